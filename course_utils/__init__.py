@@ -1,0 +1,6 @@
+"""Helpers of the accelerator course: find a device, move data, time honestly, train, and launch."""
+
+from course_utils.devices import Device, find_devices, pick_device, wait_for
+
+__all__ = ["Device", "find_devices", "pick_device", "wait_for"]
+__version__ = "0.1.0"
