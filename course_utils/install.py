@@ -40,10 +40,23 @@ def try_cpu_build(python: Path) -> bool:
     pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", pinned("uv")]
     impatient = {**os.environ, "UV_HTTP_TIMEOUT": str(INDEX_PATIENCE_S), "UV_HTTP_RETRIES": "0"}
     # uv knows the address of PyTorch's index, and asks it for torch alone.
-    uv = [python, "-m", "uv", "pip", "install", "--quiet", "--python", python, "--torch-backend", "cpu", pinned("torch")]
+    uv = [
+        python,
+        "-m",
+        "uv",
+        "pip",
+        "install",
+        "--quiet",
+        "--python",
+        python,
+        "--torch-backend",
+        "cpu",
+        pinned("torch"),
+    ]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     return (
-        subprocess.run(pip, **quiet).returncode == 0 and subprocess.run(uv, env=impatient, **quiet).returncode == 0
+        subprocess.run(pip, **quiet).returncode == 0
+        and subprocess.run(uv, env=impatient, **quiet).returncode == 0
     )
 
 
@@ -62,11 +75,20 @@ def main(folder: str) -> int:
         venv.create(home, with_pip=True)
     if not has_torch(python):
         if wants_cpu_build():
-            print("No NVIDIA driver here. Installing torch's CPU build: about 0.5 GB to download in all.", flush=True)
+            print(
+                "No NVIDIA driver here. Installing torch's CPU build: about 0.5 GB to download in all.",
+                flush=True,
+            )
             if not try_cpu_build(python):
-                print("PyTorch's wheel index is out of reach: the default build runs on a CPU as well.", flush=True)
+                print(
+                    "PyTorch's wheel index is out of reach: the default build runs on a CPU as well.",
+                    flush=True,
+                )
         if not has_torch(python):
-            print("Installing the course with torch for CUDA: about 3.3 GB to download, 7.5 GB on disk.", flush=True)
+            print(
+                "Installing the course with torch for CUDA: about 3.3 GB to download, 7.5 GB on disk.",
+                flush=True,
+            )
     pip = [python, "-m", "pip", "install", "--disable-pip-version-check"]
     status = subprocess.run([*pip, "-c", ROOT / "constraints.txt", "-e", f"{ROOT}[all]"]).returncode
     if status == 0:
