@@ -72,9 +72,7 @@ def make_windows(series: torch.Tensor, length: int) -> tuple[torch.Tensor, torch
         ValueError: the series is not one-dimensional, holds NaN or infinity, or is too short for one window.
     """
     if series.ndim != 1:
-        raise ValueError(
-            f"a series has one dimension, (steps,), but this one has shape {tuple(series.shape)}."
-        )
+        raise ValueError(f"a series has one dimension, (steps,), but this one has shape {tuple(series.shape)}.")
     if not 1 <= length < len(series):
         raise ValueError(
             f"windows of {length} steps were requested from a series of {len(series)}. A window needs one step "
@@ -100,9 +98,7 @@ class ShuffledBatches:
 
     def __init__(self, samples: int, batch_size: int, seed: int = 42):
         if samples < 1 or batch_size < 1:
-            raise ValueError(
-                f"batches need samples and a size, but got {samples} samples in batches of {batch_size}."
-            )
+            raise ValueError(f"batches need samples and a size, but got {samples} samples in batches of {batch_size}.")
         self.samples, self.batch_size = samples, batch_size
         self._generator = torch.Generator().manual_seed(seed)
 

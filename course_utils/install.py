@@ -54,10 +54,7 @@ def try_cpu_build(python: Path) -> bool:
         pinned("torch"),
     ]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    return (
-        subprocess.run(pip, **quiet).returncode == 0
-        and subprocess.run(uv, env=impatient, **quiet).returncode == 0
-    )
+    return subprocess.run(pip, **quiet).returncode == 0 and subprocess.run(uv, env=impatient, **quiet).returncode == 0
 
 
 def has_torch(python: Path) -> bool:

@@ -89,9 +89,7 @@ def time_call(
         ValueError: `max_s` or `threads` is not positive.
     """
     if max_s <= 0 or (threads is not None and threads < 1):
-        raise ValueError(
-            f"time_call needs a positive time and thread count, but got max_s={max_s}, threads={threads}."
-        )
+        raise ValueError(f"time_call needs a positive time and thread count, but got max_s={max_s}, threads={threads}.")
     device = device if isinstance(device, Device) else pick_device(device)
     with using_threads(threads or torch.get_num_threads()), _garbage_collection_off():
         first_s = _time_block(fn, 1, device, clock)

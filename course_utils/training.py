@@ -47,9 +47,7 @@ def train_plain(
     optimizer = torch.optim.Adam(model.parameters(), lr=learning_rate, fused=True)
     losses = []
     for epoch in range(1, epochs + 1):
-        total = torch.zeros(
-            (), device=inputs.device
-        )  # stays on the device: reading it would wait for each step
+        total = torch.zeros((), device=inputs.device)  # stays on the device: reading it would wait for each step
         for index in batches:
             loss = loss_fn(model(inputs[index]), targets[index])
             loss.backward()
@@ -117,9 +115,7 @@ def trainer_kwargs(device: Device | str | None = None) -> dict:
         return {"accelerator": "cpu", "devices": 1}
     if device.kind in ("cuda", "mps"):
         return {"accelerator": device.kind, "devices": [device.index]}
-    raise NotImplementedError(
-        f"a Lightning Trainer cannot be pointed at {device} here. Use 'cpu', 'cuda' or 'mps'."
-    )
+    raise NotImplementedError(f"a Lightning Trainer cannot be pointed at {device} here. Use 'cpu', 'cuda' or 'mps'.")
 
 
 def _ask_lightning_for_xla() -> None:
