@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 from PIL import Image
 
 # M. Okabe and K. Ito, Color Universal Design (2008), with a marker and a line style each, so that grey is enough.
@@ -71,7 +72,7 @@ def label_end(axes: Axes, x: float, y: float, text: str, color: str) -> None:
 
 
 def picture(axes: Axes, alt: str) -> Picture:
-    """Finish the figure of `axes` and return it with its alternative text.
+    """Finish the figure of `axes`, with no text or line too small to be seen from afar, and return it.
 
     Args:
         axes: from `lecture_axes`.
@@ -83,6 +84,10 @@ def picture(axes: Axes, alt: str) -> Picture:
     if len(alt.split()) < 4:
         raise ValueError(f"a picture needs a sentence that says what it shows, but got {alt!r}.")
     figure: Figure = axes.figure
+    for text in figure.findobj(Text):
+        text.set_fontsize(max(text.get_fontsize(), STYLE["font.size"]))
+    for line in axes.lines:
+        line.set_linewidth(max(line.get_linewidth(), STYLE["lines.linewidth"]))
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png")
     plt.close(figure)

@@ -1,0 +1,136 @@
+"""What every lesson has in common. Their outputs are compared by nbval, which runs them as tests of their own."""
+
+import itertools
+import json
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+
+LESSONS = sorted((Path(__file__).resolve().parent.parent / "notebooks").glob("*.ipynb"))
+KIBIBYTE = 1024
+
+
+@pytest.fixture(params=LESSONS, ids=lambda path: path.stem)
+def lesson(request):
+    return request.param
+
+
+@pytest.fixture
+def notebook(lesson):
+    return nbformat.read(lesson, as_version=nbformat.NO_CONVERT)
+
+
+def code_cells(notebook) -> list:
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def texts(notebook) -> list[str]:
+    return [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+
+
+def test_there_is_a_lesson():
+    assert LESSONS
+
+
+def test_the_file_is_valid_with_cell_ids_and_small(lesson, notebook):
+    nbformat.validate(notebook)
+    assert (notebook.nbformat, notebook.nbformat_minor) >= (4, 5)
+    ids = [cell.id for cell in notebook.cells]
+    assert len(set(ids)) == len(ids)
+    assert lesson.stat().st_size <= 200 * KIBIBYTE
+
+
+def test_it_was_executed_from_top_to_bottom_in_one_go(notebook):
+    counts = [cell.execution_count for cell in code_cells(notebook)]
+    assert counts == list(range(1, len(counts) + 1))
+
+
+def test_it_holds_no_time_stamps_and_no_widget_state(notebook):
+    assert "widgets" not in notebook.metadata
+    for cell in notebook.cells:
+        assert not {"execution", "ExecuteTime"} & set(cell.metadata), cell.id
+
+
+def test_no_output_is_an_alarm_that_was_not_meant(notebook):
+    for cell in code_cells(notebook):
+        meant = "raises-exception" in cell.metadata.get("tags", [])
+        for output in cell.outputs:
+            assert output.get("name") != "stderr", f"{cell.id} wrote to stderr: {output.text[:200]}"
+            assert meant or output.output_type != "error", f"{cell.id} raised {output.get('ename')}"
+        if meant:
+            assert any(output.output_type == "error" for output in cell.outputs), f"{cell.id} did not raise"
+
+
+def test_the_opening_says_what_the_lesson_is_for_and_what_it_needs(lesson, notebook):
+    opening = notebook.cells[0]
+    assert opening.cell_type == "markdown"
+    assert re.match(rf"# {int(lesson.name[:2])}\. ", opening.source)
+    for part in ("Launch: ", "**The question:**", "**You need**", "**Time:**", "**Hardware:**", "CPU"):
+        assert part in opening.source, part
+    goals = re.findall(r"^- ", opening.source, re.MULTILINE)
+    assert 1 <= len(goals) <= 3
+
+
+def test_every_launch_link_names_this_lesson(lesson, notebook):
+    links = re.search(r"^Launch: (.*)$", notebook.cells[0].source, re.MULTILINE)[1].split(" · ")
+    assert [re.match(r"\[(\w+)\]", link)[1] for link in links] == ["Colab", "Kaggle", "Binder"]
+    for link in links:
+        assert re.search(r"notebooks(/|%2F)(\w+\.ipynb)", link)[2] == lesson.name
+
+
+def test_the_closing_has_three_takeaways_a_limit_a_way_on_and_sources(notebook):
+    closing = texts(notebook)[-1]
+    assert len(re.findall(r"^[1-9]\. ", closing, re.MULTILINE)) == 3
+    for part in ("limit", "](", "**Sources.**"):
+        assert part in closing, part
+
+
+def test_headings_go_down_one_step_at_a_time(notebook):
+    levels = [len(mark) for text in texts(notebook) for mark in re.findall(r"^(#+) ", without_code(text), re.MULTILINE)]
+    assert levels[0] == 1 and levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
+
+
+def without_code(text: str) -> str:
+    return re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+
+
+def test_code_cells_are_short_enough_to_project(notebook):
+    for cell in code_cells(notebook)[1:]:  # the first is the set-up
+        lines = [line for line in cell.source.splitlines() if line.strip()]
+        assert len(lines) <= 15, f"{cell.id} has {len(lines)} lines"
+
+
+def test_a_cell_that_nbval_does_not_compare_still_asserts_something(notebook):
+    for cell in code_cells(notebook):
+        if "nbval-ignore-output" in cell.metadata.get("tags", []):
+            assert "assert" in cell.source, cell.id
+
+
+def test_every_picture_has_alternative_text(notebook):
+    for cell in code_cells(notebook):
+        for output in cell.outputs:
+            if "image/png" in output.get("data", {}):
+                assert len(output.metadata.get("image/png", {}).get("alt", "").split()) >= 4, cell.id
+
+
+def test_links_to_other_lessons_and_files_lead_somewhere(lesson, notebook):
+    planned = {
+        "00_start_here",
+        "01_cpu",
+        "02_gpu",
+        "03_multi_gpu",
+        "04_tpu",
+        "05_device_speed",
+        "06_darts",
+        "07_old_guides",
+    }
+    for text in texts(notebook):
+        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", text):
+            assert (lesson.parent / target).exists() or Path(target).stem in planned, target
+
+
+def test_it_is_stored_the_way_nbformat_writes_it(lesson):
+    assert json.loads(lesson.read_text())["metadata"]["kernelspec"]["name"] == "python3"
