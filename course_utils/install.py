@@ -30,9 +30,14 @@ def pinned(name: str) -> str:
     raise LookupError(f"constraints.txt has no line for {name!r}.")
 
 
+def on_linux_x86() -> bool:
+    """Say whether this is the platform where torch's default build is the large one, for CUDA."""
+    return platform.system() == "Linux" and platform.machine() == "x86_64"
+
+
 def wants_cpu_build() -> bool:
     """Say whether a smaller CPU build exists for this platform and suits this machine."""
-    return platform.system() == "Linux" and platform.machine() == "x86_64" and not has_nvidia_driver()
+    return on_linux_x86() and not has_nvidia_driver()
 
 
 def try_cpu_build(python: Path) -> bool:
@@ -63,6 +68,19 @@ def has_torch(python: Path) -> bool:
     return subprocess.run([python, "-c", found]).returncode == 0
 
 
+def install_torch(python: Path) -> None:
+    """Say what is about to be downloaded, and install torch's CPU build where that is to be had and enough."""
+    if wants_cpu_build():
+        print("No NVIDIA driver here. Installing torch's CPU build: about 0.6 GB to download in all.", flush=True)
+        if try_cpu_build(python):
+            return
+        print("PyTorch's wheel index is out of reach: the default build runs on a CPU as well.", flush=True)
+    if on_linux_x86():
+        print("Installing the course with torch for CUDA: about 4.5 GB to download, 8.5 GB on disk.", flush=True)
+    else:
+        print("Installing the course: about 0.6 GB to download.", flush=True)
+
+
 def main(folder: str) -> int:
     """Create or complete the environment in `folder` and return the exit status of pip."""
     home = Path(folder)
@@ -71,21 +89,7 @@ def main(folder: str) -> int:
         print(f"Creating {home}", flush=True)
         venv.create(home, with_pip=True)
     if not has_torch(python):
-        if wants_cpu_build():
-            print(
-                "No NVIDIA driver here. Installing torch's CPU build: about 0.5 GB to download in all.",
-                flush=True,
-            )
-            if not try_cpu_build(python):
-                print(
-                    "PyTorch's wheel index is out of reach: the default build runs on a CPU as well.",
-                    flush=True,
-                )
-        if not has_torch(python):
-            print(
-                "Installing the course with torch for CUDA: about 3.3 GB to download, 7.5 GB on disk.",
-                flush=True,
-            )
+        install_torch(python)
     pip = [python, "-m", "pip", "install", "--disable-pip-version-check"]
     status = subprocess.run([*pip, "-c", ROOT / "constraints.txt", "-e", f"{ROOT}[all]"]).returncode
     if status == 0:
