@@ -1,0 +1,124 @@
+"""Find the accelerators that this torch can use, by asking what a question does not start."""
+
+import importlib.metadata
+import importlib.util
+import os
+import re
+from pathlib import Path
+
+import torch
+
+from course_utils.machine import TPU_CHIPS, cpu_name, host_memory_bytes, read_text, tpu_chips
+from course_utils.nvidia import read_driver, visible_cards
+
+# What a `Device` is made of: kind, index, name, memory in bytes, detail.
+Found = tuple[str, int, str, int | None, str]
+
+
+def accelerators(root: Path) -> list[Found]:
+    """Return every accelerator that this torch can use, best first."""
+    cuda = rocm_cards(root) if torch.version.hip else cuda_cards()
+    return [*torch_tpus(root), *cuda, *xla_tpus(root), *xpus(), *mps(root)]
+
+
+def cuda_cards() -> list[Found]:
+    """Return the NVIDIA cards that CUDA will show, read from the driver without initialising CUDA."""
+    driver = read_driver() if torch.version.cuda else None
+    if driver is None or driver.cuda[0] < int(torch.version.cuda.split(".")[0]):
+        return []  # no driver, or one too old for this torch; the doctor tells the two apart
+    cards = visible_cards(driver.cards, os.environ.get("CUDA_VISIBLE_DEVICES"))
+    mixed = len({card.name for card in driver.cards}) > 1 and os.environ.get("CUDA_DEVICE_ORDER") != "PCI_BUS_ID"
+    doubt = "; CUDA may number unlike cards in another order" if mixed else ""
+    return [
+        ("cuda", index, card.name, card.memory_bytes, capability_in_words(card.capability) + doubt)
+        for index, card in enumerate(cards)
+    ]
+
+
+def capability_in_words(capability: tuple[int, int] | None) -> str:
+    """Return "compute capability 9.0", or that the driver does not tell it."""
+    return f"compute capability {capability[0]}.{capability[1]}" if capability else "compute capability not told"
+
+
+def rocm_cards(root: Path) -> list[Found]:
+    """Return the AMD cards that the kernel's compute driver lists (/sys/class/kfd), as HIP_VISIBLE_DEVICES allows."""
+    found = []
+    for node in sorted((root / "sys/class/kfd/kfd/topology/nodes").glob("*"), key=lambda node: int(node.name)):
+        told = dict(line.split(maxsplit=1) for line in read_text(node / "properties").splitlines() if " " in line)
+        if int(told.get("simd_count", 0)) == 0:
+            continue  # a processor, not a graphics card
+        version = int(told.get("gfx_target_version", 0))  # 90402 stands for gfx942: major, minor, stepping (in hex)
+        arch = f"gfx{version // 10000}{version // 100 % 100:x}{version % 100:x}"
+        banks = [read_text(bank / "properties") for bank in (node / "mem_banks").glob("*")]
+        sizes = [int(size) for bank in banks for size in re.findall(r"size_in_bytes (\d+)", bank)]
+        found.append((f"AMD {arch}", sum(sizes) or None, arch))
+    allowed = os.environ.get("HIP_VISIBLE_DEVICES", os.environ.get("CUDA_VISIBLE_DEVICES"))
+    return [("cuda", index, *card) for index, card in enumerate(_allowed(found, allowed))]
+
+
+def xla_tpus(root: Path) -> list[Found]:
+    """Return the TPU devices that torch_xla will show, from a scan of the PCI bus and of /dev."""
+    chips = tpu_chips(root)
+    if not chips or not xla_matches_torch() or os.environ.get("PJRT_DEVICE", "TPU") != "TPU":
+        return []
+    found = []
+    for chip in chips:
+        name, devices, memory_gib = TPU_CHIPS.get(chip, ("TPU", 1, None))
+        memory = memory_gib * 2**30 // devices if memory_gib else None
+        found += [(name, memory, f"1 of {devices} devices of its chip" if devices > 1 else "one chip")] * devices
+    return [("xla", index, *device) for index, device in enumerate(found)]
+
+
+def can_rehearse(root: Path) -> bool:
+    """Say whether torch_xla can compile and run on this CPU in place of a TPU."""
+    asked_for = os.environ.get("PJRT_DEVICE", "TPU" if tpu_chips(root) else "CPU")
+    return asked_for == "CPU" and xla_matches_torch()
+
+
+def xla_matches_torch() -> bool:
+    """Say whether torch_xla is installed and made for this torch: it loads with its own minor version only."""
+    if importlib.util.find_spec("torch_xla") is None:
+        return False
+    try:
+        version = importlib.metadata.version("torch_xla")
+    except importlib.metadata.PackageNotFoundError:
+        return True  # a copy without metadata, such as one built from source: nothing speaks against it
+    return version.split(".")[:2] == torch.__version__.split(".")[:2]
+
+
+def torch_tpus(root: Path) -> list[Found]:
+    """Return TorchTPU's devices. It is not asked where there is no TPU: off Google's cloud its answer can hang."""
+    current = torch.accelerator.current_accelerator() if tpu_chips(root) else None
+    if current is None or current.type != "tpu":
+        return []
+    name = TPU_CHIPS.get(tpu_chips(root)[0], ("TPU",))[0]
+    return [("tpu", index, name, None, "through TorchTPU") for index in range(torch.accelerator.device_count())]
+
+
+def xpus() -> list[Found]:
+    """Return Intel's graphics cards, where this torch was built for them."""
+    if not torch.xpu.is_available():
+        return []
+    cards = [torch.xpu.get_device_properties(index) for index in range(torch.xpu.device_count())]
+    return [
+        ("xpu", index, card.name, card.total_memory, f"{card.gpu_eu_count} execution units")
+        for index, card in enumerate(cards)
+    ]
+
+
+def mps(root: Path) -> list[Found]:
+    """Return the graphics part of Apple's chip. It shares the computer's memory."""
+    if not torch.backends.mps.is_available():
+        return []
+    return [("mps", 0, f"GPU of {cpu_name(root)}", host_memory_bytes(root), "memory shared with the CPU")]
+
+
+def _allowed(found: list, setting: str | None) -> list:
+    if setting is None:
+        return found
+    chosen = []
+    for entry in setting.split(","):
+        if not entry.strip().isdigit() or int(entry) >= len(found):
+            break
+        chosen.append(found[int(entry)])
+    return chosen

@@ -1,0 +1,246 @@
+"""What the doctor tries in a child process, because it can hang or kill Python, and how such a child is run.
+
+A child is `python -m course_utils.doctor --probe NAME`. It tells what it finds line by line, so that when it
+hangs or dies, the step that it was in is known.
+"""
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+MARK = "@probe "  # starts a line that is for the doctor, among whatever else libraries print
+CHATTER = 4  # a child that keeps talking gets this many times the limit in all
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a child ended, and what it told until then.
+
+    Attributes:
+        ended: "well", "badly" (an exit status other than 0), "killed" (by a signal) or "late" (silent for too long, so stopped).
+        told: the facts that it told, the last `step` among them.
+        kernels: one entry for each device on which a kernel was tried.
+        signal: name of the signal that killed it.
+        noise: the end of what it printed besides, for a person to read.
+    """
+
+    ended: str
+    told: dict = field(default_factory=dict)
+    kernels: tuple[dict, ...] = ()
+    signal: str = ""
+    noise: str = ""
+
+
+def run_probe(name: str, limit_s: float) -> Outcome:
+    """Run one probe in a child process that may be silent for `limit_s` seconds, and return how that went."""
+    package = Path(__file__).resolve().parent.parent
+    path = os.pathsep.join(filter(None, [str(package), os.environ.get("PYTHONPATH")]))
+    # A backend that loads itself with torch is tried alone, so that it cannot spoil the other families.
+    autoload = {} if name == "tpu" else {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+    command = [sys.executable, "-m", "course_utils.doctor", "--probe", name]
+    return run_limited(command, limit_s, {**os.environ, "PYTHONPATH": path, **autoload})
+
+
+def run_limited(command: list[str], limit_s: float, environment: dict[str, str] | None = None) -> Outcome:
+    """Run a command, and end it with everything that it started once it has been silent for `limit_s` seconds."""
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    try:
+        child = subprocess.Popen(
+            command, env=environment, text=True, errors="replace", start_new_session=os.name == "posix", **pipes
+        )
+    except OSError as error:
+        return Outcome("badly", noise=str(error))
+    lines, late = _listen(child, limit_s)
+    facts = [json.loads(line[len(MARK) :]) for line in lines if line.startswith(MARK) and line.endswith("}")]
+    told = {key: value for fact in facts for key, value in fact.items()}
+    kernels = tuple(fact["kernel"] for fact in facts if "kernel" in fact)
+    noise = "\n".join(line for line in lines if not line.startswith(MARK)).strip()[-2000:]
+    number = -child.returncode if child.returncode and child.returncode < 0 else 0
+    ended = "late" if late else "killed" if number else "badly" if child.returncode else "well"
+    return Outcome(ended, told, kernels, signal.Signals(number).name if number else "", noise)
+
+
+def _listen(child: subprocess.Popen, limit_s: float) -> tuple[list[str], bool]:
+    """Return the child's lines, and whether it had to be stopped because the next one did not come in time."""
+    arriving: queue.Queue[str | None] = queue.Queue()
+
+    def read() -> None:
+        for line in child.stdout:
+            arriving.put(line.rstrip("\n"))
+        arriving.put(None)
+
+    threading.Thread(target=read, daemon=True).start()
+    lines: list[str] = []
+    end = time.monotonic() + CHATTER * limit_s
+    try:
+        while (line := arriving.get(timeout=max(0, min(limit_s, end - time.monotonic())))) is not None:
+            lines.append(line)
+        child.wait(limit_s)
+    except (queue.Empty, subprocess.TimeoutExpired):
+        late = child.poll() is None
+        _stop(child)
+        return lines, late
+    return lines, False
+
+
+def _stop(child: subprocess.Popen) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL) if os.name == "posix" else child.kill()
+    with contextlib.suppress(subprocess.TimeoutExpired):  # stuck inside the kernel, where no signal reaches it
+        child.wait(1)
+
+
+def tell(**facts: object) -> None:
+    """Tell the doctor something, at once: the next step may never end."""
+    print(f"\n{MARK}{json.dumps(facts)}", flush=True)
+
+
+def probe_nvidia() -> None:
+    """Ask NVIDIA's management library, which needs neither torch nor CUDA."""
+    from course_utils.nvidia import read_driver
+
+    tell(step="asking the NVIDIA driver")
+    driver = read_driver()
+    tell(driver=asdict(driver) if driver else None)
+
+
+def probe_cpu() -> None:
+    """Import torch, list the devices, and run a kernel on the CPU."""
+    torch = _import_torch()
+    tell(mps_built=torch.backends.mps.is_built(), xpu_built=hasattr(torch._C, "_xpu_getDeviceCount"))
+    tell(step="listing the devices")
+    try:
+        from course_utils.devices import find_devices
+
+        tell(devices=[asdict(device) for device in find_devices()])
+    except Exception as error:
+        tell(devices_error=_message(error))
+    _try_kernels(["cpu"])
+
+
+def probe_cuda() -> None:
+    """Initialise CUDA (or ROCm) and run a kernel on every card."""
+    torch = _import_torch()
+    archs = getattr(torch._C, "_cuda_getArchFlags", lambda: "")() or ""
+    tell(step="starting CUDA", archs=archs.split())
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        available, count = torch.cuda.is_available(), torch.cuda.device_count()
+    tell(count=count if available else 0, said=" ".join(str(warning.message) for warning in said))
+    try:
+        torch.cuda.init()
+    except Exception as error:
+        tell(error=_message(error))
+        return
+    for index in range(count):
+        capability = list(torch.cuda.get_device_capability(index))
+        tell(**{f"cuda:{index}": {"name": torch.cuda.get_device_name(index), "capability": capability}})
+    _try_kernels([f"cuda:{index}" for index in range(count)])
+
+
+def probe_mps() -> None:
+    """Run a kernel on the graphics part of Apple's chip."""
+    torch = _import_torch()
+    tell(available=torch.backends.mps.is_available())
+    _try_kernels(["mps"])
+
+
+def probe_xpu() -> None:
+    """Run a kernel on every Intel graphics card."""
+    torch = _import_torch()
+    tell(step="counting XPU devices")
+    count = torch.xpu.device_count()
+    tell(count=count)
+    _try_kernels([f"xpu:{index}" for index in range(count)])
+
+
+def probe_xla() -> None:
+    """Import torch_xla, and compile and run a kernel on its first device."""
+    _import_torch()
+    tell(step="importing torch_xla")
+    try:
+        import torch_xla
+        import torch_xla.runtime
+
+        tell(step="starting XLA's runtime")
+        device = str(torch_xla.device())
+        tell(hardware=torch_xla.runtime.device_type())
+    except Exception as error:
+        tell(error=_message(error))
+        return
+    _try_kernels([device])
+
+
+def probe_tpu() -> None:
+    """Let TorchTPU load itself with torch, and run a kernel on its first device."""
+    torch = _import_torch()
+    tell(step="asking torch.accelerator")
+    current = torch.accelerator.current_accelerator()
+    tell(accelerator=current.type if current else None)
+    if current and current.type == "tpu":
+        _try_kernels(["tpu"])
+
+
+PROBES: dict[str, Callable[[], None]] = {
+    "nvidia": probe_nvidia,
+    "cpu": probe_cpu,
+    "cuda": probe_cuda,
+    "mps": probe_mps,
+    "xpu": probe_xpu,
+    "xla": probe_xla,
+    "tpu": probe_tpu,
+}
+
+
+def _import_torch():
+    tell(step="importing torch")
+    try:
+        import torch
+    except BaseException as error:
+        tell(import_error=_message(error))
+        sys.exit(1)
+    tell(torch=torch.__version__, cuda=torch.version.cuda, hip=getattr(torch.version, "hip", None))
+    return torch
+
+
+def _try_kernels(devices: list[str]) -> None:
+    for device in devices:
+        tell(kernel={"device": device, **_compare_with_cpu(device)})
+
+
+def _compare_with_cpu(device: str) -> dict:
+    """Compute three things on the device and on the CPU, and tell what failed or differed, if anything."""
+    import torch
+
+    # Small whole numbers: every sum below is exact in any precision, so the answers must be equal to the bit.
+    a = (torch.arange(16 * 16).reshape(16, 16) % 7).float()
+    steps = {
+        "a copy": lambda x: x.clone(),
+        "an addition": lambda x: x + x,
+        "a matrix product": lambda x: x @ x,
+        "a gradient": lambda x: torch.autograd.grad((x * x).sum(), x)[0],
+    }
+    for name, step in steps.items():
+        tell(step=f"{name} on {device}")
+        try:
+            answer = step(a.to(device).requires_grad_()).detach().cpu()
+        except Exception as error:
+            return {"failed": name, "error": _message(error), "kind": type(error).__name__}
+        difference = (answer - step(a.clone().requires_grad_()).detach()).abs().max().item()
+        if difference != 0:  # also true of NaN
+            return {"wrong": name, "difference": str(difference)}
+    return {}
+
+
+def _message(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}".strip()[:600]
