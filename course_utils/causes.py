@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 
 from course_utils.machine import AMD, INTEL, NVIDIA, PciDevice
-from course_utils.nvidia import Card, visible_cards
+from course_utils.nvidia import Card, split_version, visible_cards
 from course_utils.probes import Outcome
 from course_utils.remedies import PLACES, explain
 
@@ -134,9 +134,13 @@ def _cuda(evidence: Evidence) -> Finding:
     return (
         _hidden(evidence, hardware)
         or _driver_too_old(evidence)
-        or _no_answer("cuda", probe, evidence)
+        or (_no_answer("cuda", probe, evidence) if _cuda_was_tried(evidence) else None)
         or _no_driver(evidence, hardware)
     )
+
+
+def _cuda_was_tried(evidence: Evidence) -> bool:
+    return bool(evidence.probes["cuda"].told)
 
 
 def _graphics_hardware(evidence: Evidence) -> str:
@@ -185,10 +189,7 @@ def _driver_too_old(evidence: Evidence) -> Finding | None:
     driver = evidence.probes["nvidia"].told.get("driver") or {}
     told = evidence.probes["cuda"].told
     refused = re.search(r"too old \(found version (\d+)\)", told.get("said", "") + told.get("error", ""))
-    if refused:
-        newest = (int(refused[1]) // 1000, int(refused[1]) % 1000 // 10)
-    else:
-        newest = tuple(driver.get("cuda", ()))
+    newest = split_version(int(refused[1])) if refused else tuple(driver.get("cuda", ()))
     needed = evidence.torch.cuda
     if not needed or not newest or (not refused and newest[0] >= int(needed.split(".")[0])):
         return None
@@ -197,7 +198,7 @@ def _driver_too_old(evidence: Evidence) -> Finding | None:
 
 def _no_driver(evidence: Evidence, hardware: str) -> Finding:
     maker = "AMD graphics card" if evidence.torch.hip else "NVIDIA graphics card"
-    error = evidence.probes["cuda"].told.get("error", "")
+    error = evidence.probes["cuda"].told.get("error", "its library (libcuda) is not here.")
     smi_said = evidence.smi.noise.strip().splitlines()
     if not hardware and "NVIDIA-SMI has failed" in evidence.smi.noise:
         hardware = "nvidia-smi is installed"

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import torch
 
-from course_utils.machine import TPU_CHIPS, cpu_name, host_memory_bytes, read_text, tpu_chips
+from course_utils.machine import AMD, INTEL, TPU_CHIPS, cpu_name, host_memory_bytes, pci_devices, pci_name
+from course_utils.machine import read_text, tpu_chips
 from course_utils.nvidia import read_driver, visible_cards
 
 # What a `Device` is made of: kind, index, name, memory in bytes, detail.
@@ -18,12 +19,18 @@ Found = tuple[str, int, str, int | None, str]
 def accelerators(root: Path) -> list[Found]:
     """Return every accelerator that this torch can use, best first."""
     cuda = rocm_cards(root) if torch.version.hip else cuda_cards()
-    return [*torch_tpus(root), *cuda, *xla_tpus(root), *xpus(), *mps(root)]
+    return [*torch_tpus(root), *cuda, *xla_tpus(root), *xpus(root), *mps(root)]
 
 
 def cuda_cards() -> list[Found]:
-    """Return the NVIDIA cards that CUDA will show, read from the driver without initialising CUDA."""
-    driver = read_driver() if torch.version.cuda else None
+    """Return the NVIDIA cards that CUDA shows: from CUDA where it already runs, else from the driver's own library."""
+    if not torch.version.cuda:
+        return []
+    if torch.cuda.is_initialized():
+        known = [torch.cuda.get_device_properties(index) for index in range(torch.cuda.device_count())]
+        told = [(card.name, card.total_memory, capability_in_words((card.major, card.minor))) for card in known]
+        return [("cuda", index, *card) for index, card in enumerate(told)]
+    driver = read_driver()
     if driver is None or driver.cuda[0] < int(torch.version.cuda.split(".")[0]):
         return []  # no driver, or one too old for this torch; the doctor tells the two apart
     cards = visible_cards(driver.cards, os.environ.get("CUDA_VISIBLE_DEVICES"))
@@ -51,9 +58,12 @@ def rocm_cards(root: Path) -> list[Found]:
         arch = f"gfx{version // 10000}{version // 100 % 100:x}{version % 100:x}"
         banks = [read_text(bank / "properties") for bank in (node / "mem_banks").glob("*")]
         sizes = [int(size) for bank in banks for size in re.findall(r"size_in_bytes (\d+)", bank)]
-        found.append((f"AMD {arch}", sum(sizes) or None, arch))
-    allowed = os.environ.get("HIP_VISIBLE_DEVICES", os.environ.get("CUDA_VISIBLE_DEVICES"))
-    return [("cuda", index, *card) for index, card in enumerate(_allowed(found, allowed))]
+        name = pci_name(AMD, f"0x{int(told.get('device_id', 0)):04x}", root) or arch
+        found.append((f"AMD {name}", sum(sizes) or None, arch))
+    # ROCm's own variable chooses first, then HIP's among what is left (ROCm documentation, "GPU isolation techniques").
+    found = _allowed(found, os.environ.get("ROCR_VISIBLE_DEVICES"))
+    found = _allowed(found, os.environ.get("HIP_VISIBLE_DEVICES", os.environ.get("CUDA_VISIBLE_DEVICES")))
+    return [("cuda", index, *card) for index, card in enumerate(found)]
 
 
 def xla_tpus(root: Path) -> list[Found]:
@@ -95,15 +105,17 @@ def torch_tpus(root: Path) -> list[Found]:
     return [("tpu", index, name, None, "through TorchTPU") for index in range(torch.accelerator.device_count())]
 
 
-def xpus() -> list[Found]:
-    """Return Intel's graphics cards, where this torch was built for them."""
+def xpus(root: Path) -> list[Found]:
+    """Return Intel's graphics cards, where this torch was built for them. Their memory is known once XPU runs."""
     if not torch.xpu.is_available():
         return []
-    cards = [torch.xpu.get_device_properties(index) for index in range(torch.xpu.device_count())]
-    return [
-        ("xpu", index, card.name, card.total_memory, f"{card.gpu_eu_count} execution units")
-        for index, card in enumerate(cards)
-    ]
+    count = range(torch.xpu.device_count())
+    if torch.xpu.is_initialized():
+        cards = [torch.xpu.get_device_properties(index) for index in count]
+        return [("xpu", i, card.name, card.total_memory, f"{card.gpu_eu_count} cores") for i, card in enumerate(cards)]
+    there = [pci for pci in pci_devices(root) if pci.vendor == INTEL and pci.is_display]
+    names = [f"Intel {pci_name(INTEL, pci.model, root) or 'graphics card ' + pci.model}" for pci in there]
+    return [("xpu", i, names[i] if i < len(names) else "Intel graphics card", None, "") for i in count]
 
 
 def mps(root: Path) -> list[Found]:

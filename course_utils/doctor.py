@@ -54,7 +54,7 @@ class Diagnosis:
 
     def __repr__(self) -> str:
         rows = [(finding.family, _works(finding), finding.cause) for finding in self.findings]
-        parts = [f"{PLACES[self.place]}, {self.torch}, {self.seconds:.1f} s".capitalize()]
+        parts = [f"This is {PLACES[self.place]}, with {self.torch}. Examined in {self.seconds:.1f} s."]
         if self.devices:
             parts.append(text_table(("device", "name", "memory", "detail"), _device_rows(self.devices)))
         parts.append(text_table(("family", "works", "cause"), rows))
@@ -63,7 +63,7 @@ class Diagnosis:
 
     def _repr_html_(self) -> str:
         rows = [(f.family, _works(f), f.why, f.fix or "nothing to do") for f in self.findings]
-        title = f"{PLACES[self.place]}, {self.torch}".capitalize()
+        title = f"This is {PLACES[self.place]}, with {self.torch}"
         return html_card(title, ("family", "works", "why", "fix"), rows)
 
 
@@ -110,15 +110,19 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _examine(families: tuple[str, ...], limit_s: float, root: Path) -> Evidence:
     torch, torch_xla, torch_tpu = (_package(name) for name in ("torch", "torch_xla", "torch_tpu"))
-    names = {"cpu", "nvidia"} | {"cuda"} & set(families) if torch else {"nvidia"}
-    names |= {"xla"} & set(families) if torch and torch_xla else set()
-    names |= {"tpu"} & set(families) if torch and torch_tpu else set()
+    wanted = {"nvidia", "cpu", *families} - {"mps", "xpu", "cuda"}
+    wanted -= {name for name, package in (("xla", torch_xla), ("tpu", torch_tpu)) if package is None}
     with ThreadPoolExecutor() as pool:
-        running = {name: pool.submit(run_probe, name, limit_s) for name in sorted(names)}
         smi = pool.submit(run_limited, SMI, limit_s)
+        running = {name: pool.submit(run_probe, name, limit_s) for name in sorted(wanted if torch else {"nvidia"})}
+        # Whether these can work at all is known only now, and an import of torch is dear.
+        worth = {"cuda": bool(torch and (torch.hip or running["nvidia"].result().told.get("libcuda", True)))}
+        if torch and {"mps", "xpu"} & set(families):
+            told = running["cpu"].result().told
+            worth |= {name: told.get(f"{name}_built", False) for name in ("mps", "xpu")}
+        later = [name for name in families if worth.get(name)]
+        running |= {name: pool.submit(run_probe, name, limit_s) for name in later}
         probes = {name: run.result() for name, run in running.items()}
-        built = [name for name in ("mps", "xpu") if name in families and _told(probes, "cpu").get(f"{name}_built")]
-        probes |= dict(zip(built, pool.map(lambda name: run_probe(name, limit_s), built), strict=True))
     absent = {name: Outcome("badly") for name in PROBES}
     return Evidence(
         place=place(root),
@@ -148,10 +152,6 @@ def _package(name: str) -> Package | None:
     except importlib.metadata.PackageNotFoundError:
         version = "0.0 (unknown)"
     return Package(version, told.get("cuda"), told.get("hip"))
-
-
-def _told(probes: dict[str, Outcome], name: str) -> dict:
-    return probes[name].told if name in probes else {}
 
 
 def _device_rows(devices: tuple[dict, ...]) -> list[tuple[str, ...]]:

@@ -50,6 +50,16 @@ def pci_devices(root: Path = ROOT) -> list[PciDevice]:
     return found
 
 
+def pci_name(vendor: str, model: str, root: Path = ROOT) -> str:
+    """Return the name that the system's list of PCI numbers has for a device, or "" where there is no such list."""
+    lists = [root / folder / "pci.ids" for folder in ("usr/share/misc", "usr/share/hwdata")]
+    text = next((text for path in lists if (text := read_text(path, 10**7))), "")
+    models = text.partition(f"\n{vendor[2:]}  ")[2]  # the vendor's line, then its models, each after one tab
+    models = re.split(r"\n[0-9a-f]", models, maxsplit=1)[0]
+    found = re.search(rf"^\t{model[2:]}  (.+)$", models, re.MULTILINE)
+    return found[1] if found else ""
+
+
 def tpu_chips(root: Path = ROOT) -> list[str]:
     """Return the PCI model number of each TPU chip here, or "" for a chip that only its device file shows."""
     chips = [pci.model for pci in pci_devices(root) if pci.vendor == GOOGLE and pci.model in TPU_CHIPS]

@@ -48,7 +48,21 @@ def read_driver() -> Driver | None:
     version = ctypes.create_string_buffer(96)
     nvml.nvmlSystemGetDriverVersion(version, 96)
     cards = [_card(nvml, handle) for handle in _handles(nvml, count.value)]
-    return Driver(_text(version), (cuda.value // 1000, cuda.value % 1000 // 10), tuple(cards))
+    return Driver(_text(version), split_version(cuda.value), tuple(cards))
+
+
+def split_version(number: int) -> tuple[int, int]:
+    """Return CUDA's version from the driver's way to write it: 12080 is (12, 8)."""
+    return number // 1000, number % 1000 // 10
+
+
+def has_cuda_library() -> bool:
+    """Say whether the driver's CUDA library is here. Loading it initialises nothing."""
+    try:
+        ctypes.CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1")
+    except OSError:
+        return False
+    return True
 
 
 def visible_cards(cards: tuple[Card, ...], setting: str | None) -> list[Card]:

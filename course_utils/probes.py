@@ -27,7 +27,8 @@ class Outcome:
     """How a child ended, and what it told until then.
 
     Attributes:
-        ended: "well", "badly" (an exit status other than 0), "killed" (by a signal) or "late" (silent for too long, so stopped).
+        ended: "well", "badly" (an exit status other than 0), "killed" (by a signal) or "late" (silent for too
+            long, so stopped).
         told: the facts that it told, the last `step` among them.
         kernels: one entry for each device on which a kernel was tried.
         signal: name of the signal that killed it.
@@ -107,9 +108,10 @@ def tell(**facts: object) -> None:
 
 def probe_nvidia() -> None:
     """Ask NVIDIA's management library, which needs neither torch nor CUDA."""
-    from course_utils.nvidia import read_driver
+    from course_utils.nvidia import has_cuda_library, read_driver
 
-    tell(step="asking the NVIDIA driver")
+    tell(step="loading the NVIDIA driver's libraries")
+    tell(libcuda=has_cuda_library())
     driver = read_driver()
     tell(driver=asdict(driver) if driver else None)
 

@@ -118,7 +118,7 @@ REMEDIES: dict[str, tuple[str, str, dict[str, str]]] = {
     ),
     "card-too-old": (
         "{device} ({name}) has compute capability {capability}, and this torch has kernels for: {archs}.",
-        "Install a torch build whose list has your card (pytorch.org/get-started/previous-versions), or use another one.",
+        "Install a torch build that has your card (pytorch.org/get-started/previous-versions), or use another card.",
         {"kaggle": "Settings > Accelerator > GPU T4 x2: the P100 is too old for this torch."},
     ),
     "out-of-memory": (
