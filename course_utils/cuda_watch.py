@@ -76,12 +76,11 @@ class CudaWatch:
         if self._watching and self.first_touch is None:
             self.first_touch = _blame(sys._getframe(1))
 
-    def _look(self, *_: object) -> None:
+    def _look(self, result: object = None) -> None:
         if self._watching and self.first_touch is None and is_cuda_initialised():
-            who = f"{_where() or 'the watched code'}, without torch's own start-up"
-            self.first_touch = FirstTouch(
-                f"{who} (torch.cuda.is_available() does that, and so do other CUDA libraries)"
-            )
+            who = _cell(getattr(result, "execution_count", None)) or "the watched code"
+            hint = "(torch.cuda.is_available() does that, and so do other CUDA libraries)"
+            self.first_touch = FirstTouch(f"{who} without torch's own start-up {hint}")
 
 
 def is_cuda_initialised() -> bool:
@@ -112,7 +111,7 @@ def _blame(frame) -> FirstTouch:
     if importing:
         name = importing.f_globals["__name__"]
         return FirstTouch(f"the import of {name}, {importing.f_code.co_filename} {where}", source)
-    return FirstTouch(f"{_where() or blamed.f_code.co_filename} {where}", source)
+    return FirstTouch(f"{_cell() or blamed.f_code.co_filename} {where}", source)
 
 
 def _is_plumbing(frame) -> bool:
@@ -120,9 +119,9 @@ def _is_plumbing(frame) -> bool:
     return name.partition(".")[0] in ("runpy", "IPython", "ipykernel", "asyncio", "tornado", "traitlets", "importlib")
 
 
-def _where() -> str:
-    shell = _notebook()
-    return f"cell In [{shell.execution_count}]," if shell else ""
+def _cell(number: int | None = None) -> str:
+    shell = _notebook()  # it counts on before it calls what runs after a cell, which knows its own number
+    return f"cell In [{number or shell.execution_count}]" if shell else ""
 
 
 def _notebook():

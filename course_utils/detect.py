@@ -8,8 +8,17 @@ from pathlib import Path
 
 import torch
 
-from course_utils.machine import AMD, INTEL, TPU_CHIPS, cpu_name, host_memory_bytes, pci_devices, pci_name
-from course_utils.machine import read_text, tpu_chips
+from course_utils.machine import (
+    AMD,
+    INTEL,
+    TPU_CHIPS,
+    cpu_name,
+    host_memory_bytes,
+    pci_devices,
+    pci_name,
+    read_text,
+    tpu_chips,
+)
 from course_utils.nvidia import read_driver, visible_cards
 
 # What a `Device` is made of: kind, index, name, memory in bytes, detail.

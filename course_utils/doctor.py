@@ -110,7 +110,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _examine(families: tuple[str, ...], limit_s: float, root: Path) -> Evidence:
     torch, torch_xla, torch_tpu = (_package(name) for name in ("torch", "torch_xla", "torch_tpu"))
-    wanted = {"nvidia", "cpu", *families} - {"mps", "xpu", "cuda"}
+    wanted = {"nvidia", *families} - {"mps", "xpu", "cuda"}
+    wanted |= {"cpu"} if {"mps", "xpu"} & set(families) else set()  # it knows what torch was built for
     wanted -= {name for name, package in (("xla", torch_xla), ("tpu", torch_tpu)) if package is None}
     with ThreadPoolExecutor() as pool:
         smi = pool.submit(run_limited, SMI, limit_s)

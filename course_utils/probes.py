@@ -76,8 +76,9 @@ def _listen(child: subprocess.Popen, limit_s: float) -> tuple[list[str], bool]:
     arriving: queue.Queue[str | None] = queue.Queue()
 
     def read() -> None:
-        for line in child.stdout:
-            arriving.put(line.rstrip("\n"))
+        with child.stdout:
+            for line in child.stdout:
+                arriving.put(line.rstrip("\n"))
         arriving.put(None)
 
     threading.Thread(target=read, daemon=True).start()
