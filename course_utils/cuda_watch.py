@@ -10,6 +10,7 @@ import linecache
 import os
 import sys
 from dataclasses import dataclass
+from types import FrameType
 
 import torch
 
@@ -94,29 +95,26 @@ def is_cuda_initialised() -> bool:
     return driver.cuDeviceGetCount(ctypes.byref(ctypes.c_int())) != NOT_INITIALISED
 
 
-def _blame(frame) -> FirstTouch:
-    """Find in the stack the outermost import under way, and the line of the user's that led to it."""
+def _blame(frame: FrameType) -> FirstTouch:
+    """Find in the stack the import under way, if any, and else the line of the user's that led here."""
     frames = []
     while frame is not None:
         frames.append(frame)
         frame = frame.f_back
-    frames = [f for f in reversed(frames) if not _is_plumbing(f)]
-    importing = next(
-        (f for f in frames if f.f_code.co_name == "<module>" and f.f_globals["__name__"] != "__main__"), None
-    )
-    yours = next((f for f in frames if f.f_globals["__name__"] == "__main__"), frames[0])
-    blamed = importing or yours
-    source = linecache.getline(blamed.f_code.co_filename, blamed.f_lineno).strip()
-    where = f"line {blamed.f_lineno}"
-    if importing:
-        name = importing.f_globals["__name__"]
-        return FirstTouch(f"the import of {name}, {importing.f_code.co_filename} {where}", source)
-    return FirstTouch(f"{_cell() or blamed.f_code.co_filename} {where}", source)
+    yours = next((f for f in frames if f.f_globals["__name__"] == "__main__"), frames[-1])
+    called = frames[: frames.index(yours)]  # by that line, the last call first
+    imports = [f for f in called if f.f_code.co_name == "<module>" and not _is_plumbing(f)]
+    blamed = imports[-1] if imports else yours
+    file, line = blamed.f_code.co_filename, blamed.f_lineno
+    source = linecache.getline(file, line).strip()
+    if imports:
+        return FirstTouch(f"the import of {blamed.f_globals['__name__']}, {file} line {line}", source)
+    return FirstTouch(f"{_cell() or file} line {line}", source)
 
 
-def _is_plumbing(frame) -> bool:
+def _is_plumbing(frame: FrameType) -> bool:
     name = frame.f_globals.get("__name__", "")
-    return name.partition(".")[0] in ("runpy", "IPython", "ipykernel", "asyncio", "tornado", "traitlets", "importlib")
+    return name.partition(".")[0] in ("runpy", "IPython", "ipykernel", "torch")
 
 
 def _cell(number: int | None = None) -> str:

@@ -89,7 +89,7 @@ def test_what_happens_after_the_watch_is_not_reported(run):
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without CUDA")
 def test_without_cuda_nothing_has_initialised_it():
-    with CudaWatch() as watch, pytest.raises((RuntimeError, AssertionError), match="NVIDIA driver|not compiled"):
+    with CudaWatch() as watch, pytest.raises((RuntimeError, AssertionError), match=r"NVIDIA driver|not compiled"):
         torch.zeros(1).to("cuda")
     assert watch.first_touch is None and not is_cuda_initialised()
     assert repr(watch) == "Nothing has initialised CUDA in this process."
