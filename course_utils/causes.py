@@ -3,16 +3,17 @@
 import re
 from dataclasses import dataclass, field
 
+from course_utils.cards import clean, html_card
 from course_utils.machine import AMD, INTEL, NVIDIA, PciDevice
 from course_utils.nvidia import Card, split_version, visible_cards
 from course_utils.probes import Outcome
-from course_utils.remedies import PLACES, explain
+from course_utils.remedies import explain
 
 OLDEST_TORCH = (2, 6)
 LEFT_OVER = ("TPU_PROCESS_ADDRESSES", "TPU_PROCESS_BOUNDS", "XRT_TPU_CONFIG", "COLAB_TPU_ADDR")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Finding:
     """What the doctor says of one accelerator family.
 
@@ -29,6 +30,19 @@ class Finding:
     cause: str
     why: str
     fix: str
+
+    @property
+    def works(self) -> str:
+        """Return "yes" or "no", for a person."""
+        return "yes" if self.usable else "no"
+
+    def __repr__(self) -> str:
+        fix = f"\n  Fix: {clean(self.fix, 600)}" if self.fix else ""
+        return f"{self.family}: {self.cause}\n  Why: {clean(self.why, 900)}{fix}"
+
+    def _repr_html_(self) -> str:
+        rows = [("works", self.works), ("why", self.why), ("fix", self.fix or "nothing to do")]
+        return html_card(f"{self.family}: {self.cause}", ("", "the doctor says"), rows)
 
 
 @dataclass(frozen=True)
@@ -172,7 +186,8 @@ def _hidden(evidence: Evidence, hardware: str) -> Finding | None:
 def _shows_any(value: str, evidence: Evidence) -> bool:
     cards = _cards(evidence)
     if not cards:  # only nvidia-smi or the PCI bus saw them: judge by how many there are
-        there = evidence.smi.noise.strip().splitlines() if evidence.smi.ended == "well" else evidence.pci
+        smi = evidence.smi.noise.splitlines() if evidence.smi.ended == "well" else []
+        there = smi or [pci for pci in evidence.pci if pci.is_display]
         cards = tuple(Card(str(index), "") for index, _ in enumerate(there))
     return value.startswith("MIG-") or bool(visible_cards(cards, value))
 
@@ -207,7 +222,7 @@ def _no_driver(evidence: Evidence, hardware: str) -> Finding:
             return evidence.found("cuda", "driver-error", error=error)
         detail = smi_said[0] if smi_said and evidence.smi.ended != "well" else error
         return evidence.found("cuda", "no-driver", hardware=hardware, detail=detail)
-    if evidence.place in ("colab", "kaggle"):
+    if evidence.place in ("colab", "kaggle") and not evidence.tpu_chips:
         return evidence.found("cuda", "accelerator-off", maker=maker)
     return evidence.found("cuda", "no-hardware", maker=maker)
 
@@ -284,6 +299,3 @@ def _tpu(evidence: Evidence) -> Finding:
     problem = _no_answer("tpu", probe, evidence)
     error = problem.why[:1].lower() + problem.why[1:] if problem else "it has nothing to run on."
     return evidence.found("tpu", "torchtpu-off-cloud", version=package.version, error=error)
-
-
-__all__ = ["PLACES", "Evidence", "Finding", "Package", "find_cause"]

@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from course_utils.cards import clean, html_card, in_gb, text_table
+from course_utils.cards import html_card, in_gb, text_table
 from course_utils.causes import Evidence, Finding, Package, find_cause
 from course_utils.machine import ROOT, pci_devices, place, read_text, tpu_chips
 from course_utils.probes import PROBES, Outcome, run_limited, run_probe
@@ -28,7 +28,7 @@ LIMIT_S = 10.0  # for one step of a child process
 SMI = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Diagnosis:
     """The doctor's report: where it ran, the devices that were listed, and one finding for each family."""
 
@@ -53,16 +53,16 @@ class Diagnosis:
         return pandas.DataFrame([asdict(finding) for finding in self.findings])
 
     def __repr__(self) -> str:
-        rows = [(finding.family, _works(finding), finding.cause) for finding in self.findings]
+        rows = [(finding.family, finding.works, finding.cause) for finding in self.findings]
         parts = [f"This is {PLACES[self.place]}, with {self.torch}. Examined in {self.seconds:.1f} s."]
         if self.devices:
             parts.append(text_table(("device", "name", "memory", "detail"), _device_rows(self.devices)))
         parts.append(text_table(("family", "works", "cause"), rows))
-        parts += [_in_words(finding) for finding in self.findings]
+        parts += [str(finding) for finding in self.findings]
         return "\n\n".join(parts)
 
     def _repr_html_(self) -> str:
-        rows = [(f.family, _works(f), f.why, f.fix or "nothing to do") for f in self.findings]
+        rows = [(f.family, f.works, f.why, f.fix or "nothing to do") for f in self.findings]
         title = f"This is {PLACES[self.place]}, with {self.torch}"
         return html_card(title, ("family", "works", "why", "fix"), rows)
 
@@ -160,15 +160,6 @@ def _device_rows(devices: tuple[dict, ...]) -> list[tuple[str, ...]]:
         ("cpu" if d["kind"] == "cpu" else f"{d['kind']}:{d['index']}", d["name"], in_gb(d["memory_bytes"]), d["detail"])
         for d in devices
     ]
-
-
-def _works(finding: Finding) -> str:
-    return "yes" if finding.usable else "no"
-
-
-def _in_words(finding: Finding) -> str:
-    fix = f"\n  Fix: {clean(finding.fix, 600)}" if finding.fix else ""
-    return f"{finding.family}: {finding.cause}\n  Why: {clean(finding.why, 900)}{fix}"
 
 
 if __name__ == "__main__":
