@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from course_utils.cards import html_card, text_table
+from course_utils.cards import html_card
 from course_utils.causes import Evidence, Finding, Package, find_cause
 from course_utils.probes import PROBES, Outcome
 
@@ -28,13 +28,13 @@ class Case:
         return find_cause(self.family, self.evidence)
 
     def _rows(self) -> list[tuple[str, str]]:
-        return [("seen", self.symptom), ("torch", self.torch), ("reported", f"{self.date}, {self.source}")]
+        return [("Seen", self.symptom), ("torch", self.torch), ("Reported", f"{self.date}, {self.source}")]
 
     def __repr__(self) -> str:
-        return text_table((self.title, ""), self._rows())
+        return "\n".join([f"{self.title} (another machine)", *(f"  {what}: {told}" for what, told in self._rows())])
 
     def _repr_html_(self) -> str:
-        return html_card(self.title, ("", "another machine, not this one"), self._rows())
+        return html_card(self.title, ("", "another machine"), self._rows())
 
 
 def other_machines() -> list[Case]:
