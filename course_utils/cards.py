@@ -5,6 +5,8 @@ import unicodedata
 
 LONGEST = 160  # characters of one cell: a hostile or broken driver can report a name of any length
 
+CELL = "padding:0.3em 0.8em;text-align:left;border-bottom:1px solid currentColor"
+
 
 def clean(text: str, longest: int = LONGEST) -> str:
     """Return `text` on one line, without control characters, and cut where it is too long to show."""
@@ -33,16 +35,18 @@ def html_card(title: str, header: tuple[str, ...], rows: list[tuple[str, ...]], 
     It sets no colour of its own, so it follows the light or dark theme around it, and it reads as a plain
     table where styles are removed.
     """
-    line = "padding:0.3em 0.8em;text-align:left;border-bottom:1px solid currentColor;white-space:normal"
-    heads = "".join(f'<th scope="col" style="{line}">{_safe(cell)}</th>' for cell in header)
-    body = "".join(
-        "<tr>" + "".join(f'<td style="{line};overflow-wrap:anywhere">{_safe(cell)}</td>' for cell in row) + "</tr>"
-        for row in rows
-    )
+    heads = "".join(f'<th scope="col" style="{CELL}">{_safe(cell)}</th>' for cell in header)
+    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     caption = f'<caption style="text-align:left;padding:0.3em 0.8em"><strong>{_safe(title)}</strong></caption>'
     table = f"{caption}<thead><tr>{heads}</tr></thead><tbody>{body}</tbody>"
     style = "border-collapse:collapse;background:transparent;color:inherit"
     return f'<table class="course-card" style="{style}">{table}</table>' + (f"<p>{_safe(foot)}</p>" if foot else "")
+
+
+def _cell(text: str) -> str:
+    # A long name may break anywhere; a short word must not be squeezed into two lines by a long neighbour.
+    wrap = "white-space:nowrap" if len(text) <= 16 else "white-space:normal;overflow-wrap:anywhere"
+    return f'<td style="{CELL};{wrap}">{_safe(text)}</td>'
 
 
 def _safe(text: str) -> str:

@@ -78,7 +78,7 @@ REMEDIES: dict[str, tuple[str, str, dict[str, str]]] = {
     ),
     "no-hardware": (
         "No {maker} was found on this machine.",
-        "Nothing to fix in software: every lesson runs on the CPU. Colab and Kaggle lend accelerators for nothing.",
+        "Nothing to fix in software: every lesson runs on the CPU. Colab and Kaggle lend accelerators free of charge.",
         NO_ACCELERATOR_PLACES,
     ),
     "accelerator-off": (

@@ -1,6 +1,8 @@
 """Every cause is produced on a real Python with a real torch; a docstring says what is a stand-in and why."""
 
+import importlib.util
 import json
+import shutil
 import subprocess
 import sys
 
@@ -29,10 +31,7 @@ pytestmark = needs_linux
 H200_ON_PCI = ("0x10de", "0x2335", "0x030200")
 V5E_ON_PCI = ("0x1ae0", "0x0063", "0x088000")
 H200 = "NVIDIA H200|GPU-11111111-2222|150754820096|9|0"
-has_xla = pytest.mark.skipif(
-    "torch_xla" not in torch.__dict__ and not __import__("importlib.util").util.find_spec("torch_xla"),
-    reason="needs torch_xla",
-)
+has_xla = pytest.mark.skipif(importlib.util.find_spec("torch_xla") is None, reason="needs torch_xla")
 
 
 @pytest.fixture
@@ -157,6 +156,13 @@ def test_a_kernel_that_never_returns_is_stopped_and_named(tmp_path, bare):
     """Stand-in: a CUDA runtime that never returns from the first kernel."""
     found = finding("cuda", "--root", bare, "--limit", "12", STUB_FAULT="hang", **stub_driver(tmp_path))
     assert found["cause"] == "hangs" and "12 s" in found["why"] and "on cuda:0" in found["why"]
+
+
+@pytest.mark.skipif(shutil.which("nvidia-smi") is None, reason="needs a machine with an NVIDIA card that works")
+def test_a_card_that_works_is_called_usable():
+    found = finding("cuda")
+    assert (found["cause"], found["usable"], found["fix"]) == ("works", True, "")
+    assert "cuda:0" in found["why"]
 
 
 # Hosted notebooks
