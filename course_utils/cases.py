@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from course_utils.cards import html_card
-from course_utils.causes import Evidence, Finding, Package, find_cause
-from course_utils.probes import PROBES, Outcome
+from course_utils.causes import find_cause
+from course_utils.children import Outcome
+from course_utils.evidence import Evidence, Finding, Package
+from course_utils.probes import PROBES
 
 FILE = Path(__file__).parent / "recordings" / "other_machines.json"
 

@@ -19,7 +19,7 @@ from course_utils.machine import (
     read_text,
     tpu_chips,
 )
-from course_utils.nvidia import read_driver, visible_cards
+from course_utils.nvidia import Card, has_cuda_library, read_driver, visible_cards
 
 # What a `Device` is made of: kind, index, name, memory in bytes, detail.
 Found = tuple[str, int, str, int | None, str]
@@ -27,11 +27,11 @@ Found = tuple[str, int, str, int | None, str]
 
 def accelerators(root: Path) -> list[Found]:
     """Return every accelerator that this torch can use, best first."""
-    cuda = rocm_cards(root) if torch.version.hip else cuda_cards()
+    cuda = rocm_cards(root) if torch.version.hip else cuda_cards(root)
     return [*torch_tpus(root), *cuda, *xla_tpus(root), *xpus(root), *mps(root)]
 
 
-def cuda_cards() -> list[Found]:
+def cuda_cards(root: Path) -> list[Found]:
     """Return the NVIDIA cards that CUDA shows: from CUDA where it already runs, else from the driver's own library."""
     if not torch.version.cuda:
         return []
@@ -40,8 +40,10 @@ def cuda_cards() -> list[Found]:
         told = [(card.name, card.total_memory, capability_in_words((card.major, card.minor))) for card in known]
         return [("cuda", index, *card) for index, card in enumerate(told)]
     driver = read_driver()
-    if driver is None or driver.cuda[0] < int(torch.version.cuda.split(".")[0]):
-        return []  # no driver, or one too old for this torch; the doctor tells the two apart
+    if driver is None:
+        return jetson(root)
+    if driver.cuda[0] < int(torch.version.cuda.split(".")[0]):
+        return []  # too old for this torch: CUDA would not start
     cards = visible_cards(driver.cards, os.environ.get("CUDA_VISIBLE_DEVICES"))
     mixed = len({card.name for card in driver.cards}) > 1 and os.environ.get("CUDA_DEVICE_ORDER") != "PCI_BUS_ID"
     doubt = "; CUDA may number unlike cards in another order" if mixed else ""
@@ -49,6 +51,15 @@ def cuda_cards() -> list[Found]:
         ("cuda", index, card.name, card.memory_bytes, capability_in_words(card.capability) + doubt)
         for index, card in enumerate(cards)
     ]
+
+
+def jetson(root: Path) -> list[Found]:
+    """Return the GPU of an NVIDIA Jetson, whose driver may come without a management library."""
+    board = read_text(root / "proc/device-tree/model").strip("\0\n")
+    if "NVIDIA" not in board or not has_cuda_library():
+        return []
+    shown = visible_cards((Card(board, ""),), os.environ.get("CUDA_VISIBLE_DEVICES"))
+    return [("cuda", 0, card.name, host_memory_bytes(root), "memory shared with the CPU") for card in shown]
 
 
 def capability_in_words(capability: tuple[int, int] | None) -> str:

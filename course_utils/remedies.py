@@ -139,8 +139,8 @@ REMEDIES: dict[str, tuple[str, str, dict[str, str]]] = {
     ),
     "mps-unavailable": (
         "This torch was built for MPS, but the system offers no MPS device: {error}",
-        "MPS needs a Mac with Apple silicon (or an AMD card), a macOS that your torch supports (14 or later for "
-        "torch 2.9), and no virtual machine in between. Update macOS, or use the CPU.",
+        "MPS needs a Mac with Apple silicon, a macOS that your torch still supports, and no virtual machine between. "
+        "Update macOS, or use the CPU.",
         {"ci": "Virtual Macs of CI services offer no MPS: run these tests on the CPU there."},
     ),
     "torch-xla-absent": (

@@ -166,6 +166,38 @@ def test_torchtpu_is_listed_through_torch_accelerator_and_only_beside_a_tpu(tmp_
     assert done.stdout.splitlines() == ["[('tpu:0', 'TPU v5e'), ('tpu:1', 'TPU v5e')]", "[]"], done.stderr
 
 
+@needs_cuda_build
+def test_the_gpu_of_a_jetson_is_found_without_a_management_library(tmp_path, monkeypatch):
+    """Stand-in: the device tree of a Jetson, and a CUDA library that can be loaded."""
+    (tmp_path / "proc/device-tree").mkdir(parents=True)
+    (tmp_path / "proc/device-tree/model").write_text("NVIDIA Jetson AGX Orin Developer Kit\0")
+    monkeypatch.setattr(detect, "read_driver", lambda: None)
+    monkeypatch.setattr(detect, "has_cuda_library", lambda: True)
+    (found,) = detect.cuda_cards(tmp_path)
+    assert found[:3] == ("cuda", 0, "NVIDIA Jetson AGX Orin Developer Kit") and "shared" in found[4]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
+    assert detect.cuda_cards(tmp_path) == [] and detect.jetson(tmp_path / "elsewhere") == []
+
+
+def test_the_gpu_of_a_mac_shares_the_computers_memory(tmp_path, monkeypatch):
+    """Stand-in: torch's answer on a Mac."""
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    (found,) = [device for device in find_devices(root=tmp_path) if device.kind == "mps"]
+    assert found.name.startswith("GPU of ") and found.memory_bytes == find_devices(root=tmp_path)[-1].memory_bytes
+    assert str(pick_device("mps")) == "mps:0"
+
+
+def test_intels_cards_are_named_from_the_pci_bus_while_xpu_is_not_started(tmp_path, monkeypatch):
+    """Stand-in: torch's count on a machine with an Arc A770, and a copy of that machine's /sys."""
+    monkeypatch.setattr(torch.xpu, "is_available", lambda: True)
+    monkeypatch.setattr(torch.xpu, "device_count", lambda: 1)
+    root = machine_with(tmp_path, ("0x8086", "0x56a0", "0x030000"))
+    assert detect.xpus(root) == [("xpu", 0, "Intel graphics card 0x56a0", None, "")]
+    (root / "usr/share/misc").mkdir(parents=True)
+    (root / "usr/share/misc/pci.ids").write_text("# list\n8086  Intel\n\t56a0  DG2 [Arc A770]\n")
+    assert detect.xpus(root)[0][2] == "Intel DG2 [Arc A770]"
+
+
 def rocm_machine(folder: Path) -> Path:
     nodes = folder / "sys/class/kfd/kfd/topology/nodes"
     for node, (simd, version) in enumerate([(0, 0), (1216, 90402), (240, 100300)]):

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -57,7 +58,7 @@ def test_a_card_on_the_pci_bus_without_a_driver_is_named(tmp_path):
     """Stand-in: a copy of the /sys of a machine with an H200. That there is no driver is real."""
     found = finding("cuda", "--root", str(machine_with(tmp_path, H200_ON_PCI)))
     assert found["cause"] == "no-driver"
-    assert "0x2335" in found["why"] and "Install the driver" in found["fix"]
+    assert "0x2335" in found["why"] and "libcuda" in found["why"] and "Install the driver" in found["fix"]
 
 
 @needs_no_gpu
@@ -331,6 +332,17 @@ def test_the_terminal_report_names_cause_why_and_fix_and_json_is_json(bare):
     command = [sys.executable, "-m", "course_utils.doctor", "--require", "tpu", "--root", bare]
     text = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=120)
     assert "tpu: torchtpu-absent\n  Why: TorchTPU" in text.stdout and "\n  Fix: " in text.stdout and text.stderr == ""
+
+
+@needs_no_gpu
+def test_a_hostile_card_name_stays_text_in_a_terminal_that_knows_ascii_only(tmp_path, bare):
+    """Stand-in: an nvidia-smi that prints markup, an escape sequence and Chinese."""
+    hostile = stub_smi(tmp_path, "<script>\x1b[31m图形</script>")
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "PYTHONIOENCODING": "ascii", **hostile}
+    command = [sys.executable, "-m", "course_utils.doctor", "--require", "cuda", "--root", bare]
+    done = subprocess.run(command, env=environment, capture_output=True, timeout=120)
+    assert b"no-driver" in done.stdout and b"<script>" in done.stdout and done.returncode == 1
+    assert b"\x1b" not in done.stdout and done.stdout.isascii() and done.stderr == b""
 
 
 def test_diagnose_in_python_shows_a_card_and_a_table():
