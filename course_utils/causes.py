@@ -17,7 +17,8 @@ def find_cause(family: str, evidence: Evidence) -> Finding:
     if torch.minor < OLDEST_TORCH:
         return evidence.found(family, "torch-too-old", version=torch.version)
     cpu = evidence.probes["cpu"]
-    if family == "cpu" or "import_error" in cpu.told:
+    unknown_build = family in ("mps", "xpu") and "mps_built" not in cpu.told
+    if family == "cpu" or "import_error" in cpu.told or unknown_build:
         return no_answer(family, cpu, evidence) or judge_kernels(family, cpu, evidence)
     return {"cuda": cuda_cause, "mps": _mps, "xpu": _xpu, "xla": _xla, "tpu": _tpu}[family](evidence)
 
@@ -67,13 +68,15 @@ def _xla(evidence: Evidence) -> Finding:
     if pjrt == "CPU" and evidence.tpu_chips and probe.kernels:
         hides = "this machine has a TPU, which it hides."
         return evidence.found("xla", "pjrt-device-wrong", usable=True, value=pjrt, error=hides)
-    judged = _xla_kernels(evidence, probe, error)
+    return _left_over(evidence, _xla_kernels(evidence, probe, error))
+
+
+def _left_over(evidence: Evidence, judged: Finding) -> Finding:
     names = [name for name in LEFT_OVER if name in evidence.variables]
     if not names or judged.cause not in ("works", "rehearsal", "hangs", "kernel-failed"):
         return judged
     effect = "It still works here." if judged.usable else judged.why
-    quoted = ", ".join(map(repr, names))
-    words = {"names": ", ".join(names), "effect": effect, "quoted": quoted}
+    words = {"names": ", ".join(names), "effect": effect, "quoted": ", ".join(map(repr, names))}
     return evidence.found("xla", "tpu-variables-left-over", usable=judged.usable, **words)
 
 

@@ -102,12 +102,7 @@ def pick_device(name: str | None = None) -> Device:
     for device in found:
         if (device.kind, device.index) == (kind, index):
             return device
-    here = " and ".join(sorted(map(str, found), key=lambda name: (name != "cpu", name)))
-    raise RuntimeError(
-        f"device {name!r} {asker}, but this machine has {here}. Pass None to take the best one"
-        + (", or unset COURSE_DEVICE." if "variable" in asker else ".")
-        + f" To learn why it is missing: python -m course_utils.doctor --require {kind}"
-    )
+    raise RuntimeError(_missing(name, kind, asker, found))
 
 
 def wait_for(device: Device | torch.device | str) -> None:
@@ -130,3 +125,12 @@ def wait_for(device: Device | torch.device | str) -> None:
 
 def _row(device: Device) -> tuple[str, ...]:
     return (str(device), device.name, in_gb(device.memory_bytes), device.detail)
+
+
+def _missing(name: str, kind: str, asker: str, found: DeviceList) -> str:
+    here = " and ".join(sorted(map(str, found), key=lambda device: (device != "cpu", device)))
+    else_what = ", or unset COURSE_DEVICE." if "variable" in asker else "."
+    return (
+        f"device {name!r} {asker}, but this machine has {here}. Pass None to take the best one{else_what} "
+        f"To learn why it is missing: python -m course_utils.doctor --require {kind}"
+    )

@@ -112,21 +112,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _examine(families: tuple[str, ...], limit_s: float, root: Path) -> Evidence:
     torch, torch_xla, torch_tpu = (_package(name) for name in ("torch", "torch_xla", "torch_tpu"))
-    wanted = {"nvidia", *families} - {"mps", "xpu", "cuda"}
-    wanted |= {"cpu"} if {"mps", "xpu"} & set(families) else set()  # it knows what torch was built for
-    wanted -= {name for name, package in (("xla", torch_xla), ("tpu", torch_tpu)) if package is None}
-    with ThreadPoolExecutor() as pool:
-        smi = pool.submit(run_limited, SMI, limit_s)
-        running = {name: pool.submit(run_probe, name, limit_s) for name in sorted(wanted if torch else {"nvidia"})}
-        # Whether these can work at all is known only now, and an import of torch is dear.
-        worth = {"cuda": bool(torch and (torch.hip or running["nvidia"].result().told.get("libcuda", True)))}
-        if torch and {"mps", "xpu"} & set(families):
-            told = running["cpu"].result().told
-            worth |= {name: told.get(f"{name}_built", False) for name in ("mps", "xpu")}
-        later = [name for name in families if worth.get(name)]
-        running |= {name: pool.submit(run_probe, name, limit_s) for name in later}
-        probes = {name: run.result() for name, run in running.items()}
-    absent = {name: Outcome("badly") for name in PROBES}
+    installed = {"xla": torch_xla, "tpu": torch_tpu}
+    worth_trying = tuple(name for name in families if torch and installed.get(name, True))
+    smi, probes = _try(worth_trying, bool(torch and torch.hip), limit_s)
     return Evidence(
         place=place(root),
         system=f"{platform.system()} {platform.machine()}",
@@ -138,9 +126,24 @@ def _examine(families: tuple[str, ...], limit_s: float, root: Path) -> Evidence:
         torch_xla=torch_xla,
         torch_tpu=torch_tpu,
         limit_s=limit_s,
-        smi=smi.result(),
-        probes={**absent, **probes},
+        smi=smi,
+        probes={**{name: Outcome("badly") for name in PROBES}, **probes},
     )
+
+
+def _try(families: tuple[str, ...], rocm: bool, limit_s: float) -> tuple[Outcome, dict[str, Outcome]]:
+    """Run the children side by side. Some wait for the first answers: an import of torch is dear, and may be in vain."""
+    first = {"nvidia", *families} - {"cuda", "mps", "xpu"}
+    first |= {"cpu"} if {"mps", "xpu"} & set(families) else set()  # it knows what torch was built for
+    with ThreadPoolExecutor() as pool:
+        smi = pool.submit(run_limited, SMI, limit_s)
+        running = {name: pool.submit(run_probe, name, limit_s) for name in sorted(first)}
+        told = running["nvidia"].result().told
+        later = {"cuda"} if rocm or told.get("libcuda", True) else set()
+        if "cpu" in running and {"mps", "xpu"} & set(families):
+            later |= {name for name in ("mps", "xpu") if running["cpu"].result().told.get(f"{name}_built")}
+        running |= {name: pool.submit(run_probe, name, limit_s) for name in sorted(later & set(families))}
+        return smi.result(), {name: run.result() for name, run in running.items()}
 
 
 def _package(name: str) -> Package | None:
