@@ -132,7 +132,7 @@ def _examine(families: tuple[str, ...], limit_s: float, root: Path) -> Evidence:
 
 
 def _try(families: tuple[str, ...], rocm: bool, limit_s: float) -> tuple[Outcome, dict[str, Outcome]]:
-    """Run the children side by side. Some wait for the first answers: an import of torch is dear, and may be in vain."""
+    """Run the children side by side, some of them only when the first answers say that it is not in vain."""
     first = {"nvidia", *families} - {"cuda", "mps", "xpu"}
     first |= {"cpu"} if {"mps", "xpu"} & set(families) else set()  # it knows what torch was built for
     with ThreadPoolExecutor() as pool:
