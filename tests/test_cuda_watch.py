@@ -75,16 +75,14 @@ def test_a_start_behind_torchs_back_is_traced_to_its_cell(run):
 
 @needs_gcc
 @needs_cuda_build
-def test_what_happened_before_the_watch_is_said_to_be_unknown(run):
-    said = run("import greedy\nwith CudaWatch() as watch:\n    pass\nprint(watch)\n")
-    assert "by something before the watch began" in said
-
-
-@needs_gcc
-@needs_cuda_build
-def test_what_happens_after_the_watch_is_not_reported(run):
-    said = run("with CudaWatch() as watch:\n    pass\nimport greedy\nprint(watch.first_touch)\n")
-    assert said == "None"
+def test_what_happened_before_or_after_the_watch_is_not_blamed_on_anyone(run):
+    said = run(
+        "with CudaWatch() as early:\n    pass\n"
+        "import greedy\n"
+        "with CudaWatch() as late:\n    pass\n"
+        "print(early.first_touch, '|', late)\n"
+    )
+    assert said.startswith("None | CUDA was initialised by something before the watch began")
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without CUDA")
