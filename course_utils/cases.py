@@ -10,7 +10,7 @@ from course_utils.children import Outcome
 from course_utils.evidence import Evidence, Finding, Package
 from course_utils.probes import PROBES
 
-FILE = Path(__file__).parent / "recordings" / "other_machines.json"
+FILE = Path(__file__).parent / "reported_cases.json"
 
 
 @dataclass(frozen=True, repr=False)
