@@ -1,7 +1,12 @@
 """Helpers of the accelerator course: find a device, move data, time honestly, train, and launch."""
 
-from course_utils.devices import Device, find_devices, pick_device, wait_for
-from course_utils.timing import Timing, time_call
+import sys
 
-__all__ = ["Device", "Timing", "find_devices", "pick_device", "time_call", "wait_for"]
+# `python -m course_utils.doctor` must start where torch does not: explaining that is its work.
+if not (sys.argv[:1] == ["-m"] and "course_utils.doctor" in sys.orig_argv):
+    from course_utils.devices import Device, find_devices, pick_device, wait_for
+    from course_utils.doctor import diagnose
+    from course_utils.timing import Timing, time_call
+
+__all__ = ["Device", "Timing", "diagnose", "find_devices", "pick_device", "time_call", "wait_for"]
 __version__ = "0.1.0"

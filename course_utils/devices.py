@@ -1,15 +1,18 @@
 """Find, choose and wait for a device."""
 
-import importlib.util
 import os
-import platform
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
+from course_utils import detect
+from course_utils.cards import html_card, in_gb, text_table
+from course_utils.machine import ROOT, cpu_name, host_memory_bytes, usable_cores
+
 KINDS = ("cpu", "cuda", "mps", "xpu", "xla", "tpu")
+HEADER = ("device", "name", "memory", "detail")
 
 
 @dataclass(frozen=True)
@@ -40,10 +43,36 @@ class Device:
     def __str__(self) -> str:
         return str(self.torch_device)
 
+    def _repr_html_(self) -> str:
+        return html_card("Device", HEADER, [_row(self)])
 
-def find_devices() -> list[Device]:
-    """Return every device that this Python can use, best first, without starting any of them."""
-    return [*_accelerators(), *_xla(), _cpu()]
+
+class DeviceList(list[Device]):
+    """Devices, best first: a list that shows itself as a table, and in a notebook as a card."""
+
+    def __repr__(self) -> str:
+        return text_table(HEADER, [_row(device) for device in self])
+
+    def _repr_html_(self) -> str:
+        return html_card("Devices here, best first", HEADER, [_row(device) for device in self])
+
+
+def find_devices(*, root: Path = ROOT) -> DeviceList:
+    """Return every device that this Python can use, best first, without starting any of them.
+
+    Names and memory come from the driver's management library and from files, so CUDA is not initialised,
+    torch_xla is not imported and no network is used. Being listed is not yet proof that a device works:
+    `python -m course_utils.doctor` runs a kernel on each.
+
+    Args:
+        root: where to look for /sys, /proc and /dev: another folder holds a copy of another machine's files.
+    """
+    found = [Device(*device) for device in detect.accelerators(root)]
+    cpu = Device("cpu", 0, cpu_name(root), host_memory_bytes(root), f"{usable_cores(root)} cores")
+    rehearsal = [
+        Device("xla", 0, f"rehearsal of a TPU: XLA on {cpu.name}", cpu.memory_bytes, cpu.detail, rehearsal=True)
+    ]
+    return DeviceList([*found, cpu, *(rehearsal if detect.can_rehearse(root) else [])])
 
 
 def pick_device(name: str | None = None) -> Device:
@@ -63,7 +92,7 @@ def pick_device(name: str | None = None) -> Device:
     found = find_devices()
     if name is None:
         return next(device for device in found if not device.rehearsal)
-    match = re.fullmatch(rf"({'|'.join(KINDS)})(?::(\d+))?", name)
+    match = re.fullmatch(rf"({'|'.join(KINDS)})(?::([0-9]+))?", name)
     if not match:
         raise ValueError(
             f"device {name!r} {asker}, but that names no kind of device. "
@@ -73,11 +102,7 @@ def pick_device(name: str | None = None) -> Device:
     for device in found:
         if (device.kind, device.index) == (kind, index):
             return device
-    here = " and ".join(str(device) for device in reversed(found))
-    raise RuntimeError(
-        f"device {name!r} {asker}, but this machine has {here}. Pass None to take the best one"
-        + (", or unset COURSE_DEVICE." if "variable" in asker else ".")
-    )
+    raise RuntimeError(_missing(name, kind, asker, found))
 
 
 def wait_for(device: Device | torch.device | str) -> None:
@@ -98,34 +123,14 @@ def wait_for(device: Device | torch.device | str) -> None:
         torch.accelerator.synchronize(getattr(device, "torch_device", device))
 
 
-def cpu_name() -> str:
-    """Return the CPU's model name as its maker writes it, or the architecture when nothing says more."""
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        found = re.search(r"^model name\s*:\s*(.+)$", cpuinfo.read_text(errors="replace"), re.MULTILINE)
-        if found:
-            return found[1].strip()
-    return platform.processor() or platform.machine()
+def _row(device: Device) -> tuple[str, ...]:
+    return (str(device), device.name, in_gb(device.memory_bytes), device.detail)
 
 
-def usable_cores() -> int:
-    """Return how many cores this process may run on, which a container or a scheduler may have limited."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _cpu() -> Device:
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else None
-    return Device("cpu", 0, cpu_name(), memory, f"{usable_cores()} cores")
-
-
-def _accelerators() -> list[Device]:
-    if not torch.accelerator.is_available():
-        return []
-    kind = torch.accelerator.current_accelerator().type
-    return [Device(kind, index, kind.upper()) for index in range(torch.accelerator.device_count())]
-
-
-def _xla() -> list[Device]:
-    if importlib.util.find_spec("torch_xla") is None:
-        return []
-    return [Device("xla", 0, f"XLA on {cpu_name()}", rehearsal=True)]
+def _missing(name: str, kind: str, asker: str, found: DeviceList) -> str:
+    here = " and ".join(sorted(map(str, found), key=lambda device: (device != "cpu", device)))
+    else_what = ", or unset COURSE_DEVICE." if "variable" in asker else "."
+    return (
+        f"device {name!r} {asker}, but this machine has {here}. Pass None to take the best one{else_what} "
+        f"To learn why it is missing: python -m course_utils.doctor --require {kind}"
+    )

@@ -1,0 +1,63 @@
+"""Show rows of text as a table in a terminal and as a card in a notebook, whatever the text is."""
+
+import html
+import unicodedata
+
+LONGEST = 160  # characters of one cell: a hostile or broken driver can report a name of any length
+
+CELL = "padding:0.3em 0.8em;text-align:left;border-bottom:1px solid currentColor"
+
+
+def clean(text: str, longest: int = LONGEST) -> str:
+    """Return `text` on one line, without control characters, and cut where it is too long to show."""
+    text = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in str(text))
+    return text if len(text) <= longest else text[: longest - 1] + "\N{HORIZONTAL ELLIPSIS}"
+
+
+def in_gb(size_bytes: int | None) -> str:
+    """Return a memory size as '16.9 GB', where a GB is 10^9 bytes, or '?' when it is not known."""
+    return "?" if size_bytes is None else f"{size_bytes / 1e9:.1f} GB"
+
+
+def text_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """Return the rows as lines of text under their header, in columns that line up in a terminal."""
+    lines = [tuple(clean(cell) for cell in line) for line in [header, *rows]]
+    widths = [max(map(_columns, column)) for column in zip(*lines, strict=True)]
+    padded = (
+        "  ".join(cell + " " * (w - _columns(cell)) for cell, w in zip(line, widths, strict=True)) for line in lines
+    )
+    return "\n".join(line.rstrip() for line in padded)
+
+
+def html_card(title: str, header: tuple[str, ...], rows: list[tuple[str, ...]], foot: str = "") -> str:
+    """Return the rows as an HTML table with a title, every piece of text escaped.
+
+    It sets no colour of its own, so it follows the light or dark theme around it, and it reads as a plain
+    table where styles are removed.
+    """
+    heads = "".join(f'<th scope="col" style="{CELL}">{_safe(cell)}</th>' for cell in header)
+    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
+    caption = f'<caption style="text-align:left;padding:0.3em 0.8em"><strong>{_safe(title)}</strong></caption>'
+    table = f"{caption}<thead><tr>{heads}</tr></thead><tbody>{body}</tbody>"
+    style = "border-collapse:collapse;background:transparent;color:inherit"
+    return f'<table class="course-card" style="{style}">{table}</table>' + (f"<p>{_safe(foot)}</p>" if foot else "")
+
+
+def _cell(text: str) -> str:
+    # A long name may break anywhere; a short word must not be squeezed into two lines by a long neighbour.
+    wrap = "white-space:nowrap" if len(text) <= 16 else "white-space:normal;overflow-wrap:anywhere"
+    return f'<td style="{CELL};{wrap}">{_safe(text)}</td>'
+
+
+def _safe(text: str) -> str:
+    return html.escape(clean(text, 600), quote=True)
+
+
+def _pad(text: str, width: int) -> str:
+    return text + " " * (width - _columns(text))
+
+
+def _columns(text: str) -> int:
+    # Terminals draw Chinese, Japanese and Korean characters two columns wide, and combining marks none.
+    wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
+    return len(text) + wide - sum(unicodedata.combining(letter) > 0 for letter in text)

@@ -1,0 +1,127 @@
+"""Who initialised CUDA? Name the import, the cell or the line that first touched it in this process.
+
+Once CUDA runs in a process, a child made with fork cannot use it ("Cannot re-initialize CUDA in forked
+subprocess"), and strategies such as `ddp_notebook` fork. So the first touch matters, and it is easily overlooked:
+an import can do it, and so can `torch.cuda.is_available()`.
+"""
+
+import ctypes
+import linecache
+import os
+import sys
+from dataclasses import dataclass
+from types import FrameType
+
+import torch
+
+NOT_INITIALISED = 3  # CUDA_ERROR_NOT_INITIALIZED of the CUDA driver API
+
+
+@dataclass(frozen=True)
+class FirstTouch:
+    """The first touch of CUDA in this process.
+
+    Attributes:
+        who: the import, the cell or the block that did it, in words.
+        line: the line of your code that led there, or "" when only the block is known.
+    """
+
+    who: str
+    line: str = ""
+
+    def __str__(self) -> str:
+        return f"CUDA was initialised by {self.who}" + (f": {self.line}" if self.line else "")
+
+
+class CudaWatch:
+    """Watch for the first touch of CUDA, from `start` (or the `with`) until `stop`.
+
+    In a notebook it also looks after every cell, so a library that starts CUDA behind torch's back is traced
+    to its cell. Read `first_touch`: None means that nothing in this process has initialised CUDA.
+    """
+
+    def __init__(self) -> None:
+        self.first_touch: FirstTouch | None = None
+        self._watching = False
+
+    def start(self) -> "CudaWatch":
+        """Begin to watch. What was initialised before can only be reported as such."""
+        self._watching = True
+        if is_cuda_initialised():
+            self.first_touch = FirstTouch("something before the watch began; start it in the first cell")
+            return self
+        # torch runs these calls at the end of its own initialisation, on the stack of whoever caused it.
+        torch.cuda._lazy_call(self._note_stack)
+        if shell := _notebook():
+            shell.events.register("post_run_cell", self._look)
+        return self
+
+    def stop(self) -> None:
+        """Look a last time and stop watching."""
+        self._look()
+        self._watching = False
+        if (shell := _notebook()) and self._look in shell.events.callbacks["post_run_cell"]:
+            shell.events.unregister("post_run_cell", self._look)
+
+    def __enter__(self) -> "CudaWatch":
+        return self.start()
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    def __repr__(self) -> str:
+        self._look()
+        return str(self.first_touch or "Nothing has initialised CUDA in this process.")
+
+    def _note_stack(self) -> None:
+        if self._watching and self.first_touch is None:
+            self.first_touch = _blame(sys._getframe(1))
+
+    def _look(self, result: object = None) -> None:
+        if self._watching and self.first_touch is None and is_cuda_initialised():
+            who = _cell(getattr(result, "execution_count", None)) or "the watched code"
+            hint = "(torch.cuda.is_available() does that, and so do other CUDA libraries)"
+            self.first_touch = FirstTouch(f"{who} without torch's own start-up {hint}")
+
+
+def is_cuda_initialised() -> bool:
+    """Say whether anything in this process, torch or not, has initialised CUDA. Asking does not initialise it."""
+    if torch.cuda.is_initialized():
+        return True
+    try:  # the driver's library only if it is loaded already
+        driver = ctypes.CDLL("libcuda.so.1", mode=getattr(os, "RTLD_NOLOAD", 0) | getattr(os, "RTLD_NOW", 0))
+    except OSError:
+        return False
+    return driver.cuDeviceGetCount(ctypes.byref(ctypes.c_int())) != NOT_INITIALISED
+
+
+def _blame(frame: FrameType) -> FirstTouch:
+    """Find in the stack the import under way, if any, and else the line of the user's that led here."""
+    frames = []
+    while frame is not None:
+        frames.append(frame)
+        frame = frame.f_back
+    yours = next((f for f in frames if f.f_globals["__name__"] == "__main__"), frames[-1])
+    called = frames[: frames.index(yours)]  # by that line, the last call first
+    imports = [f for f in called if f.f_code.co_name == "<module>" and not _is_plumbing(f)]
+    blamed = imports[-1] if imports else yours
+    file, line = blamed.f_code.co_filename, blamed.f_lineno
+    source = linecache.getline(file, line).strip()
+    if imports:
+        return FirstTouch(f"the import of {blamed.f_globals['__name__']}, {file} line {line}", source)
+    return FirstTouch(f"{_cell() or file} line {line}", source)
+
+
+def _is_plumbing(frame: FrameType) -> bool:
+    name = frame.f_globals.get("__name__", "")
+    return name.partition(".")[0] in ("runpy", "IPython", "ipykernel", "torch")
+
+
+def _cell(number: int | None = None) -> str:
+    shell = _notebook()  # it counts on before it calls what runs after a cell, which knows its own number
+    return f"cell In [{number or shell.execution_count}]" if shell else ""
+
+
+def _notebook():
+    ipython = sys.modules.get("IPython")
+    return ipython.get_ipython() if ipython else None

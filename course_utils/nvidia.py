@@ -1,0 +1,139 @@
+"""NVIDIA cards as their driver's management library (NVML) describes them: no CUDA, so nothing is initialised.
+
+NVML is the library behind `nvidia-smi`. Its functions are described in NVIDIA's NVML API Reference Guide.
+"""
+
+import ctypes
+import os
+import re
+from dataclasses import dataclass
+
+LIBRARIES = ("nvml.dll",) if os.name == "nt" else ("libnvidia-ml.so.1",)
+
+
+@dataclass(frozen=True)
+class Card:
+    """One NVIDIA card, or one MIG slice of a card.
+
+    Attributes:
+        name: such as "NVIDIA H200".
+        uuid: such as "GPU-8f6d...", which `CUDA_VISIBLE_DEVICES` may name.
+        memory_bytes: all of its memory, or None when the driver does not say.
+        capability: compute capability, such as (9, 0), or None when the driver does not say.
+    """
+
+    name: str
+    uuid: str
+    memory_bytes: int | None = None
+    capability: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class Driver:
+    """The NVIDIA driver: its version, the newest CUDA that it can run as (12, 8), and the cards in PCI order."""
+
+    version: str
+    cuda: tuple[int, int]
+    cards: tuple[Card, ...]
+
+
+def read_driver() -> Driver | None:
+    """Return what the NVIDIA driver says of itself and its cards, or None without a working driver."""
+    nvml = _load()
+    if nvml is None or nvml.nvmlInit_v2() != 0:
+        return None
+    cuda, count = ctypes.c_int(0), ctypes.c_uint(0)
+    nvml.nvmlSystemGetCudaDriverVersion_v2(ctypes.byref(cuda))
+    nvml.nvmlDeviceGetCount_v2(ctypes.byref(count))
+    version = ctypes.create_string_buffer(96)
+    nvml.nvmlSystemGetDriverVersion(version, 96)
+    cards = [_card(nvml, handle) for handle in _handles(nvml, count.value)]
+    return Driver(_text(version), split_version(cuda.value), tuple(cards))
+
+
+def split_version(number: int) -> tuple[int, int]:
+    """Return CUDA's version from the driver's way to write it: 12080 is (12, 8)."""
+    return number // 1000, number % 1000 // 10
+
+
+def has_cuda_library() -> bool:
+    """Say whether the driver's CUDA library is here. Loading it initialises nothing."""
+    try:
+        ctypes.CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1")
+    except OSError:
+        return False
+    return True
+
+
+def visible_cards(cards: tuple[Card, ...], setting: str | None) -> list[Card]:
+    """Return the cards that CUDA shows a program under one setting of CUDA_VISIBLE_DEVICES, in its order.
+
+    The rules are CUDA's (CUDA C Programming Guide, "CUDA Environment Variables"): the list ends at the first
+    entry that names no card, and a card named twice empties it.
+
+    Args:
+        cards: the machine's cards in PCI order.
+        setting: the variable's value; None when it is not set.
+    """
+    if setting is None:
+        return list(cards)
+    chosen: list[Card] = []
+    for entry in setting.split(","):
+        card = _named(cards, entry.strip())
+        if card is None:
+            break
+        if card in chosen:
+            return []
+        chosen.append(card)
+    return chosen
+
+
+def _named(cards: tuple[Card, ...], entry: str) -> Card | None:
+    if entry.startswith("MIG-"):
+        return _slice(entry)
+    if entry.startswith("GPU-"):  # any beginning that only one card has
+        matches = [card for card in cards if card.uuid.startswith(entry)]
+        return matches[0] if len(matches) == 1 else None
+    number = re.match(r"\+?(\d+)", entry)  # CUDA reads "1st" as 1
+    return cards[int(number[1])] if number and int(number[1]) < len(cards) else None
+
+
+def _slice(uuid: str) -> Card | None:
+    nvml, handle = _load(), ctypes.c_void_p()
+    if nvml is None or nvml.nvmlDeviceGetHandleByUUID(uuid.encode(), ctypes.byref(handle)) != 0:
+        return None
+    return _card(nvml, handle)
+
+
+def _load() -> ctypes.CDLL | None:
+    for library in LIBRARIES:
+        try:
+            return ctypes.CDLL(library)
+        except OSError:
+            continue
+    return None
+
+
+def _handles(nvml: ctypes.CDLL, count: int) -> list[ctypes.c_void_p]:
+    handles = []
+    for index in range(count):
+        handle = ctypes.c_void_p()
+        if nvml.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(handle)) == 0:
+            handles.append(handle)
+    return handles
+
+
+def _card(nvml: ctypes.CDLL, handle: ctypes.c_void_p) -> Card:
+    name, uuid = ctypes.create_string_buffer(96), ctypes.create_string_buffer(96)
+    nvml.nvmlDeviceGetName(handle, name, 96)
+    nvml.nvmlDeviceGetUUID(handle, uuid, 96)
+    memory = (ctypes.c_ulonglong * 3)()  # total, free, used
+    has_memory = nvml.nvmlDeviceGetMemoryInfo(handle, memory) == 0
+    major, minor = ctypes.c_int(0), ctypes.c_int(0)
+    status = nvml.nvmlDeviceGetCudaComputeCapability(handle, ctypes.byref(major), ctypes.byref(minor))
+    capability = None if status else (major.value, minor.value)
+    return Card(_text(name), _text(uuid), memory[0] if has_memory else None, capability)
+
+
+def _text(buffer: ctypes.Array) -> str:
+    return buffer.value.decode("utf-8", errors="replace")

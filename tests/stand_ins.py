@@ -1,0 +1,132 @@
+"""Machines that this one is not: stub driver libraries, stub tools, stub packages and copies of /sys and /dev.
+
+A test starts a real Python with a real torch on them. The stubs replace only what the machine lacks: the
+driver's libraries (compiled from tests/stubs), `nvidia-smi`, or one installed distribution.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import textwrap
+import venv
+from pathlib import Path
+
+import pytest
+import torch
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+STUBS = Path(__file__).resolve().parent / "stubs"
+# Variables that would make a test depend on the machine that it runs on.
+FOREIGN = (
+    *("CI", "COLAB_RELEASE_TAG", "KAGGLE_KERNEL_RUN_TYPE", "BINDER_SERVICE_HOST", "BINDER_LAUNCH_HOST"),
+    *("CUDA_VISIBLE_DEVICES", "PJRT_DEVICE", "COURSE_DEVICE", "LD_LIBRARY_PATH", "LD_PRELOAD"),
+)
+needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="loads stub libraries as Linux does")
+needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc to compile the stub libraries")
+needs_cuda_build = pytest.mark.skipif(
+    not (torch.version.cuda or "").startswith("12."),
+    reason="needs a torch built for CUDA 12, under which the stub fits",
+)
+needs_no_gpu = pytest.mark.skipif(
+    shutil.which("nvidia-smi") is not None or Path("/proc/driver/nvidia").exists(),
+    reason="needs a machine without an NVIDIA driver",
+)
+
+
+def compile_stub(source: Path, library: Path, *options: str) -> Path:
+    """Compile one C file to a shared library, and return where that is."""
+    library.parent.mkdir(parents=True, exist_ok=True)
+    command = ["gcc", "-shared", "-fPIC", "-o", library, source, "-ldl", *options]
+    subprocess.run(list(map(str, command)), check=True, capture_output=True)
+    return library
+
+
+def stub_driver(folder: Path, *, runtime: bool = True, cards: str = "") -> dict[str, str]:
+    """Return the variables that give a Python the stub NVIDIA driver, and with `runtime` the stub CUDA runtime."""
+    compile_stub(STUBS / "cuda.c", folder / "libcuda.so.1")
+    if cards:
+        compile_stub(STUBS / "nvml.c", folder / "libnvidia-ml.so.1")
+    variables = {"LD_LIBRARY_PATH": str(folder), "STUB_CARDS": cards}
+    if runtime:
+        variables["LD_PRELOAD"] = str(compile_stub(STUBS / "cudart.c", folder / "cudart.so"))
+    return variables
+
+
+def stub_smi(folder: Path, output: str, status: int = 0) -> dict[str, str]:
+    """Return the variables that put an `nvidia-smi` on the PATH that prints `output` and exits with `status`."""
+    tool = folder / "nvidia-smi"
+    tool.write_text(f"#!/bin/sh\necho '{output}'\nexit {status}\n")
+    tool.chmod(0o755)
+    return {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
+
+
+def machine_with(folder: Path, *pci: tuple[str, str, str]) -> Path:
+    """Return a folder with a /sys whose PCI bus holds the devices given as (vendor, model, class)."""
+    bus = folder / "sys/bus/pci/devices"
+    bus.mkdir(parents=True)
+    for slot, numbers in enumerate(pci):
+        (bus / f"0000:00:{slot:02x}.0").mkdir()
+        for name, number in zip(("vendor", "device", "class"), numbers, strict=True):
+            (bus / f"0000:00:{slot:02x}.0" / name).write_text(f"{number}\n")
+    return folder
+
+
+def stub_package(folder: Path, name: str, version: str, code: str, *, entry_points: str = "") -> Path:
+    """Write an installed distribution: a package, its version.py and its metadata. Return the folder for the path."""
+    (folder / name).mkdir(parents=True)
+    (folder / name / "__init__.py").write_text(textwrap.dedent(code))
+    (folder / name / "version.py").write_text(f"__version__ = '{version}'\n")
+    info = folder / f"{name}-{version}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    if entry_points:
+        (info / "entry_points.txt").write_text(entry_points)
+    return folder
+
+
+def changed_torch(folder: Path, changes: str) -> Path:
+    """Return a path on which `torch` is the real one after `changes` were made to it, as another build would be."""
+    code = f"""
+    import importlib, sys
+    sys.path.remove({str(folder)!r})
+    del sys.modules["torch"]
+    import torch
+    {changes}
+    """
+    return stub_package(folder, "torch", f"{torch.__version__.partition('+')[0]}+cpu", code)
+
+
+def environment_without(folder: Path, *missing: str) -> str:
+    """Return the Python of a new environment that has every package of this one except those `missing`."""
+    venv.create(folder, symlinks=True)
+    python = folder / "bin/python"
+    there = Path(
+        subprocess.check_output(
+            [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], text=True
+        ).strip()
+    )
+    for entry in Path(sysconfig.get_path("purelib")).iterdir():
+        if not entry.name.startswith(missing) and not (there / entry.name).exists():
+            (there / entry.name).symlink_to(entry)
+    return str(python)
+
+
+def run_doctor(*arguments: str, python: str = sys.executable, path: Path | None = None, **variables: str):
+    """Run `python -m course_utils.doctor --json` on such a machine; return its exit status and its report."""
+    environment = {key: value for key, value in os.environ.items() if key not in FOREIGN}
+    environment |= {"PYTHONPATH": os.pathsep.join(filter(None, [str(path or ""), str(REPOSITORY)])), **variables}
+    command = [python, "-m", "course_utils.doctor", "--json", "--limit", "60", *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=180, cwd=STUBS)
+    assert done.stdout.startswith("{"), done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+def finding(*arguments: str, **options) -> dict:
+    """Run the doctor for one family, `finding("cuda", ...)`, check its exit status, and return its one finding."""
+    status, report = run_doctor("--require", *arguments, **options)
+    (only,) = report["findings"]
+    assert status == (0 if only["usable"] else 1)
+    return only
