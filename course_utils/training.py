@@ -1,15 +1,17 @@
 """Train: the plain PyTorch loop, and the same in Lightning on any device."""
 
+import importlib.util
 import logging
 import os
 import sys
 from collections.abc import Callable, Iterable
-from contextlib import contextmanager
+from types import ModuleType
 
 import torch
 from torch import nn
 
 from course_utils.devices import Device, pick_device
+from course_utils.xla import import_torch_xla, start_xla, variable_set
 
 try:
     import lightning.pytorch as pl
@@ -96,11 +98,13 @@ class Regression(pl.LightningModule):
         return torch.optim.Adam(self.parameters(), lr=self.learning_rate, fused=True)
 
 
-def trainer_kwargs(device: Device | str | None = None) -> dict:
+def trainer_kwargs(device: Device | str | None = None, *, package: ModuleType = pl) -> dict:
     """Return the arguments that make a Lightning Trainer use one device.
 
     Args:
         device: a `Device` or its name; None takes what `pick_device` takes.
+        package: the Lightning whose Trainer will take them. Darts needs `pytorch_lightning`: it and
+            `lightning.pytorch` do not accept each other's objects.
 
     Returns:
         The arguments to unpack into `Trainer(...)`.
@@ -110,32 +114,53 @@ def trainer_kwargs(device: Device | str | None = None) -> dict:
         NotImplementedError: Lightning has no accelerator for this kind of device.
     """
     device = device if isinstance(device, Device) else pick_device(device)
-    _ask_lightning_for_xla()
+    _ask_lightning_for_xla(package)
     if device.kind == "cpu":
         return {"accelerator": "cpu", "devices": 1}
     if device.kind in ("cuda", "mps"):
         return {"accelerator": device.kind, "devices": [device.index]}
-    raise NotImplementedError(f"a Lightning Trainer cannot be pointed at {device} here. Use 'cpu', 'cuda' or 'mps'.")
+    if device.kind == "xla":
+        start_xla()
+        # The strategy's own way to save, said aloud: Darts puts in one that the strategy refuses unless it sees this.
+        saving = {"plugins": [package.plugins.io.XLACheckpointIO()]}
+        if device.rehearsal:
+            return {"accelerator": _rehearsal(package), "devices": 1, **saving}
+        return {"accelerator": "tpu", "devices": [device.index], **saving}
+    raise NotImplementedError(
+        f"a Lightning Trainer cannot be pointed at {device} here. Use 'cpu', 'cuda', 'mps' or 'xla'."
+    )
 
 
-def _ask_lightning_for_xla() -> None:
-    # The first Trainer of a process asks torch_xla for a TPU. Without one, torch_xla then warns on stderr and sets
-    # PJRT_DEVICE for the rest of the process. Lightning remembers the answer, so ask once with nothing to choose.
-    with _variable("PJRT_SELECT_DEFAULT_DEVICE", "0"):
-        pl.accelerators.XLAAccelerator.is_available()
+def _ask_lightning_for_xla(package: ModuleType) -> None:
+    # The first Trainer of a process imports torch_xla to ask it for a TPU, whichever device it will use itself.
+    # Import it first, without its side effects. Lightning remembers the answer.
+    if importlib.util.find_spec("torch_xla"):
+        import_torch_xla()
+        package.accelerators.XLAAccelerator.is_available()
 
 
-@contextmanager
-def _variable(name: str, value: str):
-    before = os.environ.get(name)
-    os.environ[name] = value
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = before
+def _rehearsal(package: ModuleType):
+    """Return Lightning's accelerator for TPUs, told that XLA's CPU compiler is one."""
+
+    class XLARehearsal(package.accelerators.XLAAccelerator):
+        @staticmethod
+        def is_available() -> bool:
+            return True
+
+        @staticmethod
+        def auto_device_count() -> int:
+            return 1
+
+        @staticmethod
+        def parse_devices(devices) -> int:
+            return 1
+
+        @staticmethod
+        def get_parallel_devices(devices) -> list[torch.device]:
+            return [torch.device("xla", 0)]
+
+    with variable_set("PJRT_DEVICE", os.environ.get("PJRT_DEVICE", "CPU")):  # Lightning looks whether it is set
+        return XLARehearsal()
 
 
 def messages_to_stdout() -> None:
