@@ -179,4 +179,4 @@ def _fix(verb: str) -> str:
             f"no torch_xla was made for torch {minor[0]}.{minor[1]}, so leave this torch alone and run the lesson "
             "in the course's own environment (make lab)"
         )
-    return f"{verb} it with `pip install --no-deps torch_xla=={minor[0]}.{minor[1]}.0`, which leaves torch alone"
+    return f"{verb} it with `pip install torch_xla=={minor[0]}.{minor[1]}.0`, which leaves torch alone, and restart"
