@@ -18,8 +18,8 @@ SPREAD = 0.02  # stop when the 95 % interval of the median is this narrow, as a 
 MIN_BLOCKS, MAX_BLOCKS = 10, 10_000
 MAX_COMPILING = 10  # calls in a row, or blocks, that may compile on XLA before that is called a fault of the call
 KEEPS_COMPILING = (
-    f"the call to be timed compiled a new program {MAX_COMPILING} times, so it has no steady state. A shape or a constant "
-    "changes from call to call: pad to one shape, and make the constant a tensor."
+    f"the call to be timed compiled a new program {MAX_COMPILING} times, so it has no steady state. A shape or a "
+    "constant changes from call to call: pad to one shape, and make the constant a tensor."
 )
 
 

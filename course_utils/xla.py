@@ -133,18 +133,25 @@ class XLACounters:
 def xla_counters() -> XLACounters:
     """Wait for the device, and return what XLA has done since this process started.
 
-    It does not run what is only recorded. All zero when nothing has imported torch_xla.
+    What is only recorded is neither run nor counted.
     """
     import_torch_xla()
     from torch_xla.core import xla_model
     from torch_xla.debug import metrics
 
     xla_model.wait_device_ops()  # an execution is counted when it ends
-    compile_count, compile_ns, _ = metrics.metric_data("CompileTime") or (0, 0, ())
-    names = ("ExecuteTime", "TransferToDeviceTime", "TransferFromDeviceTime")
-    counts = [(metrics.metric_data(name) or (0,))[0] for name in names]
-    fallbacks = sum(metrics.counter_value(name) for name in metrics.executed_fallback_ops())
-    return XLACounters(compile_count, compile_ns / 1e9, *counts, fallbacks)
+
+    def count(name: str) -> int:
+        return (metrics.metric_data(name) or (0,))[0]
+
+    return XLACounters(
+        compilations=count("CompileTime"),
+        compile_s=(metrics.metric_data("CompileTime") or (0, 0))[1] / 1e9,
+        executions=count("ExecuteTime") + count("ExecuteReplicatedTime"),  # the second under SPMD
+        to_device=count("TransferToDeviceTime"),
+        from_device=count("TransferFromDeviceTime"),
+        fallbacks=sum(metrics.counter_value(name) for name in metrics.executed_fallback_ops()),
+    )
 
 
 @contextmanager
