@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from course_utils.devices import Device, pick_device
-from course_utils.xla import import_torch_xla, run_recorded, start_xla, variable_set
+from course_utils.xla import import_torch_xla, run_recorded, start_xla, variable_set, xla_problem
 
 try:
     import lightning.pytorch as pl
@@ -117,10 +117,12 @@ def trainer_kwargs(device: Device | str | None = None, *, package: ModuleType = 
             `lightning.pytorch` do not accept each other's objects.
 
     Returns:
-        The arguments to unpack into `Trainer(...)`.
+        The arguments to unpack into `Trainer(...)`. On XLA a `precision` beside them has no effect: it sets a variable
+        that XLA has read by then.
 
     Raises:
         ValueError, RuntimeError: as `pick_device` does.
+        RuntimeError: torch_xla is here but does not load, or XLA is started too late; see `start_xla`.
         NotImplementedError: Lightning has no accelerator for this kind of device.
     """
     device = device if isinstance(device, Device) else pick_device(device)
@@ -144,9 +146,13 @@ def trainer_kwargs(device: Device | str | None = None, *, package: ModuleType = 
 def _ask_lightning_for_xla(package: ModuleType) -> None:
     # The first Trainer of a process imports torch_xla to ask it for a TPU, whichever device it will use itself.
     # Import it first, without its side effects. Lightning remembers the answer.
-    if importlib.util.find_spec("torch_xla"):
+    if importlib.util.find_spec("torch_xla") is None:
+        return
+    try:
         import_torch_xla()
-        package.accelerators.XLAAccelerator.is_available()
+    except ImportError as error:
+        raise RuntimeError(f"Lightning loads torch_xla for every Trainer, but {xla_problem()}") from error
+    package.accelerators.XLAAccelerator.is_available()
 
 
 def _rehearsal(package: ModuleType):

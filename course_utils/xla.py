@@ -3,6 +3,7 @@
 Nothing here imports torch_xla until it is asked to.
 """
 
+import functools
 import importlib.metadata
 import importlib.util
 import logging
@@ -16,6 +17,7 @@ from types import ModuleType
 
 import torch
 
+READING = "aten::_local_scalar_dense"  # how .item() reads a value; torch_xla counts it as a fallback
 LAST_RELEASE = (2, 9)  # torch_xla 2.9.0, of November 2025, is its last release
 
 
@@ -30,7 +32,7 @@ def xla_problem() -> str | None:
     try:
         import_torch_xla()
     except (ImportError, OSError) as error:  # a wrong pair fails to load its library
-        reason = str(error).strip().splitlines()[0]
+        reason = str(error).strip().splitlines()[0].rpartition("/")[2]  # without the library's folder
         return f"torch_xla {_version()} does not load with torch {torch.__version__} ({reason}): {_fix('replace')}."
     if _minor(_version()) != _minor(torch.__version__):
         return f"torch_xla {_version()} was not built for torch {torch.__version__}: {_fix('replace')}."
@@ -62,12 +64,13 @@ def import_torch_xla() -> ModuleType:
     return torch_xla
 
 
+@functools.cache
 def start_xla() -> torch.device:
     """Start XLA on the TPU, or without one on its CPU compiler (the rehearsal), and return its first device.
 
     Call it before the first `.backward()` of the process, on whatever device: PyTorch sets its backward pass up
     once, for the devices that are known by then (https://github.com/pytorch/xla/issues/4174). `use_spmd()`, where it
-    is wanted, comes before this.
+    is wanted, comes before this. A second call returns the same and does nothing.
 
     Raises:
         ImportError: as `import_torch_xla` does.
@@ -110,7 +113,7 @@ class XLACounters:
         executions: programs run.
         to_device: transfers from the host to the device.
         from_device: transfers from the device to the host.
-        fallbacks: operations that XLA does not know, which ran on the CPU, copies there and back included.
+        fallbacks: operations that XLA does not know, and that ran on the CPU with values copied there and back.
     """
 
     compilations: int
@@ -150,7 +153,7 @@ def xla_counters() -> XLACounters:
         executions=count("ExecuteTime") + count("ExecuteReplicatedTime"),  # the second under SPMD
         to_device=count("TransferToDeviceTime"),
         from_device=count("TransferFromDeviceTime"),
-        fallbacks=sum(metrics.counter_value(name) for name in metrics.executed_fallback_ops()),
+        fallbacks=sum(metrics.counter_value(name) for name in metrics.executed_fallback_ops() if name != READING),
     )
 
 
