@@ -59,8 +59,7 @@ def steps_of(write: Callable, **adam) -> Callable[[], object]:
 
 
 def learn(model, optimizer, index, total, forward=None):
-    loss = (forward or model)(INPUTS[index])
-    loss = mse(loss, TARGETS[index])
+    loss = mse((forward or model)(INPUTS[index]), TARGETS[index])
     loss.backward()
     optimizer.step()
     optimizer.zero_grad()
@@ -99,11 +98,36 @@ def with_dynamo(model, optimizer):
     return step
 
 
+def with_scan(model, optimizer):
+    """The RNN's steps as one loop in the program instead of twenty copies: it compiles sooner."""
+    from torch_xla.experimental.scan import scan
+
+    rnn = model.rnn
+
+    def cell(carry, step):
+        state, weights = carry
+        state = torch.tanh(step + state @ weights)
+        return (state, weights), state
+
+    def forward(windows):
+        steps = torch.nn.functional.linear(windows, rnn.weight_ih_l0, rnn.bias_ih_l0 + rnn.bias_hh_l0).transpose(0, 1)
+        start = torch.zeros(len(windows), rnn.hidden_size, device=DEVICE), rnn.weight_hh_l0.t()
+        return model.head(scan(cell, start, steps, is_fn_pure=True)[1].transpose(0, 1))
+
+    def step(index, total):
+        total = learn(model, optimizer, index, total, forward)
+        torch_xla.sync()
+        return total
+
+    return step
+
+
 WRITERS = {
     "sync()": with_sync,
     "step()": with_step,
     "compile()": with_compile,
     "torch.compile(openxla), sync()": with_dynamo,
+    "scan, sync()": with_scan,
 }
 ADAMS = {"Adam": {}, "Adam(foreach)": {"foreach": True}}
 
