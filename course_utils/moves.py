@@ -45,8 +45,8 @@ def to_device(obj: T, device: Device | torch.device | str | None, *, non_blockin
     moved: dict[int, tuple] = {}  # id of the original: the original, kept so that its id stays taken, and its copy
 
     def move(leaf):
-        if id(leaf) in moved:
-            return moved[id(leaf)][1]
+        if known := moved.get(id(leaf)):
+            return known[1]
         if isinstance(leaf, torch.Tensor):
             result = leaf.to(target, **queued)
         elif _moves_itself(leaf):
@@ -62,7 +62,8 @@ def to_device(obj: T, device: Device | torch.device | str | None, *, non_blockin
         return result
 
     def walk(node):
-        return optree.tree_map(move, node, is_leaf=_moves_itself, none_is_leaf=True)
+        leaves, structure = optree.tree_flatten(node, _moves_itself, none_is_leaf=True)
+        return structure.unflatten([move(leaf) for leaf in leaves])
 
     try:
         return walk(obj)
@@ -203,16 +204,16 @@ def _copiers(device: Device, size_bytes: int, pinned: bool) -> dict[str, Callabl
 
 
 def _torch_device(device: Device | torch.device | str | None) -> torch.device:
-    if device is None or isinstance(device, Device):
-        found = (device or pick_device()).torch_device
-    else:
-        try:
-            found = torch.device(device)
-        except RuntimeError:
-            found = pick_device(device).torch_device  # its message names the devices there are
-    if found.type == "xla" and importlib.util.find_spec("torch_xla"):
+    if not isinstance(device, torch.device):
+        if isinstance(device, str):
+            try:
+                return _torch_device(torch.device(device))
+            except RuntimeError:
+                device = pick_device(device)  # its message names the devices there are
+        device = (device or pick_device()).torch_device
+    if device.type == "xla" and importlib.util.find_spec("torch_xla"):
         importlib.import_module("torch_xla")  # without it torch has no such device
-    return found
+    return device
 
 
 def _moves_itself(node: object) -> bool:
