@@ -6,6 +6,7 @@ import tempfile
 import threading
 from http.client import HTTPException
 from pathlib import Path
+from urllib.error import HTTPError
 from urllib.request import urlopen
 
 CHUNK_BYTES = 1 << 20
@@ -69,10 +70,13 @@ def _open(url: str, patience_s: float):
     A name server that does not answer blocks for longer than any limit of a socket, hence the thread.
     """
     answers: list = []
+    given_up = threading.Event()
 
     def ask():
         try:
             answers.append(urlopen(url, timeout=patience_s))
+            if given_up.is_set():
+                answers[0].close()
         except (OSError, HTTPException) as error:
             answers.append(error)
 
@@ -80,7 +84,10 @@ def _open(url: str, patience_s: float):
     thread.start()
     thread.join(patience_s)
     if not answers:
+        given_up.set()
         raise Unreachable(f"no answer within {patience_s:g} s")
+    if isinstance(answers[0], HTTPError):
+        answers[0].close()  # it holds the server's page that explains the refusal
     if isinstance(answers[0], Exception):
         raise Unreachable(str(getattr(answers[0], "reason", answers[0]))) from answers[0]
     return answers[0]

@@ -53,7 +53,7 @@ def to_device(obj: T, device: Device | torch.device | str | None, *, non_blockin
             result = leaf.to(target)
             result = leaf if result is None else result  # moved in place, without returning itself
         elif _is_open(leaf):
-            result = copy.copy(leaf)
+            result = _shell(leaf)
             moved[id(leaf)] = leaf, result  # before looking inside: it may hold itself
             _fill(result, leaf, walk)
         else:
@@ -236,6 +236,16 @@ def _parts(leaf: object) -> Iterator[tuple]:
     else:
         names = (field.name for field in dataclasses.fields(leaf))
         yield from ((f".{name}", name, getattr(leaf, name)) for name in names if hasattr(leaf, name))
+
+
+def _shell(leaf: object) -> object:
+    """Return a new object of the same class with the same parts, without calling its __init__."""
+    if isinstance(leaf, dict | list | UserDict | UserList):
+        return copy.copy(leaf)
+    result = type(leaf).__new__(type(leaf))  # copy.copy fails on slots that hold nothing yet
+    if hasattr(leaf, "__dict__"):
+        result.__dict__.update(leaf.__dict__)
+    return result
 
 
 def _fill(result: object, leaf: object, walk) -> None:

@@ -19,6 +19,7 @@ from course_utils.workloads import as_cuda_graph, cnn_step, product, rnn_step, u
 FOLDER = Path(__file__).parent / "recordings"
 WHAT = "speed of one device"  # tells these files from other recordings in the folder
 ACCELERATOR_BATCHES = tuple(2**power for power in range(4, 14))  # 16 to 8192
+ACCELERATOR_SIDE, CPU_SIDE = 8192, 2048
 CPU_BATCHES = ACCELERATOR_BATCHES[:7]  # to 1024: a core needs a second for more
 
 
@@ -158,7 +159,7 @@ def _cnn(device: Device, max_s: float) -> Iterator[Result]:
 
 
 def _product(device: Device, max_s: float) -> Iterator[Result]:
-    side = 2048 if device.kind == "cpu" else 8192
+    side = CPU_SIDE if device.kind == "cpu" else ACCELERATOR_SIDE
     for precision in precisions(device):
         dtype = torch.bfloat16 if precision == "bf16" else torch.float32
         with using_tf32(precision == "tf32"):
