@@ -134,7 +134,7 @@ def draw_losses(title: str, losses: dict[str, Sequence[float]]) -> Picture:
             fontsize=20,
             va="center",
         )
-    axes.margins(y=0.15)
+    axes.margins(y=0.25)
     axes.locator_params(axis="y", nbins=4)
     ends = ", ".join(f"{name} at {values[-1]:.3f}" for name, values in losses.items())
     return picture(axes, f"Loss against the training step. At the end: {ends}.", colors=FEW)

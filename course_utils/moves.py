@@ -7,6 +7,7 @@ import importlib.util
 import time
 from collections import Counter, UserDict, UserList
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TypeVar
 
 import optree
@@ -196,11 +197,11 @@ def _copiers(device: Device, size_bytes: int, pinned: bool) -> dict[str, Callabl
     host = torch.randint(256, (size_bytes,), dtype=torch.uint8, pin_memory=pinned)
     if device.kind == "cpu":
         other = host.clone()
-        return {"in memory": lambda: other.copy_(host)}
+        return {"in memory": partial(other.copy_, host)}
     there = to_device(host, device)
     if device.kind == "xla":  # copy_ would be recorded as a program; these two are plain transfers
-        return {"to the device": lambda: to_device(host, device), "from the device": lambda: there.cpu()}
-    return {"to the device": lambda: there.copy_(host), "from the device": lambda: host.copy_(there)}
+        return {"to the device": partial(to_device, host, device), "from the device": there.cpu}
+    return {"to the device": partial(there.copy_, host), "from the device": partial(host.copy_, there)}
 
 
 def _torch_device(device: Device | torch.device | str | None) -> torch.device:

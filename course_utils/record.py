@@ -13,7 +13,7 @@ import torch
 
 from course_utils.devices import Device, pick_device
 from course_utils.moves import copy_rate
-from course_utils.timing import Timing, time_call
+from course_utils.timing import Timing, time_call, using_threads
 from course_utils.workloads import as_cuda_graph, cnn_step, product, rnn_step, using_tf32
 
 FOLDER = Path(__file__).parent / "recordings"
@@ -127,14 +127,15 @@ def record(device: Device, *, max_s: float = 1.0) -> Recording:
         for result in measure(device, max_s):
             print(f"{result.workload}, {result.precision}, {result.size:,}: {result.value:.4g} {result.unit}")
             results.append(result)
+    threads = torch.get_num_threads()
     return Recording(
         label="measured",
         device=device.name,
         kind=device.kind,
         detail=device.detail,
-        threads=torch.get_num_threads(),
+        threads=threads,
         date=datetime.date.today().isoformat(),
-        command=f"python -m course_utils.record --device {device} --seconds {max_s:g}",
+        command=f"python -m course_utils.record --device {device} --threads {threads} --seconds {max_s:g}",
         source="",
         versions=_versions(),
         results=tuple(results),
@@ -196,12 +197,14 @@ def main(arguments: list[str] | None = None) -> None:
     """Measure a device and write `<device>.json`."""
     parser = argparse.ArgumentParser(prog="python -m course_utils.record", description=main.__doc__)
     parser.add_argument("--device", help="such as cpu or cuda:0; the best one here if not given")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="CPU threads (default: as now)")
     parser.add_argument("--seconds", type=float, default=1.0, help="to spend on each figure (default 1)")
     parser.add_argument("--out", type=Path, default=FOLDER, help="the folder to write to")
     options = parser.parse_args(arguments)
     try:
         device = pick_device(options.device)
-        recording = record(device, max_s=options.seconds)
+        with using_threads(options.threads):
+            recording = record(device, max_s=options.seconds)
     except (ValueError, RuntimeError) as error:
         raise SystemExit(f"{parser.prog}: {error}") from error
     path = options.out / f"{re.sub(r'[^a-z0-9]+', '-', device.name.lower()).strip('-')}.json"

@@ -262,11 +262,11 @@ def test_a_measured_copy_really_copies(kind):
         pytest.skip("needs an NVIDIA GPU")
     for pinned in (False, True) if kind == "cuda" else (False,):
         for copier in _copiers(pick_device(kind), 1000, pinned).values():
-            there, here = (cell.cell_contents for cell in copier.__closure__)
-            for tensor in (there, here):
-                tensor.add_(1)  # so that both differ before the copy
+            target, source = copier.func.__self__, copier.args[0]
+            expected = source.add_(1).cpu()  # so that the two differ before the copy
+            assert not torch.equal(target.cpu(), expected)
             copier()
-            assert torch.equal(there.cpu(), here.cpu())
+            assert torch.equal(target.cpu(), expected)
 
 
 def test_copy_rate_divides_bytes_by_time():

@@ -80,10 +80,11 @@ def test_a_torn_or_foreign_recording_is_named(tmp_path, damage):
 def test_the_command_measures_this_cpu_and_the_file_can_be_read(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(module, "CPU_BATCHES", (2, 4))
     monkeypatch.setattr(module, "CPU_SIDE", 64)
-    main(["--device", "cpu", "--seconds", "0.01", "--out", str(tmp_path / "new")])
+    main(["--device", "cpu", "--threads", "1", "--seconds", "0.01", "--out", str(tmp_path / "new")])
     (found,) = load_recordings(tmp_path / "new")
     assert found.device == pick_device("cpu").name and found.kind == "cpu" and found.label == "measured"
-    assert found.command == "python -m course_utils.record --device cpu --seconds 0.01"
+    assert found.command == "python -m course_utils.record --device cpu --threads 1 --seconds 0.01"
+    assert found.threads == 1
     assert [(r.precision, r.size) for r in found.find("cnn")] == [("fp32", 2), ("bf16", 2), ("fp32", 4), ("bf16", 4)]
     assert {result.workload for result in found.results} == {"rnn", "cnn", "product", "copy in memory"}
     assert all(result.value > 0 for result in found.results) and "wrote " in capsys.readouterr().out
