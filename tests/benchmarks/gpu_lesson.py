@@ -24,19 +24,22 @@ from course_utils.workloads import cnn_step, product
 
 
 def bare_seconds(fn, device, total_s: float) -> float:
-    """Return seconds a call of a plain loop that lasts about `total_s` and waits once, at its end."""
-    for _ in range(3):
-        fn()
-    wait_for(device)
-    start = time.perf_counter()
-    fn()
-    wait_for(device)
-    calls = max(3, round(total_s / (time.perf_counter() - start)))
-    start = time.perf_counter()
-    for _ in range(calls):
-        fn()
-    wait_for(device)
-    return (time.perf_counter() - start) / calls
+    """Return the median seconds a call of plain loops of some milliseconds, which wait for the device at their end."""
+
+    def loop(calls: int) -> float:
+        wait_for(device)
+        start = time.perf_counter()
+        for _ in range(calls):
+            fn()
+        wait_for(device)
+        return (time.perf_counter() - start) / calls
+
+    loop(3)
+    calls = max(1, round(2e-3 / loop(3)))
+    end, seconds = time.perf_counter() + total_s, []
+    while time.perf_counter() < end or len(seconds) < 5:
+        seconds.append(loop(calls))
+    return statistics.median(seconds)
 
 
 def bare_product(device, side):
