@@ -112,4 +112,5 @@ def as_cuda_graph(step: Callable[[], object]) -> Callable[[], None]:
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         step()
-    return graph.replay
+    # The graph knows addresses, not tensors: hold the step, or its memory would go to somebody else.
+    return lambda _held=step: graph.replay()

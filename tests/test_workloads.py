@@ -1,4 +1,6 @@
-import copy
+import gc
+import weakref
+from contextlib import contextmanager
 
 import pytest
 import torch
@@ -81,12 +83,58 @@ def test_a_cuda_graph_without_cuda_is_refused():
         as_cuda_graph(lambda: None)
 
 
+def test_a_cuda_graph_warms_up_apart_then_records_once_and_holds_the_step(monkeypatch):
+    # The CUDA calls are stubs that write down their order; what they do on a GPU is the next test's business.
+    log = []
+
+    class Stream:
+        def __init__(self, name="side"):
+            self.name = name
+
+        def wait_stream(self, other):
+            log.append(f"{self.name} waits for {other.name}")
+
+    class Graph:
+        def replay(self):
+            log.append("replay")
+
+    @contextmanager
+    def inside(name):
+        log.append(f"into {name}")
+        yield
+        log.append(f"out of {name}")
+
+    stubs = {
+        "is_available": lambda: True,
+        "Stream": Stream,
+        "current_stream": lambda: Stream("main"),
+        "stream": lambda stream: inside(stream.name),
+        "CUDAGraph": Graph,
+        "graph": lambda graph: inside(type(graph).__name__),
+    }
+    for name, stub in stubs.items():
+        monkeypatch.setattr(torch.cuda, name, stub)
+
+    def step():
+        log.append("step")
+
+    held = weakref.ref(step)
+    replay = as_cuda_graph(step)
+    del step
+    gc.collect()
+    replay()
+    assert held() is not None
+    warm = ["side waits for main", "into side", "step", "step", "step", "out of side", "main waits for side"]
+    assert log == [*warm, "into Graph", "step", "out of Graph", "replay"]
+
+
 @needs_cuda
 def test_a_cuda_graph_trains_as_the_step_does():
     device = pick_device("cuda")
     torch.manual_seed(42)
     step = rnn_step(device)
-    twin = copy.deepcopy(step)
+    torch.manual_seed(42)
+    twin = rnn_step(device)
     replay = as_cuda_graph(step)
     eager = [twin().item() for _ in range(40)]
     for _ in range(30):
