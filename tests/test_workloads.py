@@ -7,10 +7,17 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from course_utils.devices import pick_device
+from course_utils.timing import using_threads
 from course_utils.workloads import PRECISIONS, as_cuda_graph, cnn_step, product, rnn_step, using_tf32
 
 CPU = pick_device("cpu")
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    with using_threads(1):  # what is tested does not depend on it, and a busy machine hurts less
+        yield
 
 
 @pytest.mark.parametrize("make", [rnn_step, lambda device: cnn_step(device, 16)], ids=["rnn", "cnn"])
