@@ -42,36 +42,42 @@ def to_device(obj: T, device: Device | torch.device | str | None, *, non_blockin
         RuntimeError: the device is not in this machine.
     """
     target = _torch_device(device)
-    queued = {"non_blocking": True} if non_blocking and target.type != "cpu" else {}
-    moved: dict[int, tuple] = {}  # id of the original: the original, kept so that its id stays taken, and its copy
-
-    def move(leaf):
-        if known := moved.get(id(leaf)):
-            return known[1]
-        if isinstance(leaf, torch.Tensor):
-            result = leaf.to(target, **queued)
-        elif _moves_itself(leaf):
-            result = leaf.to(target)
-            result = leaf if result is None else result  # moved in place, without returning itself
-        elif _is_open(leaf):
-            result = _shell(leaf)
-            moved[id(leaf)] = leaf, result  # before looking inside: it may hold itself
-            _fill(result, leaf, walk)
-        else:
-            return leaf
-        moved[id(leaf)] = leaf, result
-        return result
-
-    def walk(node):
-        leaves, structure = optree.tree_flatten(node, _moves_itself, none_is_leaf=True)
-        return structure.unflatten([move(leaf) for leaf in leaves])
-
     try:
-        return walk(obj)
+        return _Move(target, non_blocking and target.type != "cpu").walk(obj)
     except (RuntimeError, AssertionError):  # a build without CUDA raises the latter
         if target.type in KINDS:
             pick_device(str(target))  # says so when the device is not there
         raise
+
+
+class _Move:
+    """One move of one nesting. It is no closure: two functions that call each other would keep a batch alive."""
+
+    def __init__(self, target: torch.device, queue: bool):
+        self.target = target
+        self.switches = {"non_blocking": True} if queue else {}
+        self.moved: dict[int, tuple] = {}  # id of an original: the original, so that its id stays taken, and its copy
+
+    def walk(self, node):
+        leaves, structure = optree.tree_flatten(node, _moves_itself, none_is_leaf=True)
+        return structure.unflatten([self.move(leaf) for leaf in leaves])
+
+    def move(self, leaf):
+        if known := self.moved.get(id(leaf)):
+            return known[1]
+        if isinstance(leaf, torch.Tensor):
+            result = leaf.to(self.target, **self.switches)
+        elif _moves_itself(leaf):
+            result = leaf.to(self.target)
+            result = leaf if result is None else result  # moved in place, without returning itself
+        elif _is_open(leaf):
+            result = _shell(leaf)
+            self.moved[id(leaf)] = leaf, result  # before looking inside: it may hold itself
+            _fill(result, leaf, self.walk)
+        else:
+            return leaf
+        self.moved[id(leaf)] = leaf, result
+        return result
 
 
 def device_of(obj: object) -> torch.device:

@@ -1,9 +1,11 @@
 import collections
 import dataclasses
+import gc
 import importlib.util
 import itertools
 import subprocess
 import sys
+import weakref
 
 import optree
 import pytest
@@ -180,6 +182,18 @@ def test_a_packed_sequence_moves_itself_and_keeps_its_batch_sizes_on_the_cpu():
     moved = to_device([packed], META)[0]
     assert moved.data.device == META and moved.batch_sizes.device.type == "cpu"
     assert device_of([moved]) == META
+
+
+def test_nothing_keeps_a_moved_batch_alive_once_it_is_let_go():
+    batch = {"pair": [torch.ones(3), Batch(torch.ones(2), None)]}
+    gc.disable()  # what is freed without it is freed at once: a GPU's memory cannot wait
+    try:
+        moved = to_device(batch, META)
+        watched = [weakref.ref(leaf) for leaf in flat([batch, moved])[0] if leaf is not None]
+        del batch, moved
+        assert len(watched) == 4 and all(ref() is None for ref in watched)
+    finally:
+        gc.enable()
 
 
 def test_a_module_is_moved_in_place_and_its_buffers_too():
