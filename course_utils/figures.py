@@ -71,12 +71,13 @@ def label_end(axes: Axes, x: float, y: float, text: str, color: str) -> None:
     )
 
 
-def picture(axes: Axes, alt: str) -> Picture:
+def picture(axes: Axes, alt: str, *, colors: int = 64) -> Picture:
     """Finish the figure of `axes`, with no text or line too small to be seen from afar, and return it.
 
     Args:
         axes: from `lecture_axes`.
         alt: what the figure shows, in words, for who cannot see it. At least a sentence.
+        colors: how many the file may hold; fewer make it smaller.
 
     Raises:
         ValueError: the alternative text is missing.
@@ -92,7 +93,7 @@ def picture(axes: Axes, alt: str) -> Picture:
     figure.savefig(buffer, format="png")
     plt.close(figure)
     # 64 colours are plenty for lines and text, and make the file a third of the size.
-    small = Image.open(buffer).convert("RGB").quantize(64, dither=Image.Dither.NONE)
+    small = Image.open(buffer).convert("RGB").quantize(colors, dither=Image.Dither.NONE)
     buffer = io.BytesIO()
     small.save(buffer, format="png", optimize=True)
     return Picture(buffer.getvalue(), alt)

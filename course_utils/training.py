@@ -82,6 +82,8 @@ class Regression(pl.LightningModule):
         learning_rate: Adam's.
     """
 
+    loss_fn = staticmethod(nn.functional.mse_loss)
+
     def __init__(self, model: nn.Module, learning_rate: float = 1e-3):
         super().__init__()
         self.model, self.learning_rate = model, learning_rate
@@ -94,7 +96,7 @@ class Regression(pl.LightningModule):
     def training_step(self, batch, batch_index):
         """Return the loss of one batch of (inputs, targets)."""
         inputs, targets = batch
-        loss = nn.functional.mse_loss(self.model(inputs), targets)
+        loss = self.loss_fn(self.model(inputs), targets)
         self.total += loss.detach() * len(inputs)
         self.samples += len(inputs)
         return loss
@@ -106,6 +108,12 @@ class Regression(pl.LightningModule):
     def configure_optimizers(self):
         """Return the same Adam as the plain loop's."""
         return _adam(self.parameters(), self.device, self.learning_rate)
+
+
+class Classification(Regression):
+    """The same for a model that gives each class a score, and targets that are the numbers of the right classes."""
+
+    loss_fn = staticmethod(nn.functional.cross_entropy)
 
 
 def trainer_kwargs(device: Device | str | None = None, *, package: ModuleType = pl) -> dict:

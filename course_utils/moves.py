@@ -1,0 +1,282 @@
+"""Move nested data to a device, say where it is, and measure what a copy costs."""
+
+import copy
+import dataclasses
+import importlib
+import importlib.util
+import time
+from collections import Counter, UserDict, UserList
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TypeVar
+
+import optree
+import torch
+from torch.nn.utils.rnn import PackedSequence
+
+from course_utils.devices import KINDS, Device, pick_device
+from course_utils.timing import format_seconds, time_call
+
+T = TypeVar("T")
+COPY_SIZES_BYTES = tuple(4**power for power in range(5, 14))  # 1 KiB to 64 MiB
+PINNABLE = ("cuda", "xpu")  # devices whose driver can read the host's memory by itself, once it is pinned
+
+
+def to_device(obj: T, device: Device | torch.device | str | None, *, non_blocking: bool = False) -> T:
+    """Return `obj` with every tensor in it on `device`, and everything else as it was.
+
+    It looks into dicts, lists, tuples, named tuples, deques, dataclasses and subclasses of dict and list. Anything
+    with a method `.to` is moved by that method; a module is moved in place, as `module.to` does. What is in there
+    twice is moved once and stays shared, but two views of one storage become two tensors. Containers are copied,
+    never changed. Any other object is handed back as it is, without a look inside.
+
+    Args:
+        obj: a tensor, or any nesting of containers around tensors.
+        device: where to; a `Device`, its name, a `torch.device`, or None for the best one here.
+        non_blocking: queue each copy and return before it has ended. It helps when the tensor is pinned: the device
+            then fetches it while Python goes on. Copies to the CPU always wait, since a number that is read
+            before it has arrived would be wrong.
+
+    Raises:
+        ValueError: the device's name is not a device's name.
+        RuntimeError: the device is not in this machine.
+    """
+    target = _torch_device(device)
+    try:
+        return _Move(target, non_blocking and target.type != "cpu").walk(obj)
+    except (RuntimeError, AssertionError):  # a build without CUDA raises the latter
+        if target.type in KINDS:
+            pick_device(str(target))  # says so when the device is not there
+        raise
+
+
+class _Move:
+    """One move of one nesting. It is no closure: two functions that call each other would keep a batch alive."""
+
+    def __init__(self, target: torch.device, queue: bool):
+        self.target = target
+        self.switches = {"non_blocking": True} if queue else {}
+        self.moved: dict[int, tuple] = {}  # id of an original: the original, so that its id stays taken, and its copy
+
+    def walk(self, node):
+        leaves, structure = optree.tree_flatten(node, _moves_itself, none_is_leaf=True)
+        return structure.unflatten([self.move(leaf) for leaf in leaves])
+
+    def move(self, leaf):
+        if known := self.moved.get(id(leaf)):
+            return known[1]
+        if isinstance(leaf, torch.Tensor):
+            result = leaf.to(self.target, **self.switches)
+        elif _moves_itself(leaf):
+            result = leaf.to(self.target)
+            result = leaf if result is None else result  # moved in place, without returning itself
+        elif _is_open(leaf):
+            result = _shell(leaf)
+            self.moved[id(leaf)] = leaf, result  # before looking inside: it may hold itself
+            _fill(result, leaf, self.walk)
+        else:
+            return leaf
+        self.moved[id(leaf)] = leaf, result
+        return result
+
+
+def device_of(obj: object) -> torch.device:
+    """Return the one device that holds every tensor in `obj`: a tensor, a module, or any nesting of containers.
+
+    Raises:
+        ValueError: there is no tensor in it, or its tensors are on several devices.
+    """
+    places = list(_places(obj, "obj", set()))
+    if not places:
+        raise ValueError(f"this {type(obj).__name__} holds no tensor, so it is on no device.")
+    counts = Counter(device for _, device in places)
+    if len(counts) == 1:
+        return places[0][1]
+    first = {device: path for path, device in reversed(places)}
+    found = " and ".join(f"{count} on {device} (such as {first[device]})" for device, count in counts.items())
+    raise ValueError(
+        f"the tensors are on {len(counts)} devices: {found}. Move all of them to one: obj = to_device(obj, device)."
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Copy:
+    """What one copy of one size took, waited for.
+
+    Attributes:
+        direction: "to the device", "from the device", or "in memory" where there is no device but the CPU.
+        pinned: whether the host's side was pinned memory.
+        size_bytes: how much was copied.
+        median_s: median seconds of one copy, from the call until the data have arrived.
+    """
+
+    direction: str
+    pinned: bool
+    size_bytes: int
+    median_s: float
+
+    @property
+    def rate_gb_per_s(self) -> float:
+        """Bytes that arrive in a second, in units of 10^9."""
+        return self.size_bytes / self.median_s / 1e9
+
+
+@dataclasses.dataclass(frozen=True)
+class CopyRate:
+    """What copies between the host's memory and a device cost, over sizes.
+
+    Attributes:
+        device: the device, such as "cuda:0".
+        copies: each measured copy.
+    """
+
+    device: str
+    copies: tuple[Copy, ...]
+
+    def curves(self) -> dict[tuple[str, bool], list[Copy]]:
+        """Return the copies by direction and pinned or not, smallest first."""
+        curves: dict[tuple[str, bool], list[Copy]] = {}
+        for item in sorted(self.copies, key=lambda item: item.size_bytes):
+            curves.setdefault((item.direction, item.pinned), []).append(item)
+        return curves
+
+    def to_frame(self):
+        """Return a pandas table with a row for each direction: latency, bandwidth, and the size where they meet.
+
+        The latency is the time of the smallest copy, the bandwidth the rate of the largest. A copy of
+        latency x bandwidth bytes spends as long on getting started as on its bytes.
+        """
+        import pandas as pd
+
+        rows = []
+        for (direction, pinned), curve in self.curves().items():
+            latency_s, rate = curve[0].median_s, curve[-1].rate_gb_per_s
+            rows.append((direction, pinned, latency_s * 1e6, rate, latency_s * rate * 1e6))
+        columns = ["copy", "pinned", "latency_us", "bandwidth_gb_per_s", "break_even_kb"]
+        return pd.DataFrame(rows, columns=columns).set_index(["copy", "pinned"])
+
+    def __repr__(self) -> str:
+        lines = [
+            f"  {direction}{', pinned' if pinned else ''}: {format_seconds(curve[0].median_s)} for "
+            f"{curve[0].size_bytes:,} bytes, {curve[-1].rate_gb_per_s:.3g} GB/s for {curve[-1].size_bytes:,} bytes"
+            for (direction, pinned), curve in self.curves().items()
+        ]
+        return "\n".join([f"copies on {self.device}:", *lines])
+
+
+def copy_rate(
+    device: Device | str | None = None,
+    *,
+    sizes_bytes: Sequence[int] = COPY_SIZES_BYTES,
+    max_s: float = 0.1,
+    clock: Callable[[], float] = time.perf_counter,
+) -> CopyRate:
+    """Measure copies from the host's memory to a device and back, from pinned memory too where that exists.
+
+    Each copy is waited for, so its time holds the latency and the bytes. On a CPU, which has no other side to copy
+    to, it measures copies from one place in memory to another.
+
+    Args:
+        device: a `Device` or its name; None takes the best one here.
+        sizes_bytes: how much to copy.
+        max_s: seconds to spend on each size and direction, about.
+        clock: returns seconds; tests put their own here.
+
+    Raises:
+        ValueError: no sizes, or one that is not a positive number of bytes; or as `pick_device` does.
+        RuntimeError: as `pick_device` does.
+    """
+    if not sizes_bytes or min(sizes_bytes) < 1:
+        raise ValueError(f"copy_rate needs sizes of at least 1 byte, but got {tuple(sizes_bytes)}.")
+    device = device if isinstance(device, Device) else pick_device(device)
+    copies = []
+    for pinned in (False, True) if device.kind in PINNABLE else (False,):
+        for size_bytes in sizes_bytes:
+            for direction, fn in _copiers(device, size_bytes, pinned).items():
+                timing = time_call(fn, device=device, max_s=max_s, clock=clock)
+                copies.append(Copy(direction, pinned, size_bytes, timing.median_s))
+    return CopyRate(str(device), tuple(copies))
+
+
+def _copiers(device: Device, size_bytes: int, pinned: bool) -> dict[str, Callable[[], object]]:
+    # Random bytes, all of them touched: a page of memory that was never written costs nothing to read.
+    host = torch.randint(256, (size_bytes,), dtype=torch.uint8, pin_memory=pinned)
+    if device.kind == "cpu":
+        other = host.clone()
+        return {"in memory": partial(other.copy_, host)}
+    there = to_device(host, device)
+    if device.kind == "xla":  # copy_ would be recorded as a program; these two are plain transfers
+        return {"to the device": partial(to_device, host, device), "from the device": there.cpu}
+    return {"to the device": partial(there.copy_, host), "from the device": partial(host.copy_, there)}
+
+
+def _torch_device(device: Device | torch.device | str | None) -> torch.device:
+    if not isinstance(device, torch.device):
+        if isinstance(device, str):
+            try:
+                return _torch_device(torch.device(device))
+            except RuntimeError:
+                device = pick_device(device)  # its message names the devices there are
+        device = (device or pick_device()).torch_device
+    if device.type == "xla" and importlib.util.find_spec("torch_xla"):
+        importlib.import_module("torch_xla")  # without it torch has no such device
+    return device
+
+
+def _moves_itself(node: object) -> bool:
+    return hasattr(type(node), "to")
+
+
+def _is_open(leaf: object) -> bool:
+    """Say whether optree took for a leaf what is a container to us."""
+    return isinstance(leaf, dict | list | UserDict | UserList) or (
+        dataclasses.is_dataclass(leaf) and not isinstance(leaf, type)
+    )
+
+
+def _parts(leaf: object) -> Iterator[tuple]:
+    """Yield each part of such a container: how to write it, its key or name, its value."""
+    if isinstance(leaf, dict | UserDict):
+        yield from ((f"[{key!r}]", key, value) for key, value in leaf.items())
+    elif isinstance(leaf, list | UserList):
+        yield from ((f"[{index}]", index, value) for index, value in enumerate(leaf))
+    else:
+        names = (field.name for field in dataclasses.fields(leaf))
+        yield from ((f".{name}", name, getattr(leaf, name)) for name in names if hasattr(leaf, name))
+
+
+def _shell(leaf: object) -> object:
+    """Return a new object of the same class with the same parts, without calling its __init__."""
+    if isinstance(leaf, dict | list | UserDict | UserList):
+        return copy.copy(leaf)
+    result = type(leaf).__new__(type(leaf))  # copy.copy fails on slots that hold nothing yet
+    if hasattr(leaf, "__dict__"):
+        result.__dict__.update(leaf.__dict__)
+    return result
+
+
+def _fill(result: object, leaf: object, walk) -> None:
+    for _, key, value in list(_parts(leaf)):
+        if isinstance(leaf, dict | list | UserDict | UserList):
+            result[key] = walk(value)
+        else:
+            object.__setattr__(result, key, walk(value))  # a frozen dataclass too, and without its __init__
+
+
+def _places(obj: object, path: str, seen: set[int]) -> Iterator[tuple[str, torch.device]]:
+    accessors, leaves, _ = optree.tree_flatten_with_accessor(obj, is_leaf=_moves_itself, none_is_leaf=True)
+    for accessor, leaf in zip(accessors, leaves, strict=True):
+        here = accessor.codify(path)
+        if isinstance(leaf, torch.Tensor):
+            yield here, leaf.device
+        elif isinstance(leaf, PackedSequence):  # its batch sizes stay on the CPU wherever the data are
+            yield here, leaf.data.device
+        elif isinstance(leaf, torch.nn.Module):
+            for name, tensor in (*leaf.named_parameters(), *leaf.named_buffers()):
+                yield f"{here}.{name}", tensor.device
+        elif isinstance(getattr(leaf, "device", None), str | torch.device):
+            yield here, torch.device(leaf.device)
+        elif _is_open(leaf) and id(leaf) not in seen:
+            seen.add(id(leaf))
+            for written, _, value in _parts(leaf):
+                yield from _places(value, here + written, seen)

@@ -1,0 +1,315 @@
+import collections
+import dataclasses
+import gc
+import importlib.util
+import itertools
+import subprocess
+import sys
+import weakref
+
+import optree
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lightning.fabric.utilities.apply_func import move_data_to_device
+from torch.nn.utils.rnn import pack_sequence
+
+from course_utils.devices import Device, pick_device
+from course_utils.moves import Copy, CopyRate, _copiers, copy_rate, device_of, to_device
+
+no_deadline = settings(deadline=None)  # a busy machine is no failure
+META = torch.device("meta")
+Pair = collections.namedtuple("Pair", "left right")
+
+
+@dataclasses.dataclass
+class Batch:
+    inputs: object
+    name: object
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Sealed:
+    inputs: object
+    later: object = dataclasses.field(init=False)
+
+
+POOL = [torch.arange(3.0), torch.ones(2, 2, dtype=torch.int64), torch.tensor(True), torch.empty(0)]
+LEAVES = st.sampled_from(POOL) | st.none() | st.integers() | st.text(max_size=3) | st.booleans() | st.binary(max_size=3)
+
+
+def containers(inside):
+    return (
+        st.lists(inside, max_size=4)
+        | st.lists(inside, max_size=4).map(tuple)
+        | st.dictionaries(st.text(max_size=2) | st.integers(), inside, max_size=4)
+        | st.builds(Pair, inside, inside)
+        | st.builds(Batch, inside, inside)
+        | st.lists(inside, max_size=3).map(collections.deque)
+    )
+
+
+TREES = st.recursive(LEAVES, containers, max_leaves=12)
+
+
+def flat(obj):
+    """Return the leaves of a nesting and its shape, written by hand: neither optree's nor ours."""
+    if dataclasses.is_dataclass(obj):
+        parts = [getattr(obj, field.name) for field in dataclasses.fields(obj)]
+    elif isinstance(obj, dict):
+        parts = list(obj.values())
+    elif isinstance(obj, list | tuple | collections.deque):
+        parts = list(obj)
+    else:
+        return [obj], "leaf"
+    inner = [flat(part) for part in parts]
+    keys = list(obj) if isinstance(obj, dict) else None
+    return [leaf for leaves, _ in inner for leaf in leaves], (type(obj), keys, [shape for _, shape in inner])
+
+
+@no_deadline
+@given(TREES)
+def test_moving_keeps_the_structure_and_whatever_is_no_tensor(tree):
+    before, shape = flat(tree)
+    after, moved_shape = flat(to_device(tree, META))
+    assert moved_shape == shape
+    for old, new in zip(before, after, strict=True):
+        if isinstance(old, torch.Tensor):
+            assert new.device == META and new.shape == old.shape and new.dtype == old.dtype
+        else:
+            assert new is old
+
+
+@no_deadline
+@given(TREES)
+def test_moving_leaves_the_original_as_it_was(tree):
+    before, shape = flat(tree)
+    to_device(tree, META)
+    after, same_shape = flat(tree)
+    assert same_shape == shape and all(old is new for old, new in zip(before, after, strict=True))
+
+
+@no_deadline
+@given(TREES)
+def test_what_was_one_tensor_is_one_tensor_after_the_move_and_no_two_become_one(tree):
+    before, _ = flat(tree)
+    after, _ = flat(to_device(tree, META))
+    places = [index for index, leaf in enumerate(before) if isinstance(leaf, torch.Tensor)]
+    for one, other in itertools.combinations(places, 2):
+        assert (before[one] is before[other]) == (after[one] is after[other])
+
+
+@no_deadline
+@given(TREES)
+def test_moving_to_where_it_is_copies_no_tensor(tree):
+    assert all(old is new for old, new in zip(flat(tree)[0], flat(to_device(tree, "cpu"))[0], strict=True))
+
+
+@no_deadline
+@given(st.recursive(LEAVES, lambda inside: st.lists(inside) | st.builds(Pair, inside, inside), max_leaves=8))
+def test_lightning_moves_the_same_tree_to_the_same_place(tree):
+    ours, theirs = to_device(tree, META), move_data_to_device(tree, META)
+    assert optree.tree_structure(ours) == optree.tree_structure(theirs)
+    for mine, its in zip(flat(ours)[0], flat(theirs)[0], strict=True):
+        assert getattr(mine, "device", mine) == getattr(its, "device", its)
+
+
+@no_deadline
+@given(TREES)
+def test_device_of_names_the_device_of_every_tensor_or_says_that_there_is_none(tree):
+    if any(isinstance(leaf, torch.Tensor) for leaf in flat(tree)[0]):
+        assert device_of(to_device(tree, META)) == META and device_of(tree) == torch.device("cpu")
+    else:
+        with pytest.raises(ValueError, match=f"this {type(tree).__name__} holds no tensor, so it is on no device"):
+            device_of(tree)
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("torch_xla"), reason="torch_xla is not installed")
+def test_values_survive_the_way_to_a_second_device_and_back():
+    # In a process of its own: torch_xla changes variables for the rest of the one that it is loaded into.
+    code = """
+import torch
+from course_utils.moves import device_of, to_device
+kinds = (torch.float32, torch.int64, torch.bool, torch.uint8)
+tensors = {kind: torch.arange(6).to(kind).reshape(2, 3) for kind in kinds}
+batch = {"all": tensors, "twice": [tensors[torch.int64]] * 2, "name": "x"}
+there = to_device(batch, "xla")
+assert device_of(there).type == "xla" and there["twice"][0] is there["twice"][1] and there["name"] == "x"
+back = to_device(there, "cpu")
+assert all(torch.equal(back["all"][kind], tensors[kind]) and back["all"][kind].dtype == kind for kind in kinds)
+print("same")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "same\n", done.stderr
+
+
+def test_a_frozen_dataclass_with_slots_and_a_field_without_a_value_is_moved():
+    moved = to_device(Sealed(POOL[0]), META)
+    assert moved.inputs.device == META and not hasattr(moved, "later")
+
+
+def test_a_dataclass_that_holds_itself_is_moved_once():
+    batch = Batch(POOL[0], None)
+    batch.name = batch
+    moved = to_device(batch, META)
+    assert moved.name is moved and moved is not batch and batch.inputs is POOL[0]
+    assert device_of(moved) == META
+
+
+@pytest.mark.parametrize("make", [collections.OrderedDict, collections.UserDict, type("Mine", (dict,), {})])
+def test_a_kind_of_dict_keeps_its_kind_and_its_keys(make):
+    original = make(b=POOL[0], a=1)
+    moved = to_device(original, META)
+    assert type(moved) is make and list(moved) == ["b", "a"] and moved["b"].device == META and moved["a"] == 1
+    assert original["b"] is POOL[0]
+
+
+@pytest.mark.parametrize("make", [collections.UserList, type("Mine", (list,), {})])
+def test_a_kind_of_list_keeps_its_kind(make):
+    original = make([POOL[0], 1])
+    moved = to_device(original, META)
+    assert type(moved) is make and moved[0].device == META and moved[1] == 1 and original[0] is POOL[0]
+
+
+def test_the_named_results_of_torch_functions_are_moved():
+    moved = to_device(torch.ones(2, 3).max(0), META)
+    assert type(moved) is torch.return_types.max and moved.values.device == moved.indices.device == META
+
+
+def test_a_packed_sequence_moves_itself_and_keeps_its_batch_sizes_on_the_cpu():
+    packed = pack_sequence([torch.ones(3), torch.ones(2)])
+    moved = to_device([packed], META)[0]
+    assert moved.data.device == META and moved.batch_sizes.device.type == "cpu"
+    assert device_of([moved]) == META
+
+
+def test_nothing_keeps_a_moved_batch_alive_once_it_is_let_go():
+    batch = {"pair": [torch.ones(3), Batch(torch.ones(2), None)]}
+    gc.disable()  # what is freed without it is freed at once: a GPU's memory cannot wait
+    try:
+        moved = to_device(batch, META)
+        watched = [weakref.ref(leaf) for leaf in flat([batch, moved])[0] if leaf is not None]
+        del batch, moved
+        assert len(watched) == 4 and all(ref() is None for ref in watched)
+    finally:
+        gc.enable()
+
+
+def test_a_module_is_moved_in_place_and_its_buffers_too():
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
+    assert to_device({"model": model}, META)["model"] is model
+    assert {tensor.device for tensor in (*model.parameters(), *model.buffers())} == {META} and device_of(model) == META
+
+
+class MovesItself:
+    def __init__(self, answer):
+        self.moves, self.answer = [], answer
+
+    def to(self, device):
+        self.moves.append(device)
+        return self if self.answer else None
+
+
+@pytest.mark.parametrize("answer", [True, False])
+def test_an_object_that_can_move_is_asked_once_even_when_it_returns_nothing(answer):
+    batch = MovesItself(answer)
+    assert to_device([batch, {"again": batch}], "meta") == [batch, {"again": batch}]
+    assert batch.moves == [META]
+
+
+def test_classes_and_sizes_are_left_alone():
+    things = [torch.Tensor, Batch, torch.Size([1, 2]), torch.float32, {1, 2}]
+    assert to_device(things, META) == things
+
+
+class Watched(torch.Tensor):
+    def to(self, *arguments, **switches):
+        self.asked = switches
+        return super().to(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("device", "asked"), [("meta", {"non_blocking": True}), ("cpu", {})], ids=["to a device", "to the CPU"]
+)
+def test_only_copies_away_from_the_cpu_are_queued(device, asked):
+    tensor = torch.ones(2).as_subclass(Watched)
+    to_device([tensor], device, non_blocking=True)
+    assert tensor.asked == asked
+
+
+def test_a_device_may_be_a_device_its_name_or_the_best_one(monkeypatch):
+    monkeypatch.setenv("COURSE_DEVICE", "cpu")
+    for device in (None, "cpu", torch.device("cpu"), pick_device("cpu")):
+        assert to_device([POOL[0]], device)[0] is POOL[0]
+
+
+def test_a_name_that_is_no_device_is_refused():
+    with pytest.raises(ValueError, match="device 'cuda0' was requested, but that names no kind of device"):
+        to_device(POOL[0], "cuda0")
+
+
+@pytest.mark.parametrize("device", ["cuda:77", torch.device("cuda", 77), Device("cuda", 77, "not there")])
+def test_a_device_that_is_not_here_is_refused_with_what_is_here(device):
+    with pytest.raises(RuntimeError, match="'cuda:77' was requested, but this machine has cpu"):
+        to_device([POOL[0]], device)
+
+
+def test_an_error_of_the_move_itself_is_not_hidden():
+    with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor"):
+        to_device([POOL[0].to(META)], "cpu")
+
+
+def test_device_of_a_mix_names_an_example_on_each_device():
+    mix = {"a": [POOL[0]], "b": Batch(POOL[0].to(META), Pair(POOL[1].to(META), 3))}
+    with pytest.raises(ValueError) as error:
+        device_of(mix)
+    assert str(error.value) == (
+        "the tensors are on 2 devices: 1 on cpu (such as obj['a'][0]) and 2 on meta (such as obj['b'].inputs). "
+        "Move all of them to one: obj = to_device(obj, device)."
+    )
+
+
+@pytest.mark.parametrize("kind", ["cpu", "cuda"])
+def test_a_measured_copy_really_copies(kind):
+    if kind == "cuda" and not torch.cuda.is_available():
+        pytest.skip("needs an NVIDIA GPU")
+    for pinned in (False, True) if kind == "cuda" else (False,):
+        for copier in _copiers(pick_device(kind), 1000, pinned).values():
+            target, source = copier.func.__self__, copier.args[0]
+            expected = source.add_(1).cpu()  # so that the two differ before the copy
+            assert not torch.equal(target.cpu(), expected)
+            copier()
+            assert torch.equal(target.cpu(), expected)
+
+
+def test_copy_rate_divides_bytes_by_time():
+    ticks = itertools.count()  # each reading of this clock is a second later
+    measured = copy_rate("cpu", sizes_bytes=(2000, 1000), max_s=3, clock=lambda: float(next(ticks)))
+    assert [(item.direction, item.pinned, item.size_bytes) for item in measured.copies] == [
+        ("in memory", False, 2000),
+        ("in memory", False, 1000),
+    ]
+    assert [item.median_s for item in measured.copies] == [1, 1]
+    assert [item.rate_gb_per_s for item in measured.curves()[("in memory", False)]] == [1e-6, 2e-6]
+
+
+def test_latency_and_bandwidth_are_read_off_the_ends_of_the_curve():
+    line = [Copy("to the device", True, size, 1e-5 + size / 1e10) for size in (1, 10**6, 10**9)]
+    row = CopyRate("cuda:0", tuple(line)).to_frame().loc[("to the device", True)]
+    assert row.latency_us == pytest.approx(10, rel=1e-3) and row.bandwidth_gb_per_s == pytest.approx(10, rel=1e-3)
+    assert row.break_even_kb == pytest.approx(100, rel=1e-3)  # 10 us at 10 GB/s
+
+
+def test_copies_are_shown_with_their_units():
+    shown = repr(CopyRate("cuda:0", (Copy("to the device", True, 10**9, 0.1),)))
+    assert (
+        shown
+        == "copies on cuda:0:\n  to the device, pinned: 100 ms for 1,000,000,000 bytes, 10 GB/s for 1,000,000,000 bytes"
+    )
+
+
+@pytest.mark.parametrize("sizes", [(), (0,), (1024, -1)])
+def test_sizes_that_are_none_are_refused(sizes):
+    with pytest.raises(ValueError, match="copy_rate needs sizes of at least 1 byte, but got"):
+        copy_rate("cpu", sizes_bytes=sizes)
