@@ -2,7 +2,6 @@
 
 import copy
 import dataclasses
-import importlib
 import importlib.util
 import time
 from collections import Counter, UserDict, UserList
@@ -16,6 +15,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from course_utils.devices import KINDS, Device, pick_device
 from course_utils.timing import format_seconds, time_call
+from course_utils.xla import start_xla
 
 T = TypeVar("T")
 COPY_SIZES_BYTES = tuple(4**power for power in range(5, 14))  # 1 KiB to 64 MiB
@@ -219,7 +219,7 @@ def _torch_device(device: Device | torch.device | str | None) -> torch.device:
                 device = pick_device(device)  # its message names the devices there are
         device = (device or pick_device()).torch_device
     if device.type == "xla" and importlib.util.find_spec("torch_xla"):
-        importlib.import_module("torch_xla")  # without it torch has no such device
+        start_xla()  # without it torch has no such device
     return device
 
 

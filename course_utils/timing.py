@@ -11,10 +11,16 @@ from dataclasses import dataclass
 import torch
 
 from course_utils.devices import Device, pick_device, wait_for
+from course_utils.xla import start_xla, xla_counters
 
 BLOCK_S = 2e-4  # one reading of the clock spans at least this: the clock itself costs about 1e-7
 SPREAD = 0.02  # stop when the 95 % interval of the median is this narrow, as a share of the median
 MIN_BLOCKS, MAX_BLOCKS = 10, 10_000
+MAX_COMPILING = 10  # calls in a row, or blocks, that may compile on XLA before that is called a fault of the call
+KEEPS_COMPILING = (
+    f"the call to be timed compiled a new program {MAX_COMPILING} times, so it has no steady state. A shape or a "
+    "constant changes from call to call: pad to one shape, and make the constant a tensor."
+)
 
 
 @dataclass(frozen=True)
@@ -87,12 +93,16 @@ def time_call(
 
     Raises:
         ValueError: `max_s` or `threads` is not positive.
+        RuntimeError: on XLA, the call runs nothing, or keeps compiling.
     """
     if max_s <= 0 or (threads is not None and threads < 1):
         raise ValueError(f"time_call needs a positive time and thread count, but got max_s={max_s}, threads={threads}.")
     device = device if isinstance(device, Device) else pick_device(device)
     with using_threads(threads or torch.get_num_threads()), _garbage_collection_off():
+        if device.kind == "xla":
+            start_xla()
         first_s = _time_block(fn, 1, device, clock)
+        _compile_all(fn, device)
         calls = _calls_for_a_block(fn, device, clock)
         blocks = list(_time_until_narrow(fn, calls, device, clock, max_s))
         return Timing(str(device), torch.get_num_threads(), first_s, tuple(blocks), calls)
@@ -142,6 +152,26 @@ def _time_block(fn: Callable[[], object], calls: int, device: Device, clock: Cal
     return elapsed / calls
 
 
+def _compilations(device: Device) -> int:
+    return xla_counters().compilations if device.kind == "xla" else 0
+
+
+def _compile_all(fn: Callable[[], object], device: Device) -> None:
+    """Call `fn` on XLA until a call compiles nothing. The second call of a training step still does."""
+    for _ in range(MAX_COMPILING if device.kind == "xla" else 0):
+        before = xla_counters()
+        _time_block(fn, 1, device, time.perf_counter)
+        did = xla_counters() - before
+        if did.executions == 0:
+            raise RuntimeError(
+                "the call to be timed ran nothing on XLA, which leaves out what nobody holds. Return its result."
+            )
+        if did.compilations == 0:
+            return
+    if device.kind == "xla":
+        raise RuntimeError(KEEPS_COMPILING)
+
+
 def _calls_for_a_block(fn: Callable[[], object], device: Device, clock: Callable[[], float]) -> int:
     calls = 1
     while (per_call := _time_block(fn, calls, device, clock)) * calls < BLOCK_S and calls < 10**7:
@@ -151,11 +181,18 @@ def _calls_for_a_block(fn: Callable[[], object], device: Device, clock: Callable
 
 def _time_until_narrow(fn, calls: int, device: Device, clock, max_s: float) -> Iterator[float]:
     values: list[float] = []
-    spent = 0.0
+    spent, compiling = 0.0, 0
     while len(values) < MAX_BLOCKS and (spent < max_s or len(values) < 2):
-        values.append(_time_block(fn, calls, device, clock))
-        spent += values[-1] * calls
-        yield values[-1]
+        before = _compilations(device)
+        value = _time_block(fn, calls, device, clock)
+        spent += value * calls
+        if _compilations(device) > before:  # no part of the steady state
+            compiling += 1
+            if compiling == MAX_COMPILING:
+                raise RuntimeError(KEEPS_COMPILING)
+            continue
+        values.append(value)
+        yield value
         if len(values) >= MIN_BLOCKS and len(values) % 5 == 0:
             low, high = median_interval(tuple(values))
             if high - low <= 2 * SPREAD * statistics.median(values):

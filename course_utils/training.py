@@ -1,15 +1,17 @@
 """Train: the plain PyTorch loop, and the same in Lightning on any device."""
 
+import importlib.util
 import logging
 import os
 import sys
 from collections.abc import Callable, Iterable
-from contextlib import contextmanager
+from types import ModuleType
 
 import torch
 from torch import nn
 
 from course_utils.devices import Device, pick_device
+from course_utils.xla import import_torch_xla, run_recorded, start_xla, variable_set, xla_problem
 
 try:
     import lightning.pytorch as pl
@@ -43,21 +45,30 @@ def train_plain(
     Returns:
         The mean loss over the samples for each epoch, measured while the model was learning.
     """
-    # fused: one call updates all parameters; the default makes several calls for each of them.
-    optimizer = torch.optim.Adam(model.parameters(), lr=learning_rate, fused=True)
+    optimizer = _adam(model.parameters(), inputs.device, learning_rate)
     losses = []
     for epoch in range(1, epochs + 1):
         total = torch.zeros((), device=inputs.device)  # stays on the device: reading it would wait for each step
+        run_recorded(inputs.device)  # on XLA, so that the zero is data to every step and not a constant in the first
         for index in batches:
             loss = loss_fn(model(inputs[index]), targets[index])
             loss.backward()
             optimizer.step()
             optimizer.zero_grad()
             total += loss.detach() * len(index)
+            run_recorded(inputs.device)
         losses.append(total.item() / len(inputs))
         if on_epoch:
             on_epoch(epoch, losses[-1])
     return losses
+
+
+def _adam(parameters: Iterable[nn.Parameter], device: torch.device, learning_rate: float) -> torch.optim.Adam:
+    """Return Adam in the form that calls the device least often."""
+    # fused: one call updates all parameters; the default makes several calls for each. XLA has no fused kernel: it
+    # fuses what it compiles. There foreach records the fewest operations.
+    best = {"foreach": True} if device.type == "xla" else {"fused": True}
+    return torch.optim.Adam(parameters, lr=learning_rate, **best)
 
 
 class Regression(pl.LightningModule):
@@ -80,6 +91,7 @@ class Regression(pl.LightningModule):
     def on_train_epoch_start(self):
         """Start to add up the loss."""
         self.total, self.samples = torch.zeros((), device=self.device), 0
+        run_recorded(self.device)
 
     def training_step(self, batch, batch_index):
         """Return the loss of one batch of (inputs, targets)."""
@@ -95,7 +107,7 @@ class Regression(pl.LightningModule):
 
     def configure_optimizers(self):
         """Return the same Adam as the plain loop's."""
-        return torch.optim.Adam(self.parameters(), lr=self.learning_rate, fused=True)
+        return _adam(self.parameters(), self.device, self.learning_rate)
 
 
 class Classification(Regression):
@@ -104,46 +116,75 @@ class Classification(Regression):
     loss_fn = staticmethod(nn.functional.cross_entropy)
 
 
-def trainer_kwargs(device: Device | str | None = None) -> dict:
+def trainer_kwargs(device: Device | str | None = None, *, package: ModuleType = pl) -> dict:
     """Return the arguments that make a Lightning Trainer use one device.
 
     Args:
         device: a `Device` or its name; None takes what `pick_device` takes.
+        package: the Lightning whose Trainer will take them. Darts needs `pytorch_lightning`: it and
+            `lightning.pytorch` do not accept each other's objects.
 
     Returns:
-        The arguments to unpack into `Trainer(...)`.
+        The arguments to unpack into `Trainer(...)`. On XLA a `precision` beside them has no effect: it sets a variable
+        that XLA has read by then.
 
     Raises:
         ValueError, RuntimeError: as `pick_device` does.
+        RuntimeError: torch_xla is here but does not load, or XLA is started too late; see `start_xla`.
         NotImplementedError: Lightning has no accelerator for this kind of device.
     """
     device = device if isinstance(device, Device) else pick_device(device)
-    _ask_lightning_for_xla()
+    _ask_lightning_for_xla(package)
     if device.kind == "cpu":
         return {"accelerator": "cpu", "devices": 1}
     if device.kind in ("cuda", "mps"):
         return {"accelerator": device.kind, "devices": [device.index]}
-    raise NotImplementedError(f"a Lightning Trainer cannot be pointed at {device} here. Use 'cpu', 'cuda' or 'mps'.")
+    if device.kind == "xla":
+        start_xla()
+        # The strategy's own way to save, said aloud: Darts puts in one that the strategy refuses unless it sees this.
+        saving = {"plugins": [package.plugins.io.XLACheckpointIO()]}
+        if device.rehearsal:
+            return {"accelerator": _rehearsal(package), "devices": 1, **saving}
+        return {"accelerator": "tpu", "devices": [device.index], **saving}
+    raise NotImplementedError(
+        f"a Lightning Trainer cannot be pointed at {device} here. Use 'cpu', 'cuda', 'mps' or 'xla'."
+    )
 
 
-def _ask_lightning_for_xla() -> None:
-    # The first Trainer of a process asks torch_xla for a TPU. Without one, torch_xla then warns on stderr and sets
-    # PJRT_DEVICE for the rest of the process. Lightning remembers the answer, so ask once with nothing to choose.
-    with _variable("PJRT_SELECT_DEFAULT_DEVICE", "0"):
-        pl.accelerators.XLAAccelerator.is_available()
-
-
-@contextmanager
-def _variable(name: str, value: str):
-    before = os.environ.get(name)
-    os.environ[name] = value
+def _ask_lightning_for_xla(package: ModuleType) -> None:
+    # The first Trainer of a process imports torch_xla to ask it for a TPU, whichever device it will use itself.
+    # Import it first, without its side effects. Lightning remembers the answer.
+    if importlib.util.find_spec("torch_xla") is None:
+        return
     try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = before
+        import_torch_xla()
+    except ImportError as error:
+        raise RuntimeError(f"Lightning loads torch_xla for every Trainer, but {xla_problem()}") from error
+    package.accelerators.XLAAccelerator.is_available()
+
+
+def _rehearsal(package: ModuleType):
+    """Return Lightning's accelerator for TPUs, told that XLA's CPU compiler is one."""
+
+    class XLARehearsal(package.accelerators.XLAAccelerator):
+        @staticmethod
+        def is_available() -> bool:
+            return True
+
+        @staticmethod
+        def auto_device_count() -> int:
+            return 1
+
+        @staticmethod
+        def parse_devices(devices) -> int:
+            return 1
+
+        @staticmethod
+        def get_parallel_devices(devices) -> list[torch.device]:
+            return [torch.device("xla", 0)]
+
+    with variable_set("PJRT_DEVICE", os.environ.get("PJRT_DEVICE", "CPU")):  # Lightning looks whether it is set
+        return XLARehearsal()
 
 
 def messages_to_stdout() -> None:

@@ -1,0 +1,192 @@
+"""What is special about XLA: whether it can run here, how to start it without side effects, and what it has done.
+
+Nothing here imports torch_xla until it is asked to.
+"""
+
+import functools
+import importlib.metadata
+import importlib.util
+import logging
+import os
+import platform
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from types import ModuleType
+
+import torch
+
+READING = "aten::_local_scalar_dense"  # how .item() reads a value; torch_xla counts it as a fallback
+LAST_RELEASE = (2, 9)  # torch_xla 2.9.0, of November 2025, is its last release
+
+
+def xla_problem() -> str | None:
+    """Say in one sentence why torch_xla cannot be used here and what helps, or return None when it can.
+
+    Nothing is ever installed or upgraded: torch_xla works only with the torch of the same minor version, and another
+    torch would break whatever else this Python has built for the one it has.
+    """
+    if importlib.util.find_spec("torch_xla") is None:
+        return f"torch_xla is not installed here: {_fix('install')}."
+    try:
+        import_torch_xla()
+    except (ImportError, OSError) as error:  # a wrong pair fails to load its library
+        reason = str(error).strip().splitlines()[0].rpartition("/")[2]  # without the library's folder
+        return f"torch_xla {_version()} does not load with torch {torch.__version__} ({reason}): {_fix('replace')}."
+    if _minor(_version()) != _minor(torch.__version__):
+        return f"torch_xla {_version()} was not built for torch {torch.__version__}: {_fix('replace')}."
+    return None
+
+
+def import_torch_xla() -> ModuleType:
+    """Import torch_xla and leave the process as it was: no message, no log handler, no choice of device.
+
+    A plain import without a TPU warns on stderr, sends every later warning there too, and sets PJRT_DEVICE=CPU for
+    this process and all its children. With a TPU, PJRT_DEVICE=TPU is set as usual.
+
+    Returns:
+        The module torch_xla.
+
+    Raises:
+        ImportError: torch_xla is absent, or was built for another torch; `xla_problem` says what helps.
+    """
+    handlers = list(logging.root.handlers)
+    try:
+        with variable_set("PJRT_SELECT_DEFAULT_DEVICE", "0"):
+            import torch_xla
+    finally:
+        logging.root.handlers[:] = handlers
+    from torch_xla._internal import tpu
+
+    if tpu.num_available_chips() > 0:  # looks at the PCI bus, never at the network
+        os.environ.setdefault("PJRT_DEVICE", "TPU")
+    return torch_xla
+
+
+@functools.cache
+def start_xla() -> torch.device:
+    """Start XLA on the TPU, or without one on its CPU compiler (the rehearsal), and return its first device.
+
+    Call it before the first `.backward()` of the process, on whatever device: PyTorch sets its backward pass up
+    once, for the devices that are known by then (https://github.com/pytorch/xla/issues/4174). `use_spmd()`, where it
+    is wanted, comes before this. A second call returns the same and does nothing.
+
+    Raises:
+        ImportError: as `import_torch_xla` does.
+        RuntimeError: there was a backward pass before.
+    """
+    torch_xla = import_torch_xla()
+    with variable_set("PJRT_DEVICE", os.environ.get("PJRT_DEVICE", "CPU")):
+        device = torch_xla.device()
+        probe = torch.ones(1, device=device, requires_grad=True)
+        (probe.detach() + 1).cpu()  # under SPMD, the runtime starts with the first program and no sooner
+    try:
+        probe.sum().backward()  # recorded, never run
+    except RuntimeError as error:
+        raise RuntimeError(
+            "XLA was started too late: this process ran a backward pass before, and PyTorch can go backward only on "
+            "the devices it knew by then. Restart the kernel and call start_xla() of course_utils.xla in the first "
+            "cell."
+        ) from error
+    return device
+
+
+def run_recorded(device: torch.device) -> None:
+    """Send what was recorded for an XLA device off to be compiled and run; do nothing on any other device.
+
+    It cuts the recording: each call makes one program. It does not wait for the program to end.
+    """
+    if device.type == "xla":
+        import torch_xla
+
+        torch_xla.sync()
+
+
+@dataclass(frozen=True)
+class XLACounters:
+    """What XLA has done since this process started; subtract an earlier reading to see what a piece of code did.
+
+    Attributes:
+        compilations: programs compiled.
+        compile_s: seconds that took.
+        executions: programs run.
+        to_device: transfers from the host to the device.
+        from_device: transfers from the device to the host.
+        fallbacks: operations that XLA does not know, and that ran on the CPU with values copied there and back.
+    """
+
+    compilations: int
+    compile_s: float
+    executions: int
+    to_device: int
+    from_device: int
+    fallbacks: int
+
+    def __sub__(self, before: "XLACounters") -> "XLACounters":
+        return XLACounters(*(getattr(self, field.name) - getattr(before, field.name) for field in fields(self)))
+
+    def __repr__(self) -> str:
+        return (
+            f"{self.compilations} compiled, {self.executions} executed, {self.to_device} to the device, "
+            f"{self.from_device} from it, {self.fallbacks} fallbacks"
+        )
+
+
+def xla_counters() -> XLACounters:
+    """Wait for the device, and return what XLA has done since this process started.
+
+    What is only recorded is neither run nor counted.
+    """
+    import_torch_xla()
+    from torch_xla.core import xla_model
+    from torch_xla.debug import metrics
+
+    xla_model.wait_device_ops()  # an execution is counted when it ends
+
+    def count(name: str) -> int:
+        return (metrics.metric_data(name) or (0,))[0]
+
+    return XLACounters(
+        compilations=count("CompileTime"),
+        compile_s=(metrics.metric_data("CompileTime") or (0, 0))[1] / 1e9,
+        executions=count("ExecuteTime") + count("ExecuteReplicatedTime"),  # the second under SPMD
+        to_device=count("TransferToDeviceTime"),
+        from_device=count("TransferFromDeviceTime"),
+        fallbacks=sum(metrics.counter_value(name) for name in metrics.executed_fallback_ops() if name != READING),
+    )
+
+
+@contextmanager
+def variable_set(name: str, value: str) -> Iterator[None]:
+    """Give an environment variable this value inside the block, and the former one (or none) after it."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = before
+
+
+def _version() -> str:
+    return importlib.metadata.version("torch_xla")
+
+
+def _minor(version: str) -> tuple[int, int]:
+    major, minor = re.match(r"(\d+)\.(\d+)", version).groups()
+    return int(major), int(minor)
+
+
+def _fix(verb: str) -> str:
+    minor = _minor(torch.__version__)
+    if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
+        return "it has builds for Linux on x86-64 only, so run this lesson there, or on Colab or Kaggle"
+    if minor > LAST_RELEASE:
+        return (
+            f"no torch_xla was made for torch {minor[0]}.{minor[1]}, so leave this torch alone and run the lesson "
+            "in the course's own environment (make lab)"
+        )
+    return f"{verb} it with `pip install torch_xla=={minor[0]}.{minor[1]}.0`, which leaves torch alone, and restart"
