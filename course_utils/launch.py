@@ -1,0 +1,139 @@
+"""Train a lesson in several processes: `python -m course_utils.launch --lesson air_rnn --devices 2`."""
+
+import argparse
+import os
+import signal
+import sys
+
+from course_utils.clusters import find_cluster
+from course_utils.options import ACCELERATORS, PRECISIONS, STRATEGIES, LaunchError, Options, trainer_arguments
+from course_utils.supervise import launch
+from course_utils.verdict import RunError
+from course_utils.view import View
+
+EXAMPLES = """examples:
+  python -m course_utils.launch --lesson air_rnn --strategy ddp_spawn --devices 2 --epochs 20 --out runs/first
+  python -m course_utils.launch --lesson air_rnn --devices 2 --epochs 40 --out runs/first --resume
+  python -m course_utils.launch --lesson my_lesson.py:make_lesson --dry-run
+
+on two machines that share the folder runs/, the same on each:
+  torchrun --nnodes=2 --nproc-per-node=1 --rdzv-backend=c10d --rdzv-endpoint=HOST:29500 \\
+    -m course_utils.launch --lesson air_rnn --out runs/both --resume
+
+exit status: 0 trained, 1 a rank failed or hung, 2 the request was refused, 130 stopped with Ctrl-C."""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    parser = argparse.ArgumentParser(
+        "python -m course_utils.launch",
+        description="Train a lesson in several processes, each with its own device, watch over them, and end them all.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add, default = parser.add_argument, Options("")
+    add("--lesson", required=True, help="air_rnn, image_cnn, or your own function: path/to/file.py:make_lesson")
+    add("--strategy", choices=STRATEGIES, default="auto", help="how the processes start (auto: Lightning chooses)")
+    add(
+        "--devices",
+        type=_devices,
+        default="auto",
+        metavar="N|auto",
+        help="how many devices of each machine; on a CPU, how many processes (auto: all GPUs, or one CPU process)",
+    )
+    add("--accelerator", choices=ACCELERATORS, default="auto", help="what to train on (auto: the best one here)")
+    add("--precision", choices=PRECISIONS, default="32-true", help="number format (default 32-true)")
+    add("--epochs", type=_positive, default=20, metavar="N", help="passes through the data (default 20)")
+    add(
+        "--global-batch",
+        type=_positive,
+        metavar="N",
+        help="samples in a step over all ranks; each gets its share, so that runs compare (default 16)",
+    )
+    add(
+        "--num-workers", type=_count, default=0, metavar="N", help="processes that load data, for each rank (default 0)"
+    )
+    add("--seed", type=_count, default=42, metavar="N", help="of the weights and the order of the data (default 42)")
+    add(
+        "--timeout",
+        type=_seconds,
+        default=default.timeout_s,
+        metavar="S",
+        dest="timeout_s",
+        help="end the run when a rank gives no sign of life for S seconds (default 600)",
+    )
+    add("--out", default=default.out, metavar="DIR", help="folder for checkpoint and results (default runs/last)")
+    add("--resume", action="store_true", help="continue from the checkpoint in --out, if there is one")
+    add("--json", action="store_true", help="print the result as one JSON object, and all else to stderr")
+    add("--dry-run", action="store_true", help="print the Trainer's arguments and stop")
+    return parser  # fmt: skip
+
+
+def _devices(text: str) -> int | str:
+    if text == "auto":
+        return text
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of devices. Write 1, 2, ... or auto")
+    return int(text)
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return int(text)
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or int(text) >= 2**32:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 0")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < 10**7:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return seconds
+
+
+def describe(options: Options) -> str:
+    """Return what a run with these options would pass to the Trainer, as code."""
+    cluster = find_cluster(os.environ)
+    lines = "\n".join(f"    {name}={value!r}," for name, value in trainer_arguments(options, cluster).items())
+    return f"Trainer(\n{lines}\n)"
+
+
+def _view(stream) -> View:
+    return View(stream, bar=stream.isatty())
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line and return the exit status."""
+    namespace = vars(build_parser().parse_args(arguments))
+    as_json, dry_run = namespace.pop("json"), namespace.pop("dry_run")
+    options = Options(**namespace)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        if dry_run:
+            print(describe(options))
+            return 0
+        result = launch(options, _view(sys.stderr if as_json else sys.stdout))
+    except KeyboardInterrupt:
+        print("Stopped: every process has ended. --resume continues from the last checkpoint.", file=sys.stderr)
+        return 128 + signal.SIGINT
+    except LaunchError as error:
+        print(f"launch: {error}", file=sys.stderr)
+        return 2
+    except RunError as error:
+        print(f"launch: {error}", file=sys.stderr)
+        return 1
+    if result:
+        print(result.to_json() if as_json else result)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
