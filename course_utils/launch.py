@@ -1,15 +1,21 @@
-"""Train a lesson in several processes: `python -m course_utils.launch --lesson air_rnn --devices 2`."""
+"""Train a lesson in several processes: `python -m course_utils.launch --lesson air_rnn --devices 2`.
+
+In a notebook: `from course_utils.launch import run_lesson`. It needs Linux or macOS (on Windows: WSL).
+"""
 
 import argparse
 import os
 import signal
 import sys
 
-from course_utils.clusters import find_cluster
-from course_utils.options import ACCELERATORS, PRECISIONS, STRATEGIES, LaunchError, Options, trainer_arguments
-from course_utils.supervise import launch
-from course_utils.verdict import RunError
-from course_utils.view import View
+from course_utils.launching.clusters import find_cluster
+from course_utils.launching.notebook import run_lesson, save_lesson
+from course_utils.launching.options import ACCELERATORS, PRECISIONS, STRATEGIES, LaunchError, Options, trainer_arguments
+from course_utils.launching.supervise import launch
+from course_utils.launching.verdict import RunError
+from course_utils.launching.view import View
+
+__all__ = ["LaunchError", "Options", "RunError", "launch", "main", "run_lesson", "save_lesson"]
 
 EXAMPLES = """examples:
   python -m course_utils.launch --lesson air_rnn --strategy ddp_spawn --devices 2 --epochs 20 --out runs/first

@@ -97,7 +97,6 @@ def only_one(folder: Path) -> Iterator[None]:
             raise RuntimeError(
                 f"{folder} is in use by {holder}, which still runs. Wait for it, stop it, or choose another --out."
             ) from None
-        lock.truncate(0)
-        lock.write(f"process {os.getpid()} on {socket.gethostname()} since {time.strftime('%H:%M:%S')}")
-        lock.flush()
+        with suppress(OSError):  # a full disk has no room for the name, but the lock holds
+            path.write_text(f"process {os.getpid()} on {socket.gethostname()} since {time.strftime('%H:%M:%S')}")
         yield

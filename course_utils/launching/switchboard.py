@@ -6,7 +6,7 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
-from course_utils.rank_link import EVENT
+from course_utils.launching.rank_link import EVENT
 
 
 @dataclass

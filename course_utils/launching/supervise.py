@@ -10,16 +10,17 @@ import tempfile
 import time
 from pathlib import Path
 
-from course_utils.clusters import Cluster, find_cluster
-from course_utils.lessons import check_lesson
-from course_utils.options import LaunchError, Options, trainer_arguments, world_size
-from course_utils.processes import died_by, end_group, free_port, is_free, only_one
-from course_utils.rank_link import SHOW_STACK, Mark, Marks
-from course_utils.run_result import RunResult
-from course_utils.switchboard import Switchboard
-from course_utils.verdict import Fault, RunError, describe_death, describe_faults, describe_silence
-from course_utils.view import View
+from course_utils.launching.clusters import Cluster, find_cluster
+from course_utils.launching.lessons import check_lesson
+from course_utils.launching.options import LaunchError, Options, trainer_arguments, world_size
+from course_utils.launching.processes import died_by, end_group, free_port, is_free, only_one
+from course_utils.launching.rank_link import SHOW_STACK, Mark, Marks
+from course_utils.launching.run_result import RunResult
+from course_utils.launching.switchboard import Switchboard
+from course_utils.launching.verdict import Fault, RunError, describe_death, describe_faults, describe_silence
+from course_utils.launching.view import View
 
+START_UP_S = 120.0  # how long a rank may at least take until it begins to train
 LAST_WORDS_S = 3.0  # how long the other ranks have to report after the first fault
 ALONE = ("RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR")
 
@@ -48,13 +49,16 @@ def launch(options: Options, view: View) -> RunResult | None:
     if cluster.kind != "none":
         view.note(f"{cluster.kind} ({cluster.found}): process {cluster.rank}, {arguments['num_nodes']} machines")
     out = Path(options.out)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        lock = only_one(out) if cluster.rank == 0 else contextlib.nullcontext()
-        with lock:
-            return _launch_on_a_free_port(options, cluster, view)
-    except OSError as error:
-        raise LaunchError(f"--out {out} cannot be used: {error}. Choose a folder that you may write to.") from None
+    with contextlib.ExitStack() as stack:
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+            if cluster.rank == 0:
+                stack.enter_context(only_one(out))
+        except RuntimeError as error:
+            raise LaunchError(str(error)) from None
+        except OSError as error:
+            raise LaunchError(f"--out {out} cannot be used: {error}. Choose a folder that you may write to.") from None
+        return _launch_on_a_free_port(options, cluster, view)
 
 
 def _launch_on_a_free_port(options: Options, cluster: Cluster, view: View) -> RunResult | None:
@@ -95,7 +99,7 @@ class Run:
         ours, theirs = socket.socketpair()
         with theirs:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "course_utils.ranks", self.options.to_json(), str(self._folder)],
+                [sys.executable, "-m", "course_utils.launching.ranks", self.options.to_json(), str(self._folder)],
                 stdin=subprocess.DEVNULL,
                 stdout=theirs,
                 stderr=theirs,
@@ -179,9 +183,11 @@ class Run:
         marks = self._marks.read()
         mine = {hello["rank"]: marks[hello["local_rank"]] for hello in self.ranks.values()}
         missing = (1 if self.cluster.starts_the_ranks else self._here) - len(mine)
+        # Imports on a busy machine take their time: a rank that has not begun to train may be silent for longer.
+        begun = all(mark.count for mark in mine.values()) and missing <= 0
+        limit = time.time() - max(self.options.timeout_s, 0 if begun else START_UP_S)
         # Ranks wait for each other: of those that stand still, the ones with the fewest signs of life are the cause.
         fewest = min((mark.count for mark in mine.values()), default=0)
-        limit = time.time() - self.options.timeout_s
         silent = {rank: mark for rank, mark in mine.items() if mark.count == fewest and mark.time < limit}
         if silent or (missing > 0 and self._start_s < limit):
             self._ask_for_stacks(silent)
@@ -214,7 +220,10 @@ class Run:
             total_s=time.time() - self._start_s,
             **self.told["done"],
         )
-        (Path(self.options.out) / "result.json").write_text(result.to_json() + "\n")
+        try:
+            (Path(self.options.out) / "result.json").write_text(result.to_json() + "\n")
+        except OSError as error:
+            self.view.note(f"the training is done, but its result.json could not be written: {error}")
         return result
 
     def _why(self) -> str:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
-from course_utils.processes import end_group
+from course_utils.launching.processes import end_group
 
 EVENT = b"\x1e"  # the ASCII record separator starts an event: a line of JSON among the lines of output
 MARK = struct.Struct("<qqdq")  # the fields of a Mark

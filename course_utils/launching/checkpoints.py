@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from course_utils.options import LaunchError
+from course_utils.launching.options import LaunchError
 
 try:
     from lightning.pytorch.plugins.io import TorchCheckpointIO

@@ -4,19 +4,20 @@ import logging
 import os
 import signal
 import time
-import traceback
 import warnings
 from pathlib import Path
 
 import torch
 from torch.utils.data import DataLoader, DistributedSampler
 
-from course_utils.checkpoints import WholeFiles, read_checkpoint
-from course_utils.clusters import find_cluster
-from course_utils.lessons import Lesson, load_lesson
-from course_utils.options import Options, batch_per_rank, trainer_arguments, world_size
-from course_utils.rank_link import Link, Mark, Marks
-from course_utils.training import _ask_lightning_for_xla, pl
+from course_utils.launching.checkpoints import WholeFiles, read_checkpoint
+from course_utils.launching.clusters import find_cluster
+from course_utils.launching.hiding import without
+from course_utils.launching.lessons import Lesson, load_lesson
+from course_utils.launching.options import Options, batch_per_rank, trainer_arguments, world_size
+from course_utils.launching.rank_link import Link, Mark, Marks
+from course_utils.launching.tracebacks import short_traceback
+from course_utils.training import pl
 
 
 class RankTrainer(pl.Trainer):
@@ -39,7 +40,7 @@ class RankTrainer(pl.Trainer):
         try:
             return super()._fit_impl(*args, **kwargs)
         except Exception as error:
-            self.link.tell(fault=traceback.format_exc(), error=f"{type(error).__name__}: {error}", rank=rank)
+            self.link.tell(fault=short_traceback(error), error=f"{type(error).__name__}: {error}", rank=rank)
             raise
 
 
@@ -171,15 +172,16 @@ def fit(options: Options, link: Link) -> None:
         if state["epoch"] + 1 >= options.epochs:
             return link.tell(already=state["epoch"] + 1, done=_results(state))
         link.tell(resumed=state["global_step"])
-    _ask_lightning_for_xla()
-    trainer = RankTrainer(
-        link,
-        callbacks=[
-            RankReport(link),
-            pl.callbacks.ModelCheckpoint(checkpoint.parent, "last", enable_version_counter=False),
-        ],
-        plugins=[WholeFiles()],
-        **trainer_arguments(options, cluster),
-    )
+    arguments = trainer_arguments(options, cluster)
+    with without() if arguments["accelerator"] == "tpu" else without("torch_xla"):
+        trainer = RankTrainer(
+            link,
+            callbacks=[
+                RankReport(link),
+                pl.callbacks.ModelCheckpoint(checkpoint.parent, "last", enable_version_counter=False),
+            ],
+            plugins=[WholeFiles()],
+            **arguments,
+        )
     loader = make_loader(lesson, options, world_size(options, cluster))
     trainer.fit(lesson.module, loader, ckpt_path=str(checkpoint) if resumed else None)

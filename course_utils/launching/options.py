@@ -3,8 +3,8 @@
 import json
 from dataclasses import asdict, dataclass
 
-from course_utils.clusters import Cluster
 from course_utils.devices import find_devices, pick_device, usable_cores
+from course_utils.launching.clusters import Cluster
 
 STRATEGIES = ("auto", "ddp_spawn", "ddp", "ddp_notebook")
 ACCELERATORS = ("auto", "cpu", "cuda", "gpu", "mps", "tpu")

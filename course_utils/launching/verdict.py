@@ -4,7 +4,7 @@ import signal
 import time
 from dataclasses import dataclass
 
-from course_utils.rank_link import Mark
+from course_utils.launching.rank_link import Mark
 
 RESUME = "The last checkpoint is whole: --resume continues from it."
 
@@ -74,5 +74,6 @@ def describe_silence(silent: dict[int, Mark], timeout_s: float, missing: int) ->
         f"for {time.time() - mark.time:.0f} s: {mark.where}"
         for rank, mark in silent.items()
     ]
-    told += [f"{missing} of the ranks never reported"] if missing else []
-    return f"{'; '.join(told)}. --timeout {timeout_s:g} ended the run. If it was only slow, pass a longer --timeout. {RESUME}"
+    told += [f"{missing} of the ranks of this machine never started"] if missing else []
+    end = f"--timeout {timeout_s:g} ended the run. If it was only slow, pass a longer --timeout."
+    return f"{'; '.join(told)}. {end} {RESUME}"

@@ -11,7 +11,7 @@ from typing import Any
 
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
-from course_utils.options import LaunchError
+from course_utils.launching.options import LaunchError
 
 SHAPE = "It must return a LightningModule and its data: return module, dataset"
 
