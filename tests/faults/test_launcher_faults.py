@@ -10,7 +10,7 @@ import time
 
 import pytest
 import torch
-from conftest import CLASSROOM, PATIENCE_S
+from launches import CLASSROOM, PATIENCE_S
 
 TWO = ("--devices", "2", "--accelerator", "cpu", "--epochs", "4")
 FORK = (*TWO, "--strategy", "ddp_notebook")  # imports Lightning once, where ddp_spawn does three times

@@ -4,7 +4,7 @@ import re
 import time
 
 import pytest
-from conftest import CLASSROOM, PATIENCE_S
+from launches import CLASSROOM, PATIENCE_S
 
 jupyter_client = pytest.importorskip("jupyter_client", reason="needs a Jupyter kernel")
 

@@ -12,7 +12,7 @@ import uuid
 import psutil
 import pytest
 import torch
-from conftest import CLASSROOM, PATIENCE_S
+from launches import CLASSROOM, PATIENCE_S
 
 EPOCHS = 12
 
@@ -41,16 +41,18 @@ def two_hosts():
             ip("-n", hosts[side], "addr", "add", f"10.77.0.{side + 1}/24", "dev", cable[side])
             ip("-n", hosts[side], "link", "set", cable[side], "up")
             ip("-n", hosts[side], "link", "set", "lo", "up")
-        yield [(host, device) for host, device in zip(hosts, cable, strict=True)]
+        yield [(hosts[side], cable[side], f"10.77.0.{side + 1}") for side in (0, 1)]
     finally:
         for host in hosts:
             subprocess.run(["ip", "netns", "del", host], capture_output=True)
 
 
-def start(classroom, host, device, log):
+def start(classroom, host, device, address, log):
     command = ["ip", "netns", "exec", host, sys.executable, "-m", "torch.distributed.run"]
     command += ["--nnodes=2", "--nproc-per-node=1", "--max-restarts=3"]
     command += ["--rdzv-id=lesson", "--rdzv-backend=c10d", "--rdzv-endpoint=10.77.0.1:29400"]
+    # Both hosts have the name of this machine, so that torchrun cannot tell by itself which one the endpoint means.
+    command += [f"--rdzv-conf=is_host={int(address == '10.77.0.1')}", f"--local-addr={address}"]
     command += ["-m", "course_utils.launch", "--lesson", f"{CLASSROOM}:make_lesson", "--accelerator", "cpu"]
     command += [
         "--epochs",
@@ -69,9 +71,9 @@ def start(classroom, host, device, log):
 
 def test_two_hosts_train_lose_a_process_restart_and_end_at_the_same_step(classroom, two_hosts, tmp_path):
     logs = [(tmp_path / f"host-{side}.log").open("w+") for side in (0, 1)]
-    processes = [start(classroom, host, device, log) for (host, device), log in zip(two_hosts, logs, strict=True)]
+    processes = [start(classroom, *host, log) for host, log in zip(two_hosts, logs, strict=True)]
     try:
-        victim = int(classroom.wait_for_note("pid-1"))  # the rank of whichever host became the second
+        victim = int(classroom.wait_for_note("pid-1", processes))  # the rank of whichever host became the second
         environment = psutil.Process(victim).environ()
         assert environment["TORCHELASTIC_RESTART_COUNT"] == "0" and environment["WORLD_SIZE"] == "2"
         os.kill(victim, signal.SIGKILL)
