@@ -9,6 +9,7 @@ import signal
 import sys
 
 from course_utils.launching.clusters import find_cluster
+from course_utils.launching.lessons import check_lesson
 from course_utils.launching.notebook import run_lesson, save_lesson
 from course_utils.launching.options import ACCELERATORS, PRECISIONS, STRATEGIES, LaunchError, Options, trainer_arguments
 from course_utils.launching.supervise import launch
@@ -106,7 +107,12 @@ def _seconds(text: str) -> float:
 
 
 def describe(options: Options) -> str:
-    """Return what a run with these options would pass to the Trainer, as code."""
+    """Return what a run with these options would pass to the Trainer, as code.
+
+    Raises:
+        LaunchError: the run would be refused.
+    """
+    check_lesson(options.lesson)
     cluster = find_cluster(os.environ)
     lines = "\n".join(f"    {name}={value!r}," for name, value in trainer_arguments(options, cluster).items())
     return f"Trainer(\n{lines}\n)"

@@ -17,7 +17,7 @@ class Module(LightningModule):
     pass
 
 class Stream(IterableDataset):
-    pass
+    def __iter__(self): ...
 
 DATA = TensorDataset(torch.zeros(6, 1))
 

@@ -46,8 +46,8 @@ class Switchboard:
     def hear_out(self) -> list[tuple[str, str | dict]]:
         """Return what is left on all lines once the processes are gone, and hang up."""
         said = []
-        while heard := self.hear(0):
-            said += heard
+        while self._selector.select(0):
+            said += self.hear(0)
         for key in list(self._selector.get_map().values()):
             if key.data and key.data.unread:
                 said.append((key.data.name, key.data.unread.decode(errors="replace")))

@@ -66,11 +66,12 @@ def start(classroom, host, device, address, log):
         "--resume",
     ]
     environment = classroom.environment(FAULT="slow", GLOO_SOCKET_IFNAME=device, OMP_NUM_THREADS="1")
-    return subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)
+    with log.open("w") as file:
+        return subprocess.Popen(command, env=environment, stdout=file, stderr=subprocess.STDOUT)
 
 
 def test_two_hosts_train_lose_a_process_restart_and_end_at_the_same_step(classroom, two_hosts, tmp_path):
-    logs = [(tmp_path / f"host-{side}.log").open("w+") for side in (0, 1)]
+    logs = [tmp_path / f"host-{side}.log" for side in (0, 1)]
     processes = [start(classroom, *host, log) for host, log in zip(two_hosts, logs, strict=True)]
     try:
         victim = int(classroom.wait_for_note("pid-1", processes))  # the rank of whichever host became the second
@@ -83,10 +84,7 @@ def test_two_hosts_train_lose_a_process_restart_and_end_at_the_same_step(classro
         for process in processes:
             process.kill()
             process.wait()
-    output = []
-    for log in logs:
-        log.seek(0)
-        output.append(log.read())
+    output = [log.read_text() for log in logs]
     both = "\n".join(output)
     assert [process.returncode for process in processes] == [0, 0], both
     assert "rank 1 was killed by signal 9" in both and "continuing after step" in both
