@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 
-from course_utils.launching.clusters import find_cluster
+from course_utils.launching.clusters import cluster_command, find_cluster
 from course_utils.launching.lessons import check_lesson
 from course_utils.launching.notebook import run_lesson, save_lesson
 from course_utils.launching.options import ACCELERATORS, PRECISIONS, STRATEGIES, LaunchError, Options, trainer_arguments
@@ -16,7 +16,7 @@ from course_utils.launching.supervise import launch
 from course_utils.launching.verdict import RunError
 from course_utils.launching.view import View
 
-__all__ = ["LaunchError", "Options", "RunError", "launch", "main", "run_lesson", "save_lesson"]
+__all__ = ["LaunchError", "Options", "RunError", "cluster_command", "launch", "main", "run_lesson", "save_lesson"]
 
 EXAMPLES = """examples:
   python -m course_utils.launch --lesson air_rnn --strategy ddp_spawn --devices 2 --epochs 20 --out runs/first

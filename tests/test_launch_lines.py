@@ -51,6 +51,11 @@ def test_a_bar_that_redraws_itself_counts_as_its_last_state_and_empty_lines_stay
     assert heard == [("main", "100%"), ("main", ""), ("main", "\ufffd")]
 
 
+def test_the_greeting_of_gloo_is_left_out_and_its_errors_are_not(board):
+    heard, _ = say(board, b"[Gloo] Rank 0 is connected to 1 peer ranks.\n[Gloo] oh no\n")
+    assert heard == [("main", "[Gloo] oh no")]
+
+
 def child(link):
     os.setsid()  # a line that closes ends the whole process group, which must not be that of the tests
     link.open(rank=1, local_rank=1)

@@ -10,7 +10,7 @@ from course_utils.launching.run_result import RunResult
 from course_utils.launching.view import View
 
 RESULT = RunResult(
-    "<b>.py:f", "ddp", 2, 8, (1.5, math.nan), {"train_loss": math.inf}, (16, 17), "runs/x/last.ckpt", 0.5, 9.0
+    "<b>.py:f", "ddp", 2, 8, (1.5, math.nan), {"train_loss": math.inf}, (16, 17), 1234.5, "runs/x/last.ckpt", 0.5, 9.0
 )
 
 

@@ -67,6 +67,7 @@ class RankReport(pl.Callback):
         # Lightning's own answer to SIGTERM waits for the end of a step, which never comes for a rank that hangs.
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         self._marks, self._count, self._start = Marks(self.link.folder), 0, time.monotonic()
+        self._samples_per_s = 0.0
         self._mark(trainer, 1)
         if trainer.is_global_zero:
             steps = trainer.num_training_batches * trainer.max_epochs
@@ -76,6 +77,7 @@ class RankReport(pl.Callback):
         """Start to add up."""
         # float32 counts samples exactly up to 16 million a rank; MPS and TPUs have nothing wider.
         self._sums = torch.zeros(2, device=pl_module.device)  # loss times samples, samples
+        self._epoch_start = time.monotonic()
 
     def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
         """Give a sign of life: the batch is here."""
@@ -97,6 +99,9 @@ class RankReport(pl.Callback):
         """Put the sums of all ranks together."""
         sums = pl_module.all_gather(self._sums).reshape(-1, 2)  # (ranks, 2)
         self._samples = [int(count) for count in sums[:, 1]]
+        self._samples_per_s = sum(self._samples) / (
+            time.monotonic() - self._epoch_start
+        )  # int() has waited for the device
         self.losses.append((sums[:, 0].sum() / sums[:, 1].sum()).item())
         if trainer.is_global_zero:
             self.link.tell(epoch=len(self.losses), loss=self.losses[-1])
@@ -111,6 +116,7 @@ class RankReport(pl.Callback):
                     "metrics": metrics,
                     "steps": trainer.global_step,
                     "samples_per_rank": self._samples,
+                    "samples_per_s": self._samples_per_s,
                     "train_s": time.monotonic() - self._start,
                 }
             )
@@ -128,7 +134,7 @@ def _samples_in(batch) -> int:
 
 def _results(state: dict) -> dict:
     losses = state["callbacks"].get("RankReport", {}).get("losses", [])
-    nothing_new = {"metrics": {}, "samples_per_rank": [], "train_s": 0.0}
+    nothing_new = {"metrics": {}, "samples_per_rank": [], "samples_per_s": 0.0, "train_s": 0.0}
     return {"losses": losses, "steps": state["global_step"], **nothing_new}
 
 

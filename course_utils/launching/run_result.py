@@ -18,6 +18,7 @@ class RunResult:
         losses: the mean loss over the samples of all ranks, for each epoch since the very first run.
         metrics: what the lesson logged last.
         samples_per_rank: how many samples each rank trained on in the last epoch.
+        samples_per_s: samples a second over all ranks in the fastest epoch of this run, without saving a checkpoint.
         checkpoint: the file to resume from.
         train_s: seconds from the first step of this run to its last.
         total_s: seconds that the launch took, from the command to the end of the last process.
@@ -30,6 +31,7 @@ class RunResult:
     losses: tuple[float, ...]
     metrics: dict[str, float]
     samples_per_rank: tuple[int, ...]
+    samples_per_s: float
     checkpoint: str
     train_s: float
     total_s: float
@@ -61,6 +63,7 @@ class RunResult:
             ("loss", f"{first:.4g} in epoch 1, {last:.4g} in epoch {len(self.losses)}"),
             ("steps", str(self.steps)),
             ("samples per rank", ", ".join(map(str, self.samples_per_rank)) or "none in this run"),
+            ("samples per s", f"{self.samples_per_s:,.0f}"),
             ("training", f"{self.train_s:.2f} s of {self.total_s:.1f} s in all"),
             ("checkpoint", self.checkpoint),
         ]

@@ -218,7 +218,7 @@ class Run:
             ranks=world_size(self.options, self.cluster),
             checkpoint=str(Path(self.options.out) / "checkpoints" / "last.ckpt"),
             total_s=time.time() - self._start_s,
-            **self.told["done"],
+            **{name: tuple(part) if isinstance(part, list) else part for name, part in self.told["done"].items()},
         )
         try:
             (Path(self.options.out) / "result.json").write_text(result.to_json() + "\n")

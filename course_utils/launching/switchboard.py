@@ -8,6 +8,8 @@ from pathlib import Path
 
 from course_utils.launching.rank_link import EVENT
 
+CHATTER = b"[Gloo] Rank "  # torch's CPU back end tells each process whom it met, with no way to turn that off
+
 
 @dataclass
 class _Line:
@@ -71,7 +73,7 @@ class Switchboard:
 def _understand(text: bytes, state: _Line) -> list[tuple[str, str | dict]]:
     output, is_event, event = text.partition(EVENT)
     said = []
-    if output.strip() or not is_event:
+    if (output.strip() or not is_event) and not output.startswith(CHATTER):
         # A bar that redraws itself in place counts as its last state.
         said.append((state.name, output.rstrip(b"\r").rpartition(b"\r")[2].decode(errors="replace")))
     if is_event:

@@ -2,6 +2,7 @@
 
 import re
 import traceback
+from pathlib import Path
 
 LIBRARY = re.compile(r'\s*File ".*[/\\](site-packages|dist-packages)[/\\](lightning|pytorch_lightning|torch)[/\\]')
 OURS = re.compile(r'\s*File ".*[/\\]course_utils[/\\]launching[/\\](fitting|ranks)\.py"')
@@ -10,7 +11,7 @@ OURS = re.compile(r'\s*File ".*[/\\]course_utils[/\\]launching[/\\](fitting|rank
 def short_traceback(error: BaseException) -> str:
     """Return the traceback of an error with the calls inside of Lightning and torch counted instead of listed.
 
-    The innermost call of each traceback stays, whoever made it: it is where the error was raised.
+    Files in the working folder are named without it. The innermost call of each traceback stays, whoever made it: it is where the error was raised.
     """
     blocks = traceback.format_exception(error)  # a heading, a block for each call, the error itself
     is_call = [block.lstrip().startswith("File ") for block in blocks] + [False]
@@ -23,4 +24,4 @@ def short_traceback(error: BaseException) -> str:
             kept.append(f"  ... {skipped} calls inside of Lightning and torch ...\n")
         kept.append(block)
         skipped = 0
-    return "".join(kept)
+    return "".join(kept).replace(f'File "{Path.cwd()}/', 'File "')

@@ -24,7 +24,7 @@ class Classroom:
         self.started: list[subprocess.Popen] = []
 
     def environment(self, **variables: str) -> dict[str, str]:
-        return {**os.environ, "CLASSROOM": self.mark, "NOTES": str(self.folder), **variables}
+        return {**os.environ, "CLASSROOM": self.mark, "NOTES": str(self.folder), "OMP_NUM_THREADS": "1", **variables}
 
     def launch(self, *arguments: str, lesson="make_lesson", fault="", **variables: str) -> subprocess.Popen:
         command = [sys.executable, "-m", "course_utils.launch", "--lesson", f"{CLASSROOM}:{lesson}"]

@@ -1,6 +1,7 @@
 """What a launch computes: the same from a checkpoint as without a break, and the same on one device as on two."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -13,7 +14,8 @@ CPU = ("--accelerator", "cpu", "--strategy", "ddp_notebook")
 
 def launch(out, *arguments):
     command = [sys.executable, "-m", "course_utils.launch", "--lesson", "air_rnn", "--out", str(out), "--json"]
-    result = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=PATIENCE_S)
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    result = subprocess.run([*command, *arguments], env=environment, capture_output=True, text=True, timeout=PATIENCE_S)
     assert result.returncode == 0, result.stderr
     return json.loads(result.stdout), torch.load(out / "checkpoints" / "last.ckpt", weights_only=True)
 
