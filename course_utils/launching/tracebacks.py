@@ -11,7 +11,8 @@ OURS = re.compile(r'\s*File ".*[/\\]course_utils[/\\]launching[/\\](fitting|rank
 def short_traceback(error: BaseException) -> str:
     """Return the traceback of an error with the calls inside of Lightning and torch counted instead of listed.
 
-    Files in the working folder are named without it. The innermost call of each traceback stays, whoever made it: it is where the error was raised.
+    Files in the working folder are named without it. The innermost call of each traceback stays, whoever made it: it is
+    where the error was raised.
     """
     blocks = traceback.format_exception(error)  # a heading, a block for each call, the error itself
     is_call = [block.lstrip().startswith("File ") for block in blocks] + [False]
