@@ -48,9 +48,13 @@ def test_air_rnn_is_the_481_parameters_and_96_windows_that_ranks_share_evenly():
     assert inputs.shape == targets.shape == (25, 1) and torch.equal(inputs[1:], targets[:-1])
 
 
-def test_every_named_lesson_loads():
-    for name in LESSONS:
-        assert len(load_lesson(name).dataset) > 0
+def test_image_cnn_is_the_image_cnn_and_a_global_batch_of_64():
+    pytest.importorskip("course_utils.images", reason="the images come with the GPU lesson")
+    lesson = load_lesson("image_cnn")
+    pixels, label = lesson.dataset[0]
+    assert pixels.shape == (3, 32, 32) and 0 <= label < 10 and len(lesson.dataset) >= 10_000
+    assert lesson.module(pixels[None]).shape == (1, 10) and lesson.global_batch == 64
+    assert set(LESSONS) == {"air_rnn", "image_cnn"}
 
 
 def test_a_students_file_is_imported_by_its_name(file):

@@ -46,7 +46,20 @@ def air_rnn():
     return Regression(AirRNN()), TensorDataset(*make_windows(Scale.fit(series).apply(series), 25))
 
 
-LESSONS = {"air_rnn": air_rnn}
+def image_cnn():
+    """Return the image CNN and CIFAR-10 where it is on this machine already, else the shapes that are drawn offline.
+
+    Nothing is downloaded here: several ranks would do it at the same time, into the same file.
+    """
+    from course_utils.images import load_images
+    from course_utils.models import ImageCNN
+    from course_utils.training import Classification
+
+    images = load_images(download=False)
+    return Classification(ImageCNN()), DataLoader(TensorDataset(images.train, images.train_labels), batch_size=64)
+
+
+LESSONS = {"air_rnn": air_rnn, "image_cnn": image_cnn}
 
 
 def check_lesson(name: str) -> None:
