@@ -55,7 +55,7 @@ def build_parser() -> argparse.ArgumentParser:
         "--global-batch",
         type=_positive,
         metavar="N",
-        help="samples in a step over all ranks; each gets its share, so that runs compare (default: what the lesson says, such as 16 for air_rnn)",
+        help="samples in a step over all ranks, which share them evenly (default: the lesson's own, 16 for air_rnn)",
     )
     add(
         "--num-workers", type=_count, default=0, metavar="N", help="processes that load data, for each rank (default 0)"
