@@ -38,42 +38,39 @@ def build_parser() -> argparse.ArgumentParser:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add, default = parser.add_argument, Options("")
-    add("--lesson", required=True, help="air_rnn, image_cnn, or your own function: path/to/file.py:make_lesson")
+    parser.add_argument("--lesson", required=True, help="air_rnn, image_cnn, or your own: path/to/file.py:make_lesson")
+    _add_machine_options(parser)
+    _add_training_options(parser)
+    _add_run_options(parser)
+    return parser
+
+
+def _add_machine_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument_group("where").add_argument
     add("--strategy", choices=STRATEGIES, default="auto", help="how the processes start (auto: Lightning chooses)")
-    add(
-        "--devices",
-        type=_devices,
-        default="auto",
-        metavar="N|auto",
-        help="how many devices of each machine; on a CPU, how many processes (auto: all GPUs, or one CPU process)",
-    )
+    text = "how many devices of each machine; on a CPU, how many processes (auto: all GPUs, or one CPU process)"
+    add("--devices", type=_devices, default="auto", metavar="N|auto", help=text)
     add("--accelerator", choices=ACCELERATORS, default="auto", help="what to train on (auto: the best one here)")
-    add("--precision", choices=PRECISIONS, default="32-true", help="number format (default 32-true)")
+    add("--num-workers", type=_count, default=0, metavar="N", help="processes that load data for each rank (default 0)")
+
+
+def _add_training_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument_group("what").add_argument
     add("--epochs", type=_positive, default=20, metavar="N", help="passes through the data (default 20)")
-    add(
-        "--global-batch",
-        type=_positive,
-        metavar="N",
-        help="samples in a step over all ranks, which share them evenly (default: the lesson's own, 16 for air_rnn)",
-    )
-    add(
-        "--num-workers", type=_count, default=0, metavar="N", help="processes that load data, for each rank (default 0)"
-    )
+    text = "samples in a step over all ranks, which share them evenly (default: the lesson's own, 16 for air_rnn)"
+    add("--global-batch", type=_positive, metavar="N", help=text)
+    add("--precision", choices=PRECISIONS, default="32-true", help="number format (default 32-true)")
     add("--seed", type=_count, default=42, metavar="N", help="of the weights and the order of the data (default 42)")
-    add(
-        "--timeout",
-        type=_seconds,
-        default=default.timeout_s,
-        metavar="S",
-        dest="timeout_s",
-        help="end the run when a rank gives no sign of life for S seconds (default 600)",
-    )
-    add("--out", default=default.out, metavar="DIR", help="folder for checkpoint and results (default runs/last)")
+
+
+def _add_run_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument_group("how").add_argument
+    add("--out", default="runs/last", metavar="DIR", help="folder for checkpoint and results (default runs/last)")
     add("--resume", action="store_true", help="continue from the checkpoint in --out, if there is one")
+    text = "end the run when a rank gives no sign of life for S seconds while it trains (default 600)"
+    add("--timeout", type=_seconds, default=600.0, metavar="S", dest="timeout_s", help=text)
     add("--json", action="store_true", help="print the result as one JSON object, and all else to stderr")
     add("--dry-run", action="store_true", help="print the Trainer's arguments and stop")
-    return parser  # fmt: skip
 
 
 def _devices(text: str) -> int | str:
