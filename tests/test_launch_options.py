@@ -5,7 +5,7 @@ import pytest
 from course_utils.devices import Device
 from course_utils.launching import options as module
 from course_utils.launching.clusters import Cluster
-from course_utils.launching.options import LaunchError, Options, batch_per_rank, trainer_arguments, world_size
+from course_utils.launching.options import LaunchError, Options, batch_per_rank, count_ranks, trainer_arguments
 
 CPU = Device("cpu", 0, "a CPU")
 GPUS = [Device("cuda", index, "a GPU") for index in range(4)]
@@ -99,7 +99,7 @@ def test_under_torchrun_the_processes_are_its_own_and_ddp_joins_them(machine):
     cluster = Cluster("torchrun", 2, 1, 1, "TORCHELASTIC_RUN_ID=x")
     found = arguments(cluster, strategy="ddp_spawn")
     assert (found["num_nodes"], found["devices"], found["strategy"]) == (2, 1, "ddp")
-    assert world_size(Options("air_rnn"), cluster) == 2
+    assert count_ranks(found) == 2
     with pytest.raises(LaunchError, match="--devices 3 was requested, but torchrun started 1 on this machine"):
         arguments(cluster, devices=3)
 

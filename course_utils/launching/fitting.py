@@ -14,7 +14,7 @@ from course_utils.launching.checkpoints import WholeFiles, read_checkpoint
 from course_utils.launching.clusters import find_cluster
 from course_utils.launching.hiding import without
 from course_utils.launching.lessons import Lesson, load_lesson
-from course_utils.launching.options import Options, batch_per_rank, trainer_arguments, world_size
+from course_utils.launching.options import Options, batch_per_rank, count_ranks
 from course_utils.launching.rank_link import Link, Mark, Marks
 from course_utils.launching.tracebacks import short_traceback
 from course_utils.training import pl
@@ -165,10 +165,12 @@ def make_loader(lesson: Lesson, options: Options, ranks: int) -> DataLoader:
     )
 
 
-def fit(options: Options, link: Link) -> None:
-    """Train the lesson of `options` as they say, from the last checkpoint when they ask for that."""
+def fit(options: Options, arguments: dict, link: Link) -> None:
+    """Train a lesson with these options and arguments of the Trainer, from the last checkpoint if so wished.
+
+    The launcher has looked for devices; this process does not, since a process that did may not be forked for CUDA.
+    """
     calm_lightning()
-    cluster = find_cluster(os.environ)
     pl.seed_everything(options.seed, workers=True, verbose=False)
     lesson = load_lesson(options.lesson)
     checkpoint = Path(options.out) / "checkpoints" / "last.ckpt"
@@ -178,7 +180,6 @@ def fit(options: Options, link: Link) -> None:
         if state["epoch"] + 1 >= options.epochs:
             return link.tell(already=state["epoch"] + 1, done=_results(state))
         link.tell(resumed=state["global_step"])
-    arguments = trainer_arguments(options, cluster)
     with without() if arguments["accelerator"] == "tpu" else without("torch_xla"):
         trainer = RankTrainer(
             link,
@@ -189,5 +190,5 @@ def fit(options: Options, link: Link) -> None:
             plugins=[WholeFiles()],
             **arguments,
         )
-    loader = make_loader(lesson, options, world_size(options, cluster))
+    loader = make_loader(lesson, options, count_ranks(arguments))
     trainer.fit(lesson.module, loader, ckpt_path=str(checkpoint) if resumed else None)

@@ -94,10 +94,10 @@ def count_devices(options: Options, accelerator: str, cluster: Cluster) -> int |
     return wanted
 
 
-def world_size(options: Options, cluster: Cluster) -> int:
-    """Return how many ranks train together, over all machines."""
-    devices = count_devices(options, find_accelerator(options, cluster), cluster)
-    return cluster.nodes * (devices if isinstance(devices, int) else 1)
+def count_ranks(arguments: dict) -> int:
+    """Return how many ranks train together, over all machines, with these arguments of the Trainer."""
+    devices = arguments["devices"]
+    return arguments["num_nodes"] * (devices if isinstance(devices, int) else 1)
 
 
 def batch_per_rank(global_batch: int, ranks: int) -> int:

@@ -1,8 +1,9 @@
-"""The first process of a run: `python -m course_utils.launching.ranks OPTIONS FOLDER`, which only the launcher calls.
+"""The first process of a run, which only the launcher starts: `python -m course_utils.launching.ranks ...`.
 
 With ddp_spawn every rank imports this file before anything else, under the name `__mp_main__`.
 """
 
+import json
 import sys
 
 from course_utils.launching.hiding import without
@@ -16,12 +17,12 @@ with without("matplotlib"):  # a rank draws nothing
     from course_utils.launching.tracebacks import short_traceback
 
 
-def main(options: str, folder: str) -> int:
+def main(options: str, arguments: str, folder: str) -> int:
     """Train, tell the supervisor what went wrong if anything did, and return the exit status."""
     link = Link(folder)
     link.open()
     try:
-        fit(Options.from_json(options), link)
+        fit(Options.from_json(options), json.loads(arguments), link)
     except LaunchError as error:
         link.tell(refusal=str(error))
         return 2

@@ -1,6 +1,7 @@
 """Start the processes of a run, listen to them, notice what goes wrong, and end every one of them."""
 
 import contextlib
+import json
 import os
 import signal
 import socket
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from course_utils.launching.clusters import Cluster, find_cluster
 from course_utils.launching.lessons import check_lesson
-from course_utils.launching.options import LaunchError, Options, trainer_arguments, world_size
+from course_utils.launching.options import LaunchError, Options, count_ranks, trainer_arguments
 from course_utils.launching.processes import died_by, end_group, free_port, is_free, only_one
 from course_utils.launching.rank_link import SHOW_STACK, Mark, Marks
 from course_utils.launching.run_result import RunResult
@@ -58,17 +59,17 @@ def launch(options: Options, view: View) -> RunResult | None:
             raise LaunchError(str(error)) from None
         except OSError as error:
             raise LaunchError(f"--out {out} cannot be used: {error}. Choose a folder that you may write to.") from None
-        return _launch_on_a_free_port(options, cluster, view)
+        return _launch_on_a_free_port(options, arguments, cluster, view)
 
 
-def _launch_on_a_free_port(options: Options, cluster: Cluster, view: View) -> RunResult | None:
+def _launch_on_a_free_port(options: Options, arguments: dict, cluster: Cluster, view: View) -> RunResult | None:
     port = os.environ.get("MASTER_PORT", "")
     port = int(port) if port.isdigit() else free_port()
     for _ in range(3):
         if cluster.kind == "none" and not is_free(port):
             taken, port = port, free_port()
             view.note(f"port {taken} is taken by another program; the ranks meet at port {port}")
-        with Run(options, cluster, port, view) as run:
+        with Run(options, arguments, cluster, port, view) as run:
             run.watch()
         # Between our look at the port and the first rank's use of it, another program can be faster.
         if cluster.kind != "none" or not any("EADDRINUSE" in fault.error for fault in run.faults):
@@ -79,8 +80,8 @@ def _launch_on_a_free_port(options: Options, cluster: Cluster, view: View) -> Ru
 class Run:
     """One run of a lesson, from the start of its first process to the end of its last."""
 
-    def __init__(self, options: Options, cluster: Cluster, port: int, view: View):
-        self.options, self.cluster, self.port, self.view = options, cluster, port, view
+    def __init__(self, options: Options, arguments: dict, cluster: Cluster, port: int, view: View):
+        self.options, self.arguments, self.cluster, self.port, self.view = options, arguments, cluster, port, view
         self.faults: list[Fault] = []
         self.deaths: dict[str, int] = {}  # who died of itself -> exit status, or minus the signal
         self.ranks: dict[int, dict] = {}  # process id -> its hello
@@ -90,16 +91,23 @@ class Run:
         self._first_fault_s = 0.0
 
     def __enter__(self) -> "Run":
-        self._temporary = tempfile.TemporaryDirectory(prefix="launch-", ignore_cleanup_errors=True)
+        # A Unix socket has a path of at most about 100 characters.
+        parent = "/tmp" if len(tempfile.gettempdir()) > 60 else None
+        self._temporary = tempfile.TemporaryDirectory(prefix="launch-", dir=parent, ignore_cleanup_errors=True)
         self._folder = Path(self._temporary.name)
-        self._here = world_size(self.options, self.cluster) // self.cluster.nodes
+        self._here = count_ranks(self.arguments) // self.arguments["num_nodes"]
         self._marks = Marks(self._folder, create_for=max(64, self._here))
         self._switchboard = Switchboard(self._folder)
         self._start_s = time.time()
+        self.process: subprocess.Popen | None = None
+        return self
+
+    def _start(self) -> None:
+        what = [self.options.to_json(), json.dumps(self.arguments), str(self._folder)]
         ours, theirs = socket.socketpair()
         with theirs:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "course_utils.launching.ranks", self.options.to_json(), str(self._folder)],
+                [sys.executable, "-m", "course_utils.launching.ranks", *what],
                 stdin=subprocess.DEVNULL,
                 stdout=theirs,
                 stderr=theirs,
@@ -107,7 +115,6 @@ class Run:
                 start_new_session=True,  # a group of its own, which can be ended as a whole
             )
         self._switchboard.add(ours, "main")
-        return self
 
     def _environment(self) -> dict[str, str]:
         environment = {**os.environ, "PYTHONUNBUFFERED": "1", "TMPDIR": str(self._folder)}
@@ -118,15 +125,17 @@ class Run:
         return environment
 
     def __exit__(self, *_) -> None:
-        end_group(self.process.pid)
-        self.process.wait()
+        if self.process:
+            end_group(self.process.pid)
+            self.process.wait()
         for who, message in self._switchboard.hear_out():
             self._take(who, message)
         self.view.close()
         self._temporary.cleanup()
 
     def watch(self) -> None:
-        """Listen until the run is over, or has nothing left to say after a fault."""
+        """Start the run, and listen until it is over, or has nothing left to say after a fault."""
+        self._start()
         while self.process.poll() is None and not self.silence:
             self._listen(0.1)
             self._look_for_the_dead()
@@ -215,7 +224,7 @@ class Run:
         result = RunResult(
             lesson=self.options.lesson,
             strategy=self.options.strategy,
-            ranks=world_size(self.options, self.cluster),
+            ranks=count_ranks(self.arguments),
             checkpoint=str(Path(self.options.out) / "checkpoints" / "last.ckpt"),
             total_s=time.time() - self._start_s,
             **{name: tuple(part) if isinstance(part, list) else part for name, part in self.told["done"].items()},
