@@ -33,8 +33,9 @@ class RankTrainer(pl.Trainer):
 
     def _fit_impl(self, *args, **kwargs):
         # The outermost function that runs inside of every rank, whatever the strategy.
-        local_rank = int(os.environ.get("LOCAL_RANK", 0))
-        rank = find_cluster(os.environ).rank if "RANK" in os.environ or "SLURM_PROCID" in os.environ else local_rank
+        cluster = find_cluster(os.environ)
+        local_rank = int(os.environ.get("SLURM_LOCALID" if cluster.kind == "slurm" else "LOCAL_RANK", 0))
+        rank = cluster.rank if cluster.starts_the_ranks else local_rank
         self.link.open(rank=rank, local_rank=local_rank)
         calm_lightning()
         try:
