@@ -115,6 +115,28 @@ def test_a_taken_port_is_replaced(classroom):
     assert classroom.left_behind() == []
 
 
+LAUNCH_WITH_LITTLE_PATIENCE = """
+import sys
+from course_utils.launching import supervise
+supervise.START_UP_S = 2.0
+from course_utils.launch import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_lesson_that_hangs_before_any_rank_has_started_ends_too(classroom):
+    command = [sys.executable, "-c", LAUNCH_WITH_LITTLE_PATIENCE, "--lesson", f"{CLASSROOM}:lesson_that_sleeps"]
+    result = subprocess.run(
+        [*command, *FORK, "--timeout", "1", "--out", str(classroom.out)],
+        env=classroom.environment(),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert result.returncode == 1 and "2 of the ranks of this machine never started" in result.stderr
+    assert classroom.left_behind() == []
+
+
 LAUNCH_WITH_A_STALE_LOOK = """
 import sys
 from course_utils.launching import supervise
