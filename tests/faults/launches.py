@@ -57,12 +57,14 @@ class Classroom:
     def wait_for_note(self, name: str, writers: Sequence[subprocess.Popen] = ()) -> str:
         writers = writers or self.started
         deadline = time.monotonic() + PATIENCE_S
-        while time.monotonic() < deadline and not any(writer.poll() for writer in writers):
+        while True:
+            all_well = not any(writer.poll() for writer in writers) and time.monotonic() < deadline
             with suppress(FileNotFoundError):
                 if text := (self.folder / name).read_text():
                     return text
+            if not all_well:
+                raise TimeoutError(f"nobody wrote {name}, and nobody will")
             time.sleep(0.02)
-        raise TimeoutError(f"nobody wrote {name}")
 
     def seconds_until_all_ended(self, limit_s: float) -> float:
         start = time.monotonic()
