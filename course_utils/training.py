@@ -103,7 +103,7 @@ class Regression(pl.LightningModule):
 
     def on_train_epoch_end(self):
         """Log the mean loss of the epoch."""
-        self.log("train_loss", self.total / self.samples)
+        self.log("train_loss", self.total / self.samples, sync_dist=True)  # the mean over ranks too
 
     def configure_optimizers(self):
         """Return the same Adam as the plain loop's."""

@@ -1,0 +1,100 @@
+"""Notice what starts the processes of a training: nobody yet, torchrun, SLURM, or a TPU pod."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Who starts the processes, and which of them this one is.
+
+    Attributes:
+        kind: "none" (this launcher starts them itself), "torchrun", "slurm" or "tpu pod".
+        nodes: how many machines take part.
+        devices_per_node: processes on each machine, or None where that is for the launcher to decide.
+        rank: the number of this process among all of them; on a TPU pod, of this machine.
+        found: the variable that told, and its value.
+    """
+
+    kind: str = "none"
+    nodes: int = 1
+    devices_per_node: int | None = None
+    rank: int = 0
+    found: str = ""
+
+    @property
+    def starts_the_ranks(self) -> bool:
+        """Say whether every process that trains was already started by somebody else."""
+        return self.kind in ("torchrun", "slurm")
+
+
+def find_cluster(environ: Mapping[str, str]) -> Cluster:
+    """Return the cluster whose variables are set, under the conditions under which Lightning notices it.
+
+    Args:
+        environ: the environment variables, as `os.environ`.
+
+    Raises:
+        ValueError: the variables contradict each other, such as a number that is none.
+    """
+    try:
+        return _torchrun(environ) or _slurm(environ) or _tpu_pod(environ) or Cluster()
+    except (KeyError, ValueError) as error:
+        raise ValueError(
+            f"this process looks as if torchrun, SLURM or a TPU pod had started it, but its variables do not "
+            f"agree: {error!r}. Start it as the help of your cluster says, or unset those variables."
+        ) from error
+
+
+def _torchrun(environ: Mapping[str, str]) -> Cluster | None:
+    if "TORCHELASTIC_RUN_ID" not in environ:
+        return None
+    here = int(environ["LOCAL_WORLD_SIZE"])
+    nodes, rest = divmod(int(environ["WORLD_SIZE"]), here)
+    if rest:
+        raise ValueError(f"WORLD_SIZE {environ['WORLD_SIZE']} is no multiple of LOCAL_WORLD_SIZE {here}")
+    run = f"TORCHELASTIC_RUN_ID={environ['TORCHELASTIC_RUN_ID']}"
+    return Cluster("torchrun", nodes, here, int(environ["RANK"]), run)
+
+
+def _slurm(environ: Mapping[str, str]) -> Cluster | None:
+    # An interactive shell inside of an allocation has the variables too, but srun did not start this process.
+    if "SLURM_NTASKS" not in environ or environ.get("SLURM_JOB_NAME") in ("bash", "interactive"):
+        return None
+    tasks, nodes = int(environ["SLURM_NTASKS"]), int(environ.get("SLURM_NNODES", 1))
+    here = int(environ.get("SLURM_NTASKS_PER_NODE", tasks // nodes))
+    if here * nodes != tasks:
+        raise ValueError(f"SLURM_NTASKS {tasks} is not SLURM_NNODES {nodes} times {here} tasks a node")
+    return Cluster("slurm", nodes, here, int(environ["SLURM_PROCID"]), f"SLURM_NTASKS={tasks}")
+
+
+def _tpu_pod(environ: Mapping[str, str]) -> Cluster | None:
+    hosts = [name for name in environ.get("TPU_WORKER_HOSTNAMES", "").split(",") if name]
+    if len(hosts) < 2:
+        return None
+    return Cluster("tpu pod", len(hosts), None, int(environ["TPU_WORKER_ID"]), f"{len(hosts)} TPU_WORKER_HOSTNAMES")
+
+
+def cluster_command(kind: str, arguments: str, *, nodes: int = 2, devices: int = 1) -> str:
+    """Return the command that starts the launcher on every machine of a cluster.
+
+    Args:
+        kind: "torchrun" (run it on each machine), "slurm" (inside of a job) or "tpu pod" (from your own machine).
+        arguments: of the launcher, such as "--lesson air_rnn --epochs 20".
+        nodes: machines.
+        devices: processes on each machine.
+
+    Raises:
+        ValueError: there is no such kind.
+    """
+    launcher = f"-m course_utils.launch {arguments}"
+    commands = {
+        "torchrun": f"torchrun --nnodes={nodes} --nproc-per-node={devices} --max-restarts=3 --rdzv-id=lesson "
+        f"--rdzv-backend=c10d --rdzv-endpoint=HOST:29500 {launcher}",
+        "slurm": f"srun --nodes={nodes} --ntasks-per-node={devices} python {launcher}",
+        "tpu pod": f"gcloud compute tpus tpu-vm ssh NAME --zone=ZONE --worker=all "
+        f"--command='python {launcher} --accelerator tpu'",
+    }
+    if kind not in commands:
+        raise ValueError(f"a command for {kind!r} was requested; there is one for {', '.join(commands)}.")
+    return commands[kind]

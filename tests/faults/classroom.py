@@ -1,0 +1,71 @@
+"""A lesson in which things go wrong: FAULT names what, and rank 1 of the second epoch does it."""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import torch
+from lightning.pytorch import LightningModule
+from torch.utils.data import Dataset
+
+HEAVY = ("matplotlib", "IPython", "ipykernel", "jupyter_client", "jupyter_core", "notebook", "ipywidgets")
+
+
+class Numbers(Dataset):
+    def __len__(self):
+        return 32
+
+    def __getitem__(self, index):
+        if index == 0 and torch.utils.data.get_worker_info() and os.environ.get("FAULT") == "modules":
+            print("a loader has", [name for name in HEAVY if name in sys.modules])
+        return torch.tensor([index / 32, 1.0])
+
+
+class Line(LightningModule):
+    def __init__(self, width):
+        super().__init__()
+        self.line = torch.nn.Linear(2, width)
+
+    def training_step(self, batch, index):
+        fault = os.environ.get("FAULT", "")
+        if self.current_epoch == 1 and index == 0:
+            Path(os.environ["NOTES"], f"pid-{self.global_rank}").write_text(str(os.getpid()))
+            if self.global_rank == self.trainer.world_size - 1 and fault:
+                Path(os.environ["NOTES"], "fault").write_text(str(time.time()))
+                misbehave(fault)
+        elif self.current_epoch > 0 and fault == "slow":
+            time.sleep(0.1)
+        return self.line(batch).pow(2).mean()
+
+    def on_train_epoch_end(self):
+        if self.current_epoch == 1 and os.environ.get("FAULT") == "modules":
+            print("a rank has", [name for name in HEAVY if name in sys.modules])
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), 0.1)
+
+
+def misbehave(fault):
+    if fault == "raise":
+        raise ValueError("the sample is bad")
+    if fault in ("hang", "wait to be killed"):
+        time.sleep(600)
+    if fault == "exit":
+        os._exit(7)
+
+
+def make_lesson():
+    return Line(1), Numbers()
+
+
+def wider_lesson():
+    return Line(3), Numbers()
+
+
+def lesson_that_sleeps():
+    time.sleep(600)
+
+
+def returns_a_number():
+    return 3

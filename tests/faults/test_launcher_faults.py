@@ -1,0 +1,269 @@
+"""Everything that a classroom does to a launch, done for real, with the processes left behind counted."""
+
+import hashlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+from launches import CLASSROOM, PATIENCE_S
+
+TWO = ("--devices", "2", "--accelerator", "cpu", "--epochs", "4")
+FORK = (*TWO, "--strategy", "ddp_notebook")  # imports Lightning once, where ddp_spawn does three times
+
+
+def checkpoint_of(classroom):
+    return torch.load(classroom.out / "checkpoints" / "last.ckpt", weights_only=True)
+
+
+@pytest.mark.parametrize("strategy", ["ddp_spawn", "ddp"])
+def test_a_rank_that_raises_shows_its_own_traceback_first(classroom, strategy):
+    status, output = classroom.run(*TWO, "--strategy", strategy, fault="raise")
+    ended = time.time()
+    assert status == 1
+    first = output[output.index("Traceback") :]
+    assert output[: output.index("Traceback")].endswith("[rank 1] ")
+    assert first.index("ValueError: the sample is bad") < first.index("launch: rank 1 raised ValueError")
+    assert "classroom.py" in first and "Connection closed" not in first[: first.index("ValueError")]
+    assert ended - float(classroom.wait_for_note("fault")) < 10
+    assert classroom.left_behind() == []
+
+
+@pytest.mark.parametrize("strategy", ["ddp_spawn", "ddp"])
+def test_a_rank_killed_by_the_system_is_named_with_what_to_try(classroom, strategy):
+    process = classroom.launch(*TWO, "--strategy", strategy, fault="wait to be killed")
+    classroom.wait_for_note("fault")
+    os.kill(int(classroom.wait_for_note("pid-1")), signal.SIGKILL)
+    killed = time.time()
+    output, _ = process.communicate(timeout=PATIENCE_S)
+    assert time.time() - killed < 15
+    assert process.returncode == 1
+    assert "launch: rank 1 was killed by signal 9 (SIGKILL)" in output
+    assert "memory" in output and "--global-batch" in output and "--resume" in output
+    assert classroom.left_behind() == []
+    assert checkpoint_of(classroom)["epoch"] == 0
+
+
+def test_the_only_rank_killed_by_the_system_is_named_too(classroom):
+    process = classroom.launch("--epochs", "4", "--accelerator", "cpu", fault="wait to be killed")
+    os.kill(int(classroom.wait_for_note("pid-0")), signal.SIGKILL)
+    output, _ = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 1 and "rank 0 was killed by signal 9" in output
+    assert classroom.left_behind() == []
+
+
+def test_a_rank_that_leaves_without_a_word_is_named_with_its_status(classroom):
+    status, output = classroom.run(*FORK, fault="exit")
+    assert status == 1 and "rank 1 ended with exit status 7" in output
+    assert classroom.left_behind() == []
+
+
+def test_a_rank_that_hangs_is_named_with_the_line_where_it_stands(classroom):
+    status, output = classroom.run(*FORK, "--timeout", "3", fault="hang")
+    ended = time.time()
+    assert status == 1
+    assert "rank 1 has been silent since" in output and "rank 0 has been silent" not in output
+    assert "has its batch, and has not finished the forward pass" in output
+    assert "classroom.py" in output and "in misbehave" in output
+    assert 3 <= ended - float(classroom.wait_for_note("fault")) < 15
+    assert classroom.left_behind() == []
+
+
+def test_a_rank_that_the_system_stopped_counts_as_silent(classroom):
+    process = classroom.launch(*FORK, "--timeout", "3", "--epochs", "50", fault="slow")
+    os.kill(int(classroom.wait_for_note("pid-1")), signal.SIGSTOP)
+    output, _ = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 1 and "rank 1 has been silent since" in output
+    assert classroom.left_behind() == []
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGKILL], ids=["ctrl_c", "parent_killed"])
+def test_all_ends_when_the_launcher_is_stopped_and_the_checkpoint_loads(classroom, signal_number):
+    arguments = (*TWO, "--strategy", "ddp_spawn", "--epochs", "200", "--num-workers", "1")
+    process = classroom.launch(*arguments, fault="slow")
+    classroom.wait_for_note("pid-1")
+    assert len(classroom.family()) >= 6, "the launcher, its first process, two ranks, a loader for each"
+    if signal_number == signal.SIGINT:
+        refused_as_the_second_launch(classroom)
+    process.send_signal(signal_number)
+    assert classroom.seconds_until_all_ended(10) < 10, classroom.left_behind()
+    output, _ = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == (130 if signal_number == signal.SIGINT else -9)
+    assert signal_number == signal.SIGKILL or "every process has ended" in output
+    assert classroom.left_behind() == []
+    assert checkpoint_of(classroom)["global_step"] % 4 == 0
+
+
+def refused_as_the_second_launch(classroom):
+    """Two launches at once in one --out."""
+    status, output = classroom.run(*TWO)
+    assert status == 2 and "is in use by process" in output and "Traceback" not in output
+    assert str(classroom.started[0].pid) in output
+
+
+def test_a_taken_port_is_replaced(classroom):
+    with socket.socket() as other:
+        other.bind(("", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        status, output = classroom.run(*FORK, "--epochs", "1", MASTER_PORT=str(port))
+    assert status == 0 and f"port {port} is taken by another program" in output
+    assert classroom.left_behind() == []
+
+
+LAUNCH_WITH_LITTLE_PATIENCE = """
+import sys
+from course_utils.launching import supervise
+supervise.START_UP_S = 2.0
+from course_utils.launch import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_lesson_that_hangs_before_any_rank_has_started_ends_too(classroom):
+    command = [sys.executable, "-c", LAUNCH_WITH_LITTLE_PATIENCE, "--lesson", f"{CLASSROOM}:lesson_that_sleeps"]
+    result = subprocess.run(
+        [*command, *FORK, "--timeout", "1", "--out", str(classroom.out)],
+        env=classroom.environment(),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert result.returncode == 1 and "2 of the ranks of this machine never started" in result.stderr
+    assert classroom.left_behind() == []
+
+
+LAUNCH_WITH_A_STALE_LOOK = """
+import sys
+from course_utils.launching import supervise
+looks = iter([True])
+supervise.is_free, look = lambda port: next(looks, None) or look(port), supervise.is_free
+from course_utils.launch import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_port_taken_after_it_was_looked_at_is_replaced(classroom):
+    with socket.socket() as other:
+        other.bind(("", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        command = [sys.executable, "-c", LAUNCH_WITH_A_STALE_LOOK, "--lesson", f"{CLASSROOM}:make_lesson"]
+        result = subprocess.run(
+            [*command, *FORK, "--epochs", "1", "--out", str(classroom.out)],
+            env=classroom.environment(MASTER_PORT=str(port)),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+        )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert f"port {port} is taken by another program" in result.stdout
+    assert classroom.left_behind() == []
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk of 400 kB, which only root can make."""
+    disk = tmp_path / "out"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", disk], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("a small disk cannot be mounted here: that needs root on Linux")
+    yield disk
+    subprocess.run(["umount", "-l", disk], check=True)
+
+
+def test_a_full_disk_is_named_and_the_previous_checkpoint_stays_whole(classroom, small_disk):
+    assert classroom.run(*FORK, "--epochs", "1")[0] == 0
+    checkpoint = small_disk / "checkpoints" / "last.ckpt"
+    before = hashlib.sha256(checkpoint.read_bytes()).hexdigest()
+    with (small_disk / "filler").open("wb", buffering=0) as filler, pytest.raises(OSError, match="No space"):
+        while True:
+            filler.write(b"0" * 512)
+    status, output = classroom.run(*FORK, "--resume")
+    assert status == 1
+    verdict = output[output.index("launch: rank 0 raised OSError") :]
+    assert "no space for the checkpoint: it takes" in verdict
+    assert str(checkpoint.parent) in verdict and "free" in verdict and "kB" in verdict
+    assert hashlib.sha256(checkpoint.read_bytes()).hexdigest() == before
+    assert checkpoint_of(classroom)["epoch"] == 0
+    assert classroom.left_behind() == []
+
+
+class Hostile:
+    """What a pickle does when it is loaded: here, write a file."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return exec, (f"open({str(self.path)!r}, 'w').write('code ran')",)
+
+
+CHECKPOINT = {
+    "state_dict": {"line.weight": torch.zeros(1, 2), "line.bias": torch.zeros(1)},
+    "epoch": 0,
+    "global_step": 4,
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "lesson", "message"),
+    [
+        ("torn", "make_lesson", "is torn or no checkpoint at all"),
+        ("other", "wider_lesson", "is the checkpoint of another model: 'line.bias' has shape (1,) there and (3,) here"),
+        ("hostile", "make_lesson", "was refused: it holds a pickled call"),
+    ],
+)
+def test_a_bad_checkpoint_is_refused_and_no_code_of_it_runs(classroom, kind, lesson, message):
+    checkpoint = classroom.out / "checkpoints" / "last.ckpt"
+    checkpoint.parent.mkdir(parents=True)
+    hostile = Hostile(classroom.folder / "code-ran") if kind == "hostile" else None
+    torch.save({**CHECKPOINT, "extra": hostile}, checkpoint)
+    if kind == "torn":
+        checkpoint.write_bytes(checkpoint.read_bytes()[: checkpoint.stat().st_size // 2])
+    # This variable makes torch.load run code unless it is told explicitly not to.
+    force = {"TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"}
+    status, output = classroom.run("--resume", "--accelerator", "cpu", lesson=lesson, **force)
+    assert status == 2 and message in output and "Traceback" not in output
+    assert not (classroom.folder / "code-ran").exists()
+    assert classroom.left_behind() == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--devices", "0"], "'0' is no number of devices. Write 1, 2, ... or auto"),
+        (["--devices", "-3"], "'-3' is no number of devices"),
+        (["--devices", "many"], "'many' is no number of devices"),
+        (["--devices", "5000", "--accelerator", "cpu"], "--devices 5000 was requested, but this machine has a CPU"),
+        (["--lesson", "nowhere.py:make_lesson"], "names the file nowhere.py, which is not there"),
+        (["--lesson", "{folder}/broken.py:make_lesson"], "broken.py, line 2 is not valid Python"),
+        (["--lesson", f"{CLASSROOM}:no_such_function"], "defines no function 'no_such_function'"),
+        (["--lesson", "air_rrn"], "there is no lesson 'air_rrn'. Write one of air_rnn"),
+    ],
+)
+def test_a_wrong_request_gets_a_sentence_and_status_2(classroom, capsys, arguments, message):
+    from course_utils.launch import main
+
+    (classroom.folder / "broken.py").write_text("def make_lesson():\n    return (\n")
+    arguments = [word.format(folder=classroom.folder) for word in arguments]
+    lesson = [] if "--lesson" in arguments else ["--lesson", "air_rnn"]
+    try:
+        status = main([*lesson, *arguments, "--out", str(classroom.out)])
+    except SystemExit as exit:
+        status = exit.code
+    output = "".join(capsys.readouterr())
+    assert status == 2 and message in output and "Traceback" not in output
+    assert classroom.left_behind() == []
+
+
+def test_a_lesson_that_returns_the_wrong_thing_gets_a_sentence_and_status_2(classroom):
+    status, output = classroom.run(lesson="returns_a_number")
+    assert status == 2 and "returned an object of type int. It must return a LightningModule and its data" in output
+    assert "Traceback" not in output
+    assert classroom.left_behind() == []

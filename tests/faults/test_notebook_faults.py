@@ -1,0 +1,91 @@
+"""The launcher under a real Jupyter kernel: what it shows, and what its stop button and its death do."""
+
+import re
+import time
+
+import pytest
+from launches import CLASSROOM, PATIENCE_S
+
+jupyter_client = pytest.importorskip("jupyter_client", reason="needs a Jupyter kernel")
+
+RUN = f"""
+import matplotlib.pyplot, IPython
+from course_utils.launch import run_lesson
+lesson = {str(CLASSROOM)!r} + ":make_lesson"
+"""
+RUN_SLOWLY = "run_lesson(lesson, epochs=200, global_batch=8, strategy='ddp_notebook', out='out',"
+
+
+@pytest.fixture
+def kernel(classroom):
+    manager = jupyter_client.KernelManager(kernel_name="python3")
+    manager.start_kernel(env=classroom.environment(FAULT="slow"), cwd=str(classroom.folder))
+    client = manager.client()
+    client.start_channels()
+    client.wait_for_ready(timeout=PATIENCE_S)
+    execute(client, RUN)
+    yield manager, client
+    client.stop_channels()
+    manager.shutdown_kernel(now=True)
+
+
+def execute(client, code):
+    """Run a cell and return what it printed, and the name of its exception."""
+    message_id = client.execute(code)
+    return collect(client, message_id)
+
+
+def collect(client, message_id, until=None):
+    text, error, deadline = "", "", time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        message = client.get_iopub_msg(timeout=PATIENCE_S)
+        if message["parent_header"].get("msg_id") != message_id:
+            continue
+        content = message["content"]
+        text += content.get("text", "") or content.get("data", {}).get("text/plain", "")
+        error = content.get("ename", error)
+        if until and until in text:
+            return text, error
+        if content.get("execution_state") == "idle":
+            return text, error
+    raise TimeoutError(text)
+
+
+def test_a_kernel_streams_the_ranks_and_neither_they_nor_their_loaders_import_jupyter_or_matplotlib(classroom, kernel):
+    _, client = kernel
+    code = "import os; os.environ['FAULT'] = 'modules'\nrun_lesson(lesson, epochs=2, global_batch=8, num_workers=1)"
+    text, error = execute(client, code)
+    assert error == "", text
+    for rank in (0, 1):
+        assert f"[rank {rank}] a rank has []" in text
+    assert re.search(r"\[rank [01]\] a loader has \[\]", text)
+    assert "samples per rank  16, 16" in text and "steps             8" in text
+    assert len(classroom.family()) == 1, "the kernel alone"
+
+
+def test_the_stop_button_ends_every_process_and_the_run_can_be_resumed(classroom, kernel):
+    manager, client = kernel
+    message_id = client.execute(f"{RUN_SLOWLY})")
+    classroom.wait_for_note("pid-1")
+    manager.interrupt_kernel()
+    _, error = collect(client, message_id)
+    assert error == "KeyboardInterrupt"
+    deadline = time.monotonic() + 10
+    while len(classroom.family()) > 1 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert len(classroom.family()) == 1, classroom.left_behind()
+    text, error = execute(
+        client, f"run_lesson(lesson, epochs=3, global_batch=8, out={str(classroom.out)!r}, resume=True)"
+    )
+    assert error == "" and ("continuing after step" in text or "nothing to do" in text)
+
+
+def test_a_kernel_that_is_killed_takes_its_ranks_with_it(classroom, kernel):
+    manager, client = kernel
+    client.execute(
+        f"run_lesson(lesson, epochs=200, global_batch=8, out={str(classroom.out)!r}, strategy='ddp_notebook')"
+    )
+    classroom.wait_for_note("pid-1")
+    assert len(classroom.family()) >= 4
+    manager.provisioner.process.kill()
+    assert classroom.seconds_until_all_ended(10) < 10, classroom.left_behind()

@@ -1,0 +1,76 @@
+"""The command line of the launcher."""
+
+import ast
+import subprocess
+import sys
+
+import pytest
+
+from course_utils.launch import build_parser, main
+from course_utils.launching.hiding import without
+
+
+@pytest.fixture(autouse=True)
+def no_cluster(monkeypatch):
+    for name in ("TORCHELASTIC_RUN_ID", "SLURM_NTASKS", "TPU_WORKER_HOSTNAMES", "COURSE_DEVICE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_a_dry_run_prints_arguments_that_lightning_accepts_and_starts_nothing(capsys, tmp_path):
+    from lightning.pytorch import Trainer
+
+    out = tmp_path / "never"
+    line = ["--lesson", "air_rnn", "--strategy", "ddp_spawn", "--devices", "2", "--accelerator", "cpu", "--epochs", "7"]
+    assert main([*line, "--out", str(out), "--dry-run"]) == 0
+    call = ast.parse(capsys.readouterr().out).body[0].value
+    arguments = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
+    assert arguments["strategy"] == "ddp_spawn" and arguments["devices"] == 2 and arguments["max_epochs"] == 7
+    assert not out.exists()
+    with without("torch_xla"):
+        trainer = Trainer(**arguments)
+    assert trainer.world_size == 2 and trainer.max_epochs == 7
+
+
+def test_a_dry_run_of_a_wrong_lesson_is_refused(capsys):
+    assert main(["--lesson", "nowhere.py:make_lesson", "--dry-run"]) == 2
+    assert "names the file nowhere.py, which is not there" in capsys.readouterr().err
+
+
+def test_the_help_names_every_option_and_both_kinds_of_lesson(capsys):
+    with pytest.raises(SystemExit) as exit:
+        main(["--help"])
+    text = capsys.readouterr().out
+    assert exit.value.code == 0
+    options = [option for action in build_parser()._actions for option in action.option_strings]
+    assert all(option in text for option in options) and len(options) >= 15
+    assert "air_rnn" in text and "path/to/file.py:make_lesson" in text and "torchrun" in text
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--epochs", "0", "'0' is not a whole number of at least 1"),
+        ("--global-batch", "-1", "'-1' is not a whole number of at least 1"),
+        ("--num-workers", "few", "'few' is not a whole number of at least 0"),
+        ("--seed", str(2**32), "is not a whole number of at least 0"),
+        ("--timeout", "0", "'0' is not a number of seconds above 0"),
+        ("--timeout", "soon", "'soon' is not a number of seconds above 0"),
+        ("--strategy", "dp", "invalid choice: 'dp'"),
+    ],
+)
+def test_a_value_that_makes_no_sense_is_refused_with_status_2(capsys, option, value, message):
+    with pytest.raises(SystemExit) as exit:
+        main(["--lesson", "air_rnn", f"{option}={value}"])
+    assert exit.value.code == 2 and message in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_written_is_refused_with_status_2(capsys, tmp_path):
+    (tmp_path / "file").write_text("")
+    assert main(["--lesson", "air_rnn", "--accelerator", "cpu", "--out", str(tmp_path / "file" / "out")]) == 2
+    assert "cannot be used" in capsys.readouterr().err
+
+
+def test_importing_the_command_line_imports_neither_lightning_nor_torch_xla():
+    code = "import sys, course_utils.launch as _; print({'lightning', 'torch_xla', 'matplotlib'} & sys.modules.keys())"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "set()"
