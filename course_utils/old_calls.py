@@ -61,10 +61,10 @@ METHODS = {
 
 # (function or "" for any, keyword, what to write today, why)
 KEYWORDS = [
-    ("fit", "train_dataloader", "train_dataloaders=...", "The name got an s."),
-    ("test", "test_dataloaders", "dataloaders=...", "One name for fit's relatives."),
-    ("validate", "val_dataloaders", "dataloaders=...", "One name for fit's relatives."),
-    ("", "torch_device_str", "pl_trainer_kwargs={...}", "Since 0.17 Darts leaves devices to a Lightning Trainer."),
+    ("fit", "train_dataloader", "train_dataloaders", "The name got an s."),
+    ("test", "test_dataloaders", "dataloaders", "It has one name in all of them."),
+    ("validate", "val_dataloaders", "dataloaders", "It has one name in all of them."),
+    ("", "torch_device_str", "pl_trainer_kwargs", "Since 0.17 Darts leaves devices to a Lightning Trainer."),
 ]
 
 _WHEELS = "Install nothing on Colab or Kaggle: their TPU images bring a matching pair of torch and torch_xla."

@@ -162,8 +162,8 @@ def test_a_clock_around_cpu_work_is_left_in_peace():
             "class M(pl.LightningModule):\n    def training_epoch_end(self, outputs): ...",
             "def on_train_epoch_end(self)",
         ),
-        ("trainer.fit(model, train_dataloader=d)", "train_dataloaders=..."),
-        ("RNNModel(14, torch_device_str='cuda:0')", "pl_trainer_kwargs={...}"),
+        ("trainer.fit(model, train_dataloader=d)", "train_dataloaders"),
+        ("RNNModel(14, torch_device_str='cuda:0')", "pl_trainer_kwargs"),
         ("os.environ['XRT_TPU_CONFIG'] = 'x'", ""),
         ("trainer.tune(model)", "Tuner(trainer)"),
     ],
@@ -245,7 +245,7 @@ def test_an_old_keyword_is_gone_and_the_new_one_is_there():
         if function:
             names = inspect.signature(getattr(trainer, function)).parameters
             assert old not in names
-            assert new.partition("=")[0] in names
+            assert new in names
 
 
 ALPHABET = "Trainer(gpus=2)\n !%$.,:{}[]'\"pl_kwargs=dict>>>...\\xmspawn@#\t\x0c\r0"
