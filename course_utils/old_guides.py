@@ -39,18 +39,17 @@ class Finding:
         return f"line {self.line}: {self.old} -> {self.new or 'nothing'}. {self.why}"
 
 
-def explain_snippet(text: str, *, package: str = "lightning.pytorch") -> list[Finding]:
+def explain_snippet(text: str) -> list[Finding]:
     """List the outdated arguments and calls of a snippet. The snippet is parsed, never run.
 
     Notebook commands (`!pip ...`), prompts and lines of dots, which guides print in place of code, are understood.
 
     Args:
         text: as pasted.
-        package: the Lightning to translate for, as in `modernize`.
 
     Raises:
         CannotTranslate: it is not Python.
-        ModuleNotFoundError: `package` is not installed.
+        ModuleNotFoundError: no Lightning is installed.
     """
     if not isinstance(text, str):
         raise CannotTranslate((type(text).__name__, "a snippet is a text."))
@@ -59,7 +58,7 @@ def explain_snippet(text: str, *, package: str = "lightning.pytorch") -> list[Fi
     aliases = {**ALIASES, **_imported(tree)}
     try:
         for node in ast.walk(tree):
-            found += _in_node(node, aliases, package)
+            found += _in_node(node, aliases)
         found += _in_clock(tree, aliases)
     except RecursionError:
         raise CannotTranslate(("the snippet", "it is nested too deeply to be read.")) from None
@@ -98,7 +97,7 @@ def _in_text(line: int, text: str) -> list[Finding]:
     return [Finding(line, found[0], new, why) for pattern, new, why in TEXTS if (found := re.search(pattern, text))]
 
 
-def _in_node(node: ast.AST, aliases: dict, package: str) -> list[Finding]:
+def _in_node(node: ast.AST, aliases: dict) -> list[Finding]:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return _in_text(node.lineno, node.value)
     if isinstance(node, ast.Attribute | ast.Name):
@@ -112,11 +111,11 @@ def _in_node(node: ast.AST, aliases: dict, package: str) -> list[Finding]:
     if isinstance(node, ast.FunctionDef) and node.name in METHODS:
         return [Finding(node.lineno, f"def {node.name}", *METHODS[node.name])]
     if isinstance(node, ast.Call):
-        return _in_call(node, aliases, package)
+        return _in_call(node, aliases)
     if isinstance(node, ast.Dict):
         pairs = zip(node.keys, node.values, strict=True)
         named = {key.value: value for key, value in pairs if isinstance(key, ast.Constant)}
-        return _in_arguments(named, package) if (removed(package) | {"accelerator"}) & named.keys() else []
+        return _in_arguments(named) if (removed() | {"accelerator"}) & named.keys() else []
     return []
 
 
@@ -124,7 +123,7 @@ def _in_name(line: int, written: str, dotted: str) -> list[Finding]:
     return [Finding(line, written, *CALLS[dotted])] if dotted in CALLS else []
 
 
-def _in_call(node: ast.Call, aliases: dict, package: str) -> list[Finding]:
+def _in_call(node: ast.Call, aliases: dict) -> list[Finding]:
     called = _dotted(node.func, aliases)
     named = {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
     found = [
@@ -136,12 +135,12 @@ def _in_call(node: ast.Call, aliases: dict, package: str) -> list[Finding]:
         found.append(Finding(node.lineno, f"{ast.unparse(node.func)}(nprocs=...)", *SPAWN))
     if called.endswith(".next") and not node.args and not named:
         found.append(Finding(node.lineno, ast.unparse(node), f"next({ast.unparse(node.func.value)})", NEXT))
-    if called.split(".")[-1].endswith("Trainer") or (called == "dict" and removed(package) & named.keys()):
-        found += _in_arguments(named, package)
+    if called.split(".")[-1].endswith("Trainer") or (called == "dict" and removed() & named.keys()):
+        found += _in_arguments(named)
     return found
 
 
-def _in_arguments(named: dict[str, ast.expr], package: str) -> list[Finding]:
+def _in_arguments(named: dict[str, ast.expr]) -> list[Finding]:
     """Translate the arguments whose values the snippet spells out, and name the others that are old."""
     values, found, lines = {}, [], {}
     for name, node in named.items():
@@ -149,11 +148,11 @@ def _in_arguments(named: dict[str, ast.expr], package: str) -> list[Finding]:
             values[name] = ast.literal_eval(node)
             lines[written(name, values[name])] = node.lineno
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-            if name in removed(package):
+            if name in removed():
                 new = f"modernize({{{name!r}: ...}})"
                 found.append(Finding(node.lineno, f"{name}={ast.unparse(node)}", new, "It depends on the value."))
     first = min((node.lineno for node in named.values()), default=1)
-    draft = translate({name: value for name, value in values.items() if name in RULES}, package)
+    draft = translate({name: value for name, value in values.items() if name in RULES})
     notes = [(note.old, note.new, note.why) for note in draft.notes]
     for old, new, why in notes + [(old, "nothing that means the same", why) for old, why in draft.refused]:
         found.append(Finding(lines.get(old, first), old, new, why))

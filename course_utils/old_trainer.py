@@ -5,12 +5,12 @@ Trainer takes is asked of the Lightning that is installed. `old_arguments` holds
 """
 
 import difflib
-import importlib
 import inspect
 import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from types import ModuleType
 
 from course_utils.old_arguments import RULES, NewCallback
 from course_utils.old_devices import Refusal, named_a_device, same
@@ -87,7 +87,7 @@ class Draft:
     """A translation under way: `new` starts as the old arguments, and each rule replaces its own."""
 
     new: dict
-    package: str
+    package: ModuleType
     fit: dict = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
     refused: list[tuple[str, str]] = field(default_factory=list)
@@ -117,22 +117,22 @@ class Draft:
 
     def has_callback(self, kind: str) -> bool:
         """Say whether a callback of this kind, such as "ProgressBar", was given."""
-        wanted = getattr(importlib.import_module(f"{self.package}.callbacks"), kind)
+        wanted = getattr(self.package.callbacks, kind)
         return any(isinstance(callback, wanted) for callback in _as_list(self.new.get("callbacks")))
 
     def _made(self, callback):
-        callbacks = importlib.import_module(f"{self.package}.callbacks")
+        callbacks = self.package.callbacks
         if isinstance(callback, NewCallback):
             try:
                 return getattr(callbacks, callback.name)(**callback.arguments)
             except Exception as error:
-                raise Refusal(f"{callback.name} of {self.package} does not take it: {error}") from error
+                raise Refusal(f"{callback.name} of {self.package.__name__} does not take it: {error}") from error
         if not isinstance(callback, callbacks.Callback):
-            raise Refusal(f"this is no callback of {self.package}.")
+            raise Refusal(f"this is no callback of {self.package.__name__}.")
         return callback
 
 
-def modernize(kwargs: Mapping, *, package: str = "lightning.pytorch") -> Modern:
+def modernize(kwargs: Mapping, *, package: ModuleType | None = None) -> Modern:
     """Translate old Trainer arguments, or the `pl_trainer_kwargs` of Darts, into today's.
 
     Arguments that today's Trainer takes pass untouched, unless their value is an old one (`accelerator="ddp"`). An
@@ -140,12 +140,12 @@ def modernize(kwargs: Mapping, *, package: str = "lightning.pytorch") -> Modern:
 
     Args:
         kwargs: the arguments by name; it is not changed.
-        package: the Lightning that gets them: "lightning.pytorch", or "pytorch_lightning" for Darts. The callbacks
-            that replace some arguments are made of this one.
+        package: the Lightning that gets them, `pytorch_lightning` for Darts; None takes `lightning.pytorch`. The
+            callbacks that replace some arguments are made of this one.
 
     Raises:
         CannotTranslate: nothing today means the same, or no Lightning ever took it. It names all such arguments.
-        ModuleNotFoundError: `package` is not installed.
+        ModuleNotFoundError: no Lightning is installed.
     """
     draft = translate(kwargs, package)
     if draft.refused:
@@ -153,12 +153,12 @@ def modernize(kwargs: Mapping, *, package: str = "lightning.pytorch") -> Modern:
     return Modern(draft.new, draft.fit, tuple(draft.notes))
 
 
-def translate(kwargs: Mapping, package: str = "lightning.pytorch") -> Draft:
+def translate(kwargs: Mapping, package: ModuleType | None = None) -> Draft:
     """Return the translation as far as it goes, with the arguments that have none in `refused`."""
     if not isinstance(kwargs, Mapping):
         raise CannotTranslate((_SHORT.repr(kwargs), "Trainer arguments are a dict, such as {'gpus': 2}."))
-    draft = Draft(dict(kwargs), package)
-    accepted = _accepted(package)
+    draft = Draft(dict(kwargs), package or _lightning())
+    accepted = _accepted(draft.package)
     for name in [name for name in draft.new if name not in accepted and name not in RULES]:
         draft.attempt(name, lambda draft, name, value: _unknown(name, accepted))
     for name, rule in RULES.items():
@@ -173,14 +173,20 @@ def translate(kwargs: Mapping, package: str = "lightning.pytorch") -> Draft:
 _CPU = "An old Trainer that named no device used the CPU; today's takes the best one. Leave it away if you want that."
 
 
-def removed(package: str = "lightning.pytorch") -> frozenset[str]:
+def removed() -> frozenset[str]:
     """Return the old arguments that today's Trainer does not take."""
-    return RULES.keys() - _accepted(package)
+    return RULES.keys() - _accepted(_lightning())
+
+
+def _lightning() -> ModuleType:
+    from course_utils.training import pl  # here, so that reading rules does not import Lightning
+
+    return pl
 
 
 @cache
-def _accepted(package: str) -> frozenset[str]:
-    return frozenset(inspect.signature(importlib.import_module(package).Trainer).parameters)
+def _accepted(package: ModuleType) -> frozenset[str]:
+    return frozenset(inspect.signature(package.Trainer).parameters)
 
 
 def written(name, value) -> str:

@@ -258,7 +258,7 @@ def test_the_tpu_translations_build_trainers_where_there_are_eight_xla_devices()
 def test_callbacks_that_replace_arguments_are_of_the_callers_lightning(package):
     kept = package.callbacks.LearningRateMonitor()
     old = {"callbacks": kept, "progress_bar_refresh_rate": 20, "process_position": 2, "weights_summary": "full"}
-    modern = modernize({**old, "accumulate_grad_batches": {5: 2}}, package=package.__name__)
+    modern = modernize({**old, "accumulate_grad_batches": {5: 2}}, package=package)
     first, *made = modern.kwargs["callbacks"]
     assert first is kept
     bar, summary, gradients = made
@@ -318,9 +318,13 @@ def test_the_text_shows_the_call_and_each_note():
     ]
 
 
-def test_a_missing_lightning_is_an_import_error():
-    with pytest.raises(ModuleNotFoundError, match="lightning_of_1990"):
-        modernize({}, package="lightning_of_1990")
+def test_a_missing_lightning_is_an_import_error(monkeypatch):
+    for name in ("course_utils.training", "lightning.pytorch", "pytorch_lightning"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    for name in ("lightning.pytorch", "pytorch_lightning"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ModuleNotFoundError, match="pytorch_lightning"):
+        modernize({})
 
 
 class Odd:
