@@ -4,6 +4,7 @@ import faulthandler
 import json
 import mmap
 import os
+import shutil
 import signal
 import socket
 import struct
@@ -107,5 +108,7 @@ class Link:
     def _end_with_supervisor(self) -> None:
         with suppress(OSError):
             self._line.recv(1)  # the supervisor never writes: this returns when it is gone
+        # Nobody else is left to tidy up; and first, since the other processes are about to end this one.
+        shutil.rmtree(self.folder, ignore_errors=True)
         end_group(os.getpgrp(), sparing=os.getpid())
         os._exit(1)
