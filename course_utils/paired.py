@@ -50,7 +50,7 @@ class Ratio:
 
     def __repr__(self) -> str:
         low, high = self.interval
-        return f"{self.median:.3g} times ({low:.3g} to {high:.3g}, {self.rounds} rounds)"
+        return f"{self.median:.3f} times ({low:.3f} to {high:.3f}, {self.rounds} rounds)"
 
 
 def ratio_of_rounds(these: Sequence[float], those: Sequence[float]) -> Ratio:
@@ -123,7 +123,8 @@ def time_together(
     timings = {}
     for name, watch in watches.items():
         with using_threads(threads[name]):
-            timings[name] = make_timing(watch, first_s[name], [reading for round_ in rounds for reading in round_[name]])
+            readings = [reading for round_ in rounds for reading in round_[name]]
+            timings[name] = make_timing(watch, first_s[name], readings)
     kept = _usable_rounds(rounds)
     return Together(timings, {name: tuple(_mean_s(round_[name]) for round_ in kept) for name in works})
 

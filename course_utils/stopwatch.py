@@ -53,8 +53,7 @@ class Stopwatch:
         self.calls = 1
         self.waited = True
         self._run = self._run_recorded if device.kind == "xla" else self._run_many
-        self._timed_calls = 0
-        self._counts = (0, 0)
+        self._timed_calls = self._compiled = self._executed = 0
 
     def read_first(self) -> float:
         """Return the seconds of the very first call, with whatever it compiles and allocates."""
@@ -63,7 +62,7 @@ class Stopwatch:
         result = self.fn()
         wait_for(self.device)
         first_s = self.clock() - start
-        # Work on the CPU needs no wait, so a result that lives elsewhere shows that the clock was told the wrong device.
+        # A result on an accelerator other than the one waited for shows that the clock was told the wrong device.
         where = getattr(result, "device", None)
         self.waited = not (isinstance(where, torch.device) and where.type not in ("cpu", "meta", self.device.kind))
         return first_s
@@ -79,17 +78,18 @@ class Stopwatch:
         while (spent := self.read().seconds * self.calls) < block_s and self.calls < 10**7:
             wanted = math.ceil(1.1 * block_s * self.calls / max(spent, 1e-9))
             self.calls = max(2 * self.calls, min(20 * self.calls, wanted))
-        self._timed_calls, self._counts = 0, _xla_counts(self.device)
+        self._timed_calls = self._compiled = self._executed = 0
 
     def read(self) -> Reading:
         """Time one block of calls."""
         wait_for(self.device)
+        compiled, executed = _xla_counts(self.device)
         cpu_start = self.cpu_clock() if self.cpu_clock else 0.0
         start = self.clock()
         self._run()
         seconds = self.clock() - start
         cpu_s = self.cpu_clock() - cpu_start if self.cpu_clock else seconds
-        self._timed_calls += self.calls
+        self._count(compiled, executed)
         return Reading(seconds / self.calls, cpu_s / seconds if seconds > 0 else 1.0)
 
     def check(self) -> None:
@@ -98,20 +98,23 @@ class Stopwatch:
         Raises:
             RuntimeError: XLA compiled in a timed block, or did not run exactly one program a call.
         """
-        if self.device.kind != "xla":
-            return
-        compiled, executed = (now - then for now, then in zip(_xla_counts(self.device), self._counts, strict=True))
-        if compiled:
+        if self._compiled:
             raise RuntimeError(
-                f"XLA compiled {compiled} programs in {self._timed_calls} timed calls, so the time is not that of the "
-                "work. Give every call the same shapes, and no Python number that changes."
+                f"XLA compiled {self._compiled} programs in {self._timed_calls} timed calls, which hides the time of "
+                "the work. Give every call the same shapes, and no Python number that changes."
             )
-        if executed != self._timed_calls:
+        if self.device.kind == "xla" and self._executed != self._timed_calls:
             raise RuntimeError(
-                f"XLA ran {executed} programs in {self._timed_calls} timed calls, but one a call is what can be timed. "
+                f"XLA ran {self._executed} programs in {self._timed_calls} timed calls, but it takes one a call. "
                 "Fewer: return what fn computes, for XLA drops what nobody holds. More: fn reads values or syncs in "
                 "its middle; time the parts."
             )
+
+    def _count(self, compiled_before: int, executed_before: int) -> None:
+        compiled, executed = _xla_counts(self.device)
+        self._timed_calls += self.calls
+        self._compiled += compiled - compiled_before
+        self._executed += executed - executed_before
 
     def _run_many(self) -> None:
         fn = self.fn

@@ -142,7 +142,7 @@ def make_timing(watch: Stopwatch, first_s: float, readings: Sequence[Reading], q
             "or fn itself waits, for a disk or another process."
         )
     elif queued > DOUBT and (threads > 1 or watch.device.kind != "cpu"):
-        warnings.append(f"other programs compete for the cores: threads of this one queued for {queued:.0%} of the time.")
+        warnings.append(f"other programs compete for the cores: threads queued for one for {queued:.0%} of the time.")
     if not watch.waited:
         warnings.append(f"the result is not on {watch.device}, so the clock did not wait for it: pass its device.")
     return Timing(
@@ -235,11 +235,12 @@ def median_interval(values: Sequence[float]) -> tuple[float, float]:
     """Return the 95 % confidence interval of the median from order statistics, without assuming a distribution.
 
     With n values the k-th smallest and k-th largest enclose the median with the chance that a Binomial(n, 1/2)
-    gives; k follows from its normal approximation. With fewer than 6 values none reaches 95 %: the range is given.
+    gives; k follows from its normal approximation with continuity correction. With fewer than 6 values none reaches
+    95 %: the range is given.
     Source: J. D. Gibbons and S. Chakraborti, Nonparametric Statistical Inference, section 5.2.
     """
     ordered = sorted(values)
-    k = max(0, math.floor((len(ordered) - 1.96 * math.sqrt(len(ordered))) / 2))
+    k = max(0, math.floor((len(ordered) - 1 - 1.96 * math.sqrt(len(ordered))) / 2))
     return ordered[k], ordered[-1 - k]
 
 
