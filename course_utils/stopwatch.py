@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 
 from course_utils.devices import Device, wait_for
+from course_utils.xla import XLACounters, xla_counters
 
 BLOCK_S = {"cpu": 2e-4}  # one reading of the clock spans at least this: the clock itself costs about 1e-7
 QUEUED_BLOCK_S = 4e-3  # waiting for a GPU costs about 1e-5, once a block
@@ -53,7 +54,7 @@ class Stopwatch:
         self.calls = 1
         self.waited = True
         self._run = self._run_recorded if device.kind == "xla" else self._run_many
-        self._timed_calls = self._compiled = self._executed = 0
+        self._forget()
 
     def read_first(self) -> float:
         """Return the seconds of the very first call, with whatever it compiles and allocates."""
@@ -78,18 +79,18 @@ class Stopwatch:
         while (spent := self.read().seconds * self.calls) < block_s and self.calls < 10**7:
             wanted = math.ceil(1.1 * block_s * self.calls / max(spent, 1e-9))
             self.calls = max(2 * self.calls, min(20 * self.calls, wanted))
-        self._timed_calls = self._compiled = self._executed = 0
+        self._forget()
 
     def read(self) -> Reading:
         """Time one block of calls."""
         wait_for(self.device)
-        compiled, executed = _xla_counts(self.device)
+        before = self._counters()
         cpu_start = self.cpu_clock() if self.cpu_clock else 0.0
         start = self.clock()
         self._run()
         seconds = self.clock() - start
         cpu_s = self.cpu_clock() - cpu_start if self.cpu_clock else seconds
-        self._count(compiled, executed)
+        self._count(before)
         return Reading(seconds / self.calls, cpu_s / seconds if seconds > 0 else 1.0)
 
     def check(self) -> None:
@@ -103,18 +104,27 @@ class Stopwatch:
                 f"XLA compiled {self._compiled} programs in {self._timed_calls} timed calls, which hides the time of "
                 "the work. Give every call the same shapes, and no Python number that changes."
             )
-        if self.device.kind == "xla" and self._executed != self._timed_calls:
+        only_copied = self._executed == 0 and self._copied >= self._timed_calls
+        if self.device.kind == "xla" and self._executed != self._timed_calls and not only_copied:
             raise RuntimeError(
                 f"XLA ran {self._executed} programs in {self._timed_calls} timed calls, but it takes one a call. "
                 "Fewer: return what fn computes, for XLA drops what nobody holds. More: fn reads values or syncs in "
                 "its middle; time the parts."
             )
 
-    def _count(self, compiled_before: int, executed_before: int) -> None:
-        compiled, executed = _xla_counts(self.device)
+    def _forget(self) -> None:
+        self._timed_calls = self._compiled = self._executed = self._copied = 0
+
+    def _counters(self) -> XLACounters | None:
+        return xla_counters() if self.device.kind == "xla" else None
+
+    def _count(self, before: XLACounters | None) -> None:
         self._timed_calls += self.calls
-        self._compiled += compiled - compiled_before
-        self._executed += executed - executed_before
+        if before is not None:
+            did = xla_counters() - before
+            self._compiled += did.compilations
+            self._executed += did.executions
+            self._copied += did.to_device
 
     def _run_many(self) -> None:
         fn = self.fn
@@ -133,9 +143,9 @@ class Stopwatch:
         if self.device.kind != "xla":
             return
         for _ in range(MOST_WARM_UPS):
-            before, _ = _xla_counts(self.device)
+            before = xla_counters()
             self.read(), self.read()
-            if _xla_counts(self.device)[0] == before:
+            if (xla_counters() - before).compilations == 0:
                 return
         raise RuntimeError(
             f"XLA still compiled after {2 * MOST_WARM_UPS} calls, so there is no steady state to time. Give every call "
@@ -155,14 +165,3 @@ def seconds_spent_queueing() -> float:
         except OSError:  # the thread has ended meanwhile
             continue
     return total_ns * 1e-9
-
-
-def _xla_counts(device: Device) -> tuple[int, int]:
-    """Return how many programs XLA has compiled and executed in this process."""
-    if device.kind != "xla":
-        return 0, 0
-    from torch_xla.debug import metrics
-
-    found = (metrics.metric_data(name) for name in ("CompileTime", "ExecuteTime"))
-    compiled, executed = (data[0] if data else 0 for data in found)
-    return compiled, executed
