@@ -2,14 +2,15 @@
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator, PercentFormatter
 
 from course_utils.comparison import Comparison
 from course_utils.figures import LOOKS, MUTED, Picture, lecture_axes, picture
 from course_utils.roofline import Place, Roof
+from course_utils.timing import format_seconds
 
 ONE_THREAD = {**LOOKS["cpu"], "marker": "v", "linestyle": ":", "markerfacecolor": "white"}
 OTHER = {**LOOKS["cuda"], "color": "#CC79A7", "marker": "D"}
@@ -26,8 +27,8 @@ def human(number: float, unit: str = "") -> str:
 def look_of(kind: str, label: str = "") -> dict:
     """Return the colour, marker and line style of a kind of device."""
     if kind == "cpu" and label.endswith(" 1 thread"):
-        return ONE_THREAD
-    return LOOKS.get("xla" if kind == "tpu" else kind, OTHER)
+        return {**ONE_THREAD, "markersize": 10}
+    return {**LOOKS.get("xla" if kind == "tpu" else kind, OTHER), "markersize": 10}
 
 
 def plot_rates(comparison: Comparison, recordings: Sequence[Comparison] = ()) -> Picture:
@@ -157,7 +158,7 @@ def plot_class(comparisons: Sequence[Comparison]) -> Picture:
         for label in comparison.labels:
             rows = comparison.rows_of(label)
             look = look_of(rows[0].kind, label)
-            axes.plot([r.size for r in rows], [r.rate for r in rows], color=look["color"], alpha=0.25, linewidth=1.5)
+            axes.plot([r.size for r in rows], [r.rate for r in rows], color=look["color"], alpha=0.25)
             for row in rows:
                 rates.setdefault((row.kind, look["linestyle"]), {}).setdefault(row.size, []).append(row.rate)
     _log_axes(axes, sorted({size for comparison in comparisons for size in comparison.sizes}))
@@ -172,6 +173,32 @@ def plot_class(comparisons: Sequence[Comparison]) -> Picture:
         said.append(f"Median of {name}: {human(middle[0])} at {sizes[0]:,}, {human(middle[-1])} at {sizes[-1]:,}.")
     _label_ends(axes, ends)
     return picture(axes, " ".join(said))
+
+
+def plot_shares(parts: Mapping[str, Sequence[float]], title: str, kind: str) -> Picture:
+    """Draw how the time of an epoch divides into its parts, a bar for each.
+
+    Args:
+        parts: seconds of each step, for each part by name.
+        title: of the picture.
+        kind: of the device.
+
+    Raises:
+        ValueError: nothing was measured.
+    """
+    totals = {name: sum(seconds) for name, seconds in parts.items()}
+    if not sum(totals.values()) > 0:
+        raise ValueError("a picture of shares was requested, but no time was measured.")
+    axes = lecture_axes(title, "", "share of the time")
+    shares = {name: total / sum(totals.values()) for name, total in totals.items()}
+    bars = axes.bar(list(shares), list(shares.values()), color=look_of(kind)["color"], width=0.6)
+    for bar, (name, share) in zip(bars, shares.items(), strict=True):
+        middle = bar.get_x() + bar.get_width() / 2
+        _note(axes, middle, share, f"{share:.0%} ({format_seconds(totals[name])})", ha="center")
+    axes.set_ylim(0, 1.1)
+    axes.yaxis.set_major_formatter(PercentFormatter(1))
+    words = [f"{name} {share:.1%}, {format_seconds(totals[name])}" for name, share in shares.items()]
+    return picture(axes, f"{title}: {'; '.join(words)}.")
 
 
 def plot_roofline(roof: Roof, places: Sequence[Place]) -> Picture:
@@ -194,7 +221,7 @@ def plot_roofline(roof: Roof, places: Sequence[Place]) -> Picture:
         [left, roof.ridge, right], [left * roof.bytes_per_s, roof.flop_per_s, roof.flop_per_s], **{**look, "marker": ""}
     )
     for place in places:
-        axes.plot(place.intensity, place.flop_per_s, marker=look["marker"], color=look["color"], markersize=14)
+        axes.plot(place.intensity, place.flop_per_s, **{**look, "markersize": 14})
         _note(axes, place.intensity, place.flop_per_s, place.name, dy=-30, ha="center")
     if roof.data_sheet_flop_per_s:
         said = roof.data_sheet_flop_per_s

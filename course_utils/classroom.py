@@ -1,10 +1,9 @@
 """Merge what a class measured: `python -m course_utils.classroom results/*.json`."""
 
 import argparse
-import hashlib
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from course_utils.comparison import Comparison
@@ -59,18 +58,16 @@ def merge(paths: Sequence[str | os.PathLike]) -> ClassResult:
     """
     found: dict[str, Comparison] = {}
     left_out: dict[str, str] = {}
-    seen: dict[str, str] = {}
+    seen: dict[tuple, str] = {}
     for path in sorted(map(Path, paths)):
         try:
             comparison = load(path)
         except (ForeignFile, OSError) as error:
             left_out[str(path)] = str(error)
             continue
-        content = hashlib.sha256(repr(replace(comparison, made={})).encode()).hexdigest()
+        content = comparison.workload, comparison.precision, comparison.rows
         if content in seen:
             left_out[str(path)] = f"the same measurements as {seen[content]}."
-        elif not comparison.rows:
-            left_out[str(path)] = "nothing was measured yet when it was saved."
         else:
             found[str(path)], seen[content] = comparison, str(path)
     return _of_one_kind(found, left_out)

@@ -15,6 +15,7 @@ from course_utils.suite import ALL, SUITE, Workload
 USUAL_SIZES = {
     "RNN step": "16 64 256 1024",
     "CNN step": "16 64 256 1024",
+    "CNN step and copy": "16 64 256 1024",
     "Matrix product": "64 128 256 512 1024",
     "Elementwise": "1024 32768 1048576",
     "Copy to the device": "1024 32768 1048576",
@@ -95,8 +96,9 @@ class SpeedLab:
 
     def stop(self) -> None:
         """Stop after the size in progress."""
-        self._stopping = True
-        self._say("Stopping after the size in progress ...")
+        if self._running:
+            self._stopping = True
+            self._say("Stopping after the size in progress ...")
 
     def _start(self) -> None:
         if self._running:
@@ -133,11 +135,11 @@ class SpeedLab:
             self.comparison, self.progress.value = comparison, done
             if comparison.rows:
                 self._show_results()
+            self._say(f"{done} of {len(sizes)} sizes measured ...")
+            yield
             if self._stopping:
                 self._say(f"Stopped after {done} of {len(sizes)} sizes.")
                 return
-            self._say(f"{done} of {len(sizes)} sizes measured ...")
-            yield
         self._say(f"Done. {comparison.crossover()}." if len(comparison.labels) > 1 else "Done.")
 
     def _set_running(self, running: bool) -> None:

@@ -11,11 +11,10 @@ from matplotlib.text import Text
 from PIL import Image
 
 # M. Okabe and K. Ito, Color Universal Design (2008), with a marker and a line style each, so that grey is enough.
-BOLD = {"linewidth": 3, "markersize": 10}
 LOOKS = {
-    "cpu": {"color": "#0072B2", "marker": "o", "linestyle": "-", **BOLD},
-    "cuda": {"color": "#D55E00", "marker": "s", "linestyle": "--", **BOLD},
-    "xla": {"color": "#009E73", "marker": "^", "linestyle": "-.", **BOLD},
+    "cpu": {"color": "#0072B2", "marker": "o", "linestyle": "-"},
+    "cuda": {"color": "#D55E00", "marker": "s", "linestyle": "--"},
+    "xla": {"color": "#009E73", "marker": "^", "linestyle": "-."},
 }
 MUTED = "#595959"
 STYLE = {
@@ -30,6 +29,8 @@ STYLE = {
     "axes.titlepad": 18,
     "axes.spines.top": False,
     "axes.spines.right": False,
+    "lines.linewidth": 3,
+    "lines.markersize": 10,
 }
 
 

@@ -123,7 +123,7 @@ class _Traffic(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))
-        if not func.is_view:
+        if not func.is_view and func is not torch.ops.aten._unsafe_view.default:
             # By identity: what an operation writes is an argument and the result when `out` is given.
             tensors = {id(leaf): leaf for leaf in tree_leaves((args, kwargs, out)) if isinstance(leaf, torch.Tensor)}
             self.bytes_moved += sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())

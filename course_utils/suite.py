@@ -88,6 +88,21 @@ def _cnn(size: int, device: Device, precision: str) -> Callable[[], torch.Tensor
     return training_step(ImageCNN(), images, labels, nn.functional.cross_entropy, device, precision)
 
 
+def _cnn_with_copy(size: int, device: Device, precision: str) -> Callable[[], torch.Tensor]:
+    here = draw_shapes(size, seed=42)
+    if device.kind == "cpu":  # the batch is where the work is: nothing to copy
+        return training_step(ImageCNN(), *here, nn.functional.cross_entropy, device, precision)
+    there = [part.to(device.torch_device) for part in here]
+    step = training_step(ImageCNN(), *there, nn.functional.cross_entropy, device, precision)
+
+    def copy_and_step() -> torch.Tensor:
+        for target, source in zip(there, here, strict=True):
+            target.copy_(source)
+        return step()
+
+    return copy_and_step
+
+
 def _product(size: int, device: Device, precision: str) -> Callable[[], torch.Tensor]:
     left, right = (numbers((size, size), device, precision) for _ in range(2))
     return lambda: left @ right
@@ -107,7 +122,8 @@ def _copy(size: int, device: Device, precision: str) -> Callable[[], torch.Tenso
 ALL = ("fp32", "tf32", "bf16", "fp16")
 RNN_STEP = Workload("RNN step", _rnn, "batch", "samples", float, ("fp32", "tf32", "bf16"))
 CNN_STEP = Workload("CNN step", _cnn, "batch", "samples", float, ("fp32", "tf32", "bf16"))
+CNN_WITH_COPY = Workload("CNN step and copy", _cnn_with_copy, "batch", "samples", float, CNN_STEP.precisions)
 PRODUCT = Workload("Matrix product", _product, "side", "FLOP", lambda side: 2.0 * side**3, ALL)
 ELEMENTWISE = Workload("Elementwise", _elementwise, "elements", "elements", float, ("fp32", "bf16", "fp16"))
 COPY = Workload("Copy to the device", _copy, "elements", "elements", float, ("fp32", "bf16", "fp16"))
-SUITE = {work.name: work for work in (RNN_STEP, CNN_STEP, PRODUCT, ELEMENTWISE, COPY)}
+SUITE = {work.name: work for work in (RNN_STEP, CNN_STEP, CNN_WITH_COPY, PRODUCT, ELEMENTWISE, COPY)}

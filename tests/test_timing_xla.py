@@ -1,0 +1,86 @@
+"""The timer on XLA's CPU compiler, in a process of its own, with XLA's counters as the oracle."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+
+import pytest
+
+if importlib.util.find_spec("torch_xla") is None:
+    pytest.skip("torch_xla is not installed", allow_module_level=True)
+
+SCRIPT = """
+import json, torch
+from course_utils.xla import start_xla
+device = start_xla()
+from course_utils.comparison import compare_devices
+from course_utils.suite import COPY, PRODUCT
+from course_utils.timing import time_call
+from course_utils.xla import xla_counters
+
+found = {}
+square = torch.rand(64, 64, device=device)
+calls = [0]
+square.sum().item()  # else the random numbers would be made in the first call
+def counted():
+    calls[0] += 1
+    return square @ square
+before = xla_counters()
+timed = time_call(counted, device="xla", max_s=0.2)
+did = xla_counters() - before
+found["calls"], found["executed"], found["compiled"] = calls[0], did.executions, did.compilations
+found["first"], found["median"] = timed.first_s, timed.median_s
+
+def error_of(fn):
+    try:
+        time_call(fn, device="xla", max_s=0.2)
+    except RuntimeError as error:
+        return str(error)
+
+sizes = iter(range(1, 10**6))
+found["reshaping"] = error_of(lambda: torch.ones(next(sizes), device=device) + 1)
+found["dropping"] = error_of(lambda: (square @ square, None)[1])
+found["reading"] = error_of(lambda: (square @ square).sum().item())
+late = iter(range(10**6))
+found["late"] = error_of(lambda: square[: 63 if next(late) == 12 else 64] + 1.5)
+here = compare_devices(PRODUCT, [32], ["cpu", "xla"], max_s=0.2)
+found["labels"], found["errors"] = here.labels, [row.error for row in here.rows]
+found["copy"] = len(compare_devices(COPY, [1000], ["xla"], max_s=0.2).rows)
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def found() -> dict:
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_each_call_ran_and_compilation_is_in_the_first(found):
+    assert found["executed"] == found["calls"]
+    assert 1 <= found["compiled"] <= 2
+    assert found["first"] > found["median"]
+
+
+def test_a_shape_that_changes_at_every_call_is_refused(found):
+    assert "XLA still compiled after 40 calls, so there is no steady state to time." in found["reshaping"]
+
+
+def test_a_shape_that_changes_late_is_refused(found):
+    assert "XLA compiled 1 programs in" in found["late"]
+
+
+def test_work_that_xla_drops_is_refused(found):
+    assert "XLA ran 0 programs in" in found["dropping"]
+    assert "return what fn computes" in found["dropping"]
+
+
+def test_the_rehearsal_is_compared_with_the_cpu_and_called_a_rehearsal(found):
+    assert found["labels"][-1] == "xla:0 (rehearsal)"
+    assert max(found["errors"]) < 2e-5
+
+
+def test_a_copy_counts_as_work(found):
+    assert found["copy"] == 1
