@@ -89,9 +89,14 @@ class SpeedLab:
             self._show_results()
 
     def run(self) -> Comparison | None:
-        """Run what is chosen, to its end, and return the result. An interrupt of the kernel stops it."""
-        for _ in self._steps():
+        """Run what is chosen to its end, show the result under the cell that calls this, and return it.
+
+        An interrupt of the kernel stops it and keeps the sizes that were measured.
+        """
+        for _ in self._steps(live=False):
             pass
+        if self.comparison and self.comparison.rows:
+            display(*self._results().values())
         return self.comparison
 
     def stop(self) -> None:
@@ -114,10 +119,10 @@ class SpeedLab:
         for _ in self._steps():
             await asyncio.sleep(0.1)  # the kernel reads its messages now, and with them a click on Stop
 
-    def _steps(self) -> Iterator[None]:
+    def _steps(self, live: bool = True) -> Iterator[None]:
         self._set_running(True)
         try:
-            yield from self._measure()
+            yield from self._measure(live)
         except KeyboardInterrupt:
             self._say("Interrupted.")
         except Exception as error:  # whatever went wrong belongs in the panel: a handler's traceback shows nowhere
@@ -125,7 +130,8 @@ class SpeedLab:
         finally:
             self._set_running(False)
 
-    def _measure(self) -> Iterator[None]:
+    def _measure(self, live: bool) -> Iterator[None]:
+        self.comparison = None
         sizes = parse_sizes(self.sizes.value)
         self.progress.max, self.progress.value = len(sizes), 0
         self._say("Checking that all devices compute the same ...")
@@ -133,7 +139,7 @@ class SpeedLab:
         chosen = {"precision": self.precision.value, "max_s": self.max_s}
         for done, comparison in enumerate(compare_steps(self.workload.value, sizes, self.devices.value, **chosen)):
             self.comparison, self.progress.value = comparison, done
-            if comparison.rows:
+            if comparison.rows and live:
                 self._show_results()
             self._say(f"{done} of {len(sizes)} sizes measured ...")
             yield
@@ -150,9 +156,12 @@ class SpeedLab:
         color = "#B00020" if alarm else "inherit"
         self.status.value = f'<span style="color: {color}">{html.escape(text)}</span>'
 
-    def _show_results(self) -> None:
+    def _results(self) -> dict[str, object]:
         table = self.comparison.to_frame().round(3).to_html(index=False)  # pandas escapes every text
-        for name, what in (("picture", self.comparison.plot(self.recordings)), ("table", HTML(table))):
+        return {"picture": self.comparison.plot(self.recordings), "table": HTML(table)}
+
+    def _show_results(self) -> None:
+        for name, what in self._results().items():
             if name in self._outputs:
                 self._outputs[name].update(what)
             else:

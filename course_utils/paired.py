@@ -118,8 +118,6 @@ def time_together(
                 first_s[name] = watch.read_first()
                 watch.warm_up()
         rounds = _rounds_until_narrow(watches, threads, max_s, between_rounds)
-        for watch in watches.values():
-            watch.check()
     timings = {}
     for name, watch in watches.items():
         with using_threads(threads[name]):

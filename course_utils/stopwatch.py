@@ -12,9 +12,11 @@ import torch
 from course_utils.devices import Device, wait_for
 from course_utils.xla import XLACounters, xla_counters
 
-BLOCK_S = {"cpu": 2e-4}  # one reading of the clock spans at least this: the clock itself costs about 1e-7
-QUEUED_BLOCK_S = 4e-3  # waiting for a GPU costs about 1e-5, once a block
-MOST_WARM_UPS = 20
+# One reading of the clock spans at least this: the clock itself costs about 1e-7, and waiting for a GPU about 1e-5,
+# once a block. XLA is waited for at every call.
+BLOCK_S = {"cpu": 2e-4, "xla": 2e-4}
+QUEUED_BLOCK_S = 4e-3
+MOST_COMPILING = 10  # blocks that may compile on XLA before that is called a fault of the call
 Clock = Callable[[], float]
 
 
@@ -54,7 +56,6 @@ class Stopwatch:
         self.calls = 1
         self.waited = True
         self._run = self._run_recorded if device.kind == "xla" else self._run_many
-        self._forget()
 
     def read_first(self) -> float:
         """Return the seconds of the very first call, with whatever it compiles and allocates."""
@@ -72,59 +73,58 @@ class Stopwatch:
         """Call until nothing compiles any more, and find how many calls make one block.
 
         Raises:
-            RuntimeError: XLA compiles at every call.
+            RuntimeError: as `read` does.
         """
-        self._settle_xla()
         block_s = BLOCK_S.get(self.device.kind, QUEUED_BLOCK_S)
         while (spent := self.read().seconds * self.calls) < block_s and self.calls < 10**7:
             wanted = math.ceil(1.1 * block_s * self.calls / max(spent, 1e-9))
             self.calls = max(2 * self.calls, min(20 * self.calls, wanted))
-        self._forget()
 
     def read(self) -> Reading:
-        """Time one block of calls."""
+        """Time one block of calls. A block in which XLA compiled is no part of the steady state, and is taken again.
+
+        Raises:
+            RuntimeError: XLA's counters say that it compiles again and again, or does not run one program a call.
+        """
+        for _ in range(MOST_COMPILING):
+            before = self._counters()
+            reading = self._read_block()
+            if before is None:
+                return reading
+            did = xla_counters() - before
+            self._check_executions(did)
+            if did.compilations == 0:
+                return reading
+        raise RuntimeError(
+            f"the call to be timed compiled a new program {MOST_COMPILING} times, so it has no steady state. A shape "
+            "or a constant changes from call to call: pad to one shape, and make the constant a tensor."
+        )
+
+    def _read_block(self) -> Reading:
         wait_for(self.device)
-        before = self._counters()
         cpu_start = self.cpu_clock() if self.cpu_clock else 0.0
         start = self.clock()
         self._run()
         seconds = self.clock() - start
         cpu_s = self.cpu_clock() - cpu_start if self.cpu_clock else seconds
-        self._count(before)
         return Reading(seconds / self.calls, cpu_s / seconds if seconds > 0 else 1.0)
-
-    def check(self) -> None:
-        """Ask XLA's own counters whether each timed call ran, once, without compiling.
-
-        Raises:
-            RuntimeError: XLA compiled in a timed block, or did not run exactly one program a call.
-        """
-        if self._compiled:
-            raise RuntimeError(
-                f"XLA compiled {self._compiled} programs in {self._timed_calls} timed calls, which hides the time of "
-                "the work. Give every call the same shapes, and no Python number that changes."
-            )
-        only_copied = self._executed == 0 and self._copied >= self._timed_calls
-        if self.device.kind == "xla" and self._executed != self._timed_calls and not only_copied:
-            raise RuntimeError(
-                f"XLA ran {self._executed} programs in {self._timed_calls} timed calls, but it takes one a call. "
-                "Fewer: return what fn computes, for XLA drops what nobody holds. More: fn reads values or syncs in "
-                "its middle; time the parts."
-            )
-
-    def _forget(self) -> None:
-        self._timed_calls = self._compiled = self._executed = self._copied = 0
 
     def _counters(self) -> XLACounters | None:
         return xla_counters() if self.device.kind == "xla" else None
 
-    def _count(self, before: XLACounters | None) -> None:
-        self._timed_calls += self.calls
-        if before is not None:
-            did = xla_counters() - before
-            self._compiled += did.compilations
-            self._executed += did.executions
-            self._copied += did.to_device
+    def _check_executions(self, did: XLACounters) -> None:
+        copied = did.executions == 0 and did.to_device >= self.calls  # a copy to the device runs no program
+        if did.executions == self.calls or copied:
+            return
+        if did.executions < self.calls:
+            raise RuntimeError(
+                "the call to be timed ran nothing on XLA, which leaves out what nobody holds. Return its result. "
+                f"({did.executions} programs ran in {self.calls} calls.)"
+            )
+        raise RuntimeError(
+            f"the call to be timed ran {did.executions} programs on XLA in {self.calls} calls, so it reads values or "
+            "syncs in its middle. Take that out, or time the parts."
+        )
 
     def _run_many(self) -> None:
         fn = self.fn
@@ -138,19 +138,6 @@ class Stopwatch:
             result = self.fn()
             wait_for(self.device)
         del result
-
-    def _settle_xla(self) -> None:
-        if self.device.kind != "xla":
-            return
-        for _ in range(MOST_WARM_UPS):
-            before = xla_counters()
-            self.read(), self.read()
-            if (xla_counters() - before).compilations == 0:
-                return
-        raise RuntimeError(
-            f"XLA still compiled after {2 * MOST_WARM_UPS} calls, so there is no steady state to time. Give every call "
-            "the same shapes, and no Python number that changes."
-        )
 
 
 def seconds_spent_queueing() -> float:

@@ -23,8 +23,8 @@ def shown(monkeypatch):
         def update(self, what):
             seen.append(what)
 
-    def display(what, display_id=False):
-        seen.append(what)
+    def display(*what, display_id=False):
+        seen.extend(what)
         return Handle()
 
     monkeypatch.setattr(dashboard, "display", display)
@@ -55,6 +55,21 @@ def test_run_shows_a_picture_and_a_table_and_moves_the_bar(shown):
     assert "<table" in shown[-1].data
     assert "Done." in panel.status.value
     assert (panel.run_button.disabled, panel.stop_button.disabled) == (False, True)
+
+
+def test_a_click_updates_the_outputs_of_the_panel(shown):
+    async def scenario():
+        panel = lab()
+        panel._ipython_display_()
+        placeholders = len(shown)
+        panel.run_button.click()
+        await panel._task
+        return shown[placeholders:]
+
+    updates = asyncio.run(scenario())
+    assert len(updates) == 2 * 3  # a picture and a table after each size
+    assert "counting (fp32)" in repr(updates[-2])
+    assert "<table" in updates[-1].data
 
 
 def test_a_stop_between_two_sizes_keeps_what_is_there(shown):
