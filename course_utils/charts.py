@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator, PercentFormatter
 
-from course_utils.comparison import Comparison
 from course_utils.figures import LOOKS, MUTED, Picture, lecture_axes, picture
+from course_utils.results import Comparison
 from course_utils.roofline import Place, Roof
 from course_utils.timing import format_seconds
 
@@ -52,6 +52,10 @@ def plot_rates(comparison: Comparison, recordings: Sequence[Comparison] = ()) ->
         ends += [_draw_rates(axes, recording, label, recorded=True) for label in recording.labels]
     _log_axes(axes, sorted({size for one in (comparison, *fitting) for size in one.sizes}))
     _label_ends(axes, ends)
+    doubts = sum(bool(row.warnings) for row in comparison.rows)
+    if doubts:
+        where = {"xycoords": "axes fraction", "va": "top", "color": MUTED, "fontsize": 20}
+        axes.annotate(f"{doubts} of {len(comparison.rows)} points not to be trusted", (0.01, 1.0), **where)
     said = [f"{name}: {comparison.unit} a second against {comparison.size_name}."]
     said += [_in_words(comparison, label) for label in comparison.labels]
     said += [f"Recorded elsewhere: {_in_words(r, label)}" for r in fitting for label in r.labels]
@@ -194,7 +198,7 @@ def plot_shares(parts: Mapping[str, Sequence[float]], title: str, kind: str) -> 
     bars = axes.bar(list(shares), list(shares.values()), color=look_of(kind)["color"], width=0.6)
     for bar, (name, share) in zip(bars, shares.items(), strict=True):
         middle = bar.get_x() + bar.get_width() / 2
-        _note(axes, middle, share, f"{share:.0%} ({format_seconds(totals[name])})", ha="center")
+        _note(axes, middle, share, f"{share:.1%} ({format_seconds(totals[name])})", ha="center")
     axes.set_ylim(0, 1.1)
     axes.yaxis.set_major_formatter(PercentFormatter(1))
     words = [f"{name} {share:.1%}, {format_seconds(totals[name])}" for name, share in shares.items()]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from course_utils.comparison import Comparison
+from course_utils.results import Comparison
 from course_utils.results_file import ForeignFile, load
 
 

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 import ipywidgets as widgets
 from IPython.display import HTML, display
 
-from course_utils.comparison import Comparison, compare_steps
+from course_utils.comparison import compare_steps
 from course_utils.devices import Device, find_devices
 from course_utils.recorded import machines_elsewhere
+from course_utils.results import Comparison
 from course_utils.suite import ALL, SUITE, Workload
 
 USUAL_SIZES = {

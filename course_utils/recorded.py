@@ -2,9 +2,9 @@
 
 import math
 
-from course_utils.comparison import Comparison, Row
 from course_utils.devices import find_devices
 from course_utils.record import Recording, load_recordings
+from course_utils.results import Comparison, Row
 from course_utils.suite import CNN_STEP, PRODUCT, RNN_STEP, Workload
 
 WORKLOADS = {"rnn": RNN_STEP, "cnn": CNN_STEP, "product": PRODUCT}

@@ -8,8 +8,8 @@ from dataclasses import asdict, fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from course_utils.comparison import Comparison, Row
 from course_utils.devices import KINDS, cpu_name
+from course_utils.results import Comparison, Row
 
 SCHEMA = "accelerator-course comparison"
 SCHEMA_VERSION = 1

@@ -1,12 +1,13 @@
 """The pictures of lesson 5, looked at as pixels and as words."""
 
+import dataclasses
 import io
 
 import pytest
 from PIL import Image
 
 from course_utils.charts import human, look_of, plot_class, plot_rates, plot_roofline, plot_shares
-from course_utils.comparison import Comparison, Row
+from course_utils.results import Comparison, Row
 from course_utils.roofline import Place, Roof
 
 CPU_BLUE, CUDA_ORANGE, XLA_GREEN = (0, 114, 178), (213, 94, 0), (0, 158, 115)
@@ -48,6 +49,11 @@ def test_the_words_say_what_the_picture_shows():
     alt = plot_rates(comparison(CPU_ROWS, GPU_ROWS)).alt
     assert "cpu, 2 threads: 900 at 16, 1.1k at 256." in alt
     assert "cuda:0 beats cpu, 2 threads from 64 on (measured: 16 to 256)." in alt
+
+
+def test_points_that_are_not_to_be_trusted_are_counted_in_the_picture():
+    doubtful = [dataclasses.replace(row, warnings=("noise",)) for row in CPU_ROWS]
+    assert pixels(plot_rates(comparison(doubtful))).tobytes() != pixels(plot_rates(comparison(CPU_ROWS))).tobytes()
 
 
 def test_a_recording_is_drawn_only_for_the_same_work_and_says_where_it_is_from():

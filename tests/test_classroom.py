@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from course_utils import classroom
-from course_utils.comparison import Comparison, Row
+from course_utils.results import Comparison, Row
 from course_utils.results_file import save
 
 

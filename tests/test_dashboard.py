@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from course_utils import dashboard
-from course_utils.comparison import Comparison, Row
 from course_utils.dashboard import USUAL_SIZES, SpeedLab, parse_sizes
 from course_utils.devices import Device
+from course_utils.results import Comparison, Row
 from course_utils.suite import SUITE
 
 CPU = Device("cpu", 0, "a cpu")

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from course_utils.comparison import Comparison, Row
+from course_utils.results import Comparison, Row
 from course_utils.results_file import LARGEST_BYTES, ForeignFile, load, made_here, save
 
 ROW = Row(16, "cpu, 1 thread", "cpu", "a cpu", 1, 0.5, (0.01, 0.02), 16.0, 0.0, ("noise",))
