@@ -12,6 +12,7 @@ from course_utils.results import Comparison
 from course_utils.roofline import Place, Roof
 from course_utils.timing import format_seconds
 
+COLORS = 24  # a lesson holds five of these pictures
 ONE_THREAD = {**LOOKS["cpu"], "marker": "v", "linestyle": ":", "markerfacecolor": "white"}
 OTHER = {**LOOKS["cuda"], "color": "#CC79A7", "marker": "D"}
 
@@ -61,7 +62,7 @@ def plot_rates(comparison: Comparison, recordings: Sequence[Comparison] = ()) ->
     said += [f"Recorded elsewhere: {_in_words(r, label)}" for r in fitting for label in r.labels]
     if len(comparison.labels) > 1:
         said.append(_mark_crossover(axes, comparison))
-    return picture(axes, " ".join(said))
+    return picture(axes, " ".join(said), colors=COLORS)
 
 
 def _draw_rates(axes: Axes, comparison: Comparison, label: str, recorded: bool = False):
@@ -176,7 +177,7 @@ def plot_class(comparisons: Sequence[Comparison]) -> Picture:
         ends.append((sizes[-1], middle[-1], f"{name} ({len(by_size[sizes[-1]])})", look["color"]))
         said.append(f"Median of {name}: {human(middle[0])} at {sizes[0]:,}, {human(middle[-1])} at {sizes[-1]:,}.")
     _label_ends(axes, ends)
-    return picture(axes, " ".join(said))
+    return picture(axes, " ".join(said), colors=COLORS)
 
 
 def plot_shares(parts: Mapping[str, Sequence[float]], title: str, kind: str) -> Picture:
@@ -202,7 +203,7 @@ def plot_shares(parts: Mapping[str, Sequence[float]], title: str, kind: str) -> 
     axes.set_ylim(0, 1.1)
     axes.yaxis.set_major_formatter(PercentFormatter(1))
     words = [f"{name} {share:.1%}, {format_seconds(totals[name])}" for name, share in shares.items()]
-    return picture(axes, f"{title}: {'; '.join(words)}.")
+    return picture(axes, f"{title}: {'; '.join(words)}.", colors=COLORS)
 
 
 def plot_roofline(roof: Roof, places: Sequence[Place]) -> Picture:
@@ -242,7 +243,7 @@ def plot_roofline(roof: Roof, places: Sequence[Place]) -> Picture:
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: human(value)))
     said = [f"Roofline of {roof.device}: {human(roof.flop_per_s, 'FLOP/s')} and {human(roof.bytes_per_s, 'B/s')}."]
     said += [f"{p.name}: {human(p.flop_per_s, 'FLOP/s')} at {p.intensity:.3g} FLOP a byte." for p in places]
-    return picture(axes, " ".join(said))
+    return picture(axes, " ".join(said), colors=COLORS)
 
 
 def _note(axes: Axes, x: float, y: float, text: str, *, dy: float = 8, ha: str = "right", color: str = "black") -> None:

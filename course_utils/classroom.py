@@ -69,7 +69,7 @@ def merge(paths: Sequence[str | os.PathLike]) -> ClassResult:
         if content in seen:
             left_out[str(path)] = f"the same measurements as {seen[content]}."
         else:
-            found[str(path)], seen[content] = comparison, str(path)
+            found[str(path)], seen[content] = comparison, path.name
     return _of_one_kind(found, left_out)
 
 

@@ -40,6 +40,11 @@ class Contestant:
         return f"{self.device}{' (rehearsal)' if self.device.rehearsal else ''}"
 
 
+def cpu_first() -> list[Device]:
+    """Return every device here, the CPU first, since the others are compared with it."""
+    return sorted(find_devices(), key=lambda device: device.kind != "cpu")
+
+
 def contestants(devices: Sequence[Device | str] | None = None) -> list[Contestant]:
     """Return who takes part: the CPU once with one thread and once with all that are set, and each accelerator.
 
@@ -49,7 +54,7 @@ def contestants(devices: Sequence[Device | str] | None = None) -> list[Contestan
     Raises:
         ValueError, RuntimeError: as `pick_device` does.
     """
-    found = reversed(find_devices()) if devices is None else devices
+    found = cpu_first() if devices is None else devices
     chosen = [device if isinstance(device, Device) else pick_device(device) for device in found]
     if any(device.kind == "xla" for device in chosen):
         start_xla()

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 import ipywidgets as widgets
 from IPython.display import HTML, display
 
-from course_utils.comparison import compare_steps
-from course_utils.devices import Device, find_devices
+from course_utils.comparison import compare_steps, cpu_first
+from course_utils.devices import Device
 from course_utils.recorded import machines_elsewhere
 from course_utils.results import Comparison
 from course_utils.suite import ALL, SUITE, Workload
@@ -52,7 +52,7 @@ class SpeedLab:
         works = list(SUITE.values()) if workloads is None else [Workload.of(work) for work in workloads]
         self._stopping = self._running = False
         self._outputs: dict[str, object] = {}
-        self._make_controls({work.name: work for work in works}, find_devices()[::-1] if devices is None else devices)
+        self._make_controls({work.name: work for work in works}, cpu_first() if devices is None else devices)
 
     def _make_controls(self, works: dict[str, Workload], devices: Sequence[Device]) -> None:
         names = [(f"{device} ({device.name})", device) for device in devices]

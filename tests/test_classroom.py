@@ -37,7 +37,7 @@ def test_a_class_of_thirty_is_merged(folder):
 def test_a_copy_under_another_name_is_named(folder):
     save(result(0.01, date="another day"), folder / "zoe.json")
     left_out = classroom.merge(folder.glob("*.json")).left_out
-    assert left_out == {str(folder / "zoe.json"): f"the same measurements as {folder / 'student00.json'}."}
+    assert left_out == {str(folder / "zoe.json"): "the same measurements as student00.json."}
 
 
 def test_files_that_do_not_fit_are_named_with_the_reason(folder):
