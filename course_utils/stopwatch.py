@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from course_utils.devices import Device, wait_for
-from course_utils.xla import XLACounters, xla_counters
+from course_utils.xla import XLACounters, start_xla, xla_counters
 
 # One reading of the clock spans at least this: the clock itself costs about 1e-7, and waiting for a GPU about 1e-5,
 # once a block. XLA is waited for at every call.
@@ -50,6 +50,8 @@ class Stopwatch:
         clock: Clock = time.perf_counter,
         cpu_clock: Clock | None = time.thread_time,
     ):
+        if device.kind == "xla":
+            start_xla()
         self.fn, self.device, self.clock = fn, device, clock
         # While a device works, the thread that waits for it may well sleep: then its share of a core says nothing.
         self.cpu_clock = cpu_clock if device.kind == "cpu" else None
