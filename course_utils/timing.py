@@ -4,23 +4,21 @@ import gc
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
 
-from course_utils.devices import Device, pick_device, wait_for
-from course_utils.xla import start_xla, xla_counters
+from course_utils.devices import Device, pick_device
+from course_utils.stopwatch import Clock, Reading, Stopwatch, seconds_spent_queueing
 
-BLOCK_S = 2e-4  # one reading of the clock spans at least this: the clock itself costs about 1e-7
-SPREAD = 0.02  # stop when the 95 % interval of the median is this narrow, as a share of the median
+SPREAD = 0.02  # stop when the 95 % interval of the median reaches no further than this share of it to either side
 MIN_BLOCKS, MAX_BLOCKS = 10, 10_000
-MAX_COMPILING = 10  # calls in a row, or blocks, that may compile on XLA before that is called a fault of the call
-KEEPS_COMPILING = (
-    f"the call to be timed compiled a new program {MAX_COMPILING} times, so it has no steady state. A shape or a "
-    "constant changes from call to call: pad to one shape, and make the constant a tensor."
-)
+FEWEST = 6  # fewer readings than this have no 95 % interval of the median
+CLEAN = 0.97  # a block in which the thread had a core for less of the time than this is left out
+DOUBT = 0.05  # a share of the median from which drift, spread or contention is worth a warning
+SHORTEST_S = 1e-6  # hardly any PyTorch operation takes less
 
 
 @dataclass(frozen=True)
@@ -33,6 +31,9 @@ class Timing:
         first_s: seconds of the very first call, with whatever it compiled and allocated.
         blocks_s: seconds a call in each timed block, in the order in which they were taken.
         calls_per_block: how many calls one block held.
+        left_out: how many more blocks were timed and left out, because another program had the core meanwhile.
+        waited: whether the clock waited for the device that held the result.
+        warnings: why the figure is not to be trusted, one plain sentence each; empty when nothing speaks against it.
     """
 
     device: str
@@ -40,6 +41,9 @@ class Timing:
     first_s: float
     blocks_s: tuple[float, ...]
     calls_per_block: int
+    left_out: int = 0
+    waited: bool = True
+    warnings: tuple[str, ...] = ()
 
     @property
     def median_s(self) -> float:
@@ -49,12 +53,12 @@ class Timing:
     @property
     def iqr_s(self) -> tuple[float, float]:
         """The quartiles, between which the middle half of the blocks lies."""
-        low, _, high = statistics.quantiles(self.blocks_s, n=4)
+        low, _, high = statistics.quantiles(self.blocks_s, n=4, method="inclusive")
         return low, high
 
     @property
     def interval_s(self) -> tuple[float, float]:
-        """The 95 % confidence interval of the median."""
+        """The 95 % confidence interval of the median; see `median_interval`."""
         return median_interval(self.blocks_s)
 
     @property
@@ -62,13 +66,19 @@ class Timing:
         """Calls a second in the steady state."""
         return 1 / self.median_s
 
+    @property
+    def runs(self) -> int:
+        """How many timed calls the figures stand on."""
+        return len(self.blocks_s) * self.calls_per_block
+
     def __repr__(self) -> str:
         low, high = self.iqr_s
-        return (
+        figures = (
             f"{format_seconds(self.median_s)} a call on {self.device}, {self.threads} threads "
             f"(middle half {format_seconds(low)} to {format_seconds(high)}, "
-            f"{len(self.blocks_s) * self.calls_per_block} calls; the first took {format_seconds(self.first_s)})"
+            f"{self.runs} calls; the first took {format_seconds(self.first_s)})"
         )
+        return "\n".join([figures, *(f"  not to be trusted: {warning}" for warning in self.warnings)])
 
 
 def time_call(
@@ -77,9 +87,12 @@ def time_call(
     device: Device | str | None = "cpu",
     threads: int | None = None,
     max_s: float = 2.0,
-    clock: Callable[[], float] = time.perf_counter,
+    clock: Clock = time.perf_counter,
+    cpu_clock: Clock | None = time.thread_time,
 ) -> Timing:
-    """Time `fn()` until the median is known to within a few per cent.
+    """Time `fn()` until the median is known to within two per cent.
+
+    Calls follow each other at once, so caches are as warm as the work itself leaves them.
 
     Args:
         fn: the work, without arguments. It must do the same work at every call.
@@ -87,25 +100,123 @@ def time_call(
         threads: CPU threads for one operation while timing; None leaves the setting alone.
         max_s: stop after about this many seconds of timed work, however wide the interval still is.
         clock: returns seconds; tests put their own here.
+        cpu_clock: returns the seconds in which this thread had a core; None does without that check.
 
     Returns:
-        The timing, first call apart.
+        The timing, first call apart, with warnings where it is not to be trusted.
 
     Raises:
         ValueError: `max_s` or `threads` is not positive.
-        RuntimeError: on XLA, the call runs nothing, or keeps compiling.
+        RuntimeError: XLA compiles again and again, or does not run one program a call.
     """
-    if max_s <= 0 or (threads is not None and threads < 1):
+    if not max_s > 0 or (threads is not None and threads < 1):
         raise ValueError(f"time_call needs a positive time and thread count, but got max_s={max_s}, threads={threads}.")
     device = device if isinstance(device, Device) else pick_device(device)
-    with using_threads(threads or torch.get_num_threads()), _garbage_collection_off():
-        if device.kind == "xla":
-            start_xla()
-        first_s = _time_block(fn, 1, device, clock)
-        _compile_all(fn, device)
-        calls = _calls_for_a_block(fn, device, clock)
-        blocks = list(_time_until_narrow(fn, calls, device, clock, max_s))
-        return Timing(str(device), torch.get_num_threads(), first_s, tuple(blocks), calls)
+    watch = Stopwatch(fn, device, clock, cpu_clock)
+    with quiet_process(threads):
+        first_s = watch.read_first()
+        watch.warm_up()
+        queued_s, start = seconds_spent_queueing(), clock()
+        readings = _read_until_narrow(watch, max_s)
+        queued = (seconds_spent_queueing() - queued_s) / max(clock() - start, 1e-9)
+        return make_timing(watch, first_s, readings, queued if cpu_clock else 0.0)
+
+
+def make_timing(watch: Stopwatch, first_s: float, readings: Sequence[Reading], queued: float = 0.0) -> Timing:
+    """Return the timing that these readings amount to.
+
+    Args:
+        watch: that took them.
+        first_s: seconds of the first call.
+        readings: the timed blocks, in order.
+        queued: for how much of the time this process's threads had to queue for a core, summed over the threads.
+    """
+    used = usable(readings)
+    threads = torch.get_num_threads()
+    warnings = list(_doubts(first_s, [reading.seconds for reading in used]))
+    share = statistics.median(reading.cpu_share for reading in used)
+    if share < CLEAN:
+        warnings.append(
+            f"the calling thread had a core for only {share:.0%} of the time: other programs compete for the cores, "
+            "or fn itself waits, for a disk or another process."
+        )
+    elif queued > DOUBT and (threads > 1 or watch.device.kind != "cpu"):
+        warnings.append(f"other programs compete for the cores: threads queued for one for {queued:.0%} of the time.")
+    if not watch.waited:
+        warnings.append(f"the result is not on {watch.device}, so the clock did not wait for it: pass its device.")
+    return Timing(
+        device=str(watch.device),
+        threads=threads,
+        first_s=first_s,
+        blocks_s=tuple(reading.seconds for reading in used),
+        calls_per_block=watch.calls,
+        left_out=len(readings) - len(used),
+        waited=watch.waited,
+        warnings=tuple(warnings),
+    )
+
+
+def usable(readings: Sequence[Reading]) -> Sequence[Reading]:
+    """Return the readings during which the thread kept its core, or all of them when those are too few."""
+    clean = [reading for reading in readings if reading.cpu_share >= CLEAN]
+    return clean if len(clean) >= FEWEST else readings
+
+
+def _read_until_narrow(watch: Stopwatch, max_s: float) -> list[Reading]:
+    readings: list[Reading] = []
+    spent = 0.0
+    while len(readings) < MAX_BLOCKS and (spent < max_s or len(readings) < 2):
+        readings.append(watch.read())
+        spent += readings[-1].seconds * watch.calls
+        if len(readings) % 5 == 0 and len(used := usable(readings)) >= MIN_BLOCKS:
+            values = [reading.seconds for reading in used]
+            low, high = median_interval(values)
+            if high - low <= 2 * SPREAD * statistics.median(values):
+                break
+    return readings
+
+
+def _doubts(first_s: float, values: Sequence[float]) -> Iterator[str]:
+    """Yield what the figures themselves say against their median."""
+    median = statistics.median(values)
+    low, high = median_interval(values)
+    if len(values) < FEWEST:
+        yield f"only {len(values)} readings, and a 95 % interval needs {FEWEST}: raise max_s or give fn less work."
+    elif high - low > 2 * DOUBT * median:
+        yield f"the median may lie anywhere from {format_seconds(low)} to {format_seconds(high)}: raise max_s."
+    if change := _drift(values):
+        yield f"calls got {abs(change):.0%} {'slower' if change > 0 else 'faster'} as it went: is all work the same?"
+    if median < SHORTEST_S and first_s > 20 * SHORTEST_S:
+        yield "hardly any PyTorch operation is that fast: does fn do its work at the first call only?"
+
+
+def _drift(values: Sequence[float]) -> float:
+    """Return by how much the later half is slower than the earlier one, or 0 when that may be chance."""
+    half = len(values) // 2
+    if half < 4:
+        return 0.0
+    early, late = values[:half], values[half:]
+    (early_low, early_high), (late_low, late_high) = median_interval(early), median_interval(late)
+    change = statistics.median(late) / statistics.median(early) - 1
+    apart = early_high < late_low or late_high < early_low
+    return change if apart and abs(change) > DOUBT else 0.0
+
+
+@contextmanager
+def quiet_process(threads: int | None = None) -> Iterator[None]:
+    """Inside the block this process does nothing of its own accord, and PyTorch uses this many CPU threads.
+
+    Args:
+        threads: None leaves the number alone.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        with using_threads(threads or torch.get_num_threads()):
+            yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 @contextmanager
@@ -119,15 +230,16 @@ def using_threads(threads: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def median_interval(values: tuple[float, ...]) -> tuple[float, float]:
+def median_interval(values: Sequence[float]) -> tuple[float, float]:
     """Return the 95 % confidence interval of the median from order statistics, without assuming a distribution.
 
     With n values the k-th smallest and k-th largest enclose the median with the chance that a Binomial(n, 1/2)
-    gives; k follows from its normal approximation. With fewer than 6 values none reaches 95 %: the range is given.
+    gives; k follows from its normal approximation with continuity correction. With fewer than 6 values none reaches
+    95 %: the range is given.
     Source: J. D. Gibbons and S. Chakraborti, Nonparametric Statistical Inference, section 5.2.
     """
     ordered = sorted(values)
-    k = max(0, math.floor((len(ordered) - 1.96 * math.sqrt(len(ordered))) / 2))
+    k = max(0, math.floor((len(ordered) - 1 - 1.96 * math.sqrt(len(ordered))) / 2))
     return ordered[k], ordered[-1 - k]
 
 
@@ -137,74 +249,3 @@ def format_seconds(seconds: float) -> str:
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
     return f"{seconds / 1e-9:.3g} ns"
-
-
-def _time_block(fn: Callable[[], object], calls: int, device: Device, clock: Callable[[], float]) -> float:
-    wait_for(device)
-    start = clock()
-    for _ in range(calls):
-        result = fn()
-        if device.kind == "xla":  # identical recorded calls would be merged into one, so run each on its own
-            wait_for(device)
-    wait_for(device)
-    elapsed = clock() - start
-    del result  # kept until here: XLA does not run what nobody holds
-    return elapsed / calls
-
-
-def _compilations(device: Device) -> int:
-    return xla_counters().compilations if device.kind == "xla" else 0
-
-
-def _compile_all(fn: Callable[[], object], device: Device) -> None:
-    """Call `fn` on XLA until a call compiles nothing. The second call of a training step still does."""
-    for _ in range(MAX_COMPILING if device.kind == "xla" else 0):
-        before = xla_counters()
-        _time_block(fn, 1, device, time.perf_counter)
-        did = xla_counters() - before
-        if did.executions == 0:
-            raise RuntimeError(
-                "the call to be timed ran nothing on XLA, which leaves out what nobody holds. Return its result."
-            )
-        if did.compilations == 0:
-            return
-    if device.kind == "xla":
-        raise RuntimeError(KEEPS_COMPILING)
-
-
-def _calls_for_a_block(fn: Callable[[], object], device: Device, clock: Callable[[], float]) -> int:
-    calls = 1
-    while (per_call := _time_block(fn, calls, device, clock)) * calls < BLOCK_S and calls < 10**7:
-        calls = max(2 * calls, min(10 * calls, math.ceil(BLOCK_S / max(per_call, 1e-12))))
-    return calls
-
-
-def _time_until_narrow(fn, calls: int, device: Device, clock, max_s: float) -> Iterator[float]:
-    values: list[float] = []
-    spent, compiling = 0.0, 0
-    while len(values) < MAX_BLOCKS and (spent < max_s or len(values) < 2):
-        before = _compilations(device)
-        value = _time_block(fn, calls, device, clock)
-        spent += value * calls
-        if _compilations(device) > before:  # no part of the steady state
-            compiling += 1
-            if compiling == MAX_COMPILING:
-                raise RuntimeError(KEEPS_COMPILING)
-            continue
-        values.append(value)
-        yield value
-        if len(values) >= MIN_BLOCKS and len(values) % 5 == 0:
-            low, high = median_interval(tuple(values))
-            if high - low <= 2 * SPREAD * statistics.median(values):
-                return
-
-
-@contextmanager
-def _garbage_collection_off() -> Iterator[None]:
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

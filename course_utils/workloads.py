@@ -20,7 +20,7 @@ def rnn_step(device: Device, batch: int = 16) -> Callable[[], torch.Tensor]:
     """Return a function that takes one training step of the 481-parameter RNN on a batch that is on the device."""
     series, _ = air_passengers()
     inputs, targets = make_windows(Scale.fit(series).apply(series), 20)
-    return _training_step(AirRNN(), inputs[:batch], targets[:batch], nn.functional.mse_loss, device, "fp32")
+    return training_step(AirRNN(), inputs[:batch], targets[:batch], nn.functional.mse_loss, device, "fp32")
 
 
 def cnn_step(device: Device, batch: int, precision: str = "fp32") -> Callable[[], torch.Tensor]:
@@ -38,13 +38,16 @@ def cnn_step(device: Device, batch: int, precision: str = "fp32") -> Callable[[]
     if precision not in PRECISIONS:
         raise ValueError(f"precision {precision!r} was requested, but there are: {', '.join(PRECISIONS)}.")
     images, labels = draw_shapes(batch, seed=42)
-    return _training_step(ImageCNN(), images, labels, nn.functional.cross_entropy, device, precision)
+    return training_step(ImageCNN(), images, labels, nn.functional.cross_entropy, device, precision)
 
 
-def _training_step(model, inputs, targets, loss_fn, device: Device, precision: str) -> Callable[[], torch.Tensor]:
+def training_step(model, inputs, targets, loss_fn, device: Device, precision: str) -> Callable[[], torch.Tensor]:
+    """Return a function that takes one training step with Adam on one batch, and returns its loss."""
     model, inputs, targets = to_device((model, inputs, targets), device)
-    # Without capturable, Adam counts its steps on the host, and a CUDA graph would repeat step 1 for ever.
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True, capturable=device.kind == "cuda")
+    # Without capturable, Adam counts its steps on the host, and a CUDA graph would repeat step 1 for ever. XLA has no
+    # fused kernel: it fuses what it compiles.
+    fast = {"foreach": True} if device.kind == "xla" else {"fused": True, "capturable": device.kind == "cuda"}
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, **fast)
     dtype = AUTOCAST.get(precision)
 
     def step() -> torch.Tensor:

@@ -1,0 +1,167 @@
+"""Compare calls fairly: time them in turn, forwards and backwards, and compare neighbours with neighbours.
+
+Timing one function after the other compares the machine at two different times. Here every round runs all of them
+A B C C B A, so that whatever slows the machine slows them alike; each round gives one ratio, and the median counts.
+"""
+
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from course_utils.devices import Device
+from course_utils.stopwatch import Clock, Reading, Stopwatch
+from course_utils.timing import CLEAN, FEWEST, Timing, make_timing, median_interval, quiet_process, using_threads
+
+MIN_ROUNDS, MAX_ROUNDS = 10, 400
+PRECISION = 0.01  # stop when the 95 % interval of every ratio reaches no further than this to either side
+
+
+@dataclass(frozen=True)
+class Work:
+    """One contestant.
+
+    Attributes:
+        fn: the work, without arguments.
+        device: where it runs.
+        threads: CPU threads for one operation; None for the number that is set.
+    """
+
+    fn: Callable[[], object]
+    device: Device
+    threads: int | None = None
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """How many times as long one call took as another.
+
+    Attributes:
+        median: over the rounds.
+        interval: 95 % confidence interval of the median.
+        rounds: how many rounds it stands on.
+    """
+
+    median: float
+    interval: tuple[float, float]
+    rounds: int
+
+    def __repr__(self) -> str:
+        low, high = self.interval
+        return f"{self.median:.3f} times ({low:.3f} to {high:.3f}, {self.rounds} rounds)"
+
+
+def ratio_of_rounds(these: Sequence[float], those: Sequence[float]) -> Ratio:
+    """Return how many times as long `these` took as `those`, round by round.
+
+    Args:
+        these: seconds of each round.
+        those: seconds of the same rounds.
+
+    Raises:
+        ValueError: the two are not of the same rounds, or there are none.
+    """
+    if len(these) != len(those) or not these:
+        raise ValueError(f"a ratio needs the same rounds of both, but got {len(these)} and {len(those)} of them.")
+    ratios = [this / that for this, that in zip(these, those, strict=True)]
+    return Ratio(statistics.median(ratios), median_interval(ratios), len(ratios))
+
+
+@dataclass(frozen=True)
+class Together:
+    """What timing several calls in turn found.
+
+    Attributes:
+        timings: of each contestant.
+        rounds_s: for each contestant, seconds a call in each round, which are the same rounds for all.
+    """
+
+    timings: dict[str, Timing]
+    rounds_s: dict[str, tuple[float, ...]]
+
+    def ratio(self, this: str, that: str) -> Ratio:
+        """Return how many times as long `this` took as `that`."""
+        return ratio_of_rounds(self.rounds_s[this], self.rounds_s[that])
+
+
+def time_together(
+    works: Mapping[str, Work],
+    *,
+    max_s: float = 4.0,
+    clock: Clock = time.perf_counter,
+    cpu_clock: Clock | None = time.thread_time,
+    between_rounds: Callable[[], None] = lambda: None,
+) -> Together:
+    """Time several calls in turn until their ratios are known to within one per cent.
+
+    Args:
+        works: the contestants by name, at least one.
+        max_s: stop after about this many seconds of timed work.
+        clock: returns seconds; tests put their own here.
+        cpu_clock: returns the seconds in which this thread had a core; None does without that check.
+        between_rounds: called before each round, outside the timed parts; it may raise to end the comparison.
+
+    Raises:
+        ValueError: there is nothing to time, or no time to do it.
+        RuntimeError: as `time_call` does.
+    """
+    if not works or not max_s > 0:
+        raise ValueError(f"time_together needs work and a positive time, but got {len(works)} works, max_s={max_s}.")
+    watches = {name: Stopwatch(work.fn, work.device, clock, cpu_clock) for name, work in works.items()}
+    threads = {name: work.threads or torch.get_num_threads() for name, work in works.items()}
+    with quiet_process():
+        first_s = {}
+        for name, watch in watches.items():
+            with using_threads(threads[name]):
+                first_s[name] = watch.read_first()
+                watch.warm_up()
+        rounds = _rounds_until_narrow(watches, threads, max_s, between_rounds)
+    timings = {}
+    for name, watch in watches.items():
+        with using_threads(threads[name]):
+            readings = [reading for round_ in rounds for reading in round_[name]]
+            timings[name] = make_timing(watch, first_s[name], readings)
+    kept = _usable_rounds(rounds)
+    return Together(timings, {name: tuple(_mean_s(round_[name]) for round_ in kept) for name in works})
+
+
+Round = dict[str, tuple[Reading, Reading]]  # forwards, backwards
+
+
+def _rounds_until_narrow(watches: dict[str, Stopwatch], threads: dict[str, int], max_s: float, between) -> list[Round]:
+    rounds: list[Round] = []
+    spent = 0.0
+    while len(rounds) < MAX_ROUNDS and (spent < max_s or len(rounds) < 2):
+        between()
+        readings: dict[str, list[Reading]] = {name: [] for name in watches}
+        for name in [*watches, *reversed(watches)]:
+            with using_threads(threads[name]):
+                readings[name].append(watches[name].read())
+        rounds.append({name: (first, second) for name, (first, second) in readings.items()})
+        spent += sum(2 * _mean_s(pair) * watches[name].calls for name, pair in rounds[-1].items())
+        if len(rounds) % 5 == 0 and _is_narrow(_usable_rounds(rounds)):
+            break
+    return rounds
+
+
+def _is_narrow(rounds: list[Round]) -> bool:
+    if len(rounds) < MIN_ROUNDS:
+        return False
+    first, *others = rounds[0]
+    base = [_mean_s(round_[first]) for round_ in rounds]
+    ratios = [ratio_of_rounds([_mean_s(round_[name]) for round_ in rounds], base) for name in others]
+    return all(ratio.interval[1] - ratio.interval[0] <= 2 * PRECISION * ratio.median for ratio in ratios)
+
+
+def _usable_rounds(rounds: list[Round]) -> list[Round]:
+    """Return the rounds in which every contestant kept its core, or all when those are too few."""
+    clean = [
+        round_ for round_ in rounds if all(reading.cpu_share >= CLEAN for pair in round_.values() for reading in pair)
+    ]
+    return clean if len(clean) >= FEWEST else rounds
+
+
+def _mean_s(pair: tuple[Reading, Reading]) -> float:
+    return (pair[0].seconds + pair[1].seconds) / 2

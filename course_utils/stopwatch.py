@@ -1,0 +1,156 @@
+"""A stopwatch for one function on one device: it waits for the device, and notices when its readings are spoiled."""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import repeat
+from pathlib import Path
+
+import torch
+
+from course_utils.devices import Device, wait_for
+from course_utils.xla import XLACounters, start_xla, xla_counters
+
+# One reading of the clock spans at least this: the clock itself costs about 1e-7, and waiting for a GPU about 1e-5,
+# once a block. XLA is waited for at every call.
+BLOCK_S = {"cpu": 2e-4, "xla": 2e-4}
+QUEUED_BLOCK_S = 4e-3
+MOST_COMPILING = 10  # blocks that may compile on XLA before that is called a fault of the call
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One timed block.
+
+    Attributes:
+        seconds: of one call.
+        cpu_share: the part of the time in which the calling thread had a core; 1 where that says nothing.
+    """
+
+    seconds: float
+    cpu_share: float = 1.0
+
+
+class Stopwatch:
+    """Reads the time of one function, block by block.
+
+    Args:
+        fn: the work, without arguments.
+        device: what to wait for.
+        clock: returns seconds.
+        cpu_clock: returns the seconds in which this thread had a core; None does without.
+    """
+
+    def __init__(
+        self,
+        fn: Callable[[], object],
+        device: Device,
+        clock: Clock = time.perf_counter,
+        cpu_clock: Clock | None = time.thread_time,
+    ):
+        if device.kind == "xla":
+            start_xla()
+        self.fn, self.device, self.clock = fn, device, clock
+        # While a device works, the thread that waits for it may well sleep: then its share of a core says nothing.
+        self.cpu_clock = cpu_clock if device.kind == "cpu" else None
+        self.calls = 1
+        self.waited = True
+        self._run = self._run_recorded if device.kind == "xla" else self._run_many
+
+    def read_first(self) -> float:
+        """Return the seconds of the very first call, with whatever it compiles and allocates."""
+        wait_for(self.device)
+        start = self.clock()
+        result = self.fn()
+        wait_for(self.device)
+        first_s = self.clock() - start
+        # A result on an accelerator other than the one waited for shows that the clock was told the wrong device.
+        where = getattr(result, "device", None)
+        self.waited = not (isinstance(where, torch.device) and where.type not in ("cpu", "meta", self.device.kind))
+        return first_s
+
+    def warm_up(self) -> None:
+        """Call until nothing compiles any more, and find how many calls make one block.
+
+        Raises:
+            RuntimeError: as `read` does.
+        """
+        block_s = BLOCK_S.get(self.device.kind, QUEUED_BLOCK_S)
+        while (spent := self.read().seconds * self.calls) < block_s and self.calls < 10**7:
+            wanted = math.ceil(1.1 * block_s * self.calls / max(spent, 1e-9))
+            self.calls = max(2 * self.calls, min(20 * self.calls, wanted))
+
+    def read(self) -> Reading:
+        """Time one block of calls. A block in which XLA compiled is no part of the steady state, and is taken again.
+
+        Raises:
+            RuntimeError: XLA's counters say that it compiles again and again, or does not run one program a call.
+        """
+        for _ in range(MOST_COMPILING):
+            before = self._counters()
+            reading = self._read_block()
+            if before is None:
+                return reading
+            did = xla_counters() - before
+            self._check_executions(did)
+            if did.compilations == 0:
+                return reading
+        raise RuntimeError(
+            f"the call to be timed compiled a new program {MOST_COMPILING} times, so it has no steady state. A shape "
+            "or a constant changes from call to call: pad to one shape, and make the constant a tensor."
+        )
+
+    def _read_block(self) -> Reading:
+        wait_for(self.device)
+        cpu_start = self.cpu_clock() if self.cpu_clock else 0.0
+        start = self.clock()
+        self._run()
+        seconds = self.clock() - start
+        cpu_s = self.cpu_clock() - cpu_start if self.cpu_clock else seconds
+        return Reading(seconds / self.calls, cpu_s / seconds if seconds > 0 else 1.0)
+
+    def _counters(self) -> XLACounters | None:
+        return xla_counters() if self.device.kind == "xla" else None
+
+    def _check_executions(self, did: XLACounters) -> None:
+        copied = did.executions == 0 and did.to_device >= self.calls  # a copy to the device runs no program
+        if did.executions == self.calls or copied:
+            return
+        if did.executions < self.calls:
+            raise RuntimeError(
+                "the call to be timed ran nothing on XLA, which leaves out what nobody holds. Return its result. "
+                f"({did.executions} programs ran in {self.calls} calls.)"
+            )
+        raise RuntimeError(
+            f"the call to be timed ran {did.executions} programs on XLA in {self.calls} calls, so it reads values or "
+            "syncs in its middle. Take that out, or time the parts."
+        )
+
+    def _run_many(self) -> None:
+        fn = self.fn
+        for _ in repeat(None, self.calls):
+            fn()
+        wait_for(self.device)
+
+    def _run_recorded(self) -> None:
+        # XLA merges identical recorded calls into one, and drops those whose results nobody holds.
+        for _ in repeat(None, self.calls):
+            result = self.fn()
+            wait_for(self.device)
+        del result
+
+
+def seconds_spent_queueing() -> float:
+    """Return how long this process's threads, all together, have been ready to run while others had the cores.
+
+    Source: Documentation/scheduler/sched-stats.rst of the Linux kernel. Elsewhere the answer is always 0.
+    """
+    total_ns = 0
+    for task in Path("/proc/self/task").glob("*/schedstat"):
+        try:
+            total_ns += int(task.read_text().split()[1])
+        except OSError:  # the thread has ended meanwhile
+            continue
+    return total_ns * 1e-9

@@ -1,0 +1,243 @@
+"""Lesson 5 in JupyterLab in a real browser: the lesson runs, and a person plays with the panel."""
+
+import contextlib
+import io
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import nbformat
+import pytest
+from PIL import Image
+
+sync_api = pytest.importorskip("playwright.sync_api")
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+if CHROMIUM is None:
+    pytest.skip("no Chromium here: apt-get install chromium", allow_module_level=True)
+
+ROOT = Path(__file__).resolve().parents[2]
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
+FLAGS += ["--disable-component-update", "--disable-sync"]
+TOKEN = "only-for-this-test"
+CPU_BLUE = (0, 114, 178)
+HOSTILE = "<img src=x onerror='window.hacked=1'><script>window.hacked=1</script>"
+PANEL = f"""
+import time
+import torch
+from course_utils.comparison import Comparison, Row
+from course_utils.dashboard import SpeedLab
+from course_utils.devices import Device
+
+def slow(size, device):
+    return lambda: time.sleep(0.02) or torch.ones(size)
+
+def failing(size, device):
+    raise ZeroDivisionError("<b>no</b>")
+
+HOSTILE = {HOSTILE!r}
+elsewhere = Row(64, HOSTILE, "cuda", HOSTILE, 1, 1.0, (0.001,), 2.0 * 64**3, 0.0)
+recorded = Comparison("Matrix product", "side", "FLOP", "fp32", False, (elsewhere,), {{}})
+from course_utils.suite import PRODUCT
+SpeedLab([PRODUCT, slow, failing], [Device("cpu", 0, HOSTILE)], recordings=[recorded], max_s=0.3)
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A folder with the lesson, to which a cell with a panel for this test is added."""
+    folder = tmp_path_factory.mktemp("lab")
+    lesson = nbformat.read(ROOT / "notebooks" / "05_device_speed.ipynb", as_version=4)
+    for cell in lesson.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    lesson.cells.append(nbformat.v4.new_code_cell(PANEL, id="panel-of-this-test"))
+    nbformat.write(lesson, folder / "lesson.ipynb")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address(folder, tmp_path_factory):
+    """JupyterLab on a port of its own, which touches none of the user's files."""
+    home = tmp_path_factory.mktemp("home")
+    names = "JUPYTER_CONFIG_DIR JUPYTER_DATA_DIR JUPYTER_RUNTIME_DIR IPYTHONDIR JUPYTERLAB_WORKSPACES_DIR"
+    private = {name: str(home / name.lower()) for name in names.split()}
+    private["JUPYTERLAB_SETTINGS_DIR"] = str(home / "settings")
+    settings = {
+        "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
+        "notebook-extension/tracker": {"windowingMode": "none"},
+    }
+    for name, values in settings.items():
+        file = home / "settings" / "@jupyterlab" / f"{name}.jupyterlab-settings"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(values))
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "jupyter", "lab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1"]
+    command += [f"--ServerApp.port={port}", "--ServerApp.port_retries=0", f"--IdentityProvider.token={TOKEN}"]
+    command += [f"--ServerApp.root_dir={folder}", "--LabApp.expose_app_in_browser=True"]
+    environment = {**os.environ, **private, "PYTHONPATH": str(ROOT)}
+    with open(home / "server.log", "w") as log:
+        server = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+        try:
+            _wait_until(lambda: _answers(f"http://127.0.0.1:{port}/api?token={TOKEN}"), 90, "JupyterLab did not start")
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            server.terminate()
+            server.wait(30)
+
+
+def _answers(url: str) -> bool:
+    with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=5) as reply:
+        return reply.status == 200
+    return False
+
+
+def _wait_until(condition, seconds: float, otherwise: str):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if found := condition():
+            return found
+        time.sleep(0.1)
+    raise AssertionError(otherwise)
+
+
+@pytest.fixture(scope="module")
+def page(address):
+    """The lesson in the browser, all of its cells run."""
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        page = browser.new_page(viewport={"width": 1400, "height": 1000})
+        page.dialogs = []
+        page.on("dialog", lambda dialog: (page.dialogs.append(dialog.message), dialog.dismiss()))
+        page.goto(f"{address}/lab/tree/lesson.ipynb?reset&token={TOKEN}")
+        page.wait_for_function("() => window.jupyterapp?.shell?.currentWidget?.context", timeout=120_000)
+        page.set_default_timeout(60_000)
+        page.evaluate(
+            """async () => {
+                const w = jupyterapp.shell.currentWidget;
+                await w.context.ready;
+                await w.sessionContext.ready;
+                await jupyterapp.commands.execute('notebook:run-all-cells');
+            }"""
+        )
+        yield page
+        page.evaluate("() => jupyterapp.shell.currentWidget.sessionContext.shutdown()")
+        browser.close()
+
+
+def cells(page) -> list[dict]:
+    """Return the notebook's cells as they are in the browser's model."""
+    return page.evaluate("() => jupyterapp.shell.currentWidget.content.model.toJSON().cells")
+
+
+class Panel:
+    """The panel of this test: the last one on the page."""
+
+    def __init__(self, page):
+        self.page = page
+        self.root = page.locator(".speedlab").last
+        self.root.scroll_into_view_if_needed()
+
+    def part(self, name: str, tag: str = ""):
+        return self.root.locator(f".speedlab-{name} {tag}".strip()).first
+
+    def choose(self, work: str, sizes: str) -> None:
+        self.part("workload", "select").select_option(label=work)
+        usual = "64 128 256 512 1024" if work == "Matrix product" else "1 10 100"
+        _wait_until(lambda: self.part("sizes", "input").input_value() == usual, 30, "the kernel did not echo the work")
+        self.part("sizes", "input").fill(sizes)
+        self.part("sizes", "input").press("Tab")
+        self.page.wait_for_timeout(500)
+
+    def run(self) -> None:
+        button = self.root.locator("button.speedlab-run")
+        _wait_until(button.is_enabled, 60, "the panel is still busy")
+        button.click()
+
+    def status(self) -> str:
+        return self.part("status").inner_text()
+
+    def wait_for_status(self, text: str) -> None:
+        _wait_until(lambda: text in self.status(), 120, f"no {text!r} in the panel, but {self.status()!r}")
+
+    def bar(self) -> float:
+        width = self.part("progress", ".progress-bar").evaluate("bar => bar.style.width")
+        return float(width.rstrip("%") or 0)
+
+
+@pytest.fixture
+def panel(page) -> Panel:
+    return Panel(page)
+
+
+def test_the_lesson_runs_in_the_browser(page):
+    for cell in cells(page):
+        if cell["cell_type"] == "code":
+            errors = [out["evalue"] for out in cell["outputs"] if out["output_type"] == "error"]
+            assert not errors, f"{cell['id']}: {errors}"
+            assert cell["execution_count"], f"{cell['id']} did not run"
+
+
+def test_a_run_moves_the_bar_and_shows_the_picture(page, panel, tmp_path):
+    panel.choose("Matrix product", "32 64 96 128")
+    panel.run()
+    seen = set()
+    _wait_until(lambda: seen.add(panel.bar()) or "Done" in panel.status(), 120, "the run did not end")
+    assert panel.bar() == 100
+    assert len(seen - {0, 100}) >= 1, f"the bar was only ever seen at {seen}"
+    picture = panel.page.locator(".jp-OutputArea-output img").last
+    picture.scroll_into_view_if_needed()
+    page.screenshot(path=tmp_path / "panel.png")
+    image = Image.open(io.BytesIO(picture.screenshot())).convert("RGB")
+    near = sum(
+        count
+        for count, pixel in image.getcolors(2**24)
+        if all(abs(a - b) < 40 for a, b in zip(pixel, CPU_BLUE, strict=True))
+    )
+    assert near > 200, "no line in the colour of the CPU"
+    words = [out["data"]["text/plain"] for out in cells(page)[-1]["outputs"] if "image/png" in out.get("data", {})]
+    assert "at 32" in words[0] and "at 128" in words[0]
+    assert panel.page.locator(".jp-OutputArea-output table").last.locator("tbody tr").count() >= 4
+
+
+def test_picture_and_table_stay_in_the_saved_notebook(page, panel, folder):
+    page.evaluate("() => jupyterapp.commands.execute('docmanager:save')")
+    saved = nbformat.read(folder / "lesson.ipynb", as_version=4)
+    kinds = [kind for output in saved.cells[-1].outputs for kind in output.get("data", {})]
+    assert "image/png" in kinds
+    assert any("<table" in output.get("data", {}).get("text/html", "") for output in saved.cells[-1].outputs)
+
+
+def test_stop_ends_a_run_early(panel):
+    panel.choose("slow", "1 2 3 4 5 6 7 8 9 10 11 12")
+    panel.run()
+    _wait_until(lambda: 0 < panel.bar() < 100, 60, "the bar did not move")
+    panel.root.locator("button.speedlab-stop").click()
+    panel.wait_for_status("Stopped after")
+    assert panel.bar() < 100
+    assert panel.root.locator("button.speedlab-run").is_enabled()
+
+
+def test_an_odd_size_is_explained_in_the_panel(panel):
+    panel.choose("Matrix product", "16 many")
+    panel.run()
+    panel.wait_for_status("ValueError: sizes are whole numbers from 1 on, such as 16 64 256, but 'many' is none.")
+
+
+def test_an_error_in_the_work_is_shown_as_text(panel):
+    panel.choose("failing", "1")
+    panel.run()
+    panel.wait_for_status("ZeroDivisionError: <b>no</b>")
+
+
+def test_no_script_of_a_hostile_name_has_run(page, panel):
+    assert HOSTILE in panel.part("devices", "option").inner_text().replace("\xa0", " ")
+    assert page.evaluate("() => window.hacked") is None
+    assert page.dialogs == []

@@ -1,0 +1,76 @@
+"""Calls that are timed in turn, with a clock of our own."""
+
+import pytest
+
+from course_utils.devices import Device
+from course_utils.paired import Ratio, Work, ratio_of_rounds, time_together
+
+CPU = Device("cpu", 0, "a cpu")
+
+
+class SlowingMachine:
+    """Everything takes longer and longer, as on a machine that grows hot."""
+
+    def __init__(self, growth: float):
+        self.now, self.growth, self.order = 0.0, growth, []
+
+    def work(self, name: str, seconds: float) -> Work:
+        def fn():
+            self.order.append(name)
+            self.now += seconds * (1 + self.growth * self.now)
+
+        return Work(fn, CPU)
+
+    def clocks(self) -> dict:
+        return {"clock": lambda: self.now, "cpu_clock": None}
+
+
+def test_each_round_goes_forwards_and_backwards():
+    machine = SlowingMachine(0)
+    time_together({name: machine.work(name, 1.0) for name in "abc"}, max_s=12, **machine.clocks())
+    assert "".join(machine.order).endswith("abccbaabccba")
+
+
+def test_a_machine_that_slows_down_does_not_change_the_ratio():
+    machine = SlowingMachine(0.05)
+    found = time_together({"a": machine.work("a", 0.02), "b": machine.work("b", 0.01)}, **machine.clocks())
+    assert found.ratio("a", "b").median == pytest.approx(2, rel=0.002)
+    assert found.timings["a"].median_s > 0.02  # while the times themselves did change
+
+
+def test_it_stops_when_the_ratio_is_known():
+    machine = SlowingMachine(0)
+    found = time_together({"a": machine.work("a", 0.01), "b": machine.work("b", 0.01)}, max_s=99, **machine.clocks())
+    assert found.ratio("a", "b").rounds == 10
+    assert found.ratio("a", "b").interval == pytest.approx((1, 1))
+    assert len(found.timings["a"].blocks_s) == 20
+
+
+def test_it_stops_at_the_time_limit():
+    machine = SlowingMachine(0)
+    time_together({"a": machine.work("a", 1.0)}, max_s=6, **machine.clocks())
+    assert len(machine.order) == 2 + 6  # the first call, one to find the block, three rounds of two
+
+
+def test_the_caller_may_end_it_between_rounds():
+    machine = SlowingMachine(0)
+
+    def stop():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        time_together({"a": machine.work("a", 1.0)}, between_rounds=stop, **machine.clocks())
+
+
+def test_nothing_to_time_is_refused():
+    with pytest.raises(ValueError, match="needs work and a positive time, but got 0 works"):
+        time_together({})
+
+
+def test_rounds_that_do_not_belong_together_are_refused():
+    with pytest.raises(ValueError, match="a ratio needs the same rounds of both, but got 2 and 3 of them"):
+        ratio_of_rounds([1, 2], [1, 2, 3])
+
+
+def test_a_ratio_reads_as_one_phrase():
+    assert repr(Ratio(2.0, (1.9, 2.1), 12)) == "2.000 times (1.900 to 2.100, 12 rounds)"
