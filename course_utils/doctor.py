@@ -18,12 +18,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from course_utils.cards import html_card, in_gb, text_table
-from course_utils.causes import find_cause
-from course_utils.children import Outcome, run_limited, run_probe
-from course_utils.evidence import Evidence, Finding, Package
-from course_utils.machine import ROOT, pci_devices, place, read_text, tpu_chips
-from course_utils.probes import PROBES
-from course_utils.remedies import PLACES
+from course_utils.diagnosis.causes import find_cause
+from course_utils.diagnosis.children import Outcome, run_limited, run_probe
+from course_utils.diagnosis.evidence import Evidence, Finding, Package
+from course_utils.diagnosis.machine import ROOT, pci_devices, place, read_text, tpu_chips
+from course_utils.diagnosis.probes import PROBES
+from course_utils.diagnosis.remedies import PLACES
 
 FAMILIES = ("cpu", "cuda", "mps", "xpu", "xla", "tpu")
 LIMIT_S = 10.0  # for one step of a child process

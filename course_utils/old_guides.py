@@ -6,9 +6,20 @@ import textwrap
 import warnings
 from dataclasses import dataclass
 
-from course_utils.old_arguments import RULES
-from course_utils.old_calls import ALIASES, CALLS, CLOCK, CLOCKS, KEYWORDS, METHODS, NEXT, SPAWN, TEXTS, WAITS
-from course_utils.old_trainer import CannotTranslate, Modern, Note, modernize, removed, translate, written
+from course_utils.translation.old_arguments import RULES
+from course_utils.translation.old_calls import (
+    ALIASES,
+    CALLS,
+    CLOCK,
+    CLOCKS,
+    KEYWORDS,
+    METHODS,
+    NEXT,
+    SPAWN,
+    TEXTS,
+    WAITS,
+)
+from course_utils.translation.old_trainer import CannotTranslate, Modern, Note, modernize, removed, translate, written
 
 __all__ = ["CannotTranslate", "Finding", "Modern", "Note", "explain_snippet", "modernize"]
 

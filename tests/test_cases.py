@@ -2,7 +2,7 @@
 
 import pytest
 
-from course_utils.cases import other_machines
+from course_utils.diagnosis.cases import other_machines
 
 
 @pytest.mark.parametrize(

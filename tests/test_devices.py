@@ -18,8 +18,8 @@ from stand_ins import (
     stub_package,
 )
 
-from course_utils import detect
 from course_utils.devices import Device, DeviceList, find_devices, pick_device, wait_for
+from course_utils.diagnosis import detect
 
 HOSTILE_CARD = "<script>alert(1)</script>\x1b[31m图形处理器 \"'&" + "x" * 300
 V5E = ("0x1ae0", "0x0063", "0x088000")

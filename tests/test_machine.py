@@ -5,7 +5,7 @@ import os
 import pytest
 from stand_ins import FOREIGN, machine_with, needs_linux
 
-from course_utils import machine
+from course_utils.diagnosis import machine
 
 GIB = 2**30
 

@@ -3,8 +3,8 @@
 import pytest
 from stand_ins import STUBS, compile_stub, needs_gcc, needs_linux
 
-from course_utils import nvidia
-from course_utils.nvidia import Card, Driver, read_driver, split_version, visible_cards
+from course_utils.diagnosis import nvidia
+from course_utils.diagnosis.nvidia import Card, Driver, read_driver, split_version, visible_cards
 
 TWO = "NVIDIA H200|GPU-aaaa-1|150754820096|9|0;Tesla T4|GPU-bbbb-2|15843721216|7|5"
 CARDS = (

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_utils.old_calls import CALLS, KEYWORDS, METHODS, TEXTS
 from course_utils.old_guides import CannotTranslate, explain_snippet
+from course_utils.translation.old_calls import CALLS, KEYWORDS, METHODS, TEXTS
 
 
 def summary(snippet):

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from old_trainer_tables import TRAINERS
 
-from course_utils.old_arguments import RULES
-from course_utils.old_trainer import CannotTranslate, modernize
+from course_utils.translation.old_arguments import RULES
+from course_utils.translation.old_trainer import CannotTranslate, modernize
 
 TODAY = TRAINERS["2.6.6"]
 OLD = {name for version in TRAINERS.values() for name in version} - TODAY.keys()

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from stand_ins import needs_linux
 
-from course_utils.children import MARK, run_limited, run_probe
-from course_utils.probes import PROBES
+from course_utils.diagnosis.children import MARK, run_limited, run_probe
+from course_utils.diagnosis.probes import PROBES
 
 
 def python(code, limit_s=20.0):

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from types import ModuleType
 
-from course_utils.old_arguments import RULES, NewCallback
-from course_utils.old_devices import Refusal, named_a_device, same
+from course_utils.translation.old_arguments import RULES, NewCallback
+from course_utils.translation.old_devices import Refusal, named_a_device, same
 
 
 class _Short(reprlib.Repr):

@@ -42,7 +42,7 @@ class Outcome:
 
 def run_probe(name: str, limit_s: float) -> Outcome:
     """Run one probe in a child process that may be silent for `limit_s` seconds, and return how that went."""
-    package = Path(__file__).resolve().parent.parent
+    package = Path(__file__).resolve().parents[2]
     path = os.pathsep.join(filter(None, [str(package), os.environ.get("PYTHONPATH")]))
     # A backend that loads itself with torch is tried alone, so that it cannot spoil the other families.
     autoload = {} if name == "tpu" else {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import asdict
 from types import ModuleType
 
-from course_utils.children import tell
+from course_utils.diagnosis.children import tell
 
 
 def probe_nvidia() -> None:
     """Ask NVIDIA's management library, which needs neither torch nor CUDA."""
-    from course_utils.nvidia import has_cuda_library, read_driver
+    from course_utils.diagnosis.nvidia import has_cuda_library, read_driver
 
     tell(step="loading the NVIDIA driver's libraries")
     tell(libcuda=has_cuda_library())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from course_utils.machine import (
+from course_utils.diagnosis.machine import (
     AMD,
     INTEL,
     TPU_CHIPS,
@@ -19,7 +19,7 @@ from course_utils.machine import (
     read_text,
     tpu_chips,
 )
-from course_utils.nvidia import Card, has_cuda_library, read_driver, visible_cards
+from course_utils.diagnosis.nvidia import Card, has_cuda_library, read_driver, visible_cards
 
 # What a `Device` is made of: kind, index, name, memory in bytes, detail.
 Found = tuple[str, int, str, int | None, str]

@@ -4,9 +4,9 @@ import re
 from dataclasses import dataclass, field
 
 from course_utils.cards import clean, html_card
-from course_utils.children import Outcome
-from course_utils.machine import PciDevice
-from course_utils.remedies import explain
+from course_utils.diagnosis.children import Outcome
+from course_utils.diagnosis.machine import PciDevice
+from course_utils.diagnosis.remedies import explain
 
 
 @dataclass(frozen=True, repr=False)

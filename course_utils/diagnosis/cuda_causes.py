@@ -2,9 +2,9 @@
 
 import re
 
-from course_utils.evidence import Evidence, Finding, judge_kernels, no_answer
-from course_utils.machine import AMD, NVIDIA
-from course_utils.nvidia import Card, split_version, visible_cards
+from course_utils.diagnosis.evidence import Evidence, Finding, judge_kernels, no_answer
+from course_utils.diagnosis.machine import AMD, NVIDIA
+from course_utils.diagnosis.nvidia import Card, split_version, visible_cards
 
 
 def cuda_cause(evidence: Evidence) -> Finding:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from course_utils.old_devices import DEVICE_RULES, Refusal, same
+from course_utils.translation.old_devices import DEVICE_RULES, Refusal, same
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """From what was found on a machine to a cause for each accelerator family. Nothing here asks the machine anything."""
 
-from course_utils.children import Outcome
-from course_utils.cuda_causes import cuda_cause
-from course_utils.evidence import Evidence, Finding, judge_kernels, no_answer
-from course_utils.machine import INTEL
+from course_utils.diagnosis.children import Outcome
+from course_utils.diagnosis.cuda_causes import cuda_cause
+from course_utils.diagnosis.evidence import Evidence, Finding, judge_kernels, no_answer
+from course_utils.diagnosis.machine import INTEL
 
 OLDEST_TORCH = (2, 6)
 LEFT_OVER = ("TPU_PROCESS_ADDRESSES", "TPU_PROCESS_BOUNDS", "XRT_TPU_CONFIG", "COLAB_TPU_ADDR")

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from course_utils.cards import html_card
-from course_utils.causes import find_cause
-from course_utils.children import Outcome
-from course_utils.evidence import Evidence, Finding, Package
-from course_utils.probes import PROBES
+from course_utils.diagnosis.causes import find_cause
+from course_utils.diagnosis.children import Outcome
+from course_utils.diagnosis.evidence import Evidence, Finding, Package
+from course_utils.diagnosis.probes import PROBES
 
 FILE = Path(__file__).parent / "reported_cases.json"
 

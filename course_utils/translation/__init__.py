@@ -1,0 +1,1 @@
+"""The parts of `old_guides`: what old Trainer arguments, devices and calls became."""
