@@ -63,6 +63,12 @@ def test_no_output_is_an_alarm_that_was_not_meant(notebook):
             assert any(output.output_type == "error" for output in cell.outputs), f"{cell.id} did not raise"
 
 
+def test_no_output_shows_where_the_machine_that_wrote_it_keeps_its_files(notebook):
+    for cell in code_cells(notebook):
+        found = re.search(r"/(home|root|Users|work)/[\w./-]+|site-packages", json.dumps(cell.outputs))
+        assert not found, f"{cell.id} shows {found[0]}"
+
+
 def test_the_opening_says_what_the_lesson_is_for_and_what_it_needs(lesson, notebook):
     opening = notebook.cells[0]
     assert opening.cell_type == "markdown"
