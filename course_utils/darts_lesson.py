@@ -8,6 +8,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
+from course_utils import skipping
 from course_utils.data import AIR_PASSENGERS, TRAIN_MONTHS, Scale, air_passengers, make_windows
 
 # The arguments of the guide, less its logs on disk.
@@ -36,15 +37,7 @@ def darts_problem() -> str | None:
 
 def skip_cells(mark: str, problem: str | None) -> None:
     """Where there is a problem, let each later cell of a notebook whose first line is `mark` say so instead."""
-    if problem is None:
-        return
-    from IPython import get_ipython
-
-    def say_so(lines: list[str]) -> list[str]:
-        marked = bool(lines) and lines[0].strip() == mark
-        return [f"print({f'This cell was left out. {problem}'!r})\n"] if marked else lines
-
-    get_ipython().input_transformers_cleanup.append(say_so)
+    skipping.skip_cells(mark, problem and f"This cell was left out. {problem}")
 
 
 def air_series():

@@ -83,6 +83,12 @@ def install_torch(python: Path) -> None:
 
 def main(folder: str) -> int:
     """Create or complete the environment in `folder` and return the exit status of pip."""
+    if not (3, 10) <= sys.version_info < (3, 14):
+        print(
+            f"The course runs on Python 3.10 to 3.13, but {sys.executable} is {platform.python_version()}. "
+            "Name another one: make lab PYTHON=python3.12"
+        )
+        return 2
     home = Path(folder)
     python = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     if not python.exists():

@@ -213,9 +213,13 @@ class EpochBar(pl.Callback):
         losses: `train_loss` of each epoch so far.
     """
 
+    def __init__(self):
+        self.losses: list[float] = []
+        self._bar = None
+
     def on_train_start(self, trainer, pl_module):
         """Open the bar."""
-        self.losses: list[float] = []
+        self.losses = []
         self._bar = _open_bar(trainer.max_epochs)
 
     def on_train_epoch_start(self, trainer, pl_module):
@@ -229,8 +233,9 @@ class EpochBar(pl.Callback):
         self._bar.close()
 
     def on_exception(self, trainer, pl_module, exception):
-        """Close the bar where it stands."""
-        self._bar.close()
+        """Close the bar where it stands, if the training came as far as to open it."""
+        if self._bar is not None:
+            self._bar.close()
 
     def _show(self, trainer) -> None:
         self.losses.append(trainer.callback_metrics["train_loss"].item())

@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.patches import Rectangle
 
 from course_utils.figures import LOOKS, MUTED, Picture, label_end, lecture_axes, picture
+from course_utils.skipping import skip_cells
 
 MARK = "# Needs XLA"
 TPU = LOOKS["xla"]["color"]
@@ -19,15 +20,7 @@ def skip_xla_cells(problem: str | None) -> None:
     Args:
         problem: from `xla_problem`; None changes nothing, and the mark stays a comment.
     """
-    if problem is None:
-        return
-    from IPython import get_ipython
-
-    def say_so(lines: list[str]) -> list[str]:
-        marked = bool(lines) and lines[0].strip() == MARK
-        return [f"print({'This cell needs XLA, but ' + problem!r})\n"] if marked else lines
-
-    get_ipython().input_transformers_cleanup.append(say_so)
+    skip_cells(MARK, problem and f"This cell needs XLA, but {problem}")
 
 
 @contextmanager

@@ -94,3 +94,10 @@ def test_constraints_are_names_and_exact_versions_and_nothing_else():
 
     for line in (ROOT / "constraints.txt").read_text().splitlines():
         assert re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.!+_]+", line), line
+
+
+def test_a_python_outside_the_range_is_named_with_what_to_do(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "version_info", (3, 14, 0))
+    assert install.main(str(tmp_path / "env")) == 2
+    assert "runs on Python 3.10 to 3.13, but" in capsys.readouterr().out
+    assert not (tmp_path / "env").exists()

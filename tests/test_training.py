@@ -129,3 +129,15 @@ assert [os.environ.get(name) for name in chosen] == [before.get(name) for name i
     assert (done.returncode, done.stderr) == (0, "")
     assert re.search(r"GPU available: (True|False).*, used: False", done.stdout)
     assert "Tip:" not in done.stdout
+
+
+@pytest.mark.filterwarnings("ignore:.*does not have many workers.*")  # the data is in memory
+def test_an_error_before_the_first_step_is_shown_and_not_hidden_by_the_bar():
+    class Broken(Regression):
+        def configure_optimizers(self):
+            raise ArithmeticError("no optimizer today")
+
+    off = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
+    trainer = pl.Trainer(**trainer_kwargs("cpu"), max_epochs=1, callbacks=[EpochBar()], **off)
+    with pytest.raises(ArithmeticError, match="no optimizer today"):
+        trainer.fit(Broken(AirRNN()), DataLoader(TensorDataset(INPUTS, TARGETS)))
