@@ -24,7 +24,7 @@ def test_a_picture_carries_its_words():
 
 
 def test_a_title_too_long_to_read_is_refused():
-    with pytest.raises(ValueError, match="45 characters at most to be read from afar, but .* has 46"):
+    with pytest.raises(ValueError, match=r"45 characters at most to be read from afar, but .* has 46"):
         lecture_axes("x" * 46)
 
 
