@@ -68,7 +68,7 @@ def find_devices(*, root: Path = ROOT) -> DeviceList:
         root: where to look for /sys, /proc and /dev: another folder holds a copy of another machine's files.
     """
     found = [Device(*device) for device in detect.accelerators(root)]
-    cpu = Device("cpu", 0, cpu_name(root), host_memory_bytes(root), f"{usable_cores(root)} cores")
+    cpu = _cpu(root)
     rehearsal = [
         Device("xla", 0, f"rehearsal of a TPU: XLA on {cpu.name}", cpu.memory_bytes, cpu.detail, rehearsal=True)
     ]
@@ -89,9 +89,8 @@ def pick_device(name: str | None = None) -> Device:
     asker = "was requested"
     if name is None and os.environ.get("COURSE_DEVICE"):
         name, asker = os.environ["COURSE_DEVICE"], "was requested by the variable COURSE_DEVICE"
-    found = find_devices()
     if name is None:
-        return next(device for device in found if not device.rehearsal)
+        return next(device for device in find_devices() if not device.rehearsal)
     match = re.fullmatch(rf"({'|'.join(KINDS)})(?::([0-9]+))?", name)
     if not match:
         raise ValueError(
@@ -99,6 +98,9 @@ def pick_device(name: str | None = None) -> Device:
             f"Write one of {', '.join(KINDS)}, with an index if you like: 'cuda:1'."
         )
     kind, index = match[1], int(match[2] or 0)
+    if (kind, index) == ("cpu", 0):
+        return _cpu()  # it is always there, and the others need not be asked
+    found = find_devices()
     for device in found:
         if (device.kind, device.index) == (kind, index):
             return device
@@ -121,6 +123,10 @@ def wait_for(device: Device | torch.device | str) -> None:
         xla_model.wait_device_ops()
     elif kind != "cpu":
         torch.accelerator.synchronize(getattr(device, "torch_device", device))
+
+
+def _cpu(root: Path = ROOT) -> Device:
+    return Device("cpu", 0, cpu_name(root), host_memory_bytes(root), f"{usable_cores(root)} cores")
 
 
 def _row(device: Device) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from course_utils.stopwatch import Clock, Reading, Stopwatch
 from course_utils.timing import CLEAN, FEWEST, Timing, make_timing, median_interval, quiet_process, using_threads
 
 MIN_ROUNDS, MAX_ROUNDS = 10, 400
-PRECISION = 0.01  # stop when the 95 % interval of every ratio reaches no further than this to either side
+PRECISION = 0.005  # stop when the 95 % interval of every ratio reaches no further than this to either side
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def time_together(
     cpu_clock: Clock | None = time.thread_time,
     between_rounds: Callable[[], None] = lambda: None,
 ) -> Together:
-    """Time several calls in turn until their ratios are known to within one per cent.
+    """Time several calls in turn until their ratios are known to within half a per cent.
 
     Args:
         works: the contestants by name, at least one.

@@ -16,6 +16,10 @@ from course_utils.xla import XLACounters, start_xla, xla_counters
 # once a block. XLA is waited for at every call.
 BLOCK_S = {"cpu": 2e-4, "xla": 2e-4}
 QUEUED_BLOCK_S = 4e-3
+COMPILED_S = (
+    0.02  # a first call longer than this, and than ten blocks, has compiled; for SETTLE_S after it calls are slower
+)
+SETTLE_S = 0.15
 MOST_COMPILING = 10  # blocks that may compile on XLA before that is called a fault of the call
 Clock = Callable[[], float]
 
@@ -56,6 +60,7 @@ class Stopwatch:
         # While a device works, the thread that waits for it may well sleep: then its share of a core says nothing.
         self.cpu_clock = cpu_clock if device.kind == "cpu" else None
         self.calls = 1
+        self.first_s = 0.0
         self.waited = True
         self._run = self._run_recorded if device.kind == "xla" else self._run_many
 
@@ -65,14 +70,14 @@ class Stopwatch:
         start = self.clock()
         result = self.fn()
         wait_for(self.device)
-        first_s = self.clock() - start
+        self.first_s = self.clock() - start
         # A result on an accelerator other than the one waited for shows that the clock was told the wrong device.
         where = getattr(result, "device", None)
         self.waited = not (isinstance(where, torch.device) and where.type not in ("cpu", "meta", self.device.kind))
-        return first_s
+        return self.first_s
 
     def warm_up(self) -> None:
-        """Call until nothing compiles any more, and find how many calls make one block.
+        """Call until nothing compiles any more and what compiling leaves behind is over; find the calls of a block.
 
         Raises:
             RuntimeError: as `read` does.
@@ -81,6 +86,10 @@ class Stopwatch:
         while (spent := self.read().seconds * self.calls) < block_s and self.calls < 10**7:
             wanted = math.ceil(1.1 * block_s * self.calls / max(spent, 1e-9))
             self.calls = max(2 * self.calls, min(20 * self.calls, wanted))
+        if self.first_s > COMPILED_S and self.first_s > 10 * spent:
+            end = self.clock() + SETTLE_S
+            while self.clock() < end:
+                self.read()
 
     def read(self) -> Reading:
         """Time one block of calls. A block in which XLA compiled is no part of the steady state, and is taken again.
