@@ -1,0 +1,65 @@
+"""What the tests of the exercises share: the lessons' notebooks, and the answers that students give.
+
+Each lesson has a module beside this one, named as its exercises are (cpu.py for course_utils.exercises.cpu):
+
+    CONTEXT = '''code that makes the names which the solutions use, as the lesson's own cells do'''
+    WRONG = {"exercise": [("code of a typical wrong answer", "a part of the message that it gets"), ...]}
+
+The code of an answer assigns the variable that the notebook gives to `.check(...)`.
+"""
+
+import functools
+import importlib.util
+import re
+import types
+from pathlib import Path
+
+import nbformat
+
+from course_utils.exercises import LESSONS
+
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+CHECK = re.compile(r"^ex\.(\w+)\.check\((\w+)\)$", re.MULTILINE)
+
+
+def notebook(lesson: str) -> nbformat.NotebookNode:
+    return nbformat.read(NOTEBOOKS / f"{LESSONS[lesson]}.ipynb", as_version=4)
+
+
+@functools.cache
+def variables(lesson: str) -> dict[str, str]:
+    """Return, for each exercise of the notebook in their order, the name of the variable that it checks."""
+    cells = [cell.source for cell in notebook(lesson).cells if cell.cell_type == "code"]
+    return {match[1]: match[2] for source in cells for match in CHECK.finditer(source)}
+
+
+def with_solutions(lesson: str) -> nbformat.NotebookNode:
+    """Return the lesson with every exercise solved, and each solution asserted to be right."""
+    solved = notebook(lesson)
+    exercises = importlib.import_module(f"course_utils.exercises.{lesson}")
+    for cell in solved.cells:
+        if cell.cell_type != "code" or not (match := CHECK.search(cell.source)):
+            continue
+        name, variable = match[1], match[2]
+        imports = [line for line in cell.source.splitlines() if line.startswith("from course_utils.exercises")]
+        check = f"verdict = ex.{name}.check({variable})\nassert verdict.solved, verdict\nverdict"
+        cell.source = "\n".join([*imports, str(getattr(exercises, name).solution()), check])
+        cell.outputs = []
+    return solved
+
+
+@functools.cache
+def answers(lesson: str) -> types.ModuleType:
+    """Return the module beside this one that holds the answers to a lesson's exercises."""
+    spec = importlib.util.spec_from_file_location(f"answers_{lesson}", Path(__file__).with_name(f"{lesson}.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def answer_of(lesson: str, name: str, code: str) -> object:
+    """Run the lesson's context and then an answer's code, and return what it gives to the check."""
+    names: dict[str, object] = {}
+    exec(compile(answers(lesson).CONTEXT, f"<context of {lesson}>", "exec"), names)
+    exec(compile(code, f"<answer to {name}>", "exec"), names)
+    return names[variables(lesson)[name]]

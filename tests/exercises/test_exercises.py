@@ -1,0 +1,150 @@
+"""Every exercise of every lesson, answered in all the ways that students answer."""
+
+import time
+
+import lessons
+import pytest
+
+from course_utils.exercises import LESSONS, exercises_of
+from course_utils.exercises import exercise as framework
+
+EVERY = [(lesson, name) for lesson in LESSONS for name in exercises_of(lesson)]
+WRONG = [
+    pytest.param(lesson, name, code, message, id=f"{lesson}-{name}-{k}")
+    for lesson, name in EVERY
+    for k, (code, message) in enumerate(lessons.answers(lesson).WRONG.get(name, []), 1)
+]
+
+
+class Hostile:
+    """An object that fails at whatever is asked of it."""
+
+    def __getattribute__(self, name):
+        raise RuntimeError("no")
+
+    def __call__(self, *arguments, **named):
+        raise RuntimeError("no")
+
+    def __repr__(self):
+        raise RuntimeError("no")
+
+    __eq__ = __len__ = __iter__ = __bool__ = __float__ = __array__ = __call__
+    __hash__ = None
+
+
+def raises(*arguments, **named):
+    raise ZeroDivisionError("a mistake of the student's")
+
+
+def exits(*arguments, **named):
+    raise SystemExit(3)
+
+
+HOSTILE = {
+    "None": None,
+    "a number": 3.5,
+    "a text": "<script>alert(1)</script>",
+    "an empty list": [],
+    "an empty dict": {},
+    "not a number": float("nan"),
+    "a class": object,
+    "an object that fails at everything": Hostile(),
+    "a function without arguments": lambda: None,
+    "a function of too many": lambda a, b, c, d, e, f, g: None,
+    "a function that raises": raises,
+    "a function that exits": exits,
+    "a function that returns a text": lambda *arguments, **named: "text",
+}
+
+
+@pytest.fixture
+def fresh(monkeypatch):
+    """Let the verdicts of a test be its own."""
+
+    def take(lesson, name):
+        one = exercises_of(lesson)[name]
+        monkeypatch.setattr(one, "verdicts", [])
+        monkeypatch.setattr(one, "_hints_given", 0)
+        return one
+
+    return take
+
+
+def test_there_are_twenty_exercises_and_two_to_four_in_each_lesson():
+    counts = {lesson: len(exercises_of(lesson)) for lesson in LESSONS}
+    assert sum(counts.values()) >= 20
+    assert all(2 <= count <= 4 for count in counts.values()), counts
+
+
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_the_notebook_holds_each_exercise_once_and_in_order(lesson):
+    assert list(lessons.variables(lesson)) == list(exercises_of(lesson))
+
+
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_the_cells_of_the_notebook_are_untouched_answers(lesson):
+    sources = [cell.source for cell in lessons.notebook(lesson).cells if lessons.CHECK.search(cell.source)]
+    for source in sources:
+        above = lessons.CHECK.sub("", source)
+        assert "..." in above, f"this exercise is not left open:\n{source}"
+
+
+@pytest.mark.parametrize(("lesson", "name"), EVERY)
+def test_an_untouched_exercise_is_not_tried_yet(fresh, lesson, name):
+    one = fresh(lesson, name)
+    verdict = one.check(...)
+    assert verdict.status == "not tried"
+    assert not one.solved
+    assert one.task in verdict.message
+
+
+@pytest.mark.parametrize(("lesson", "name"), EVERY)
+def test_the_solution_is_right_and_says_what_to_notice(fresh, lesson, name):
+    one = fresh(lesson, name)
+    verdict = one.check(lessons.answer_of(lesson, name, str(one.solution())))
+    assert verdict.solved, verdict
+    assert len(verdict.message) > 30
+
+
+@pytest.mark.parametrize(("lesson", "name"), EVERY)
+def test_there_are_three_wrong_answers_with_messages_of_their_own(lesson, name):
+    messages = [message for _, message in lessons.answers(lesson).WRONG.get(name, [])]
+    assert len(set(messages)) >= 3, messages
+
+
+@pytest.mark.parametrize(("lesson", "name", "code", "message"), WRONG)
+def test_a_wrong_answer_is_told_what_is_wrong(fresh, lesson, name, code, message):
+    verdict = fresh(lesson, name).check(lessons.answer_of(lesson, name, code))
+    assert verdict.status == "wrong", verdict
+    assert message in verdict.message
+
+
+@pytest.mark.parametrize(("lesson", "name"), EVERY)
+@pytest.mark.parametrize("answer", HOSTILE.values(), ids=HOSTILE)
+def test_a_hostile_answer_gets_a_verdict_and_no_traceback(fresh, lesson, name, answer):
+    verdict = fresh(lesson, name).check(answer)
+    assert verdict.status in ("wrong", "error", "not tried")
+    assert "<script>" not in verdict._repr_html_()
+    assert len(repr(verdict)) < 1000
+
+
+@pytest.mark.parametrize(("lesson", "name"), EVERY)
+def test_an_endless_loop_is_cut(fresh, monkeypatch, lesson, name):
+    monkeypatch.setattr(framework, "LIMIT_S", 0.5)
+
+    def endless(*arguments, **named):
+        while True:
+            time.sleep(0.01)
+
+    verdict = fresh(lesson, name).check(endless)
+    assert verdict.status in ("wrong", "too long"), verdict
+
+
+@pytest.mark.parametrize(("lesson", "name"), EVERY)
+def test_there_are_two_hints_and_neither_is_the_solution(fresh, lesson, name):
+    one = fresh(lesson, name)
+    first, second, third = one.hint(), one.hint(), one.hint()
+    assert first.startswith("Hint 1 of 2")
+    assert second.startswith("Hint 2 of 2")
+    assert first != second == third
+    assert str(one.solution()) not in f"{first} {second}"

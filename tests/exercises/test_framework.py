@@ -1,0 +1,192 @@
+import json
+import signal
+import sys
+import threading
+import time
+
+import pytest
+
+from course_utils.exercises import exercise as framework
+from course_utils.exercises import exercises_of, limits, progress
+from course_utils.exercises.exercise import Wrong, exercise, expect, expect_function, is_untouched, quote
+from course_utils.exercises.limits import TooLong, time_limit
+from course_utils.exercises.progress import Progress
+
+HINTS = ("Think of six.", "Six times seven.")
+
+
+@exercise(hints=HINTS, solution="answer = 42")
+def product(answer):
+    """Multiply six and seven."""
+    expect(answer, int, "a whole number")
+    if answer == 13:
+        raise Wrong("That is the sum.")
+    if answer == 0:
+        return 1 / answer
+    return "Now multiply matrices."
+
+
+def untouched_function(a, b=2, *, c=3):
+    """Do something."""
+    ...
+
+
+def adds(a, b):
+    return a + b
+
+
+@pytest.mark.parametrize("answer", [..., untouched_function, lambda x: ..., lambda: None])
+def test_a_placeholder_counts_as_untouched(answer):
+    assert is_untouched(answer)
+
+
+@pytest.mark.parametrize("answer", [None, 0, "...", adds, lambda x: x, lambda: 5, print, int, framework.Exercise])
+def test_an_answer_counts_as_tried(answer):
+    assert not is_untouched(answer)
+
+
+def test_a_verdict_shows_its_sign_and_word_and_escapes_its_text():
+    verdict = framework.Verdict("windows", "wrong", "<b>no</b>")
+    assert repr(verdict) == "windows: wrong. <b>no</b>"
+    assert "✗ windows: wrong." in verdict._repr_html_()
+    assert "&lt;b&gt;no" in verdict._repr_html_()
+
+
+def test_a_check_never_raises_and_keeps_what_it_found():
+    assert [product.check(answer).status for answer in (..., "6", 13, 0, 42)] == [
+        "not tried",
+        "wrong",
+        "wrong",
+        "error",
+        "right",
+    ]
+    assert product.solved
+    assert "Your answer raised ZeroDivisionError" in product.verdicts[-2].message
+
+
+def test_an_exercise_shows_its_task():
+    assert repr(product).startswith("product: Multiply six and seven.")
+
+
+@pytest.mark.parametrize("hints", [(), ("one",), ("one", "")])
+def test_an_exercise_without_two_hints_is_refused(hints):
+    with pytest.raises(ValueError, match="an exercise has two hints"):
+        exercise(hints=hints, solution="")
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [(3, "should be a function of (x, y), but it is of type int"), (lambda x: x, "should take (x, y), but too many")],
+)
+def test_what_cannot_be_called_as_asked_is_wrong(function, message):
+    with pytest.raises(Wrong) as wrong:
+        expect_function(function, "x", "y")
+    assert message in str(wrong.value)
+
+
+def test_what_can_be_called_as_asked_passes():
+    expect_function(adds, "x", "y")
+    expect_function(max, "x", "y")
+
+
+def test_a_long_answer_is_quoted_in_short():
+    assert len(quote("x" * 1000)) == framework.LONGEST_QUOTE
+
+
+@pytest.mark.parametrize("kind", ["alarm", "interruption"])
+def test_a_loop_without_end_is_stopped(monkeypatch, kind):
+    if kind == "interruption":
+        monkeypatch.delattr(signal, "setitimer")
+    with pytest.raises(TooLong), time_limit(0.2):
+        while True:
+            time.sleep(0.01)
+
+
+def test_an_answer_that_catches_everything_is_stopped_as_well():
+    turns = 0
+    with pytest.raises(TooLong), time_limit(0.1):
+        while True:
+            turns += 1
+            try:
+                while True:
+                    time.sleep(0.01)
+            except BaseException:
+                if turns == 2:
+                    raise
+    assert turns == 2
+
+
+def test_ctrl_c_stays_ctrl_c(monkeypatch):
+    monkeypatch.delattr(signal, "setitimer")
+    with pytest.raises(KeyboardInterrupt), time_limit(60):
+        raise KeyboardInterrupt
+
+
+def test_the_alarm_of_others_is_left_as_it_was():
+    before = signal.getsignal(signal.SIGALRM)
+    with time_limit(60):
+        pass
+    assert signal.getsignal(signal.SIGALRM) is before
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_outside_of_the_main_thread_nothing_is_limited():
+    seen = []
+
+    def work():
+        with time_limit(0.05):
+            time.sleep(0.1)
+            seen.append("done")
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == ["done"]
+    assert limits.AGAIN_S > 0
+
+
+def test_asking_for_a_lesson_that_does_not_exist_names_those_that_do():
+    with pytest.raises(ValueError, match=r"lesson 'cuda' was asked for, but there are: start, cpu, gpu"):
+        exercises_of("cuda")
+
+
+def test_progress_shows_the_lessons_of_this_kernel(monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("course_utils.exercises.")]:
+        if name.rpartition(".")[2] in ("start", "gpu", "multi_gpu", "tpu", "device_speed", "darts", "old_guides"):
+            monkeypatch.delitem(sys.modules, name)
+    ones = exercises_of("cpu")
+    for one in ones.values():
+        monkeypatch.setattr(one, "verdicts", [])
+    found = progress()
+    assert found.lessons == {"cpu": dict.fromkeys(ones, False)}
+    first = next(iter(ones.values()))
+    assert found.next == f"Next: {first.name} of lesson 1. {first.task}"
+    assert f"lesson 1, {first.name}: not solved yet" in repr(found)
+    assert f"<td>{first.name}</td>" in found._repr_html_()
+
+
+def test_after_the_last_exercise_comes_the_next_lesson():
+    assert Progress({"cpu": {"windows": True}}, {}).next == "All solved. Next: 02_gpu.ipynb"
+    assert Progress({"old_guides": {"modern": True}}, {}).next == "All solved."
+
+
+def test_progress_is_written_only_when_asked_and_adds_to_what_is_there(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    progress()
+    assert list(tmp_path.iterdir()) == []
+    kept = {"course_progress": 1, "solved": {"start": {"pick": True}}}
+    (tmp_path / "mine.json").write_text(json.dumps(kept))
+    found = progress(save="mine.json")
+    assert found.lessons["start"]["pick"]
+    again = json.loads((tmp_path / "mine.json").read_text())
+    assert again["solved"]["start"]["pick"] is True
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.json"]
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"course_progress": 2, "solved": {}}', '{"solved": 3}', '"x"'])
+def test_a_file_that_holds_something_else_is_refused_and_left_alone(tmp_path, text):
+    path = tmp_path / "other.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match="holds no progress"):
+        progress(save=path)
+    assert path.read_text() == text
