@@ -3,11 +3,13 @@
 import dis
 import html
 import inspect
+import re
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from course_utils.exercises.limits import TooLong, time_limit
+from course_utils.exercises.restored import everything_restored
 
 LIMIT_S = 20.0  # for everything that a check runs; the slowest solution takes a tenth of it
 LONGEST_QUOTE = 160  # characters of an answer, or of its error, that a verdict repeats
@@ -43,8 +45,13 @@ class Verdict:
         sign, colour = SIGNS[self.status]
         return (
             f'<div class="cu-verdict" style="border-left:6px solid {colour};padding:4px 12px">'
-            f"<b>{sign} {html.escape(self.exercise)}: {self.status}.</b> {html.escape(self.message)}</div>"
+            f"<b>{sign} {html.escape(self.exercise)}: {self.status}.</b> {_with_code(self.message)}</div>"
         )
+
+
+def _with_code(text: str) -> str:
+    """Return text for HTML, with what stands between backticks set as code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text))
 
 
 # The instructions of a function whose body is `...`, in the Pythons from 3.10 to 3.14.
@@ -78,7 +85,7 @@ class Exercise:
 
     def __init__(self, checker: Callable[[object], str], hints: tuple[str, str], solution: str):
         self.name = checker.__name__
-        self.task = inspect.getdoc(checker) or ""
+        self.task = " ".join((checker.__doc__ or "").split())
         self.verdicts: list[Verdict] = []
         self._checker, self._hints, self._solution = checker, hints, textwrap.dedent(solution).strip()
         self._hints_given = 0
@@ -115,7 +122,7 @@ class Exercise:
         try:
             if is_untouched(answer):
                 return "not tried", f"{self.task} When you are stuck: .hint()"
-            with time_limit(LIMIT_S):
+            with everything_restored(), time_limit(LIMIT_S):
                 return "right", self._checker(answer)
         except Wrong as wrong:
             return "wrong", str(wrong)
@@ -144,9 +151,12 @@ def exercise(*, hints: tuple[str, str], solution: str) -> Callable[[Callable[[ob
 
 
 def is_untouched(answer: object) -> bool:
-    """Say whether this is `...`, or a function or lambda whose body is nothing but `...`."""
+    """Say whether this is `...`, a list, tuple or dict of nothing else, or a function whose body is `...`."""
     if answer is ...:
         return True
+    if type(answer) in (list, tuple, dict):
+        parts = answer.values() if type(answer) is dict else answer
+        return len(answer) > 0 and all(part is ... for part in parts)
     if not inspect.isfunction(answer):
         return False
     steps = list(dis.get_instructions(answer))

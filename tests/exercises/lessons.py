@@ -4,6 +4,7 @@ Each lesson has a module beside this one, named as its exercises are (cpu.py for
 
     CONTEXT = '''code that makes the names which the solutions use, as the lesson's own cells do'''
     WRONG = {"exercise": [("code of a typical wrong answer", "a part of the message that it gets"), ...]}
+    RIGHT = {"exercise": ["code of a right answer that is not the solution", ...]}, which may be left out
 
 The code of an answer assigns the variable that the notebook gives to `.check(...)`.
 """

@@ -1,13 +1,17 @@
 import json
+import random
 import signal
 import sys
 import threading
 import time
 
+import numpy as np
 import pytest
+import torch
 
 from course_utils.exercises import exercise as framework
 from course_utils.exercises import exercises_of, limits, progress
+from course_utils.exercises.answers import number_of, truth_of
 from course_utils.exercises.exercise import Wrong, exercise, expect, expect_function, is_untouched, quote
 from course_utils.exercises.limits import TooLong, time_limit
 from course_utils.exercises.progress import Progress
@@ -35,12 +39,29 @@ def adds(a, b):
     return a + b
 
 
-@pytest.mark.parametrize("answer", [..., untouched_function, lambda x: ..., lambda: None])
+@pytest.mark.parametrize("answer", [..., untouched_function, lambda x: ..., lambda: None, (..., ...), {"a": ...}])
 def test_a_placeholder_counts_as_untouched(answer):
     assert is_untouched(answer)
 
 
-@pytest.mark.parametrize("answer", [None, 0, "...", adds, lambda x: x, lambda: 5, print, int, framework.Exercise])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        0,
+        "...",
+        adds,
+        lambda x: x,
+        lambda: 5,
+        print,
+        int,
+        framework.Exercise,
+        [],
+        {},
+        [..., 1],
+        {"a": ..., "b": 2},
+    ],
+)
 def test_an_answer_counts_as_tried(answer):
     assert not is_untouched(answer)
 
@@ -50,6 +71,62 @@ def test_a_verdict_shows_its_sign_and_word_and_escapes_its_text():
     assert repr(verdict) == "windows: wrong. <b>no</b>"
     assert "✗ windows: wrong." in verdict._repr_html_()
     assert "&lt;b&gt;no" in verdict._repr_html_()
+
+
+def test_a_verdict_sets_what_stands_between_backticks_as_code():
+    assert "write <code>x &lt; y</code>, not" in framework.Verdict("a", "wrong", "write `x < y`, not")._repr_html_()
+
+
+@pytest.mark.parametrize(
+    "answer", [3, 3.0, np.float32(3), np.array(3), torch.tensor(3), torch.tensor([3.0], requires_grad=True)]
+)
+def test_a_number_is_read_in_whichever_form_it_comes(answer):
+    assert number_of(answer, "a number") == 3.0
+
+
+@pytest.mark.parametrize("answer", [True, "3", None, [3], float("nan"), float("inf"), torch.ones(2), 1j])
+def test_what_is_no_finite_number_is_wrong(answer):
+    with pytest.raises(Wrong, match="This should be the median"):
+        number_of(answer, "the median")
+
+
+@pytest.mark.parametrize("answer", [True, np.True_, torch.tensor(True), torch.tensor([[True]])])
+def test_yes_is_read_in_whichever_form_it_comes(answer):
+    assert truth_of(answer) is True
+    assert truth_of(False) is False
+
+
+@pytest.mark.parametrize("answer", [None, 1, "yes", torch.tensor([True, False]), torch.ones(1)])
+def test_what_is_neither_yes_nor_no_is_wrong(answer):
+    with pytest.raises(Wrong, match="should return"):
+        truth_of(answer)
+
+
+def test_whatever_an_answer_changes_for_the_whole_process_is_changed_back():
+    @exercise(hints=HINTS, solution="")
+    def careless(answer):
+        answer()
+        return "done"
+
+    def change_everything():
+        torch.set_num_threads(torch.get_num_threads() + 1)
+        torch.set_default_device("meta")
+        torch.set_default_dtype(torch.float64)
+        torch.set_grad_enabled(False)
+        torch.manual_seed(1)
+        random.seed(1)
+
+    torch.manual_seed(0)
+    random.seed(0)
+    expected, threads = (torch.rand(1), random.random()), torch.get_num_threads()
+    torch.manual_seed(0)
+    random.seed(0)
+    assert careless.check(change_everything).solved
+    assert (torch.rand(1), random.random()) == expected
+    assert torch.get_num_threads() == threads
+    assert torch.get_default_dtype() == torch.float32
+    assert torch.is_grad_enabled()
+    assert torch.ones(1).device.type == "cpu"
 
 
 def test_a_check_never_raises_and_keeps_what_it_found():

@@ -1,0 +1,29 @@
+"""Leave everything as it was before an answer ran."""
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+
+@contextmanager
+def everything_restored() -> Iterator[None]:
+    """Undo on leaving what an answer or a check changed for the whole process.
+
+    That is PyTorch's threads, default device and type, gradients on or off, and the random numbers of Python and of
+    PyTorch on the CPU: a lesson gives the same results whether its exercises are tried or not.
+    """
+    threads, grad, dtype = torch.get_num_threads(), torch.is_grad_enabled(), torch.get_default_dtype()
+    device = torch.get_default_device()
+    seeds = random.getstate(), torch.get_rng_state()
+    try:
+        yield
+    finally:
+        random.setstate(seeds[0])
+        torch.set_rng_state(seeds[1])
+        torch.set_num_threads(threads)
+        torch.set_grad_enabled(grad)
+        torch.set_default_dtype(dtype)
+        if torch.get_default_device() != device:
+            torch.set_default_device(None if device.type == "cpu" else device)
