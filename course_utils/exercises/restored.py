@@ -15,7 +15,7 @@ def everything_restored() -> Iterator[None]:
     PyTorch on the CPU: a lesson gives the same results whether its exercises are tried or not.
     """
     threads, grad, dtype = torch.get_num_threads(), torch.is_grad_enabled(), torch.get_default_dtype()
-    device = torch.get_default_device()
+    device = torch.empty(0).device  # torch.get_default_device() fails once a default was set and taken back (2.9)
     seeds = random.getstate(), torch.get_rng_state()
     try:
         yield
@@ -25,5 +25,5 @@ def everything_restored() -> Iterator[None]:
         torch.set_num_threads(threads)
         torch.set_grad_enabled(grad)
         torch.set_default_dtype(dtype)
-        if torch.get_default_device() != device:
+        if torch.empty(0).device != device:
             torch.set_default_device(None if device.type == "cpu" else device)
