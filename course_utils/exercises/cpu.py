@@ -121,7 +121,7 @@ def _batches() -> list[tuple[torch.Tensor, torch.Tensor]]:
     """,
 )
 def one_epoch(answer: object) -> str:
-    """Write one_epoch(model, optimizer, batches): a step for each pair (inputs, targets); return the epoch's mean
+    """Write my_epoch(model, optimizer, batches): a step for each pair (inputs, targets); return the epoch's mean
     squared error over all samples.
     """
     expect_function(answer, "model", "optimizer", "batches")
@@ -224,7 +224,7 @@ class Noisy:
     """,
 )
 def fastest(answer: object) -> str:
-    """Write fastest(seconds_with, counts): the number of threads that is fastest. seconds_with(n) takes one reading,
+    """Write my_fastest(seconds_with, counts): the number of threads that is fastest. seconds_with(n) takes one reading,
     and now and then another program disturbs it.
     """
     expect_function(answer, "seconds_with", "counts")

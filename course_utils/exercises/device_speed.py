@@ -48,15 +48,14 @@ class Accelerator:
     Args:
         compile_s: what the first call takes more.
         disturbed_s: what the work of the second call takes more.
-        busy_s: for how long the device is busy with older work at the start.
     """
 
     WORK_S, ASK_S = 0.010, 0.00001
 
-    def __init__(self, compile_s: float = 0.0, disturbed_s: float = 0.0, busy_s: float = 0.0):
+    def __init__(self, compile_s: float = 0.0, disturbed_s: float = 0.0):
         self.compile_s, self.disturbed_s = compile_s, disturbed_s
-        self.now, self.done_at = 0.0, busy_s
-        self.calls = self.waits = self.looks = 0
+        self.now, self.done_at = 0.0, 0.0
+        self.calls = self.looks = 0
 
     def fn(self) -> None:
         """Queue the work."""
@@ -67,7 +66,6 @@ class Accelerator:
 
     def wait(self) -> None:
         """Let the time pass until the work is done."""
-        self.waits += 1
         self.now = max(self.now, self.done_at)
 
     def clock(self) -> float:
@@ -97,7 +95,7 @@ class Accelerator:
     """,
 )
 def timer(answer: object) -> str:
-    """Write timer(fn, wait, clock): the typical seconds of one fn(), where wait() waits for the device."""
+    """Write my_timer(fn, wait, clock): the typical seconds of one fn(), where wait() waits for the device."""
     expect_function(answer, "fn", "wait", "clock")
     plain = Accelerator()
     value = _timed(answer, plain)
@@ -111,7 +109,10 @@ def timer(answer: object) -> str:
             "look at the clock again."
         )
     if not _is_right(value):
-        raise Wrong(f"A call takes 0.01 seconds on a device that nothing disturbs, and your timer says {value:g}.")
+        raise Wrong(
+            f"A call takes 0.01 seconds on a device that nothing disturbs, and your timer says {value:g}. Are these "
+            "the seconds of one call? Was older work still running when you first looked at the clock?"
+        )
     if not _is_right(_timed(answer, Accelerator(compile_s=2))):
         raise Wrong(
             "Where the first call compiles, your timer counts the compilation: call fn once before, to warm up."
@@ -120,8 +121,6 @@ def timer(answer: object) -> str:
         raise Wrong("One reading is a lottery ticket: another program may disturb it. Take several, and their median.")
     if not _is_right(_timed(answer, Accelerator(disturbed_s=1))):
         raise Wrong("Where one call is disturbed, it rules your result, as in a mean. The median does not mind it.")
-    if not _is_right(_timed(answer, Accelerator(busy_s=1))):
-        raise Wrong("The device was busy with older work, and your timer counted that: wait() before the first look.")
     return (
         "Waits, warms up, repeats, and survives a disturbed reading. Try it on real work with "
         "`my_timer(lambda: square @ square, lambda: wait_for(cpu), time.perf_counter)`, and compare with `timing`."
@@ -190,7 +189,7 @@ SPOILS = (
     """,
 )
 def speed_up(answer: object) -> str:
-    """Write speed_up(old, new, seconds): how many times as fast new() is as old(), or an error when their answers
+    """Write my_speed_up(old, new, seconds): how many times as fast new() is as old(), or an error when their answers
     differ by more than rounding. seconds(fn) times a function.
     """
     expect_function(answer, "old", "new", "seconds")
@@ -271,8 +270,8 @@ CASES = (
     """,
 )
 def crossover(answer: object) -> str:
-    """Write crossover(sizes, cpu_s, gpu_s): the size from which on the GPU is faster at every larger one too, or None.
-    All three are lists, the sizes rising.
+    """Write my_crossover(sizes, cpu_s, gpu_s): the size from which on the GPU is faster, there and at every larger
+    size, or None.
     """
     expect_function(answer, "sizes", "cpu_s", "gpu_s")
     for cpu_s, gpu_s, right, message in CASES:

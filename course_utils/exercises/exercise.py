@@ -5,8 +5,10 @@ import html
 import inspect
 import re
 import textwrap
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from course_utils.exercises.limits import TooLong, time_limit
 from course_utils.exercises.restored import everything_restored
@@ -44,7 +46,7 @@ class Verdict:
     def _repr_html_(self) -> str:
         sign, colour = SIGNS[self.status]
         return (
-            f'<div class="cu-verdict" style="border-left:6px solid {colour};padding:4px 12px">'
+            f'<div class="cu-verdict" style="{BOX}{colour}">'
             f"<b>{sign} {html.escape(self.exercise)}: {self.status}.</b> {_with_code(self.message)}</div>"
         )
 
@@ -57,6 +59,7 @@ def _with_code(text: str) -> str:
 # The instructions of a function whose body is `...`, in the Pythons from 3.10 to 3.14.
 DOING_NOTHING = {"RESUME", "NOP", "LOAD_CONST", "RETURN_CONST", "RETURN_VALUE"}
 
+BOX = "padding:4px 12px;border-left:6px solid "  # the style of what a notebook shows, up to its colour
 # A sign and a word beside each colour, so that nothing is said by colour alone.
 SIGNS = {
     "not tried": ("…", "#767676"),
@@ -72,6 +75,14 @@ class Text(str):
 
     def __repr__(self) -> str:
         return str(self)
+
+
+class Hint(Text):
+    """A hint, which a notebook shows as it shows a verdict."""
+
+    def _repr_html_(self) -> str:
+        head, _, hint = self.partition(": ")
+        return f'<div class="cu-verdict" style="{BOX}#0072B2"><b>? {head}.</b> {_with_code(hint)}</div>'
 
 
 class Exercise:
@@ -108,11 +119,11 @@ class Exercise:
         self.verdicts.append(verdict)
         return verdict
 
-    def hint(self) -> Text:
+    def hint(self) -> Hint:
         """Return the first hint, and at later calls the second, which nearly gives it away."""
         hint = self._hints[min(self._hints_given, len(self._hints) - 1)]
         self._hints_given += 1
-        return Text(f"Hint {min(self._hints_given, len(self._hints))} of {len(self._hints)}: {hint}")
+        return Hint(f"Hint {min(self._hints_given, len(self._hints))} of {len(self._hints)}: {hint}")
 
     def solution(self) -> Text:
         """Return the code of a right answer, to be run in place of your own."""
@@ -121,7 +132,7 @@ class Exercise:
     def _judge(self, answer: object) -> tuple[str, str]:
         try:
             if is_untouched(answer):
-                return "not tried", f"{self.task} When you are stuck: .hint()"
+                return "not tried", f"{self.task} When you are stuck: `ex.{self.name}.hint()`"
             with everything_restored(), time_limit(LIMIT_S):
                 return "right", self._checker(answer)
         except Wrong as wrong:
@@ -132,7 +143,7 @@ class Exercise:
                 f"Your answer was still running after {LIMIT_S:g} seconds. Is there a loop without an end?",
             )
         except (Exception, SystemExit) as error:
-            return "error", f"Your answer raised {type(error).__name__}: {quote(error)}"
+            return "error", f"Your answer raised {type(error).__name__}{_where(error)}: {quote(error)}"
 
 
 def exercise(*, hints: tuple[str, str], solution: str) -> Callable[[Callable[[object], str]], Exercise]:
@@ -148,6 +159,15 @@ def exercise(*, hints: tuple[str, str], solution: str) -> Callable[[Callable[[ob
     if len(hints) != 2 or not all(hints):
         raise ValueError(f"an exercise has two hints, but got {len(hints)}: {hints!r}.")
     return lambda checker: Exercise(checker, hints, solution)
+
+
+def _where(error: BaseException) -> str:
+    """Return the line of the student's code that an error came from, in words, or nothing where there is none."""
+    ours = str(Path(__file__).parent)
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if not frame.f_code.co_filename.startswith(ours):
+            return f" in line {line} of {frame.f_code.co_name}"
+    return ""
 
 
 def is_untouched(answer: object) -> bool:

@@ -77,7 +77,7 @@ class Watched(torch.nn.Linear):
     """,
 )
 def predict(answer: object) -> str:
-    """Write predict(model, x, device): what the model says of x, computed on the device and left there."""
+    """Write my_predict(model, x, device): what the model says of x, computed on the device and left there."""
     expect_function(answer, "model", "x", "device")
     for target in (torch.device("meta"), torch.device("cpu")):  # every machine has these two, and meta has the rules
         _check_places(answer, target)

@@ -76,7 +76,7 @@ HERE = (REHEARSAL, FIRST_GPU, SECOND_GPU, CPU)
     """,
 )
 def choose(answer: object) -> str:
-    """Write choose(asked, here): the device of that name in the list, an error when it is missing, and for None the
+    """Write my_choose(asked, here): the device of that name in the list, an error when it is missing, and for None the
     first device that is no rehearsal.
     """
     expect_function(answer, "asked", "here")
@@ -138,7 +138,7 @@ def _refuses_what_is_missing(choose: Callable) -> None:
     """,
 )
 def works(answer: object) -> str:
-    """Write works(multiply): True if a processor works, else False. multiply(a, b) returns its product of matrices."""
+    """Write my_works(multiply): True if a processor works, else False, where multiply(a, b) is its product."""
     expect_function(answer, "multiply")
     given: list = []
     said = truth_of(answer(_processor(lambda product: product, given)))
@@ -160,8 +160,8 @@ def works(answer: object) -> str:
         if truth_of(answer(_processor(fault, given))):
             raise Wrong(message)
     return (
-        "That is what the doctor does: a kernel, and a comparison. Note that your test, as its, says nothing about "
-        "speed: a processor can be right and slow."
+        "That is what the doctor does: a kernel, and a comparison. Neither your test nor the doctor's says anything "
+        "about speed: a processor can be right and slow."
     )
 
 
@@ -219,7 +219,7 @@ REPORT = Diagnosis(
     """,
 )
 def missing(answer: object) -> str:
-    """Write missing(report): from a doctor's report, the families that do not work, as pairs (family, cause)."""
+    """Write my_missing(report): from a doctor's report, the families that do not work, as pairs (family, cause)."""
     expect_function(answer, "report")
     found = answer(REPORT)
     expect(found, list | tuple | set | dict, "what your function returned: a list of pairs (family, cause)")
@@ -236,7 +236,10 @@ def missing(answer: object) -> str:
             "The CPU works on the machine of this report, and your list has it. Ask each finding if it is usable."
         )
     if sorted(map(tuple, pairs)) != [("cuda", "driver-too-old"), ("mps", "other-platform")]:
-        raise Wrong(f"CUDA does not work there and nor does MPS, each for its cause, but you return {quote(pairs)}.")
+        raise Wrong(
+            "In the report that your function gets, CUDA does not work and nor does MPS, each for its cause, but you "
+            f"return {quote(pairs)}."
+        )
     return (
         "Now give it this machine's report, `my_missing(report)`. Causes such as no-hardware and other-platform are "
         "about the machine; driver-too-old, cpu-only-build or hidden are about software, and have a fix."

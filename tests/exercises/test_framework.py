@@ -141,6 +141,20 @@ def test_a_check_never_raises_and_keeps_what_it_found():
     assert "Your answer raised ZeroDivisionError" in product.verdicts[-2].message
 
 
+def test_an_error_names_the_line_of_the_answer_that_raised_it():
+    names = {}
+    exec(compile("def my_works(multiply):\n    a = 1\n    return a / 0", "<a cell>", "exec"), names)
+    verdict = exercises_of("start")["works"]._judge(names["my_works"])
+    assert verdict == ("error", "Your answer raised ZeroDivisionError in line 3 of my_works: division by zero")
+    assert framework._where(ValueError("raised nowhere")) == ""
+
+
+def test_a_hint_is_text_that_a_notebook_shows_in_a_box():
+    hint = framework.Hint("Hint 1 of 2: try `x < y`.")
+    assert str(hint) == "Hint 1 of 2: try `x < y`."
+    assert "<b>? Hint 1 of 2.</b> try <code>x &lt; y</code>." in hint._repr_html_()
+
+
 def test_an_exercise_shows_its_task():
     assert repr(product).startswith("product: Multiply six and seven.")
 
