@@ -122,6 +122,7 @@ WRONG = {
         ("i, t = make_windows(scaled, 12); my_windows = i[:-1], t[:-1]", "not 108"),
         ("w = scaled[:120].view(10, 12, 1); my_windows = w, w", "Windows overlap"),
         ("i, t = make_windows(scaled, 12); my_windows = i, t.flip(1)", "one month later"),
+        ('my_windows = ("inputs", "targets")', "should be tensors"),
         ("my_windows = make_windows(scaled, length=13)", "it should be (109, 12, 1)"),
     ],
     "one_epoch": [
@@ -136,6 +137,11 @@ WRONG = {
         (epoch(result="loss.item()"), "last batch alone"),
         (epoch(result="total"), "That is a sum"),
         (epoch(add="loss.item()", result="total"), "That is a sum"),
+        (epoch().replace("mse_loss", "l1_loss"), "end elsewhere"),
+        (
+            epoch(add="torch.nn.functional.mse_loss(model(inputs), targets).item() * len(inputs)"),
+            "the mean of the losses that made them",
+        ),
         (epoch(add="loss * len(inputs)"), "still holds the graph"),
         (epoch(result="None"), "the mean loss of the epoch"),
         (epoch(steps="loss.backward(); optimizer.step(); optimizer.step(); optimizer.zero_grad()"), "there were 6"),

@@ -59,6 +59,8 @@ WRONG = {
         (PREDICT.format(lines="return x.to(device)"), "never called the model"),
         (PREDICT.format(lines="return model.to(device)(x.to(device)).sum()"), "2 numbers"),
         (PREDICT.format(lines="return model.to('meta')(x.to('meta'))"), "no name of your own"),
+        (PREDICT.format(lines="return model.to('cuda')(x.to('cuda'))"), "Use `device`"),
+        (PREDICT.format(lines="model.to(device)(x.to(device)); return torch.zeros(2, 1)"), "came back on cpu"),
     ],
     "loss_scale": [
         ("my_scale = 1", "it underflows"),

@@ -133,6 +133,17 @@ def my_choose(asked, here):
 """,
             "first device that is no rehearsal",
         ),
+        (
+            """
+def my_choose(asked, here):
+    if asked is None:
+        return next((device for device in here if device.kind == "cuda"), here[0])
+    if asked in [str(device) for device in here]:
+        return {str(device): device for device in here}[asked]
+    raise RuntimeError(f"{asked} is not among {list(here)}")
+""",
+            "no GPU at all",
+        ),
     ],
     "works": [
         ("my_works = lambda multiply: torch.cuda.is_available()", "without giving the processor any work"),
