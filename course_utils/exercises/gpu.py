@@ -148,5 +148,5 @@ def loss_scale(answer: object) -> str:
         )
     return (
         "GradScaler begins with 65,536 and halves it whenever a gradient overflows. With these two it would skip two "
-        "steps and stay at 16,384, which is right as well. For bfloat16 any scale would do, and so would none."
+        "steps and stay at 16,384, which is right as well. bfloat16 needs no scale."
     )
