@@ -148,10 +148,10 @@ class _Asked(TorchFunctionMode):
 def _check_steps(events: list[str]) -> None:
     steps, syncs = events.count("step"), events.count("sync")
     if steps != BATCHES:
-        raise Wrong(f"There are {BATCHES} batches, but your function made {steps} steps.")
+        raise Wrong(f"There are {BATCHES} batches, but your function did {steps} of them.")
     if not syncs:
         raise Wrong(
-            f"There was no sync(). The notes of all {steps} steps become one long program, and an epoch with another "
+            f"There was no call of the `sync` that your function is given. The notes of all {steps} steps become one long program, and an epoch with another "
             "number of batches is another program."
         )
     first, last = events.index("step"), len(events) - 1 - events[::-1].index("step")
@@ -159,7 +159,9 @@ def _check_steps(events: list[str]) -> None:
         raise Wrong(f"There was a sync(), but not between the steps: all {steps} of them are one program. Move it in.")
     joined = sum(pair == ("step", "step") for pair in itertools.pairwise(events))
     if joined:
-        raise Wrong(f"{joined} times a step followed another one with no sync() between them. Say it in every step.")
+        raise Wrong(
+            f"In {joined} of {steps - 1} places a step follows another one with no sync() between. It belongs in each."
+        )
 
 
 def _check_reads(at_step: list[int], in_all: int) -> None:
@@ -202,21 +204,20 @@ def room(answer):
     lengths = range(1, LONGEST_SENTENCE + 1)
     with random_state_kept():
         rooms = [_room_for(answer, length) for length in lengths]
-    programs, counted_by = _programs(rooms)
-    if programs > MOST_PROGRAMS:
+    if len(set(rooms)) > MOST_PROGRAMS:
         raise Wrong(
-            f"Sentences of 1 to {LONGEST_SENTENCE} words need {programs} programs ({counted_by}). A new shape is a new "
-            f"program: let no more than {MOST_PROGRAMS} shapes reach XLA."
+            f"Sentences of 1 to {LONGEST_SENTENCE} words need {_counted(rooms)}. Let no more than {MOST_PROGRAMS} "
+            "shapes reach XLA: each new one is compiled."
         )
     share = sum(lengths) / sum(rooms)
     if share < LEAST_SHARE:
         raise Wrong(
-            f"{programs} programs, but only {share:.0%} of the rows are words: the rest is arithmetic on nothing. "
-            "Another bucket, or other limits, waste less."
+            f"Few shapes, but only {share:.0%} of the rows are words: the rest is arithmetic on nothing. Another "
+            "bucket, or other limits, waste less."
         )
     return (
-        f"{programs} programs ({counted_by}), and {share:.0%} of the rows are words. Compare with the two buckets of "
-        "mistake 2. On a TPU there is one more thing to ask: are the sizes multiples of what its matrix unit takes?"
+        f"{_counted(rooms)}; {share:.0%} of the rows are words. Compare with the two buckets of mistake 2. On a TPU "
+        "there is one more thing to ask: are the sizes multiples of what its matrix unit takes?"
     )
 
 
@@ -225,26 +226,30 @@ def _room_for(answer: Callable, length: int) -> int:
     try:
         found = operator.index(found)
     except TypeError:
-        raise Wrong(f"A room is a whole number of rows, for torch.zeros; for {length} words yours is {quote(found)}.") from None
+        raise Wrong(
+            f"A room is a whole number of rows, for torch.zeros, but for a length of {length} yours is {quote(found)}."
+        ) from None
     if found < length:
-        raise Wrong(f"A sentence of {length} words gets {found} rows, so words are cut off. A room holds the sentence.")
+        raise Wrong(
+            f"A sentence of length {length} gets {found} rows, so words are cut off. A room holds the sentence."
+        )
     if found > 100 * LONGEST_SENTENCE:
-        raise Wrong(f"A sentence of {length} words gets {found} rows. Almost all of that is arithmetic on nothing.")
+        raise Wrong(f"A sentence of length {length} gets {found} rows. Almost all of that is arithmetic on nothing.")
     return found
 
 
-def _programs(rooms: list[int]) -> tuple[int, str]:
-    """Return how many programs these shapes need, and who has counted."""
-    device, width = _xla_device(), next(_features)
-    if not device:
-        return len(set(rooms)), "one for each shape"
+def _counted(rooms: list[int]) -> str:
+    """Say how many programs these shapes need, counted by XLA where it runs and the shapes are few."""
+    device, shapes, width = _xla_device(), len(set(rooms)), next(_features)
+    if not device or shapes > MOST_PROGRAMS:
+        return f"{shapes} programs, one for each shape"
     run_recorded(device)
     before = xla_counters()
     for rows in rooms:
         answer = torch.zeros(rows, width).to(device).tanh().sum(dim=0)
         run_recorded(device)
         del answer  # held until here: XLA leaves out what nobody holds
-    return (xla_counters() - before).compilations, "counted by XLA"
+    return f"{shapes} shapes, and XLA counted {(xla_counters() - before).compilations} programs"
 
 
 @exercise(
@@ -258,14 +263,14 @@ def devices(answer):
     """Say what to pass as `devices` to train on the fourth core of a board of eight, and on no other."""
     if isinstance(answer, torch.Tensor) or type(answer).__module__ == "numpy":
         raise Wrong("Lightning takes a Python number, list or text here.")
-    if isinstance(answer, str) and answer.strip() == "auto" or answer == 8:
-        raise Wrong("That is all eight cores.")
-    if isinstance(answer, int) and answer == 1:
-        raise Wrong("One core, yes, but the first one: a number says how many, and not which.")
-    if isinstance(answer, int | str) and str(answer).strip().isdigit():
-        raise Wrong(f"A number says how many cores, and Lightning refuses {answer} of 8: it can be 1 or all.")
     if isinstance(answer, str):
-        answer = _listed(answer)
+        answer = _read(answer)
+    if answer in ("auto", 8):
+        raise Wrong("That is all eight cores.")
+    if answer == 1:
+        raise Wrong("One core, yes, but the first one: a number says how many, and not which.")
+    if isinstance(answer, int):
+        raise Wrong(f"A number says how many cores, and Lightning refuses {answer} of 8: it can be 1 or all.")
     if not isinstance(answer, list | tuple) or not all(type(index) is int for index in answer):
         raise Wrong(f"`devices` takes a number, a list of one index, or 'auto', but this is {quote(answer)}")
     if len(answer) != 1:
@@ -280,10 +285,11 @@ def devices(answer):
     )
 
 
-def _listed(text: str) -> list:
-    """Read a text such as "3," as Lightning does."""
-    parts = [part.strip() for part in text.split(",") if part.strip()]
-    return [int(part) if part.isdigit() else part for part in parts]
+def _read(text: str) -> object:
+    """Read a text as Lightning does: "3" is a number and "3," is a list."""
+    if "," in text:
+        return [_read(part) for part in text.split(",") if part.strip()]
+    return int(text) if text.strip().isdigit() else text.strip()
 
 
 def _xla_device() -> torch.device | None:

@@ -127,9 +127,10 @@ RIGHT = {
         "my_all_reduce = lambda gradients: torch.stack(gradients).mean(dim=0)",
         "def my_all_reduce(gradients):\n    total = torch.zeros_like(gradients[0])\n"
         "    for gradient in gradients:\n        total += gradient / len(gradients)\n    return total",
-        "def my_all_reduce(gradients):\n    first, *others = gradients\n    for other in others:\n        first += other\n"
-        "    first /= len(gradients)\n    return first",
-        "def my_all_reduce(gradients):\n    mean = sum(gradients) / len(gradients)\n    return [mean for _ in gradients]",
+        "def my_all_reduce(gradients):\n    first, *others = gradients\n"
+        "    for other in others:\n        first += other\n    first /= len(gradients)\n    return first",
+        "def my_all_reduce(gradients):\n    mean = sum(gradients) / len(gradients)\n"
+        "    return [mean for _ in gradients]",
         "def my_all_reduce(gradients):\n"
         "    return [sum(float(g[k]) for g in gradients) / len(gradients) for k in range(len(gradients[0]))]",
         "import numpy as np\ndef my_all_reduce(gradients):\n    return np.mean([g.numpy() for g in gradients], axis=0)",

@@ -33,8 +33,9 @@ WRONG = {
             "had read 9 values",
         ),
         (
-            "def my_epoch(step, sync, batches):\n    return sum(step(batch) for batch in batches).item() / len(batches)",
-            "There was no sync()",
+            "def my_epoch(step, sync, batches):\n    losses = [step(batch) for batch in batches]\n"
+            "    return sum(losses).item() / len(batches)",
+            "There was no call of the `sync`",
         ),
         (
             "def my_epoch(step, sync, batches):\n    losses = [step(batch) for batch in batches]\n    sync()\n"
@@ -45,7 +46,7 @@ WRONG = {
             "def my_epoch(step, sync, batches):\n    total = 0\n    for number, batch in enumerate(batches):\n"
             "        total = total + step(batch)\n        if number % 2:\n            sync()\n"
             "    return total.item() / len(batches)",
-            "5 times a step followed another one",
+            "In 5 of 9 places",
         ),
         (
             "def my_epoch(step, sync, batches):\n    losses = []\n    for batch in batches:\n"
@@ -54,8 +55,8 @@ WRONG = {
             "you read 10 values one by one",
         ),
         (
-            "def my_epoch(step, sync, batches):\n    for batch in batches:\n        loss = step(batch)\n        sync()\n"
-            "    return loss.item()",
+            "def my_epoch(step, sync, batches):\n    for batch in batches:\n        loss = step(batch)\n"
+            "        sync()\n    return loss.item()",
             "the loss of the last batch",
         ),
         (
@@ -70,7 +71,7 @@ WRONG = {
         ),
         (
             "def my_epoch(step, sync, batches):\n    loss = step(batches[0])\n    sync()\n    return loss.item()",
-            "your function made 1 steps",
+            "your function did 1 of them",
         ),
     ],
     "room": [
@@ -92,6 +93,8 @@ WRONG = {
         ("my_devices = 1", "the first one"),
         ("my_devices = 8", "all eight cores"),
         ("my_devices = 'auto'", "all eight cores"),
+        ("my_devices = '8'", "all eight cores"),
+        ("my_devices = -1", "Lightning refuses -1 of 8"),
         ("my_devices = [1]", "but not the fourth one"),
         ("my_devices = ['3']", "a number, a list of one index"),
         ("my_devices = torch.tensor([3])", "a Python number, list or text"),
