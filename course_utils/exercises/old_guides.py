@@ -65,7 +65,8 @@ def outdated(answer):
     """,
 )
 def core(answer):
-    """Say what `Trainer(tpu_cores=[4], precision=16, max_epochs=3)` of Lightning 1 is today: a dictionary of arguments."""
+    """Say which arguments, as a dictionary, `Trainer(tpu_cores=[4], precision=16, max_epochs=3)` of Lightning 1 has
+    today."""
     answer = getattr(answer, "kwargs", answer)  # of what modernize returns
     expect(answer, dict, "a dictionary of arguments for today's Trainer")
     for name in ("tpu_cores", "num_tpu_cores", "gpus"):

@@ -151,8 +151,8 @@ def _check_steps(events: list[str]) -> None:
         raise Wrong(f"There are {BATCHES} batches, but your function did {steps} of them.")
     if not syncs:
         raise Wrong(
-            f"There was no call of the `sync` that your function is given. The notes of all {steps} steps become one long program, and an epoch with another "
-            "number of batches is another program."
+            f"There was no call of the `sync` that your function is given. The notes of all {steps} steps become one "
+            "long program, and an epoch with another number of batches is another program."
         )
     first, last = events.index("step"), len(events) - 1 - events[::-1].index("step")
     if "sync" not in events[first:last]:
