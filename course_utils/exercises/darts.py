@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from course_utils.darts_lesson import DartsNetwork
+from course_utils.exercises.answers import number_of
 from course_utils.exercises.exercise import Wrong, exercise, expect, expect_function, quote
-from course_utils.exercises.reading_answers import number, random_state_kept
 
 
 @exercise(
@@ -77,8 +77,7 @@ def mape(answer):
     """Write `my_mape(forecast, truth)`: the mean absolute percentage error of two tensors of monthly passengers."""
     expect_function(answer, "forecast", "truth")
     forecast, truth = torch.tensor(FORECAST, device="cpu"), torch.tensor(TRUTH, device="cpu")
-    with random_state_kept():
-        found = number(answer(forecast.clone(), truth.clone()), "the percentage, as a number")
+    found = number_of(answer(forecast.clone(), truth.clone()), "the error in percent")
     off = forecast - truth
     known = {  # what each way of computing it gives, and what is wrong with it
         (off.abs() / truth).mean(): "That is a share of 1. In percent it is a hundred times as much.",
@@ -130,11 +129,10 @@ def put_back(answer):
     network that has it as `V.weight`."""
     expect_function(answer, "weights", "network")
     for make in (DartsNetwork, _Other):
-        with random_state_kept():
-            trained, network = make(), make()
-            weights = {f"model.{name}": value + 1 for name, value in trained.state_dict().items()}
-            before = {name: value.clone() for name, value in network.state_dict().items()}
-            asked = _load(answer, weights, network)
+        trained, network = make(), make()
+        weights = {f"model.{name}": value + 1 for name, value in trained.state_dict().items()}
+        before = {name: value.clone() for name, value in network.state_dict().items()}
+        asked = _load(answer, weights, network)
         _compare(network.state_dict(), before, {name[len("model.") :]: value for name, value in weights.items()}, asked)
     return (
         "Every number arrived, and under every name. `load_state_dict` compares the names by itself: it raises for one "

@@ -8,11 +8,38 @@ import torch
 
 from course_utils.data import Scale, air_passengers, make_windows
 from course_utils.exercises.exercise import Wrong, exercise, expect_function, quote
-from course_utils.exercises.reading_answers import random_state_kept, whole_number, whole_numbers
+from course_utils.exercises.whole_numbers import whole_number, whole_numbers
 
 RANKS, GLOBAL_BATCH = 8, 128
 WINDOW = 25  # months, as in the lesson
 CLOSE = 1e-4
+
+
+@exercise(
+    hints=(
+        "One step of all ranks together should see what one step of the single device saw.",
+        "Divide the global batch by the number of ranks.",
+    ),
+    solution="my_batch = 128 // 8",
+)
+def batch(answer):
+    """One device trained well with batches of 128. Say the batch size of each of 8 ranks for the same training."""
+    size = whole_number(answer, "how many samples")
+    if size == GLOBAL_BATCH:
+        raise Wrong(
+            f"With {size} on each of {RANKS} ranks, a step uses {RANKS * size} samples. That is the batch of each rank "
+            "kept and the global batch grown: another training, with fewer steps, that may need another learning rate."
+        )
+    if size == GLOBAL_BATCH * RANKS:
+        raise Wrong("You multiplied. The ranks share one global batch out, so each of them takes a part of it.")
+    if size == RANKS:
+        raise Wrong(f"{RANKS} is the number of ranks. {RANKS} ranks of {RANKS} samples make a step of {RANKS**2}.")
+    if size * RANKS != GLOBAL_BATCH:
+        raise Wrong(f"{RANKS} ranks of {size} samples make a step of {RANKS * size}, and not of {GLOBAL_BATCH}.")
+    return (
+        "The global batch has stayed, so the training has too. Look at `samples_per_rank` of `spawned` and of `alone` "
+        "above: they were split in the same way, and that is why their losses agree."
+    )
 
 
 @exercise(
@@ -80,33 +107,6 @@ def _expect_windows(answer: object) -> None:
 
 @exercise(
     hints=(
-        "One step of all ranks together should see what one step of the single device saw.",
-        "Divide the global batch by the number of ranks.",
-    ),
-    solution="my_batch = 128 // 8",
-)
-def batch(answer):
-    """One device trained well with batches of 128. Say the batch size of each of 8 ranks for the same training."""
-    size = whole_number(answer, "a whole number of samples")
-    if size == GLOBAL_BATCH:
-        raise Wrong(
-            f"With {size} on each of {RANKS} ranks, a step uses {RANKS * size} samples. That is the batch of each rank "
-            "kept and the global batch grown: another training, with fewer steps, that may need another learning rate."
-        )
-    if size == GLOBAL_BATCH * RANKS:
-        raise Wrong("You multiplied. The ranks share one global batch out, so each of them takes a part of it.")
-    if size == RANKS:
-        raise Wrong(f"{RANKS} is the number of ranks. {RANKS} ranks of {RANKS} samples make a step of {RANKS**2}.")
-    if size * RANKS != GLOBAL_BATCH:
-        raise Wrong(f"{RANKS} ranks of {size} samples make a step of {RANKS * size}, and not of {GLOBAL_BATCH}.")
-    return (
-        "The global batch has stayed, so the training has too. Look at `samples_per_rank` of `spawned` and of `alone` "
-        "above: they were split in the same way, and that is why their losses agree."
-    )
-
-
-@exercise(
-    hints=(
         "Two half batches together should give the gradient of the whole batch, whose loss is a mean over its samples.",
         "Add the gradients of all ranks, weight by weight, and divide by how many ranks there are.",
     ),
@@ -120,8 +120,7 @@ def average(answer):
     expect_function(answer, "gradients")
     for ranks in (2, 4):
         own, whole = _gradients(ranks)
-        with random_state_kept():
-            found = _one_gradient(answer([gradient.clone() for gradient in own]), ranks)
+        found = _one_gradient(answer([gradient.clone() for gradient in own]), ranks)
         _compare_gradients(found, own, whole)
     return (
         "It is the gradient of the whole batch, for two ranks and for four. In the lines of `Spy` above, take the mean "
@@ -194,8 +193,7 @@ def shard(answer):
     """Write `my_shard(samples, rank, ranks, epoch)`: the numbers of one rank's samples, in a new order each epoch."""
     expect_function(answer, "samples", "rank", "ranks", "epoch")
     for samples, ranks in ((64, 2), (129, 2), (109, 8)):
-        with random_state_kept():
-            epochs = [[_samples(answer(samples, rank, ranks, epoch)) for rank in range(ranks)] for epoch in range(3)]
+        epochs = [[_samples(answer(samples, rank, ranks, epoch)) for rank in range(ranks)] for epoch in range(3)]
         for shards in epochs:
             _check_shards(shards, samples)
         if epochs[0] == epochs[1] or epochs[1] == epochs[2]:

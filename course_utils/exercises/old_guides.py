@@ -1,7 +1,7 @@
 """The exercises of lesson 7: find what is outdated, say what it meant, and translate it."""
 
 from course_utils.exercises.exercise import Wrong, exercise, expect, expect_function, quote
-from course_utils.exercises.reading_answers import whole_numbers
+from course_utils.exercises.whole_numbers import whole_numbers
 
 SNIPPET = """\
 from pytorch_lightning import Trainer

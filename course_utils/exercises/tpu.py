@@ -11,8 +11,9 @@ from contextlib import contextmanager
 import torch
 from torch.overrides import TorchFunctionMode
 
+from course_utils.exercises.answers import number_of
 from course_utils.exercises.exercise import Wrong, exercise, expect_function, quote
-from course_utils.exercises.reading_answers import number, random_state_kept, whole_number
+from course_utils.exercises.whole_numbers import whole_number
 from course_utils.xla import run_recorded, start_xla, xla_counters
 
 BATCHES = 10
@@ -35,7 +36,7 @@ _features = itertools.count(200)  # another width for each check, so that no pro
 )
 def pod(answer):
     """Somebody lends you a `v4-32`. Say how many devices PyTorch shows on all of its hosts together."""
-    count = whole_number(answer, "a whole number of devices")
+    count = whole_number(answer, "how many devices")
     if count == 32:
         raise Wrong("32 is what the name counts: cores. From v4 on, the two cores of a chip work as one device.")
     if count == 4:
@@ -70,15 +71,14 @@ def pod(answer):
 def epoch(answer):
     """Write `my_epoch(step, sync, batches)`: do all steps, one program each, and return their mean loss as a number."""
     expect_function(answer, "step", "sync", "batches")
-    with random_state_kept():
-        seen = _Epoch()
-        with seen.watched():
-            loss = answer(seen.step, seen.sync, list(seen.batches))
+    seen = _Epoch()
+    with seen.watched():
+        loss = answer(seen.step, seen.sync, list(seen.batches))
     _check_steps(seen.events)
     _check_reads(seen.reads_at_step, seen.reads)
     if isinstance(loss, torch.Tensor):
         raise Wrong("What you return is still a tensor on the device. Read it once, behind the loop, with `.item()`.")
-    _check_loss(number(loss, "the mean loss, as a number"), seen.losses())
+    _check_loss(number_of(loss, "the mean loss"), seen.losses())
     return (
         f"A sync after each step, and the loss read once. {seen.counted()} In Lightning the same is done for you: "
         "`self.log` keeps the losses on the device until the epoch ends."
@@ -202,8 +202,7 @@ def room(answer):
     least 70 % of all rows are words."""
     expect_function(answer, "length")
     lengths = range(1, LONGEST_SENTENCE + 1)
-    with random_state_kept():
-        rooms = [_room_for(answer, length) for length in lengths]
+    rooms = [_room_for(answer, length) for length in lengths]
     if len(set(rooms)) > MOST_PROGRAMS:
         raise Wrong(
             f"Sentences of 1 to {LONGEST_SENTENCE} words need {_counted(rooms)}. Let no more than {MOST_PROGRAMS} "

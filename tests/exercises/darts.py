@@ -47,7 +47,10 @@ WRONG = {
         ),
         ("def my_mape(forecast, truth):\n    return 100 * ((forecast - truth) / truth).abs().max()", "the worst month"),
         ("def my_mape(forecast, truth):\n    return 100 * ((forecast - truth) / truth).square().mean()", "are off by"),
-        ("def my_mape(forecast, truth):\n    return 100 * (forecast - truth).abs() / truth", "as a number"),
+        (
+            "def my_mape(forecast, truth):\n    return 100 * (forecast - truth).abs() / truth",
+            "the error in percent, a number",
+        ),
     ],
     "put_back": [
         ("def my_put_back(weights, network):\n    network.load_state_dict(weights)", "The names do not fit"),

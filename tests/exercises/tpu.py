@@ -13,7 +13,7 @@ WRONG = {
         ("my_count = 8", "one board of v2 or v3"),
         ("my_count = 32 * 2", "You took the 32 for chips"),
         ("my_count = 24", "neither its cores nor its chips"),
-        ("my_count = '16'", "a whole number of devices"),
+        ("my_count = '16'", "how many devices, a number"),
     ],
     "epoch": [
         (
