@@ -50,8 +50,8 @@ def outdated(answer):
         near = "sampler" if "sampler" in old[line].old else "training that goes on"
         raise Wrong(f"What you name is outdated, and there is one more. It has to do with a {near}.")
     return (
-        "Both raise TypeError, and neither is about a device. One was renamed and the other moved to `fit`: print "
-        "`modernize` of the two and compare with the table above, which has both."
+        "Both raise TypeError, and neither is about a device. One was renamed, and the other moved to `fit`: the cell "
+        "under 'Other arguments that have gone' has translated both."
     )
 
 

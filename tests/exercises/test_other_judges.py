@@ -1,0 +1,97 @@
+"""The verdicts on lessons 3, 4, 6 and 7, compared with what PyTorch, XLA and Lightning themselves say."""
+
+import subprocess
+import sys
+from unittest import mock
+
+import pytest
+import torch
+
+from course_utils.exercises import exercises_of, multi_gpu
+from course_utils.old_guides import modernize
+from course_utils.xla import xla_problem
+
+needs_xla = pytest.mark.skipif(xla_problem() is not None, reason=str(xla_problem()))
+
+ON_XLA = """
+from course_utils.exercises import tpu as ex
+from course_utils.xla import start_xla
+
+start_xla()
+
+def reads(step, sync, batches):
+    total = 0
+    for batch in batches:
+        total += step(batch).item()
+        sync()
+    return total / len(batches)
+
+def fetches_at_the_end(step, sync, batches):
+    losses = []
+    for batch in batches:
+        losses.append(step(batch))
+        sync()
+    return sum(loss.cpu() for loss in losses).item() / len(losses)
+
+names = {}
+exec(str(ex.epoch.solution()) + "\\n" + str(ex.room.solution()), names)
+for verdict in (ex.epoch.check(names["my_epoch"]), ex.epoch.check(reads), ex.epoch.check(fetches_at_the_end),
+                ex.room.check(names["my_room"]), ex.room.check(names["my_room"])):
+    print(verdict)
+"""
+
+
+@needs_xla
+def test_where_xla_runs_its_counters_judge():
+    done = subprocess.run([sys.executable, "-c", ON_XLA], capture_output=True, text=True, timeout=240, check=True)
+    solved, read, fetched, room, again = done.stdout.splitlines()
+    assert solved.startswith("epoch: right.")
+    assert "10 executed, 0 to the device, 1 from it" in solved
+    assert read.startswith("epoch: wrong. Before the last step the loop had read 9 values")
+    assert fetched.startswith("epoch: wrong. The loop is fine, but after it you read 10 values")
+    for verdict in (room, again):  # the second check must not find the programs of the first
+        assert verdict.startswith("room: right. 4 shapes, and XLA counted 4 programs")
+
+
+@pytest.mark.parametrize(
+    "devices", [1, 3, 4, 8, "1", "3", "8", "3,", "4,", [3], [4], [1], (3,), [2, 3], [0, 1, 2, 3], -1, ["3"], [3.0]]
+)
+def test_lightning_takes_the_fourth_core_for_what_is_right_and_for_nothing_else(devices):
+    xla = pytest.importorskip("lightning.fabric.accelerators").XLAAccelerator
+    with mock.patch.object(xla, "auto_device_count", return_value=8):
+        try:
+            chosen = xla.get_parallel_devices(xla.parse_devices(devices))
+        except (TypeError, ValueError):
+            chosen = None
+    fourth_alone = chosen == [torch.device("xla", 3)]
+    assert exercises_of("tpu")["devices"].check(devices).solved == fourth_alone
+
+
+def test_the_gradients_are_those_of_pytorch():
+    own, whole = multi_gpu._gradients(2)
+    generator = torch.Generator().manual_seed(2)
+    inputs, targets = torch.randn(8, 3, generator=generator), torch.randn(8, generator=generator)
+
+    def loss(weight, rows):
+        return torch.nn.functional.mse_loss(inputs[rows] @ weight, targets[rows])
+
+    for rows, gradient in ((slice(0, None, 2), own[0]), (slice(1, None, 2), own[1]), (slice(None), whole)):
+        difference = (loss(torch.eye(3)[0] * 1e-3, rows) - loss(torch.eye(3)[0] * -1e-3, rows)) / 2e-3
+        torch.testing.assert_close(difference, gradient[0], atol=1e-3, rtol=1e-3)
+
+
+def test_what_the_old_trainer_is_today_is_what_modernize_says():
+    today = modernize({"tpu_cores": [4], "precision": 16, "max_epochs": 3})
+    assert exercises_of("old_guides")["core"].check(today.kwargs).solved
+
+
+@pytest.mark.filterwarnings("ignore:GPU available but not used")  # that is the answer, and meant
+@pytest.mark.parametrize(
+    "kwargs", [{"accelerator": "cpu"}, {"accelerator": "cpu", "devices": "auto"}, {}, {"devices": 1}]
+)
+def test_lightning_trains_on_the_cpu_with_what_is_right_and_on_a_gpu_with_the_rest(kwargs):
+    pl = pytest.importorskip("lightning.pytorch")
+    with mock.patch("torch.cuda.device_count", return_value=8):
+        trainer = pl.Trainer(**kwargs, logger=False, enable_checkpointing=False)
+    on_cpu = isinstance(trainer.accelerator, pl.accelerators.CPUAccelerator)
+    assert exercises_of("darts")["device"].check(kwargs).solved == on_cpu
