@@ -27,6 +27,7 @@ WRONG = {
             "does not know `air_passengers`",
         ),
         ("my_windows = lambda: windows.tensors", "a lambda has none"),
+        ("import functools\nmy_windows = functools.partial(make_windows, series, 25)", "Write a function with `def`"),
         ("def my_windows(windows=windows):\n    return windows.tensors", "brings values along"),
         (f"def my_windows():{MAKE}    return make_windows(series, 25)", "these are passengers"),
         (
@@ -53,6 +54,7 @@ WRONG = {
         ("def my_all_reduce(gradients):\n    return sum(gradients) / 2", "You divided by 2"),
         ("def my_all_reduce(gradients):\n    return torch.stack(gradients).mean()", "a gradient of its own"),
         ("def my_all_reduce(gradients):\n    return gradients", "different gradients"),
+        ("def my_all_reduce(gradients):\n    return {'mean': sum(gradients) / 2}", "Return a tensor with a gradient"),
         ("my_all_reduce = lambda gradients: torch.stack(gradients).max(dim=0).values", "One device with the whole"),
     ],
     "shard": [

@@ -66,6 +66,11 @@ WRONG = {
         ),
         (
             "def my_epoch(step, sync, batches):\n    total = 0\n    for batch in batches:\n"
+            "        total = total + step(batch)\n        sync()\n    return total.item() / 9",
+            "but your function returned",
+        ),
+        (
+            "def my_epoch(step, sync, batches):\n    total = 0\n    for batch in batches:\n"
             "        total = total + step(batch)\n        sync()\n    return total / len(batches)",
             "still a tensor on the device",
         ),
