@@ -1,6 +1,6 @@
 """What the tests of the exercises share: the lessons' notebooks, and the answers that students give.
 
-Each lesson has a module beside this one, named as its exercises are (cpu.py for course_utils.exercises.cpu):
+Each lesson has a module in the folder `answers`, named as its exercises are (cpu.py for course_utils.exercises.cpu):
 
     CONTEXT = '''code that makes the names which the solutions use, as the lesson's own cells do'''
     WRONG = {"exercise": [("code of a typical wrong answer", "a part of the message that it gets"), ...]}
@@ -51,8 +51,10 @@ def with_solutions(lesson: str) -> nbformat.NotebookNode:
 
 @functools.cache
 def answers(lesson: str) -> types.ModuleType:
-    """Return the module beside this one that holds the answers to a lesson's exercises."""
-    spec = importlib.util.spec_from_file_location(f"answers_{lesson}", Path(__file__).with_name(f"{lesson}.py"))
+    """Return the module that holds the answers to a lesson's exercises."""
+    spec = importlib.util.spec_from_file_location(
+        f"answers_{lesson}", Path(__file__).parent / "answers" / f"{lesson}.py"
+    )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
