@@ -30,10 +30,7 @@ COURSE = "accelerator-course"
 # The same Lightning under two names: Kaggle has the second one.
 ALSO_CALLED = {"lightning": "pytorch-lightning"}
 NOTHING_TO_DO = "The course is here, and nothing is missing."
-ADVICE = (
-    "Turn the internet on, or put the wheels of these packages into the folder of the course's wheel. "
-    "Then run the cell again."
-)
+NOT_FOUND = "No matching distribution found"
 
 
 class Incomplete(Exception):
@@ -123,16 +120,20 @@ def pip_install(missing: list[Requirement], here: dict[str, str], folder: Path |
             done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode == 0:
                 return
+            if NOT_FOUND not in done.stderr:
+                break  # the index would not help either
     names = " and ".join(each.name for each in missing)
-    raise Incomplete(f"{names} could not be added: {reason(done.stderr)}. Nothing that was here was changed. {ADVICE}")
+    why = f"{names} could not be added: {reason(done.stderr)}."
+    raise Incomplete(f"{why} Nothing that was here was changed. With the internet on, run the cell again.")
 
 
 def reason(stderr: str) -> str:
     """Return the line in which pip says what went wrong, shortened; in plain words where there is no network."""
-    if re.search(r"connection broken|Max retries|ConnectTimeout|NameResolution", stderr):
-        return "there is no way from here to the package index"
     errors = [line for line in stderr.splitlines() if re.match(r"error: |ERROR: ", line)]
-    return (errors or stderr.splitlines() or ["pip did not say why"])[-1].rstrip(".")[:300]
+    last = (errors or stderr.splitlines() or ["pip did not say why"])[-1]
+    if "Max retries" in last or (NOT_FOUND in last and "connection broken" in stderr):
+        return "there is no way from here to the package index"
+    return last.rstrip(".")[:300]
 
 
 def changed(before: dict[str, str], after: dict[str, str]) -> list[str]:
@@ -154,7 +155,9 @@ def add(extra: str) -> str:
         raise Incomplete("PyTorch is not installed here, and this set-up never installs it: see pytorch.org.")
     everything = wanted(course, extra)
     if not everything:
-        raise Incomplete(f"The course has nothing called {extra!r} to add here. It has lessons, and darts (Python 3.11+).")
+        raise Incomplete(
+            f"The course has nothing called {extra!r} to add here. It has lessons, and darts (Python 3.11+)."
+        )
     missing = [each for each in everything if version_here(each, here) is None]
     if missing:
         pip_install(missing, here, wheel_folder(course))
@@ -170,7 +173,7 @@ def summary(missing: list[Requirement], before: dict[str, str]) -> str:
         raise Incomplete(f"pip changed {' and '.join(broken)}, which it must not. Start a fresh session.")
     names = [f"{each.name} {version_here(each, after)}" for each in missing]
     others = len(after) - len(before) - len(missing)
-    more = f" and {others} packages that they need" if others else ""
+    more = f", and {others} more that they need" if others else ""
     return f"Added {', '.join(names)}{more}. Nothing that was here was changed."
 
 
