@@ -90,10 +90,10 @@ class SmallMachine:
         return self.run("-c", cell, **options)
 
     def has(self, **versions: str) -> "SmallMachine":
-        """Install stand-ins of these versions, as the machine's maker did, and return the machine."""
-        names = {name.replace("_", "-"): version for name, version in versions.items()}
-        wheels = [write_wheel(self.stock, name, version) for name, version in names.items()]
-        self.pip_install("--no-deps", *wheels)
+        """Put stand-ins of these versions in, as the machine's maker did, and return the machine."""
+        for name, version in versions.items():
+            with zipfile.ZipFile(write_wheel(self.stock, name.replace("_", "-"), version)) as archive:
+                archive.extractall(self.site)
         return self
 
     def pip_install(self, *words) -> None:
@@ -101,10 +101,10 @@ class SmallMachine:
         done = self.run("-m", "pip", "install", "--quiet", *words)
         assert done.returncode == 0, done.stderr
 
-    def frozen(self) -> set[str]:
-        """Return what `pip freeze` says, without the course."""
-        lines = self.run("-m", "pip", "freeze", "--all").stdout.splitlines()
-        return {line.partition(" @ ")[0] for line in lines if "accelerator" not in line}
+    def versions(self) -> set[str]:
+        """Return what is installed, as name-version, without the course."""
+        names = {path.name.removesuffix(".dist-info") for path in self.site.glob("*.dist-info")}
+        return {name for name in names if "accelerator" not in name}
 
     def contents(self) -> dict[Path, str]:
         """Return a checksum of every file that is installed."""

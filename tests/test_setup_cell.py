@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
 
 import pytest
 from small_machines import (
@@ -47,10 +48,6 @@ def hosted(machine, course_wheel):
     return machine.has(torch="2.9.0", **GOOD)
 
 
-def without_the_course(machine):
-    return machine.contents(), machine.frozen()
-
-
 def test_it_is_the_same_short_cell_in_every_lesson():
     for lesson in LESSONS:
         cell = first_code_cell(lesson)
@@ -78,31 +75,61 @@ def test_from_wheels_beside_the_notebook_it_adds_what_is_missing_and_changes_not
     write_wheel(hosted.folder, "numpy", "9.9")
     write_wheel(hosted.folder, "torchmetrics", "1.9.0")
     write_wheel(hosted.folder, "optree", "0.20.0", requires=("numpy",))
-    before = hosted.frozen()
+    before = hosted.versions()
     done = hosted.set_up()
     added = "Added lightning 2.6.6, optree 0.20.0, and 1 more that they need. Nothing that was here was changed.\n"
     assert (done.returncode, done.stdout) == (0, added), done.stderr
-    assert hosted.frozen() == before | {"lightning==2.6.6", "optree==0.20.0", "torchmetrics==1.9.0"}
+    assert hosted.versions() == before | {"lightning-2.6.6", "optree-0.20.0", "torchmetrics-1.9.0"}
     assert hosted.set_up().stdout == "The course is here, and nothing is missing.\n"
+
+
+def test_a_data_set_attached_on_kaggle_is_found_with_the_wheels_in_it(machine, course_wheel, tmp_path):
+    data = tmp_path / "kaggle" / "input" / "some owner" / "course"
+    data.mkdir(parents=True)
+    shutil.copy(course_wheel, data)
+    write_wheel(data, "optree", "0.20.0")
+    machine.has(torch="2.10.0", pytorch_lightning="2.6.6", **GOOD)
+    done = machine.set_up(SETUP.replace("/kaggle/input", str(data.parent.parent)))
+    assert done.stdout == "Added optree 0.20.0. Nothing that was here was changed.\n", done.stderr
+
+
+def test_a_course_that_pip_put_into_a_new_folder_of_the_user_can_be_imported_at_once(tmp_path, course_wheel):
+    """As on a shared server, where the Python of all is not yours to write to."""
+    python, shared = sys._base_executable, tmp_path / "shared"
+    shared.mkdir()
+    shutil.copy(course_wheel, tmp_path)
+    for name, version in {"torch": "2.9.0", "lightning": "2.6.6", "optree": "0.20.0", **GOOD}.items():
+        with zipfile.ZipFile(write_wheel(shared, name, version)) as archive:
+            archive.extractall(shared)
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "PYTHON"))}
+    env |= {"PYTHONPATH": str(shared), "PYTHONUSERBASE": str(tmp_path / "user"), "PIP_USER": "1"}
+    if subprocess.run([python, "-m", "pip", "--version"], env=env, capture_output=True).returncode:
+        pytest.skip(f"{python} has no pip")
+    cell = SETUP + "\nfrom importlib.util import find_spec\nprint(find_spec('course_utils').origin)"
+    done = subprocess.run([python, "-c", cell], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120)
+    if "externally-managed" in done.stderr:
+        pytest.skip(f"{python} belongs to the system, which lets pip install nothing")
+    said, origin = done.stdout.splitlines()
+    assert said == "The course is here, and nothing is missing." and origin.startswith(str(tmp_path / "user"))
 
 
 def test_pytorch_lightning_is_lightning_enough_and_no_network_is_needed_then(hosted):
     hosted.has(pytorch_lightning="2.6.6", optree="0.20.0")
-    before = hosted.frozen()
+    before = hosted.versions()
     assert hosted.set_up().stdout == "The course is here, and nothing is missing.\n"
-    assert hosted.frozen() == before
+    assert hosted.versions() == before
 
 
 def test_no_network_is_said_and_leaves_a_course_that_works(hosted):
     hosted.pip_install("--no-deps", next(hosted.folder.glob("*.whl")))
-    before = without_the_course(hosted)
+    before = hosted.contents()
     done = hosted.set_up()
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith(
         "RuntimeError: lightning and optree could not be added: there is no way from here to the package index. "
         "Nothing that was here was changed. With the internet on, run the cell again. (Without internet: put its"
     )
-    assert without_the_course(hosted) == before
+    assert hosted.contents() == before
 
 
 def test_no_network_and_no_wheel_is_a_sentence_and_not_a_page(machine):
@@ -136,7 +163,7 @@ def test_without_permission_to_write_it_says_so_and_the_course_still_works(hoste
     for name in ("lightning", "optree"):
         write_wheel(hosted.folder, name, "2.6.6")
     hosted.pip_install("--no-deps", next(hosted.folder.glob("accelerator*.whl")))
-    before = without_the_course(hosted)
+    before = hosted.contents()
     hosted.site.chmod(0o555)
     try:
         done = hosted.set_up(prefix=prefix)
@@ -144,7 +171,7 @@ def test_without_permission_to_write_it_says_so_and_the_course_still_works(hoste
         hosted.site.chmod(0o755)
     last = done.stderr.splitlines()[-1]
     assert "lightning and optree could not be added" in last and "Permission denied" in last
-    assert without_the_course(hosted) == before
+    assert hosted.contents() == before
 
 
 @pytest.mark.parametrize("lost", ["*.dist-info/RECORD", "*.dist-info", "course_utils/data.py", "course_utils"])

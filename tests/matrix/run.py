@@ -28,6 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 LESSON_LIMIT_S = 1200
 TOOLS = ("pytest", "nbval")
+DARTS = "6 with Darts"
 SHOWN = (
     "torch",
     "torch-xla",
@@ -115,14 +116,16 @@ def setup_cell() -> str:
 
 
 def set_up(python: Path, folder: Path, wheel: Path) -> str:
-    """Run the set-up cell beside copies of the lessons and the wheel; return the line that it prints.
-
-    What an earlier run of this script added to a kept environment is taken away first.
-    """
+    """Run the set-up cell beside copies of the lessons and the wheel; return the line that it prints."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(ROOT / "notebooks", folder, ignore=shutil.ignore_patterns(".*"))
     shutil.copy(wheel, folder)
-    return call(python, "-c", setup_cell(), cwd=folder, env=bare_environment()).stdout.strip()
+    said = call(python, "-c", setup_cell(), cwd=folder, env=bare_environment()).stdout.strip()
+    where = "from importlib.util import find_spec; print(find_spec('course_utils').origin)"
+    origin = call(python, "-c", where, cwd=folder, env=bare_environment()).stdout.strip()
+    if not Path(origin).is_relative_to(python.parent.parent):
+        sys.exit(f"The lessons would import {origin}, and not the course that the set-up cell installed.")
+    return said
 
 
 def bare_environment() -> dict[str, str]:
@@ -174,35 +177,59 @@ def try_set(name: str, home: Path, wheel: Path, lessons: list[Path]) -> dict:
     python = build_environment(home, python_version, packages.split())
     before = frozen(python)
     said = set_up(python, home / "notebooks", wheel)
-    after = frozen(python)
-    changed = {each: (version, after.get(each)) for each, version in before.items() if after.get(each) != version}
-    print(f"{name}: {said}\n  changed: {changed or 'nothing'}", flush=True)
-    row = {"python": python_version, "said": said, "changed": changed, "lessons": {}}
-    row["versions"] = {each: after[each] for each in SHOWN if each in after}
+    versions = frozen(python)
+    print(f"{name}: {said}", flush=True)
+    outcomes = {}
     for lesson in lessons:
-        outcome = run_lesson(python, home / "notebooks" / lesson.name, home / f"{lesson.stem}.log")
-        row["lessons"][lesson.stem] = vars(outcome)
-        print(f"  {lesson.stem}: {shown(vars(outcome))}", flush=True)
+        outcomes[lesson.stem] = run_lesson(python, home / "notebooks" / lesson.name, home / f"{lesson.stem}.log")
+        print(f"  {lesson.stem}: {shown(outcomes[lesson.stem])}", flush=True)
+    darts = with_darts(python, home, [lesson for lesson in lessons if "darts" in lesson.stem])
+    after = frozen(python)
+    changed = {each: [version, after.get(each)] for each, version in before.items() if after.get(each) != version}
+    print(f"  {DARTS}: {shown(darts)}\n  changed: {changed or 'nothing'}", flush=True)
     restore(python, before, after)
-    return row
+    return {
+        "python": python_version,
+        "said": said,
+        "versions": {each: versions[each] for each in SHOWN if each in versions},
+        "changed": changed,
+        "lessons": {stem: vars(outcome) for stem, outcome in outcomes.items()},
+        DARTS: darts and vars(darts),
+    }
 
 
-def shown(outcome: dict) -> str:
+def with_darts(python: Path, home: Path, lessons: list[Path]) -> Outcome | None:
+    """Add Darts as lesson 6 says, and run that lesson again; return None where there is no Darts for this Python."""
+    add = [python, "-m", "course_utils.extras", "darts"]
+    for lesson in lessons:
+        done = subprocess.run(add, cwd=home / "notebooks", env=bare_environment(), capture_output=True, text=True)
+        print(f"  {done.stdout.strip()}", flush=True)
+        if done.returncode == 0:
+            return run_lesson(python, home / "notebooks" / lesson.name, home / f"{lesson.stem}_with_darts.log")
+    return None
+
+
+def shown(outcome: Outcome | None) -> str:
     """Return one cell of the table."""
-    return f"{'passed' if outcome['passed'] else 'FAILED'}, {outcome['seconds']:.0f} s"
+    return f"{'passed' if outcome.passed else 'FAILED'}, {outcome.seconds:.0f} s" if outcome else "-"
 
 
 def table(rows: dict[str, dict], lessons: list[Path]) -> str:
     """Return the rows as a Markdown table."""
-    heads = ["set", "versions", "set-up changed", *(lesson.stem[:2].lstrip("0") or "0" for lesson in lessons)]
+    heads = ["set", "versions", "set-up changed", *(lesson.stem[:2].lstrip("0") or "0" for lesson in lessons), DARTS]
     lines = [" | ".join(heads), " | ".join("---" for _ in heads)]
     for name, row in rows.items():
-        versions = ", ".join(
-            [f"Python {row['python']}", *(f"{each} {value}" for each, value in row["versions"].items())]
-        )
-        cells = [shown(row["lessons"][lesson.stem]) for lesson in lessons]
-        lines.append(" | ".join([name, versions, ", ".join(row["changed"]) or "nothing", *cells]))
+        versions = [f"Python {row['python']}", *(f"{each} {value}" for each, value in row["versions"].items())]
+        outcomes = [row["lessons"][lesson.stem] for lesson in lessons] + [row[DARTS]]
+        cells = [shown(outcome and Outcome(**outcome)) for outcome in outcomes]
+        lines.append(" | ".join([name, ", ".join(versions), ", ".join(row["changed"]) or "nothing", *cells]))
     return "\n".join(f"| {line} |" for line in lines)
+
+
+def is_fine(row: dict) -> bool:
+    """Say whether every lesson passed and no version was changed."""
+    outcomes = [*row["lessons"].values(), *filter(None, [row[DARTS]])]
+    return not row["changed"] and all(outcome["passed"] for outcome in outcomes)
 
 
 def arguments() -> argparse.Namespace:
@@ -233,8 +260,7 @@ def main() -> int:
     if asked.json:
         asked.json.write_text(json.dumps(found, indent=1) + "\n")
     print(f"\n{found['date']}, {found['system']}\n\n{table(rows, lessons)}")
-    fine = all(not row["changed"] and all(each["passed"] for each in row["lessons"].values()) for row in rows.values())
-    return 0 if fine else 1
+    return 0 if all(map(is_fine, rows.values())) else 1
 
 
 if __name__ == "__main__":
