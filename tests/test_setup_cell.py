@@ -120,6 +120,17 @@ def test_pytorch_lightning_is_lightning_enough_and_no_network_is_needed_then(hos
     assert hosted.versions() == before
 
 
+def test_without_torch_it_says_so_and_installs_no_other(machine, course_wheel):
+    shutil.copy(course_wheel, machine.folder)
+    for name in ("torch", "lightning", "optree"):
+        write_wheel(machine.folder, name, "9.9")
+    machine.has(**GOOD)
+    before = machine.versions()
+    last = machine.set_up().stderr.splitlines()[-1]
+    assert last.startswith("RuntimeError: PyTorch is not installed here, and this set-up never installs it")
+    assert machine.versions() == before
+
+
 def test_no_network_is_said_and_leaves_a_course_that_works(hosted):
     hosted.pip_install("--no-deps", next(hosted.folder.glob("*.whl")))
     before = hosted.contents()
