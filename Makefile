@@ -1,6 +1,7 @@
 VENV ?= .venv
 PYTHON ?= python3
 RUN := $(VENV)/bin/python
+BRANCH ?= main
 
 lab: $(VENV)/ready ## open JupyterLab on the lessons
 	$(RUN) -m jupyter lab notebooks $(if $(filter 0,$(shell id -u)),--allow-root)
@@ -13,7 +14,16 @@ notebooks: $(VENV)/ready ## execute every lesson and write its outputs
 	$(RUN) -m jupyter nbconvert --to notebook --execute --inplace \
 	  --ExecutePreprocessor.record_timing=False --ExecutePreprocessor.store_widget_state=False notebooks/*.ipynb
 
+wheel: $(VENV)/ready ## build the wheel that the set-up cell of a hosted notebook installs
+	$(RUN) -m build --wheel --no-isolation
+
+badges: ## write the address of a repository into every launch link: make badges REPO=owner/name BRANCH=main
+	$(PYTHON) tools/badges.py "$(REPO)" "$(BRANCH)"
+
+test-matrix: $(VENV)/ready ## run every lesson with the packages of hosted notebooks, each in a fresh environment; long
+	$(RUN) tests/matrix/run.py
+
 $(VENV)/ready: pyproject.toml constraints.txt course_utils/install.py
 	$(PYTHON) course_utils/install.py $(VENV)
 
-.PHONY: lab test notebooks
+.PHONY: lab test notebooks wheel badges test-matrix

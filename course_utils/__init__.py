@@ -2,8 +2,8 @@
 
 import sys
 
-# `python -m course_utils.doctor` must start where torch does not: explaining that is its work.
-if not (sys.argv[:1] == ["-m"] and "course_utils.doctor" in sys.orig_argv):
+# These start where torch does not: to explain that is the doctor's work, and `extras` completes an installation.
+if not (sys.argv[:1] == ["-m"] and {"course_utils.doctor", "course_utils.extras"} & set(sys.orig_argv)):
     from course_utils.devices import Device, find_devices, pick_device, wait_for
     from course_utils.doctor import diagnose
     from course_utils.timing import Timing, time_call

@@ -1,0 +1,107 @@
+"""Write the address of this repository everywhere it is shown: `make badges REPO=owner/name BRANCH=main`.
+
+The address is kept in pyproject.toml and nowhere else. From there this writes the launch line of every lesson, the
+address of the wheel in their set-up cell, and the README's links. Run again it changes nothing, and with
+REPO=OWNER/REPO it puts back the placeholder.
+"""
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+PLACEHOLDER = "OWNER/REPO"
+OWNER, NAME, BRANCH = r"[A-Za-z0-9][A-Za-z0-9-]{0,38}", r"[A-Za-z0-9._-]{1,100}", r"[A-Za-z0-9][A-Za-z0-9._/-]*"
+BEGIN, END = "<!-- launch links: written by make badges -->", "<!-- end of launch links -->"
+
+
+def launch_links(repo: str, branch: str, lesson: str) -> str:
+    """Return the three links that open a lesson, as Markdown text without pictures: nothing is loaded to show them."""
+    path = f"{repo}/blob/{branch}/notebooks/{lesson}"
+    colab = f"https://colab.research.google.com/github/{path}"
+    kaggle = f"https://kaggle.com/kernels/welcome?src=https://github.com/{path}"
+    binder = f"https://mybinder.org/v2/gh/{repo}/{branch.replace('/', '%2F')}?labpath=notebooks%2F{lesson}"
+    return f"[Colab]({colab}) · [Kaggle]({kaggle}) · [Binder]({binder})"
+
+
+def wheel_address(repo: str, version: str) -> str:
+    """Return the address that the release workflow gives the wheel of one version."""
+    return f"https://github.com/{repo}/releases/download/v{version}/accelerator_course-{version}-py3-none-any.whl"
+
+
+def substitute(pattern: str, replacement: str, text: str, where: Path) -> str:
+    """Return the text with the one place that matches rewritten, or stop when it is not there exactly once."""
+    text, count = re.subn(pattern, lambda match: match[1] + replacement, text, flags=re.MULTILINE)
+    if count != 1:
+        sys.exit(f"{where}: found {count} places like {pattern!r}, and there must be one. Nothing was written.")
+    return text
+
+
+def in_pyproject(text: str, where: Path, repo: str, branch: str) -> str:
+    """Return pyproject.toml with the address in it."""
+    text = substitute(r'^(Repository = )"[^"]*"', f'"https://github.com/{repo}"', text, where)
+    return substitute(r'^(branch = )"[^"]*"', f'"{branch}"', text, where)
+
+
+def in_lesson(text: str, where: Path, repo: str, branch: str, version: str) -> str:
+    """Return a notebook, as the text of its file, with the address in its launch line and its set-up cell."""
+    links = launch_links(repo, branch, where.name)
+    text = substitute(r'^( *"Launch: ).*?(?=\\n",$)', links, text, where)
+    return substitute(r'^( *"WHEEL = \\").*?(?=\\"\\n",$)', wheel_address(repo, version), text, where)
+
+
+def in_readme(text: str, where: Path, repo: str, branch: str, lessons: list[Path]) -> str:
+    """Return the README with the address in its table of launch links and in the first command."""
+    rows = [f"| {lesson.name[:2].lstrip('0') or 0} | {launch_links(repo, branch, lesson.name)} |" for lesson in lessons]
+    block = ["", "| Lesson | Open it on |", "|---|---|", *rows, ""]
+    if repo == PLACEHOLDER:
+        note = f"`{PLACEHOLDER}` in these links and above is a placeholder: they lead nowhere until it is set."
+        block = ["", note, *block]
+    between = rf"^({re.escape(BEGIN)}\n)[\s\S]*?(?=^{re.escape(END)}$)"
+    text = substitute(between, "\n".join(block) + "\n", text, where)
+    return substitute(r"(git clone https://github\.com/)\S+(?= course)", repo, text, where)
+
+
+def rewritten(root: Path, repo: str, branch: str) -> dict[Path, str]:
+    """Return the new text of every file that shows the address."""
+    lessons = sorted((root / "notebooks").glob("*.ipynb"))
+    texts = {path: path.read_text(encoding="utf-8") for path in (root / "pyproject.toml", root / "README.md", *lessons)}
+    pyproject, readme, *_ = texts
+    version = re.search(r'^version = "(.*)"$', texts[pyproject], re.MULTILINE)[1]
+    return {
+        pyproject: in_pyproject(texts[pyproject], pyproject, repo, branch),
+        readme: in_readme(texts[readme], readme, repo, branch, lessons),
+        **{lesson: in_lesson(texts[lesson], lesson, repo, branch, version) for lesson in lessons},
+    }
+
+
+def arguments() -> argparse.Namespace:
+    """Return what the command line asks for, having checked it."""
+    parser = argparse.ArgumentParser(prog="make badges", description=__doc__.splitlines()[0])
+    parser.add_argument("repo", help="owner/name of the repository on GitHub")
+    parser.add_argument("branch", nargs="?", default="main")
+    parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parent.parent, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if not re.fullmatch(f"{OWNER}/{NAME}", asked.repo):
+        parser.error(
+            f"REPO={asked.repo!r} is not an address. Write owner/name: make badges REPO=ada/course BRANCH=main"
+        )
+    if not re.fullmatch(BRANCH, asked.branch) or ".." in asked.branch:
+        parser.error(f"BRANCH={asked.branch!r} is not the name of a branch. Write it as git shows it: BRANCH=main")
+    return asked
+
+
+def main() -> int:
+    """Rewrite the files that need it and say which."""
+    asked = arguments()
+    new = rewritten(asked.root, asked.repo, asked.branch)
+    stale = {path: text for path, text in new.items() if path.read_text(encoding="utf-8") != text}
+    for path, text in stale.items():
+        path.write_text(text, encoding="utf-8", newline="\n")
+    names = ", ".join(path.name for path in stale) or "nothing, all of it was right"
+    print(f"{asked.repo}, branch {asked.branch}. Rewritten: {names}.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
