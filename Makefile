@@ -13,7 +13,10 @@ notebooks: $(VENV)/ready ## execute every lesson and write its outputs
 	$(RUN) -m jupyter nbconvert --to notebook --execute --inplace \
 	  --ExecutePreprocessor.record_timing=False --ExecutePreprocessor.store_widget_state=False notebooks/*.ipynb
 
+slides: $(VENV)/ready ## every lesson as slides, in one file each that needs no network: slides/*.html
+	$(RUN) -m jupyter nbconvert --config slides/config.py notebooks/*.ipynb
+
 $(VENV)/ready: pyproject.toml constraints.txt course_utils/install.py
 	$(PYTHON) course_utils/install.py $(VENV)
 
-.PHONY: lab test notebooks
+.PHONY: lab test notebooks slides
