@@ -1,4 +1,4 @@
-"""Make an nbgrader assignment of a lesson: `python -m course_utils.assignment LESSON.ipynb source/NAME/LESSON.ipynb`."""
+"""An nbgrader assignment of a lesson: `python -m course_utils.assignment LESSON.ipynb source/NAME/LESSON.ipynb`."""
 
 import argparse
 import importlib

@@ -20,6 +20,28 @@ LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 SIZE = {"width": 1280, "height": 720}
 CPU_BLUE = (0, 114, 178)
 SCROLLED = {"07_old_guides": 1}  # a table of all lines, to be scrolled
+# The contrast of each piece of text with what lies behind it, by WCAG 2; 24 pixels and more count as large.
+TOO_FAINT = """() => {
+    const rgb = colour => colour.match(/[\\d.]+/g).map(Number);
+    const light = ([r, g, b]) => [r, g, b].map(v => v / 255)
+        .map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+        .reduce((sum, v, k) => sum + v * [0.2126, 0.7152, 0.0722][k], 0);
+    const ground = part => {
+        const own = rgb(getComputedStyle(part).backgroundColor);
+        if (own.length === 3 || own[3] === 1) return own;
+        return part.parentElement ? ground(part.parentElement) : [255, 255, 255];
+    };
+    const faint = new Set();
+    for (const part of document.querySelectorAll(".slides *, .slide-number")) {
+        if (![...part.childNodes].some(node => node.nodeType === 3 && node.data.trim())) continue;
+        if (["SCRIPT", "STYLE"].includes(part.tagName) || part.closest("aside")) continue;
+        const style = getComputedStyle(part);
+        const two = [light(rgb(style.color)), light(ground(part))].sort((a, b) => b - a);
+        const contrast = (two[0] + 0.05) / (two[1] + 0.05), needed = parseFloat(style.fontSize) >= 24 ? 3 : 4.5;
+        if (contrast < needed) faint.add(`${part.className || part.tagName} ${style.color} ${contrast.toFixed(2)}`);
+    }
+    return [...faint];
+}"""
 OVERFLOWS = """() => Reveal.getSlides().filter(slide => {
     Reveal.slide(...Object.values(Reveal.getIndices(slide)).slice(0, 2), 99);
     return slide.scrollHeight > 1.1 * slide.clientHeight || slide.scrollWidth > slide.clientWidth + 2;
@@ -102,10 +124,11 @@ def test_a_test_like_this_notices_a_slide_that_needs_the_network(show, slides):
 
 
 @pytest.mark.parametrize("stem", [lesson.stem for lesson in LESSONS])
-def test_every_lesson_opens_fits_its_slides_and_shows_its_pictures(show, stem):
+def test_every_lesson_opens_can_be_read_fits_its_slides_and_shows_its_pictures(show, stem):
     page = show(stem)
     sizes = page.eval_on_selector_all("img", "all => all.map(one => [one.naturalWidth, one.alt.split(' ').length])")
     assert all(width > 0 and words >= 4 for width, words in sizes)
+    assert page.evaluate(TOO_FAINT) == []
     too_long = page.evaluate(OVERFLOWS)
     assert len(too_long) <= SCROLLED.get(stem, 0), too_long
     assert without_network(page.asked) and not page.said
