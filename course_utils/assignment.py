@@ -78,7 +78,7 @@ def main(arguments: list[str] | None = None) -> None:
     options.out.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(made, options.out)
     graded = sum("points" in cell.metadata.get("nbgrader", {}) for cell in made.cells)
-    print(f"wrote {options.out} with {graded} exercises to grade")
+    print(f"wrote {options.out}; exercises to grade: {graded}")
 
 
 if __name__ == "__main__":
