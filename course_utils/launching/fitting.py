@@ -3,6 +3,7 @@
 import logging
 import os
 import signal
+import sys
 import time
 import warnings
 from pathlib import Path
@@ -181,7 +182,9 @@ def fit(options: Options, arguments: dict, link: Link) -> None:
         if state["epoch"] + 1 >= options.epochs:
             return link.tell(already=state["epoch"] + 1, done=_results(state))
         link.tell(resumed=state["global_step"])
-    with without() if arguments["accelerator"] == "tpu" else without("torch_xla"):
+    # A lesson that has made a Trainer of its own has loaded torch_xla: half hidden, it would confuse Lightning.
+    wanted = arguments["accelerator"] == "tpu" or "torch_xla" in sys.modules
+    with without() if wanted else without("torch_xla"):
         trainer = RankTrainer(
             link,
             callbacks=[

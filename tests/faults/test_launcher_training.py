@@ -52,6 +52,27 @@ def test_one_device_at_the_same_global_batch_ends_with_the_same_weights(uninterr
     assert json.loads((tmp_path / "result.json").read_text()) == alone
 
 
+OWN_TRAINER = """
+import pytorch_lightning
+from course_utils.launching.lessons import air_rnn
+
+def lesson():
+    pytorch_lightning.Trainer(accelerator="cpu", logger=False, enable_checkpointing=False)
+    return air_rnn()
+"""
+
+
+def test_a_lesson_may_make_a_trainer_of_its_own_with_the_other_lightning(tmp_path):
+    pytest.importorskip("lightning")
+    pytest.importorskip("pytorch_lightning")
+    file = tmp_path / "own.py"
+    file.write_text(OWN_TRAINER)
+    command = [sys.executable, "-m", "course_utils.launch", "--lesson", f"{file}:lesson", "--out", str(tmp_path)]
+    command += ["--accelerator", "cpu", "--devices", "1", "--epochs", "1"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
 def torch_default_weights():
     from course_utils.models import AirRNN
 
