@@ -23,7 +23,10 @@ badges: ## write the address of a repository into every launch link: make badges
 test-matrix: $(VENV)/ready ## run every lesson with the packages of hosted notebooks, each in a fresh environment; long
 	$(RUN) tests/matrix/run.py
 
+slides: $(VENV)/ready ## every lesson as slides, in one file each that needs no network: slides/*.html
+	$(RUN) -m jupyter nbconvert --config slides/config.py notebooks/*.ipynb
+
 $(VENV)/ready: pyproject.toml constraints.txt course_utils/install.py
 	$(PYTHON) course_utils/install.py $(VENV)
 
-.PHONY: lab test notebooks wheel badges test-matrix
+.PHONY: lab test notebooks wheel badges test-matrix slides

@@ -163,7 +163,8 @@ def plot_class(comparisons: Sequence[Comparison]) -> Picture:
         for label in comparison.labels:
             rows = comparison.rows_of(label)
             look = look_of(rows[0].kind, label)
-            axes.plot([r.size for r in rows], [r.rate for r in rows], color=look["color"], alpha=0.25)
+            thin = {"color": look["color"], "linestyle": look["linestyle"], "alpha": 0.25}
+            axes.plot([r.size for r in rows], [r.rate for r in rows], **thin)
             for row in rows:
                 rates.setdefault((row.kind, look["linestyle"]), {}).setdefault(row.size, []).append(row.rate)
     _log_axes(axes, sorted({size for comparison in comparisons for size in comparison.sizes}))

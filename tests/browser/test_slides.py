@@ -1,0 +1,165 @@
+"""The slides of the lessons in a real browser that has no network."""
+
+import io
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+sync_api = pytest.importorskip("playwright.sync_api")
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+if CHROMIUM is None:
+    pytest.skip("no Chromium here: apt-get install chromium", allow_module_level=True)
+
+ROOT = Path(__file__).resolve().parents[2]
+LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+SIZE = {"width": 1280, "height": 720}
+CPU_BLUE = (0, 114, 178)
+SCROLLED = {"07_old_guides": 1}  # a table of all lines, to be scrolled
+# The contrast of each piece of text with what lies behind it, by WCAG 2; 24 pixels and more count as large.
+TOO_FAINT = """() => {
+    const rgb = colour => colour.match(/[\\d.]+/g).map(Number);
+    const light = ([r, g, b]) => [r, g, b].map(v => v / 255)
+        .map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+        .reduce((sum, v, k) => sum + v * [0.2126, 0.7152, 0.0722][k], 0);
+    const ground = part => {
+        const own = rgb(getComputedStyle(part).backgroundColor);
+        if (own.length === 3 || own[3] === 1) return own;
+        return part.parentElement ? ground(part.parentElement) : [255, 255, 255];
+    };
+    const faint = new Set();
+    for (const part of document.querySelectorAll(".slides *, .slide-number")) {
+        if (![...part.childNodes].some(node => node.nodeType === 3 && node.data.trim())) continue;
+        if (["SCRIPT", "STYLE"].includes(part.tagName) || part.closest("aside")) continue;
+        const style = getComputedStyle(part);
+        const two = [light(rgb(style.color)), light(ground(part))].sort((a, b) => b - a);
+        const contrast = (two[0] + 0.05) / (two[1] + 0.05), needed = parseFloat(style.fontSize) >= 24 ? 3 : 4.5;
+        if (contrast < needed) faint.add(`${part.className || part.tagName} ${style.color} ${contrast.toFixed(2)}`);
+    }
+    return [...faint];
+}"""
+OVERFLOWS = """() => Reveal.getSlides().filter(slide => {
+    Reveal.slide(...Object.values(Reveal.getIndices(slide)).slice(0, 2), 99);
+    return slide.scrollHeight > 1.1 * slide.clientHeight || slide.scrollWidth > slide.clientWidth + 2;
+}).map(slide => slide.innerText.slice(0, 80))"""
+
+
+@pytest.fixture(scope="module")
+def slides(tmp_path_factory) -> Path:
+    """A folder with the slides of all lessons, made as `make slides` makes them."""
+    folder = tmp_path_factory.mktemp("slides")
+    command = [sys.executable, "-m", "jupyter", "nbconvert", "--config", "slides/config.py"]
+    command += ["--output-dir", str(folder), *map(str, LESSONS)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=120)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def show(slides, browser):
+    """Open slides without a network; page.asked holds what they ask for, page.said their complaints."""
+    context = browser.new_context(viewport=SIZE)
+    context.set_offline(True)
+    page = context.new_page()
+    page.asked, page.said = [], []
+    page.on("request", lambda request: page.asked.append(request.url))
+    page.on("console", lambda message: page.said.append(message.text) if message.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: page.said.append(str(error)))
+
+    def _show(stem):
+        page.goto((slides / f"{stem}.slides.html").as_uri())
+        page.wait_for_function("() => window.Reveal?.isReady()", timeout=10_000)
+        return page
+
+    yield _show
+    context.close()
+
+
+def without_network(asked: list[str]) -> bool:
+    own = [url for url in asked if url.startswith("file://")]
+    return len(own) == 1 and all(url.startswith("data:") for url in asked if url not in own)
+
+
+def test_the_makefile_makes_them_with_the_same_options():
+    target = re.search(r"^slides:.*\n\t(.*)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert "nbconvert --config slides/config.py notebooks/*.ipynb" in target[1]
+
+
+@pytest.mark.parametrize("stem, at_least", [("00_start_here", 18), ("01_cpu", 25)])
+def test_the_arrow_key_leads_through_a_lesson_and_nothing_is_asked_of_a_network(show, stem, at_least):
+    page = show(stem)
+    total, seen = page.evaluate("Reveal.getTotalSlides()"), set()
+    for _ in range(4 * total):
+        seen.add(page.evaluate("Reveal.getSlidePastCount()"))
+        if page.evaluate("Reveal.isLastSlide() && !Reveal.availableFragments().next"):
+            break
+        page.keyboard.press("ArrowRight")
+    assert page.locator("section.present section.present h2, section.present.present h2").last.is_visible()
+    assert "What to take with you" in page.locator("section.present section.present").inner_text()
+    assert len(seen) == total >= at_least
+    assert without_network(page.asked), page.asked
+    assert not page.said
+
+
+def test_a_test_like_this_notices_a_slide_that_needs_the_network(show, slides):
+    text = (slides / "00_start_here.slides.html").read_text()
+    needy = text.replace(
+        "</head>", '<script src="https://unpkg.com/reveal.js@4.0.2/dist/reveal.js"></script></head>', 1
+    )
+    (slides / "needy.slides.html").write_text(needy)
+    page = show("needy")
+    assert not without_network(page.asked)
+    assert page.said
+
+
+@pytest.mark.parametrize("stem", [lesson.stem for lesson in LESSONS])
+def test_every_lesson_opens_can_be_read_fits_its_slides_and_shows_its_pictures(show, stem):
+    page = show(stem)
+    sizes = page.eval_on_selector_all("img", "all => all.map(one => [one.naturalWidth, one.alt.split(' ').length])")
+    assert all(width > 0 and words >= 4 for width, words in sizes)
+    assert page.evaluate(TOO_FAINT) == []
+    too_long = page.evaluate(OVERFLOWS)
+    assert len(too_long) <= SCROLLED.get(stem, 0), too_long
+    assert without_network(page.asked) and not page.said
+
+
+def test_a_picture_takes_the_place_of_its_code_and_is_large(show):
+    page = show("01_cpu")
+    page.evaluate("""() => { const slide = document.querySelector('img').closest('section');
+        Reveal.slide(...Object.values(Reveal.getIndices(slide)).slice(0, 2), -1); }""")
+    code, picture = page.locator("section.present .jp-InputArea").last, page.locator("section.present img").last
+    assert blue_dots(page) < 1000 and code.is_visible()
+    page.keyboard.press("ArrowRight")
+    assert picture.bounding_box()["height"] >= 540
+    assert blue_dots(page) > 1000
+
+
+def blue_dots(page) -> int:
+    image = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+    right = image.crop((100, 0, image.width, image.height))  # the bar beside a cell of code is blue as well
+    return sum(
+        count
+        for count, colour in right.getcolors(2**24)
+        if all(abs(a - b) < 12 for a, b in zip(colour, CPU_BLUE, strict=True))
+    )
+
+
+def test_the_prediction_is_seen_before_its_answer(show):
+    page = show("00_start_here")
+    page.evaluate("Reveal.slide(1, 0, -1)")
+    answer = page.locator("section.present .fragment").first
+    assert page.locator("section.present").get_by_text("Where does it live?").is_visible()
+    assert answer.evaluate("part => getComputedStyle(part).opacity") == "0"
+    page.keyboard.press("ArrowRight")
+    assert answer.evaluate("part => getComputedStyle(part).opacity") == "1"

@@ -1,0 +1,215 @@
+"""The course can be read without seeing its pictures, without colours, and in a dark theme."""
+
+import ast
+import itertools
+import re
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import nbformat
+import pytest
+from matplotlib.colors import to_hex
+from matplotlib.text import Text
+from test_charts import CPU_ROWS, GPU_ROWS, comparison, rows
+from test_gpu_pictures import PICTURES
+from test_launch_pictures import GAINS
+
+from course_utils.charts import plot_class, plot_rates, plot_roofline
+from course_utils.launching.pictures import draw_gains
+from course_utils.roofline import Place, Roof
+from course_utils.xla_lesson import draw_payoff
+
+ROOT = Path(__file__).resolve().parent.parent
+LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "notebooks").glob("*.md"))]
+SAYS_NOTHING = {"here", "this", "link", "click here", "this page", "this link", "more", "read more", "see", "it"}
+ONE_THREAD = rows("cpu, 1 thread", "cpu", 500, 600, 700)
+XLA_ROWS = rows("xla:0", "xla", 5, 50, 500)
+DRAWN = {
+    **PICTURES,
+    "speeds": lambda: plot_rates(comparison(CPU_ROWS, ONE_THREAD, GPU_ROWS, XLA_ROWS)),
+    "class": lambda: plot_class([comparison(CPU_ROWS, ONE_THREAD, GPU_ROWS), comparison(CPU_ROWS, XLA_ROWS)]),
+    "roofline": lambda: plot_roofline(Roof("d", "cuda", 1e12, 1e11, 2e12), [Place("product", 2e9, 1e7, 0.01)]),
+    "gains": lambda: draw_gains(GAINS, "A title"),
+    "payoff": lambda: draw_payoff(1e-3, 1e-4, 0.1, "rehearsal"),
+}
+
+
+class Elements(HTMLParser):
+    """The start tags of a piece of HTML, with their attributes, in order."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.found: list[tuple[str, dict]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+
+
+def without_code(text: str) -> str:
+    return re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)
+
+
+def written() -> list[tuple[str, str]]:
+    """Every piece of Markdown that a reader sees, with where it stands."""
+    pieces = [(path.name, path.read_text()) for path in DOCUMENTS]
+    for path in LESSONS:
+        for cell in nbformat.read(path, as_version=4).cells:
+            if cell.cell_type == "markdown":
+                pieces.append((cell.id, cell.source))
+            for output in cell.get("outputs", []):
+                if "text/markdown" in output.get("data", {}):
+                    pieces.append((cell.id, output.data["text/markdown"]))
+    return pieces
+
+
+def shown_as_html() -> list[tuple[str, str]]:
+    """Every output that is HTML, and what HTML the Markdown holds."""
+    found = [(name, without_code(text)) for name, text in written()]
+    for path in LESSONS:
+        for cell in nbformat.read(path, as_version=4).cells:
+            for output in cell.get("outputs", []):
+                if "text/html" in output.get("data", {}):
+                    found.append((cell.id, output.data["text/html"]))
+    return found
+
+
+def test_there_is_something_to_look_at():
+    assert len(LESSONS) == 8 and len(written()) > 300
+    assert sum("<table" in text for _, text in shown_as_html()) > 20
+    assert any(re.search(r"!\[", text) for _, text in written())
+
+
+def test_every_picture_in_a_text_has_words_in_its_place():
+    for place, text in written():
+        for words in re.findall(r"!\[([^\]]*)\]", without_code(text)):
+            assert len(words.split()) >= 4, f"{place}: {words!r}"
+    for place, text in shown_as_html():
+        for tag, attributes in Elements(text).found:
+            assert tag != "img" or len((attributes.get("alt") or "").split()) >= 4, place
+
+
+def test_every_picture_in_an_output_has_words_in_its_place():
+    pictures = 0
+    for path in LESSONS:
+        for cell in nbformat.read(path, as_version=4).cells:
+            for output in cell.get("outputs", []):
+                for kind in {"image/png", "image/jpeg", "image/svg+xml"} & set(output.get("data", {})):
+                    pictures += 1
+                    assert len(output.metadata.get(kind, {}).get("alt", "").split()) >= 4, cell.id
+    assert pictures > 15
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_the_headings_of_a_document_go_down_one_step_at_a_time(path):
+    levels = [len(marks) for marks in re.findall(r"^(#+) ", without_code(path.read_text()), re.MULTILINE)]
+    assert levels[0] == 1 and levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
+
+
+def test_no_output_adds_a_heading_of_its_own():
+    for place, text in shown_as_html():
+        assert not {"h1", "h2", "h3", "h4"} & {tag for tag, _ in Elements(text).found}, place
+
+
+def test_every_table_has_headers():
+    for place, text in shown_as_html():
+        for table in re.findall(r"<table.*?</table>", text, re.DOTALL):
+            assert "<th" in table, f"{place}: {table[:120]}"
+            first = re.search(r"<tr.*?</tr>", table, re.DOTALL)[0]
+            assert "<th" in first, f"{place}: the first line has no header: {first[:120]}"
+
+
+def test_every_link_says_where_it_leads():
+    for place, text in written():
+        for words, target in re.findall(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)", text):
+            plain = words.strip("`* ").lower()
+            assert plain not in SAYS_NOTHING and len(plain) >= 4, f"{place}: {words!r} leads to {target}"
+            assert not plain.startswith("http"), f"{place}: {words!r}"
+
+
+def luminance(colour: str) -> float:
+    parts = [int(to_hex(colour)[k : k + 2], 16) / 255 for k in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast of two colours by WCAG 2: 21 for black on white, 1 for no difference."""
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_contrast_is_the_one_of_wcag():
+    assert contrast("black", "white") == pytest.approx(21)
+    assert contrast("#767676", "#ffffff") == pytest.approx(4.54, abs=0.01)
+
+
+def test_text_in_outputs_is_as_dark_as_the_theme_makes_it_or_has_contrast():
+    for place, text in shown_as_html():
+        for _, attributes in Elements(text).found:
+            style = dict(part.split(":", 1) for part in (attributes.get("style") or "").split(";") if ":" in part)
+            style = {name.strip(): value.strip() for name, value in style.items()}
+            colour, ground = style.get("color", "inherit"), style.get("background", "transparent")
+            assert (colour == "inherit") == (ground in ("inherit", "transparent")), f"{place}: {style} in a dark theme"
+            assert colour == "inherit" or contrast(colour, ground) >= 4.5, f"{place}: {style}"
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """The axes of a picture that is made, before it is closed."""
+    figures = []
+    monkeypatch.setattr(plt, "close", figures.append)
+
+    def _drawn(make):
+        make()
+        return figures[-1].axes[0]
+
+    yield _drawn
+    monkeypatch.undo()
+    plt.close("all")
+
+
+def look(line) -> tuple:
+    return line.get_marker(), line.get_linestyle()
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_no_two_lines_or_bars_differ_by_colour_alone(name, drawn):
+    axes = drawn(DRAWN[name])
+    names = Counter(to_hex(text.get_color()) for text in axes.findobj(Text) if text.get_text().strip())
+    lines = Counter(to_hex(line.get_color()) for line in axes.lines)
+    for one, other in itertools.combinations(axes.lines, 2):
+        colours = {to_hex(one.get_color()), to_hex(other.get_color())}
+        each_named = "#000000" not in colours and all(names[colour] >= lines[colour] for colour in colours)
+        assert len(colours) == 1 or look(one) != look(other) or each_named
+    ticks = [text.get_text() for text in (*axes.get_xticklabels(), *axes.get_yticklabels())]
+    for one, other in itertools.combinations(axes.containers, 2):
+        if one[0].get_facecolor() != other[0].get_facecolor():
+            assert one[0].get_hatch() != other[0].get_hatch() or len(set(ticks)) >= len(axes.containers)
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_text_in_a_picture_has_the_contrast_that_large_text_needs(name, drawn):
+    for text in drawn(DRAWN[name]).findobj(Text):
+        if text.get_text().strip():
+            assert contrast(text.get_color(), "white") >= 3, text.get_text()
+
+
+def drawing_calls(source: str, method: str) -> list[ast.Call]:
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    return [call for call in calls if getattr(call.func, "attr", getattr(call.func, "id", "")) == method]
+
+
+@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+def test_lines_that_a_cell_draws_differ_in_more_than_colour_or_are_named(path):
+    for cell in nbformat.read(path, as_version=4).cells:
+        if cell.cell_type != "code" or ".plot(" not in cell.source or "%" in cell.source[:2]:
+            continue
+        lines = drawing_calls(cell.source, "plot")
+        looks = [tuple(ast.dump(k.value) for k in call.keywords if k.arg in ("marker", "linestyle")) for call in lines]
+        names = len(drawing_calls(cell.source, "label_end")) + len(drawing_calls(cell.source, "text"))
+        assert len(set(looks)) == len(looks) or names >= len(looks) - 1, cell.id
