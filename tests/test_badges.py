@@ -26,7 +26,7 @@ def copy(tmp_path):
 
 
 def badges(root, *words) -> subprocess.CompletedProcess:
-    command = [sys.executable, ROOT / "tools" / "badges.py", *words, "--root", root]
+    command = [sys.executable, ROOT / "course_utils" / "badges.py", *words, "--root", root]
     return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
 
