@@ -89,16 +89,19 @@ def build_wheel(folder: Path) -> Path:
 
 
 def build_environment(home: Path, python_version: str, packages: list[str]) -> Path:
-    """Make an environment with pip and the packages of a set, unless it is there already, and return its Python."""
-    python, marker = home / "env" / "bin" / "python", home / "set.txt"
+    """Make an environment with pip and the packages of a set, unless it was kept, and return its Python.
+
+    The mark of a kept one is taken away until `restore` puts it back: an interrupted run leaves none.
+    """
+    python, mark = home / "env" / "bin" / "python", home / "set.txt"
     asked = "\n".join([python_version, *packages, *TOOLS])
-    if not marker.exists() or marker.read_text() != asked:
+    if not mark.exists() or mark.read_text() != asked:
         shutil.rmtree(home / "env", ignore_errors=True)
         home.mkdir(parents=True, exist_ok=True)
         call(sys.executable, "-m", "uv", "venv", "--seed", "--quiet", "--python", python_version, home / "env")
         install = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", python]
         call(*install, *packages, *TOOLS)
-        marker.write_text(asked)
+    mark.unlink(missing_ok=True)
     return python
 
 
@@ -165,10 +168,13 @@ def run_lesson(python: Path, lesson: Path, log: Path) -> Outcome:
     return Outcome(passed, round(time.perf_counter() - started, 1))
 
 
-def restore(python: Path, before: dict[str, str], after: dict[str, str]) -> None:
-    """Uninstall what the set-up cell added, so that a kept environment is as it was before it."""
-    added = ["accelerator-course", *(after.keys() - before.keys())]
+def restore(home: Path, before: dict[str, str], after: dict[str, str]) -> None:
+    """Uninstall what was added to an environment, and mark it as fit to be taken up again."""
+    python, added = home / "env" / "bin" / "python", ["accelerator-course", *(after.keys() - before.keys())]
     call(sys.executable, "-m", "uv", "pip", "uninstall", "--quiet", "--python", python, *added)
+    if frozen(python) == before:
+        python_version, packages = SETS[home.name]
+        (home / "set.txt").write_text("\n".join([python_version, *packages.split(), *TOOLS]))
 
 
 def try_set(name: str, home: Path, wheel: Path, lessons: list[Path]) -> dict:
@@ -187,7 +193,7 @@ def try_set(name: str, home: Path, wheel: Path, lessons: list[Path]) -> dict:
     after = frozen(python)
     changed = {each: [version, after.get(each)] for each, version in before.items() if after.get(each) != version}
     print(f"  {DARTS}: {shown(darts)}\n  changed: {changed or 'nothing'}", flush=True)
-    restore(python, before, after)
+    restore(home, before, after)
     return {
         "python": python_version,
         "said": said,
