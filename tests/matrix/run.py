@@ -88,17 +88,26 @@ def build_wheel(folder: Path) -> Path:
     return next(folder.glob("*.whl"))
 
 
-def build_environment(home: Path, python_version: str, packages: list[str]) -> Path:
-    """Make an environment with pip and the packages of a set, unless it is there already, and return its Python."""
-    python, marker = home / "env" / "bin" / "python", home / "set.txt"
-    asked = "\n".join([python_version, *packages, *TOOLS])
-    if not marker.exists() or marker.read_text() != asked:
+def recipe(name: str) -> str:
+    """Return what a set is made of, one thing a line: the version of Python, then packages."""
+    python_version, packages = SETS[name]
+    return "\n".join([python_version, *packages.split(), *TOOLS])
+
+
+def build_environment(home: Path) -> Path:
+    """Make an environment with pip and the packages of the set that the folder is named after, and return its Python.
+
+    One that was kept is taken up again. Its mark is away until `restore` puts it back: an interrupted run leaves none.
+    """
+    python, mark = home / "env" / "bin" / "python", home / "set.txt"
+    if not mark.exists() or mark.read_text() != recipe(home.name):
+        python_version, *packages = recipe(home.name).splitlines()
         shutil.rmtree(home / "env", ignore_errors=True)
         home.mkdir(parents=True, exist_ok=True)
         call(sys.executable, "-m", "uv", "venv", "--seed", "--quiet", "--python", python_version, home / "env")
         install = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", python]
-        call(*install, *packages, *TOOLS)
-        marker.write_text(asked)
+        call(*install, *packages)
+    mark.unlink(missing_ok=True)
     return python
 
 
@@ -165,16 +174,17 @@ def run_lesson(python: Path, lesson: Path, log: Path) -> Outcome:
     return Outcome(passed, round(time.perf_counter() - started, 1))
 
 
-def restore(python: Path, before: dict[str, str], after: dict[str, str]) -> None:
-    """Uninstall what the set-up cell added, so that a kept environment is as it was before it."""
-    added = ["accelerator-course", *(after.keys() - before.keys())]
+def restore(home: Path, before: dict[str, str], after: dict[str, str]) -> None:
+    """Uninstall what was added to an environment, and mark it as fit to be taken up again."""
+    python, added = home / "env" / "bin" / "python", ["accelerator-course", *(after.keys() - before.keys())]
     call(sys.executable, "-m", "uv", "pip", "uninstall", "--quiet", "--python", python, *added)
+    if frozen(python) == before:
+        (home / "set.txt").write_text(recipe(home.name))
 
 
 def try_set(name: str, home: Path, wheel: Path, lessons: list[Path]) -> dict:
     """Build one set, set it up, run the lessons in it, and return the row of the table."""
-    python_version, packages = SETS[name]
-    python = build_environment(home, python_version, packages.split())
+    python = build_environment(home)
     before = frozen(python)
     said = set_up(python, home / "notebooks", wheel)
     versions = frozen(python)
@@ -187,9 +197,9 @@ def try_set(name: str, home: Path, wheel: Path, lessons: list[Path]) -> dict:
     after = frozen(python)
     changed = {each: [version, after.get(each)] for each, version in before.items() if after.get(each) != version}
     print(f"  {DARTS}: {shown(darts)}\n  changed: {changed or 'nothing'}", flush=True)
-    restore(python, before, after)
+    restore(home, before, after)
     return {
-        "python": python_version,
+        "python": SETS[name][0],
         "said": said,
         "versions": {each: versions[each] for each in SHOWN if each in versions},
         "changed": changed,
