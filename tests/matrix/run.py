@@ -94,6 +94,12 @@ def recipe(name: str) -> str:
     return "\n".join([python_version, *packages.split(), *TOOLS])
 
 
+def interpreter(version: str) -> str:
+    """Return one of pyenv's Pythons, or the version itself, which uv looks for elsewhere and else downloads."""
+    found = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))
+    return str(found[-1]) if found else version
+
+
 def build_environment(home: Path) -> Path:
     """Make an environment with pip and the packages of the set that the folder is named after, and return its Python.
 
@@ -104,7 +110,17 @@ def build_environment(home: Path) -> Path:
         python_version, *packages = recipe(home.name).splitlines()
         shutil.rmtree(home / "env", ignore_errors=True)
         home.mkdir(parents=True, exist_ok=True)
-        call(sys.executable, "-m", "uv", "venv", "--seed", "--quiet", "--python", python_version, home / "env")
+        call(
+            sys.executable,
+            "-m",
+            "uv",
+            "venv",
+            "--seed",
+            "--quiet",
+            "--python",
+            interpreter(python_version),
+            home / "env",
+        )
         install = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", python]
         call(*install, *packages)
     mark.unlink(missing_ok=True)
