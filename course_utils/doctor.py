@@ -74,7 +74,7 @@ def diagnose(families: tuple[str, ...] = FAMILIES, *, limit_s: float = LIMIT_S, 
 
     Args:
         families: the families to examine, of "cpu", "cuda", "mps", "xpu", "xla" and "tpu".
-        limit_s: seconds that one step of a child process may take.
+        limit_s: seconds that one step of a child process may take; an import may take three times as long.
         root: where to look for /sys, /proc and /dev: another folder holds a copy of another machine's files.
 
     Raises:
@@ -96,7 +96,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m course_utils.doctor", description=__doc__.partition("\n")[0])
     parser.add_argument("--require", action="append", choices=FAMILIES, help="examine this family; may be repeated")
     parser.add_argument("--json", action="store_true", help="print JSON, for scripts")
-    parser.add_argument("--limit", type=float, default=LIMIT_S, help="seconds that one step may take (default 10)")
+    parser.add_argument("--limit", type=float, default=LIMIT_S, help="seconds that one step may take (default 10; an import 3 times as long)")
     parser.add_argument("--root", type=Path, default=ROOT, help="a folder with another machine's sys, proc and dev")
     parser.add_argument("--probe", choices=sorted(PROBES), help=argparse.SUPPRESS)
     asked = parser.parse_args(arguments)

@@ -27,6 +27,17 @@ def test_what_was_told_before_a_hang_is_kept():
     assert (outcome.ended, outcome.told) == ("late", {"step": "one"})
 
 
+@pytest.mark.parametrize(("step", "ended"), [("importing torch", "well"), ("starting CUDA", "late")])
+def test_an_import_may_take_longer_than_a_step_that_touches_a_device(step, ended):
+    code = f"""import time; print('{MARK}{{"step": "{step}"}}', flush=True); time.sleep(2.5)"""
+    assert python(code, limit_s=1.5).ended == ended
+
+
+def test_an_import_that_never_ends_is_stopped_too():
+    outcome = python(f"""import time; print('{MARK}{{"step": "importing torch"}}', flush=True); time.sleep(600)""", 1)
+    assert (outcome.ended, outcome.told) == ("late", {"step": "importing torch"})
+
+
 def test_a_child_that_never_stops_talking_is_stopped_too():
     outcome = python("import time\nwhile True:\n    print('.', flush=True)\n    time.sleep(0.05)", limit_s=1)
     assert outcome.ended == "late"

@@ -18,6 +18,8 @@ from pathlib import Path
 
 MARK = "@probe "  # starts a line that is for the doctor, among whatever else libraries print
 CHATTER = 4  # a child that keeps talking gets this many times the limit in all
+# An import gets this many times the limit: it touches no device, and from a cold disk torch's may take long.
+IMPORTING = 3
 
 
 @dataclass(frozen=True)
@@ -81,10 +83,12 @@ def _listen(child: subprocess.Popen, limit_s: float) -> tuple[list[str], bool]:
 
     threading.Thread(target=read, daemon=True).start()
     lines: list[str] = []
-    end = time.monotonic() + CHATTER * limit_s
+    end, patience_s = time.monotonic() + CHATTER * limit_s, limit_s
     try:
-        while (line := arriving.get(timeout=max(0, min(limit_s, end - time.monotonic())))) is not None:
+        while (line := arriving.get(timeout=max(0, min(patience_s, end - time.monotonic())))) is not None:
             lines.append(line)
+            if line.startswith(MARK):
+                patience_s = limit_s * (IMPORTING if '"step": "importing' in line else 1)
         child.wait(limit_s)
     except (queue.Empty, subprocess.TimeoutExpired):
         late = child.poll() is None

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 
 from course_utils.cards import clean, html_card
-from course_utils.diagnosis.children import Outcome
+from course_utils.diagnosis.children import IMPORTING, Outcome
 from course_utils.diagnosis.machine import PciDevice
 from course_utils.diagnosis.remedies import explain
 
@@ -87,7 +87,9 @@ def no_answer(family: str, outcome: Outcome, evidence: Evidence) -> Finding | No
     if outcome.ended == "killed":
         return evidence.found(family, "died", signal=outcome.signal, step=told.get("step", "starting Python"))
     if outcome.ended == "late":
-        return evidence.found(family, "hangs", limit=f"{evidence.limit_s:g}", step=told.get("step", "starting Python"))
+        step = told.get("step", "starting Python")
+        limit_s = evidence.limit_s * (IMPORTING if step.startswith("importing") else 1)
+        return evidence.found(family, "hangs", limit=f"{limit_s:g}", step=step)
     if outcome.ended == "badly":
         error = outcome.noise.strip().splitlines()[-1:] or ["no message"]
         return evidence.found(
