@@ -96,7 +96,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m course_utils.doctor", description=__doc__.partition("\n")[0])
     parser.add_argument("--require", action="append", choices=FAMILIES, help="examine this family; may be repeated")
     parser.add_argument("--json", action="store_true", help="print JSON, for scripts")
-    parser.add_argument("--limit", type=float, default=LIMIT_S, help="seconds that one step may take (default 10; an import 3 times as long)")
+    parser.add_argument(
+        "--limit", type=float, default=LIMIT_S, help="seconds for one step (default 10; three times that for imports)"
+    )
     parser.add_argument("--root", type=Path, default=ROOT, help="a folder with another machine's sys, proc and dev")
     parser.add_argument("--probe", choices=sorted(PROBES), help=argparse.SUPPRESS)
     asked = parser.parse_args(arguments)

@@ -88,7 +88,7 @@ def probe_xla() -> None:
 
 def probe_tpu() -> None:
     """Let TorchTPU load itself with torch, and run a kernel on its first device."""
-    torch = _import_torch()
+    torch = _import_torch("loading TorchTPU with torch")
     tell(step="asking torch.accelerator")
     current = torch.accelerator.current_accelerator()
     tell(accelerator=current.type if current else None)
@@ -107,8 +107,8 @@ PROBES: dict[str, Callable[[], None]] = {
 }
 
 
-def _import_torch() -> ModuleType:
-    tell(step="importing torch")
+def _import_torch(step: str = "importing torch") -> ModuleType:
+    tell(step=step)
     try:
         import torch
     except BaseException as error:
