@@ -19,10 +19,10 @@ XLA_FILES = ("torch_xla", "_XLAC", "libtpu")
 
 
 def without_torch_xla(folder: Path) -> Path:
-    """Link all that is installed into `folder`, except torch_xla and its library."""
+    """Link all that is installed into `folder`, except torch_xla and the course, whose source is used instead."""
     folder.mkdir()
     for entry in SITE.iterdir():
-        if not entry.name.startswith(XLA_FILES) and entry.suffix != ".pth":
+        if not entry.name.startswith((*XLA_FILES, "accelerator_course")) and entry.suffix != ".pth":
             (folder / entry.name).symlink_to(entry)
     return folder
 
