@@ -27,3 +27,12 @@ def everything_restored() -> Iterator[None]:
         torch.set_default_dtype(dtype)
         if torch.empty(0).device != device:
             torch.set_default_device(None if device.type == "cpu" else device)
+        _forget_that_a_default_was_taken_back()
+
+
+def _forget_that_a_default_was_taken_back() -> None:
+    # After set_default_device(None), torch 2.9's get_default_device fails, and with it every LightningModule: it finds
+    # the place of the default, and None in it.
+    context = getattr(torch, "_GLOBAL_DEVICE_CONTEXT", None)
+    if getattr(context, "device_context", ...) is None:
+        del context.device_context

@@ -127,6 +127,7 @@ def test_whatever_an_answer_changes_for_the_whole_process_is_changed_back():
     assert torch.get_default_dtype() == torch.float32
     assert torch.is_grad_enabled()
     assert torch.ones(1).device.type == "cpu"
+    assert torch.get_default_device().type == "cpu", "Lightning asks this for every module"
 
 
 def test_a_check_never_raises_and_keeps_what_it_found():
