@@ -1,5 +1,7 @@
 """Calls that are timed in turn, with a clock of our own."""
 
+import random
+
 import pytest
 
 from course_utils.devices import Device
@@ -44,6 +46,19 @@ def test_it_stops_when_the_ratio_is_known():
     assert found.ratio("a", "b").rounds == 10
     assert found.ratio("a", "b").interval == pytest.approx((1, 1))
     assert len(found.timings["a"].blocks_s) == 20
+
+
+def test_noise_makes_it_go_on_until_the_ratio_is_known_to_half_a_per_cent():
+    machine, noise = SlowingMachine(0), random.Random(0)
+
+    def noisy():
+        machine.now += 0.01 * noise.uniform(0.97, 1.03)
+
+    works = {"a": Work(noisy, CPU), "b": machine.work("b", 0.01)}
+    found = time_together(works, max_s=99, **machine.clocks()).ratio("a", "b")
+    low, high = found.interval
+    assert 10 < found.rounds < 400
+    assert (high - low) / 2 <= 0.005 * found.median
 
 
 def test_it_stops_at_the_time_limit():

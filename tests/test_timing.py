@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from course_utils import timing
 from course_utils.devices import Device
-from course_utils.stopwatch import Stopwatch, seconds_spent_queueing
+from course_utils.stopwatch import Reading, Stopwatch, seconds_spent_queueing
 from course_utils.timing import Timing, format_seconds, median_interval, time_call, using_threads
 
 CPU = Device("cpu", 0, "a cpu")
@@ -188,6 +189,14 @@ def test_threads_that_queue_for_a_core_are_noticed():
         watch = Stopwatch(lambda: None, CPU)
         timed = timing.make_timing(watch, 0.1, [watch.read()] * 10, queued=0.3)
     assert any("threads got one for only 70% of the time for which they wanted one" in w for w in timed.warnings)
+
+
+@pytest.mark.parametrize(("queued", "noticed"), [(0.3, False), (0.5, True)])
+def test_xla_queues_behind_itself_and_only_more_than_that_is_contention(queued, noticed):
+    reading = Reading(0.001)
+    watch = SimpleNamespace(device=Device("xla", 0, "a rehearsal"), waited=True, calls=1)
+    timed = timing.make_timing(watch, 0.1, [reading] * 10, queued=queued)
+    assert any("other programs compete for the cores" in warning for warning in timed.warnings) == noticed
 
 
 def test_a_result_on_another_device_means_that_the_clock_did_not_wait():
