@@ -275,6 +275,17 @@ def test_progress_is_written_only_when_asked_and_adds_to_what_is_there(tmp_path,
     assert [path.name for path in tmp_path.iterdir()] == ["mine.json"]
 
 
+def test_what_was_solved_yesterday_stays_solved_in_the_file(tmp_path, monkeypatch):
+    ones = exercises_of("cpu")
+    for one in ones.values():
+        monkeypatch.setattr(one, "verdicts", [])
+    path, first = tmp_path / "mine.json", next(iter(ones))
+    path.write_text(json.dumps({"course_progress": 1, "solved": {"cpu": {first: True}}}))
+    found = progress(save=path)
+    assert found.lessons["cpu"] == {name: name == first for name in ones}
+    assert json.loads(path.read_text())["solved"]["cpu"][first] is True
+
+
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"course_progress": 2, "solved": {}}', '{"solved": 3}', '"x"'])
 def test_a_file_that_holds_something_else_is_refused_and_left_alone(tmp_path, text):
     path = tmp_path / "other.json"
