@@ -28,6 +28,11 @@ class Cluster:
         return self.kind in ("torchrun", "slurm")
 
 
+# torchrun keeps one store for the ranks to find each other in, also when it restarts them, and a rank that is back
+# early reads in it where rank 0 was before (pytorch/pytorch issue 135712; torch 2.6 to 2.9).
+NEW_STORE = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"
+
+
 def find_cluster(environ: Mapping[str, str]) -> Cluster:
     """Return the cluster whose variables are set, under the conditions under which Lightning notices it.
 
@@ -75,6 +80,21 @@ def _tpu_pod(environ: Mapping[str, str]) -> Cluster | None:
     return Cluster("tpu pod", len(hosts), None, int(environ["TPU_WORKER_ID"]), f"{len(hosts)} TPU_WORKER_HOSTNAMES")
 
 
+def restart_trouble(environ: Mapping[str, str]) -> str:
+    """Return why a restart by torchrun may fail as it was started, or "" if nothing speaks against it.
+
+    Args:
+        environ: the environment variables that torchrun has set, as `os.environ`.
+    """
+    restarts = environ.get("TORCHELASTIC_MAX_RESTARTS", "0") != "0" and environ.get("WORLD_SIZE", "1") != "1"
+    if not restarts or environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
+        return ""
+    return (
+        "torchrun keeps the addresses of the first ranks when it restarts them, and a restarted rank can fail with "
+        f"'connection refused'. On every machine, start it as `{NEW_STORE} torchrun --rdzv-backend=c10d ...`"
+    )
+
+
 def cluster_command(kind: str, arguments: str, *, nodes: int = 2, devices: int = 1) -> str:
     """Return the command that starts the launcher on every machine of a cluster.
 
@@ -89,8 +109,8 @@ def cluster_command(kind: str, arguments: str, *, nodes: int = 2, devices: int =
     """
     launcher = f"-m course_utils.launch {arguments}"
     commands = {
-        "torchrun": f"torchrun --nnodes={nodes} --nproc-per-node={devices} --max-restarts=3 --rdzv-id=lesson "
-        f"--rdzv-backend=c10d --rdzv-endpoint=HOST:29500 {launcher}",
+        "torchrun": f"{NEW_STORE} torchrun --nnodes={nodes} --nproc-per-node={devices} --max-restarts=3 "
+        f"--rdzv-id=lesson --rdzv-backend=c10d --rdzv-endpoint=HOST:29500 {launcher}",
         "slurm": f"srun --nodes={nodes} --ntasks-per-node={devices} python {launcher}",
         "tpu pod": f"gcloud compute tpus tpu-vm ssh NAME --zone=ZONE --worker=all "
         f"--command='python {launcher} --accelerator tpu'",

@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from course_utils.launching.clusters import Cluster, find_cluster
+from course_utils.launching.clusters import Cluster, find_cluster, restart_trouble
 from course_utils.launching.lessons import check_lesson
 from course_utils.launching.options import LaunchError, Options, count_ranks, trainer_arguments
 from course_utils.launching.processes import died_by, end_group, free_port, is_free, only_one
@@ -49,6 +49,8 @@ def launch(options: Options, view: View) -> RunResult | None:
     arguments = trainer_arguments(options, cluster)
     if cluster.kind != "none":
         view.note(f"{cluster.kind} ({cluster.found}): process {cluster.rank}, {arguments['num_nodes']} machines")
+        if cluster.rank == 0 and (trouble := restart_trouble(os.environ)):
+            view.note(trouble)
     out = Path(options.out)
     with contextlib.ExitStack() as stack:
         try:
