@@ -1,7 +1,9 @@
 """Compare calls fairly: time them in turn, forwards and backwards, and compare neighbours with neighbours.
 
-Timing one function after the other compares the machine at two different times. Here every round runs all of them
-A B C C B A, so that whatever slows the machine slows them alike; each round gives one ratio, and the median counts.
+Timing one function after the other compares the machine at two different times. Here every round runs each of them
+once, and the rounds go A B C, C B A, C B A, A B C, so that whatever slows the machine slows them alike, and none is
+always the first. Each round gives one ratio, and the median counts. The mean of a round there and a round back would
+carry every disturbance into twice as many ratios: the median over single rounds was closer to 1 for equal functions.
 """
 
 import statistics
@@ -15,7 +17,7 @@ from course_utils.devices import Device
 from course_utils.stopwatch import Clock, Reading, Stopwatch
 from course_utils.timing import CLEAN, FEWEST, Timing, make_timing, median_interval, quiet_process, using_threads
 
-MIN_ROUNDS, MAX_ROUNDS = 10, 400
+MIN_ROUNDS, MAX_ROUNDS = 40, 800
 PRECISION = 0.005  # stop when the 95 % interval of every ratio reaches no further than this to either side
 
 
@@ -117,31 +119,43 @@ def time_together(
             with using_threads(threads[name]):
                 first_s[name] = watch.read_first()
                 watch.warm_up()
+        _share_block_size(watches)
         rounds = _rounds_until_narrow(watches, threads, max_s, between_rounds)
     timings = {}
     for name, watch in watches.items():
         with using_threads(threads[name]):
-            readings = [reading for round_ in rounds for reading in round_[name]]
-            timings[name] = make_timing(watch, first_s[name], readings)
+            timings[name] = make_timing(watch, first_s[name], [round_[name] for round_ in rounds])
     kept = _usable_rounds(rounds)
-    return Together(timings, {name: tuple(_mean_s(round_[name]) for round_ in kept) for name in works})
+    return Together(timings, {name: tuple(round_[name].seconds for round_ in kept) for name in works})
 
 
-Round = dict[str, tuple[Reading, Reading]]  # forwards, backwards
+Round = dict[str, Reading]
+
+
+def _share_block_size(watches: dict[str, Stopwatch]) -> None:
+    """Give contestants of about the same size blocks of the same number of calls.
+
+    A block costs a microsecond beside its calls. Shared by two calls on one side and by three on the other, it made
+    two equal functions differ by up to a per cent.
+    """
+    found = [(watch.call_s, watch.calls) for watch in watches.values()]
+    for watch in watches.values():
+        watch.calls = max(calls for call_s, calls in found if watch.call_s / 4 <= call_s <= watch.call_s * 4)
 
 
 def _rounds_until_narrow(watches: dict[str, Stopwatch], threads: dict[str, int], max_s: float, between) -> list[Round]:
     rounds: list[Round] = []
     spent = 0.0
-    while len(rounds) < MAX_ROUNDS and (spent < max_s or len(rounds) < 2):
+    while len(rounds) < MAX_ROUNDS and (spent < max_s or len(rounds) < 4 or len(rounds) % 2):
         between()
-        readings: dict[str, list[Reading]] = {name: [] for name in watches}
-        for name in [*watches, *reversed(watches)]:
+        readings: Round = {}
+        for name in watches if len(rounds) % 4 in (0, 3) else reversed(watches):
             with using_threads(threads[name]):
-                readings[name].append(watches[name].read())
-        rounds.append({name: (first, second) for name, (first, second) in readings.items()})
-        spent += sum(2 * _mean_s(pair) * watches[name].calls for name, pair in rounds[-1].items())
-        if len(rounds) % 5 == 0 and _is_narrow(_usable_rounds(rounds)):
+                watches[name].lead_in()
+                readings[name] = watches[name].read()
+        rounds.append(readings)
+        spent += sum(reading.seconds * watches[name].calls for name, reading in readings.items())
+        if len(rounds) % 10 == 0 and _is_narrow(_usable_rounds(rounds)):
             break
     return rounds
 
@@ -150,18 +164,12 @@ def _is_narrow(rounds: list[Round]) -> bool:
     if len(rounds) < MIN_ROUNDS:
         return False
     first, *others = rounds[0]
-    base = [_mean_s(round_[first]) for round_ in rounds]
-    ratios = [ratio_of_rounds([_mean_s(round_[name]) for round_ in rounds], base) for name in others]
+    base = [round_[first].seconds for round_ in rounds]
+    ratios = [ratio_of_rounds([round_[name].seconds for round_ in rounds], base) for name in others]
     return all(ratio.interval[1] - ratio.interval[0] <= 2 * PRECISION * ratio.median for ratio in ratios)
 
 
 def _usable_rounds(rounds: list[Round]) -> list[Round]:
     """Return the rounds in which every contestant kept its core, or all when those are too few."""
-    clean = [
-        round_ for round_ in rounds if all(reading.cpu_share >= CLEAN for pair in round_.values() for reading in pair)
-    ]
+    clean = [round_ for round_ in rounds if all(reading.cpu_share >= CLEAN for reading in round_.values())]
     return clean if len(clean) >= FEWEST else rounds
-
-
-def _mean_s(pair: tuple[Reading, Reading]) -> float:
-    return (pair[0].seconds + pair[1].seconds) / 2

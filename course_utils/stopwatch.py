@@ -20,6 +20,7 @@ COMPILED_S = (
     0.02  # a first call longer than this, and than ten blocks, has compiled; for SETTLE_S after it calls are slower
 )
 SETTLE_S = 0.15
+LEAD_IN_S = 2e-3  # blocks shorter than this feel what ran before them, see `Stopwatch.lead_in`
 MOST_COMPILING = 10  # blocks that may compile on XLA before that is called a fault of the call
 Clock = Callable[[], float]
 
@@ -45,6 +46,12 @@ class Stopwatch:
         device: what to wait for.
         clock: returns seconds.
         cpu_clock: returns the seconds in which this thread had a core; None does without.
+
+    Attributes:
+        calls: how many make up a block.
+        first_s: seconds of the very first call.
+        call_s: seconds of one call at the end of the warm-up; infinite before it.
+        waited: whether the clock waited for the device that held the result of the first call.
     """
 
     def __init__(
@@ -61,6 +68,7 @@ class Stopwatch:
         self.cpu_clock = cpu_clock if device.kind == "cpu" else None
         self.calls = 1
         self.first_s = 0.0
+        self.call_s = math.inf
         self.waited = True
         self._run = self._run_recorded if device.kind == "xla" else self._run_many
 
@@ -86,10 +94,18 @@ class Stopwatch:
         while (spent := self.read().seconds * self.calls) < block_s and self.calls < 10**7:
             wanted = math.ceil(1.1 * block_s * self.calls / max(spent, 1e-9))
             self.calls = max(2 * self.calls, min(20 * self.calls, wanted))
+        self.call_s = spent / self.calls
         if self.first_s > COMPILED_S and self.first_s > 10 * spent:
             end = self.clock() + SETTLE_S
             while self.clock() < end:
                 self.read()
+
+    def lead_in(self) -> None:
+        """Call once, uncounted, so that a short block does not pay for what other code left in the caches."""
+        if self.call_s * self.calls < LEAD_IN_S:
+            result = self.fn()  # held, or XLA would leave it out
+            wait_for(self.device)
+            del result
 
     def read(self) -> Reading:
         """Time one block of calls. A block in which XLA compiled is no part of the steady state, and is taken again.

@@ -27,10 +27,31 @@ class SlowingMachine:
         return {"clock": lambda: self.now, "cpu_clock": None}
 
 
-def test_each_round_goes_forwards_and_backwards():
+def test_each_round_goes_forwards_and_backwards_and_the_next_one_the_other_way():
     machine = SlowingMachine(0)
     time_together({name: machine.work(name, 1.0) for name in "abc"}, max_s=12, **machine.clocks())
-    assert "".join(machine.order).endswith("abccbaabccba")
+    assert "".join(machine.order).endswith("abccbacbaabc")
+
+
+def test_what_happens_between_rounds_slows_no_contestant_more_than_another():
+    machine, cold = SlowingMachine(0), []
+
+    def fn():
+        machine.now += 1e-4 * (1.5 if cold else 1.0)  # the first call after something else ran
+        cold.clear()
+
+    works = {"a": Work(fn, CPU), "b": Work(fn, CPU)}
+    found = time_together(works, max_s=0.1, between_rounds=lambda: cold.append(True), **machine.clocks())
+    assert found.ratio("a", "b").median == pytest.approx(1, abs=1e-9)
+    assert max(found.timings["a"].blocks_s) == pytest.approx(1e-4)  # no counted call was cold
+
+
+def test_contestants_of_about_the_same_size_get_blocks_of_the_same_size_and_others_do_not():
+    machine = SlowingMachine(0)
+    works = {"a": machine.work("a", 3e-5), "b": machine.work("b", 4e-5), "c": machine.work("c", 0.01)}
+    found = time_together(works, max_s=0.5, **machine.clocks()).timings
+    assert found["a"].calls_per_block == found["b"].calls_per_block > 4
+    assert found["c"].calls_per_block == 1
 
 
 def test_a_machine_that_slows_down_does_not_change_the_ratio():
@@ -43,9 +64,9 @@ def test_a_machine_that_slows_down_does_not_change_the_ratio():
 def test_it_stops_when_the_ratio_is_known():
     machine = SlowingMachine(0)
     found = time_together({"a": machine.work("a", 0.01), "b": machine.work("b", 0.01)}, max_s=99, **machine.clocks())
-    assert found.ratio("a", "b").rounds == 10
+    assert found.ratio("a", "b").rounds == 40
     assert found.ratio("a", "b").interval == pytest.approx((1, 1))
-    assert len(found.timings["a"].blocks_s) == 20
+    assert len(found.timings["a"].blocks_s) == 40
 
 
 def test_noise_makes_it_go_on_until_the_ratio_is_known_to_half_a_per_cent():
@@ -57,14 +78,14 @@ def test_noise_makes_it_go_on_until_the_ratio_is_known_to_half_a_per_cent():
     works = {"a": Work(noisy, CPU), "b": machine.work("b", 0.01)}
     found = time_together(works, max_s=99, **machine.clocks()).ratio("a", "b")
     low, high = found.interval
-    assert 10 < found.rounds < 400
+    assert 40 < found.rounds < 800
     assert (high - low) / 2 <= 0.005 * found.median
 
 
 def test_it_stops_at_the_time_limit():
     machine = SlowingMachine(0)
     time_together({"a": machine.work("a", 1.0)}, max_s=6, **machine.clocks())
-    assert len(machine.order) == 2 + 6  # the first call, one to find the block, three rounds of two
+    assert len(machine.order) == 2 + 6  # the first call, one to find the block, six rounds
 
 
 def test_the_caller_may_end_it_between_rounds():
