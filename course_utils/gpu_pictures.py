@@ -111,9 +111,7 @@ def draw_rates(title: str, unit: str, rows: Sequence[tuple[str, str, float]]) ->
     axes.set_yticks([-place for place in range(len(rows))], [label for label, _, _ in rows])
     axes.spines["left"].set_visible(False)
     axes.margins(x=0.12)
-    return picture(
-        axes, f"{unit}: " + "; ".join(f"{label}, {value:.3g}" for label, _, value in rows) + ".", colors=COLORS
-    )
+    return picture(axes, f"{unit}: " + "; ".join(f"{label}, {value:.3g}" for label, _, value in rows) + ".", colors=10)
 
 
 def draw_losses(title: str, losses: dict[str, Sequence[float]]) -> Picture:
