@@ -13,8 +13,8 @@ from course_utils.devices import Device, wait_for
 from course_utils.xla import XLACounters, start_xla, xla_counters
 
 # One reading of the clock spans at least this: the clock itself costs about 1e-7, and waiting for a GPU about 1e-5,
-# once a block. XLA is waited for at every call. The system's timer interrupts, every 1 to 4 ms, miss most blocks of this
-# length and so the median; in a long loop they cost 2.5 % on the virtual machine where this was measured.
+# once a block. XLA is waited for at every call. The system's timer interrupts come every 1 to 4 ms and miss most blocks
+# of this length, and so the median; in a long loop they cost 2.5 % on the virtual machine where this was measured.
 BLOCK_S = {"cpu": 2e-4, "xla": 2e-4}
 QUEUED_BLOCK_S = 4e-3
 COMPILED_S = (
