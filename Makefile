@@ -2,13 +2,15 @@ VENV ?= .venv
 PYTHON ?= python3
 RUN := $(VENV)/bin/python
 BRANCH ?= main
+SOLVED := tests/exercises/test_solved_notebooks.py
 
 lab: $(VENV)/ready ## open JupyterLab on the lessons
 	$(RUN) -m jupyter lab notebooks $(if $(filter 0,$(shell id -u)),--allow-root)
 
 test: $(VENV)/ready ## run every test, and every lesson as a test
 	$(RUN) -m ruff check . && $(RUN) -m ruff format --check .
-	$(RUN) -m pytest
+	$(RUN) -m pytest tests --ignore=$(SOLVED)
+	$(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(SOLVED) notebooks
 
 notebooks: $(VENV)/ready ## execute every lesson and write its outputs
 	$(RUN) -m jupyter nbconvert --to notebook --execute --inplace \

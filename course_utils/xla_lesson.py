@@ -79,7 +79,7 @@ def draw_payoff(cpu_s: float, xla_s: float, compile_s: float, where: str) -> Pic
         where: what XLA ran on, for the labels: "rehearsal" or "TPU".
     """
     pays_after = calls_until_xla_pays(cpu_s, xla_s, compile_s)
-    calls = np.arange(0, 4 * (pays_after or 25) + 1)
+    calls = np.arange(0, max(12, 4 * (pays_after or 25)) + 1)
     axes = lecture_axes(f"When does compiling pay? ({where})", "calls", "seconds in all")
     for kind, total, name in (("cpu", cpu_s * calls, "CPU"), ("xla", compile_s + xla_s * calls, f"XLA, {where}")):
         axes.plot(calls, total, **{**LOOKS[kind], "marker": ""}, linewidth=3)
@@ -91,6 +91,7 @@ def draw_payoff(cpu_s: float, xla_s: float, compile_s: float, where: str) -> Pic
         top = cpu_s * calls[-1]
         axes.text(pays_after, top, f" pays from call {pays_after}", color=MUTED, fontsize=20, va="top")
     axes.set(xlim=(0, None), ylim=(0, None))
+    axes.locator_params(axis="x", integer=True)
     return picture(axes, f"Total time against calls: the CPU starts at once, XLA ({where}) compiles first. {said}")
 
 
