@@ -12,6 +12,7 @@ from course_utils.timing import format_seconds
 
 COLORS = 16  # in the file of a picture with several hues and the shades at their edges; FEW for one hue and grey
 FEW = 8
+BARS = 10  # three hues, plain and hatched, and black on white
 
 
 def draw_lanes(cpu_cores: int, lanes_a_core: int, gpu: str, blocks: int, lanes_a_block: int) -> Picture:
@@ -111,7 +112,8 @@ def draw_rates(title: str, unit: str, rows: Sequence[tuple[str, str, float]]) ->
     axes.set_yticks([-place for place in range(len(rows))], [label for label, _, _ in rows])
     axes.spines["left"].set_visible(False)
     axes.margins(x=0.12)
-    return picture(axes, f"{unit}: " + "; ".join(f"{label}, {value:.3g}" for label, _, value in rows) + ".", colors=10)
+    values = "; ".join(f"{label}, {value:.3g}" for label, _, value in rows)
+    return picture(axes, f"{unit}: {values}.", colors=BARS)
 
 
 def draw_losses(title: str, losses: dict[str, Sequence[float]]) -> Picture:

@@ -91,7 +91,6 @@ def draw_payoff(cpu_s: float, xla_s: float, compile_s: float, where: str) -> Pic
         top = cpu_s * calls[-1]
         axes.text(pays_after, top, f" pays from call {pays_after}", color=MUTED, fontsize=20, va="top")
     axes.set(xlim=(0, None), ylim=(0, None))
-    axes.locator_params(axis="x", integer=True)
     return picture(axes, f"Total time against calls: the CPU starts at once, XLA ({where}) compiles first. {said}")
 
 

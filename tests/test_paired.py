@@ -88,6 +88,15 @@ def test_it_stops_at_the_time_limit():
     assert len(machine.order) == 2 + 6  # the first call, one to find the block, six rounds
 
 
+@pytest.mark.parametrize(("max_s", "rounds"), [(0.1, 4), (9, 6)])
+def test_at_the_time_limit_each_was_first_as_often_as_last(max_s, rounds):
+    machine = SlowingMachine(0)
+    works = {name: machine.work(name, 1.0) for name in "ab"}
+    found = time_together(works, max_s=max_s, **machine.clocks())
+    assert len(found.rounds_s["a"]) == rounds
+    assert machine.order[4::2].count("a") == rounds / 2  # after the first calls and the warm-up
+
+
 def test_the_caller_may_end_it_between_rounds():
     machine = SlowingMachine(0)
 

@@ -15,7 +15,8 @@ import json, torch
 from course_utils.xla import start_xla
 device = start_xla()
 from course_utils.comparison import compare_devices
-from course_utils.devices import wait_for
+from course_utils.devices import pick_device, wait_for
+from course_utils.paired import Work, time_together
 from course_utils.suite import COPY, PRODUCT
 from course_utils.timing import time_call
 from course_utils.xla import xla_counters
@@ -32,6 +33,9 @@ timed = time_call(counted, device="xla", max_s=0.2)
 did = xla_counters() - before
 found["calls"], found["executed"], found["compiled"] = calls[0], did.executions, did.compilations
 found["first"], found["median"] = timed.first_s, timed.median_s
+calls, before = [0], xla_counters()
+time_together({name: Work(counted, pick_device("xla")) for name in "ab"}, max_s=0.1)
+found["calls_in_turn"], found["executed_in_turn"] = calls[0], (xla_counters() - before).executions
 
 def error_of(fn):
     try:
@@ -66,6 +70,10 @@ def test_each_call_ran_and_compilation_is_in_the_first(found):
     assert found["executed"] == found["calls"]
     assert 1 <= found["compiled"] <= 2
     assert found["first"] > found["median"]
+
+
+def test_in_turn_each_call_ran_too_also_the_uncounted_ones(found):
+    assert found["executed_in_turn"] == found["calls_in_turn"] > 4
 
 
 def test_a_shape_that_changes_at_every_call_is_refused(found):

@@ -7,6 +7,7 @@ import nbformat
 import pytest
 import torch_xla_stand_ins as stand_ins
 
+from course_utils import xla_lesson
 from course_utils.xla_lesson import MARK, calls_until_xla_pays, draw_board, draw_padding, draw_payoff, skip_xla_cells
 
 LESSON = Path(__file__).resolve().parent.parent / "notebooks" / "04_tpu.ipynb"
@@ -72,3 +73,11 @@ def test_the_pictures_say_what_they_show():
     assert "50 %" in draw_padding(128).alt
     assert "from call 10 on" in draw_payoff(2.0, 1.0, 10.0, "rehearsal").alt
     assert "do not meet" in draw_payoff(1.0, 2.0, 10.0, "TPU").alt and "TPU" in draw_payoff(1.0, 2.0, 10.0, "TPU").alt
+
+
+def test_calls_are_counted_in_whole_numbers(monkeypatch):
+    monkeypatch.setattr(xla_lesson, "picture", lambda axes, alt: axes)
+    axes = draw_payoff(0.2, 0.08, 0.05, "rehearsal")
+    low, high = axes.get_xlim()
+    ticks = [tick for tick in axes.get_xticks() if low <= tick <= high]
+    assert len(ticks) > 2 and all(tick == int(tick) for tick in ticks) and high >= 12
