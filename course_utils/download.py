@@ -9,6 +9,8 @@ from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
+from course_utils.bars import open_bar
+
 CHUNK_BYTES = 1 << 20
 PATIENCE_S = 5.0  # for the first answer, and for each later piece
 
@@ -94,10 +96,8 @@ def _open(url: str, patience_s: float):
 
 
 def _stream(response, file) -> int:
-    from tqdm.auto import tqdm
-
     total = int(response.headers.get("Content-Length") or 0)
-    with tqdm(total=total or None, unit="B", unit_scale=True, desc="download") as bar:
+    with open_bar(total or None, "B", unit_scale=True, desc="download") as bar:
         while True:
             try:
                 chunk = response.read(CHUNK_BYTES)

@@ -10,6 +10,7 @@ from types import ModuleType
 import torch
 from torch import nn
 
+from course_utils.bars import open_bar
 from course_utils.devices import Device, pick_device
 from course_utils.xla import import_torch_xla, run_recorded, start_xla, variable_set, xla_problem
 
@@ -220,7 +221,7 @@ class EpochBar(pl.Callback):
     def on_train_start(self, trainer, pl_module):
         """Open the bar."""
         self.losses = []
-        self._bar = _open_bar(trainer.max_epochs)
+        self._bar = open_bar(trainer.max_epochs, "epoch", mininterval=0.2)
 
     def on_train_epoch_start(self, trainer, pl_module):
         """Show the epoch before this one: a module logs its epoch after the callbacks have had theirs."""
@@ -244,14 +245,8 @@ class EpochBar(pl.Callback):
 
 def epoch_bar(epochs: int) -> Callable[[int, float], None]:
     """Return what `train_plain` takes as `on_epoch` to show one progress bar over all epochs."""
-    bar = _open_bar(epochs)
+    bar = open_bar(epochs, "epoch", mininterval=0.2)
     return lambda epoch, loss: _advance(bar, epoch, loss)
-
-
-def _open_bar(epochs: int):
-    from tqdm.auto import tqdm
-
-    return tqdm(total=epochs, unit="epoch", mininterval=0.2)
 
 
 def _advance(bar, epoch: int, loss: float) -> None:

@@ -5,6 +5,8 @@ from typing import TextIO
 
 from tqdm.auto import tqdm
 
+from course_utils.bars import open_bar
+
 
 class View:
     """Prints what a run says, and shows how far it is.
@@ -31,7 +33,7 @@ class View:
         """Open the bar for `steps` steps, of which `done` were made by earlier runs."""
         self._epochs = epochs
         if self._with_bar:
-            self._bar = tqdm(total=steps, initial=done, unit="step", mininterval=0.2)
+            self._bar = open_bar(steps, "step", initial=done, mininterval=0.2)
 
     def steps(self, done: int) -> None:
         """Move the bar."""
