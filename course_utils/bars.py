@@ -1,11 +1,12 @@
-"""A progress bar that is a widget in a notebook and text in a terminal, and that a saved notebook does not misquote."""
+"""A progress bar that is a widget in a notebook and text in a terminal."""
+
+from course_utils.widget_view import display_widget
 
 
 def open_bar(total: int | None, unit: str, **options):
     """Open a bar of tqdm.
 
-    A notebook is saved with what a bar said when it opened, "0%", and without the widget that went on from there. So
-    the text beside the widget names the bar and no progress.
+    In a saved notebook the bar's name and length take its place.
 
     Args:
         total: how many units there are to do; None when that is not known.
@@ -20,12 +21,8 @@ def open_bar(total: int | None, unit: str, **options):
 
     if not issubclass(tqdm, tqdm_notebook):
         return tqdm(total=total, unit=unit, **options)
-    from IPython.display import display
-
     bar = tqdm(total=total, unit=unit, display=False, **options)
-    view = {"version_major": 2, "version_minor": 0, "model_id": bar.container.model_id}
     amount = f"{total} {unit}{'' if total == 1 else 's'}"
-    text = f"[progress bar: {options.get('desc') or amount}]"
-    display({"application/vnd.jupyter.widget-view+json": view, "text/plain": text}, raw=True)
+    display_widget(bar.container, f"[progress bar: {options.get('desc') or amount}]")
     bar.displayed = True
     return bar

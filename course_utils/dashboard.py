@@ -12,6 +12,7 @@ from course_utils.devices import Device
 from course_utils.recorded import machines_elsewhere
 from course_utils.results import Comparison
 from course_utils.suite import ALL, SUITE, Workload
+from course_utils.widget_view import display_widget
 
 USUAL_SIZES = {
     "RNN step": "16 64 256 1024",
@@ -81,7 +82,7 @@ class SpeedLab:
         self.precision.options = self.workload.value.precisions
 
     def _ipython_display_(self) -> None:
-        display(self.controls)
+        display_widget(self.controls, "[The panel: it appears when this cell runs in a notebook that shows widgets.]")
         self._outputs = {
             "picture": display(HTML("<em>The picture appears here.</em>"), display_id=True),
             "table": display(HTML("<em>The table appears here.</em>"), display_id=True),

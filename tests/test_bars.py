@@ -1,20 +1,8 @@
 """The progress bar, in a terminal and in a notebook that a real kernel runs."""
 
-import nbclient
-import nbformat
+from one_cell import VIEW, run_cell
 
 from course_utils.bars import open_bar
-
-VIEW = "application/vnd.jupyter.widget-view+json"
-
-
-def run_cell(source: str):
-    """Run one cell; return its display, and the state of every widget that it made."""
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
-    nbclient.NotebookClient(notebook, timeout=60, kernel_name="python3").execute()
-    state = notebook.metadata.widgets["application/vnd.jupyter.widget-state+json"]["state"]
-    (output,) = notebook.cells[0].outputs
-    return output.data, {name: model["state"] for name, model in state.items()}
 
 
 def test_a_terminal_shows_the_bar_as_text(capsys):

@@ -1,0 +1,15 @@
+"""Run one notebook cell in a real kernel, and look at what it showed."""
+
+import nbclient
+import nbformat
+
+VIEW = "application/vnd.jupyter.widget-view+json"
+
+
+def run_cell(source: str) -> tuple[dict, dict[str, dict]]:
+    """Run one cell; return its only display, and the state of every widget that it made by the widget's name."""
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
+    nbclient.NotebookClient(notebook, timeout=60, kernel_name="python3").execute()
+    state = notebook.metadata.widgets["application/vnd.jupyter.widget-state+json"]["state"]
+    (output,) = notebook.cells[0].outputs
+    return output.data, {name: model["state"] for name, model in state.items()}
