@@ -76,10 +76,12 @@ class Timing:
 
     def __repr__(self) -> str:
         low, high = self.iqr_s
+        threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
+        others = f", {self.left_out} disturbed blocks left out" if self.left_out else ""
         figures = (
-            f"{format_seconds(self.median_s)} a call on {self.device}, {self.threads} threads "
+            f"{format_seconds(self.median_s)} a call on {self.device}, {threads} "
             f"(middle half {format_seconds(low)} to {format_seconds(high)}, "
-            f"{self.runs} calls; the first took {format_seconds(self.first_s)})"
+            f"{self.runs} calls{others}; the first took {format_seconds(self.first_s)})"
         )
         return "\n".join([figures, *(f"  not to be trusted: {warning}" for warning in self.warnings)])
 
@@ -120,7 +122,7 @@ def time_call(
         first_s = watch.read_first()
         watch.warm_up()
         queued_s, ran_s = seconds_spent_queueing(), time.process_time()
-        readings = _read_until_narrow(watch, max_s)
+        readings = read_until_narrow(watch, max_s)
         queued_s, ran_s = seconds_spent_queueing() - queued_s, time.process_time() - ran_s
         return make_timing(watch, first_s, readings, queued_s / (queued_s + ran_s) if cpu_clock and queued_s else 0.0)
 
@@ -168,7 +170,8 @@ def usable(readings: Sequence[Reading]) -> Sequence[Reading]:
     return clean if len(clean) >= FEWEST else readings
 
 
-def _read_until_narrow(watch: Stopwatch, max_s: float) -> list[Reading]:
+def read_until_narrow(watch: Stopwatch, max_s: float) -> list[Reading]:
+    """Return block after block until the median of the usable ones is known to `SPREAD`, or `max_s` is spent."""
     readings: list[Reading] = []
     spent = 0.0
     while len(readings) < MAX_BLOCKS and (spent < max_s or len(readings) < 2):

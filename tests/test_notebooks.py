@@ -53,6 +53,13 @@ def test_it_holds_no_time_stamps_and_no_widget_state(notebook):
         assert not {"execution", "ExecuteTime"} & set(cell.metadata), cell.id
 
 
+def test_a_widget_left_words_that_a_reader_understands(notebook):
+    for cell in code_cells(notebook):
+        for output in cell.outputs:
+            if "application/vnd.jupyter.widget-view+json" in output.get("data", {}):
+                assert re.fullmatch(r"\[[^\]()=%]+\]", output.data["text/plain"]), cell.id
+
+
 def test_no_output_is_an_alarm_that_was_not_meant(notebook):
     for cell in code_cells(notebook):
         meant = "raises-exception" in cell.metadata.get("tags", [])

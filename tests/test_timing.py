@@ -261,4 +261,9 @@ def test_seconds_are_written_as_a_person_would(seconds, text):
 def test_a_timing_reads_as_one_sentence():
     timed = Timing("cpu", 1, 0.5, (0.001, 0.002, 0.003), 10)
     spread = "middle half 1.5 ms to 2.5 ms, 30 calls; the first took 500 ms"
-    assert repr(timed) == f"2 ms a call on cpu, 1 threads ({spread})"
+    assert repr(timed) == f"2 ms a call on cpu, 1 thread ({spread})"
+
+
+def test_a_timing_says_how_many_blocks_it_left_out():
+    timed = Timing("cpu", 2, 0.5, (0.001, 0.002, 0.003), 10, left_out=4)
+    assert "on cpu, 2 threads" in repr(timed) and "30 calls, 4 disturbed blocks left out; the first" in repr(timed)

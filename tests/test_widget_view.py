@@ -14,3 +14,9 @@ def test_the_widget_is_shown_and_the_words_are_saved():
     assert widgets[data[VIEW]["model_id"]]["value"] == 7
     assert data["text/plain"] == "[a slider <b>of seven</b>]"
     assert data.keys() == {VIEW, "text/plain"}
+
+
+def test_the_panel_of_lesson_5_is_shown_so():
+    data, widgets = run_cell("from course_utils.dashboard import SpeedLab\nSpeedLab()")
+    assert "speedlab" in widgets[data[VIEW]["model_id"]]["_dom_classes"]
+    assert data["text/plain"].startswith("[The panel:")

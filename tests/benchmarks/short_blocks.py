@@ -82,7 +82,7 @@ class Replay:
 
 def as_time_call(recording: Recording, at: int) -> tuple[float, float]:
     watch = Replay(recording, at)
-    used = timing.usable(timing._read_until_narrow(watch, 2.0))
+    used = timing.usable(timing.read_until_narrow(watch, 2.0))
     return statistics.median(reading.seconds for reading in used), watch.spent_s + WARM_UP_S
 
 
