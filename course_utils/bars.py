@@ -6,7 +6,7 @@ from course_utils.widget_view import display_widget
 def open_bar(total: int | None, unit: str, **options):
     """Open a bar of tqdm.
 
-    In a saved notebook the bar's name and length take its place.
+    In a saved notebook its description, or else its length, takes its place.
 
     Args:
         total: how many units there are to do; None when that is not known.
