@@ -4,6 +4,8 @@ import multiprocessing
 import os
 import pickle
 import socket
+import subprocess
+import sys
 import time
 
 import pytest
@@ -93,3 +95,25 @@ def test_marks_are_shared_through_their_file(tmp_path):
 def test_a_mark_says_where_its_rank_stood():
     assert Mark().where == "it has not begun to train"
     assert Mark(5, 4, 0.0, 3).where.startswith("after step 4, it has finished the forward pass")
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from course_utils.launching.rank_link import Mark, Marks
+marks, mark = Marks(Path(sys.argv[1])), Mark(7, 7, 7.0, 3)
+print("writing", flush=True)
+while True:
+    marks.write(1, mark)
+"""
+
+
+def test_who_reads_while_another_process_writes_never_sees_an_empty_mark(tmp_path):
+    marks = Marks(tmp_path, create_for=2)
+    with subprocess.Popen([sys.executable, "-c", WRITER, tmp_path], stdout=subprocess.PIPE) as writer:
+        assert writer.stdout.readline() == b"writing\n"
+        while marks.read()[1] != Mark(7, 7, 7.0, 3):
+            time.sleep(0.001)
+        seen = {marks.read()[1] for _ in range(300_000)}
+        writer.kill()
+    assert seen == {Mark(7, 7, 7.0, 3)}

@@ -63,8 +63,13 @@ class Marks:
             self._map = mmap.mmap(file.fileno(), 0)
 
     def write(self, local_rank: int, mark: Mark) -> None:
-        """Replace the mark of one rank."""
-        MARK.pack_into(self._map, local_rank * MARK.size, *astuple(mark))
+        """Replace the mark of one rank.
+
+        The supervisor may read in between, and then sees each field as it was or as it is. `Struct.pack_into` would
+        not do: it first fills its place with zeros, and a time of zero is a rank that has been silent for ever.
+        """
+        start = local_rank * MARK.size
+        self._map[start : start + MARK.size] = MARK.pack(*astuple(mark))
 
     def read(self) -> list[Mark]:
         """Return the last mark of every rank of this machine."""
