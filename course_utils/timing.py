@@ -15,6 +15,9 @@ from course_utils.stopwatch import Clock, Reading, Stopwatch, seconds_spent_queu
 
 SPREAD = 0.02  # stop when the 95 % interval of the median reaches no further than this share of it to either side
 MIN_BLOCKS, MAX_BLOCKS = 20, 10_000
+# Twenty blocks of a short call are over in 4 ms. The median of 7 ms of them scatters less from repeat to repeat, and is
+# still had in a twentieth of the time of `blocked_autorange` (tests/benchmarks/timing_fidelity.py, section short).
+MIN_S = 7e-3
 FEWEST = 6  # fewer readings than this have no 95 % interval of the median
 CLEAN = 0.97  # a block in which the thread had a core for less of the time than this is left out
 DOUBT = 0.05  # a share of the median from which drift, spread or contention is worth a warning
@@ -177,7 +180,7 @@ def read_until_narrow(watch: Stopwatch, max_s: float) -> list[Reading]:
     while len(readings) < MAX_BLOCKS and (spent < max_s or len(readings) < 2):
         readings.append(watch.read())
         spent += readings[-1].seconds * watch.calls
-        if len(readings) % 5 == 0 and len(used := usable(readings)) >= MIN_BLOCKS:
+        if spent >= MIN_S and len(readings) % 5 == 0 and len(used := usable(readings)) >= MIN_BLOCKS:
             values = [reading.seconds for reading in used]
             low, high = median_interval(values)
             if high - low <= 2 * SPREAD * statistics.median(values):

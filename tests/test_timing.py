@@ -93,6 +93,13 @@ def test_short_calls_are_timed_many_at_once():
     assert timed.median_s == pytest.approx(1e-6)
 
 
+def test_short_calls_are_timed_for_long_enough_to_be_known_and_not_for_longer():
+    world = World()
+    timed = time_call(working(world, forever(5e-6)), **world.clocks())
+    assert timing.MIN_S <= timed.runs * 5e-6 <= 1.3 * timing.MIN_S
+    assert time_call(working(world, forever(5e-6)), max_s=1e-3, **world.clocks()).runs * 5e-6 <= 1.3e-3
+
+
 def test_too_few_runs_are_said_to_be_too_few():
     world = World()
     timed = time_call(working(world, forever(3.0)), max_s=5.0, **world.clocks())
