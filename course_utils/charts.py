@@ -125,7 +125,7 @@ def _mark_crossover(axes: Axes, comparison: Comparison) -> str:
     crossover = comparison.crossover()
     if crossover.size is not None and crossover.size > min(crossover.sizes):
         axes.axvline(crossover.size, color=MUTED, linewidth=2, linestyle=":")
-        left = crossover.size <= comparison.sizes[len(comparison.sizes) // 2]
+        left = crossover.size <= comparison.sizes[(len(comparison.sizes) - 1) // 2]
         axes.annotate(
             f"{_short(crossover.winner)} wins from {crossover.size:,}",
             (crossover.size, 0.03),

@@ -133,9 +133,9 @@ class SpeedLab:
             self._set_running(False)
 
     def _measure(self, live: bool) -> Iterator[None]:
-        self.comparison = None
+        self.comparison, self.progress.value = None, 0
         sizes = parse_sizes(self.sizes.value)
-        self.progress.max, self.progress.value = len(sizes), 0
+        self.progress.max = len(sizes)
         self._say("Checking that all devices compute the same ...")
         yield
         chosen = {"precision": self.precision.value, "max_s": self.max_s}

@@ -75,7 +75,7 @@ class Crossover:
     def __repr__(self) -> str:
         measured = f"measured: {min(self.sizes):,} to {max(self.sizes):,}"
         if self.doubts:
-            measured += f"; {self.doubts} of the figures are not to be trusted"
+            measured += f"; {self.doubts} of the figures {'is' if self.doubts == 1 else 'are'} not to be trusted"
         if self.size is None:
             return f"{self.winner} does not beat {self.loser} for good at any size ({measured})"
         return f"{self.winner} beats {self.loser} from {self.size:,} on ({measured})"

@@ -77,6 +77,15 @@ def test_lines_that_end_together_keep_their_labels_apart():
     assert count(pixels(plot_rates(comparison(*twins))), CPU_BLUE) > alone + 2000
 
 
+@pytest.mark.parametrize("sizes", [2, 3, 4, 5])
+def test_a_crossover_at_the_last_size_is_named_inside_the_picture(sizes):
+    slow, late = rows("cpu, 2 threads", "cpu", *[1000] * sizes), rows("cuda:0", "cuda", *[300] * (sizes - 1), 3000)
+    image = pixels(plot_rates(comparison(slow, late)))
+    beside, before = image.crop((1110, 595, 1280, 645)), image.crop((600, 595, 1045, 645))
+    assert count(beside, (89, 89, 89)) == 0
+    assert count(before, (89, 89, 89)) > 300
+
+
 def test_a_picture_of_nothing_is_refused():
     with pytest.raises(ValueError, match="nothing has been measured yet"):
         plot_rates(comparison())

@@ -208,7 +208,7 @@ def test_a_lead_within_the_noise_is_no_lead():
 
 def test_a_crossover_counts_the_doubtful_figures():
     found = comparison(row(1, "cpu, 1 thread", 2.0, warnings=("noise",)), row(1, "cuda:0", 1.0, kind="cuda"))
-    assert "1 of the figures are not to be trusted" in repr(found.crossover())
+    assert "1 of the figures is not to be trusted" in repr(found.crossover())
     assert repr(found).endswith("1 of 2 figures not to be trusted")
 
 

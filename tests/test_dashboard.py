@@ -95,6 +95,15 @@ def test_an_error_is_shown_in_the_panel_as_text(shown):
     assert not panel.run_button.disabled
 
 
+def test_the_bar_of_the_last_run_does_not_stand_beside_an_error(shown):
+    panel = lab()
+    panel.run()
+    panel.sizes.value = "many"
+    panel.run()
+    assert "&#x27;many&#x27; is none" in panel.status.value
+    assert panel.progress.value == 0
+
+
 def test_an_interrupt_of_the_kernel_stops_it(shown):
     def interrupted(size, device):
         raise KeyboardInterrupt
