@@ -24,14 +24,15 @@ def array(name: str) -> list[Requirement]:
 
 def conda_packages(path) -> dict[str, SpecifierSet]:
     """Return the packages of an environment file that conda itself installs, with their versions."""
-    lines = re.findall(r"^  - ([\w-]+)([<>=!~.,\d]*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    lines = re.findall(r"^  - ([\w-]+)([<>=!~.,*\d]*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
     versions = ((name, re.sub(r"^=(?=\d)(.*)$", r"==\1.*", version)) for name, version in lines)
     return {CONDA_NAMES.get(name, name): SpecifierSet(version) for name, version in versions if name != "conda-forge"}
 
 
 def constraints() -> dict[str, Version]:
-    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    return {canonicalize_name(name): Version(version) for name, version in (line.split("==") for line in lines)}
+    """Return the version of each package that CI runs: a marker leaves out an older Python that has no such version."""
+    lines = map(Requirement, (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines())
+    return {canonicalize_name(line.name): Version(str(line.specifier).removeprefix("==")) for line in lines}
 
 
 def test_binder_has_all_that_the_lessons_need_in_the_same_versions():

@@ -89,11 +89,11 @@ def test_a_failed_installation_is_not_taken_for_a_finished_one(tmp_path):
     assert not (tmp_path / "env" / "ready").exists()
 
 
-def test_constraints_are_names_and_exact_versions_and_nothing_else():
+def test_constraints_are_names_and_exact_versions_and_at_most_the_pythons_that_have_them():
     import re
 
     for line in (ROOT / "constraints.txt").read_text().splitlines():
-        assert re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.!+_]+", line), line
+        assert re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.!+_]+(; python_version >= '3\.\d+')?", line), line
 
 
 def test_a_python_outside_the_range_is_named_with_what_to_do(tmp_path, monkeypatch, capsys):

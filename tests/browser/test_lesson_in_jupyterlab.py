@@ -124,9 +124,14 @@ def page(address):
                 const w = jupyterapp.shell.currentWidget;
                 await w.context.ready;
                 await w.sessionContext.ready;
-                await jupyterapp.commands.execute('notebook:run-all-cells');
+                jupyterapp.commands.execute('notebook:run-all-cells').finally(() => { window.lessonHasRun = true; });
             }"""
         )
+        try:  # with a limit, which a promise awaited in the page has not: a cell that never ends would hold CI up
+            page.wait_for_function("() => window.lessonHasRun", timeout=600_000)
+        except sync_api.TimeoutError:
+            begun = [cell["id"] for cell in cells(page) if cell.get("execution_count")]
+            pytest.fail(f"the lesson did not end: {len(begun)} cells did, the last of them {begun[-1:]}")
         yield page
         page.evaluate("() => jupyterapp.shell.currentWidget.sessionContext.shutdown()")
         browser.close()
