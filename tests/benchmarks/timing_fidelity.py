@@ -76,8 +76,8 @@ def short(repeats: int) -> dict:
     itself goes up and down, its spread says how much of ours is owed to the short time.
 
     The interquartile range of 30 medians is itself only known to about 20 %, too little to tell two spreads apart that
-    differ by that much. So each contestant measures eight times as often as in the other sections, and the ratio of the
-    two spreads comes with its 95 % interval: where that includes 1, chance decides which of the two is the wider.
+    differ by that much. So each contestant measures eight times in a repeat, and the ratio of the two spreads comes
+    with its 95 % interval: where that includes 1, chance decides which of the two is the wider.
     """
     found = {}
     for name in ("5 µs", "100 µs"):

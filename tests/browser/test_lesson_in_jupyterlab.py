@@ -131,7 +131,7 @@ def page(address):
             page.wait_for_function("() => window.lessonHasRun", timeout=600_000)
         except sync_api.TimeoutError:
             begun = [cell["id"] for cell in cells(page) if cell.get("execution_count")]
-            pytest.fail(f"the lesson did not end: {len(begun)} cells did, the last of them {begun[-1:]}")
+            pytest.fail(f"the lesson did not end: {len(begun)} cells began, the last of them {begun[-1:]}")
         yield page
         page.evaluate("() => jupyterapp.shell.currentWidget.sessionContext.shutdown()")
         browser.close()
