@@ -74,6 +74,12 @@ def test_every_requirement_is_met_by_the_version_that_ci_runs():
             assert version in requirement.specifier, requirement
 
 
+def test_no_kernel_is_installed_that_can_miss_a_request():
+    kernel = next(each for each in array("lab") if each.name == "ipykernel")  # ipykernel issue 1554
+    versions = ["6.31.0", "7.0.0", "7.0.1", "7.1.0", "7.2.0", "7.3.0", "7.4.0"]
+    assert list(kernel.specifier.filter(versions)) == ["6.31.0", "7.4.0"]
+
+
 def test_what_windows_and_macs_cannot_install_is_asked_for_on_linux_alone():
     for name in ("dependencies", "lessons", "lab", "darts", "test"):
         assert not any(re.match("torch.xla|nvidia|triton", each.name) for each in array(name))
