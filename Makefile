@@ -20,15 +20,15 @@ wheel: $(VENV)/ready ## build the wheel that the set-up cell of a hosted noteboo
 	$(RUN) -m build --wheel --no-isolation
 
 badges: ## write the address of a repository into every launch link: make badges REPO=owner/name BRANCH=main
-	$(PYTHON) course_utils/badges.py "$(REPO)" "$(BRANCH)"
+	$(PYTHON) tools/badges.py "$(REPO)" "$(BRANCH)"
 
 test-matrix: $(VENV)/ready ## run every lesson with the packages of hosted notebooks, each in a fresh environment; long
 	$(RUN) tests/matrix/run.py
 
-slides: $(VENV)/ready ## every lesson as slides, in one file each that needs no network: notebooks/slides/*.html
-	$(RUN) -m jupyter nbconvert --config notebooks/slides/config.py notebooks/*.ipynb
+slides: $(VENV)/ready ## every lesson as slides, in one file each that needs no network: tools/slides/*.html
+	$(RUN) -m jupyter nbconvert --config tools/slides/config.py notebooks/*.ipynb
 
-$(VENV)/ready: pyproject.toml constraints.txt course_utils/install.py
-	$(PYTHON) course_utils/install.py $(VENV)
+$(VENV)/ready: pyproject.toml constraints.txt tools/install.py
+	$(PYTHON) tools/install.py $(VENV)
 
 .PHONY: lab test notebooks wheel badges test-matrix slides

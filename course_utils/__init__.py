@@ -1,12 +1,56 @@
-"""Helpers of the accelerator course: find a device, move data, time honestly, train, and launch."""
+"""Helpers of the accelerator course: find a device, move data, time honestly, compare, and launch.
 
-import sys
+The names below are imported when they are first asked for, so that the package itself starts where torch does not.
+"""
 
-# These start where torch does not: to explain that is the doctor's work, and `extras` completes an installation.
-if not (sys.argv[:1] == ["-m"] and {"course_utils.doctor", "course_utils.extras"} & set(sys.orig_argv)):
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from course_utils.compare.comparison import compare_devices
     from course_utils.devices import Device, find_devices, pick_device, wait_for
     from course_utils.doctor import diagnose
+    from course_utils.launch.notebook import run_lesson
+    from course_utils.moves import copy_rate, device_of, to_device
+    from course_utils.paired import time_together
     from course_utils.timing import Timing, time_call
 
-__all__ = ["Device", "Timing", "diagnose", "find_devices", "pick_device", "time_call", "wait_for"]
+_MODULES = {
+    "devices": ("Device", "find_devices", "pick_device", "wait_for"),
+    "moves": ("to_device", "device_of", "copy_rate"),
+    "timing": ("Timing", "time_call"),
+    "paired": ("time_together",),
+    "compare.comparison": ("compare_devices",),
+    "doctor": ("diagnose",),
+    "launch.notebook": ("run_lesson",),
+}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
+
+__all__ = [
+    "Device",
+    "Timing",
+    "compare_devices",
+    "copy_rate",
+    "device_of",
+    "diagnose",
+    "find_devices",
+    "pick_device",
+    "run_lesson",
+    "time_call",
+    "time_together",
+    "to_device",
+    "wait_for",
+]
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    thing = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = thing
+    return thing
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import torch
 
-from course_utils.cards import html_card, in_gb, text_table
-from course_utils.diagnosis import detect
-from course_utils.diagnosis.machine import ROOT, cpu_name, host_memory_bytes, usable_cores
+from course_utils.display.cards import html_card, in_gb, text_table
+from course_utils.hardware import detect
+from course_utils.hardware.machine import ROOT, cpu_name, host_memory_bytes, usable_cores
 
 KINDS = ("cpu", "cuda", "mps", "xpu", "xla", "tpu")
 HEADER = ("device", "name", "memory", "detail")

@@ -10,8 +10,8 @@ from types import ModuleType
 import torch
 from torch import nn
 
-from course_utils.bars import open_bar
 from course_utils.devices import Device, pick_device
+from course_utils.display.bars import open_bar
 from course_utils.xla import import_torch_xla, run_recorded, start_xla, variable_set, xla_problem
 
 try:

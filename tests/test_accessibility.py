@@ -16,10 +16,10 @@ from test_charts import CPU_ROWS, GPU_ROWS, comparison, rows
 from test_gpu_pictures import PICTURES
 from test_launch_pictures import GAINS
 
-from course_utils.charts import plot_class, plot_rates, plot_roofline
-from course_utils.launching.pictures import draw_gains
-from course_utils.roofline import Place, Roof
-from course_utils.xla_lesson import draw_payoff
+from course_utils.compare.charts import plot_class, plot_rates, plot_roofline
+from course_utils.compare.roofline import Place, Roof
+from course_utils.lessons.multi_gpu.pictures import draw_gains
+from course_utils.lessons.tpu.xla_lesson import draw_payoff
 
 ROOT = Path(__file__).resolve().parent.parent
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))

@@ -19,7 +19,7 @@ from stand_ins import (
 )
 
 from course_utils.devices import Device, DeviceList, find_devices, pick_device, wait_for
-from course_utils.diagnosis import detect
+from course_utils.hardware import detect
 
 HOSTILE_CARD = "<script>alert(1)</script>\x1b[31m图形处理器 \"'&" + "x" * 300
 V5E = ("0x1ae0", "0x0063", "0x088000")
@@ -35,7 +35,7 @@ def forbid(event, arguments):
         print("TOUCHED", event)
 sys.addaudithook(forbid)
 import course_utils
-from course_utils.cuda_watch import is_cuda_initialised
+from course_utils.lessons.start.cuda_watch import is_cuda_initialised
 for device in course_utils.find_devices():
     print(device, ascii(device.name), device.memory_bytes, ascii(device.detail), sep=" | ")
 print(course_utils.pick_device(), torch.cuda.is_initialized(), is_cuda_initialised(), "torch_xla" in sys.modules)

@@ -20,24 +20,24 @@ LOCAL = re.compile(r"127\.0\.0\.1|localhost|\[::1\]|0\.0\.0\.0|\{.*")
 # file: the hosts that its code may name, none of which a lesson has to reach
 ALLOWED = {
     # The script behind `make badges` writes links for people; no lesson runs it.
-    "course_utils/badges.py": {
+    "tools/badges.py": {
         "github.com",
         "github\\.com",
         "colab.research.google.com",
         "kaggle.com",
         "mybinder.org",
     },
-    "course_utils/images.py": {"www.cs.toronto.edu"},  # the CIFAR-10 download; without it there are offline images
-    "course_utils/diagnosis/remedies.py": {"nvidia.com", "pytorch.org"},  # advice to the reader
+    "course_utils/data/images.py": {"www.cs.toronto.edu"},  # the CIFAR-10 download; without it there are offline images
+    "course_utils/doctor/remedies.py": {"nvidia.com", "pytorch.org"},  # advice to the reader
     "course_utils/extras.py": {"pytorch.org"},  # advice to the reader
-    "course_utils/translation/old_calls.py": {"tpu-pytorch"},  # a pattern that finds an old guide's address
+    "course_utils/old_guides/old_calls.py": {"tpu-pytorch"},  # a pattern that finds an old guide's address
 }
 # What opens an address: a module, or a name out of one
 OPENERS = re.compile(
     r"(requests|httpx|aiohttp|http\.client|ftplib|gdown|wget|kagglehub|huggingface_hub|datasets|torchvision|torch\.hub)"
     r"(\..*)?|urllib\.request(\.url(open|retrieve))?"
 )
-MAY_OPEN = {"course_utils/download.py": {"http.client.HTTPException", "urllib.request.urlopen"}}
+MAY_OPEN = {"course_utils/data/download.py": {"http.client.HTTPException", "urllib.request.urlopen"}}
 CODE = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "course_utils").rglob("*.py"))
 
 

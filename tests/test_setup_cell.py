@@ -187,7 +187,7 @@ def test_without_permission_to_write_it_says_so_and_the_course_still_works(hoste
     assert hosted.contents() == before
 
 
-@pytest.mark.parametrize("lost", ["*.dist-info/RECORD", "*.dist-info", "course_utils/data.py", "course_utils"])
+@pytest.mark.parametrize("lost", ["*.dist-info/RECORD", "*.dist-info", "course_utils/data/series.py", "course_utils"])
 def test_a_half_finished_installation_is_finished(hosted, lost):
     hosted.has(lightning="2.6.6", optree="0.20.0")
     hosted.pip_install("--no-deps", next(hosted.folder.glob("accelerator*.whl")))
@@ -212,4 +212,4 @@ def test_a_half_finished_installation_that_cannot_be_finished_is_said(hosted):
     assert done.returncode == 1 and FAILED in done.stderr
     assert hosted.contents() == before
     found = hosted.run("-m", "course_utils.extras")
-    assert (found.returncode, found.stdout) == (1, "The course is here without its file course_utils/data.py.\n")
+    assert (found.returncode, found.stdout) == (1, "The course is here without its file course_utils/data/series.py.\n")

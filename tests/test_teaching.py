@@ -81,7 +81,7 @@ def test_every_command_and_file_that_is_named_exists():
     assert set(re.findall(r"`make (\w+)`", GUIDE)) <= targets
     modules = set(re.findall(r"python -m (course_utils\.\w+)", GUIDE))
     modules |= {f"course_utils.{name}" for name in re.findall(r"from course_utils\.(\w+) import", GUIDE)}
-    assert "course_utils.classroom" in modules
+    assert "course_utils.compare.classroom" in modules
     assert all(importlib.util.find_spec(module) for module in modules)
     for target in re.findall(r"\]\((?!http)([^)#]+)", GUIDE):
         assert (ROOT / "notebooks" / target).exists(), target
@@ -90,7 +90,9 @@ def test_every_command_and_file_that_is_named_exists():
 
 def test_the_exercise_that_is_shown_exists():
     exercises = pytest.importorskip("course_utils.exercises", reason="the exercises come with their own change")
-    lesson, name = re.search(r"from course_utils\.exercises import (\w+) as ex\n\nex\.(\w+)\.check", GUIDE).groups()
-    found = getattr(importlib.import_module(f"course_utils.exercises.{lesson}"), name)
+    lesson, name = re.search(
+        r"from course_utils\.lessons\.(\w+) import exercises as ex\n\nex\.(\w+)\.check", GUIDE
+    ).groups()
+    found = getattr(importlib.import_module(f"course_utils.lessons.{lesson}.exercises"), name)
     assert isinstance(found, exercises.Exercise)
     assert found.check().status == "not tried"

@@ -14,10 +14,10 @@ SCRIPT = """
 import json, torch
 from course_utils.xla import start_xla
 device = start_xla()
-from course_utils.comparison import compare_devices
+from course_utils.compare.comparison import compare_devices
 from course_utils.devices import pick_device, wait_for
 from course_utils.paired import Work, time_together
-from course_utils.suite import COPY, PRODUCT
+from course_utils.compare.suite import COPY, PRODUCT
 from course_utils.timing import time_call
 from course_utils.xla import xla_counters
 

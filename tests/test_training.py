@@ -9,7 +9,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from course_utils import Device
 from course_utils.data import Scale, ShuffledBatches, air_passengers, make_windows
-from course_utils.models import AirRNN
+from course_utils.data.models import AirRNN
 from course_utils.timing import using_threads
 from course_utils.training import EpochBar, Regression, epoch_bar, pl, train_plain, trainer_kwargs
 

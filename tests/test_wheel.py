@@ -37,10 +37,10 @@ def test_it_is_small_and_holds_every_file_of_the_package_and_nothing_else(wheel)
 LOOK = """
 import json
 import course_utils
-from course_utils.diagnosis.cases import other_machines
-from course_utils.recordings import load_recording
+from course_utils.doctor.cases import other_machines
+from course_utils.compare.recordings import load_recording
 from importlib.resources import files
-names = [entry.name for entry in files("course_utils.recordings").iterdir() if entry.name.endswith(".json")]
+names = [entry.name for entry in files("course_utils.compare.recordings").iterdir() if entry.name.endswith(".json")]
 opened = [name for name in names if load_recording(name.removesuffix(".json"))]
 print(json.dumps([course_utils.__file__, sorted(opened), len(other_machines()), course_utils.pick_device("cpu").kind]))
 """

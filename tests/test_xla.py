@@ -10,7 +10,7 @@ import torch_xla_stand_ins as stand_ins
 
 from course_utils import Device
 from course_utils.data import Scale, ShuffledBatches, air_passengers, make_windows
-from course_utils.models import AirRNN
+from course_utils.data.models import AirRNN
 from course_utils.training import Regression, train_plain, trainer_kwargs
 from course_utils.xla import XLACounters, _fix, run_recorded, variable_set, xla_counters, xla_problem
 
@@ -28,8 +28,10 @@ def run_python(code: str, **variables: str) -> subprocess.CompletedProcess:
 
 
 def test_importing_the_course_never_imports_torch_xla():
-    modules = "course_utils, course_utils.xla, course_utils.timing, course_utils.training, course_utils.spmd"
-    done = run_python(f"import sys, {modules}, course_utils.xla_lesson; print('torch_xla' in sys.modules)")
+    modules = (
+        "course_utils, course_utils.xla, course_utils.timing, course_utils.training, course_utils.lessons.tpu.spmd"
+    )
+    done = run_python(f"import sys, {modules}, course_utils.lessons.tpu.xla_lesson; print('torch_xla' in sys.modules)")
     assert done.stdout.strip() == "False", done.stderr
 
 

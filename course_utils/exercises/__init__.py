@@ -1,4 +1,4 @@
-"""Exercises that check themselves, one module a lesson: `from course_utils.exercises import cpu as ex`."""
+"""Exercises that check themselves, one module a lesson: `from course_utils.lessons.cpu import exercises as ex`."""
 
 from course_utils.exercises.exercise import Exercise, Verdict
 from course_utils.exercises.progress import LESSONS, Progress, exercises_of, progress

@@ -78,7 +78,7 @@ def exercises_of(lesson: str) -> dict[str, Exercise]:
     """
     if lesson not in LESSONS:
         raise ValueError(f"lesson {lesson!r} was asked for, but there are: {', '.join(LESSONS)}.")
-    module = importlib.import_module(f"course_utils.exercises.{lesson}")
+    module = importlib.import_module(f"course_utils.lessons.{lesson}.exercises")
     return {thing.name: thing for thing in vars(module).values() if isinstance(thing, Exercise)}
 
 
@@ -91,7 +91,7 @@ def progress(save: str | Path | None = None) -> Progress:
     Raises:
         ValueError: the file holds something else. It is left as it is.
     """
-    here = [lesson for lesson in LESSONS if f"course_utils.exercises.{lesson}" in sys.modules]
+    here = [lesson for lesson in LESSONS if f"course_utils.lessons.{lesson}.exercises" in sys.modules]
     known = {lesson: exercises_of(lesson) for lesson in here}
     solved = {lesson: {name: one.solved for name, one in known[lesson].items()} for lesson in here}
     if save is not None:

@@ -15,12 +15,12 @@ import time
 import torch
 from torch import nn
 
+from course_utils.compare.workloads import cnn_step, product
+from course_utils.data.models import ImageCNN
+from course_utils.data.shapes import draw_shapes
 from course_utils.devices import pick_device, wait_for
-from course_utils.models import ImageCNN
 from course_utils.moves import _copiers
-from course_utils.shapes import draw_shapes
 from course_utils.timing import time_call
-from course_utils.workloads import cnn_step, product
 
 
 def bare_seconds(fn, device, total_s: float) -> float:

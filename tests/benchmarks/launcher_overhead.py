@@ -18,7 +18,7 @@ BARE = """
 import lightning.pytorch as pl
 from torch.utils.data import DataLoader
 
-from course_utils.launching.lessons import air_rnn
+from course_utils.launch.lessons import air_rnn
 
 if __name__ == "__main__":
     pl.seed_everything(42)

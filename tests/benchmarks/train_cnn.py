@@ -14,8 +14,8 @@ import torch
 from torch import nn
 
 from course_utils.data import ShuffledBatches, offline_images
+from course_utils.data.models import ImageCNN
 from course_utils.devices import pick_device, wait_for
-from course_utils.models import ImageCNN
 from course_utils.moves import to_device
 from course_utils.training import train_plain
 

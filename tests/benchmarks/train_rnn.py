@@ -28,8 +28,8 @@ import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 from course_utils.data import Scale, ShuffledBatches, air_passengers, make_windows
+from course_utils.data.models import AirRNN
 from course_utils.devices import cpu_name
-from course_utils.models import AirRNN
 from course_utils.training import EpochBar, Regression, pl, train_plain, trainer_kwargs
 
 EPOCHS = 60

@@ -30,8 +30,8 @@ HOSTILE = "<img src=x onerror='window.hacked=1'><script>window.hacked=1</script>
 PANEL = f"""
 import time
 import torch
-from course_utils.comparison import Comparison, Row
-from course_utils.dashboard import SpeedLab
+from course_utils.compare.comparison import Comparison, Row
+from course_utils.compare.panel import SpeedLab
 from course_utils.devices import Device
 
 def slow(size, device):
@@ -43,7 +43,7 @@ def failing(size, device):
 HOSTILE = {HOSTILE!r}
 elsewhere = Row(64, HOSTILE, "cuda", HOSTILE, 1, 1.0, (0.001,), 2.0 * 64**3, 0.0)
 recorded = Comparison("Matrix product", "side", "FLOP", "fp32", False, (elsewhere,), {{}})
-from course_utils.suite import PRODUCT
+from course_utils.compare.suite import PRODUCT
 SpeedLab([PRODUCT, slow, failing], [Device("cpu", 0, HOSTILE)], recordings=[recorded], max_s=0.3)
 """
 

@@ -52,7 +52,7 @@ OVERFLOWS = """() => Reveal.getSlides().filter(slide => {
 def slides(tmp_path_factory) -> Path:
     """A folder with the slides of all lessons, made as `make slides` makes them."""
     folder = tmp_path_factory.mktemp("slides")
-    command = [sys.executable, "-m", "jupyter", "nbconvert", "--config", "notebooks/slides/config.py"]
+    command = [sys.executable, "-m", "jupyter", "nbconvert", "--config", "tools/slides/config.py"]
     command += ["--output-dir", str(folder), *map(str, LESSONS)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=120)
     return folder
@@ -93,7 +93,7 @@ def without_network(asked: list[str]) -> bool:
 
 def test_the_makefile_makes_them_with_the_same_options():
     target = re.search(r"^slides:.*\n\t(.*)", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    assert "nbconvert --config notebooks/slides/config.py notebooks/*.ipynb" in target[1]
+    assert "nbconvert --config tools/slides/config.py notebooks/*.ipynb" in target[1]
 
 
 @pytest.mark.parametrize("stem, at_least", [("00_start_here", 18), ("01_cpu", 25)])

@@ -1,6 +1,6 @@
 """What the tests of the exercises share: the lessons' notebooks, and the answers that students give.
 
-Each lesson has a module in the folder `answers`, named as its exercises are (cpu.py for course_utils.exercises.cpu):
+Each lesson has a module in the folder `answers`, named as its exercises are (cpu.py for course_utils.lessons.cpu.exercises):
 
     CONTEXT = '''code that makes the names which the solutions use, as the lesson's own cells do'''
     WRONG = {"exercise": [("code of a typical wrong answer", "a part of the message that it gets"), ...]}
@@ -37,7 +37,7 @@ def variables(lesson: str) -> dict[str, str]:
 def with_solutions(lesson: str) -> nbformat.NotebookNode:
     """Return the lesson with every exercise solved, and each solution asserted to be right."""
     solved = notebook(lesson)
-    exercises = importlib.import_module(f"course_utils.exercises.{lesson}")
+    exercises = importlib.import_module(f"course_utils.lessons.{lesson}.exercises")
     for cell in solved.cells:
         if cell.cell_type != "code" or not (match := CHECK.search(cell.source)):
             continue

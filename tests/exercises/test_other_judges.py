@@ -7,14 +7,15 @@ from unittest import mock
 import pytest
 import torch
 
-from course_utils.exercises import exercises_of, multi_gpu
+from course_utils.exercises import exercises_of
+from course_utils.lessons.multi_gpu import exercises as multi_gpu
 from course_utils.old_guides import modernize
 from course_utils.xla import xla_problem
 
 needs_xla = pytest.mark.skipif(xla_problem() is not None, reason=str(xla_problem()))
 
 ON_XLA = """
-from course_utils.exercises import tpu as ex
+from course_utils.lessons.tpu import exercises as ex
 from course_utils.xla import start_xla
 
 start_xla()

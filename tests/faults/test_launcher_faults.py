@@ -117,7 +117,7 @@ def test_a_taken_port_is_replaced(classroom):
 
 LAUNCH_WITH_LITTLE_PATIENCE = """
 import sys
-from course_utils.launching import supervise
+from course_utils.launch import supervise
 supervise.START_UP_S = 2.0
 from course_utils.launch import main
 sys.exit(main(sys.argv[1:]))
@@ -139,7 +139,7 @@ def test_a_lesson_that_hangs_before_any_rank_has_started_ends_too(classroom):
 
 LAUNCH_WITH_A_STALE_LOOK = """
 import sys
-from course_utils.launching import supervise
+from course_utils.launch import supervise
 looks = iter([True])
 supervise.is_free, look = lambda port: next(looks, None) or look(port), supervise.is_free
 from course_utils.launch import main

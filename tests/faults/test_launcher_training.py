@@ -54,7 +54,7 @@ def test_one_device_at_the_same_global_batch_ends_with_the_same_weights(uninterr
 
 OWN_TRAINER = """
 import pytorch_lightning
-from course_utils.launching.lessons import air_rnn
+from course_utils.launch.lessons import air_rnn
 
 def lesson():
     pytorch_lightning.Trainer(accelerator="cpu", logger=False, enable_checkpointing=False)
@@ -74,7 +74,7 @@ def test_a_lesson_may_make_a_trainer_of_its_own_with_the_other_lightning(tmp_pat
 
 
 def torch_default_weights():
-    from course_utils.models import AirRNN
+    from course_utils.data.models import AirRNN
 
     torch.manual_seed(42)
     return AirRNN().state_dict()

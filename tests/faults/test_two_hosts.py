@@ -14,7 +14,7 @@ import pytest
 import torch
 from launches import CLASSROOM, PATIENCE_S
 
-from course_utils.launching.clusters import NEW_STORE
+from course_utils.launch.clusters import NEW_STORE
 
 EPOCHS = 12
 

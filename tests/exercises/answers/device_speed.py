@@ -7,7 +7,7 @@ import time
 import numpy as np
 import torch
 
-from course_utils.exercises import device_speed as ex
+from course_utils.lessons.device_speed import exercises as ex
 """
 
 TIMER = """

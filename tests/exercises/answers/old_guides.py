@@ -1,7 +1,7 @@
 """Answers to the exercises of lesson 7."""
 
 CONTEXT = """
-from course_utils.exercises import old_guides as ex
+from course_utils.lessons.old_guides import exercises as ex
 from course_utils.old_guides import CannotTranslate, explain_snippet, modernize
 """
 

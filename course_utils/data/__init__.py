@@ -1,0 +1,19 @@
+"""Data and models of the lessons: a short series, images, and the two networks that learn them."""
+
+from course_utils.data.images import Images, load_images, offline_images
+from course_utils.data.models import AirRNN, ImageCNN, count_parameters
+from course_utils.data.series import AIR_PASSENGERS, Scale, ShuffledBatches, air_passengers, make_windows
+
+__all__ = [
+    "AIR_PASSENGERS",
+    "AirRNN",
+    "ImageCNN",
+    "Images",
+    "Scale",
+    "ShuffledBatches",
+    "air_passengers",
+    "count_parameters",
+    "load_images",
+    "make_windows",
+    "offline_images",
+]

@@ -1,0 +1,1 @@
+"""What a notebook shows: tables, figures, progress bars, widgets."""

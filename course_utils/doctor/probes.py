@@ -1,0 +1,151 @@
+"""What the doctor tries in a child process, because it can hang or kill Python: one function for each family."""
+
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict
+from types import ModuleType
+
+from course_utils.doctor.children import tell
+
+
+def probe_nvidia() -> None:
+    """Ask NVIDIA's management library, which needs neither torch nor CUDA."""
+    from course_utils.hardware.nvidia import has_cuda_library, read_driver
+
+    tell(step="loading the NVIDIA driver's libraries")
+    tell(libcuda=has_cuda_library())
+    driver = read_driver()
+    tell(driver=asdict(driver) if driver else None)
+
+
+def probe_cpu() -> None:
+    """Import torch, list the devices, and run a kernel on the CPU."""
+    torch = _import_torch()
+    tell(mps_built=torch.backends.mps.is_built(), xpu_built=hasattr(torch._C, "_xpu_getDeviceCount"))
+    tell(step="listing the devices")
+    try:
+        from course_utils.devices import find_devices
+
+        tell(devices=[asdict(device) for device in find_devices()])
+    except Exception as error:
+        tell(devices_error=_message(error))
+    _try_kernels(["cpu"])
+
+
+def probe_cuda() -> None:
+    """Initialise CUDA (or ROCm) and run a kernel on every card."""
+    torch = _import_torch()
+    archs = getattr(torch._C, "_cuda_getArchFlags", lambda: "")() or ""
+    tell(step="starting CUDA", archs=archs.split())
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        available, count = torch.cuda.is_available(), torch.cuda.device_count()
+    tell(count=count if available else 0, said=" ".join(str(warning.message) for warning in said))
+    try:
+        torch.cuda.init()
+    except Exception as error:
+        tell(error=_message(error))
+        return
+    for index in range(count):
+        capability = list(torch.cuda.get_device_capability(index))
+        tell(**{f"cuda:{index}": {"name": torch.cuda.get_device_name(index), "capability": capability}})
+    _try_kernels([f"cuda:{index}" for index in range(count)])
+
+
+def probe_mps() -> None:
+    """Run a kernel on the graphics part of Apple's chip."""
+    torch = _import_torch()
+    tell(available=torch.backends.mps.is_available())
+    _try_kernels(["mps"])
+
+
+def probe_xpu() -> None:
+    """Run a kernel on every Intel graphics card."""
+    torch = _import_torch()
+    tell(step="counting XPU devices")
+    count = torch.xpu.device_count()
+    tell(count=count)
+    _try_kernels([f"xpu:{index}" for index in range(count)])
+
+
+def probe_xla() -> None:
+    """Import torch_xla, and compile and run a kernel on its first device."""
+    _import_torch()
+    tell(step="importing torch_xla")
+    try:
+        import torch_xla
+        import torch_xla.runtime
+
+        tell(step="starting XLA's runtime")
+        device = str(torch_xla.device())
+        tell(hardware=torch_xla.runtime.device_type())
+    except Exception as error:
+        tell(error=_message(error))
+        return
+    _try_kernels([device])
+
+
+def probe_tpu() -> None:
+    """Let TorchTPU load itself with torch, and run a kernel on its first device."""
+    torch = _import_torch("loading TorchTPU with torch")
+    tell(step="asking torch.accelerator")
+    current = torch.accelerator.current_accelerator()
+    tell(accelerator=current.type if current else None)
+    if current and current.type == "tpu":
+        _try_kernels(["tpu"])
+
+
+PROBES: dict[str, Callable[[], None]] = {
+    "nvidia": probe_nvidia,
+    "cpu": probe_cpu,
+    "cuda": probe_cuda,
+    "mps": probe_mps,
+    "xpu": probe_xpu,
+    "xla": probe_xla,
+    "tpu": probe_tpu,
+}
+
+
+def _import_torch(step: str = "importing torch") -> ModuleType:
+    tell(step=step)
+    try:
+        import torch
+    except BaseException as error:
+        tell(import_error=_message(error))
+        sys.exit(1)
+    tell(torch=torch.__version__, cuda=torch.version.cuda, hip=getattr(torch.version, "hip", None))
+    return torch
+
+
+def _try_kernels(devices: list[str]) -> None:
+    for device in devices:
+        tell(kernel={"device": device, **_compare_with_cpu(device)})
+
+
+def _compare_with_cpu(device: str) -> dict:
+    """Compute three things on the device and on the CPU, and tell what failed or differed, if anything."""
+    import torch
+
+    # Small whole numbers: every sum below is exact in any precision, so the answers must be equal to the bit.
+    a = (torch.arange(16 * 16).reshape(16, 16) % 7).float()
+    steps = {
+        "a copy": lambda x: x.clone(),
+        "an addition": lambda x: x + x,
+        "a matrix product": lambda x: x @ x,
+        "a gradient": lambda x: torch.autograd.grad((x * x).sum(), x)[0],
+    }
+    for name, step in steps.items():
+        tell(step=f"{name} on {device}")
+        try:
+            answer = step(a.to(device).requires_grad_()).detach().cpu()
+        except Exception as error:
+            return {"failed": name, "error": _message(error), "kind": type(error).__name__}
+        difference = (answer - step(a.clone().requires_grad_()).detach()).abs().max().item()
+        if difference != 0:  # also true of NaN
+            return {"wrong": name, "difference": str(difference)}
+    return {}
+
+
+def _message(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}".strip()[:600]

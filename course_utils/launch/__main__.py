@@ -1,0 +1,7 @@
+"""`python -m course_utils.launch`."""
+
+import sys
+
+from course_utils.launch import main
+
+sys.exit(main())

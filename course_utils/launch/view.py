@@ -1,0 +1,56 @@
+"""Show a run while it is going on: lines with the name of their rank, and one progress bar."""
+
+import time
+from typing import TextIO
+
+from tqdm.auto import tqdm
+
+from course_utils.display.bars import open_bar
+
+
+class View:
+    """Prints what a run says, and shows how far it is.
+
+    Args:
+        stream: where the lines go.
+        bar: whether to show a bar, a widget in a notebook; else there is a line for an epoch every few seconds.
+    """
+
+    def __init__(self, stream: TextIO, *, bar: bool):
+        self._stream, self._with_bar = stream, bar
+        self._bar, self._epochs, self._next_s = None, 0, 0.0
+
+    def note(self, text: str) -> None:
+        """Print a line of the launcher's own."""
+        self.line("launch", text)
+
+    def line(self, source: str, text: str) -> None:
+        """Print a line of one process."""
+        tqdm.write(f"[{source}] {text}", file=self._stream)
+        self._stream.flush()
+
+    def begin(self, steps: int, done: int, epochs: int) -> None:
+        """Open the bar for `steps` steps, of which `done` were made by earlier runs."""
+        self._epochs = epochs
+        if self._with_bar:
+            self._bar = open_bar(steps, "step", initial=done, mininterval=0.2)
+
+    def steps(self, done: int) -> None:
+        """Move the bar."""
+        if self._bar is not None:
+            self._bar.update(max(0, done - self._bar.n))
+
+    def epoch(self, number: int, loss: float) -> None:
+        """Show the loss of a finished epoch."""
+        if self._bar is not None:
+            self._bar.set_postfix_str(f"epoch {number}/{self._epochs}, loss {loss:.4g}", refresh=False)
+        elif time.monotonic() > self._next_s or number == self._epochs:
+            self._next_s = time.monotonic() + 2
+            self.note(f"epoch {number}/{self._epochs}: loss {loss:.4g}")
+
+    def close(self) -> None:
+        """Close the bar where it stands."""
+        if self._bar is not None:
+            self._bar.refresh()
+            self._bar.close()
+            self._bar = None

@@ -1,1 +1,0 @@
-"""The parts of the launcher: what to train, the ranks, the lines between them, and who watches over all."""

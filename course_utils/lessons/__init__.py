@@ -1,0 +1,1 @@
+"""What belongs to one lesson: its exercises, pictures and plumbing."""

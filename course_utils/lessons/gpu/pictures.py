@@ -1,0 +1,173 @@
+"""The pictures of the GPU lesson."""
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from matplotlib.patches import Rectangle
+
+from course_utils.compare.record import Recording
+from course_utils.display.figures import LOOKS, MUTED, Picture, label_end, lecture_axes, picture
+from course_utils.moves import CopyRate
+from course_utils.timing import format_seconds
+
+COLORS = 16  # in the file of a picture with several hues and the shades at their edges; FEW for one hue and grey
+FEW = 8
+BARS = 10  # three hues, plain and hatched, and black on white
+
+
+def draw_lanes(cpu_cores: int, lanes_a_core: int, gpu: str, blocks: int, lanes_a_block: int) -> Picture:
+    """Draw one dot for each float32 that a CPU, and a GPU beside it, can work on at the same moment.
+
+    Args:
+        cpu_cores: cores of the CPU.
+        lanes_a_core: float32 numbers in one vector register of a core.
+        gpu: the GPU's name.
+        blocks: its streaming multiprocessors.
+        lanes_a_block: float32 lanes in each.
+    """
+    axes = lecture_axes("Every dot is one number worked on at a time")
+    _draw_blocks(axes, 0, cpu_cores, lanes_a_core, LOOKS["cpu"]["color"])
+    _draw_blocks(axes, 4, blocks, lanes_a_block, LOOKS["cuda"]["color"])
+    names = (f"this CPU\n{cpu_cores} cores x {lanes_a_core}", f"{gpu}\n{blocks} multiprocessors x {lanes_a_block}")
+    for x, name, kind in zip((1, 10), names, ("cpu", "cuda"), strict=True):
+        axes.text(x, 11.2, name, ha="center", va="bottom", fontsize=20, color=LOOKS[kind]["color"])
+    axes.set(xlim=(-0.5, 16.5), ylim=(-0.5, 13), aspect="auto")
+    axes.axis("off")
+    total, ours = blocks * lanes_a_block, cpu_cores * lanes_a_core
+    return picture(
+        axes,
+        f"On the left {ours} dots for the lanes of this CPU, {lanes_a_core} in each of its {cpu_cores} cores. On the "
+        f"right {total:,} dots for the lanes of {gpu}, {lanes_a_block} in each of its {blocks} multiprocessors.",
+        colors=COLORS,
+    )
+
+
+def _draw_blocks(axes, left: float, blocks: int, lanes: int, color: str) -> None:
+    """Draw `blocks` boxes, twelve in a row, from `left` on and from the top down, each with its lanes as dots."""
+    wide = 2 ** ((lanes.bit_length()) // 2)  # dots in a row of a box: 4 for 16 lanes, 16 for 128
+    high = -(-lanes // wide)
+    xs, ys = [], []
+    for block in range(blocks):
+        x, y = left + block % 12, 10 - block // 12
+        axes.add_patch(Rectangle((x, y), 0.9, 0.85, facecolor="none", edgecolor=MUTED, linewidth=0.8))
+        for lane in range(lanes):
+            xs.append(x + 0.9 * (lane % wide + 0.5) / wide)
+            ys.append(y + 0.85 * (lane // wide + 0.5) / high)
+    axes.scatter(xs, ys, s=2.5, color=color, linewidths=0)
+
+
+def draw_copies(rate: CopyRate, kind: str) -> Picture:
+    """Draw the time of a copy against its size, with the latency and the bandwidth that are read off it."""
+    axes = lecture_axes("A copy costs a start and then its bytes", "bytes copied", "seconds for one copy")
+    curves = sorted(rate.curves().items(), key=lambda item: item[1][-1].median_s)
+    words = []
+    for number, ((direction, pinned), curve) in enumerate(curves):
+        name, rate_there = f"{direction}{', pinned' if pinned else ''}", f"{curve[-1].rate_gb_per_s:.3g} GB/s"
+        sizes, times = [item.size_bytes for item in curve], [item.median_s for item in curve]
+        look = {**LOOKS.get(kind, LOOKS["cuda"]), "linestyle": ("-", "--", "-.", ":")[number % 4]}
+        axes.plot(sizes, times, linewidth=3, markersize=10, **look)
+        place = (16, (32 * (number % 2) - 16) if len(curves) > 1 else 0)  # the two ways are often as fast
+        axes.annotate(
+            f"{rate_there}\n{name}" if len(curves) == 1 else f"{name}: {rate_there}",
+            (sizes[-1], times[-1]),
+            xytext=place,
+            textcoords="offset points",
+            color=look["color"],
+            fontsize=20,
+            va="center",
+        )
+        words.append(f"{name}: {format_seconds(times[0])} for {sizes[0]:,} bytes, {rate_there} for {sizes[-1]:,} bytes")
+    start_s = min(curve[0].median_s for curve in rate.curves().values())
+    axes.axhline(start_s, color=MUTED, linewidth=2, linestyle=":")
+    axes.text(
+        sizes[-1], start_s, f"latency {format_seconds(start_s)}", color=MUTED, va="bottom", ha="right", fontsize=20
+    )
+    axes.set(xscale="log", yscale="log")
+    axes.set_xticks([2**10, 2**15, 2**20, 2**25], ["1 KiB", "32 KiB", "1 MiB", "32 MiB"])
+    _seconds_ticks(axes)
+    return picture(axes, f"Time of a copy against its size on {rate.device}. " + "; ".join(words) + ".", colors=FEW)
+
+
+def _seconds_ticks(axes) -> None:
+    low, high = axes.get_ylim()
+    ticks = [10.0**power for power in range(-8, 2) if low <= 10.0**power <= high]
+    axes.set_yticks(ticks, [format_seconds(tick) for tick in ticks])
+    axes.minorticks_off()
+
+
+def draw_rates(title: str, unit: str, rows: Sequence[tuple[str, str, float]]) -> Picture:
+    """Draw one bar a row, with its value at its end.
+
+    Args:
+        title: 45 characters at most.
+        unit: of the values.
+        rows: a label, a kind of device for the colour, and a value for each bar, top to bottom.
+    """
+    axes = lecture_axes(title, unit)
+    for place, (_, kind, value) in enumerate(rows):
+        axes.barh(-place, value, color=LOOKS.get(kind, LOOKS["cuda"])["color"], hatch="//" if kind != "cpu" else None)
+        axes.annotate(
+            f"{value:.3g}", (value, -place), xytext=(8, 0), textcoords="offset points", va="center", fontsize=20
+        )
+    axes.set_yticks([-place for place in range(len(rows))], [label for label, _, _ in rows])
+    axes.spines["left"].set_visible(False)
+    axes.margins(x=0.12)
+    values = "; ".join(f"{label}, {value:.3g}" for label, _, value in rows)
+    return picture(axes, f"{unit}: {values}.", colors=BARS)
+
+
+def draw_losses(title: str, losses: dict[str, Sequence[float]]) -> Picture:
+    """Draw one line a training run, each point the mean loss of five steps, with its name at its end. At most three."""
+    axes = lecture_axes(title, "step", "loss, mean of five steps")
+    losses = {name: [fmean(values[k : k + 5]) for k in range(0, len(values), 5)] for name, values in losses.items()}
+    looks = (("black", "-", 3), ("#CC79A7", "--", 3), (MUTED, ":", 5))  # none of the colours that mean a device
+    order = sorted(losses, key=lambda name: losses[name][-1])
+    for (color, line, width), (name, values) in zip(looks, losses.items(), strict=False):
+        steps = [5 * (point + 1) for point in range(len(values))]
+        axes.plot(steps, values, color=color, linestyle=line, linewidth=width)
+        place = (12, 26 * (order.index(name) - len(order) // 2))  # the ends of the lines may coincide
+        axes.annotate(
+            f"{name} ({ {'-': 'solid', '--': 'dashed', ':': 'dotted'}[line] })",
+            (steps[-1], values[-1]),
+            xytext=place,
+            textcoords="offset points",
+            fontsize=20,
+            va="center",
+        )
+    axes.margins(y=0.25)
+    axes.locator_params(axis="y", nbins=4)
+    ends = ", ".join(f"{name} at {values[-1]:.3f}" for name, values in losses.items())
+    return picture(axes, f"Loss against the training step. At the end: {ends}.", colors=FEW)
+
+
+def draw_batches(live: Sequence[tuple[int, float]], name: str, kind: str, recordings: Sequence[Recording]) -> Picture:
+    """Draw the CNN's samples a second against the batch: this device solid, recordings of others dashed.
+
+    Args:
+        live: batch and samples a second, smallest batch first.
+        name: this device's name.
+        kind: this device's kind.
+        recordings: of other devices; those without such a figure are left out.
+    """
+    axes = lecture_axes("Large batches fill a device", "images in the batch", "images a second")
+    curves = [(f"{name}, now", kind, live, "-")]
+    for recording in recordings:
+        points = [(result.size, result.value) for result in recording.find("cnn", "fp32")]
+        if points:
+            curves.append((f"{recording.device}, {recording.label} {recording.date}", recording.kind, points, "--"))
+    for label, of_kind, points, line in curves:
+        look = {**LOOKS.get(of_kind, LOOKS["cuda"]), "linestyle": line}
+        axes.plot(*zip(*points, strict=True), linewidth=3, markersize=10, **look)
+        label_end(axes, *points[-1], label, look["color"])
+    axes.set(xscale="log", yscale="log")
+    sizes = sorted({batch for _, _, points, _ in curves for batch, _ in points})
+    axes.set_xticks(sizes, [f"{size:,}" for size in sizes], rotation=90 if len(sizes) > 6 else 0)
+    rates = [rate for _, _, points, _ in curves for _, rate in points]
+    bases = (1,) if max(rates) > 100 * min(rates) else (1, 2, 5)
+    ticks = [base * 10**power for power in range(1, 9) for base in bases]
+    ticks = [tick for tick in ticks if min(rates) / 2 <= tick <= max(rates) * 2]
+    axes.set_yticks(ticks, [f"{tick:,}" for tick in ticks])
+    axes.set_ylim(min(rates) / 2, max(rates) * 2)
+    axes.minorticks_off()
+    ends = "; ".join(f"{label}: {points[-1][1]:,.0f} at {points[-1][0]:,}" for label, _, points, _ in curves)
+    return picture(axes, f"Images a second against the images in a batch. {ends}.", colors=COLORS)

@@ -1,0 +1,1 @@
+"""Lesson parts: old_guides."""

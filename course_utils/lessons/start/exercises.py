@@ -1,0 +1,246 @@
+"""The exercises of lesson 0: what a device's name promises, and what proves that a device works."""
+
+from collections.abc import Callable
+
+import torch
+
+from course_utils.devices import Device, DeviceList, pick_device
+from course_utils.doctor import Diagnosis
+from course_utils.doctor.evidence import Finding
+from course_utils.exercises.answers import truth_of
+from course_utils.exercises.exercise import Wrong, exercise, expect, expect_function, quote
+
+OUTCOMES = ("a device", "not here", "no such kind")
+WHY = {
+    ("cpu:0", "not here"): "Every machine has a CPU, and 'cpu:0' is the first one.",
+    ("cpu:0", "no such kind"): "'cpu:0' is a kind and an index, counted from 0. The CPU may have one too.",
+    ("gpu", "a device"): "No kind of device is called 'gpu', and pick_device does not guess which one you mean.",
+    ("gpu", "not here"): "'gpu' is not missing on this machine: it names no kind of device on any machine.",
+    ("cuda:99", "a device"): "'cuda:99' is not here, and pick_device never takes another device in its place.",
+    ("cuda:99", "no such kind"): "'cuda:99' is a good name, of the hundredth GPU. What is missing is the GPU.",
+}
+
+
+@exercise(
+    hints=(
+        "A name is a kind, and an index if you like. Which of the three has a kind that the card of section 2 knows?",
+        "Kinds are cpu, cuda, mps, xpu, xla and tpu. A missing device is another error than a bad name.",
+    ),
+    solution="""
+        my_outcomes = {"cpu:0": "a device", "gpu": "no such kind", "cuda:99": "not here"}
+    """,
+)
+def names(answer: object) -> str:
+    """Say what pick_device makes of each name: "a device", or an error that says "not here" or "no such kind"."""
+    expect(answer, dict, "a dict with an outcome for each name")
+    for name in ("cpu:0", "gpu", "cuda:99"):
+        said = answer.get(name, ...)
+        if said not in OUTCOMES:
+            raise Wrong(f"Say of {name!r} one of {', '.join(map(repr, OUTCOMES))}. Your dict has {quote(said)}.")
+        if said != (true := _outcome(name)):
+            raise Wrong(WHY.get((name, said), f"On this machine, {name!r} is {true!r}."))
+    return (
+        "A name that names nothing is a ValueError: correct the name. A device that is missing is a RuntimeError: "
+        "ask the doctor. Which of the two did section 3 show you?"
+    )
+
+
+def _outcome(name: str) -> str:
+    try:
+        pick_device(name)
+    except ValueError:
+        return "no such kind"
+    except RuntimeError:
+        return "not here"
+    return "a device"
+
+
+REHEARSAL = Device("xla", 0, "a rehearsal", rehearsal=True)
+FIRST_GPU, SECOND_GPU = Device("cuda", 0, "a GPU"), Device("cuda", 1, "another GPU")
+CPU = Device("cpu", 0, "a CPU")
+HERE = (REHEARSAL, FIRST_GPU, SECOND_GPU, CPU)
+
+
+@exercise(
+    hints=(
+        "str(device) is a device's name. Three cases: nothing was asked for, it is in the list, it is not in the list.",
+        "After a loop `for device in here` that returns what it finds, the last line is "
+        '`raise RuntimeError(f"{asked} was asked for, but here are ...")`.',
+    ),
+    solution="""
+        def my_choose(asked, here):
+            for device in here:
+                if str(device) == asked or (asked is None and not device.rehearsal):
+                    return device
+            raise RuntimeError(f"{asked} was asked for, but this machine has {[str(device) for device in here]}")
+    """,
+)
+def choose(answer: object) -> str:
+    """Write my_choose(asked, here): the device of that name in the list, an error when it is missing, and for None the
+    first device that is no rehearsal.
+    """
+    expect_function(answer, "asked", "here")
+    try:
+        second = answer("cuda:1", DeviceList(HERE))
+    except (RuntimeError, ValueError, LookupError, StopIteration) as error:
+        raise Wrong(
+            f"'cuda:1' is in the list that your function got, but it raised {type(error).__name__}: {quote(error)}. "
+            "Look in `here`, which is not this machine."
+        ) from None
+    if isinstance(second, str | torch.device):
+        raise Wrong("Return the device from the list, not its name: the caller also wants to see its memory.")
+    if second != SECOND_GPU:
+        raise Wrong(f"Asked for 'cuda:1', your function returned {quote(second)}. Compare the whole name.")
+    _refuses_what_is_missing(answer)
+    best = answer(None, DeviceList(HERE))
+    if best == REHEARSAL:
+        raise Wrong("Asked for None, your function took the rehearsal. It is only the CPU playing a TPU: skip it.")
+    if best != FIRST_GPU:
+        raise Wrong(f"Asked for None, it should take the first device that is no rehearsal, but took {quote(best)}.")
+    if answer(None, DeviceList([REHEARSAL, CPU])) != CPU or answer("cpu", DeviceList([CPU])) != CPU:
+        raise Wrong("On a machine with no GPU at all your function does not find the CPU.")
+    return (
+        "Your function keeps its word: a missing device stops the program in its first second, and not after a night "
+        "of slow training. Compare your message with the one of section 3."
+    )
+
+
+def _refuses_what_is_missing(choose: Callable) -> None:
+    try:
+        instead = choose("cuda:7", DeviceList(HERE))
+    except Exception as error:
+        said = str(error)
+    else:
+        if instead is None:
+            raise Wrong(
+                "'cuda:7' is missing, and your function returned None. The error then comes later and elsewhere."
+            )
+        raise Wrong(f"'cuda:7' is missing, and your function took {quote(instead)} in silence. Raise an error.")
+    if "cuda:7" not in said:
+        raise Wrong(f"Your error says {quote(said)!r}, but not what was asked for: put 'cuda:7' into it.")
+    if any(str(device) not in said and device.name not in said for device in (SECOND_GPU, CPU)):
+        raise Wrong(f"Your error says {quote(said)!r}, but not what is here: name the devices one could ask for.")
+
+
+@exercise(
+    hints=(
+        "Who else can compute the same product? And what does the P100 of section 6 do when it gets some work?",
+        "Inside `try`: multiply two matrices that you made, and return whether all numbers equal those of `a @ b`. "
+        "`except RuntimeError: return False`.",
+    ),
+    solution="""
+        def my_works(multiply):
+            a = torch.arange(16.0).reshape(4, 4)
+            try:
+                return torch.equal(multiply(a, a + 1), a @ (a + 1))
+            except RuntimeError:
+                return False
+    """,
+)
+def works(answer: object) -> str:
+    """Write my_works(multiply): True if a processor works, else False, where multiply(a, b) is its product."""
+    expect_function(answer, "multiply")
+    given: list = []
+    said = truth_of(answer(_processor(lambda product: product, given)))
+    if not given:
+        raise Wrong('Your function answered without giving the processor any work. That is only "available".')
+    if not said:
+        raise Wrong("This processor is right in every number, and your function says no. Compare with the CPU's a @ b.")
+    try:
+        if truth_of(answer(_processor(_refuse, given))):
+            raise Wrong("This processor raised an error instead of multiplying, and your function says that it works.")
+    except RuntimeError:
+        raise Wrong(
+            "This processor raises an error, as the P100 of section 6 does, and so does your function. Such a "
+            "processor does not work: the answer is False."
+        ) from None
+    if all(bool((torch.as_tensor(matrix) == 0).all()) for pair in given for matrix in pair):
+        raise Wrong("You multiply zeros. A processor that does nothing at all may pass that: use numbers that differ.")
+    for fault, message in FAULTS:
+        if truth_of(answer(_processor(fault, given))):
+            raise Wrong(message)
+    return (
+        "That is what the doctor does: a kernel, and a comparison. Neither your test nor the doctor's says anything "
+        "about speed: a processor can be right and slow."
+    )
+
+
+def _refuse(product: torch.Tensor) -> torch.Tensor:
+    raise RuntimeError("CUDA error: no kernel image is available for execution on the device")
+
+
+FAULTS = (
+    (lambda product: product * 0 + 7, "This processor gives 7 for every number. Yours only looked whether it answers."),
+    (
+        lambda product: torch.cat([product.flatten()[:-1], product.flatten()[-1:] + 1]).reshape(product.shape),
+        "One number of this processor's product is wrong, the last one, and your function says that it works. "
+        "Compare all of them.",
+    ),
+    (
+        lambda product: product.flatten().roll(1).reshape(product.shape),
+        "This processor puts the right numbers in the wrong places, and your function did not see it. Compare number "
+        "by number (a sum does not), and multiply matrices whose numbers differ.",
+    ),
+)
+
+
+def _processor(fault: Callable, given: list) -> Callable:
+    """Return a stand-in for a processor's product that keeps what it was given."""
+
+    def multiply(a: object, b: object) -> torch.Tensor:
+        given.append((a, b))
+        return fault(torch.as_tensor(a @ b))
+
+    return multiply
+
+
+REPORT = Diagnosis(
+    place="computer",
+    torch="torch 2.9.0",
+    devices=(),
+    findings=(
+        Finding("cpu", True, "works", "An addition ran.", ""),
+        Finding("cuda", False, "driver-too-old", "The driver is too old.", "Update the driver."),
+        Finding("mps", False, "other-platform", "This is no Mac.", ""),
+        Finding("xla", True, "rehearsal", "XLA compiles for this CPU.", ""),
+    ),
+    seconds=1.0,
+)
+
+
+@exercise(
+    hints=(
+        "Every finding in `report.findings` has a `family`, says whether it is `usable`, and names a `cause`.",
+        "One line with a list comprehension: `[(f.family, f.cause) for f in report.findings if ...]`.",
+    ),
+    solution="""
+        def my_missing(report):
+            return [(finding.family, finding.cause) for finding in report.findings if not finding.usable]
+    """,
+)
+def missing(answer: object) -> str:
+    """Write my_missing(report): from a doctor's report, the families that do not work, as pairs (family, cause)."""
+    expect_function(answer, "report")
+    found = answer(REPORT)
+    expect(found, list | tuple | set | dict, "what your function returned: a list of pairs (family, cause)")
+    pairs = list(found.items() if isinstance(found, dict) else found)
+    if any(not isinstance(pair, list | tuple) or len(pair) != 2 for pair in pairs):
+        raise Wrong(f"Each entry should be a pair such as ('cuda', 'driver-too-old'), but yours are {quote(pairs)}.")
+    families = {family for family, _ in pairs}
+    if families == {"cpu", "xla"}:
+        raise Wrong("These are the families that do work. Keep those that are not usable.")
+    if families == {"cuda", "mps", "xla"}:
+        raise Wrong("XLA's cause is 'rehearsal', and it is usable: not every usable family has the cause 'works'.")
+    if "cpu" in families:
+        raise Wrong(
+            "The CPU works on the machine of this report, and your list has it. Ask each finding if it is usable."
+        )
+    if sorted(map(tuple, pairs)) != [("cuda", "driver-too-old"), ("mps", "other-platform")]:
+        raise Wrong(
+            "In the report that your function gets, CUDA does not work and nor does MPS, each for its cause, but you "
+            f"return {quote(pairs)}."
+        )
+    return (
+        "Now give it this machine's report, `my_missing(report)`. Causes such as no-hardware and other-platform are "
+        "about the machine; driver-too-old, cpu-only-build or hidden are about software, and have a fix."
+    )

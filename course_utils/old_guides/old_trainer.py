@@ -1,0 +1,210 @@
+"""Translate the arguments of a Lightning Trainer of 2020 to 2023 into today's.
+
+What an argument meant was read in the sources of pytorch-lightning 0.7.6, 1.0.8, 1.5.10 and 1.9.5; what today's
+Trainer takes is asked of the Lightning that is installed. `old_arguments` holds a rule for each old name.
+"""
+
+import difflib
+import inspect
+import reprlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from types import ModuleType
+
+from course_utils.old_guides.old_arguments import RULES, NewCallback
+from course_utils.old_guides.old_devices import Refusal, named_a_device, same
+
+
+class _Short(reprlib.Repr):
+    """Cut long values short, and write an object without a text of its own as Type(...)."""
+
+    def __init__(self):
+        super().__init__()
+        self.maxstring = self.maxother = 80
+
+    def repr_instance(self, value, level):
+        plain = type(value).__repr__ is object.__repr__
+        return f"{type(value).__name__}(...)" if plain else super().repr_instance(value, level)
+
+
+_SHORT = _Short()
+
+
+@dataclass(frozen=True)
+class Note:
+    """What became of one old argument.
+
+    Attributes:
+        old: as it was written, such as "gpus=2".
+        new: what to write today, or "" when nothing is needed any more.
+        why: what the old one really meant.
+    """
+
+    old: str
+    new: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.old} -> {self.new or 'nothing'}. {self.why}"
+
+
+@dataclass(frozen=True)
+class Modern:
+    """Today's form of old Trainer arguments.
+
+    Attributes:
+        kwargs: for `Trainer(**kwargs)`, or for the `pl_trainer_kwargs` of Darts.
+        fit_kwargs: for `trainer.fit(model, **fit_kwargs)`, where Lightning has moved them.
+        notes: one for each change; empty when nothing was old.
+    """
+
+    kwargs: dict
+    fit_kwargs: dict
+    notes: tuple[Note, ...]
+
+    def __str__(self) -> str:
+        lines = [f"Trainer({_listed(self.kwargs)})"]
+        if self.fit_kwargs:
+            lines.append(f"trainer.fit(model, {_listed(self.fit_kwargs)})")
+        return "\n".join(lines + [f"  {note}" for note in self.notes])
+
+
+class CannotTranslate(ValueError):
+    """Old arguments that nothing today stands for.
+
+    Attributes:
+        refusals: for each of them, how it was written and the reason.
+    """
+
+    def __init__(self, *refusals: tuple[str, str]):
+        super().__init__("\n".join(f"{old}: {why}" for old, why in refusals))
+        self.refusals = refusals
+
+
+@dataclass
+class Draft:
+    """A translation under way: `new` starts as the old arguments, and each rule replaces its own."""
+
+    new: dict
+    package: ModuleType
+    fit: dict = field(default_factory=dict)
+    notes: list[Note] = field(default_factory=list)
+    refused: list[tuple[str, str]] = field(default_factory=list)
+
+    def attempt(self, name: str, rule: Callable) -> None:
+        """Apply one rule, or remember why it cannot be applied."""
+        value = self.new[name]
+        try:
+            rule(self, name, value)
+        except Refusal as refusal:
+            del self.new[name]
+            self.refused.append((written(name, value), str(refusal)))
+
+    def replace(self, name: str, new: dict, why: str) -> None:
+        """Put `new` in the place of an old argument; a `NewCallback` in it joins the callbacks."""
+        others = {key: value for key, value in self.new.items() if key != name}
+        for key, value in new.items():
+            if key == "callbacks":
+                continue
+            if key in others and not same(others[key], value):
+                raise Refusal(f"another argument asks for {written(key, others[key])}. Keep one of the two.")
+        text = _listed(new)
+        if "callbacks" in new:
+            new = {**new, "callbacks": [*_as_list(others.get("callbacks")), self._made(new["callbacks"])]}
+        self.notes.append(Note(written(name, self.new.pop(name)), text, why))
+        self.new.update(new)
+
+    def has_callback(self, kind: str) -> bool:
+        """Say whether a callback of this kind, such as "ProgressBar", was given."""
+        wanted = getattr(self.package.callbacks, kind)
+        return any(isinstance(callback, wanted) for callback in _as_list(self.new.get("callbacks")))
+
+    def _made(self, callback):
+        callbacks = self.package.callbacks
+        if isinstance(callback, NewCallback):
+            try:
+                return getattr(callbacks, callback.name)(**callback.arguments)
+            except Exception as error:
+                raise Refusal(f"{callback.name} of {self.package.__name__} does not take it: {error}") from error
+        if not isinstance(callback, callbacks.Callback):
+            raise Refusal(f"this is no callback of {self.package.__name__}.")
+        return callback
+
+
+def modernize(kwargs: Mapping, *, package: ModuleType | None = None) -> Modern:
+    """Translate old Trainer arguments, or the `pl_trainer_kwargs` of Darts, into today's.
+
+    Arguments that today's Trainer takes pass untouched, unless their value is an old one (`accelerator="ddp"`). An
+    old Trainer that named no device used the CPU, and so does its translation when a device argument is old.
+
+    Args:
+        kwargs: the arguments by name; it is not changed.
+        package: the Lightning that gets them, `pytorch_lightning` for Darts; None takes `lightning.pytorch`. The
+            callbacks that replace some arguments are made of this one.
+
+    Raises:
+        CannotTranslate: nothing today means the same, or no Lightning ever took it. It names all such arguments.
+        ModuleNotFoundError: no Lightning is installed.
+    """
+    draft = translate(kwargs, package)
+    if draft.refused:
+        raise CannotTranslate(*draft.refused)
+    return Modern(draft.new, draft.fit, tuple(draft.notes))
+
+
+def translate(kwargs: Mapping, package: ModuleType | None = None) -> Draft:
+    """Return the translation as far as it goes, with the arguments that have none in `refused`."""
+    if not isinstance(kwargs, Mapping):
+        raise CannotTranslate((_SHORT.repr(kwargs), "Trainer arguments are a dict, such as {'gpus': 2}."))
+    draft = Draft(dict(kwargs), package or _lightning())
+    accepted = _accepted(draft.package)
+    for name in [name for name in draft.new if name not in accepted and name not in RULES]:
+        draft.attempt(name, lambda draft, name, value: _unknown(name, accepted))
+    for name, rule in RULES.items():
+        if name in draft.new:
+            draft.attempt(name, rule)
+    if named_a_device(kwargs) and "accelerator" not in draft.new and not draft.refused:
+        draft.new["accelerator"] = "cpu"
+        draft.notes.append(Note("no accelerator", "accelerator='cpu'", _CPU))
+    return draft
+
+
+_CPU = "An old Trainer that named no device used the CPU; today's takes the best one. Leave it away if you want that."
+
+
+def removed() -> frozenset[str]:
+    """Return the old arguments that today's Trainer does not take."""
+    return RULES.keys() - _accepted(_lightning())
+
+
+def _lightning() -> ModuleType:
+    from course_utils.training import pl  # here, so that reading rules does not import Lightning
+
+    return pl
+
+
+@cache
+def _accepted(package: ModuleType) -> frozenset[str]:
+    return frozenset(inspect.signature(package.Trainer).parameters)
+
+
+def written(name, value) -> str:
+    """Return an argument as one writes it, a long value cut short."""
+    return f"{name if isinstance(name, str) else _SHORT.repr(name)}={_SHORT.repr(value)}"
+
+
+def _listed(arguments: dict) -> str:
+    return ", ".join(written(name, value) for name, value in arguments.items())
+
+
+def _as_list(callbacks) -> list:
+    if callbacks is None:
+        return []
+    return list(callbacks) if isinstance(callbacks, list | tuple) else [callbacks]
+
+
+def _unknown(name, accepted: frozenset) -> None:
+    close = difflib.get_close_matches(name, [*accepted, *RULES], 1) if isinstance(name, str) else []
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    raise Refusal(f"no Lightning from 0.7 to the one that is installed has this argument.{hint}")

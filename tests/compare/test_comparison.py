@@ -1,0 +1,235 @@
+"""Comparisons: first the answers, then the times."""
+
+import math
+
+import pytest
+import torch
+
+from course_utils.compare.comparison import (
+    Comparison,
+    Contestant,
+    Row,
+    WrongAnswer,
+    compare_devices,
+    compare_steps,
+    contestants,
+)
+from course_utils.compare.suite import CNN_STEP, COPY, ELEMENTWISE, PRODUCT, RNN_STEP, SUITE, Workload, build_seeded
+from course_utils.devices import Device
+
+CPU = Device("cpu", 0, "a cpu")
+GPU = Device("cuda", 0, "a gpu of this test")
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """A device that PyTorch waits for, and whose work is done by whatever a test builds."""
+    monkeypatch.setattr(torch.accelerator, "synchronize", lambda device: None)
+    return GPU
+
+
+def answering(on_cpu, on_gpu) -> Workload:
+    """Return work that answers with these values, one call after another, on either device."""
+
+    def build(size, device, precision):
+        answers = iter([*(on_gpu if device.kind == "cuda" else on_cpu)] + [0.0] * 10**6)
+        return lambda: torch.tensor(next(answers))
+
+    return Workload("Answer", build, precisions=("fp32", "bf16", "fp16", "tf32"))
+
+
+def row(size: int, label: str, *rounds_s: float, kind: str = "cpu", **more) -> Row:
+    values = {"device": "d", "threads": 1, "first_s": 1.0, "items": float(size), "error": 0.0} | more
+    return Row(size=size, label=label, kind=kind, rounds_s=rounds_s, **values)
+
+
+def comparison(*rows: Row) -> Comparison:
+    return Comparison("Work", "batch", "samples", "fp32", False, rows, {"date": "2026-11-20"})
+
+
+def test_a_wrong_answer_stops_the_comparison_and_says_which(gpu):
+    work = answering(on_cpu=[2.0, 2.0], on_gpu=[2.0, 2.5])
+    message = (
+        r"cuda:0 computes something else than the CPU for 'Answer' with size 7: they differ by 0.25 of the largest "
+        r"value, and fp32 explains 2e-05. Nothing was timed."
+    )
+    with pytest.raises(WrongAnswer, match=message):
+        compare_devices(work, [7], [CPU, gpu], max_s=0.01)
+
+
+def test_nothing_is_timed_before_all_answers_are_checked(gpu):
+    timed = []
+
+    def build(size, device, precision):
+        calls = iter(range(10**6))
+
+        def fn():
+            if next(calls) >= 2:
+                timed.append(size)
+            return torch.tensor(float(device.kind == "cuda" and size == 9))
+
+        return fn
+
+    with pytest.raises(WrongAnswer, match="with size 9"):
+        compare_devices(Workload("Late", build), [1, 9], [CPU, gpu], max_s=0.01)
+    assert timed == []
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, [2.0, 2.0]])
+def test_nan_infinity_and_another_shape_are_wrong(gpu, wrong):
+    with pytest.raises(WrongAnswer):
+        compare_devices(answering([2.0, 2.0], [wrong, wrong]), [1], [gpu], max_s=0.01)
+
+
+@pytest.mark.parametrize(
+    ("precision", "error", "right"),
+    [("fp32", 1e-5, True), ("fp32", 1e-4, False), ("bf16", 0.02, True), ("bf16", 0.2, False), ("fp16", 0.02, False)],
+)
+def test_each_precision_has_its_tolerance(gpu, precision, error, right):
+    work = answering([1.0, 1.0], [1.0, 1.0 + error])
+    if right:
+        found = compare_devices(work, [1], [gpu], precision=precision, max_s=0.01)
+        assert found.rows[0].error == pytest.approx(error, rel=0.05)
+    else:
+        with pytest.raises(WrongAnswer):
+            compare_devices(work, [1], [gpu], precision=precision, max_s=0.01)
+
+
+@pytest.mark.parametrize("name", SUITE)
+def test_every_workload_answers_alike_in_every_precision_that_it_knows(name):
+    for precision in SUITE[name].precisions:
+        found = compare_devices(SUITE[name], [8], ["cpu"], precision=precision, max_s=0.01)
+        assert len(found.rows) == len(contestants(["cpu"]))
+
+
+def test_the_workloads_compute_what_they_say():
+    left, right = torch.randn(5, 5), torch.randn(5, 5)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        left, right = torch.randn(5, 5), torch.randn(5, 5)
+    assert torch.allclose(build_seeded(PRODUCT, 5, CPU, "fp32")(), (left.double() @ right.double()).float())
+    assert PRODUCT.items(10) == 2000
+    copied = build_seeded(COPY, 6, CPU, "fp32")
+    assert torch.equal(copied(), copied()) and copied().data_ptr() != copied().data_ptr()
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        a, b = torch.randn(6), torch.randn(6)
+    assert torch.allclose(build_seeded(ELEMENTWISE, 6, CPU, "fp32")(), a + 2 * b)
+
+
+@pytest.mark.parametrize("work", [RNN_STEP, CNN_STEP])
+def test_training_steps_learn(work):
+    step = build_seeded(work, 200, CPU, "fp32")
+    losses = [step().item() for _ in range(30)]
+    assert losses[-1] < losses[0]
+
+
+def test_the_cpu_takes_part_with_one_thread_and_with_all():
+    threads = torch.get_num_threads()
+    found = compare_devices(ELEMENTWISE, [64], ["cpu"], max_s=0.01)
+    assert found.labels == [Contestant(CPU, number).label for number in sorted({1, threads})]
+    assert [line.threads for line in found.rows] == sorted({1, threads})
+
+
+def test_a_function_of_your_own_is_compared():
+    def outer(size, device):
+        values = torch.arange(size, dtype=torch.float32, device=device)
+        return lambda: values[:, None] * values
+
+    found = compare_devices(outer, [4, 16], ["cpu"], max_s=0.01)
+    assert (found.workload, found.sizes, found.unit) == ("outer", (4, 16), "calls")
+    assert all(line.rate == pytest.approx(1 / line.median_s) for line in found.rows)
+
+
+def test_something_that_is_no_work_is_refused():
+    with pytest.raises(TypeError, match="a workload was requested as 'CNN', which is no Workload and no function"):
+        compare_devices("CNN", [1])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"sizes": []}, r"needs sizes that are whole numbers from 1 on, but got \[\]"),
+        ({"sizes": [0]}, r"but got \[0\]"),
+        ({"sizes": [1.5]}, r"but got \[1.5\]"),
+        ({"sizes": [1], "precision": "fp8"}, "requested in precision 'fp8', but it knows fp32, tf32, bf16, fp16"),
+        ({"sizes": [1], "max_s": 0}, "needs a positive time for each size, but got max_s=0"),
+        ({"sizes": [1], "devices": []}, "needs a device, but none was named"),
+    ],
+)
+def test_requests_that_cannot_be_met_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        compare_devices(PRODUCT, **arguments)
+
+
+def test_a_missing_device_is_an_error():
+    with pytest.raises(RuntimeError, match="device 'cuda:7' was requested, but this machine has"):
+        compare_devices(PRODUCT, [8], ["cpu", "cuda:7"])
+
+
+def test_steps_show_what_is_there_so_far():
+    seen = [len(step.rows) for step in compare_steps(COPY, [8, 4, 8], ["cpu"], max_s=0.01)]
+    each = len(contestants(["cpu"]))
+    assert seen == [0, each, 2 * each]
+
+
+def test_the_callers_settings_stay_as_they_were():
+    torch.manual_seed(5)
+    before = torch.get_num_threads(), torch.get_rng_state().tolist()
+    compare_devices(RNN_STEP, [4], ["cpu"], max_s=0.01)
+    assert (torch.get_num_threads(), torch.get_rng_state().tolist()) == before
+
+
+def test_the_crossover_is_where_one_starts_to_win_for_good():
+    found = comparison(
+        *(row(size, "cpu, 1 thread", *[size * 1.0] * 8) for size in (1, 2, 4, 8)),
+        *(row(size, "cuda:0", *[3.0] * 8, kind="cuda") for size in (1, 2, 4, 8)),
+    )
+    assert found.crossover().size == 4
+    assert repr(found.crossover()) == "cuda:0 beats cpu, 1 thread from 4 on (measured: 1 to 8)"
+    assert found.crossover("cpu, 1 thread", "cuda:0").size is None
+
+
+def test_an_accelerator_has_to_beat_the_cpu_in_its_better_setting():
+    found = comparison(
+        *(row(size, "cpu, 1 thread", *[2.0] * 8) for size in (1, 2)),
+        *(row(size, "cpu, 2 threads", *[4.0] * 8) for size in (1, 2)),
+        *(row(size, "cuda:0", *[3.0] * 8, kind="cuda") for size in (1, 2)),
+    )
+    assert found.crossover().size is None
+    assert found.crossover("cuda:0", "cpu, 2 threads").size == 1
+
+
+def test_a_lead_within_the_noise_is_no_lead():
+    noisy = (0.5, 1.5, 0.6, 1.4, 0.7, 1.3, 0.4, 1.2)
+    found = comparison(row(1, "cpu, 1 thread", *[1.0] * 8), row(1, "cuda:0", *noisy, kind="cuda"))
+    assert found.crossover().size is None
+
+
+def test_a_crossover_counts_the_doubtful_figures():
+    found = comparison(row(1, "cpu, 1 thread", 2.0, warnings=("noise",)), row(1, "cuda:0", 1.0, kind="cuda"))
+    assert "1 of the figures is not to be trusted" in repr(found.crossover())
+    assert repr(found).endswith("1 of 2 figures not to be trusted")
+
+
+def test_a_crossover_of_one_contestant_is_refused():
+    with pytest.raises(ValueError, match="needs two contestants, but this has cpu, 1 thread"):
+        comparison(row(1, "cpu, 1 thread", 1.0)).crossover()
+
+
+def test_a_speedup_is_taken_round_by_round():
+    # Both slow down tenfold from round to round; within a round one is always twice as fast.
+    found = comparison(row(1, "slow", 2.0, 20.0, 200.0), row(1, "fast", 1.0, 10.0, 100.0))
+    assert found.speedup("fast", "slow", 1).interval == (2.0, 2.0)
+    with pytest.raises(ValueError, match="size 3 was requested, but measured were 1"):
+        found.speedup("fast", "slow", 3)
+    with pytest.raises(ValueError, match="'quick' was requested, but this comparison has 'slow', 'fast'"):
+        found.rows_of("quick")
+
+
+def test_a_frame_has_one_line_for_each_size_and_contestant():
+    frame = comparison(row(2, "slow", 2.0, 2.0), row(2, "fast", 0.5, 0.5)).to_frame()
+    assert list(frame["device"]) == ["slow", "fast"]
+    assert list(frame["samples/s"]) == [1.0, 4.0]
+    assert list(frame["times slow"]) == [1.0, 4.0]
+    assert list(frame["trusted"]) == [True, True]

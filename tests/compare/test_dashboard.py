@@ -1,0 +1,164 @@
+"""The panel without a browser: what its controls do. tests/browser looks at it in a real one."""
+
+import asyncio
+
+import pytest
+import torch
+
+from course_utils.compare import panel as dashboard
+from course_utils.compare.panel import USUAL_SIZES, SpeedLab, parse_sizes
+from course_utils.compare.results import Comparison, Row
+from course_utils.compare.suite import SUITE
+from course_utils.devices import Device
+
+CPU = Device("cpu", 0, "a cpu")
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """What the panel shows, in order."""
+    seen = []
+
+    class Handle:
+        def update(self, what):
+            seen.append(what)
+
+    def display(*what, display_id=False):
+        seen.extend(what)
+        return Handle()
+
+    monkeypatch.setattr(dashboard, "display", display)
+    return seen
+
+
+def counting(size, device):
+    return lambda: torch.arange(size, device=device)
+
+
+def failing(size, device):
+    raise ZeroDivisionError(f"<b>{size}</b> is a bad size")
+
+
+def lab(*works) -> SpeedLab:
+    panel = SpeedLab(works or [counting], [CPU], recordings=[], max_s=0.01)
+    panel.sizes.value = "4 8 16"
+    return panel
+
+
+def test_run_shows_a_picture_and_a_table_and_moves_the_bar(shown):
+    panel = lab()
+    panel._ipython_display_()
+    result = panel.run()
+    assert result.sizes == (4, 8, 16)
+    assert (panel.progress.value, panel.progress.max) == (3, 3)
+    assert "counting (fp32)" in repr(shown[-2])
+    assert "<table" in shown[-1].data
+    assert "Done." in panel.status.value
+    assert (panel.run_button.disabled, panel.stop_button.disabled) == (False, True)
+
+
+def test_a_click_updates_the_outputs_of_the_panel(shown):
+    async def scenario():
+        panel = lab()
+        panel._ipython_display_()
+        placeholders = len(shown)
+        panel.run_button.click()
+        await panel._task
+        return shown[placeholders:]
+
+    updates = asyncio.run(scenario())
+    assert len(updates) == 2 * 3  # a picture and a table after each size
+    assert "counting (fp32)" in repr(updates[-2])
+    assert "<table" in updates[-1].data
+
+
+def test_a_stop_between_two_sizes_keeps_what_is_there(shown):
+    async def scenario():
+        panel = lab()
+        panel.run_button.click()
+        while not panel.comparison or len(panel.comparison.sizes) < 1:
+            await asyncio.sleep(0.01)
+        panel.stop_button.click()
+        await panel._task
+        return panel
+
+    panel = asyncio.run(scenario())
+    assert len(panel.comparison.sizes) < 3
+    assert "Stopped after" in panel.status.value
+    assert not panel.run_button.disabled
+
+
+def test_an_error_is_shown_in_the_panel_as_text(shown):
+    panel = lab(failing)
+    assert panel.run() is None or not panel.comparison.rows
+    assert "ZeroDivisionError: &lt;b&gt;4&lt;/b&gt; is a bad size" in panel.status.value
+    assert not panel.run_button.disabled
+
+
+def test_the_bar_of_the_last_run_does_not_stand_beside_an_error(shown):
+    panel = lab()
+    panel.run()
+    panel.sizes.value = "many"
+    panel.run()
+    assert "&#x27;many&#x27; is none" in panel.status.value
+    assert panel.progress.value == 0
+
+
+def test_an_interrupt_of_the_kernel_stops_it(shown):
+    def interrupted(size, device):
+        raise KeyboardInterrupt
+
+    panel = lab(interrupted)
+    panel.run()
+    assert "Interrupted." in panel.status.value
+
+
+def test_a_second_click_on_run_changes_nothing(shown):
+    async def scenario():
+        panel = lab()
+        panel.run_button.click()
+        await asyncio.sleep(0.01)
+        first = panel._task
+        panel._start()
+        assert panel._task is first
+        await first
+
+    asyncio.run(scenario())
+
+
+def test_the_table_escapes_every_name(shown):
+    panel = lab()
+    row = Row(4, "<script>alert(1)</script>", "cpu", "d", 1, 1.0, (1.0, 1.0), 1.0, 0.0)
+    panel.comparison = Comparison("w", "size", "calls", "fp32", False, (row,))
+    panel._show_results()
+    assert "<script>" not in shown[-1].data
+    assert "&lt;script&gt;" in shown[-1].data
+
+
+def test_choosing_work_offers_its_sizes_and_precisions():
+    panel = SpeedLab(devices=[CPU], recordings=[])
+    panel.workload.value = SUITE["RNN step"]
+    assert panel.sizes.value == USUAL_SIZES["RNN step"]
+    assert tuple(panel.precision.options) == SUITE["RNN step"].precisions
+    assert set(USUAL_SIZES) == set(SUITE)
+
+
+def test_every_control_has_its_class():
+    panel = lab()
+    for name in ("workload", "devices", "sizes", "precision", "progress", "status"):
+        assert f"speedlab-{name}" in getattr(panel, name)._dom_classes
+    assert "speedlab-run" in panel.run_button._dom_classes
+    assert "speedlab-stop" in panel.stop_button._dom_classes
+
+
+@pytest.mark.parametrize(("text", "sizes"), [("16", [16]), ("16, 64,256", [16, 64, 256]), (" 1  2 ", [1, 2])])
+def test_sizes_are_read(text, sizes):
+    assert parse_sizes(text) == sizes
+
+
+@pytest.mark.parametrize(
+    ("text", "odd"), [("", "''"), ("16 many", "'many'"), ("0", "'0'"), ("-1", "'-1'"), ("1.5", "'1.5'")]
+)
+def test_odd_sizes_are_refused(text, odd):
+    with pytest.raises(ValueError, match=f"sizes are whole numbers from 1 on, such as 16 64 256, but {odd} is none"):
+        parse_sizes(text)

@@ -1,0 +1,161 @@
+import gc
+import weakref
+from contextlib import contextmanager
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from course_utils.compare.workloads import PRECISIONS, as_cuda_graph, cnn_step, product, rnn_step, using_tf32
+from course_utils.devices import pick_device
+from course_utils.timing import using_threads
+
+CPU = pick_device("cpu")
+needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    with using_threads(1):  # what is tested does not depend on it, and a busy machine hurts less
+        yield
+
+
+@pytest.mark.parametrize("make", [rnn_step, lambda device: cnn_step(device, 16)], ids=["rnn", "cnn"])
+def test_a_step_trains(make):
+    torch.manual_seed(42)
+    step = make(CPU)
+    losses = [step().item() for _ in range(60)]
+    assert losses[-1] < 0.9 * losses[0]
+
+
+def test_a_cnn_step_takes_the_operations_of_its_layers():
+    with FlopCounterMode(display=False) as counter:
+        cnn_step(CPU, 8)()
+    # Multiplications and additions of one image, forward: outputs x inputs to each, of every layer.
+    convolutions = [6 * 28 * 28 * 75, 16 * 10 * 10 * 150, 16 * 5 * 5 * 144, 16 * 5 * 5 * 144]
+    linears = [400 * 120, 120 * 84, 84 * 10]
+    # Backward takes twice as many, once for the weights and once for the inputs, which the first layer leaves out.
+    assert counter.get_total_flops() == 2 * 8 * (3 * sum(convolutions + linears) - convolutions[0])
+
+
+@pytest.mark.parametrize(("precision", "close"), [("fp32", 1e-6), ("tf32", 1e-2), ("bf16", 3e-2), ("fp16", 1e-2)])
+def test_a_step_in_every_precision_has_nearly_the_same_loss(precision, close):
+    torch.manual_seed(42)
+    expected = cnn_step(CPU, 4)()
+    torch.manual_seed(42)
+    assert abs(cnn_step(CPU, 4, precision)().item() - expected.item()) < close
+
+
+def test_autocast_really_uses_fewer_bits():
+    torch.manual_seed(42)
+    expected = cnn_step(CPU, 4)()
+    torch.manual_seed(42)
+    assert cnn_step(CPU, 4, "bf16")().item() != expected.item()
+
+
+def test_a_precision_that_does_not_exist_is_refused():
+    with pytest.raises(ValueError, match=f"precision 'fp8' was requested, but there are: {', '.join(PRECISIONS)}"):
+        cnn_step(CPU, 4, "fp8")
+
+
+def test_a_product_multiplies_random_matrices():
+    multiply = product(CPU, 33, torch.float64)
+    left, out, right = (cell.cell_contents for cell in multiply.__closure__)  # by name
+    assert torch.equal(multiply(), left @ right) and out is multiply()
+    assert left.std() > 0.9 and not torch.equal(left, right)
+
+
+def switches():
+    cuda, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    if hasattr(cuda, "fp32_precision"):
+        return [cuda.fp32_precision, cudnn.conv.fp32_precision, cudnn.rnn.fp32_precision]
+    return [cuda.allow_tf32, cudnn.allow_tf32]
+
+
+# torch 2.9 warns whenever it is asked for the setting that spans its old and new switches, once a process.
+@pytest.mark.filterwarnings("ignore:Please use the new API settings:UserWarning")
+@pytest.mark.parametrize("allowed", [True, False])
+def test_tf32_is_switched_inside_the_block_only(allowed):
+    before, precision = switches(), torch.get_float32_matmul_precision()
+    with pytest.raises(KeyError), using_tf32(allowed):
+        assert set(switches()) <= ({"tf32", True} if allowed else {"ieee", False})
+        raise KeyError
+    assert switches() == before
+    assert torch.get_float32_matmul_precision() == precision  # torch raises here when its switches disagree
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without an NVIDIA GPU")
+def test_a_cuda_graph_without_cuda_is_refused():
+    with pytest.raises(RuntimeError, match="this machine has no CUDA device"):
+        as_cuda_graph(lambda: None)
+
+
+def test_a_cuda_graph_warms_up_apart_then_records_once_and_holds_the_step(monkeypatch):
+    # The CUDA calls are stubs that write down their order; what they do on a GPU is the next test's business.
+    log = []
+
+    class Stream:
+        def __init__(self, name="side"):
+            self.name = name
+
+        def wait_stream(self, other):
+            log.append(f"{self.name} waits for {other.name}")
+
+    class Graph:
+        def replay(self):
+            log.append("replay")
+
+    @contextmanager
+    def inside(name):
+        log.append(f"into {name}")
+        yield
+        log.append(f"out of {name}")
+
+    stubs = {
+        "is_available": lambda: True,
+        "Stream": Stream,
+        "current_stream": lambda: Stream("main"),
+        "stream": lambda stream: inside(stream.name),
+        "CUDAGraph": Graph,
+        "graph": lambda graph: inside(type(graph).__name__),
+    }
+    for name, stub in stubs.items():
+        monkeypatch.setattr(torch.cuda, name, stub)
+
+    def step():
+        log.append("step")
+
+    held = weakref.ref(step)
+    replay = as_cuda_graph(step)
+    del step
+    gc.collect()
+    replay()
+    assert held() is not None
+    warm = ["side waits for main", "into side", "step", "step", "step", "out of side", "main waits for side"]
+    assert log == [*warm, "into Graph", "step", "out of Graph", "replay"]
+
+
+@needs_cuda
+def test_a_cuda_graph_trains_as_the_step_does():
+    device = pick_device("cuda")
+    torch.manual_seed(42)
+    step = rnn_step(device)
+    torch.manual_seed(42)
+    twin = rnn_step(device)
+    replay = as_cuda_graph(step)
+    eager = [twin().item() for _ in range(40)]
+    for _ in range(30):
+        replay()
+    # Three steps to warm up, none while recording, thirty replays: the thirty-fourth step is next.
+    assert step().item() == pytest.approx(eager[33], rel=1e-3)
+
+
+@needs_cuda
+@pytest.mark.parametrize("make", [rnn_step, lambda device: cnn_step(device, 16)], ids=["rnn", "cnn"])
+def test_a_step_on_a_gpu_has_the_loss_of_the_cpu(make):
+    losses = []
+    for device in (CPU, pick_device("cuda")):
+        torch.manual_seed(42)
+        with using_tf32(False):
+            losses.append(make(device)().item())
+    assert losses[1] == pytest.approx(losses[0], rel=1e-4)

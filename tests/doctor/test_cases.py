@@ -1,0 +1,25 @@
+"""The three reported cases, judged by the doctor's rules."""
+
+import pytest
+
+from course_utils.doctor.cases import other_machines
+
+
+@pytest.mark.parametrize(
+    ("number", "cause", "words"),
+    [
+        (0, "card-too-old", ("Tesla P100-PCIE-16GB", "6.0", "sm_70")),
+        (1, "driver-too-old", ("12.8", "13.0")),
+        (2, "torch-xla-mismatch", ("2.7.0", "2.6.0+cpu", "undefined symbol")),
+    ],
+)
+def test_the_doctor_names_what_the_owners_found_out(number, cause, words):
+    finding = other_machines()[number].finding()
+    assert finding.cause == cause and not finding.usable
+    assert all(word in finding.why for word in words)
+
+
+def test_a_case_says_that_it_is_another_machines_and_where_it_was_reported():
+    for case in other_machines():
+        assert "another machine" in case._repr_html_() and "https://github.com/" in repr(case)
+        assert case.date.startswith("202")

@@ -1,0 +1,87 @@
+"""A child process that hangs, dies, babbles or cannot start is described, and leaves nothing behind."""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from stand_ins import needs_linux
+
+from course_utils.doctor.children import MARK, run_limited, run_probe
+from course_utils.doctor.probes import PROBES
+
+
+def python(code, limit_s=20.0):
+    return run_limited([sys.executable, "-c", code], limit_s)
+
+
+def test_facts_are_kept_apart_from_noise():
+    outcome = python(f"""print('warming up'); print('{MARK}{{"step": "one", "count": 2}}'); print('done')""")
+    assert (outcome.ended, outcome.told, outcome.noise) == ("well", {"step": "one", "count": 2}, "warming up\ndone")
+
+
+def test_what_was_told_before_a_hang_is_kept():
+    outcome = python(f"""import time; print('{MARK}{{"step": "one"}}', flush=True); time.sleep(600)""", limit_s=2)
+    assert (outcome.ended, outcome.told) == ("late", {"step": "one"})
+
+
+@pytest.mark.parametrize(("step", "ended"), [("importing torch", "well"), ("starting CUDA", "late")])
+def test_an_import_may_take_longer_than_a_step_that_touches_a_device(step, ended):
+    code = f"""import time; print('{MARK}{{"step": "{step}"}}', flush=True); time.sleep(2.5)"""
+    assert python(code, limit_s=1.5).ended == ended
+
+
+def test_an_import_that_never_ends_is_stopped_too():
+    outcome = python(f"""import time; print('{MARK}{{"step": "importing torch"}}', flush=True); time.sleep(600)""", 1)
+    assert (outcome.ended, outcome.told) == ("late", {"step": "importing torch"})
+
+
+def test_a_child_that_never_stops_talking_is_stopped_too():
+    outcome = python("import time\nwhile True:\n    print('.', flush=True)\n    time.sleep(0.05)", limit_s=1)
+    assert outcome.ended == "late"
+
+
+@needs_linux
+@pytest.mark.parametrize("name", ["SIGSEGV", "SIGABRT", "SIGKILL"])
+def test_the_signal_that_killed_a_child_is_named(name):
+    outcome = python(f"import os, signal; os.kill(os.getpid(), signal.{name})")
+    assert (outcome.ended, outcome.signal) == ("killed", name)
+
+
+def test_an_exit_status_and_its_last_words_are_kept():
+    outcome = python("import sys; sys.exit('no good')")
+    assert (outcome.ended, outcome.noise) == ("badly", "no good")
+
+
+def test_a_command_that_does_not_exist_ended_badly():
+    outcome = run_limited(["there-is-no-such-command"], 1)
+    assert outcome.ended == "badly" and "there-is-no-such-command" in outcome.noise
+
+
+def test_bytes_that_are_no_text_do_no_harm():
+    outcome = python("import sys; sys.stdout.buffer.write(b'\\xff\\xfe name\\n')")
+    assert outcome.ended == "well" and "name" in outcome.noise
+
+
+@needs_linux
+def test_a_stopped_child_takes_its_own_children_along():
+    code = "import subprocess, time; print(subprocess.Popen(['sleep', '600']).pid, flush=True); time.sleep(600)"
+    outcome = python(code, limit_s=2)
+    grandchild = int(outcome.noise)
+    for _ in range(50):  # until it is gone, or only waits to be collected
+        try:
+            os.kill(grandchild, 0)
+            if Path(f"/proc/{grandchild}/stat").read_text().split()[2] == "Z":
+                return
+        except (ProcessLookupError, FileNotFoundError):
+            return
+        time.sleep(0.1)
+    os.kill(grandchild, signal.SIGKILL)
+    pytest.fail("the grandchild lived on")
+
+
+def test_every_probe_starts_from_the_doctors_command_line():
+    assert sorted(PROBES) == ["cpu", "cuda", "mps", "nvidia", "tpu", "xla", "xpu"]
+    assert "driver" in run_probe("nvidia", 20).told

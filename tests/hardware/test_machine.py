@@ -1,0 +1,93 @@
+"""What is read from another machine's files."""
+
+import os
+
+import pytest
+from course_utils.hardware import machine
+from stand_ins import FOREIGN, machine_with, needs_linux
+
+GIB = 2**30
+
+
+@pytest.fixture(autouse=True)
+def nowhere(monkeypatch):
+    for variable in FOREIGN:
+        monkeypatch.delenv(variable, raising=False)
+
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def test_a_tpu_is_found_on_the_pci_bus_and_other_google_devices_are_not(tmp_path):
+    v5e, network = ("0x1ae0", "0x0063", "0x088000"), ("0x1ae0", "0x0042", "0x020000")
+    assert machine.tpu_chips(machine_with(tmp_path, v5e, network, v5e)) == ["0x0063", "0x0063"]
+
+
+def test_a_tpu_is_found_by_its_device_files_where_the_bus_cannot_be_read(tmp_path):
+    write(tmp_path / "dev/accel0", "")
+    write(tmp_path / "dev/accel1", "")
+    write(tmp_path / "dev/accel/accel0", "")  # the kernel's folder for accelerators of other makers
+    assert machine.tpu_chips(tmp_path) == ["", ""]
+
+
+def test_a_network_card_of_a_graphics_maker_is_no_display():
+    assert not machine.PciDevice("0", machine.NVIDIA, "0x1017", "0x020000").is_display
+    assert machine.PciDevice("0", machine.NVIDIA, "0x2335", "0x030200").is_display
+
+
+def test_the_name_of_a_pci_device_comes_from_the_systems_own_list(tmp_path):
+    names = "8086  Intel\n\t56a0  DG2 [Arc A770]\n\t\t8086 1020  a board\n10de  NVIDIA\n\t56a0  another maker's\n"
+    write(tmp_path / "usr/share/misc/pci.ids", "# list\n" + names)
+    assert machine.pci_name("0x8086", "0x56a0", tmp_path) == "DG2 [Arc A770]"
+    assert machine.pci_name("0x10de", "0x56a0", tmp_path) == "another maker's"
+    assert machine.pci_name("0x8086", "0xffff", tmp_path) == ""
+
+
+@needs_linux
+def test_the_cpus_name_is_its_makers(tmp_path):
+    write(tmp_path / "proc/cpuinfo", "processor\t: 0\nmodel name\t: AMD EPYC 7B13\nflags\t: fpu\n")
+    assert machine.cpu_name(tmp_path) == "AMD EPYC 7B13"
+    assert machine.cpu_name(tmp_path / "nothing") != ""
+
+
+@needs_linux
+@pytest.mark.parametrize("file", ["memory.max", "memory/memory.limit_in_bytes"])
+def test_a_containers_memory_limit_counts(tmp_path, file):
+    all_memory = machine.host_memory_bytes(tmp_path)
+    assert all_memory == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    write(tmp_path / "sys/fs/cgroup" / file, f"{GIB // 4}\n")
+    assert machine.host_memory_bytes(tmp_path) == GIB // 4
+    write(tmp_path / "sys/fs/cgroup" / file, "max\n")
+    assert machine.host_memory_bytes(tmp_path) == all_memory
+
+
+@needs_linux
+def test_a_containers_cpu_quota_counts(tmp_path):
+    free = machine.usable_cores(tmp_path)
+    assert free == len(os.sched_getaffinity(0))
+    write(tmp_path / "sys/fs/cgroup/cpu.max", "100000 100000\n")
+    assert machine.usable_cores(tmp_path) == 1
+    write(tmp_path / "sys/fs/cgroup/cpu.max", "max 100000\n")
+    assert machine.usable_cores(tmp_path) == free
+
+
+@pytest.mark.parametrize(
+    ("variable", "place"),
+    [
+        ("COLAB_RELEASE_TAG", "colab"),
+        ("KAGGLE_KERNEL_RUN_TYPE", "kaggle"),
+        ("BINDER_SERVICE_HOST", "binder"),
+        ("BINDER_LAUNCH_HOST", "binder"),
+        ("CI", "ci"),
+    ],
+)
+def test_a_place_is_known_by_its_variable(tmp_path, monkeypatch, variable, place):
+    assert machine.place(tmp_path) == "computer"
+    monkeypatch.setenv(variable, "1")
+    assert machine.place(tmp_path) == place
+
+
+def test_a_machine_with_a_tpu_is_a_tpu_vm(tmp_path):
+    assert machine.place(machine_with(tmp_path, ("0x1ae0", "0x005e", "0x088000"))) == "tpu-vm"

@@ -1,0 +1,81 @@
+"""What the NVIDIA driver's management library says, from a stub of that library."""
+
+import pytest
+from course_utils.hardware import nvidia
+from stand_ins import STUBS, compile_stub, needs_gcc, needs_linux
+
+from course_utils.hardware.nvidia import Card, Driver, read_driver, split_version, visible_cards
+
+TWO = "NVIDIA H200|GPU-aaaa-1|150754820096|9|0;Tesla T4|GPU-bbbb-2|15843721216|7|5"
+CARDS = (
+    Card("NVIDIA H200", "GPU-aaaa-1", 150754820096, (9, 0)),
+    Card("Tesla T4", "GPU-bbbb-2", 15843721216, (7, 5)),
+)
+
+
+@pytest.fixture
+def library(tmp_path, monkeypatch):
+    stub = compile_stub(STUBS / "nvml.c", tmp_path / "libnvidia-ml.so.1")
+    monkeypatch.setattr(nvidia, "LIBRARIES", (str(stub),))
+    monkeypatch.setenv("STUB_CARDS", TWO)
+
+
+@needs_linux
+@needs_gcc
+def test_the_driver_tells_its_version_its_cuda_and_its_cards(library):
+    assert read_driver() == Driver("575.57.08", (12, 8), CARDS)
+
+
+@needs_linux
+@needs_gcc
+def test_a_driver_that_does_not_start_is_no_driver(library, monkeypatch):
+    monkeypatch.setenv("STUB_NVML_BROKEN", "1")
+    assert read_driver() is None
+
+
+@needs_linux
+@needs_gcc
+def test_a_card_may_keep_its_memory_and_capability_to_itself(library, monkeypatch):
+    monkeypatch.setenv("STUB_CARDS", "Odd card|GPU-c|0|0|0")
+    assert read_driver().cards == (Card("Odd card", "GPU-c", None, None),)
+
+
+@needs_linux
+@needs_gcc
+def test_a_mig_slice_is_asked_for_by_its_own_name(library, monkeypatch):
+    monkeypatch.setenv("STUB_CARDS", "NVIDIA A100 MIG 1g.5gb|MIG-dddd|4966055936|8|0")
+    assert [card.name for card in visible_cards((), "MIG-dddd")] == ["NVIDIA A100 MIG 1g.5gb"]
+    assert visible_cards((), "MIG-eeee") == []
+
+
+def test_without_the_library_there_is_no_driver(monkeypatch):
+    monkeypatch.setattr(nvidia, "LIBRARIES", ("libthere-is-no-such-library.so",))
+    assert read_driver() is None and visible_cards(CARDS, "MIG-dddd") == []
+
+
+@pytest.mark.parametrize(
+    ("setting", "indices"),
+    [
+        (None, [0, 1]),
+        ("", []),
+        ("-1", []),
+        ("1", [1]),
+        ("1,0", [1, 0]),
+        (" 1 , 0 ", [1, 0]),
+        ("0,-1,1", [0]),  # the list ends at the first entry that names no card
+        ("0,9,1", [0]),
+        ("9", []),
+        ("0,0", []),  # a card named twice hides all
+        ("1st", [1]),  # the driver reads the number that an entry begins with
+        ("none", []),
+        ("GPU-bbbb", [1]),
+        ("GPU-bbbb-2,GPU-aaaa-1", [1, 0]),
+        ("GPU-", []),  # a beginning that two cards share names neither
+    ],
+)
+def test_cuda_visible_devices_is_read_as_cuda_reads_it(setting, indices):
+    assert visible_cards(CARDS, setting) == [CARDS[index] for index in indices]
+
+
+def test_a_version_of_cuda_is_split_as_the_driver_writes_it():
+    assert (split_version(12080), split_version(11040), split_version(13000)) == ((12, 8), (11, 4), (13, 0))

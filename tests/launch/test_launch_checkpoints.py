@@ -1,0 +1,107 @@
+"""Checkpoints that are whole or not there, and that run no code."""
+
+import errno
+import pickle
+
+import pytest
+import torch
+
+from course_utils.launch import checkpoints
+from course_utils.launch.checkpoints import WholeFiles, read_checkpoint
+from course_utils.launch.options import LaunchError
+
+
+@pytest.fixture
+def model():
+    return torch.nn.Linear(3, 2)
+
+
+@pytest.fixture
+def good(model, tmp_path):
+    path = tmp_path / "checkpoints" / "last.ckpt"
+    WholeFiles().save_checkpoint({"state_dict": model.state_dict(), "epoch": 1, "global_step": 8}, path)
+    return path
+
+
+class Trap:
+    def __init__(self, path):
+        self.path = str(path)
+
+    def __reduce__(self):
+        return exec, (f"open({self.path!r}, 'w').close()",)
+
+
+def test_a_saved_checkpoint_reads_back(good, model):
+    state = read_checkpoint(good, model)
+    assert state["global_step"] == 8
+    assert all(torch.equal(value, model.state_dict()[name]) for name, value in state["state_dict"].items())
+    assert torch.equal(WholeFiles().load_checkpoint(good)["state_dict"]["bias"], model.bias)
+
+
+def test_nothing_is_left_beside_a_saved_checkpoint(good):
+    assert [path.name for path in good.parent.iterdir()] == ["last.ckpt"]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.9, 0.999])
+def test_a_torn_checkpoint_is_refused_wherever_it_is_torn(good, model, share):
+    good.write_bytes(good.read_bytes()[: int(good.stat().st_size * share)])
+    with pytest.raises(LaunchError, match="is torn or no checkpoint at all"):
+        read_checkpoint(good, model)
+
+
+@pytest.mark.parametrize("write", ["zip", "old"])
+def test_a_hostile_checkpoint_is_refused_and_runs_nothing(tmp_path, model, write):
+    ran, path = tmp_path / "ran", tmp_path / "evil.ckpt"
+    if write == "zip":
+        torch.save({"state_dict": Trap(ran)}, path)
+    else:
+        path.write_bytes(pickle.dumps(Trap(ran), protocol=2))
+    with pytest.raises(LaunchError, match=r"was refused: it holds a pickled call .* None of it ran"):
+        read_checkpoint(path, model)
+    with pytest.raises(pickle.UnpicklingError):
+        WholeFiles().load_checkpoint(path, weights_only=False)
+    assert not ran.exists()
+
+
+@pytest.mark.parametrize("content", [{"epoch": 1}, [1, 2], torch.zeros(3)])
+def test_a_file_of_tensors_that_is_no_training_is_refused(tmp_path, model, content):
+    torch.save(content, tmp_path / "x.ckpt")
+    with pytest.raises(LaunchError, match="is no checkpoint of a Lightning training"):
+        read_checkpoint(tmp_path / "x.ckpt", model)
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (torch.nn.Linear(3, 5), r"'bias' has shape \(2,\) there and \(5,\) here"),
+        (torch.nn.Linear(3, 2, bias=False), r"'bias' has shape \(2,\) there and none here"),
+        (torch.nn.Sequential(torch.nn.Linear(3, 2)), r"'0.bias' has shape none there and \(2,\) here"),
+    ],
+)
+def test_the_checkpoint_of_another_model_is_refused_with_the_difference(good, other, message):
+    with pytest.raises(LaunchError, match=message):
+        read_checkpoint(good, other)
+
+
+def test_a_full_disk_names_the_folder_and_the_space_and_keeps_the_previous_one(good, model, monkeypatch):
+    before = good.read_bytes()
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(checkpoints.os, "fsync", full)
+    with pytest.raises(OSError, match=r"no space for the checkpoint: it takes .* kB, and the disk of") as error:
+        WholeFiles().save_checkpoint({"state_dict": {}, "epoch": 2, "global_step": 16}, good)
+    assert str(good.parent) in str(error.value) and "MB free" in str(error.value)
+    assert "The previous checkpoint is still whole" in str(error.value)
+    assert good.read_bytes() == before and len(list(good.parent.iterdir())) == 1
+
+
+def test_another_error_of_the_disk_is_passed_on_as_it_is(tmp_path, monkeypatch):
+    def broken(*_):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(checkpoints.os, "fsync", broken)
+    with pytest.raises(OSError, match="Input/output error"):
+        WholeFiles().save_checkpoint({}, tmp_path / "a.ckpt")
+    assert list(tmp_path.iterdir()) == []

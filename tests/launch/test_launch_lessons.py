@@ -1,0 +1,134 @@
+"""Lessons by name and from a student's file."""
+
+import sys
+
+import pytest
+import torch
+
+from course_utils.launch.lessons import LESSONS, check_lesson, load_lesson
+from course_utils.launch.options import LaunchError
+
+GOOD = """
+import torch
+from lightning.pytorch import LightningModule
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset
+
+class Module(LightningModule):
+    pass
+
+class Stream(IterableDataset):
+    def __iter__(self): ...
+
+DATA = TensorDataset(torch.zeros(6, 1))
+
+def good(): return Module(), DATA
+def loader(): return Module(), DataLoader(DATA, batch_size=3)
+def three(): return Module(), DATA, 1
+def no_module(): return torch.nn.Linear(1, 1), DATA
+def stream(): return Module(), Stream()
+def number(): return Module(), 5
+def empty(): return Module(), TensorDataset(torch.zeros(0, 1))
+"""
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    path = tmp_path / "a_lesson_of_mine.py"
+    path.write_text(GOOD)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield path
+    sys.modules.pop("a_lesson_of_mine", None)
+
+
+def test_air_rnn_is_the_481_parameters_and_96_windows_that_ranks_share_evenly():
+    lesson = load_lesson("air_rnn")
+    assert sum(parameter.numel() for parameter in lesson.module.parameters()) == 481
+    assert len(lesson.dataset) == 96 and all(96 % ranks == 0 for ranks in (1, 2, 3, 4, 6, 8))
+    inputs, targets = lesson.dataset[0]
+    assert inputs.shape == targets.shape == (25, 1) and torch.equal(inputs[1:], targets[:-1])
+
+
+def test_image_cnn_is_the_image_cnn_and_a_global_batch_of_64():
+    lesson = load_lesson("image_cnn")
+    pixels, label = lesson.dataset[0]
+    assert pixels.shape == (3, 32, 32) and 0 <= label < 10 and len(lesson.dataset) >= 10_000
+    assert lesson.module.model(pixels[None]).shape == (1, 10) and lesson.global_batch == 64
+    assert set(LESSONS) == {"air_rnn", "image_cnn"}
+
+
+def test_a_students_file_is_imported_by_its_name(file):
+    lesson = load_lesson(f"{file}:good")
+    assert type(lesson.module).__module__ == "a_lesson_of_mine" and len(lesson.dataset) == 6
+    assert lesson.global_batch == 16 and lesson.collate is None
+
+
+def test_a_data_loader_gives_its_data_and_its_batch_size(file):
+    lesson = load_lesson(f"{file}:loader")
+    assert len(lesson.dataset) == 6 and lesson.global_batch == 3 and lesson.collate is not None
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        ("three", "returned a tuple of 3 things. It must return a LightningModule and its data"),
+        ("no_module", "returned an object of type Linear as its module"),
+        ("stream", "returned an object of type Stream as its data, which cannot be split over ranks"),
+        ("number", "returned an object of type int as its data"),
+        ("empty", "returned data without a single sample"),
+    ],
+)
+def test_a_function_that_returns_the_wrong_thing_is_refused(file, function, message):
+    with pytest.raises(LaunchError, match=message):
+        load_lesson(f"{file}:{function}")
+
+
+def test_a_file_is_checked_without_running_any_of_it(tmp_path):
+    path = tmp_path / "explosive_lesson.py"
+    path.write_text("raise RuntimeError('ran')\ndef make_lesson(): ...\n")
+    check_lesson(f"{path}:make_lesson")
+
+
+def test_a_function_that_the_file_imports_counts_as_its_own(tmp_path):
+    path = tmp_path / "borrowed_lesson.py"
+    path.write_text("from elsewhere import lesson as make_lesson\n")
+    check_lesson(f"{path}:make_lesson")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("air_rrn", "there is no lesson 'air_rrn'. Write one of air_rnn"),
+        ("file.py", "there is no lesson 'file.py'"),
+        ("file.txt:make_lesson", "there is no lesson 'file.txt:make_lesson'"),
+        ("file.py:1st", "there is no lesson 'file.py:1st'"),
+        ("nowhere.py:f", "names the file nowhere.py, which is not there"),
+    ],
+)
+def test_a_lesson_that_does_not_exist_is_refused(name, message):
+    with pytest.raises(LaunchError, match=message):
+        check_lesson(name)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x = (\n", "line 1 is not valid Python: '\\(' was never closed"),
+        ("def f():\nreturn 1\n", "line 2 is not valid Python: expected an indented block"),
+        ("x = '\0'", "is not valid Python"),
+        ("def other(): ...\n", "defines no function 'f'. It must return a LightningModule and its data"),
+    ],
+)
+def test_a_file_that_holds_no_such_function_is_refused(tmp_path, text, message):
+    path = tmp_path / "broken_lesson.py"
+    path.write_text(text)
+    with pytest.raises(LaunchError, match=message):
+        check_lesson(f"{path}:f")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("random.py", "already has a module of that name"), ("my-lesson.py", "it is no Python name")]
+)
+def test_a_file_that_cannot_be_imported_by_its_name_is_refused(tmp_path, name, message):
+    (tmp_path / name).write_text("def f(): ...\n")
+    with pytest.raises(LaunchError, match=f"cannot be imported as .*{message}.* Rename the file"):
+        check_lesson(f"{tmp_path / name}:f")

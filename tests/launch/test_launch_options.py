@@ -1,0 +1,121 @@
+"""What the options of a launch mean for the Trainer, on this machine and on others."""
+
+import pytest
+
+from course_utils.devices import Device
+from course_utils.launch import options as module
+from course_utils.launch.clusters import Cluster
+from course_utils.launch.options import LaunchError, Options, batch_per_rank, count_ranks, trainer_arguments
+
+CPU = Device("cpu", 0, "a CPU")
+GPUS = [Device("cuda", index, "a GPU") for index in range(4)]
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    def make(*devices, cores=2):
+        monkeypatch.delenv("COURSE_DEVICE", raising=False)
+        monkeypatch.setattr(module, "find_devices", lambda: list(devices))
+        monkeypatch.setattr(module, "pick_device", lambda: next(d for d in devices if not d.rehearsal))
+        monkeypatch.setattr(module, "usable_cores", lambda: cores)
+
+    return make
+
+
+def arguments(cluster=None, **choice):
+    return trainer_arguments(Options("air_rnn", **choice), cluster or Cluster())
+
+
+def test_auto_takes_every_gpu_and_leaves_the_strategy_to_lightning(machine):
+    machine(*GPUS, CPU)
+    found = arguments()
+    assert (found["accelerator"], found["devices"], found["strategy"]) == ("cuda", 4, "auto")
+
+
+def test_auto_on_a_bare_cpu_is_one_process_even_where_the_rehearsal_is_installed(machine):
+    machine(Device("xla", 0, "XLA on a CPU", rehearsal=True), CPU)
+    found = arguments()
+    assert (found["accelerator"], found["devices"]) == ("cpu", 1)
+
+
+def test_a_real_tpu_is_lightnings_tpu_and_decides_its_devices_itself(machine):
+    machine(Device("xla", 0, "TPU v5e"), CPU)
+    found = arguments()
+    assert (found["accelerator"], found["devices"], found["strategy"]) == ("tpu", "auto", "auto")
+
+
+def test_gpu_is_another_word_for_cuda(machine):
+    machine(*GPUS, CPU)
+    assert arguments(accelerator="gpu", devices=2)["accelerator"] == "cuda"
+
+
+def test_four_processes_are_allowed_on_the_smallest_cpu_and_more_where_there_are_cores(machine):
+    machine(CPU, cores=1)
+    assert arguments(devices=4)["devices"] == 4
+    with pytest.raises(LaunchError, match=r"a CPU with 1 cores, enough for 4. Ask for 4 or fewer"):
+        arguments(devices=5)
+    machine(CPU, cores=8)
+    assert arguments(devices=8)["devices"] == 8
+
+
+def test_more_gpus_than_there_are_is_refused(machine):
+    machine(*GPUS, CPU)
+    with pytest.raises(LaunchError, match="--devices 5 was requested, but this machine has cuda devices: 4"):
+        arguments(devices=5)
+
+
+def test_an_accelerator_that_is_missing_is_refused_and_never_replaced(machine):
+    machine(CPU)
+    with pytest.raises(LaunchError, match="--accelerator gpu was requested, but this machine has cpu"):
+        arguments(accelerator="gpu")
+
+
+def test_a_kind_of_device_that_lightning_does_not_know_is_refused(machine):
+    machine(Device("xpu", 0, "an Arc"), CPU)
+    with pytest.raises(LaunchError, match=r"Lightning cannot train on 'xpu' here. Pass --accelerator cpu"):
+        arguments()
+
+
+def test_a_forced_device_that_is_missing_is_refused(monkeypatch):
+    monkeypatch.setenv("COURSE_DEVICE", "cuda:77")
+    with pytest.raises(LaunchError, match="requested by the variable COURSE_DEVICE"):
+        arguments()
+
+
+def test_half_precision_needs_a_gpu(machine):
+    machine(CPU)
+    with pytest.raises(LaunchError, match="--precision 16-mixed needs a GPU"):
+        arguments(precision="16-mixed")
+
+
+def test_a_strategy_for_processes_is_refused_on_a_single_mps_device(machine):
+    machine(Device("mps", 0, "MPS"), CPU)
+    with pytest.raises(LaunchError, match="--strategy ddp_spawn does not work on mps"):
+        arguments(strategy="ddp_spawn")
+
+
+def test_under_torchrun_the_processes_are_its_own_and_ddp_joins_them(machine):
+    machine(CPU)
+    cluster = Cluster("torchrun", 2, 1, 1, "TORCHELASTIC_RUN_ID=x")
+    found = arguments(cluster, strategy="ddp_spawn")
+    assert (found["num_nodes"], found["devices"], found["strategy"]) == (2, 1, "ddp")
+    assert count_ranks(found) == 2
+    with pytest.raises(LaunchError, match="--devices 3 was requested, but torchrun started 1 on this machine"):
+        arguments(cluster, devices=3)
+
+
+def test_a_tpu_pod_needs_no_local_proof_of_its_tpu(machine):
+    machine(CPU)
+    found = arguments(Cluster("tpu pod", 4, None, 2, "4 TPU_WORKER_HOSTNAMES"))
+    assert (found["accelerator"], found["devices"], found["num_nodes"]) == ("tpu", "auto", 1)
+
+
+def test_the_global_batch_is_shared_evenly_or_refused():
+    assert batch_per_rank(16, 4) == 4
+    with pytest.raises(LaunchError, match=r"16 cannot be shared evenly by 3 ranks. Pass --global-batch 18"):
+        batch_per_rank(16, 3)
+
+
+def test_options_survive_json():
+    options = Options("a.py:b", devices=3, global_batch=12, resume=True, out="runs/ü")
+    assert Options.from_json(options.to_json()) == options

@@ -1,0 +1,55 @@
+"""The result of a launch, and what is shown while it runs."""
+
+import io
+import json
+import math
+
+import pytest
+
+from course_utils.launch.run_result import RunResult
+from course_utils.launch.view import View
+
+RESULT = RunResult(
+    "<b>.py:f", "ddp", 2, 8, (1.5, math.nan), {"train_loss": math.inf}, (16, 17), 1234.5, "runs/x/last.ckpt", 0.5, 9.0
+)
+
+
+def test_a_result_becomes_json_with_null_for_what_is_no_number():
+    data = json.loads(RESULT.to_json(), parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+    assert data["losses"] == [1.5, None] and data["metrics"] == {"train_loss": None}
+    assert data["samples_per_rank"] == [16, 17] and data["steps"] == 8
+
+
+def test_a_result_becomes_a_table_with_a_row_for_each_epoch():
+    frame = RESULT.to_frame()
+    assert list(frame.epoch) == [1, 2] and frame.loss[0] == 1.5
+
+
+def test_a_result_shows_itself_and_escapes_what_it_was_given():
+    assert "samples per rank  16, 17" in repr(RESULT) and "0.50 s of 9.0 s" in repr(RESULT)
+    assert "&lt;b&gt;.py:f" in RESULT._repr_html_() and "<b>" not in RESULT._repr_html_()
+
+
+def test_without_a_bar_there_is_a_line_for_the_first_and_the_last_epoch_and_few_between():
+    stream = io.StringIO()
+    view = View(stream, bar=False)
+    view.line("rank 1", "hello")
+    view.begin(steps=400, done=0, epochs=100)
+    for epoch in range(1, 101):
+        view.steps(epoch * 4)
+        view.epoch(epoch, 1 / epoch)
+    view.close()
+    lines = stream.getvalue().splitlines()
+    assert lines[0] == "[rank 1] hello" and lines[1] == "[launch] epoch 1/100: loss 1"
+    assert lines[-1] == "[launch] epoch 100/100: loss 0.01" and len(lines) < 10
+
+
+def test_the_bar_stands_where_the_steps_are_also_after_a_resume(capsys):
+    view = View(io.StringIO(), bar=True)
+    view.begin(steps=40, done=20, epochs=10)
+    view.steps(19)
+    view.steps(30)
+    view.epoch(8, 0.25)
+    view.close()
+    shown = capsys.readouterr().err
+    assert "30/40" in shown and "epoch 8/10, loss 0.25" in shown

@@ -1,0 +1,176 @@
+import inspect
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch.nn.functional import mse_loss
+
+from course_utils.data import AIR_PASSENGERS
+from course_utils.data.models import count_parameters
+from course_utils.lessons.darts import guide as darts_lesson
+from course_utils.lessons.darts.guide import (
+    GUIDE,
+    QUIET,
+    DartsNetwork,
+    air_darts,
+    air_series,
+    darts_order,
+    darts_problem,
+)
+from course_utils.training import pl
+
+needs_darts = pytest.mark.skipif(darts_problem() is not None, reason=str(darts_problem()))
+ROOT = Path(__file__).resolve().parents[2]
+# Darts hands Lightning an empty list of validation sets, which it remarks upon; pinned memory needs a GPU.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*across ranks is zero"),
+    pytest.mark.filterwarnings("ignore:.*'pin_memory' argument is set"),
+    pytest.mark.filterwarnings("ignore:.*does not have many workers"),
+]
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """The guide's model after two epochs of batches in a known order, with the windows that Darts cut."""
+    import pytorch_lightning
+    from darts.dataprocessing.transformers import Scaler
+    from darts.models import RNNModel
+
+    from course_utils.training import trainer_kwargs
+
+    class Windows(pytorch_lightning.Callback):
+        def on_train_end(self, trainer, pl_module):
+            self.windows = trainer.train_dataloader.dataset
+
+    seen = Windows()
+    kwargs = {**trainer_kwargs("cpu", package=pytorch_lightning), **QUIET, "callbacks": [seen]}
+    model = RNNModel(**{**GUIDE, "n_epochs": 2}, pl_trainer_kwargs=kwargs)
+    scaled = Scaler().fit_transform(air_series()[0])
+    model.fit(scaled, dataloader_kwargs={"generator": torch.Generator().manual_seed(42)})
+    return model, seen.windows
+
+
+@needs_darts
+def test_the_series_are_those_of_the_course_with_their_dates():
+    train, test = air_series()
+    assert [*train.values().flatten(), *test.values().flatten()] == list(AIR_PASSENGERS)
+    assert (len(train), len(test)) == (121, 23)
+    assert str(train.end_time().date()) == "1959-01-01"
+    assert train.dtype == "float32"
+
+
+@needs_darts
+def test_the_network_has_the_parts_and_the_parameters_of_the_one_in_darts(fitted):
+    model, _ = fitted
+    network = DartsNetwork()
+    network.load_state_dict(model.model.state_dict())  # strict: the same names and shapes
+    assert count_parameters(network) == sum(parameter.numel() for parameter in model.model.parameters()) == 481
+
+
+@needs_darts
+def test_the_windows_are_those_of_darts_from_the_end_of_the_series(fitted):
+    _, windows = fitted
+    inputs, targets = air_darts()[1].tensors
+    assert len(windows) == len(inputs) == 101
+    for number in range(101):
+        sample = windows[number]
+        torch.testing.assert_close(inputs[100 - number], torch.from_numpy(sample.past_target))
+        torch.testing.assert_close(targets[100 - number], torch.from_numpy(sample.future_target))
+
+
+@needs_darts
+def test_the_plain_loop_makes_the_weights_that_darts_makes(fitted):
+    from course_utils.training import train_plain
+
+    model, _ = fitted
+    network = DartsNetwork()
+    network.load_state_dict(darts_lesson.untrained().model.state_dict())
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    inputs, targets = air_darts()[1].tensors
+    train_plain(network, inputs, targets, batches=darts_order(101, 16, seed=42), epochs=2)
+    for name, value in model.model.state_dict().items():
+        torch.testing.assert_close(network.state_dict()[name], value, rtol=0, atol=1e-5)
+        assert not torch.allclose(before[name], value, atol=1e-4)
+
+
+@needs_darts
+def test_an_untrained_model_has_the_weights_that_a_trained_one_started_from():
+    one, two = (darts_lesson.untrained().model.state_dict() for _ in range(2))
+    other = darts_lesson.untrained(random_state=1).model.state_dict()
+    assert all(torch.equal(one[name], two[name]) for name in one)
+    assert not torch.equal(one["V.weight"], other["V.weight"])
+
+
+@needs_darts
+def test_weights_that_were_put_back_forecast_in_darts():
+    module, _ = air_darts()
+    model = darts_lesson.untrained()
+    model.model.load_state_dict(module.model.state_dict())
+    train, _ = air_series()
+    history = train[-14:]
+    forecast = model.predict(1, series=history / 500)
+    with torch.no_grad():
+        expected = module.model(torch.from_numpy((history / 500).values()).unsqueeze(0))[0, -1, 0]
+    assert forecast.values().item() == pytest.approx(expected.item(), abs=1e-6)
+
+
+def test_the_lesson_for_the_launcher_trains_without_darts():
+    module, windows = air_darts()
+    assert isinstance(module, pl.LightningModule)
+    assert windows[0][0].shape == windows[0][1].shape == (20, 1)
+    inputs, targets = windows.tensors
+    assert mse_loss(module.model(inputs), targets).isfinite()
+    code = (
+        "import sys; from course_utils.lessons.darts.guide import air_darts; air_darts(); print('darts' in sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=120)
+    assert run.stdout.strip() == "False", run.stderr
+
+
+def test_the_order_holds_every_window_once_an_epoch_and_changes():
+    order = darts_order(101, 16, seed=3)
+    first, second = ([int(index) for batch in order for index in batch] for _ in range(2))
+    assert sorted(first) == sorted(second) == list(range(101))
+    assert first != second
+
+
+def test_a_missing_darts_is_a_sentence_with_the_fix(monkeypatch):
+    monkeypatch.setitem(sys.modules, "darts.models", None)
+    assert darts_problem().startswith("Darts is not here")
+    assert "python -m course_utils.extras darts" in darts_problem()
+
+
+def test_marked_cells_say_why_they_were_left_out(monkeypatch):
+    shell = SimpleNamespace(input_transformers_cleanup=[])
+    monkeypatch.setattr("IPython.get_ipython", lambda: shell)
+    darts_lesson.skip_cells("# Needs Darts", None)
+    assert shell.input_transformers_cleanup == []
+    darts_lesson.skip_cells("# Needs Darts", "It is on holiday.")
+    (transform,) = shell.input_transformers_cleanup
+    assert transform(["# Needs Darts\n", "1 / 0\n"]) == ["print('This cell was left out. It is on holiday.')\n"]
+    assert transform(["# Needs Darts and XLA\n", "x\n"]) == ["# Needs Darts and XLA\n", "x\n"]
+    assert transform([]) == []
+
+
+def test_the_lesson_runs_from_top_to_bottom_without_darts(tmp_path):
+    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+    (tmp_path / "darts.py").write_text("raise ModuleNotFoundError(\"No module named 'darts'\", name='darts')\n")
+    notebook = nbformat.read(ROOT / "notebooks" / "06_darts.ipynb", 4)
+    path = os.pathsep.join([str(tmp_path), str(ROOT)])
+    env = {**os.environ, "PYTHONPATH": path}
+    nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute(env=env)
+    marked = [cell for cell in notebook.cells if cell.source.startswith("# Needs Darts")]
+    assert len(marked) > 10
+    for cell in marked:
+        assert "This cell was left out. Darts is not here" in "".join(one.get("text", "") for one in cell.outputs)
+
+
+def test_the_guides_arguments_are_arguments_of_the_model():
+    models = pytest.importorskip("darts.models", reason="Darts is not installed")
+    known = inspect.signature(models.RNNModel.__init__).parameters.keys()
+    named = {"batch_size", "n_epochs", "optimizer_kwargs", "random_state"}  # taken by the base class as **kwargs
+    assert GUIDE.keys() - named <= known

@@ -1,0 +1,61 @@
+import io
+
+import pytest
+from PIL import Image
+
+from course_utils.compare.record import Recording, Result
+from course_utils.lessons.gpu.pictures import draw_batches, draw_copies, draw_lanes, draw_losses, draw_rates
+from course_utils.moves import Copy, CopyRate
+
+
+def recording(results):
+    return Recording("measured", "A GPU", "cuda", "", 0, "2026-11-20", "a command", "", {}, results)
+
+
+def copies(*directions):
+    sizes = (2**10, 2**20, 2**26)
+    return CopyRate("cuda:0", tuple(Copy(d, p, size, 1e-5 + size / 1e10) for d, p in directions for size in sizes))
+
+
+PICTURES = {
+    "lanes": lambda: draw_lanes(2, 16, "A GPU", 132, 128),
+    "copies": lambda: draw_copies(copies(("to the device", True), ("from the device", False)), "cuda"),
+    "rates": lambda: draw_rates("Rates", "steps a second", [("one", "cpu", 42.49), ("other", "cuda", 39.81)]),
+    "losses": lambda: draw_losses("Losses", {"float32": [2.0] * 10, "float16": [2.0] * 5 + [1.0] * 5}),
+    "batches": lambda: draw_batches(
+        [(16, 100.0), (64, 200.0)], "This CPU", "cpu", [recording((Result("cnn", "fp32", 16, 5e4, "samples/s"),))]
+    ),
+}
+WORDS = {
+    "lanes": "On the left 32 dots for the lanes of this CPU, 16 in each of its 2 cores. On the right 16,896 dots",
+    "copies": "to the device, pinned: 10.1 µs for 1,024 bytes, 9.99 GB/s for 67,108,864 bytes",
+    "rates": "steps a second: one, 42.5; other, 39.8.",
+    "losses": "float32 at 2.000, float16 at 1.000",
+    "batches": "This CPU, now: 200 at 64; A GPU, measured 2026-11-20: 50,000 at 16",
+}
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_picture_says_in_words_what_it_shows(name):
+    assert WORDS[name] in PICTURES[name]().alt
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_picture_is_opaque_on_white_and_of_lecture_size(name):
+    image = Image.open(io.BytesIO(PICTURES[name]().png)).convert("RGBA")
+    assert image.size == (1280, 720)
+    assert image.getextrema()[3] == (255, 255) and image.getpixel((2, 716)) == (255, 255, 255, 255)
+
+
+def test_the_lanes_are_drawn_one_dot_each():
+    # Each dot covers some pixels, so many more lanes leave far more colour.
+    def orange(picture):
+        counts = Image.open(io.BytesIO(picture.png)).convert("RGB").getcolors(1 << 20)
+        return sum(count for count, (red, _, blue) in counts if red > 150 and blue < 120)
+
+    assert orange(draw_lanes(2, 16, "A GPU", 132, 128)) > 5 * orange(draw_lanes(2, 16, "A GPU", 10, 64))
+
+
+def test_recordings_without_the_figure_are_left_out():
+    others = [recording((Result("rnn", "fp32", 16, 500.0, "steps/s"),))]
+    assert "A GPU" not in draw_batches([(16, 100.0), (64, 200.0)], "This CPU", "cpu", others).alt

@@ -1,0 +1,25 @@
+"""The picture of the multi-GPU lesson."""
+
+import io
+
+import numpy as np
+from PIL import Image
+
+from course_utils.lessons.multi_gpu.pictures import draw_gains
+
+GAINS = {"small": {"1 core": 1.0, "2 ranks": 0.5}, "large": {"1 core": 1.0, "2 ranks": 3.25}}
+
+
+def test_the_picture_says_every_number_in_words_and_has_the_size_of_a_lecture_hall():
+    shown = draw_gains(GAINS, "A title")
+    for words in ("relative to 1 core", "small model, 2 ranks: 0.50", "large model, 2 ranks: 3.25"):
+        assert words in shown.alt
+    assert Image.open(io.BytesIO(shown.png)).size == (1280, 720)
+
+
+def test_a_higher_bar_covers_more_of_the_picture():
+    def blue(gains):
+        pixels = np.asarray(Image.open(io.BytesIO(draw_gains(gains, "A title").png)).convert("RGB"), dtype=int)
+        return (pixels[..., 2] > pixels[..., 0] + 60).sum()
+
+    assert blue(GAINS) < blue({**GAINS, "small": {"1 core": 1.0, "2 ranks": 3.0}})

@@ -1,0 +1,103 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools import install
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def stub(folder: Path, name: str, body: str) -> Path:
+    program = folder / name
+    program.write_text(f"#!{sys.executable}\n{body}")
+    program.chmod(0o755)
+    return program
+
+
+def test_a_driver_is_found_by_its_tool_on_the_path(tmp_path, monkeypatch):
+    if Path("/proc/driver/nvidia/version").exists():
+        pytest.skip("this machine has an NVIDIA driver, so its absence cannot be shown")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert not install.has_nvidia_driver()
+    stub(tmp_path, "nvidia-smi", "")
+    assert install.has_nvidia_driver()
+
+
+def test_pinned_returns_the_line_of_exactly_that_package():
+    assert install.pinned("torch").startswith("torch==2.9.0")
+    with pytest.raises(LookupError, match="no line for 'torchless'"):
+        install.pinned("torchless")
+
+
+def run_install(tmp_path: Path, **answers: int) -> tuple[int, str, list[str]]:
+    """Run the whole script as a program with a stand-in for the environment's Python, which logs what it was asked.
+
+    `answers` are the exit statuses of the stand-in for "uv" (the CPU build) and "pip" (everything).
+    """
+    home, log = tmp_path / "env", tmp_path / "log"
+    (home / "bin").mkdir(parents=True)
+    stub(
+        home / "bin",
+        "python",
+        f"""import sys
+asked = " ".join(sys.argv[1:])
+open({str(log)!r}, "a").write(asked + "\\n")
+if asked.startswith("-c "):
+    sys.exit(1)  # there is no torch yet
+sys.exit({answers.get("uv", 0)} if " uv pip" in asked else {answers.get("pip", 0)} if "[all]" in asked else 0)
+""",
+    )
+    environment = {**os.environ, "PATH": str(tmp_path)}  # no nvidia-smi on it
+    command = [sys.executable, ROOT / "course_utils" / "install.py", home]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.stderr == ""
+    return done.returncode, done.stdout, log.read_text().splitlines()
+
+
+needs_linux = pytest.mark.skipif(
+    sys.platform != "linux" or install.has_nvidia_driver(), reason="the CPU build is chosen on Linux without a driver"
+)
+
+
+@needs_linux
+def test_without_a_driver_the_cpu_build_comes_first_and_its_size_is_said(tmp_path):
+    status, said, asked = run_install(tmp_path)
+    assert status == 0
+    assert "CPU build: about" in said and "GB to download" in said
+    cpu = next(line for line in asked if "--torch-backend cpu" in line)
+    assert install.pinned("torch") in cpu
+    assert asked[-1].endswith(f"-c {ROOT}/constraints.txt -e {ROOT}[all]")
+    assert (tmp_path / "env" / "ready").exists()
+
+
+@needs_linux
+def test_an_index_out_of_reach_is_a_plain_word_and_no_failure(tmp_path):
+    status, said, asked = run_install(tmp_path, uv=2)
+    assert status == 0
+    assert "out of reach: the default build runs on a CPU as well" in said
+    assert "error" not in said.lower() and "fail" not in said.lower()
+    assert "[all]" in asked[-1]
+
+
+@needs_linux
+def test_a_failed_installation_is_not_taken_for_a_finished_one(tmp_path):
+    status, _, _ = run_install(tmp_path, pip=7)
+    assert status == 7
+    assert not (tmp_path / "env" / "ready").exists()
+
+
+def test_constraints_are_names_and_exact_versions_and_at_most_the_pythons_that_have_them():
+    import re
+
+    for line in (ROOT / "constraints.txt").read_text().splitlines():
+        assert re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.!+_]+(; python_version >= '3\.\d+')?", line), line
+
+
+def test_a_python_outside_the_range_is_named_with_what_to_do(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "version_info", (3, 14, 0))
+    assert install.main(str(tmp_path / "env")) == 2
+    assert "runs on Python 3.10 to 3.13, but" in capsys.readouterr().out
+    assert not (tmp_path / "env").exists()
