@@ -30,7 +30,7 @@ _features = itertools.count(200)  # another width for each check, so that no pro
 @exercise(
     hints=(
         "The section 'What is a TPU?' says what the number in a name counts, and what PyTorch shows of a chip.",
-        "A v4 chip has two cores, so 32 cores are 16 chips. How many devices is a chip from v4 on?",
+        "A v4 chip has two cores, so 32 cores are 16 chips. How many devices does a v4 chip show?",
     ),
     solution="my_count = 32 // 2",
 )
@@ -38,7 +38,7 @@ def pod(answer):
     """Somebody lends you a `v4-32`. Say how many devices PyTorch shows on all of its hosts together."""
     count = whole_number(answer, "how many devices")
     if count == 32:
-        raise Wrong("32 is what the name counts: cores. From v4 on, the two cores of a chip work as one device.")
+        raise Wrong("32 is what the name counts: cores. The two cores of a v4 chip work as one device.")
     if count == 4:
         raise Wrong("4 is the number of its hosts, of four chips each. Each chip is a device.")
     if count == 8:
