@@ -49,7 +49,7 @@ def plot_rates(
         axes.plot([one.size for one in line], [one.rate for one in line], **thin)
     dashed = {"linestyle": (0, (4, 4)), "markerfacecolor": "white", "linewidth": 2}
     ends = [_draw_line(axes, line, {}) for line in lines] + [_draw_line(axes, line, dashed) for line in recorded]
-    _log_axes(axes, sorted({one.size for line in (*lines, *recorded, *crowd) for one in line}))
+    log_axes(axes, sorted({one.size for line in (*lines, *recorded, *crowd) for one in line}))
     label_ends(axes, ends)
     figures = [one for line in lines for one in line]
     if doubts := sum(bool(one.warnings) for one in figures):
@@ -105,7 +105,8 @@ def _note(axes: Axes, x: float, y: float, text: str, *, dx: float = 0, dy: float
     axes.annotate(_short(text, most), (x, y), (dx, dy), textcoords="offset points", annotation_clip=False, **look)
 
 
-def _log_axes(axes: Axes, sizes: Sequence[int]) -> None:
+def log_axes(axes: Axes, sizes: Sequence[int]) -> None:
+    """Make both axes logarithmic, with these sizes as ticks and rates as a person says them."""
     axes.set(xscale="log", yscale="log")
     axes.xaxis.set_major_locator(FixedLocator(sizes[::-1][:: -(-len(sizes) // 8)]))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}" if x < 1e5 else format_count(x)))

@@ -12,6 +12,8 @@ from course_utils.compare import classroom
 from course_utils.compare.measurement import Measurement
 from course_utils.compare.results import Result
 
+WIDE = "\N{FULLWIDTH EQUALS SIGN}"
+
 
 def result(median_s: float, workload="CNN step", label="cpu, 1 thread", cpu="a cpu", unit="samples", **made) -> Result:
     what = (workload, "fp32", 16, "batch", unit, 16.0)
@@ -68,13 +70,13 @@ def test_the_command_writes_a_table_and_a_picture(folder, tmp_path, capsys):
 
 
 def test_a_name_that_a_spreadsheet_would_run_is_disarmed(tmp_path):
-    result(0.01, label='=HYPERLINK("http://evil")', cpu=" @SUM(A1)", unit="＝1+1").save(tmp_path / "evil.json")
+    result(0.01, label='=HYPERLINK("http://evil")', cpu=" @SUM(A1)", unit=WIDE + "1+1").save(tmp_path / "evil.json")
     classroom.main([str(tmp_path / "evil.json"), "--out", str(tmp_path / "all")])
     with open(tmp_path / "all.csv", newline="") as file:
         (line,) = csv.DictReader(file)
     assert line["device"].startswith("'=")
     assert line["machine"].startswith("' @")
-    assert line["unit"].startswith("'＝")
+    assert line["unit"].startswith("'" + WIDE)
     assert not any(cell.lstrip().startswith(("=", "+", "-", "@")) for cell in (*line, *line.values()))
 
 

@@ -221,7 +221,7 @@ def test_the_ladder_holds_nine_ways_and_two_compilations():
     assert ways["Darts"].rate == pytest.approx(228.8978565970478)  # the median of the five rates that were written down
     assert ways["loss and step under torch.compile"].rate == pytest.approx(1039.8166286363262)
     compiled = {one.label: one.median_s for one in ladder.select("RNN training, compilation").measurements}
-    assert compiled == {"cold": 73.90101137000056, "from cache": 7.478458525999486}
+    assert compiled == {"cold": 73.90101137000056, "from_cache": 7.478458525999486}
 
 
 def test_machines_elsewhere_are_those_that_are_not_here_and_can_be_saved(tmp_path, monkeypatch):
