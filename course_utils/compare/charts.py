@@ -41,8 +41,8 @@ def plot_rates(
         title: of the picture; the name of the work if there is none.
     """
     work = lines[0][0]
-    name = f"{work.workload} ({work.precision})"
-    axes = lecture_axes((title or name)[:45], work.size_name, f"{work.unit} a second")
+    name = title or f"{work.workload} ({work.precision})"
+    axes = lecture_axes(_short(name, 45), _short(work.size_name), f"{_short(work.unit)} a second")
     for line in crowd:
         look = look_of(line[0].kind, line[0].threads)
         thin = {"color": look["color"], "linestyle": look["linestyle"], "alpha": 0.25}
@@ -53,9 +53,9 @@ def plot_rates(
     label_ends(axes, ends)
     figures = [one for line in lines for one in line]
     if doubts := sum(bool(one.warnings) for one in figures):
-        where = {"xycoords": "axes fraction", "va": "top", "color": MUTED, "fontsize": 20}
+        where: dict[str, Any] = {"xycoords": "axes fraction", "va": "top", "color": MUTED, "fontsize": 20}
         axes.annotate(f"{doubts} of {len(figures)} points not to be trusted", (0.01, 1.0), **where)
-    said = [f"{title or name}: {work.unit} a second against {work.size_name}."]
+    said = [f"{name}: {work.unit} a second against {work.size_name}."]
     said += [_in_words(line) for line in lines] + [f"Recorded elsewhere: {_in_words(line)}" for line in recorded]
     if crossover:
         _mark(axes, crossover)
@@ -78,7 +78,7 @@ def _in_words(line: Line) -> str:
     return f"{first.label}: {', '.join(ends)}."
 
 
-def _short(label: str, most: int = 28) -> str:
+def _short(label: str, most: int = 36) -> str:
     # A dollar sign would start a formula, and a name from a file may hold anything.
     plain = "".join(c if c.isprintable() else "?" for c in label).replace("$", r"\$")
     return plain if len(plain) <= most else plain[: most - 1] + "…"
@@ -97,12 +97,12 @@ def label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> Non
     for end in sorted(ends, key=lambda end: height[end]):
         free = max(height[end], free + 34)
         x, y, text, color = end
-        _note(axes, x, y, text, dx=14, dy=(free - height[end]) * 72 / axes.figure.dpi, color=color, ha="left", most=28)
+        _note(axes, x, y, text, dx=14, dy=(free - height[end]) * 72 / axes.figure.dpi, color=color, ha="left")
 
 
-def _note(axes: Axes, x: float, y: float, text: str, *, dx: float = 0, dy: float = 8, most: int = 40, **look) -> None:
+def _note(axes: Axes, x: float, y: float, text: str, *, dx: float = 0, dy: float = 8, **look: Any) -> None:
     look = {"ha": "right", "va": "center" if dx else "baseline", "color": "black", "fontsize": 20, **look}
-    axes.annotate(_short(text, most), (x, y), (dx, dy), textcoords="offset points", annotation_clip=False, **look)
+    axes.annotate(_short(text), (x, y), (dx, dy), textcoords="offset points", annotation_clip=False, **look)
 
 
 def log_axes(axes: Axes, sizes: Sequence[int]) -> None:
@@ -124,7 +124,7 @@ def _mark(axes: Axes, crossover: Crossover) -> None:
     axes.axvline(size, color=MUTED, linewidth=2, linestyle=":")
     left = size <= sizes[(len(sizes) - 1) // 2]
     text = f"{crossover.winner} wins from {size:,}"
-    place = {"dx": 10, "ha": "left"} if left else {"dx": -10, "ha": "right"}
+    place: dict[str, Any] = {"dx": 10, "ha": "left"} if left else {"dx": -10, "ha": "right"}
     _note(axes, size, 0.03, text, dy=0, va="baseline", color=MUTED, xycoords=("data", "axes fraction"), **place)
 
 

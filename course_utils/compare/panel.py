@@ -79,7 +79,7 @@ class SpeedLab:
         places = [HTML(f"<em>The {name} appears here.</em>") for name in ("picture", "table")]
         self._outputs = [display(place, display_id=True) for place in places]
         if self.comparison:
-            self._show_results()
+            self._show_results(self.comparison)
 
     def run(self) -> Result | None:
         """Run what is chosen to its end, show the result under the cell that calls this, and return it.
@@ -89,7 +89,7 @@ class SpeedLab:
         for _ in self._steps(live=False):
             pass
         if self.comparison:
-            display(*self._results())
+            display(*self._results(self.comparison))
         return self.comparison
 
     def stop(self) -> None:
@@ -133,11 +133,11 @@ class SpeedLab:
             chosen = {"precision": self.precision.value, "max_s": self.max_s}
             found = compare_devices(self.workload.value, [size], self.devices.value, **chosen)
             before = self.comparison.measurements if self.comparison else ()
-            self.comparison = replace(found, measurements=before + found.measurements)
+            result = self.comparison = replace(found, measurements=before + found.measurements)
             self.progress.value = done + 1
             if live:
-                self._show_results()
-        self._say(f"Done. {self.comparison.crossover()}." if len(self.comparison.labels) > 1 else "Done.")
+                self._show_results(result)
+        self._say(f"Done. {result.crossover()}." if len(result.labels) > 1 else "Done.")
 
     def _set_running(self, running: bool) -> None:
         self._running, self._stopping = running, False
@@ -146,12 +146,12 @@ class SpeedLab:
     def _say(self, text: str, alarm: bool = False) -> None:
         self.status.value = f'<span style="color: {"#B00020" if alarm else "inherit"}">{html.escape(text)}</span>'
 
-    def _results(self) -> list:
-        table = self.comparison.to_frame().round(3).to_html(index=False)  # pandas escapes every text
-        return [self.comparison.plot(self.recordings), HTML(table)]
+    def _results(self, result: Result) -> list:
+        table = result.to_frame().round(3).to_html(index=False)  # pandas escapes every text
+        return [result.plot(self.recordings), HTML(table)]
 
-    def _show_results(self) -> None:
-        shown = self._results()
+    def _show_results(self, result: Result) -> None:
+        shown = self._results(result)
         if not self._outputs:
             self._outputs = [display(what, display_id=True) for what in shown]
         for place, what in zip(self._outputs, shown, strict=True):

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -149,7 +149,8 @@ class Result:
         """
         from course_utils.compare.charts import plot_rates  # here, since a result is of use without matplotlib
 
-        same = (recording.select(self.work.workload, self.work.precision) for recording in recordings)
+        work = self.work
+        same = (recording.select(work.workload, work.precision) for recording in recordings)
         elsewhere = [recording.of(label) for recording in same for label in recording.labels]
         crossover = self.crossover() if len(self.labels) > 1 else None
         return plot_rates([self.of(label) for label in self.labels], elsewhere, crossover)
@@ -187,15 +188,21 @@ class Result:
         )
 
 
-def describe_machine() -> dict:
+def describe_machine() -> dict[str, Any]:
     """Return the date, the versions and the machine, as the attributes of a `Result` made now."""
     driver = read_driver()
-    runtimes = {"CUDA": torch.version.cuda, "ROCm": torch.version.hip, "driver": driver and driver.version}
-    runtimes |= {"torch_xla": find_spec("torch_xla") and version("torch_xla"), "course": course_utils.__version__}
-    versions = {"python": platform.python_version(), "torch": torch.__version__} | runtimes
+    versions = {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "torch_xla": version("torch_xla") if find_spec("torch_xla") else None,
+        "CUDA": torch.version.cuda,
+        "ROCm": torch.version.hip,
+        "driver": driver.version if driver else None,
+        "course": course_utils.__version__,
+    }
     return {
         "date": datetime.date.today().isoformat(),
-        "versions": {name: found for name, found in versions.items() if found},
+        "versions": {name: str(found) for name, found in versions.items() if found},
         "machine": {"cpu": cpu_name(), "system": platform.system()},
     }
 

@@ -34,7 +34,7 @@ def read_json(path: str | os.PathLike) -> Any:
         raise ValueError(f"{path.name} is not a complete JSON file ({error}). Save it again.") from error
 
 
-def build(kind: Any, value: object, where: str) -> Any:
+def build(kind: Any, value: Any, where: str) -> Any:
     """Return a value of JSON as what a type annotation asks for: a dataclass of texts, numbers, lists and the like.
 
     Args:
@@ -68,7 +68,7 @@ def build(kind: Any, value: object, where: str) -> Any:
     return kind(value)
 
 
-def _build_object(kind: Any, value: object, where: str) -> Any:
+def _build_object(kind: Any, value: Any, where: str) -> Any:
     hints = get_type_hints(kind)
     _require(isinstance(value, dict), where, "a JSON object")
     odd = ", ".join(map(repr, sorted(hints.keys() ^ value.keys())))

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
@@ -174,11 +175,12 @@ def using_tf32(allowed: bool) -> Iterator[None]:
     PyTorch's default is mixed: convolutions and RNNs may, products may not. torch 2.9 renamed the switches.
     Source: PyTorch documentation, CUDA semantics, section on TensorFloat-32.
     """
-    cuda, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    cuda: Any = torch.backends.cuda.matmul
+    cudnn: Any = torch.backends.cudnn
+    value: Any = allowed
+    switches, name = [cuda, cudnn], "allow_tf32"
     if hasattr(cuda, "fp32_precision"):
-        switches, name, value = (cuda, cudnn.conv, cudnn.rnn), "fp32_precision", "tf32" if allowed else "ieee"
-    else:
-        switches, name, value = (cuda, cudnn), "allow_tf32", allowed
+        switches, name, value = [cuda, cudnn.conv, cudnn.rnn], "fp32_precision", "tf32" if allowed else "ieee"
     before = [getattr(switch, name) for switch in switches]
     for switch in switches:
         setattr(switch, name, value)
@@ -219,7 +221,7 @@ ALL = tuple(DTYPES)
 RNN_STEP = Workload("RNN step", rnn_step, "batch", "samples", float, ("fp32", "tf32", "bf16"))
 CNN_STEP = Workload("CNN step", cnn_step, "batch", "samples", float, ("fp32", "tf32", "bf16"))
 CNN_WITH_COPY = Workload("CNN step and copy", cnn_step_with_copy, "batch", "samples", float, CNN_STEP.precisions)
-PRODUCT = Workload("Matrix product", product, "side", "FLOP", lambda side: 2.0 * side**3, ALL)
+PRODUCT = Workload("Matrix product", product, "side", "FLOP", lambda side: 2.0 * side * side * side, ALL)
 ELEMENTWISE = Workload("Elementwise", _elementwise, "elements", "elements", float, ("fp32", "bf16", "fp16"))
 COPY = Workload("Copy to the device", _copy, "elements", "elements", float, ("fp32", "bf16", "fp16"))
 SUITE = {work.name: work for work in (RNN_STEP, CNN_STEP, CNN_WITH_COPY, PRODUCT, ELEMENTWISE, COPY)}

@@ -71,7 +71,7 @@ def test_a_recording_is_drawn_only_for_the_same_work_and_says_where_it_is_from()
 
 @pytest.mark.parametrize("name", ["$\\frac{1}{$", "x" * 400, "a\nb\x1b[31m", "<script>alert(1)</script>"])
 def test_any_name_can_be_drawn(name):
-    assert count(pixels(comparison(rows(name, "cuda", 1, 2, 3)).plot()), CUDA_ORANGE) > 300
+    assert count(pixels(comparison(rows(name, "cuda", 1, 2, 3, work=name)).plot()), CUDA_ORANGE) > 300
 
 
 def test_lines_that_end_together_keep_their_labels_apart():

@@ -70,13 +70,13 @@ def test_the_command_writes_a_table_and_a_picture(folder, tmp_path, capsys):
 
 
 def test_a_name_that_a_spreadsheet_would_run_is_disarmed(tmp_path):
-    result(0.01, label='=HYPERLINK("http://evil")', cpu=" @SUM(A1)", unit=WIDE + "1+1").save(tmp_path / "evil.json")
+    result(0.01, label='=HYPERLINK("http://evil")', cpu=WIDE + "SUM(A1)", unit=" @1+1").save(tmp_path / "evil.json")
     classroom.main([str(tmp_path / "evil.json"), "--out", str(tmp_path / "all")])
     with open(tmp_path / "all.csv", newline="") as file:
         (line,) = csv.DictReader(file)
     assert line["device"].startswith("'=")
-    assert line["machine"].startswith("' @")
-    assert line["unit"].startswith("'" + WIDE)
+    assert line["unit"].startswith("' @")
+    assert line["machine"].startswith("'" + WIDE)
     assert not any(cell.lstrip().startswith(("=", "+", "-", "@")) for cell in (*line, *line.values()))
 
 

@@ -131,8 +131,7 @@ def test_the_table_escapes_every_name(shown):
     panel = lab()
     name = "<script>alert(1)</script>"
     row = Measurement("w", "fp32", 4, "size", "calls", 1.0, name, "cpu", name, 1, 1.0, None, (1.0, 1.0))
-    panel.comparison = Result((row,))
-    panel._show_results()
+    panel._show_results(Result((row,)))
     assert "<script>" not in shown[-1].data
     assert "&lt;script&gt;" in shown[-1].data
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from statistics import fmean
+from typing import Any
 
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter
@@ -61,7 +62,8 @@ def _draw_blocks(axes, left: float, blocks: int, lanes: int, color: str) -> None
 def draw_copies(rate: CopyRate, kind: str) -> Picture:
     """Draw the time of a copy against its size, with the latency and the bandwidth that are read off it."""
     axes = lecture_axes("A copy costs a start and then its bytes", "bytes copied", "seconds for one copy")
-    words, ends, look = [], [], LOOKS.get(kind, LOOKS["cuda"])
+    look: dict[str, Any] = LOOKS.get(kind, LOOKS["cuda"])
+    words, ends = [], []
     for line, ((direction, pinned), curve) in zip(("-", "--", "-.", ":"), rate.curves().items(), strict=False):
         sizes, times = [item.size_bytes for item in curve], [item.median_s for item in curve]
         axes.plot(sizes, times, **{**look, "linestyle": line})
@@ -126,14 +128,14 @@ def draw_batches(live: Sequence[tuple[int, float]], name: str, kind: str, record
         recordings: of other devices; those without such a figure are left out.
     """
     axes = lecture_axes("Large batches fill a device", "images in the batch", "images a second")
-    curves = [(f"{name}, now", kind, live, "-")]
+    curves: list[tuple[str, str, Sequence[tuple[int, float]], str]] = [(f"{name}, now", kind, live, "-")]
     for recording in (recording.select("CNN step", "fp32") for recording in recordings):
         for label in recording.labels:
             line = recording.of(label)
-            points = [(one.size, one.rate) for one in line]
-            curves.append((f"{label} {recording.date}", line[0].kind, points, "--"))
-    for _, of_kind, points, line in curves:
-        axes.plot(*zip(*points, strict=True), **{**LOOKS.get(of_kind, LOOKS["cuda"]), "linestyle": line})
+            curves.append((f"{label} {recording.date}", line[0].kind, [(one.size, one.rate) for one in line], "--"))
+    for _, of_kind, points, style in curves:
+        sizes, rates = zip(*points, strict=True)
+        axes.plot(sizes, rates, **{**look_of(of_kind), "linestyle": style})
     log_axes(axes, sorted({batch for _, _, points, _ in curves for batch, _ in points}))
     label_ends(axes, [(*points[-1], label, look_of(of_kind)["color"]) for label, of_kind, points, _ in curves])
     ends = "; ".join(f"{label}: {points[-1][1]:,.0f} at {points[-1][0]:,}" for label, _, points, _ in curves)
