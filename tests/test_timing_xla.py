@@ -53,7 +53,7 @@ did = xla_counters() - before
 found["late_compilations"], found["late_compile_s"] = did.compilations, did.compile_s
 found["late_slowest"] = max(timed.blocks_s)
 here = compare_devices(PRODUCT, [32], ["cpu", "xla"], max_s=0.2)
-found["labels"], found["errors"] = here.labels, [row.error for row in here.rows]
+found["labels"], found["errors"] = here.labels, [row.error for row in here.measurements]
 found["copy"] = len(compare_devices(COPY, [1000], ["xla"], max_s=0.2).measurements)
 print(json.dumps(found))
 """

@@ -84,10 +84,10 @@ def _read_sensors(device: Device) -> dict[str, float]:
     if device.kind != "cuda":
         return {}
     try:
-        index = device.index
-        return {"sm_clock_mhz": torch.cuda.clock_rate(index), "power_w": torch.cuda.power_draw(index) / 1e3}
+        clock, power = torch.cuda.clock_rate(device.index), torch.cuda.power_draw(device.index)
     except (ImportError, RuntimeError):  # PyTorch reads them through NVIDIA's library, if that is installed
         return {}
+    return {"sm_clock_mhz": float(clock), "power_w": power / 1e3}
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -59,14 +59,8 @@ class RooflinePoint:
     flop_per_s: float
 
 
-def measure_roof(device: Device | str | None = None, *, max_s: float = 0.5) -> Roof:
-    """Measure the most arithmetic and the most memory traffic of a device.
-
-    Args:
-        device: a `Device` or its name; None for the best one here.
-        max_s: seconds for each of five measurements, about.
-    """
-    device = device if isinstance(device, Device) else pick_device(device)
+def measure_roof(device: Device, *, max_s: float = 0.5) -> Roof:
+    """Measure the most arithmetic and the most memory traffic of a device, in five measurements of about `max_s`."""
     small = device.kind == "cpu" or device.rehearsal
     sides = (512, 1024, 1536) if small else (4096, 8192)
     flop_per_s = max(PRODUCT.items(side) * _rate(PRODUCT, side, device, max_s) for side in sides)
@@ -76,11 +70,8 @@ def measure_roof(device: Device | str | None = None, *, max_s: float = 0.5) -> R
     return Roof(device.name, device.kind, flop_per_s, bytes_per_s, said)
 
 
-def roofline_point(
-    workload: Workload, size: int, device: Device | str | None = None, *, max_s: float = 0.5
-) -> RooflinePoint:
+def roofline_point(workload: Workload, size: int, device: Device, *, max_s: float = 0.5) -> RooflinePoint:
     """Count what one call of a workload does, time it, and return where that stands."""
-    device = device if isinstance(device, Device) else pick_device(device)
     flop, bytes_moved = count_work(build_seeded(workload, size, pick_device("cpu"), "fp32"))
     name = f"{workload.name} {size:,}" if size < 1e6 else f"{workload.name} {format_count(size)}"
     return RooflinePoint(name, flop / bytes_moved, flop * _rate(workload, size, device, max_s))

@@ -213,8 +213,11 @@ def as_cuda_graph(step: Callable[[], object]) -> Callable[[], None]:
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         step()
-    # The graph knows addresses, not tensors: hold the step, or its memory would go to somebody else.
-    return lambda _held=step: graph.replay()
+
+    def replay(_held: Callable[[], object] = step) -> None:  # the graph knows addresses, not tensors: keep them alive
+        graph.replay()
+
+    return replay
 
 
 ALL = tuple(DTYPES)
