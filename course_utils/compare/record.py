@@ -2,6 +2,7 @@
 
 import argparse
 import re
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -58,7 +59,7 @@ def measure(
     device: Device, work: Workload, size: int, precision: str = "fp32", *, as_graph: bool = False, max_s: float = 1.0
 ) -> Measurement:
     """Return the time of one call of a workload on a device, launched as a CUDA graph if so asked."""
-    with using_tf32(precision == "tf32"):
+    with using_tf32(precision == "tf32"), torch.cuda.device(device.torch_device) if as_graph else nullcontext():
         call = build_seeded(work, size, device, precision)
         timing = time_call(as_cuda_graph(call) if as_graph else call, device=device, max_s=max_s)
     found = measurement(work, size, precision, Contestant(device, timing.threads), timing)
