@@ -16,8 +16,9 @@ from test_charts import CPU_ROWS, GPU_ROWS, comparison, rows
 from test_gpu_pictures import PICTURES
 from test_launch_pictures import GAINS
 
-from course_utils.compare.charts import plot_class, plot_rates, plot_roofline
-from course_utils.compare.roofline import Place, Roof
+from course_utils.compare.charts import plot_roofline
+from course_utils.compare.classroom import ClassResult
+from course_utils.compare.roofline import Roof, RooflinePoint
 from course_utils.lessons.multi_gpu.pictures import draw_gains
 from course_utils.lessons.tpu.xla_lesson import draw_payoff
 
@@ -29,9 +30,11 @@ ONE_THREAD = rows("cpu, 1 thread", "cpu", 500, 600, 700)
 XLA_ROWS = rows("xla:0", "xla", 5, 50, 500)
 DRAWN = {
     **PICTURES,
-    "speeds": lambda: plot_rates(comparison(CPU_ROWS, ONE_THREAD, GPU_ROWS, XLA_ROWS)),
-    "class": lambda: plot_class([comparison(CPU_ROWS, ONE_THREAD, GPU_ROWS), comparison(CPU_ROWS, XLA_ROWS)]),
-    "roofline": lambda: plot_roofline(Roof("d", "cuda", 1e12, 1e11, 2e12), [Place("product", 2e9, 1e7, 0.01)]),
+    "speeds": lambda: comparison(CPU_ROWS, ONE_THREAD, GPU_ROWS, XLA_ROWS).plot(),
+    "class": lambda: ClassResult(
+        {"a": comparison(CPU_ROWS, ONE_THREAD, GPU_ROWS), "b": comparison(CPU_ROWS, XLA_ROWS)}, {}
+    ).plot(),
+    "roofline": lambda: plot_roofline(Roof("d", "cuda", 1e12, 1e11, 2e12), [RooflinePoint("product", 200.0, 200e9)]),
     "gains": lambda: draw_gains(GAINS, "A title"),
     "payoff": lambda: draw_payoff(1e-3, 1e-4, 0.1, "rehearsal"),
 }

@@ -17,7 +17,7 @@ device = start_xla()
 from course_utils.compare.comparison import compare_devices
 from course_utils.devices import pick_device, wait_for
 from course_utils.paired import Work, time_together
-from course_utils.compare.suite import COPY, PRODUCT
+from course_utils.compare.workloads import COPY, PRODUCT
 from course_utils.timing import time_call
 from course_utils.xla import xla_counters
 
@@ -53,8 +53,8 @@ did = xla_counters() - before
 found["late_compilations"], found["late_compile_s"] = did.compilations, did.compile_s
 found["late_slowest"] = max(timed.blocks_s)
 here = compare_devices(PRODUCT, [32], ["cpu", "xla"], max_s=0.2)
-found["labels"], found["errors"] = here.labels, [row.error for row in here.rows]
-found["copy"] = len(compare_devices(COPY, [1000], ["xla"], max_s=0.2).rows)
+found["labels"], found["errors"] = here.labels, [row.error for row in here.measurements]
+found["copy"] = len(compare_devices(COPY, [1000], ["xla"], max_s=0.2).measurements)
 print(json.dumps(found))
 """
 

@@ -38,10 +38,8 @@ LOOK = """
 import json
 import course_utils
 from course_utils.doctor.cases import other_machines
-from course_utils.compare.recordings import load_recording
-from importlib.resources import files
-names = [entry.name for entry in files("course_utils.compare.recordings").iterdir() if entry.name.endswith(".json")]
-opened = [name for name in names if load_recording(name.removesuffix(".json"))]
+from course_utils.compare import recorded
+opened = [f"{name}.json" for name in recorded()]
 print(json.dumps([course_utils.__file__, sorted(opened), len(other_machines()), course_utils.pick_device("cpu").kind]))
 """
 
@@ -58,5 +56,5 @@ def test_installed_alone_outside_of_the_checkout_it_opens_its_recordings(wheel, 
     assert done.returncode == 0, done.stderr
     where, opened, cases, kind = json.loads(done.stdout)
     assert where.startswith(str(home))
-    assert opened == sorted(path.name for path in (ROOT / "course_utils" / "recordings").glob("*.json"))
+    assert opened == sorted(path.name for path in (ROOT / "course_utils" / "compare" / "recordings").glob("*.json"))
     assert cases > 0 and kind == "cpu"

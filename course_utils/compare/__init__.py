@@ -1,1 +1,26 @@
-"""The same work on several devices: what is measured, the results, and how they are shown."""
+"""The same work on several devices: what is measured, the results, and how they are shown.
+
+The names below are imported when they are first asked for, since pictures and the panel need more than torch.
+"""
+
+from importlib import import_module
+from typing import Any
+
+_NAMES = {
+    "charts": "plot_roofline plot_shares",
+    "comparison": "WrongAnswer compare_devices cpu_first",
+    "measurement": "Measurement",
+    "panel": "SpeedLab",
+    "results": "Result machines_elsewhere recorded",
+    "roofline": "measure_roof roofline_point",
+    "workloads": "CNN_STEP CNN_WITH_COPY COPY ELEMENTWISE PRODUCT RNN_STEP SUITE Workload as_cuda_graph cnn_step "
+    "product rnn_step",
+}
+_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

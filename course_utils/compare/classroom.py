@@ -2,12 +2,18 @@
 
 import argparse
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+import statistics
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from course_utils.compare.results import Comparison
-from course_utils.compare.results_file import ForeignFile, load
+import pandas as pd
+
+from course_utils.compare.charts import plot_rates
+from course_utils.compare.measurement import Measurement
+from course_utils.compare.results import Result
+from course_utils.display.figures import Picture
 
 
 @dataclass(frozen=True)
@@ -15,106 +21,96 @@ class ClassResult:
     """What a class measured, and which files could not be used.
 
     Attributes:
-        comparisons: by the name of their file.
+        results: by the name of their file.
         left_out: names of files, with the reason.
     """
 
-    comparisons: dict[str, Comparison]
+    results: dict[str, Result]
     left_out: dict[str, str]
 
-    def to_frame(self):
-        """Return a pandas DataFrame with one line for each file, contestant and size."""
-        import pandas as pd
-
+    def to_frame(self) -> pd.DataFrame:
+        """Return a pandas table with one line for each file, contestant and size."""
         lines = [
-            {
-                "file": name,
-                "machine": comparison.made.get("machine", ""),
-                "device": row.label,
-                comparison.size_name: row.size,
-                f"{comparison.unit}/s": row.rate,
-                "trusted": not row.warnings,
-            }
-            for name, comparison in self.comparisons.items()
-            for row in comparison.rows
+            (name, result.machine.get("cpu", ""), one.label, one.size, one.rate, one.unit, not one.warnings)
+            for name, result in self.results.items()
+            for one in result.measurements
         ]
-        return pd.DataFrame(lines)
+        return pd.DataFrame(lines, columns=["file", "machine", "device", "size", "rate per s", "unit", "trusted"])
 
-    def plot(self):
-        """Return the picture of all that was measured; see `charts.plot_class`."""
-        from course_utils.compare.charts import plot_class
+    def plot(self) -> Picture:
+        """Draw what everyone measured, with the class's median for each kind of device."""
+        groups: dict[str, dict[int, list[Measurement]]] = {}
+        for one in (one for result in self.results.values() for one in result.measurements):
+            name = "cpu, 1 thread" if (one.kind, one.threads) == ("cpu", 1) else one.kind
+            groups.setdefault(name, {}).setdefault(one.size, []).append(one)
+        medians = [[_median(name, by_size[size]) for size in sorted(by_size)] for name, by_size in groups.items()]
+        crowd = [result.of(label) for result in self.results.values() for label in result.labels]
+        title = f"{crowd[0][0].workload}: the class of {len(self.results)}"
+        return plot_rates(medians, crowd=crowd, title=title)
 
-        return plot_class(list(self.comparisons.values()))
+
+def _median(name: str, found: list[Measurement]) -> Measurement:
+    median_s = found[0].items / statistics.median(one.rate for one in found)
+    return replace(found[0], label=f"median {name}", median_s=median_s, interval_s=None, rounds_s=(), warnings=())
 
 
-def merge(paths: Sequence[str | os.PathLike]) -> ClassResult:
+def merge(paths: Iterable[str | os.PathLike]) -> ClassResult:
     """Read what students saved, and say which files do not fit.
 
-    A file is left out when it cannot be read as a comparison, when another one holds the same measurements, or when
-    it is about another workload or precision than most. Nothing in a file is ever run.
+    A file is left out when it cannot be read as the result of one comparison, when another one holds the same
+    measurements, or when it is about another workload or precision than most. Nothing in a file is ever run.
 
     Args:
         paths: of the files.
     """
-    found: dict[str, Comparison] = {}
+    found: dict[str, Result] = {}
+    kinds: dict[str, str] = {}
     left_out: dict[str, str] = {}
-    seen: dict[tuple, str] = {}
+    seen: dict[tuple[Measurement, ...], str] = {}
     for path in sorted(map(Path, paths)):
         try:
-            comparison = load(path)
-        except (ForeignFile, OSError) as error:
+            result = Result.load(path)
+            kind = f"{result.work.workload} in {result.work.precision}"
+            if result.measurements in seen:
+                raise ValueError(f"the same measurements as {seen[result.measurements]}.")
+        except (ValueError, OSError) as error:
             left_out[str(path)] = str(error)
-            continue
-        content = comparison.workload, comparison.precision, comparison.rows
-        if content in seen:
-            left_out[str(path)] = f"the same measurements as {seen[content]}."
         else:
-            found[str(path)], seen[content] = comparison, path.name
-    return _of_one_kind(found, left_out)
-
-
-def _of_one_kind(found: dict[str, Comparison], left_out: dict[str, str]) -> ClassResult:
-    kinds = [(c.workload, c.precision, c.size_name, c.unit) for c in found.values()]
-    usual = max(kinds, key=kinds.count, default=None)
-    fitting = {}
-    for (name, comparison), kind in zip(found.items(), kinds, strict=True):
-        if kind == usual:
-            fitting[name] = comparison
-        else:
-            left_out[name] = f"{kind[0]} in {kind[1]}, while most files are {usual[0]} in {usual[1]}."
-    return ClassResult(fitting, left_out)
+            found[str(path)], kinds[str(path)], seen[result.measurements] = result, kind, path.name
+    usual = max(kinds.values(), key=list(kinds.values()).count, default="")
+    odd = {name: f"{kind}, while most files are {usual}." for name, kind in kinds.items() if kind != usual}
+    return ClassResult({name: result for name, result in found.items() if name not in odd}, left_out | odd)
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Merge the results of a class into one table and one picture."""
     parser = argparse.ArgumentParser(prog="python -m course_utils.compare.classroom", description=main.__doc__)
-    parser.add_argument("files", nargs="+", type=Path, help="what `Comparison.save` wrote")
+    parser.add_argument("files", nargs="+", type=Path, help="what `Result.save` wrote")
     parser.add_argument("--out", type=Path, default=Path("class"), help="the results' names, without ending")
     options = parser.parse_args(arguments)
-    result = merge(options.files)
-    for name, reason in result.left_out.items():
-        print(f"left out {printable(name)}: {printable(reason)}")
-    if not result.comparisons:
+    merged = merge(options.files)
+    for name, reason in merged.left_out.items():
+        print(f"left out {_printable(name)}: {_printable(reason)}")
+    if not merged.results:
         raise SystemExit(f"{parser.prog}: none of {len(options.files)} files could be used.")
     table, image = options.out.with_suffix(".csv"), options.out.with_suffix(".png")
-    frame = result.to_frame()
-    frame.map(_as_cell).to_csv(table, index=False)
-    picture = result.plot()
+    merged.to_frame().map(_as_cell).to_csv(table, index=False)
+    picture = merged.plot()
     image.write_bytes(picture.png)
-    print(f"{picture.alt}\nmerged {len(result.comparisons)} of {len(options.files)} files into {table} and {image}")
+    print(f"{picture.alt}\nmerged {len(merged.results)} of {len(options.files)} files into {table} and {image}")
 
 
-def printable(text: str) -> str:
-    """Return the text without anything that could steer a terminal."""
-    return "".join(character if character.isprintable() else "?" for character in text)
+def _printable(text: str) -> str:
+    return "".join(character if character.isprintable() else "?" for character in text)  # nothing steers a terminal
 
 
 def _as_cell(value: object) -> object:
-    # A spreadsheet would take a text that starts like this for a formula, and run it.
-    if isinstance(value, str):
-        value = printable(value)
-        return "'" + value if value.startswith(("=", "+", "-", "@")) else value
-    return value
+    if not isinstance(value, str):
+        return value
+    # A spreadsheet takes a text that begins like this for a formula, and runs it. NFKC: also where the sign is a wide
+    # one. Source: OWASP, CSV Injection.
+    formula = unicodedata.normalize("NFKC", value).lstrip().startswith(("=", "+", "-", "@"))
+    return "'" * formula + _printable(value)
 
 
 if __name__ == "__main__":

@@ -1,209 +1,231 @@
-"""What a comparison of devices found: its rows, who is faster from which size on, and the same as a table."""
+"""Results: measured or published figures with all that is needed to judge them, as a table, a picture and a file.
 
-import statistics
+A file is JSON, `{"schema": ..., "version": 1, ...}` with the attributes of `Result` and of `Measurement` under their
+own names. It is written whole or not at all, and read without trusting a word of it; see `untrusted`.
+"""
+
+import datetime
+import json
+import os
+import platform
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from course_utils.paired import Ratio, ratio_of_rounds
+import torch
 
+import course_utils
+from course_utils.compare.measurement import Crossover, Measurement
+from course_utils.compare.untrusted import build, read_json
+from course_utils.devices import cpu_name, find_devices
+from course_utils.hardware.nvidia import read_driver
+from course_utils.paired import ratio_of_rounds
 
-@dataclass(frozen=True)
-class Row:
-    """What one contestant did with one size.
+if TYPE_CHECKING:
+    import pandas as pd
 
-    Attributes:
-        size: of the work.
-        label: the contestant, such as "cpu, 1 thread".
-        kind: of its device, such as "cpu".
-        device: what a person calls the device.
-        threads: CPU threads that one operation could use.
-        first_s: seconds of the first call.
-        rounds_s: seconds a call in each round; the same rounds for all contestants of a size.
-        items: how many samples, FLOP or elements one call does.
-        error: the largest difference from the CPU's fp32 answer, as a share of its largest value.
-        warnings: why the figure is not to be trusted.
-    """
+    from course_utils.display.figures import Picture
 
-    size: int
-    label: str
-    kind: str
-    device: str
-    threads: int
-    first_s: float
-    rounds_s: tuple[float, ...]
-    items: float
-    error: float
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def median_s(self) -> float:
-        """Median seconds of one call."""
-        return statistics.median(self.rounds_s)
-
-    @property
-    def rate(self) -> float:
-        """Items a second."""
-        return self.items / self.median_s
-
-    @property
-    def rate_quartiles(self) -> tuple[float, float]:
-        """The rates between which the middle half of the rounds lies."""
-        if len(self.rounds_s) < 2:
-            return self.rate, self.rate
-        low, _, high = statistics.quantiles(self.rounds_s, n=4, method="inclusive")
-        return self.items / high, self.items / low
+SCHEMA = {"schema": "accelerator-course result", "version": 1}
+ORIGINS = ("measured", "published")
+RECORDINGS = Path(__file__).parent / "recordings"
 
 
 @dataclass(frozen=True)
-class Crossover:
-    """From which size on one contestant is faster than another.
+class Result:
+    """What was measured or published, and how.
 
     Attributes:
-        winner: the contestant in question.
-        loser: the one it is compared with.
-        size: the smallest measured size from which it wins at every larger one; None when it does not.
-        sizes: those that were measured.
-        doubts: how many of the figures behind it are not to be trusted.
+        measurements: the figures.
+        origin: "measured", with this course, or "published", by somebody else: of every figure.
+        date: when, as 2026-11-21.
+        command: what measured it, if that was a command.
+        source: where it was published.
+        detail: what else there is to know.
+        versions: of Python, PyTorch, CUDA, the driver, and so on.
+        machine: the CPU and the operating system.
+        sensors: what the device said of itself while it worked, such as "sm_clock_mhz" and "power_w".
+
+    Raises:
+        ValueError: the origin is something else.
     """
 
-    winner: str
-    loser: str
-    size: int | None
-    sizes: tuple[int, ...]
-    doubts: int = 0
+    measurements: tuple[Measurement, ...] = ()
+    origin: str = "measured"
+    date: str = ""
+    command: str = ""
+    source: str = ""
+    detail: str = ""
+    versions: dict[str, str] = field(default_factory=dict)
+    machine: dict[str, str] = field(default_factory=dict)
+    sensors: dict[str, float] = field(default_factory=dict)
 
-    def __repr__(self) -> str:
-        measured = f"measured: {min(self.sizes):,} to {max(self.sizes):,}"
-        if self.doubts:
-            measured += f"; {self.doubts} of the figures {'is' if self.doubts == 1 else 'are'} not to be trusted"
-        if self.size is None:
-            return f"{self.winner} does not beat {self.loser} for good at any size ({measured})"
-        return f"{self.winner} beats {self.loser} from {self.size:,} on ({measured})"
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """The same work in several sizes on several devices.
-
-    Attributes:
-        workload: its name.
-        size_name: what a size counts.
-        unit: what a rate counts.
-        precision: of the numbers.
-        tf32: whether float32 products on NVIDIA GPUs could round to TF32.
-        rows: the measurements, size by size.
-        made: date, versions and machine.
-    """
-
-    workload: str
-    size_name: str
-    unit: str
-    precision: str
-    tf32: bool
-    rows: tuple[Row, ...]
-    made: dict[str, str] = field(default_factory=dict)
+    def __post_init__(self) -> None:
+        if self.origin not in ORIGINS:
+            raise ValueError(f"origin is {self.origin!r}, not one of {', '.join(ORIGINS)}")
 
     @property
     def labels(self) -> list[str]:
         """The contestants."""
-        return list(dict.fromkeys(row.label for row in self.rows))
+        return list(dict.fromkeys(one.label for one in self.measurements))
 
     @property
     def sizes(self) -> tuple[int, ...]:
         """The sizes, smallest first."""
-        return tuple(sorted({row.size for row in self.rows}))
+        return tuple(sorted({one.size for one in self.measurements}))
 
-    def rows_of(self, label: str) -> list[Row]:
-        """Return the rows of one contestant, smallest size first.
-
-        Raises:
-            ValueError: there is no such contestant.
-        """
-        if label not in self.labels:
-            raise ValueError(f"{label!r} was requested, but this comparison has {', '.join(map(repr, self.labels))}.")
-        return sorted((row for row in self.rows if row.label == label), key=lambda row: row.size)
-
-    def speedup(self, this: str, that: str, size: int) -> Ratio:
-        """Return how many times as fast `this` is as `that` at a size, from the rounds that they shared.
+    @property
+    def work(self) -> Measurement:
+        """Return the first measurement, which says what the work was.
 
         Raises:
-            ValueError: there is no such contestant or size.
+            ValueError: nothing has been measured, or several kinds of work.
         """
-        found = {row.size: row for row in self.rows_of(this)}, {row.size: row for row in self.rows_of(that)}
-        if any(size not in rows for rows in found):
-            raise ValueError(f"size {size} was requested, but measured were {', '.join(map(str, self.sizes))}.")
-        return ratio_of_rounds(found[1][size].rounds_s, found[0][size].rounds_s)
+        if not self.measurements:
+            raise ValueError("a comparison was requested, but nothing has been measured yet.")
+        kinds = {(one.workload, one.precision) for one in self.measurements}
+        if len(kinds) > 1:
+            raise ValueError(
+                f"this result holds {len(kinds)} kinds of work. Pick one: result.select(workload, precision)."
+            )
+        return self.measurements[0]
 
-    def crossover(self, this: str | None = None, that: str | None = None) -> Crossover:
-        """Return from which size on `this` is faster than `that`, by more than the noise.
+    def select(self, workload: str, precision: str | None = None) -> "Result":
+        """Return the result with nothing but one workload, in one precision or in all."""
+        found = (m for m in self.measurements if m.workload == workload and precision in (None, m.precision))
+        return replace(self, measurements=tuple(found))
 
-        Args:
-            this: a contestant; None for the first that is not the CPU, or the CPU with the most threads.
-            that: another; None for the CPU with whatever number of threads is faster.
+    def of(self, label: str) -> list[Measurement]:
+        """Return the measurements of one contestant, smallest size first."""
+        return sorted((one for one in self.measurements if one.label == label), key=lambda one: one.size)
+
+    def crossover(self) -> Crossover:
+        """Return from which sizes on an accelerator, or the CPU with the most threads, beats the others on the CPU.
 
         Raises:
-            ValueError: there are not two to compare.
+            ValueError: there are not two contestants to compare, or they shared no rounds.
         """
-        cpus = [row.label for row in self.rows if row.kind == "cpu"]
-        others = [label for label in self.labels if label not in cpus]
-        this = this or next(iter([*others, *reversed(self.labels)]), None)
-        rivals = [that] if that else [label for label in dict.fromkeys(cpus or self.labels) if label != this]
-        if this is None or not rivals:
+        cpus = list(dict.fromkeys(one.label for one in self.measurements if one.kind == "cpu"))
+        this = next(iter([*(label for label in self.labels if label not in cpus), *reversed(self.labels)]), "")
+        rivals = [label for label in cpus or self.labels if label != this]
+        if not rivals:
             raise ValueError(f"a crossover needs two contestants, but this has {', '.join(self.labels) or 'none'}.")
-        wins = None
-        for size in reversed(self.sizes):
-            if any(self.speedup(this, rival, size).interval[0] <= 1 for rival in rivals):
-                break
-            wins = size
-        doubts = sum(bool(row.warnings) for label in (this, *rivals) for row in self.rows_of(label))
-        return Crossover(this, " and ".join(rivals), wins, self.sizes, doubts)
+        doubts = sum(bool(one.warnings) for label in (this, *rivals) for one in self.of(label))
+        return Crossover(this, {rival: self._wins_from(this, rival) for rival in rivals}, self.sizes, doubts)
 
-    def to_frame(self):
-        """Return a pandas DataFrame with one line for each size and contestant."""
+    def _wins_from(self, this: str, rival: str) -> int | None:
+        wins = None
+        for mine, theirs in reversed(list(zip(self.of(this), self.of(rival), strict=True))):
+            if ratio_of_rounds(theirs.rounds_s, mine.rounds_s).interval[0] <= 1:  # a lead within the noise is no lead
+                break
+            wins = mine.size
+        return wins
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return a pandas table with one line for each size and contestant."""
         import pandas as pd
 
-        base = self.labels[0]
-        lines = []
-        for row in self.rows:
-            faster = self.speedup(row.label, base, row.size)
-            lines.append(
-                {
-                    self.size_name: row.size,
-                    "device": row.label,
-                    "median ms": row.median_s * 1e3,
-                    f"{self.unit}/s": row.rate,
-                    f"times {base}": faster.median,
-                    "95 % interval": f"{faster.interval[0]:.2f} to {faster.interval[1]:.2f}",
-                    "first call ms": row.first_s * 1e3,
-                    "largest error": row.error,
-                    "trusted": not row.warnings,
-                }
-            )
-        return pd.DataFrame(lines)
+        base, lines = {one.size: one.rounds_s for one in self.of(self.labels[0])}, []
+        for one in self.measurements:
+            times = ratio_of_rounds(base[one.size], one.rounds_s)
+            interval = f"{times.interval[0]:.2f} to {times.interval[1]:.2f}"
+            first_ms = one.first_s and one.first_s * 1e3
+            line = (one.size, one.label, one.median_s * 1e3, one.rate, times.median, interval, first_ms, one.error)
+            lines.append((*line, not one.warnings))
+        columns = [self.work.size_name, "device", "median ms", f"{self.work.unit}/s", f"times {self.labels[0]}"]
+        return pd.DataFrame(lines, columns=[*columns, "95 % interval", "first call ms", "largest error", "trusted"])
 
-    def plot(self, recordings: Sequence = ()):
-        """Return the picture of the rates against the sizes; see `charts.plot_rates`."""
-        from course_utils.compare.charts import plot_rates
+    def plot(self, recordings: Sequence["Result"] = ()) -> "Picture":
+        """Draw each contestant's rate against the size, and mark where the lead changes hands.
 
-        return plot_rates(self, recordings)
+        Args:
+            recordings: results from other machines, drawn dashed where they hold the same workload and precision.
 
-    def save(self, path) -> None:
-        """Write it as JSON; see `results_file.save`."""
-        from course_utils.compare import results_file
+        Raises:
+            ValueError: nothing has been measured yet, or several kinds of work.
+        """
+        from course_utils.compare.charts import plot_rates  # here, since a result is of use without matplotlib
 
-        results_file.save(self, path)
+        work = self.work
+        same = (recording.select(work.workload, work.precision) for recording in recordings)
+        elsewhere = [recording.of(label) for recording in same for label in recording.labels]
+        crossover = self.crossover() if len(self.labels) > 1 else None
+        return plot_rates([self.of(label) for label in self.labels], elsewhere, crossover)
 
-    @staticmethod
-    def load(path) -> "Comparison":
-        """Read what `save` wrote; see `results_file.load`."""
-        from course_utils.compare import results_file
+    def save(self, path: str | os.PathLike) -> None:
+        """Write the result as a JSON file, whole or not at all."""
+        path = Path(path)
+        half = path.with_name(path.name + ".part")
+        text = json.dumps(SCHEMA | asdict(self), ensure_ascii=False, allow_nan=False, indent=1)
+        half.write_text(text + "\n", encoding="utf-8")
+        os.replace(half, path)
 
-        return results_file.load(path)
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> "Result":
+        """Read what `save` wrote.
+
+        Raises:
+            OSError: there is no such file, or it cannot be read.
+            ValueError: it is not a result, not a complete one, or from another version of the course.
+        """
+        content = read_json(path)
+        try:
+            if not isinstance(content, dict) or {name: content.pop(name, None) for name in SCHEMA} != SCHEMA:
+                raise ValueError(f"its schema and version are not {', '.join(map(str, SCHEMA.values()))}")
+            return build(cls, content, "result")
+        except ValueError as error:
+            raise ValueError(f"{Path(path).name} is not a result that this course can read: {error}.") from error
 
     def __repr__(self) -> str:
-        doubts = sum(bool(row.warnings) for row in self.rows)
+        works = ", ".join(dict.fromkeys(f"{one.workload} in {one.precision}" for one in self.measurements))
+        doubts = sum(bool(one.warnings) for one in self.measurements)
         return (
-            f"{self.workload} in {self.precision}{' with TF32 allowed' if self.tf32 else ''}: {len(self.sizes)} sizes, "
-            f"{len(self.labels)} contestants ({'; '.join(self.labels)}), "
-            + (f"{doubts} of {len(self.rows)} figures not to be trusted" if doubts else "all figures trusted")
+            f"{works}: {len(self.sizes)} sizes, {len(self.labels)} contestants ({'; '.join(self.labels)}), "
+            f"{self.origin} {self.date}, {doubts or 'none'} of {len(self.measurements)} figures not to be trusted"
         )
+
+
+def describe_machine() -> dict[str, Any]:
+    """Return the date, the versions and the machine, as the attributes of a `Result` made now."""
+    driver = read_driver()
+    versions = {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "torch_xla": version("torch_xla") if find_spec("torch_xla") else None,
+        "CUDA": torch.version.cuda,
+        "ROCm": torch.version.hip,
+        "driver": driver.version if driver else None,
+        "course": course_utils.__version__,
+    }
+    return {
+        "date": datetime.date.today().isoformat(),
+        "versions": {name: str(found) for name, found in versions.items() if found},
+        "machine": {"cpu": cpu_name(), "system": platform.system()},
+    }
+
+
+def recorded(folder: Path = RECORDINGS) -> dict[str, Result]:
+    """Return every result that lies in a folder, by the name of its file without the ending.
+
+    Raises:
+        ValueError: a file is not a result.
+    """
+    return {path.stem: Result.load(path) for path in sorted(folder.glob("*.json"))}
+
+
+def machines_elsewhere() -> list[Result]:
+    """Return what is recorded of devices that are not in this machine, each contestant under a name that says so."""
+    here = {device.name for device in find_devices()}
+    found = []
+    for result in recorded().values():
+        others = (one for one in result.measurements if one.device not in here)
+        found.append(replace(result, measurements=tuple(_named(one, result.origin) for one in others)))
+    return [result for result in found if result.measurements]
+
+
+def _named(one: Measurement, origin: str) -> Measurement:
+    name = one.label if one.label.startswith(one.device) else f"{one.device}, {one.label}"
+    return replace(one, label=f"{name} ({origin})")

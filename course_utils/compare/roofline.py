@@ -4,16 +4,16 @@ Source: S. Williams, A. Waterman and D. Patterson, Roofline: An Insightful Visua
 Architectures, Communications of the ACM 52(4), 2009.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
-from course_utils.compare.suite import ELEMENTWISE, PRODUCT, Workload, build_seeded
+from course_utils.compare.workloads import ELEMENTWISE, PRODUCT, Workload, build_seeded
 from course_utils.devices import Device, pick_device
+from course_utils.display.units import format_count
 from course_utils.timing import time_call
 
 # FLOP/s in fp32 without TF32, from the makers' data sheets; "A100" stands for all its forms.
@@ -45,57 +45,36 @@ class Roof:
 
 
 @dataclass(frozen=True)
-class Place:
+class RooflinePoint:
     """Where one piece of work stands.
 
     Attributes:
         name: of the work.
-        flop: arithmetic operations of one call.
-        bytes_moved: that its operations read and write in one call, each operation for itself.
-        seconds: of one call.
+        intensity: FLOP for each byte that its operations read and write, each operation for itself.
+        flop_per_s: what it reached.
     """
 
     name: str
-    flop: float
-    bytes_moved: float
-    seconds: float
-
-    @property
-    def intensity(self) -> float:
-        """FLOP for each byte."""
-        return self.flop / self.bytes_moved
-
-    @property
-    def flop_per_s(self) -> float:
-        """What it reached."""
-        return self.flop / self.seconds
+    intensity: float
+    flop_per_s: float
 
 
-def measure_roof(device: Device | str | None = None, *, max_s: float = 0.5) -> Roof:
-    """Measure the most arithmetic and the most memory traffic of a device.
-
-    Args:
-        device: a `Device` or its name; None for the best one here.
-        max_s: seconds for each of five measurements, about.
-    """
-    device = device if isinstance(device, Device) else pick_device(device)
+def measure_roof(device: Device, *, max_s: float = 0.5) -> Roof:
+    """Measure the most arithmetic and the most memory traffic of a device, in five measurements of about `max_s`."""
     small = device.kind == "cpu" or device.rehearsal
-    flop_per_s = max(
-        PRODUCT.items(side) * _rate(PRODUCT, side, device, max_s)
-        for side in ((512, 1024, 1536) if small else (4096, 8192))
-    )
+    sides = (512, 1024, 1536) if small else (4096, 8192)
+    flop_per_s = max(PRODUCT.items(side) * _rate(PRODUCT, side, device, max_s) for side in sides)
     elements = (2**23, 2**24) if small else (2**26, 2**28)  # three arrays of 4 bytes an element each
     bytes_per_s = max(12 * count * _rate(ELEMENTWISE, count, device, max_s) for count in elements)
     said = next((flop for name, flop in DATA_SHEET_FLOP_PER_S.items() if name in device.name.split()), None)
     return Roof(device.name, device.kind, flop_per_s, bytes_per_s, said)
 
 
-def place(workload: Workload, size: int, device: Device | str | None = None, *, max_s: float = 0.5) -> Place:
+def roofline_point(workload: Workload, size: int, device: Device, *, max_s: float = 0.5) -> RooflinePoint:
     """Count what one call of a workload does, time it, and return where that stands."""
-    device = device if isinstance(device, Device) else pick_device(device)
     flop, bytes_moved = count_work(build_seeded(workload, size, pick_device("cpu"), "fp32"))
-    name = f"{workload.name} {size:,}" if size < 1e6 else f"{workload.name} {size / 1e6:.0f}M"
-    return Place(name, flop, bytes_moved, 1 / _rate(workload, size, device, max_s))
+    name = f"{workload.name} {size:,}" if size < 1e6 else f"{workload.name} {format_count(size)}"
+    return RooflinePoint(name, flop / bytes_moved, flop * _rate(workload, size, device, max_s))
 
 
 def _rate(workload: Workload, size: int, device: Device, max_s: float) -> float:
@@ -125,8 +104,16 @@ class _Traffic(TorchDispatchMode):
         out = func(*args, **(kwargs or {}))
         if not func.is_view and func is not torch.ops.aten._unsafe_view.default:
             # By identity: what an operation writes is an argument and the result when `out` is given.
-            tensors = {id(leaf): leaf for leaf in tree_leaves((args, kwargs, out)) if isinstance(leaf, torch.Tensor)}
-            self.bytes_moved += sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
+            tensors = {id(tensor): tensor for tensor in _tensors((args, kwargs, out))}
+            self.bytes_moved += sum(tensor.nbytes for tensor in tensors.values())
         if torch.Tag.pointwise in func.tags:
-            self.elementwise_flop += sum(leaf.numel() for leaf in tree_leaves(out) if isinstance(leaf, torch.Tensor))
+            self.elementwise_flop += sum(tensor.numel() for tensor in _tensors(out))
         return out
+
+
+def _tensors(parts: object) -> Iterator[torch.Tensor]:
+    if isinstance(parts, torch.Tensor):
+        yield parts
+    elif isinstance(parts, (list, tuple, dict)):
+        for part in parts.values() if isinstance(parts, dict) else parts:
+            yield from _tensors(part)

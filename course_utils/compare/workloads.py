@@ -1,7 +1,9 @@
-"""Pieces of work to measure on any device: a training step of each model, and a product of matrices."""
+"""Work to measure: each workload builds the same work, with the same numbers, in any size and on any device."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
@@ -12,48 +14,116 @@ from course_utils.data.shapes import draw_shapes
 from course_utils.devices import Device
 from course_utils.moves import to_device
 
-AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
-PRECISIONS = ("fp32", "tf32", *AUTOCAST)
+DTYPES = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+Call = Callable[[], torch.Tensor]
 
 
-def rnn_step(device: Device, batch: int = 16) -> Callable[[], torch.Tensor]:
+@dataclass(frozen=True)
+class Workload:
+    """One kind of work in any size.
+
+    Attributes:
+        name: what a person calls it.
+        build: makes the work for `build(device=..., size=..., precision=...)`; what it returns does the work once, and
+            returns an answer that is the same on every device, up to rounding.
+        size_name: what the size counts, such as "batch".
+        unit: what the rate counts, such as "samples".
+        items: how many of these one call of a size does.
+        precisions: those that `build` knows.
+    """
+
+    name: str
+    build: Callable[..., Callable[[], object]]
+    size_name: str = "size"
+    unit: str = "calls"
+    items: Callable[[int], float] = lambda size: 1.0
+    precisions: tuple[str, ...] = ("fp32",)
+
+    @classmethod
+    def of(cls, work: "Workload | Callable") -> "Workload":
+        """Return a workload as it is, and make one of a function of your own.
+
+        Args:
+            work: a workload, or `work(size, device)`, where `device` is a `torch.device`. It returns a function
+                without arguments that does the work once and returns its answer.
+
+        Raises:
+            TypeError: it is neither.
+        """
+        if isinstance(work, cls):
+            return work
+        if not callable(work):
+            raise TypeError(
+                f"a workload was requested as {work!r}, which is neither a Workload nor a function. Pass one of "
+                f"{', '.join(SUITE)} from course_utils.compare.SUITE, or a function of (size, device)."
+            )
+        name = getattr(work, "__name__", type(work).__name__)
+        build = lambda device, size, precision: work(size, device.torch_device)  # noqa: E731
+        return cls(name, build, precisions=("fp32", "tf32"))
+
+
+def build_seeded(workload: Workload, size: int, device: Device, precision: str) -> Callable[[], object]:
+    """Build the work with the same random numbers whatever the device, and leave the caller's generator alone."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return workload.build(device=device, size=size, precision=precision)
+
+
+def rnn_step(device: Device, size: int = 16, precision: str = "fp32") -> Call:
     """Return a function that takes one training step of the 481-parameter RNN on a batch that is on the device."""
     series, _ = air_passengers()
-    inputs, targets = make_windows(Scale.fit(series).apply(series), 20)
-    return training_step(AirRNN(), inputs[:batch], targets[:batch], nn.functional.mse_loss, device, "fp32")
+    windows = make_windows(Scale.fit(series).apply(series), 20)
+    picks = torch.arange(size) % len(windows[0])  # there are 101 windows: a larger batch holds them several times
+    inputs, targets = (part[picks] for part in windows)
+    return training_step(AirRNN(), inputs, targets, nn.functional.mse_loss, device, precision)
 
 
-def cnn_step(device: Device, batch: int, precision: str = "fp32") -> Callable[[], torch.Tensor]:
+def cnn_step(device: Device, size: int, precision: str = "fp32") -> Call:
     """Return a function that takes one training step of the image CNN on a batch that is on the device.
 
     Args:
         device: where to work.
-        batch: images in the batch.
-        precision: one of `PRECISIONS`. "bf16" and "fp16" run under autocast; whether "fp32" and "tf32" differ is
-            decided by `using_tf32`, around the call.
+        size: images in the batch.
+        precision: one of `DTYPES`. "bf16" and "fp16" run under autocast; whether "fp32" and "tf32" differ is decided by
+            `using_tf32`, around the call.
 
     Raises:
         ValueError: there is no such precision.
     """
-    if precision not in PRECISIONS:
-        raise ValueError(f"precision {precision!r} was requested, but there are: {', '.join(PRECISIONS)}.")
-    images, labels = draw_shapes(batch, seed=42)
+    images, labels = draw_shapes(size, seed=42)
     return training_step(ImageCNN(), images, labels, nn.functional.cross_entropy, device, precision)
 
 
-def training_step(model, inputs, targets, loss_fn, device: Device, precision: str) -> Callable[[], torch.Tensor]:
+def cnn_step_with_copy(device: Device, size: int, precision: str = "fp32") -> Call:
+    """Return a `cnn_step` that first copies its batch from the host; on a CPU there is nothing to copy."""
+    here = draw_shapes(size, seed=42)
+    there = here if device.kind == "cpu" else to_device(here, device)
+    step = training_step(ImageCNN(), *there, nn.functional.cross_entropy, device, precision)
+
+    def copy_and_step() -> torch.Tensor:
+        for target, source in zip(there, here, strict=True):
+            target.copy_(source)
+        return step()
+
+    return step if device.kind == "cpu" else copy_and_step
+
+
+def training_step(
+    model: nn.Module, inputs: torch.Tensor, targets: torch.Tensor, loss_fn: Callable, device: Device, precision: str
+) -> Call:
     """Return a function that takes one training step with Adam on one batch, and returns its loss."""
+    from course_utils.training import _adam  # here, since it loads Lightning, which other work does without
+
+    dtype = dtype_of(precision)
     model, inputs, targets = to_device((model, inputs, targets), device)
-    # Without capturable, Adam counts its steps on the host, and a CUDA graph would repeat step 1 for ever. XLA has no
-    # fused kernel: it fuses what it compiles.
-    fast = {"foreach": True} if device.kind == "xla" else {"fused": True, "capturable": device.kind == "cuda"}
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, **fast)
-    dtype = AUTOCAST.get(precision)
+    optimizer = _adam(model.parameters(), device.torch_device, 1e-3)
 
     def step() -> torch.Tensor:
-        with torch.autocast(device.kind, dtype) if dtype else nullcontext():
+        with nullcontext() if dtype is torch.float32 else torch.autocast(device.kind, dtype):
             loss = loss_fn(model(inputs), targets)
         loss.backward()
+        if device.kind == "cuda":  # Adam refuses to be captured without this, and warns of it when nothing is captured
+            optimizer.param_groups[0]["capturable"] = torch.cuda.is_current_stream_capturing()
         optimizer.step()
         optimizer.zero_grad()
         return loss.detach()
@@ -61,14 +131,41 @@ def training_step(model, inputs, targets, loss_fn, device: Device, precision: st
     return step
 
 
-def product(device: Device, side: int, dtype: torch.dtype) -> Callable[[], torch.Tensor]:
-    """Return a function that multiplies two square matrices of random numbers: 2 x side^3 floating-point operations.
+def product(device: Device, size: int, precision: str = "fp32") -> Call:
+    """Return a function that multiplies two square matrices with this side: 2 x size^3 floating-point operations.
 
-    Random, since a chip that multiplies zeros draws less power and runs faster than it ever does in earnest.
+    Random numbers, since a GPU multiplies predictable ones faster: H. He, Strangely, Matrix Multiplications on GPUs Run
+    Faster When Given "Predictable" Data! (2024).
     """
-    left, right = (torch.randn(side, side, device=device.torch_device, dtype=dtype) for _ in range(2))
-    out = torch.empty_like(left)
-    return lambda: torch.mm(left, right, out=out)
+    left, right = (numbers((size, size), device, precision) for _ in range(2))
+    return lambda: left @ right
+
+
+def _elementwise(device: Device, size: int, precision: str) -> Call:
+    left, right = (numbers((size,), device, precision) for _ in range(2))
+    out = torch.empty_like(left)  # else large results cost fresh memory at every call
+    return lambda: torch.add(left, right, alpha=2, out=out)
+
+
+def _copy(device: Device, size: int, precision: str) -> Call:
+    here = torch.randn(size).to(dtype_of(precision))
+    return lambda: here.to(device.torch_device, copy=True)
+
+
+def numbers(shape: tuple[int, ...], device: Device, precision: str) -> torch.Tensor:
+    """Return the same random numbers on any device: drawn here as float32, rounded, and moved."""
+    return torch.randn(shape).to(dtype_of(precision)).to(device.torch_device)
+
+
+def dtype_of(precision: str) -> torch.dtype:
+    """Return the type of the numbers in memory for a precision.
+
+    Raises:
+        ValueError: there is no such precision.
+    """
+    if precision not in DTYPES:
+        raise ValueError(f"precision {precision!r} was requested, but there are: {', '.join(DTYPES)}.")
+    return DTYPES[precision]
 
 
 @contextmanager
@@ -78,11 +175,12 @@ def using_tf32(allowed: bool) -> Iterator[None]:
     PyTorch's default is mixed: convolutions and RNNs may, products may not. torch 2.9 renamed the switches.
     Source: PyTorch documentation, CUDA semantics, section on TensorFloat-32.
     """
-    cuda, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    cuda: Any = torch.backends.cuda.matmul
+    cudnn: Any = torch.backends.cudnn
+    value: Any = allowed
+    switches, name = [cuda, cudnn], "allow_tf32"
     if hasattr(cuda, "fp32_precision"):
-        switches, name, value = (cuda, cudnn.conv, cudnn.rnn), "fp32_precision", "tf32" if allowed else "ieee"
-    else:
-        switches, name, value = (cuda, cudnn), "allow_tf32", allowed
+        switches, name, value = [cuda, cudnn.conv, cudnn.rnn], "fp32_precision", "tf32" if allowed else "ieee"
     before = [getattr(switch, name) for switch in switches]
     for switch in switches:
         setattr(switch, name, value)
@@ -115,5 +213,18 @@ def as_cuda_graph(step: Callable[[], object]) -> Callable[[], None]:
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         step()
-    # The graph knows addresses, not tensors: hold the step, or its memory would go to somebody else.
-    return lambda _held=step: graph.replay()
+
+    def replay(_held: Callable[[], object] = step) -> None:  # the graph knows addresses, not tensors: keep them alive
+        graph.replay()
+
+    return replay
+
+
+ALL = tuple(DTYPES)
+RNN_STEP = Workload("RNN step", rnn_step, "batch", "samples", float, ("fp32", "tf32", "bf16"))
+CNN_STEP = Workload("CNN step", cnn_step, "batch", "samples", float, ("fp32", "tf32", "bf16"))
+CNN_WITH_COPY = Workload("CNN step and copy", cnn_step_with_copy, "batch", "samples", float, CNN_STEP.precisions)
+PRODUCT = Workload("Matrix product", product, "side", "FLOP", lambda side: 2.0 * side * side * side, ALL)
+ELEMENTWISE = Workload("Elementwise", _elementwise, "elements", "elements", float, ("fp32", "bf16", "fp16"))
+COPY = Workload("Copy to the device", _copy, "elements", "elements", float, ("fp32", "bf16", "fp16"))
+SUITE = {work.name: work for work in (RNN_STEP, CNN_STEP, CNN_WITH_COPY, PRODUCT, ELEMENTWISE, COPY)}

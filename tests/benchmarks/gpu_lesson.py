@@ -72,7 +72,7 @@ def pairs(device) -> dict:
     side, size_bytes, batch = (1024, 2**22, 256) if on_cpu else (8192, 2**26, 8192)
     copier = next(iter(_copiers(device, size_bytes, device.kind == "cuda").values()))
     return {
-        f"product, {side}, bf16": (product(device, side, torch.bfloat16), bare_product(device, side)),
+        f"product, {side}, bf16": (product(device, side, "bf16"), bare_product(device, side)),
         f"copy, {size_bytes:,} bytes": (copier, bare_copy(copier)),
         f"CNN, batch {batch}": (cnn_step(device, batch), bare_cnn(device, batch)),
     }

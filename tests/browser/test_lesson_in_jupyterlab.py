@@ -30,8 +30,7 @@ HOSTILE = "<img src=x onerror='window.hacked=1'><script>window.hacked=1</script>
 PANEL = f"""
 import time
 import torch
-from course_utils.compare.comparison import Comparison, Row
-from course_utils.compare.panel import SpeedLab
+from course_utils.compare import PRODUCT, Measurement, Result, SpeedLab
 from course_utils.devices import Device
 
 def slow(size, device):
@@ -41,9 +40,8 @@ def failing(size, device):
     raise ZeroDivisionError("<b>no</b>")
 
 HOSTILE = {HOSTILE!r}
-elsewhere = Row(64, HOSTILE, "cuda", HOSTILE, 1, 1.0, (0.001,), 2.0 * 64**3, 0.0)
-recorded = Comparison("Matrix product", "side", "FLOP", "fp32", False, (elsewhere,), {{}})
-from course_utils.compare.suite import PRODUCT
+what = ("Matrix product", "fp32", 64, "side", "FLOP", 2.0 * 64**3)
+recorded = Result((Measurement(*what, HOSTILE, "cuda", HOSTILE, 1, 0.001),))
 SpeedLab([PRODUCT, slow, failing], [Device("cpu", 0, HOSTILE)], recordings=[recorded], max_s=0.3)
 """
 

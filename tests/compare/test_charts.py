@@ -6,22 +6,26 @@ import io
 import pytest
 from PIL import Image
 
-from course_utils.compare.charts import human, look_of, plot_class, plot_rates, plot_roofline, plot_shares
-from course_utils.compare.results import Comparison, Row
-from course_utils.compare.roofline import Place, Roof
+from course_utils.compare.charts import look_of, plot_roofline, plot_shares
+from course_utils.compare.classroom import ClassResult
+from course_utils.compare.measurement import Measurement
+from course_utils.compare.results import Result
+from course_utils.compare.roofline import Roof, RooflinePoint
 
 CPU_BLUE, CUDA_ORANGE, XLA_GREEN = (0, 114, 178), (213, 94, 0), (0, 158, 115)
 
 
-def rows(label: str, kind: str, *rates: float) -> list[Row]:
-    return [
-        Row(16 * 4**k, label, kind, "d", 1, 1.0, tuple(16 * 4**k / (rate * f) for f in (0.9, 1, 1.1)), 16.0 * 4**k, 0.0)
-        for k, rate in enumerate(rates)
-    ]
+def rows(label: str, kind: str, *rates: float, work: str = "CNN step") -> list[Measurement]:
+    threads, found = 1 if label.endswith(" 1 thread") else 2, []
+    for size, rate in ((16 * 4**k, rate) for k, rate in enumerate(rates)):
+        rounds_s = tuple(size / (rate * f) for f in (0.9, 1, 1.1))
+        what = (work, "fp32", size, "batch", "samples", float(size))
+        found.append(Measurement(*what, label, kind, "d", threads, size / rate, None, rounds_s))
+    return found
 
 
-def comparison(*parts: list[Row]) -> Comparison:
-    return Comparison("CNN step", "batch", "samples", "fp32", False, tuple(row for part in parts for row in part))
+def comparison(*parts: list[Measurement]) -> Result:
+    return Result(tuple(row for part in parts for row in part))
 
 
 CPU_ROWS, GPU_ROWS = rows("cpu, 2 threads", "cpu", 900, 1000, 1100), rows("cuda:0", "cuda", 300, 3000, 30000)
@@ -37,7 +41,7 @@ def count(image: Image.Image, color: tuple[int, int, int], slack: int = 40) -> i
 
 
 def test_each_device_has_its_colour():
-    image = pixels(plot_rates(comparison(CPU_ROWS, GPU_ROWS)))
+    image = pixels(comparison(CPU_ROWS, GPU_ROWS).plot())
     assert image.size == (1280, 720)
     assert image.getpixel((2, 2)) == (255, 255, 255)
     assert count(image, CPU_BLUE) > 1000
@@ -46,41 +50,41 @@ def test_each_device_has_its_colour():
 
 
 def test_the_words_say_what_the_picture_shows():
-    alt = plot_rates(comparison(CPU_ROWS, GPU_ROWS)).alt
+    alt = comparison(CPU_ROWS, GPU_ROWS).plot().alt
     assert "cpu, 2 threads: 900 at 16, 1.1k at 256." in alt
     assert "cuda:0 beats cpu, 2 threads from 64 on (measured: 16 to 256)." in alt
 
 
 def test_points_that_are_not_to_be_trusted_are_counted_in_the_picture():
     doubtful = [dataclasses.replace(row, warnings=("noise",)) for row in CPU_ROWS]
-    assert pixels(plot_rates(comparison(doubtful))).tobytes() != pixels(plot_rates(comparison(CPU_ROWS))).tobytes()
+    assert pixels(comparison(doubtful).plot()).tobytes() != pixels(comparison(CPU_ROWS).plot()).tobytes()
 
 
 def test_a_recording_is_drawn_only_for_the_same_work_and_says_where_it_is_from():
     recording = comparison(rows("TPU (published)", "xla", 5000, 6000, 7000))
-    shown = plot_rates(comparison(CPU_ROWS), [recording])
+    shown = comparison(CPU_ROWS).plot([recording])
     assert count(pixels(shown), XLA_GREEN) > 300
     assert "Recorded elsewhere: TPU (published): 5k at 16" in shown.alt
-    other = Comparison("RNN step", "batch", "samples", "fp32", False, recording.rows)
-    assert "Recorded" not in plot_rates(comparison(CPU_ROWS), [other]).alt
+    other = comparison(rows("TPU (published)", "xla", 5000, 6000, 7000, work="RNN step"))
+    assert "Recorded" not in comparison(CPU_ROWS).plot([other]).alt
 
 
 @pytest.mark.parametrize("name", ["$\\frac{1}{$", "x" * 400, "a\nb\x1b[31m", "<script>alert(1)</script>"])
 def test_any_name_can_be_drawn(name):
-    assert count(pixels(plot_rates(comparison(rows(name, "cuda", 1, 2, 3)))), CUDA_ORANGE) > 300
+    assert count(pixels(comparison(rows(name, "cuda", 1, 2, 3, work=name)).plot()), CUDA_ORANGE) > 300
 
 
 def test_lines_that_end_together_keep_their_labels_apart():
-    alone = count(pixels(plot_rates(comparison(CPU_ROWS))), CPU_BLUE)
+    alone = count(pixels(comparison(CPU_ROWS).plot()), CPU_BLUE)
     twins = [rows(f"cpu, {n} threads", "cpu", 900, 1000, 1100) for n in (2, 3, 4)]
     # Three lines on top of each other add no ink but that of their names; on top of each other these would not either.
-    assert count(pixels(plot_rates(comparison(*twins))), CPU_BLUE) > alone + 2000
+    assert count(pixels(comparison(*twins).plot()), CPU_BLUE) > alone + 2000
 
 
 @pytest.mark.parametrize("sizes", [2, 3, 4, 5])
 def test_a_crossover_at_the_last_size_is_named_inside_the_picture(sizes):
     slow, late = rows("cpu, 2 threads", "cpu", *[1000] * sizes), rows("cuda:0", "cuda", *[300] * (sizes - 1), 3000)
-    image = pixels(plot_rates(comparison(slow, late)))
+    image = pixels(comparison(slow, late).plot())
     beside, before = image.crop((1110, 595, 1280, 645)), image.crop((600, 595, 1045, 645))
     assert count(beside, (89, 89, 89)) == 0
     assert count(before, (89, 89, 89)) > 300
@@ -88,9 +92,7 @@ def test_a_crossover_at_the_last_size_is_named_inside_the_picture(sizes):
 
 def test_a_picture_of_nothing_is_refused():
     with pytest.raises(ValueError, match="nothing has been measured yet"):
-        plot_rates(comparison())
-    with pytest.raises(ValueError, match="without any comparison"):
-        plot_class([])
+        comparison().plot()
     with pytest.raises(ValueError, match="no time was measured"):
         plot_shares({"step": [0.0]}, "Shares", "cpu")
     with pytest.raises(ValueError, match="without any work on it"):
@@ -99,8 +101,9 @@ def test_a_picture_of_nothing_is_refused():
 
 def test_the_class_is_drawn_with_its_median():
     class_of_three = [comparison(rows("cpu, 2 threads", "cpu", rate, rate, rate)) for rate in (100, 200, 900)]
-    shown = plot_class(class_of_three)
-    assert "CNN step (fp32) by 3 students. Median of cpu: 200 at 16, 200 at 256." in shown.alt
+    shown = ClassResult({str(number): one for number, one in enumerate(class_of_three)}, {}).plot()
+    assert shown.alt.startswith("CNN step: the class of 3: samples a second against batch.")
+    assert "median cpu: 200 at 16, 200 at 256." in shown.alt
 
 
 def test_shares_add_up():
@@ -108,7 +111,7 @@ def test_shares_add_up():
 
 
 def test_the_roofline_names_the_data_sheet_as_such():
-    work = [Place("product", 2e9, 1e7, 0.01)]
+    work = [RooflinePoint("product", 200.0, 200e9)]
     plain = plot_roofline(Roof("d", "cuda", 1e12, 1e11), work)
     with_sheet = plot_roofline(Roof("d", "cuda", 1e12, 1e11, 2e12), work)
     assert "product: 200 GFLOP/s at 200 FLOP a byte" in plain.alt
@@ -116,13 +119,6 @@ def test_the_roofline_names_the_data_sheet_as_such():
 
 
 def test_lines_differ_in_more_than_colour():
-    looks = [look_of("cpu", "cpu, 2 threads"), look_of("cpu", "cpu, 1 thread"), look_of("cuda"), look_of("xla")]
+    looks = [look_of("cpu", 2), look_of("cpu", 1), look_of("cuda"), look_of("xla")]
     assert len({(look["marker"], look["linestyle"]) for look in looks}) == 4
     assert look_of("tpu") == look_of("xla")
-
-
-@pytest.mark.parametrize(
-    ("number", "text"), [(999, "999"), (1000, "1k"), (2.5e9, "2.5G"), (0.002, "2m"), (1e-9, "1e-09")]
-)
-def test_numbers_are_written_as_a_person_would(number, text):
-    assert human(number) == text

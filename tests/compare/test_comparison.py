@@ -1,20 +1,15 @@
 """Comparisons: first the answers, then the times."""
 
 import math
+import statistics
 
 import pytest
 import torch
 
-from course_utils.compare.comparison import (
-    Comparison,
-    Contestant,
-    Row,
-    WrongAnswer,
-    compare_devices,
-    compare_steps,
-    contestants,
-)
-from course_utils.compare.suite import CNN_STEP, COPY, ELEMENTWISE, PRODUCT, RNN_STEP, SUITE, Workload, build_seeded
+from course_utils.compare.comparison import Contestant, WrongAnswer, compare_devices, contestants
+from course_utils.compare.measurement import Measurement
+from course_utils.compare.results import Result
+from course_utils.compare.workloads import CNN_STEP, COPY, ELEMENTWISE, PRODUCT, RNN_STEP, SUITE, Workload, build_seeded
 from course_utils.devices import Device
 
 CPU = Device("cpu", 0, "a cpu")
@@ -38,20 +33,20 @@ def answering(on_cpu, on_gpu) -> Workload:
     return Workload("Answer", build, precisions=("fp32", "bf16", "fp16", "tf32"))
 
 
-def row(size: int, label: str, *rounds_s: float, kind: str = "cpu", **more) -> Row:
-    values = {"device": "d", "threads": 1, "first_s": 1.0, "items": float(size), "error": 0.0} | more
-    return Row(size=size, label=label, kind=kind, rounds_s=rounds_s, **values)
+def row(size: int, label: str, *rounds_s: float, kind: str = "cpu", **more) -> Measurement:
+    what = ("Work", "fp32", size, "batch", "samples", float(size))
+    return Measurement(*what, label, kind, "d", 1, statistics.median(rounds_s), None, rounds_s, **more)
 
 
-def comparison(*rows: Row) -> Comparison:
-    return Comparison("Work", "batch", "samples", "fp32", False, rows, {"date": "2026-11-20"})
+def comparison(*rows: Measurement) -> Result:
+    return Result(rows, date="2026-11-20")
 
 
 def test_a_wrong_answer_stops_the_comparison_and_says_which(gpu):
     work = answering(on_cpu=[2.0, 2.0], on_gpu=[2.0, 2.5])
     message = (
         r"cuda:0 computes something else than the CPU for 'Answer' with size 7: they differ by 0.25 of the largest "
-        r"value, and fp32 explains 2e-05. Nothing was timed."
+        r"value, and rounding in fp32 explains 2e-05. It was not timed."
     )
     with pytest.raises(WrongAnswer, match=message):
         compare_devices(work, [7], [CPU, gpu], max_s=0.01)
@@ -89,7 +84,7 @@ def test_each_precision_has_its_tolerance(gpu, precision, error, right):
     work = answering([1.0, 1.0], [1.0, 1.0 + error])
     if right:
         found = compare_devices(work, [1], [gpu], precision=precision, max_s=0.01)
-        assert found.rows[0].error == pytest.approx(error, rel=0.05)
+        assert found.measurements[0].error == pytest.approx(error, rel=0.05)
     else:
         with pytest.raises(WrongAnswer):
             compare_devices(work, [1], [gpu], precision=precision, max_s=0.01)
@@ -99,7 +94,7 @@ def test_each_precision_has_its_tolerance(gpu, precision, error, right):
 def test_every_workload_answers_alike_in_every_precision_that_it_knows(name):
     for precision in SUITE[name].precisions:
         found = compare_devices(SUITE[name], [8], ["cpu"], precision=precision, max_s=0.01)
-        assert len(found.rows) == len(contestants(["cpu"]))
+        assert len(found.measurements) == len(contestants(["cpu"]))
 
 
 def test_the_workloads_compute_what_they_say():
@@ -128,7 +123,7 @@ def test_the_cpu_takes_part_with_one_thread_and_with_all():
     threads = torch.get_num_threads()
     found = compare_devices(ELEMENTWISE, [64], ["cpu"], max_s=0.01)
     assert found.labels == [Contestant(CPU, number).label for number in sorted({1, threads})]
-    assert [line.threads for line in found.rows] == sorted({1, threads})
+    assert [line.threads for line in found.measurements] == sorted({1, threads})
 
 
 def test_a_function_of_your_own_is_compared():
@@ -137,19 +132,19 @@ def test_a_function_of_your_own_is_compared():
         return lambda: values[:, None] * values
 
     found = compare_devices(outer, [4, 16], ["cpu"], max_s=0.01)
-    assert (found.workload, found.sizes, found.unit) == ("outer", (4, 16), "calls")
-    assert all(line.rate == pytest.approx(1 / line.median_s) for line in found.rows)
+    assert (found.work.workload, found.sizes, found.work.unit) == ("outer", (4, 16), "calls")
+    assert all(line.rate == pytest.approx(1 / line.median_s) for line in found.measurements)
 
 
 def test_something_that_is_no_work_is_refused():
-    with pytest.raises(TypeError, match="a workload was requested as 'CNN', which is no Workload and no function"):
+    with pytest.raises(TypeError, match="a workload was requested as 'CNN', which is neither a Workload nor"):
         compare_devices("CNN", [1])
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"sizes": []}, r"needs sizes that are whole numbers from 1 on, but got \[\]"),
+        ({"sizes": []}, r"needs sizes that are positive integers, but got \[\]"),
         ({"sizes": [0]}, r"but got \[0\]"),
         ({"sizes": [1.5]}, r"but got \[1.5\]"),
         ({"sizes": [1], "precision": "fp8"}, "requested in precision 'fp8', but it knows fp32, tf32, bf16, fp16"),
@@ -167,10 +162,24 @@ def test_a_missing_device_is_an_error():
         compare_devices(PRODUCT, [8], ["cpu", "cuda:7"])
 
 
-def test_steps_show_what_is_there_so_far():
-    seen = [len(step.rows) for step in compare_steps(COPY, [8, 4, 8], ["cpu"], max_s=0.01)]
-    each = len(contestants(["cpu"]))
-    assert seen == [0, each, 2 * each]
+def test_a_size_that_is_asked_for_twice_is_measured_once():
+    found = compare_devices(COPY, [8, 4, 8], ["cpu"], max_s=0.01)
+    assert [one.size for one in found.of("cpu, 1 thread")] == [4, 8]
+
+
+def test_tf32_is_a_precision_of_a_function_of_your_own_too():
+    seen = []
+
+    def ones(size, device):
+        backend = torch.backends.cuda.matmul
+        now = backend.fp32_precision if hasattr(backend, "fp32_precision") else backend.allow_tf32
+        seen.append(now in ("tf32", True))
+        return lambda: torch.ones(size, device=device)
+
+    for precision in ("fp32", "tf32"):
+        seen.clear()
+        compare_devices(ones, [4], ["cpu"], precision=precision, max_s=0.01)
+        assert set(seen) == {precision == "tf32"}
 
 
 def test_the_callers_settings_stay_as_they_were():
@@ -187,7 +196,6 @@ def test_the_crossover_is_where_one_starts_to_win_for_good():
     )
     assert found.crossover().size == 4
     assert repr(found.crossover()) == "cuda:0 beats cpu, 1 thread from 4 on (measured: 1 to 8)"
-    assert found.crossover("cpu, 1 thread", "cuda:0").size is None
 
 
 def test_an_accelerator_has_to_beat_the_cpu_in_its_better_setting():
@@ -196,8 +204,26 @@ def test_an_accelerator_has_to_beat_the_cpu_in_its_better_setting():
         *(row(size, "cpu, 2 threads", *[4.0] * 8) for size in (1, 2)),
         *(row(size, "cuda:0", *[3.0] * 8, kind="cuda") for size in (1, 2)),
     )
-    assert found.crossover().size is None
-    assert found.crossover("cuda:0", "cpu, 2 threads").size == 1
+    crossover = found.crossover()
+    assert crossover.size is None
+    assert crossover.beats == {"cpu, 1 thread": None, "cpu, 2 threads": 1}
+    said = "cuda:0 does not beat cpu, 1 thread at 2 and beats cpu, 2 threads from 1 on (measured: 1 to 2)"
+    assert repr(crossover) == said
+
+
+def test_a_crossover_over_all_is_where_the_last_of_them_is_beaten():
+    found = comparison(
+        *(row(size, "cpu, 1 thread", *[size * 1.0] * 8) for size in (1, 2, 4, 8)),
+        *(row(size, "cpu, 2 threads", *[size * 2.0] * 8) for size in (1, 2, 4, 8)),
+        *(row(size, "cuda:0", *[3.0] * 8, kind="cuda") for size in (1, 2, 4, 8)),
+    )
+    assert found.crossover().size == 4
+    assert "beats cpu, 1 thread from 4 on and beats cpu, 2 threads from 2 on" in repr(found.crossover())
+
+
+def test_among_numbers_of_threads_the_largest_is_the_challenger():
+    found = comparison(row(1, "cpu, 1 thread", *[2.0] * 8), row(1, "cpu, 2 threads", *[1.0] * 8))
+    assert repr(found.crossover()) == "cpu, 2 threads beats cpu, 1 thread from 1 on (measured: 1 to 1)"
 
 
 def test_a_lead_within_the_noise_is_no_lead():
@@ -208,7 +234,7 @@ def test_a_lead_within_the_noise_is_no_lead():
 
 def test_a_crossover_counts_the_doubtful_figures():
     found = comparison(row(1, "cpu, 1 thread", 2.0, warnings=("noise",)), row(1, "cuda:0", 1.0, kind="cuda"))
-    assert "1 of the figures is not to be trusted" in repr(found.crossover())
+    assert "1 of the figures not to be trusted" in repr(found.crossover())
     assert repr(found).endswith("1 of 2 figures not to be trusted")
 
 
@@ -217,14 +243,11 @@ def test_a_crossover_of_one_contestant_is_refused():
         comparison(row(1, "cpu, 1 thread", 1.0)).crossover()
 
 
-def test_a_speedup_is_taken_round_by_round():
+def test_who_is_faster_is_decided_round_by_round():
     # Both slow down tenfold from round to round; within a round one is always twice as fast.
     found = comparison(row(1, "slow", 2.0, 20.0, 200.0), row(1, "fast", 1.0, 10.0, 100.0))
-    assert found.speedup("fast", "slow", 1).interval == (2.0, 2.0)
-    with pytest.raises(ValueError, match="size 3 was requested, but measured were 1"):
-        found.speedup("fast", "slow", 3)
-    with pytest.raises(ValueError, match="'quick' was requested, but this comparison has 'slow', 'fast'"):
-        found.rows_of("quick")
+    assert list(found.to_frame()["95 % interval"]) == ["1.00 to 1.00", "2.00 to 2.00"]
+    assert found.crossover().size == 1
 
 
 def test_a_frame_has_one_line_for_each_size_and_contestant():

@@ -3,12 +3,11 @@
 import pytest
 import torch
 
-from course_utils.compare.comparison import Comparison
-from course_utils.compare.record import Recording, Result
-from course_utils.compare.recorded import as_comparisons
-from course_utils.compare.roofline import Place, Roof, count_work, measure_roof, place
-from course_utils.compare.suite import PRODUCT
+from course_utils.compare.roofline import Roof, count_work, measure_roof, roofline_point
+from course_utils.compare.workloads import PRODUCT
 from course_utils.devices import Device
+
+CPU = Device("cpu", 0, "a cpu")
 
 
 def test_a_product_is_counted():
@@ -29,34 +28,21 @@ def test_a_view_moves_nothing():
 def test_the_ridge_is_where_both_limits_meet():
     roof = Roof("d", "cpu", 100e9, 10e9)
     assert roof.ridge == 10
-    assert Place("w", 50, 5, 2.0).intensity == 10
-    assert Place("w", 50, 5, 2.0).flop_per_s == 25
 
 
 def test_a_roof_is_measured_and_work_stands_below_it():
-    roof = measure_roof("cpu", max_s=0.02)
-    there = place(PRODUCT, 64, "cpu", max_s=0.02)
-    assert there.flop == PRODUCT.items(64)
-    assert roof.flop_per_s > 0 and roof.bytes_per_s > 0
+    roof = measure_roof(CPU, max_s=0.02)
+    point = roofline_point(PRODUCT, 64, CPU, max_s=0.02)
+    assert point.intensity == 2 * 64**3 / (3 * 4 * 64**2)
+    assert roof.flop_per_s > 0 and roof.bytes_per_s > 0 and point.flop_per_s > 0
+
+
+def test_a_point_has_the_operations_of_one_call_in_the_time_of_one_call(monkeypatch):
+    monkeypatch.setattr("course_utils.compare.roofline._rate", lambda *args: 0.5)
+    assert roofline_point(PRODUCT, 8, CPU).flop_per_s == 8**3
 
 
 @pytest.mark.parametrize(("name", "figure"), [("NVIDIA H200", 67e12), ("Tesla T4", 8.1e12), ("NVIDIA L40S", None)])
 def test_a_data_sheet_is_found_by_the_whole_name(monkeypatch, name, figure):
     monkeypatch.setattr("course_utils.compare.roofline._rate", lambda *args: 1.0)
     assert measure_roof(Device("cuda", 0, name)).data_sheet_flop_per_s == figure
-
-
-def test_a_recording_becomes_comparisons_that_say_where_they_are_from():
-    results = (
-        Result("cnn", "fp32", 256, 51200.0, "samples/s"),
-        Result("rnn", "fp32", 16, 40.0, "steps/s"),
-        Result("product", "bf16", 1000, 2.0, "TFLOP/s"),
-        Result("copy to the device", "pinned", 1000, 2.0, "GB/s"),
-    )
-    source = Recording("published", "Some GPU", "cuda", "", 0, "2022-03-01", "", "a guide", {}, results)
-    found = {comparison.workload: comparison for comparison in as_comparisons(source)}
-    assert set(found) == {"CNN step", "RNN step", "Matrix product"}
-    assert all(isinstance(c, Comparison) and c.labels == ["Some GPU (published)"] for c in found.values())
-    assert found["CNN step"].rows[0].rate == pytest.approx(51200)
-    assert found["RNN step"].rows[0].median_s == pytest.approx(1 / 40)
-    assert found["Matrix product"].rows[0].rate == pytest.approx(2e12)

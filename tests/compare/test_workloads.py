@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from course_utils.compare.workloads import PRECISIONS, as_cuda_graph, cnn_step, product, rnn_step, using_tf32
+from course_utils.compare.workloads import DTYPES, as_cuda_graph, cnn_step, product, rnn_step, using_tf32
 from course_utils.devices import pick_device
 from course_utils.timing import using_threads
 
@@ -54,15 +54,16 @@ def test_autocast_really_uses_fewer_bits():
 
 
 def test_a_precision_that_does_not_exist_is_refused():
-    with pytest.raises(ValueError, match=f"precision 'fp8' was requested, but there are: {', '.join(PRECISIONS)}"):
+    with pytest.raises(ValueError, match=f"precision 'fp8' was requested, but there are: {', '.join(DTYPES)}"):
         cnn_step(CPU, 4, "fp8")
 
 
 def test_a_product_multiplies_random_matrices():
-    multiply = product(CPU, 33, torch.float64)
-    left, out, right = (cell.cell_contents for cell in multiply.__closure__)  # by name
-    assert torch.equal(multiply(), left @ right) and out is multiply()
+    multiply = product(CPU, 33)
+    left, right = (cell.cell_contents for cell in multiply.__closure__)  # by name
+    assert torch.allclose(multiply().double(), left.double() @ right.double(), atol=1e-4)
     assert left.std() > 0.9 and not torch.equal(left, right)
+    assert product(CPU, 33, "bf16")().dtype == torch.bfloat16
 
 
 def switches():

@@ -3,13 +3,15 @@ import io
 import pytest
 from PIL import Image
 
-from course_utils.compare.record import Recording, Result
+from course_utils.compare.measurement import Measurement
+from course_utils.compare.results import Result
 from course_utils.lessons.gpu.pictures import draw_batches, draw_copies, draw_lanes, draw_losses, draw_rates
 from course_utils.moves import Copy, CopyRate
 
 
-def recording(results):
-    return Recording("measured", "A GPU", "cuda", "", 0, "2026-11-20", "a command", "", {}, results)
+def recording(work, items_per_s):
+    what = (work, "fp32", 16, "batch", "samples", 16.0)
+    return Result((Measurement(*what, "A GPU (measured)", "cuda", "A GPU", 1, 16 / items_per_s),), date="2026-11-20")
 
 
 def copies(*directions):
@@ -22,16 +24,14 @@ PICTURES = {
     "copies": lambda: draw_copies(copies(("to the device", True), ("from the device", False)), "cuda"),
     "rates": lambda: draw_rates("Rates", "steps a second", [("one", "cpu", 42.49), ("other", "cuda", 39.81)]),
     "losses": lambda: draw_losses("Losses", {"float32": [2.0] * 10, "float16": [2.0] * 5 + [1.0] * 5}),
-    "batches": lambda: draw_batches(
-        [(16, 100.0), (64, 200.0)], "This CPU", "cpu", [recording((Result("cnn", "fp32", 16, 5e4, "samples/s"),))]
-    ),
+    "batches": lambda: draw_batches([(16, 100.0), (64, 200.0)], "This CPU", "cpu", [recording("CNN step", 5e4)]),
 }
 WORDS = {
     "lanes": "On the left 32 dots for the lanes of this CPU, 16 in each of its 2 cores. On the right 16,896 dots",
     "copies": "to the device, pinned: 10.1 µs for 1,024 bytes, 9.99 GB/s for 67,108,864 bytes",
     "rates": "steps a second: one, 42.5; other, 39.8.",
     "losses": "float32 at 2.000, float16 at 1.000",
-    "batches": "This CPU, now: 200 at 64; A GPU, measured 2026-11-20: 50,000 at 16",
+    "batches": "This CPU, now: 200 at 64; A GPU (measured) 2026-11-20: 50,000 at 16",
 }
 
 
@@ -57,5 +57,5 @@ def test_the_lanes_are_drawn_one_dot_each():
 
 
 def test_recordings_without_the_figure_are_left_out():
-    others = [recording((Result("rnn", "fp32", 16, 500.0, "steps/s"),))]
+    others = [recording("RNN step", 500.0)]
     assert "A GPU" not in draw_batches([(16, 100.0), (64, 200.0)], "This CPU", "cpu", others).alt

@@ -2,13 +2,16 @@
 
 from collections.abc import Sequence
 from statistics import fmean
+from typing import Any
 
 from matplotlib.patches import Rectangle
+from matplotlib.ticker import FuncFormatter
 
-from course_utils.compare.record import Recording
-from course_utils.display.figures import LOOKS, MUTED, Picture, label_end, lecture_axes, picture
+from course_utils.compare.charts import label_ends, log_axes, look_of
+from course_utils.compare.results import Result
+from course_utils.display.figures import LOOKS, MUTED, Picture, lecture_axes, picture
+from course_utils.display.units import format_seconds
 from course_utils.moves import CopyRate
-from course_utils.timing import format_seconds
 
 COLORS = 16  # in the file of a picture with several hues and the shades at their edges; FEW for one hue and grey
 FEW = 8
@@ -59,40 +62,24 @@ def _draw_blocks(axes, left: float, blocks: int, lanes: int, color: str) -> None
 def draw_copies(rate: CopyRate, kind: str) -> Picture:
     """Draw the time of a copy against its size, with the latency and the bandwidth that are read off it."""
     axes = lecture_axes("A copy costs a start and then its bytes", "bytes copied", "seconds for one copy")
-    curves = sorted(rate.curves().items(), key=lambda item: item[1][-1].median_s)
-    words = []
-    for number, ((direction, pinned), curve) in enumerate(curves):
-        name, rate_there = f"{direction}{', pinned' if pinned else ''}", f"{curve[-1].rate_gb_per_s:.3g} GB/s"
+    look: dict[str, Any] = LOOKS.get(kind, LOOKS["cuda"])
+    words, ends = [], []
+    for line, ((direction, pinned), curve) in zip(("-", "--", "-.", ":"), rate.curves().items(), strict=False):
         sizes, times = [item.size_bytes for item in curve], [item.median_s for item in curve]
-        look = {**LOOKS.get(kind, LOOKS["cuda"]), "linestyle": ("-", "--", "-.", ":")[number % 4]}
-        axes.plot(sizes, times, linewidth=3, markersize=10, **look)
-        place = (16, (32 * (number % 2) - 16) if len(curves) > 1 else 0)  # the two ways are often as fast
-        axes.annotate(
-            f"{rate_there}\n{name}" if len(curves) == 1 else f"{name}: {rate_there}",
-            (sizes[-1], times[-1]),
-            xytext=place,
-            textcoords="offset points",
-            color=look["color"],
-            fontsize=20,
-            va="center",
-        )
+        axes.plot(sizes, times, **{**look, "linestyle": line})
+        name, rate_there = f"{direction}{', pinned' if pinned else ''}", f"{curve[-1].rate_gb_per_s:.3g} GB/s"
+        ends.append((sizes[-1], times[-1], f"{name}: {rate_there}", look["color"]))
         words.append(f"{name}: {format_seconds(times[0])} for {sizes[0]:,} bytes, {rate_there} for {sizes[-1]:,} bytes")
     start_s = min(curve[0].median_s for curve in rate.curves().values())
-    axes.axhline(start_s, color=MUTED, linewidth=2, linestyle=":")
-    axes.text(
-        sizes[-1], start_s, f"latency {format_seconds(start_s)}", color=MUTED, va="bottom", ha="right", fontsize=20
-    )
+    axes.axhline(start_s, color=MUTED, linestyle=":")
+    text = f"latency {format_seconds(start_s)}"
+    axes.text(ends[-1][0], start_s, text, color=MUTED, va="bottom", ha="right", fontsize=20)
     axes.set(xscale="log", yscale="log")
     axes.set_xticks([2**10, 2**15, 2**20, 2**25], ["1 KiB", "32 KiB", "1 MiB", "32 MiB"])
-    _seconds_ticks(axes)
-    return picture(axes, f"Time of a copy against its size on {rate.device}. " + "; ".join(words) + ".", colors=FEW)
-
-
-def _seconds_ticks(axes) -> None:
-    low, high = axes.get_ylim()
-    ticks = [10.0**power for power in range(-8, 2) if low <= 10.0**power <= high]
-    axes.set_yticks(ticks, [format_seconds(tick) for tick in ticks])
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda seconds, _: format_seconds(seconds)))
     axes.minorticks_off()
+    label_ends(axes, ends)
+    return picture(axes, f"Time of a copy against its size on {rate.device}. " + "; ".join(words) + ".", colors=FEW)
 
 
 def draw_rates(title: str, unit: str, rows: Sequence[tuple[str, str, float]]) -> Picture:
@@ -105,10 +92,8 @@ def draw_rates(title: str, unit: str, rows: Sequence[tuple[str, str, float]]) ->
     """
     axes = lecture_axes(title, unit)
     for place, (_, kind, value) in enumerate(rows):
-        axes.barh(-place, value, color=LOOKS.get(kind, LOOKS["cuda"])["color"], hatch="//" if kind != "cpu" else None)
-        axes.annotate(
-            f"{value:.3g}", (value, -place), xytext=(8, 0), textcoords="offset points", va="center", fontsize=20
-        )
+        color, hatch = LOOKS.get(kind, LOOKS["cuda"])["color"], "//" if kind != "cpu" else None
+        axes.bar_label(axes.barh(-place, value, color=color, hatch=hatch), fmt="%.3g", padding=8)
     axes.set_yticks([-place for place in range(len(rows))], [label for label, _, _ in rows])
     axes.spines["left"].set_visible(False)
     axes.margins(x=0.12)
@@ -120,27 +105,20 @@ def draw_losses(title: str, losses: dict[str, Sequence[float]]) -> Picture:
     """Draw one line a training run, each point the mean loss of five steps, with its name at its end. At most three."""
     axes = lecture_axes(title, "step", "loss, mean of five steps")
     losses = {name: [fmean(values[k : k + 5]) for k in range(0, len(values), 5)] for name, values in losses.items()}
-    looks = (("black", "-", 3), ("#CC79A7", "--", 3), (MUTED, ":", 5))  # none of the colours that mean a device
-    order = sorted(losses, key=lambda name: losses[name][-1])
+    looks = (("black", "solid", 3), ("#CC79A7", "dashed", 3), (MUTED, "dotted", 5))  # no colour that means a device
+    ends = []
     for (color, line, width), (name, values) in zip(looks, losses.items(), strict=False):
         steps = [5 * (point + 1) for point in range(len(values))]
         axes.plot(steps, values, color=color, linestyle=line, linewidth=width)
-        place = (12, 26 * (order.index(name) - len(order) // 2))  # the ends of the lines may coincide
-        axes.annotate(
-            f"{name} ({ {'-': 'solid', '--': 'dashed', ':': 'dotted'}[line] })",
-            (steps[-1], values[-1]),
-            xytext=place,
-            textcoords="offset points",
-            fontsize=20,
-            va="center",
-        )
+        ends.append((steps[-1], values[-1], f"{name} ({line})", color))
     axes.margins(y=0.25)
     axes.locator_params(axis="y", nbins=4)
-    ends = ", ".join(f"{name} at {values[-1]:.3f}" for name, values in losses.items())
-    return picture(axes, f"Loss against the training step. At the end: {ends}.", colors=FEW)
+    label_ends(axes, ends)
+    words = ", ".join(f"{name} at {values[-1]:.3f}" for name, values in losses.items())
+    return picture(axes, f"Loss against the training step. At the end: {words}.", colors=FEW)
 
 
-def draw_batches(live: Sequence[tuple[int, float]], name: str, kind: str, recordings: Sequence[Recording]) -> Picture:
+def draw_batches(live: Sequence[tuple[int, float]], name: str, kind: str, recordings: Sequence[Result]) -> Picture:
     """Draw the CNN's samples a second against the batch: this device solid, recordings of others dashed.
 
     Args:
@@ -150,24 +128,15 @@ def draw_batches(live: Sequence[tuple[int, float]], name: str, kind: str, record
         recordings: of other devices; those without such a figure are left out.
     """
     axes = lecture_axes("Large batches fill a device", "images in the batch", "images a second")
-    curves = [(f"{name}, now", kind, live, "-")]
-    for recording in recordings:
-        points = [(result.size, result.value) for result in recording.find("cnn", "fp32")]
-        if points:
-            curves.append((f"{recording.device}, {recording.label} {recording.date}", recording.kind, points, "--"))
-    for label, of_kind, points, line in curves:
-        look = {**LOOKS.get(of_kind, LOOKS["cuda"]), "linestyle": line}
-        axes.plot(*zip(*points, strict=True), linewidth=3, markersize=10, **look)
-        label_end(axes, *points[-1], label, look["color"])
-    axes.set(xscale="log", yscale="log")
-    sizes = sorted({batch for _, _, points, _ in curves for batch, _ in points})
-    axes.set_xticks(sizes, [f"{size:,}" for size in sizes], rotation=90 if len(sizes) > 6 else 0)
-    rates = [rate for _, _, points, _ in curves for _, rate in points]
-    bases = (1,) if max(rates) > 100 * min(rates) else (1, 2, 5)
-    ticks = [base * 10**power for power in range(1, 9) for base in bases]
-    ticks = [tick for tick in ticks if min(rates) / 2 <= tick <= max(rates) * 2]
-    axes.set_yticks(ticks, [f"{tick:,}" for tick in ticks])
-    axes.set_ylim(min(rates) / 2, max(rates) * 2)
-    axes.minorticks_off()
+    curves: list[tuple[str, str, Sequence[tuple[int, float]], str]] = [(f"{name}, now", kind, live, "-")]
+    for recording in (recording.select("CNN step", "fp32") for recording in recordings):
+        for label in recording.labels:
+            line = recording.of(label)
+            curves.append((f"{label} {recording.date}", line[0].kind, [(one.size, one.rate) for one in line], "--"))
+    for _, of_kind, points, style in curves:
+        sizes, rates = zip(*points, strict=True)
+        axes.plot(sizes, rates, **{**look_of(of_kind), "linestyle": style})
+    log_axes(axes, sorted({batch for _, _, points, _ in curves for batch, _ in points}))
+    label_ends(axes, [(*points[-1], label, look_of(of_kind)["color"]) for label, of_kind, points, _ in curves])
     ends = "; ".join(f"{label}: {points[-1][1]:,.0f} at {points[-1][0]:,}" for label, _, points, _ in curves)
     return picture(axes, f"Images a second against the images in a batch. {ends}.", colors=COLORS)
