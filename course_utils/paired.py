@@ -7,15 +7,12 @@ carry every disturbance into twice as many ratios: the median over single rounds
 """
 
 import statistics
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-import torch
-
 from course_utils.devices import Device
-from course_utils.stopwatch import Clock, Reading, Stopwatch
-from course_utils.timing import CLEAN, FEWEST, Timing, make_timing, median_interval, quiet_process, using_threads
+from course_utils.stopwatch import Reading, Stopwatch
+from course_utils.timing import CLEAN, FEWEST, Timing, make_timing, median_interval, paused_gc, using_threads
 
 MIN_ROUNDS, MAX_ROUNDS = 40, 800
 PRECISION = 0.005  # stop when the 95 % interval of every ratio reaches no further than this to either side
@@ -92,8 +89,6 @@ def time_together(
     works: Mapping[str, Work],
     *,
     max_s: float = 4.0,
-    clock: Clock = time.perf_counter,
-    cpu_clock: Clock | None = time.thread_time,
     between_rounds: Callable[[], None] = lambda: None,
 ) -> Together:
     """Time several calls in turn until their ratios are known to within half a per cent.
@@ -101,8 +96,6 @@ def time_together(
     Args:
         works: the contestants by name, at least one.
         max_s: stop after about this many seconds of timed work.
-        clock: returns seconds; tests put their own here.
-        cpu_clock: returns the seconds in which this thread had a core; None does without that check.
         between_rounds: called before each round, outside the timed parts; it may raise to end the comparison.
 
     Raises:
@@ -111,20 +104,19 @@ def time_together(
     """
     if not works or not max_s > 0:
         raise ValueError(f"time_together needs work and a positive time, but got {len(works)} works, max_s={max_s}.")
-    watches = {name: Stopwatch(work.fn, work.device, clock, cpu_clock) for name, work in works.items()}
-    threads = {name: work.threads or torch.get_num_threads() for name, work in works.items()}
-    with quiet_process():
-        first_s = {}
+    watches = {name: Stopwatch(work.fn, work.device) for name, work in works.items()}
+    threads = {name: work.threads for name, work in works.items()}
+    with paused_gc():
         for name, watch in watches.items():
             with using_threads(threads[name]):
-                first_s[name] = watch.read_first()
+                watch.read_first()
                 watch.warm_up()
         _share_block_size(watches)
         rounds = _rounds_until_narrow(watches, threads, max_s, between_rounds)
     timings = {}
     for name, watch in watches.items():
         with using_threads(threads[name]):
-            timings[name] = make_timing(watch, first_s[name], [round_[name] for round_ in rounds])
+            timings[name] = make_timing(watch, [round_[name] for round_ in rounds])
     kept = _usable_rounds(rounds)
     return Together(timings, {name: tuple(round_[name].seconds for round_ in kept) for name in works})
 
@@ -143,7 +135,9 @@ def _share_block_size(watches: dict[str, Stopwatch]) -> None:
         watch.calls = max(calls for call_s, calls in found if watch.call_s / 4 <= call_s <= watch.call_s * 4)
 
 
-def _rounds_until_narrow(watches: dict[str, Stopwatch], threads: dict[str, int], max_s: float, between) -> list[Round]:
+def _rounds_until_narrow(
+    watches: dict[str, Stopwatch], threads: dict[str, int | None], max_s: float, between: Callable[[], None]
+) -> list[Round]:
     rounds: list[Round] = []
     spent = 0.0
     while len(rounds) < MAX_ROUNDS and (spent < max_s or len(rounds) < 4 or len(rounds) % 2):

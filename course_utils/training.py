@@ -1,75 +1,26 @@
-"""Train: the plain PyTorch loop, and the same in Lightning on any device."""
+"""Train with Lightning on any device."""
 
 import importlib.util
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable
 from types import ModuleType
+from typing import Any
 
 import torch
 from torch import nn
 
 from course_utils.devices import Device, pick_device
 from course_utils.display.bars import open_bar
+from course_utils.loop import epoch_bar as epoch_bar
+from course_utils.loop import fast_adam, show_epoch
+from course_utils.loop import train_plain as train_plain
 from course_utils.xla import import_torch_xla, run_recorded, start_xla, variable_set, xla_problem
 
 try:
     import lightning.pytorch as pl
 except ModuleNotFoundError:  # Kaggle has the same package under its older name
     import pytorch_lightning as pl
-
-
-def train_plain(
-    model: nn.Module,
-    inputs: torch.Tensor,
-    targets: torch.Tensor,
-    *,
-    batches: Iterable[torch.Tensor],
-    epochs: int,
-    learning_rate: float = 1e-3,
-    loss_fn: Callable = nn.functional.mse_loss,
-    on_epoch: Callable[[int, float], None] | None = None,
-) -> list[float]:
-    """Train in place with Adam in a plain loop, on the device where the model and the data already are.
-
-    Args:
-        model: maps a batch of inputs to a batch of predictions.
-        inputs: (samples, ...).
-        targets: (samples, ...), what the predictions are compared with.
-        batches: yields the sample indices of each batch, anew for every epoch; see `ShuffledBatches`.
-        epochs: how often to go through all samples.
-        learning_rate: Adam's.
-        loss_fn: maps predictions and targets to the mean loss of the batch.
-        on_epoch: called with the number of the finished epoch, from 1, and its loss.
-
-    Returns:
-        The mean loss over the samples for each epoch, measured while the model was learning.
-    """
-    optimizer = _adam(model.parameters(), inputs.device, learning_rate)
-    losses = []
-    for epoch in range(1, epochs + 1):
-        total = torch.zeros((), device=inputs.device)  # stays on the device: reading it would wait for each step
-        run_recorded(inputs.device)  # on XLA, so that the zero is data to every step and not a constant in the first
-        for index in batches:
-            loss = loss_fn(model(inputs[index]), targets[index])
-            loss.backward()
-            optimizer.step()
-            optimizer.zero_grad()
-            total += loss.detach() * len(index)
-            run_recorded(inputs.device)
-        losses.append(total.item() / len(inputs))
-        if on_epoch:
-            on_epoch(epoch, losses[-1])
-    return losses
-
-
-def _adam(parameters: Iterable[nn.Parameter], device: torch.device, learning_rate: float) -> torch.optim.Adam:
-    """Return Adam in the form that calls the device least often."""
-    # fused: one call updates all parameters; the default makes several calls for each. XLA has no fused kernel: it
-    # fuses what it compiles. There foreach records the fewest operations.
-    best = {"foreach": True} if device.type == "xla" else {"fused": True}
-    return torch.optim.Adam(parameters, lr=learning_rate, **best)
 
 
 class Regression(pl.LightningModule):
@@ -108,7 +59,7 @@ class Regression(pl.LightningModule):
 
     def configure_optimizers(self):
         """Return the same Adam as the plain loop's."""
-        return _adam(self.parameters(), self.device, self.learning_rate)
+        return fast_adam(self.parameters(), self.device, self.learning_rate)
 
 
 class Classification(Regression):
@@ -154,35 +105,23 @@ def trainer_kwargs(device: Device | str | None = None, *, package: ModuleType = 
 
 def _ask_lightning_for_xla(package: ModuleType) -> None:
     # The first Trainer of a process imports torch_xla to ask it for a TPU, whichever device it will use itself.
-    # Import it first, without its side effects. Lightning remembers the answer.
+    # Import it first, without its side effects.
     if importlib.util.find_spec("torch_xla") is None:
         return
     try:
         import_torch_xla()
     except ImportError as error:
         raise RuntimeError(f"Lightning loads torch_xla for every Trainer, but {xla_problem()}") from error
-    package.accelerators.XLAAccelerator.is_available()
 
 
 def _rehearsal(package: ModuleType):
     """Return Lightning's accelerator for TPUs, told that XLA's CPU compiler is one."""
 
     class XLARehearsal(package.accelerators.XLAAccelerator):
-        @staticmethod
-        def is_available() -> bool:
-            return True
-
-        @staticmethod
-        def auto_device_count() -> int:
-            return 1
-
-        @staticmethod
-        def parse_devices(devices) -> int:
-            return 1
-
-        @staticmethod
-        def get_parallel_devices(devices) -> list[torch.device]:
-            return [torch.device("xla", 0)]
+        is_available = staticmethod(lambda: True)
+        auto_device_count = staticmethod(lambda: 1)
+        parse_devices = staticmethod(lambda devices: devices)
+        get_parallel_devices = staticmethod(lambda devices: [torch.device("xla", 0)])
 
     with variable_set("PJRT_DEVICE", os.environ.get("PJRT_DEVICE", "CPU")):  # Lightning looks whether it is set
         return XLARehearsal()
@@ -240,17 +179,4 @@ class EpochBar(pl.Callback):
 
     def _show(self, trainer) -> None:
         self.losses.append(trainer.callback_metrics["train_loss"].item())
-        _advance(self._bar, len(self.losses), self.losses[-1])
-
-
-def epoch_bar(epochs: int) -> Callable[[int, float], None]:
-    """Return what `train_plain` takes as `on_epoch` to show one progress bar over all epochs."""
-    bar = open_bar(epochs, "epoch", mininterval=0.2)
-    return lambda epoch, loss: _advance(bar, epoch, loss)
-
-
-def _advance(bar, epoch: int, loss: float) -> None:
-    bar.set_postfix_str(f"loss {loss:.4f}", refresh=False)
-    bar.update(epoch - bar.n)
-    if epoch == bar.total:
-        bar.close()
+        show_epoch(self._bar, len(self.losses), self.losses[-1])
