@@ -1,12 +1,10 @@
 """Train in a plain PyTorch loop, on any device."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import torch
 from torch import nn
 
-from course_utils.display.bars import open_bar
 from course_utils.xla import run_recorded
 
 
@@ -69,17 +67,3 @@ def fast_adam(
     # fuses what it compiles. There foreach records the fewest operations.
     foreach = device.type == "xla"
     return torch.optim.Adam(parameters, learning_rate, foreach=foreach, fused=not foreach, capturable=capturable)
-
-
-def epoch_bar(epochs: int) -> Callable[[int, float], None]:
-    """Return what `train_plain` takes as `on_epoch` to show one progress bar over all epochs."""
-    bar = open_bar(epochs, "epoch", mininterval=0.2)
-    return lambda epoch, loss: show_epoch(bar, epoch, loss)
-
-
-def show_epoch(bar: Any, epoch: int, loss: float) -> None:
-    """Move a bar of `open_bar` to the end of an epoch, and close it after the last one."""
-    bar.set_postfix_str(f"loss {loss:.4f}", refresh=False)
-    bar.update(epoch - bar.n)
-    if epoch == bar.total:
-        bar.close()

@@ -84,7 +84,7 @@ def _walk(node: Any, move: Callable[[Any], Any]) -> Any:
 
 def _mover(target: torch.device, queue: bool) -> Callable[[Any], Any]:
     """Return a function that moves whatever has a method `.to`, each object once."""
-    switches = {"non_blocking": True} if queue else {}
+    switches: dict[str, Any] = {"non_blocking": True} if queue else {}
     moved: dict[int, tuple[Any, Any]] = {}  # id of an original: the original, so that its id stays taken, and its copy
 
     def move(leaf: Any) -> Any:
@@ -149,17 +149,10 @@ def _endless(obj: object) -> ValueError:
 
 @dataclasses.dataclass(frozen=True)
 class Copy:
-    """What one copy of one size took, waited for.
+    """What one copy took, from the call until the data have arrived."""
 
-    Attributes:
-        direction: "to the device", "from the device", or "in memory" where there is no device but the CPU.
-        pinned: whether the host's side was pinned memory.
-        size_bytes: how much was copied.
-        median_s: median seconds of one copy, from the call until the data have arrived.
-    """
-
-    direction: str
-    pinned: bool
+    direction: str  # "to the device", "from the device", or "in memory" where there is no device but the CPU
+    pinned: bool  # whether the host's side was pinned memory
     size_bytes: int
     median_s: float
 
@@ -171,12 +164,7 @@ class Copy:
 
 @dataclasses.dataclass(frozen=True)
 class CopyRate:
-    """What copies between the host's memory and a device cost, over sizes.
-
-    Attributes:
-        device: the device, such as "cuda:0".
-        copies: each measured copy.
-    """
+    """What copies between the host's memory and a device, such as "cuda:0", cost over sizes."""
 
     device: str
     copies: tuple[Copy, ...]
@@ -188,7 +176,7 @@ class CopyRate:
             curves.setdefault((item.direction, item.pinned), []).append(item)
         return curves
 
-    def to_frame(self):
+    def to_frame(self) -> "pd.DataFrame":
         """Return a pandas table with a row for each direction: latency, bandwidth, and the size where they meet.
 
         The latency is the time of the smallest copy, the bandwidth the rate of the largest. A copy of
@@ -257,13 +245,13 @@ def _copiers(device: Device, size_bytes: int, pinned: bool) -> dict[str, Callabl
 
 
 def _torch_device(device: Device | torch.device | str | None) -> torch.device:
-    if not isinstance(device, torch.device):
-        if isinstance(device, str):
-            try:
-                return _torch_device(torch.device(device))
-            except RuntimeError:
-                device = pick_device(device)  # its message names the devices there are
-        device = (device or pick_device()).torch_device
-    if device.type == "xla" and importlib.util.find_spec("torch_xla"):
+    if isinstance(device, str):
+        try:
+            device = torch.device(device)
+        except RuntimeError:
+            device = pick_device(str(device))  # its message names the devices there are
+    device = device or pick_device()
+    target = device.torch_device if isinstance(device, Device) else device
+    if target.type == "xla" and importlib.util.find_spec("torch_xla"):
         start_xla()  # without it torch has no such device
-    return device
+    return target

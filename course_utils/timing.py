@@ -39,7 +39,6 @@ class Timing:
         blocks_s: seconds a call in each timed block, in the order in which they were taken.
         calls_per_block: how many calls one block held.
         left_out: how many more blocks were timed and left out, because another program had the core meanwhile.
-        waited: whether the clock waited for the device that held the result.
         warnings: why the figure is not to be trusted, one plain sentence each; empty when nothing speaks against it.
     """
 
@@ -49,7 +48,6 @@ class Timing:
     blocks_s: tuple[float, ...]
     calls_per_block: int
     left_out: int = 0
-    waited: bool = True
     warnings: tuple[str, ...] = ()
 
     @property
@@ -158,7 +156,6 @@ def make_timing(watch: Stopwatch, readings: Sequence[Reading], queued: float = 0
         blocks_s=tuple(reading.seconds for reading in used),
         calls_per_block=watch.calls,
         left_out=len(readings) - len(used),
-        waited=watch.waited,
         warnings=tuple(warnings),
     )
 

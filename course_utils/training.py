@@ -4,6 +4,7 @@ import importlib.util
 import logging
 import os
 import sys
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -11,16 +12,16 @@ import torch
 from torch import nn
 
 from course_utils.devices import Device, pick_device
-from course_utils.display.bars import open_bar
-from course_utils.loop import epoch_bar as epoch_bar
-from course_utils.loop import fast_adam, show_epoch
+from course_utils.display.bars import epoch_bar as epoch_bar
+from course_utils.display.bars import open_bar, show_epoch
+from course_utils.loop import fast_adam
 from course_utils.loop import train_plain as train_plain
 from course_utils.xla import import_torch_xla, run_recorded, start_xla, variable_set, xla_problem
 
 try:
     import lightning.pytorch as pl
 except ModuleNotFoundError:  # Kaggle has the same package under its older name
-    import pytorch_lightning as pl
+    import pytorch_lightning as pl  # type: ignore[no-redef]
 
 
 class Regression(pl.LightningModule):
@@ -34,18 +35,18 @@ class Regression(pl.LightningModule):
         learning_rate: Adam's.
     """
 
-    loss_fn = staticmethod(nn.functional.mse_loss)
+    loss_fn: Callable[..., torch.Tensor] = staticmethod(nn.functional.mse_loss)
 
     def __init__(self, model: nn.Module, learning_rate: float = 1e-3):
         super().__init__()
         self.model, self.learning_rate = model, learning_rate
 
-    def on_train_epoch_start(self):
+    def on_train_epoch_start(self) -> None:
         """Start to add up the loss."""
         self.total, self.samples = torch.zeros((), device=self.device), 0
         run_recorded(self.device)
 
-    def training_step(self, batch, batch_index):
+    def training_step(self, batch: tuple[torch.Tensor, torch.Tensor], batch_index: int) -> torch.Tensor:
         """Return the loss of one batch of (inputs, targets)."""
         inputs, targets = batch
         loss = self.loss_fn(self.model(inputs), targets)
@@ -53,11 +54,11 @@ class Regression(pl.LightningModule):
         self.samples += len(inputs)
         return loss
 
-    def on_train_epoch_end(self):
+    def on_train_epoch_end(self) -> None:
         """Log the mean loss of the epoch."""
         self.log("train_loss", self.total / self.samples, sync_dist=True)  # the mean over ranks too
 
-    def configure_optimizers(self):
+    def configure_optimizers(self) -> torch.optim.Optimizer:
         """Return the same Adam as the plain loop's."""
         return fast_adam(self.parameters(), self.device, self.learning_rate)
 
@@ -68,7 +69,7 @@ class Classification(Regression):
     loss_fn = staticmethod(nn.functional.cross_entropy)
 
 
-def trainer_kwargs(device: Device | str | None = None, *, package: ModuleType = pl) -> dict:
+def trainer_kwargs(device: Device | str | None = None, *, package: ModuleType = pl) -> dict[str, Any]:
     """Return the arguments that make a Lightning Trainer use one device.
 
     Args:
@@ -114,10 +115,11 @@ def _ask_lightning_for_xla(package: ModuleType) -> None:
         raise RuntimeError(f"Lightning loads torch_xla for every Trainer, but {xla_problem()}") from error
 
 
-def _rehearsal(package: ModuleType):
+def _rehearsal(package: ModuleType) -> Any:
     """Return Lightning's accelerator for TPUs, told that XLA's CPU compiler is one."""
+    base: Any = package.accelerators.XLAAccelerator
 
-    class XLARehearsal(package.accelerators.XLAAccelerator):
+    class XLARehearsal(base):
         is_available = staticmethod(lambda: True)
         auto_device_count = staticmethod(lambda: 1)
         parse_devices = staticmethod(lambda devices: devices)
@@ -153,30 +155,30 @@ class EpochBar(pl.Callback):
         losses: `train_loss` of each epoch so far.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.losses: list[float] = []
-        self._bar = None
+        self._bar: Any = None
 
-    def on_train_start(self, trainer, pl_module):
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Open the bar."""
         self.losses = []
         self._bar = open_bar(trainer.max_epochs, "epoch", mininterval=0.2)
 
-    def on_train_epoch_start(self, trainer, pl_module):
+    def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Show the epoch before this one: a module logs its epoch after the callbacks have had theirs."""
         if trainer.current_epoch > len(self.losses):
             self._show(trainer)
 
-    def on_train_end(self, trainer, pl_module):
+    def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Show the last epoch and close the bar."""
         self._show(trainer)
         self._bar.close()
 
-    def on_exception(self, trainer, pl_module, exception):
+    def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
         """Close the bar where it stands, if the training came as far as to open it."""
         if self._bar is not None:
             self._bar.close()
 
-    def _show(self, trainer) -> None:
+    def _show(self, trainer: pl.Trainer) -> None:
         self.losses.append(trainer.callback_metrics["train_loss"].item())
         show_epoch(self._bar, len(self.losses), self.losses[-1])
