@@ -20,31 +20,19 @@ PRECISION = 0.005  # stop when the 95 % interval of every ratio reaches no furth
 
 @dataclass(frozen=True)
 class Work:
-    """One contestant.
+    """A call to compare with others."""
 
-    Attributes:
-        fn: the work, without arguments.
-        device: where it runs.
-        threads: CPU threads for one operation; None for the number that is set.
-    """
-
-    fn: Callable[[], object]
-    device: Device
-    threads: int | None = None
+    fn: Callable[[], object]  # without arguments
+    device: Device  # where it runs
+    threads: int | None = None  # CPU threads for one operation; None for the number that is set
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """How many times as long one call took as another.
+    """How many times as long one call took as another."""
 
-    Attributes:
-        median: over the rounds.
-        interval: 95 % confidence interval of the median.
-        rounds: how many rounds it stands on.
-    """
-
-    median: float
-    interval: tuple[float, float]
+    median: float  # over the rounds
+    interval: tuple[float, float]  # 95 % confidence interval of the median
     rounds: int
 
     def __repr__(self) -> str:
@@ -70,15 +58,10 @@ def ratio_of_rounds(these: Sequence[float], those: Sequence[float]) -> Ratio:
 
 @dataclass(frozen=True)
 class Together:
-    """What timing several calls in turn found.
-
-    Attributes:
-        timings: of each contestant.
-        rounds_s: for each contestant, seconds a call in each round, which are the same rounds for all.
-    """
+    """What timing several calls in turn found."""
 
     timings: dict[str, Timing]
-    rounds_s: dict[str, tuple[float, ...]]
+    rounds_s: dict[str, tuple[float, ...]]  # seconds a call in each round; the rounds are the same for all
 
     def ratio(self, this: str, that: str) -> Ratio:
         """Return how many times as long `this` took as `that`."""
@@ -105,17 +88,16 @@ def time_together(
     if not works or not max_s > 0:
         raise ValueError(f"time_together needs work and a positive time, but got {len(works)} works, max_s={max_s}.")
     watches = {name: Stopwatch(work.fn, work.device) for name, work in works.items()}
-    threads = {name: work.threads for name, work in works.items()}
     with paused_gc():
         for name, watch in watches.items():
-            with using_threads(threads[name]):
+            with using_threads(works[name].threads):
                 watch.read_first()
                 watch.warm_up()
         _share_block_size(watches)
-        rounds = _rounds_until_narrow(watches, threads, max_s, between_rounds)
+        rounds = _rounds_until_narrow(works, watches, max_s, between_rounds)
     timings = {}
     for name, watch in watches.items():
-        with using_threads(threads[name]):
+        with using_threads(works[name].threads):
             timings[name] = make_timing(watch, [round_[name] for round_ in rounds])
     kept = _usable_rounds(rounds)
     return Together(timings, {name: tuple(round_[name].seconds for round_ in kept) for name in works})
@@ -136,7 +118,7 @@ def _share_block_size(watches: dict[str, Stopwatch]) -> None:
 
 
 def _rounds_until_narrow(
-    watches: dict[str, Stopwatch], threads: dict[str, int | None], max_s: float, between: Callable[[], None]
+    works: Mapping[str, Work], watches: dict[str, Stopwatch], max_s: float, between: Callable[[], None]
 ) -> list[Round]:
     rounds: list[Round] = []
     spent = 0.0
@@ -144,7 +126,7 @@ def _rounds_until_narrow(
         between()
         readings: Round = {}
         for name in watches if len(rounds) % 4 in (0, 3) else reversed(watches):
-            with using_threads(threads[name]):
+            with using_threads(works[name].threads):
                 watches[name].lead_in()
                 readings[name] = watches[name].read()
         rounds.append(readings)

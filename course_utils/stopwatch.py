@@ -26,15 +26,10 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True)
 class Reading:
-    """One timed block.
+    """One timed block."""
 
-    Attributes:
-        seconds: of one call.
-        cpu_share: the part of the time in which the calling thread had a core; 1 where that says nothing.
-    """
-
-    seconds: float
-    cpu_share: float = 1.0
+    seconds: float  # of one call
+    cpu_share: float = 1.0  # the part of the time in which the calling thread had a core; 1 where that says nothing
 
 
 class Stopwatch:
@@ -109,10 +104,10 @@ class Stopwatch:
             RuntimeError: XLA's counters say that it compiles again and again, or does not run one program a call.
         """
         for _ in range(MOST_COMPILING):
-            before = self._counters()
+            if self.device.kind != "xla":
+                return self._read_block()
+            before = xla_counters()
             reading = self._read_block()
-            if before is None:
-                return reading
             did = xla_counters() - before
             self._check_executions(did)
             if did.compilations == 0:
@@ -130,9 +125,6 @@ class Stopwatch:
         seconds = self.clock() - start
         cpu_s = self.cpu_clock() - cpu_start if self.cpu_clock else seconds
         return Reading(seconds / self.calls, cpu_s / seconds if seconds > 0 else 1.0)
-
-    def _counters(self) -> XLACounters | None:
-        return xla_counters() if self.device.kind == "xla" else None
 
     def _check_executions(self, did: XLACounters) -> None:
         copied = did.executions == 0 and did.to_device >= self.calls  # a copy to the device runs no program

@@ -116,23 +116,14 @@ def run_recorded(device: torch.device) -> None:
 
 @dataclass(frozen=True)
 class XLACounters:
-    """What XLA has done since this process started; subtract an earlier reading to see what a piece of code did.
-
-    Attributes:
-        compilations: programs compiled.
-        compile_s: seconds that took.
-        executions: programs run.
-        to_device: transfers from the host to the device.
-        from_device: transfers from the device to the host.
-        fallbacks: operations that XLA does not know, and that ran on the CPU with values copied there and back.
-    """
+    """What XLA has done since this process started; subtract an earlier reading to see what a piece of code did."""
 
     compilations: int
-    compile_s: float
-    executions: int
-    to_device: int
-    from_device: int
-    fallbacks: int
+    compile_s: float  # seconds spent compiling
+    executions: int  # programs run
+    to_device: int  # transfers from the host
+    from_device: int  # transfers to the host
+    fallbacks: int  # operations that XLA does not know: they ran on the CPU, with values copied there and back
 
     def __sub__(self, before: "XLACounters") -> "XLACounters":
         return XLACounters(*(getattr(self, field.name) - getattr(before, field.name) for field in fields(self)))

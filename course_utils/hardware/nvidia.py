@@ -13,19 +13,12 @@ LIBRARY = "nvml.dll" if os.name == "nt" else "libnvidia-ml.so.1"
 
 @dataclass(frozen=True)
 class Card:
-    """One NVIDIA card, or one MIG slice of a card.
+    """One NVIDIA card, or one MIG slice of a card. What the driver does not say is None."""
 
-    Attributes:
-        name: such as "NVIDIA H200".
-        uuid: such as "GPU-8f6d...", which `CUDA_VISIBLE_DEVICES` may name.
-        memory_bytes: all of its memory, or None when the driver does not say.
-        capability: compute capability, such as (9, 0), or None when the driver does not say.
-    """
-
-    name: str
-    uuid: str
+    name: str  # such as "NVIDIA H200"
+    uuid: str  # such as "GPU-8f6d...", which CUDA_VISIBLE_DEVICES may name
     memory_bytes: int | None = None
-    capability: tuple[int, int] | None = None
+    capability: tuple[int, int] | None = None  # such as (9, 0)
 
 
 @dataclass(frozen=True)
