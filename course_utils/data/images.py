@@ -110,7 +110,7 @@ def _download(url: str, path: Path) -> None:
     if lookup.is_alive():
         raise TimeoutError(f"the name server did not answer within {PATIENCE_S:g} s")
     pooch.get_logger().setLevel("WARNING")
-    with open_bar(None, "B", unit_scale=True, desc="download", leave=False) as bar:
+    with open_bar(1, "B", unit_scale=True, desc="download", leave=False) as bar:  # pooch sets the real total
         downloader = pooch.HTTPDownloader(progressbar=bar, chunk_size=1 << 20, timeout=PATIENCE_S)
         pooch.retrieve(url, CIFAR_SHA256, path.name, path.parent, downloader=downloader)
 
