@@ -7,11 +7,11 @@ from pathlib import Path
 
 import torch
 
-from course_utils.display.cards import html_card, in_gb, text_table
-from course_utils.hardware import detect
+from course_utils.display.cards import html_card, text_table
+from course_utils.display.units import format_bytes
+from course_utils.hardware import KINDS, detect
 from course_utils.hardware.machine import ROOT, cpu_name, host_memory_bytes, usable_cores
 
-KINDS = ("cpu", "cuda", "mps", "xpu", "xla", "tpu")
 HEADER = ("device", "name", "memory", "detail")
 
 
@@ -20,7 +20,7 @@ class Device:
     """One device that PyTorch can use here.
 
     Attributes:
-        kind: one of `KINDS`. "cuda" also stands for ROCm, "xla" for a TPU or the rehearsal through torch_xla.
+        kind: one of "cpu", "cuda" (also ROCm), "mps", "xpu", "xla" (a TPU or the rehearsal) and "tpu" (TorchTPU).
         index: which device of its kind, counted from 0.
         name: what a person calls it, such as "NVIDIA H200".
         memory_bytes: memory that the device can use, or None when that is not known.
@@ -86,15 +86,16 @@ def pick_device(name: str | None = None) -> Device:
         ValueError: the name is not the name of any kind of device.
         RuntimeError: the device asked for is not in this machine. There is no silent fallback.
     """
-    asker = "was requested"
+    asked, advice = "was requested", "Pass None to take the best one."
     if name is None and os.environ.get("COURSE_DEVICE"):
-        name, asker = os.environ["COURSE_DEVICE"], "was requested by the variable COURSE_DEVICE"
+        name, asked = os.environ["COURSE_DEVICE"], "was requested by the variable COURSE_DEVICE"
+        advice = "Unset COURSE_DEVICE to take the best one."
     if name is None:
         return next(device for device in find_devices() if not device.rehearsal)
     match = re.fullmatch(rf"({'|'.join(KINDS)})(?::([0-9]+))?", name)
     if not match:
         raise ValueError(
-            f"device {name!r} {asker}, but that names no kind of device. "
+            f"device {name!r} {asked}, but that names no kind of device. "
             f"Write one of {', '.join(KINDS)}, with an index if you like: 'cuda:1'."
         )
     kind, index = match[1], int(match[2] or 0)
@@ -104,7 +105,11 @@ def pick_device(name: str | None = None) -> Device:
     for device in found:
         if (device.kind, device.index) == (kind, index):
             return device
-    raise RuntimeError(_missing(name, kind, asker, found))
+    here = " and ".join(sorted(map(str, found), key=lambda device: (device != "cpu", device)))
+    raise RuntimeError(
+        f"device {name!r} {asked}, but this machine has {here}. {advice} "
+        f"To learn why it is missing: python -m course_utils.doctor --require {kind}"
+    )
 
 
 def wait_for(device: Device | torch.device | str) -> None:
@@ -122,7 +127,7 @@ def wait_for(device: Device | torch.device | str) -> None:
         torch_xla.sync()
         xla_model.wait_device_ops()
     elif kind != "cpu":
-        torch.accelerator.synchronize(getattr(device, "torch_device", device))
+        torch.accelerator.synchronize(device.torch_device if isinstance(device, Device) else torch.device(device))
 
 
 def _cpu(root: Path = ROOT) -> Device:
@@ -130,13 +135,4 @@ def _cpu(root: Path = ROOT) -> Device:
 
 
 def _row(device: Device) -> tuple[str, ...]:
-    return (str(device), device.name, in_gb(device.memory_bytes), device.detail)
-
-
-def _missing(name: str, kind: str, asker: str, found: DeviceList) -> str:
-    here = " and ".join(sorted(map(str, found), key=lambda device: (device != "cpu", device)))
-    else_what = ", or unset COURSE_DEVICE." if "variable" in asker else "."
-    return (
-        f"device {name!r} {asker}, but this machine has {here}. Pass None to take the best one{else_what} "
-        f"To learn why it is missing: python -m course_utils.doctor --require {kind}"
-    )
+    return (str(device), device.name, format_bytes(device.memory_bytes), device.detail)

@@ -3,21 +3,24 @@
 import copy
 import dataclasses
 import importlib.util
-import time
-from collections import Counter, UserDict, UserList
+from collections import Counter, UserDict, UserList, deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import optree
 import torch
 from torch.nn.utils.rnn import PackedSequence
 
 from course_utils.devices import KINDS, Device, pick_device
-from course_utils.timing import format_seconds, time_call
+from course_utils.display.units import format_seconds
+from course_utils.timing import time_call
 from course_utils.xla import start_xla
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 T = TypeVar("T")
+PLAIN = frozenset({str, bytes, int, float, bool, type(None)})  # what batches hold most often besides tensors
 COPY_SIZES_BYTES = tuple(4**power for power in range(5, 14))  # 1 KiB to 64 MiB
 PINNABLE = ("cuda", "xpu")  # devices whose driver can read the host's memory by itself, once it is pinned
 
@@ -25,10 +28,10 @@ PINNABLE = ("cuda", "xpu")  # devices whose driver can read the host's memory by
 def to_device(obj: T, device: Device | torch.device | str | None, *, non_blocking: bool = False) -> T:
     """Return `obj` with every tensor in it on `device`, and everything else as it was.
 
-    It looks into dicts, lists, tuples, named tuples, deques, dataclasses and subclasses of dict and list. Anything
-    with a method `.to` is moved by that method; a module is moved in place, as `module.to` does. What is in there
-    twice is moved once and stays shared, but two views of one storage become two tensors. Containers are copied,
-    never changed. Any other object is handed back as it is, without a look inside.
+    It looks into dicts, lists, tuples, named tuples, deques, dataclasses and their subclasses. Anything with a method
+    `.to` is moved by that method; a module is moved in place, as `module.to` does. A tensor that occurs twice is
+    moved once and stays shared, but two views of one storage become two tensors. Containers are copied, never
+    changed. Any other object is returned as it is, without a look inside.
 
     Args:
         obj: a tensor, or any nesting of containers around tensors.
@@ -38,55 +41,71 @@ def to_device(obj: T, device: Device | torch.device | str | None, *, non_blockin
             before it has arrived would be wrong.
 
     Raises:
-        ValueError: the device's name is not a device's name.
+        ValueError: `device` does not name a kind of device, or `obj` contains itself.
         RuntimeError: the device is not in this machine.
     """
     target = _torch_device(device)
     try:
-        return _Move(target, non_blocking and target.type != "cpu").walk(obj)
+        return _walk(obj, _mover(target, non_blocking and target.type != "cpu"))
+    except RecursionError:
+        raise _endless(obj) from None
     except (RuntimeError, AssertionError):  # a build without CUDA raises the latter
         if target.type in KINDS:
             pick_device(str(target))  # says so when the device is not there
         raise
 
 
-class _Move:
-    """One move of one nesting. It is no closure: two functions that call each other would keep a batch alive."""
-
-    def __init__(self, target: torch.device, queue: bool):
-        self.target = target
-        self.switches = {"non_blocking": True} if queue else {}
-        self.moved: dict[int, tuple] = {}  # id of an original: the original, so that its id stays taken, and its copy
-
-    def walk(self, node):
-        leaves, structure = optree.tree_flatten(node, _moves_itself, none_is_leaf=True)
-        return structure.unflatten([self.move(leaf) for leaf in leaves])
-
-    def move(self, leaf):
-        if known := self.moved.get(id(leaf)):
-            return known[1]
-        if isinstance(leaf, torch.Tensor):
-            result = leaf.to(self.target, **self.switches)
-        elif _moves_itself(leaf):
-            result = leaf.to(self.target)
-            result = leaf if result is None else result  # moved in place, without returning itself
-        elif _is_open(leaf):
-            result = _shell(leaf)
-            self.moved[id(leaf)] = leaf, result  # before looking inside: it may hold itself
-            _fill(result, leaf, self.walk)
-        else:
-            return leaf
-        self.moved[id(leaf)] = leaf, result
+def _walk(node: Any, move: Callable[[Any], Any]) -> Any:
+    """Return a copy of `node` in which `move` has replaced everything that has a method `.to`."""
+    kind = type(node)
+    if kind in PLAIN:
+        return node
+    if kind is dict:
+        return {key: _walk(part, move) for key, part in node.items()}
+    if kind is list or kind is tuple:
+        return kind([_walk(part, move) for part in node])
+    if hasattr(kind, "to"):
+        return move(node)
+    if isinstance(node, tuple):
+        parts = [_walk(part, move) for part in node]
+        return kind._make(parts) if hasattr(kind, "_make") else kind(parts)
+    if isinstance(node, dict | UserDict | list | UserList | deque):
+        result = copy.copy(node)
+        for key, part in node.items() if isinstance(node, dict | UserDict) else enumerate(node):
+            result[key] = _walk(part, move)
         return result
+    if _is_dataclass(node):
+        result = copy.copy(node)
+        for field in dataclasses.fields(node):  # object's own way, for frozen ones too
+            object.__setattr__(result, field.name, _walk(getattr(node, field.name), move))
+        return result
+    return node
+
+
+def _mover(target: torch.device, queue: bool) -> Callable[[Any], Any]:
+    """Return a function that moves whatever has a method `.to`, each object once."""
+    switches: dict[str, Any] = {"non_blocking": True} if queue else {}
+    moved: dict[int, tuple[Any, Any]] = {}  # id of an original: the original, so that its id stays taken, and its copy
+
+    def move(leaf: Any) -> Any:
+        if id(leaf) not in moved:
+            result = leaf.to(target, **switches) if isinstance(leaf, torch.Tensor) else leaf.to(target)
+            moved[id(leaf)] = leaf, leaf if result is None else result  # some move in place and return nothing
+        return moved[id(leaf)][1]
+
+    return move
 
 
 def device_of(obj: object) -> torch.device:
     """Return the one device that holds every tensor in `obj`: a tensor, a module, or any nesting of containers.
 
     Raises:
-        ValueError: there is no tensor in it, or its tensors are on several devices.
+        ValueError: there is no tensor in it, its tensors are on several devices, or it contains itself.
     """
-    places = list(_places(obj, "obj", set()))
+    try:
+        places = list(_places(obj, "obj"))
+    except RecursionError:
+        raise _endless(obj) from None
     if not places:
         raise ValueError(f"this {type(obj).__name__} holds no tensor, so it is on no device.")
     counts = Counter(device for _, device in places)
@@ -99,19 +118,41 @@ def device_of(obj: object) -> torch.device:
     )
 
 
+def _places(node: Any, path: str) -> Iterator[tuple[str, torch.device]]:
+    """Yield how to write each tensor in `node`, and its device."""
+    if isinstance(node, PackedSequence):  # its batch sizes stay on the CPU wherever the data are
+        yield path, node.data.device
+    elif isinstance(node, torch.nn.Module):
+        for name, tensor in (*node.named_parameters(), *node.named_buffers()):
+            yield f"{path}.{name}", tensor.device
+    elif hasattr(type(node), "to"):
+        if isinstance(getattr(node, "device", None), str | torch.device):
+            yield path, torch.device(node.device)
+    elif isinstance(node, dict | UserDict):
+        for key, part in node.items():
+            yield from _places(part, f"{path}[{key!r}]")
+    elif _is_dataclass(node) or hasattr(node, "_fields"):
+        for name in getattr(node, "_fields", None) or [field.name for field in dataclasses.fields(node)]:
+            yield from _places(getattr(node, name), f"{path}.{name}")
+    elif isinstance(node, list | UserList | tuple | deque):
+        for index, part in enumerate(node):
+            yield from _places(part, f"{path}[{index}]")
+
+
+def _is_dataclass(node: object) -> bool:
+    return dataclasses.is_dataclass(node) and not isinstance(node, type)
+
+
+def _endless(obj: object) -> ValueError:
+    return ValueError(f"this {type(obj).__name__} contains itself, or is nested too deeply to be walked through.")
+
+
 @dataclasses.dataclass(frozen=True)
 class Copy:
-    """What one copy of one size took, waited for.
+    """What one copy took, from the call until the data have arrived."""
 
-    Attributes:
-        direction: "to the device", "from the device", or "in memory" where there is no device but the CPU.
-        pinned: whether the host's side was pinned memory.
-        size_bytes: how much was copied.
-        median_s: median seconds of one copy, from the call until the data have arrived.
-    """
-
-    direction: str
-    pinned: bool
+    direction: str  # "to the device", "from the device", or "in memory" where there is no device but the CPU
+    pinned: bool  # whether the host's side was pinned memory
     size_bytes: int
     median_s: float
 
@@ -123,12 +164,7 @@ class Copy:
 
 @dataclasses.dataclass(frozen=True)
 class CopyRate:
-    """What copies between the host's memory and a device cost, over sizes.
-
-    Attributes:
-        device: the device, such as "cuda:0".
-        copies: each measured copy.
-    """
+    """What copies between the host's memory and a device, such as "cuda:0", cost over sizes."""
 
     device: str
     copies: tuple[Copy, ...]
@@ -140,7 +176,7 @@ class CopyRate:
             curves.setdefault((item.direction, item.pinned), []).append(item)
         return curves
 
-    def to_frame(self):
+    def to_frame(self) -> "pd.DataFrame":
         """Return a pandas table with a row for each direction: latency, bandwidth, and the size where they meet.
 
         The latency is the time of the smallest copy, the bandwidth the rate of the largest. A copy of
@@ -169,7 +205,6 @@ def copy_rate(
     *,
     sizes_bytes: Sequence[int] = COPY_SIZES_BYTES,
     max_s: float = 0.1,
-    clock: Callable[[], float] = time.perf_counter,
 ) -> CopyRate:
     """Measure copies from the host's memory to a device and back, from pinned memory too where that exists.
 
@@ -180,7 +215,6 @@ def copy_rate(
         device: a `Device` or its name; None takes the best one here.
         sizes_bytes: how much to copy.
         max_s: seconds to spend on each size and direction, about.
-        clock: returns seconds; tests put their own here.
 
     Raises:
         ValueError: no sizes, or one that is not a positive number of bytes; or as `pick_device` does.
@@ -193,7 +227,7 @@ def copy_rate(
     for pinned in (False, True) if device.kind in PINNABLE else (False,):
         for size_bytes in sizes_bytes:
             for direction, fn in _copiers(device, size_bytes, pinned).items():
-                timing = time_call(fn, device=device, max_s=max_s, clock=clock)
+                timing = time_call(fn, device=device, max_s=max_s)
                 copies.append(Copy(direction, pinned, size_bytes, timing.median_s))
     return CopyRate(str(device), tuple(copies))
 
@@ -211,72 +245,13 @@ def _copiers(device: Device, size_bytes: int, pinned: bool) -> dict[str, Callabl
 
 
 def _torch_device(device: Device | torch.device | str | None) -> torch.device:
-    if not isinstance(device, torch.device):
-        if isinstance(device, str):
-            try:
-                return _torch_device(torch.device(device))
-            except RuntimeError:
-                device = pick_device(device)  # its message names the devices there are
-        device = (device or pick_device()).torch_device
-    if device.type == "xla" and importlib.util.find_spec("torch_xla"):
+    if isinstance(device, str):
+        try:
+            device = torch.device(device)
+        except RuntimeError:
+            device = pick_device(str(device))  # its message names the devices there are
+    device = device or pick_device()
+    target = device.torch_device if isinstance(device, Device) else device
+    if target.type == "xla" and importlib.util.find_spec("torch_xla"):
         start_xla()  # without it torch has no such device
-    return device
-
-
-def _moves_itself(node: object) -> bool:
-    return hasattr(type(node), "to")
-
-
-def _is_open(leaf: object) -> bool:
-    """Say whether optree took for a leaf what is a container to us."""
-    return isinstance(leaf, dict | list | UserDict | UserList) or (
-        dataclasses.is_dataclass(leaf) and not isinstance(leaf, type)
-    )
-
-
-def _parts(leaf: object) -> Iterator[tuple]:
-    """Yield each part of such a container: how to write it, its key or name, its value."""
-    if isinstance(leaf, dict | UserDict):
-        yield from ((f"[{key!r}]", key, value) for key, value in leaf.items())
-    elif isinstance(leaf, list | UserList):
-        yield from ((f"[{index}]", index, value) for index, value in enumerate(leaf))
-    else:
-        names = (field.name for field in dataclasses.fields(leaf))
-        yield from ((f".{name}", name, getattr(leaf, name)) for name in names if hasattr(leaf, name))
-
-
-def _shell(leaf: object) -> object:
-    """Return a new object of the same class with the same parts, without calling its __init__."""
-    if isinstance(leaf, dict | list | UserDict | UserList):
-        return copy.copy(leaf)
-    result = type(leaf).__new__(type(leaf))  # copy.copy fails on slots that hold nothing yet
-    if hasattr(leaf, "__dict__"):
-        result.__dict__.update(leaf.__dict__)
-    return result
-
-
-def _fill(result: object, leaf: object, walk) -> None:
-    for _, key, value in list(_parts(leaf)):
-        if isinstance(leaf, dict | list | UserDict | UserList):
-            result[key] = walk(value)
-        else:
-            object.__setattr__(result, key, walk(value))  # a frozen dataclass too, and without its __init__
-
-
-def _places(obj: object, path: str, seen: set[int]) -> Iterator[tuple[str, torch.device]]:
-    accessors, leaves, _ = optree.tree_flatten_with_accessor(obj, is_leaf=_moves_itself, none_is_leaf=True)
-    for accessor, leaf in zip(accessors, leaves, strict=True):
-        here = accessor.codify(path)
-        if isinstance(leaf, torch.Tensor):
-            yield here, leaf.device
-        elif isinstance(leaf, PackedSequence):  # its batch sizes stay on the CPU wherever the data are
-            yield here, leaf.data.device
-        elif isinstance(leaf, torch.nn.Module):
-            for name, tensor in (*leaf.named_parameters(), *leaf.named_buffers()):
-                yield f"{here}.{name}", tensor.device
-        elif isinstance(getattr(leaf, "device", None), str | torch.device):
-            yield here, torch.device(leaf.device)
-        elif _is_open(leaf) and id(leaf) not in seen:
-            seen.add(id(leaf))
-            for written, _, value in _parts(leaf):
-                yield from _places(value, here + written, seen)
+    return target

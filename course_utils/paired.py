@@ -7,15 +7,12 @@ carry every disturbance into twice as many ratios: the median over single rounds
 """
 
 import statistics
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-import torch
-
 from course_utils.devices import Device
-from course_utils.stopwatch import Clock, Reading, Stopwatch
-from course_utils.timing import CLEAN, FEWEST, Timing, make_timing, median_interval, quiet_process, using_threads
+from course_utils.stopwatch import Reading, Stopwatch
+from course_utils.timing import CLEAN, FEWEST, Timing, make_timing, median_interval, paused_gc, using_threads
 
 MIN_ROUNDS, MAX_ROUNDS = 40, 800
 PRECISION = 0.005  # stop when the 95 % interval of every ratio reaches no further than this to either side
@@ -23,31 +20,19 @@ PRECISION = 0.005  # stop when the 95 % interval of every ratio reaches no furth
 
 @dataclass(frozen=True)
 class Work:
-    """One contestant.
+    """A call to compare with others."""
 
-    Attributes:
-        fn: the work, without arguments.
-        device: where it runs.
-        threads: CPU threads for one operation; None for the number that is set.
-    """
-
-    fn: Callable[[], object]
-    device: Device
-    threads: int | None = None
+    fn: Callable[[], object]  # without arguments
+    device: Device  # where it runs
+    threads: int | None = None  # CPU threads for one operation; None for the number that is set
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """How many times as long one call took as another.
+    """How many times as long one call took as another."""
 
-    Attributes:
-        median: over the rounds.
-        interval: 95 % confidence interval of the median.
-        rounds: how many rounds it stands on.
-    """
-
-    median: float
-    interval: tuple[float, float]
+    median: float  # over the rounds
+    interval: tuple[float, float]  # 95 % confidence interval of the median
     rounds: int
 
     def __repr__(self) -> str:
@@ -73,15 +58,10 @@ def ratio_of_rounds(these: Sequence[float], those: Sequence[float]) -> Ratio:
 
 @dataclass(frozen=True)
 class Together:
-    """What timing several calls in turn found.
-
-    Attributes:
-        timings: of each contestant.
-        rounds_s: for each contestant, seconds a call in each round, which are the same rounds for all.
-    """
+    """What timing several calls in turn found."""
 
     timings: dict[str, Timing]
-    rounds_s: dict[str, tuple[float, ...]]
+    rounds_s: dict[str, tuple[float, ...]]  # seconds a call in each round; the rounds are the same for all
 
     def ratio(self, this: str, that: str) -> Ratio:
         """Return how many times as long `this` took as `that`."""
@@ -92,8 +72,6 @@ def time_together(
     works: Mapping[str, Work],
     *,
     max_s: float = 4.0,
-    clock: Clock = time.perf_counter,
-    cpu_clock: Clock | None = time.thread_time,
     between_rounds: Callable[[], None] = lambda: None,
 ) -> Together:
     """Time several calls in turn until their ratios are known to within half a per cent.
@@ -101,8 +79,6 @@ def time_together(
     Args:
         works: the contestants by name, at least one.
         max_s: stop after about this many seconds of timed work.
-        clock: returns seconds; tests put their own here.
-        cpu_clock: returns the seconds in which this thread had a core; None does without that check.
         between_rounds: called before each round, outside the timed parts; it may raise to end the comparison.
 
     Raises:
@@ -111,20 +87,18 @@ def time_together(
     """
     if not works or not max_s > 0:
         raise ValueError(f"time_together needs work and a positive time, but got {len(works)} works, max_s={max_s}.")
-    watches = {name: Stopwatch(work.fn, work.device, clock, cpu_clock) for name, work in works.items()}
-    threads = {name: work.threads or torch.get_num_threads() for name, work in works.items()}
-    with quiet_process():
-        first_s = {}
+    watches = {name: Stopwatch(work.fn, work.device) for name, work in works.items()}
+    with paused_gc():
         for name, watch in watches.items():
-            with using_threads(threads[name]):
-                first_s[name] = watch.read_first()
+            with using_threads(works[name].threads):
+                watch.read_first()
                 watch.warm_up()
         _share_block_size(watches)
-        rounds = _rounds_until_narrow(watches, threads, max_s, between_rounds)
+        rounds = _rounds_until_narrow(works, watches, max_s, between_rounds)
     timings = {}
     for name, watch in watches.items():
-        with using_threads(threads[name]):
-            timings[name] = make_timing(watch, first_s[name], [round_[name] for round_ in rounds])
+        with using_threads(works[name].threads):
+            timings[name] = make_timing(watch, [round_[name] for round_ in rounds])
     kept = _usable_rounds(rounds)
     return Together(timings, {name: tuple(round_[name].seconds for round_ in kept) for name in works})
 
@@ -143,14 +117,16 @@ def _share_block_size(watches: dict[str, Stopwatch]) -> None:
         watch.calls = max(calls for call_s, calls in found if watch.call_s / 4 <= call_s <= watch.call_s * 4)
 
 
-def _rounds_until_narrow(watches: dict[str, Stopwatch], threads: dict[str, int], max_s: float, between) -> list[Round]:
+def _rounds_until_narrow(
+    works: Mapping[str, Work], watches: dict[str, Stopwatch], max_s: float, between: Callable[[], None]
+) -> list[Round]:
     rounds: list[Round] = []
     spent = 0.0
     while len(rounds) < MAX_ROUNDS and (spent < max_s or len(rounds) < 4 or len(rounds) % 2):
         between()
         readings: Round = {}
         for name in watches if len(rounds) % 4 in (0, 3) else reversed(watches):
-            with using_threads(threads[name]):
+            with using_threads(works[name].threads):
                 watches[name].lead_in()
                 readings[name] = watches[name].read()
         rounds.append(readings)

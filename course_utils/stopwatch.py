@@ -17,10 +17,8 @@ from course_utils.xla import XLACounters, start_xla, xla_counters
 # of this length, and so the median; in a long loop they cost 2.5 % on the virtual machine where this was measured.
 BLOCK_S = {"cpu": 2e-4, "xla": 2e-4}
 QUEUED_BLOCK_S = 4e-3
-COMPILED_S = (
-    0.02  # a first call longer than this, and than ten blocks, has compiled; for SETTLE_S after it calls are slower
-)
-SETTLE_S = 0.15
+COMPILED_S = 0.02  # a first call longer than this, and than ten blocks, has compiled,
+SETTLE_S = 0.15  # and for so long after it calls are slower
 LEAD_IN_S = 2e-3  # blocks shorter than this feel what ran before them, see `Stopwatch.lead_in`
 MOST_COMPILING = 10  # blocks that may compile on XLA before that is called a fault of the call
 Clock = Callable[[], float]
@@ -28,15 +26,10 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True)
 class Reading:
-    """One timed block.
+    """One timed block."""
 
-    Attributes:
-        seconds: of one call.
-        cpu_share: the part of the time in which the calling thread had a core; 1 where that says nothing.
-    """
-
-    seconds: float
-    cpu_share: float = 1.0
+    seconds: float  # of one call
+    cpu_share: float = 1.0  # the part of the time in which the calling thread had a core; 1 where that says nothing
 
 
 class Stopwatch:
@@ -45,36 +38,33 @@ class Stopwatch:
     Args:
         fn: the work, without arguments.
         device: what to wait for.
-        clock: returns seconds.
-        cpu_clock: returns the seconds in which this thread had a core; None does without.
 
     Attributes:
+        clock: returns seconds.
+        cpu_clock: returns the seconds in which this thread had a core; None where that says nothing.
         calls: how many make up a block.
         first_s: seconds of the very first call.
         call_s: seconds of one call at the end of the warm-up; infinite before it.
         waited: whether the clock waited for the device that held the result of the first call.
     """
 
-    def __init__(
-        self,
-        fn: Callable[[], object],
-        device: Device,
-        clock: Clock = time.perf_counter,
-        cpu_clock: Clock | None = time.thread_time,
-    ):
+    clock: Clock = staticmethod(time.perf_counter)
+    cpu_clock: Clock | None = staticmethod(time.thread_time)
+
+    def __init__(self, fn: Callable[[], object], device: Device):
         if device.kind == "xla":
             start_xla()
-        self.fn, self.device, self.clock = fn, device, clock
-        # While a device works, the thread that waits for it may well sleep: then its share of a core says nothing.
-        self.cpu_clock = cpu_clock if device.kind == "cpu" else None
+        self.fn, self.device = fn, device
+        if device.kind != "cpu":
+            self.cpu_clock = None  # while a device works, the thread that waits for it may well sleep
         self.calls = 1
         self.first_s = 0.0
         self.call_s = math.inf
         self.waited = True
         self._run = self._run_recorded if device.kind == "xla" else self._run_many
 
-    def read_first(self) -> float:
-        """Return the seconds of the very first call, with whatever it compiles and allocates."""
+    def read_first(self) -> None:
+        """Time the very first call, with whatever it compiles and allocates."""
         wait_for(self.device)
         start = self.clock()
         result = self.fn()
@@ -83,7 +73,6 @@ class Stopwatch:
         # A result on an accelerator other than the one waited for shows that the clock was told the wrong device.
         where = getattr(result, "device", None)
         self.waited = not (isinstance(where, torch.device) and where.type not in ("cpu", "meta", self.device.kind))
-        return self.first_s
 
     def warm_up(self) -> None:
         """Call until nothing compiles any more and what compiling leaves behind is over; find the calls of a block.
@@ -115,10 +104,10 @@ class Stopwatch:
             RuntimeError: XLA's counters say that it compiles again and again, or does not run one program a call.
         """
         for _ in range(MOST_COMPILING):
-            before = self._counters()
+            if self.device.kind != "xla":
+                return self._read_block()
+            before = xla_counters()
             reading = self._read_block()
-            if before is None:
-                return reading
             did = xla_counters() - before
             self._check_executions(did)
             if did.compilations == 0:
@@ -136,9 +125,6 @@ class Stopwatch:
         seconds = self.clock() - start
         cpu_s = self.cpu_clock() - cpu_start if self.cpu_clock else seconds
         return Reading(seconds / self.calls, cpu_s / seconds if seconds > 0 else 1.0)
-
-    def _counters(self) -> XLACounters | None:
-        return xla_counters() if self.device.kind == "xla" else None
 
     def _check_executions(self, did: XLACounters) -> None:
         copied = did.executions == 0 and did.to_device >= self.calls  # a copy to the device runs no program

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import torch
 
 from course_utils.devices import Device, pick_device
-from course_utils.stopwatch import Clock, Reading, Stopwatch, seconds_spent_queueing
+from course_utils.display.units import format_seconds
+from course_utils.stopwatch import Reading, Stopwatch, seconds_spent_queueing
 
 SPREAD = 0.02  # stop when the 95 % interval of the median reaches no further than this share of it to either side
 MIN_BLOCKS, MAX_BLOCKS = 20, 10_000
@@ -38,7 +39,6 @@ class Timing:
         blocks_s: seconds a call in each timed block, in the order in which they were taken.
         calls_per_block: how many calls one block held.
         left_out: how many more blocks were timed and left out, because another program had the core meanwhile.
-        waited: whether the clock waited for the device that held the result.
         warnings: why the figure is not to be trusted, one plain sentence each; empty when nothing speaks against it.
     """
 
@@ -48,7 +48,6 @@ class Timing:
     blocks_s: tuple[float, ...]
     calls_per_block: int
     left_out: int = 0
-    waited: bool = True
     warnings: tuple[str, ...] = ()
 
     @property
@@ -95,8 +94,6 @@ def time_call(
     device: Device | str | None = "cpu",
     threads: int | None = None,
     max_s: float = 2.0,
-    clock: Clock = time.perf_counter,
-    cpu_clock: Clock | None = time.thread_time,
 ) -> Timing:
     """Time `fn()` until the median is known to within two per cent.
 
@@ -107,8 +104,6 @@ def time_call(
         device: where `fn` works, and so what to wait for; a `Device`, its name, or None for the best one.
         threads: CPU threads for one operation while timing; None leaves the setting alone.
         max_s: stop after about this many seconds of timed work, however wide the interval still is.
-        clock: returns seconds; tests put their own here.
-        cpu_clock: returns the seconds in which this thread had a core; None does without that check.
 
     Returns:
         The timing, first call apart, with warnings where it is not to be trusted.
@@ -120,28 +115,27 @@ def time_call(
     if not max_s > 0 or (threads is not None and threads < 1):
         raise ValueError(f"time_call needs a positive time and thread count, but got max_s={max_s}, threads={threads}.")
     device = device if isinstance(device, Device) else pick_device(device)
-    watch = Stopwatch(fn, device, clock, cpu_clock)
-    with quiet_process(threads):
-        first_s = watch.read_first()
+    watch = Stopwatch(fn, device)
+    with paused_gc(), using_threads(threads):
+        watch.read_first()
         watch.warm_up()
         queued_s, ran_s = seconds_spent_queueing(), time.process_time()
         readings = read_until_narrow(watch, max_s)
         queued_s, ran_s = seconds_spent_queueing() - queued_s, time.process_time() - ran_s
-        return make_timing(watch, first_s, readings, queued_s / (queued_s + ran_s) if cpu_clock and queued_s else 0.0)
+        return make_timing(watch, readings, queued_s / (queued_s + ran_s) if queued_s else 0.0)
 
 
-def make_timing(watch: Stopwatch, first_s: float, readings: Sequence[Reading], queued: float = 0.0) -> Timing:
+def make_timing(watch: Stopwatch, readings: Sequence[Reading], queued: float = 0.0) -> Timing:
     """Return the timing that these readings amount to.
 
     Args:
         watch: that took them.
-        first_s: seconds of the first call.
         readings: the timed blocks, in order.
         queued: of the time for which this process's threads wanted a core, the part in which they queued for one.
     """
     used = usable(readings)
     threads = torch.get_num_threads()
-    warnings = list(_doubts(first_s, [reading.seconds for reading in used]))
+    warnings = list(_doubts(watch.first_s, [reading.seconds for reading in used]))
     share = statistics.median(reading.cpu_share for reading in used)
     if share < CLEAN:
         warnings.append(
@@ -158,11 +152,10 @@ def make_timing(watch: Stopwatch, first_s: float, readings: Sequence[Reading], q
     return Timing(
         device=str(watch.device),
         threads=threads,
-        first_s=first_s,
+        first_s=watch.first_s,
         blocks_s=tuple(reading.seconds for reading in used),
         calls_per_block=watch.calls,
         left_out=len(readings) - len(used),
-        waited=watch.waited,
         warnings=tuple(warnings),
     )
 
@@ -215,27 +208,22 @@ def _drift(values: Sequence[float]) -> float:
 
 
 @contextmanager
-def quiet_process(threads: int | None = None) -> Iterator[None]:
-    """Inside the block this process does nothing of its own accord, and PyTorch uses this many CPU threads.
-
-    Args:
-        threads: None leaves the number alone.
-    """
+def paused_gc() -> Iterator[None]:
+    """Keep Python from collecting garbage inside the block."""
     enabled = gc.isenabled()
     gc.disable()
     try:
-        with using_threads(threads or torch.get_num_threads()):
-            yield
+        yield
     finally:
         if enabled:
             gc.enable()
 
 
 @contextmanager
-def using_threads(threads: int) -> Iterator[None]:
-    """Let PyTorch use this many CPU threads for one operation inside the block, and the former number after it."""
+def using_threads(threads: int | None) -> Iterator[None]:
+    """Let PyTorch use this many CPU threads for one operation inside the block; None leaves the number alone."""
     before = torch.get_num_threads()
-    torch.set_num_threads(threads)
+    torch.set_num_threads(threads or before)
     try:
         yield
     finally:
@@ -253,11 +241,3 @@ def median_interval(values: Sequence[float]) -> tuple[float, float]:
     ordered = sorted(values)
     k = max(0, math.floor((len(ordered) - 1 - 1.96 * math.sqrt(len(ordered))) / 2))
     return ordered[k], ordered[-1 - k]
-
-
-def format_seconds(seconds: float) -> str:
-    """Write a time with three digits and the unit that a person would use."""
-    for unit, size in (("s", 1), ("ms", 1e-3), ("µs", 1e-6)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds / 1e-9:.3g} ns"

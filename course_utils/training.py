@@ -1,75 +1,27 @@
-"""Train: the plain PyTorch loop, and the same in Lightning on any device."""
+"""Train with Lightning on any device."""
 
 import importlib.util
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from types import ModuleType
+from typing import Any
 
 import torch
 from torch import nn
 
 from course_utils.devices import Device, pick_device
-from course_utils.display.bars import open_bar
+from course_utils.display.bars import epoch_bar as epoch_bar
+from course_utils.display.bars import open_bar, show_epoch
+from course_utils.loop import fast_adam
+from course_utils.loop import train_plain as train_plain
 from course_utils.xla import import_torch_xla, run_recorded, start_xla, variable_set, xla_problem
 
 try:
     import lightning.pytorch as pl
 except ModuleNotFoundError:  # Kaggle has the same package under its older name
-    import pytorch_lightning as pl
-
-
-def train_plain(
-    model: nn.Module,
-    inputs: torch.Tensor,
-    targets: torch.Tensor,
-    *,
-    batches: Iterable[torch.Tensor],
-    epochs: int,
-    learning_rate: float = 1e-3,
-    loss_fn: Callable = nn.functional.mse_loss,
-    on_epoch: Callable[[int, float], None] | None = None,
-) -> list[float]:
-    """Train in place with Adam in a plain loop, on the device where the model and the data already are.
-
-    Args:
-        model: maps a batch of inputs to a batch of predictions.
-        inputs: (samples, ...).
-        targets: (samples, ...), what the predictions are compared with.
-        batches: yields the sample indices of each batch, anew for every epoch; see `ShuffledBatches`.
-        epochs: how often to go through all samples.
-        learning_rate: Adam's.
-        loss_fn: maps predictions and targets to the mean loss of the batch.
-        on_epoch: called with the number of the finished epoch, from 1, and its loss.
-
-    Returns:
-        The mean loss over the samples for each epoch, measured while the model was learning.
-    """
-    optimizer = _adam(model.parameters(), inputs.device, learning_rate)
-    losses = []
-    for epoch in range(1, epochs + 1):
-        total = torch.zeros((), device=inputs.device)  # stays on the device: reading it would wait for each step
-        run_recorded(inputs.device)  # on XLA, so that the zero is data to every step and not a constant in the first
-        for index in batches:
-            loss = loss_fn(model(inputs[index]), targets[index])
-            loss.backward()
-            optimizer.step()
-            optimizer.zero_grad()
-            total += loss.detach() * len(index)
-            run_recorded(inputs.device)
-        losses.append(total.item() / len(inputs))
-        if on_epoch:
-            on_epoch(epoch, losses[-1])
-    return losses
-
-
-def _adam(parameters: Iterable[nn.Parameter], device: torch.device, learning_rate: float) -> torch.optim.Adam:
-    """Return Adam in the form that calls the device least often."""
-    # fused: one call updates all parameters; the default makes several calls for each. XLA has no fused kernel: it
-    # fuses what it compiles. There foreach records the fewest operations.
-    best = {"foreach": True} if device.type == "xla" else {"fused": True}
-    return torch.optim.Adam(parameters, lr=learning_rate, **best)
+    import pytorch_lightning as pl  # type: ignore[no-redef]
 
 
 class Regression(pl.LightningModule):
@@ -83,18 +35,18 @@ class Regression(pl.LightningModule):
         learning_rate: Adam's.
     """
 
-    loss_fn = staticmethod(nn.functional.mse_loss)
+    loss_fn: Callable[..., torch.Tensor] = staticmethod(nn.functional.mse_loss)
 
     def __init__(self, model: nn.Module, learning_rate: float = 1e-3):
         super().__init__()
         self.model, self.learning_rate = model, learning_rate
 
-    def on_train_epoch_start(self):
+    def on_train_epoch_start(self) -> None:
         """Start to add up the loss."""
         self.total, self.samples = torch.zeros((), device=self.device), 0
         run_recorded(self.device)
 
-    def training_step(self, batch, batch_index):
+    def training_step(self, batch: tuple[torch.Tensor, torch.Tensor], batch_index: int) -> torch.Tensor:
         """Return the loss of one batch of (inputs, targets)."""
         inputs, targets = batch
         loss = self.loss_fn(self.model(inputs), targets)
@@ -102,13 +54,13 @@ class Regression(pl.LightningModule):
         self.samples += len(inputs)
         return loss
 
-    def on_train_epoch_end(self):
+    def on_train_epoch_end(self) -> None:
         """Log the mean loss of the epoch."""
         self.log("train_loss", self.total / self.samples, sync_dist=True)  # the mean over ranks too
 
-    def configure_optimizers(self):
+    def configure_optimizers(self) -> torch.optim.Optimizer:
         """Return the same Adam as the plain loop's."""
-        return _adam(self.parameters(), self.device, self.learning_rate)
+        return fast_adam(self.parameters(), self.device, self.learning_rate)
 
 
 class Classification(Regression):
@@ -117,7 +69,7 @@ class Classification(Regression):
     loss_fn = staticmethod(nn.functional.cross_entropy)
 
 
-def trainer_kwargs(device: Device | str | None = None, *, package: ModuleType = pl) -> dict:
+def trainer_kwargs(device: Device | str | None = None, *, package: ModuleType = pl) -> dict[str, Any]:
     """Return the arguments that make a Lightning Trainer use one device.
 
     Args:
@@ -154,35 +106,24 @@ def trainer_kwargs(device: Device | str | None = None, *, package: ModuleType = 
 
 def _ask_lightning_for_xla(package: ModuleType) -> None:
     # The first Trainer of a process imports torch_xla to ask it for a TPU, whichever device it will use itself.
-    # Import it first, without its side effects. Lightning remembers the answer.
+    # Import it first, without its side effects.
     if importlib.util.find_spec("torch_xla") is None:
         return
     try:
         import_torch_xla()
     except ImportError as error:
         raise RuntimeError(f"Lightning loads torch_xla for every Trainer, but {xla_problem()}") from error
-    package.accelerators.XLAAccelerator.is_available()
 
 
-def _rehearsal(package: ModuleType):
+def _rehearsal(package: ModuleType) -> Any:
     """Return Lightning's accelerator for TPUs, told that XLA's CPU compiler is one."""
+    base: Any = package.accelerators.XLAAccelerator
 
-    class XLARehearsal(package.accelerators.XLAAccelerator):
-        @staticmethod
-        def is_available() -> bool:
-            return True
-
-        @staticmethod
-        def auto_device_count() -> int:
-            return 1
-
-        @staticmethod
-        def parse_devices(devices) -> int:
-            return 1
-
-        @staticmethod
-        def get_parallel_devices(devices) -> list[torch.device]:
-            return [torch.device("xla", 0)]
+    class XLARehearsal(base):
+        is_available = staticmethod(lambda: True)
+        auto_device_count = staticmethod(lambda: 1)
+        parse_devices = staticmethod(lambda devices: devices)
+        get_parallel_devices = staticmethod(lambda devices: [torch.device("xla", 0)])
 
     with variable_set("PJRT_DEVICE", os.environ.get("PJRT_DEVICE", "CPU")):  # Lightning looks whether it is set
         return XLARehearsal()
@@ -214,43 +155,30 @@ class EpochBar(pl.Callback):
         losses: `train_loss` of each epoch so far.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.losses: list[float] = []
-        self._bar = None
+        self._bar: Any = None
 
-    def on_train_start(self, trainer, pl_module):
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Open the bar."""
         self.losses = []
         self._bar = open_bar(trainer.max_epochs, "epoch", mininterval=0.2)
 
-    def on_train_epoch_start(self, trainer, pl_module):
+    def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Show the epoch before this one: a module logs its epoch after the callbacks have had theirs."""
         if trainer.current_epoch > len(self.losses):
             self._show(trainer)
 
-    def on_train_end(self, trainer, pl_module):
+    def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Show the last epoch and close the bar."""
         self._show(trainer)
         self._bar.close()
 
-    def on_exception(self, trainer, pl_module, exception):
+    def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
         """Close the bar where it stands, if the training came as far as to open it."""
         if self._bar is not None:
             self._bar.close()
 
-    def _show(self, trainer) -> None:
+    def _show(self, trainer: pl.Trainer) -> None:
         self.losses.append(trainer.callback_metrics["train_loss"].item())
-        _advance(self._bar, len(self.losses), self.losses[-1])
-
-
-def epoch_bar(epochs: int) -> Callable[[int, float], None]:
-    """Return what `train_plain` takes as `on_epoch` to show one progress bar over all epochs."""
-    bar = open_bar(epochs, "epoch", mininterval=0.2)
-    return lambda epoch, loss: _advance(bar, epoch, loss)
-
-
-def _advance(bar, epoch: int, loss: float) -> None:
-    bar.set_postfix_str(f"loss {loss:.4f}", refresh=False)
-    bar.update(epoch - bar.n)
-    if epoch == bar.total:
-        bar.close()
+        show_epoch(self._bar, len(self.losses), self.losses[-1])

@@ -9,13 +9,15 @@ import importlib.util
 import logging
 import os
 import platform
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from types import ModuleType
 
 import torch
+
+from course_utils.hardware.detect import xla_matches_torch
+from course_utils.hardware.machine import tpu_chips
 
 READING = "aten::_local_scalar_dense"  # how .item() reads a value; torch_xla counts it as a fallback
 LAST_RELEASE = (2, 9)  # torch_xla 2.9.0, of November 2025, is its last release
@@ -34,11 +36,12 @@ def xla_problem() -> str | None:
     except (ImportError, OSError) as error:  # a wrong pair fails to load its library
         reason = str(error).strip().splitlines()[0].rpartition("/")[2]  # without the library's folder
         return f"torch_xla {_version()} does not load with torch {torch.__version__} ({reason}): {_fix('replace')}."
-    if _minor(_version()) != _minor(torch.__version__):
+    if not xla_matches_torch():
         return f"torch_xla {_version()} was not built for torch {torch.__version__}: {_fix('replace')}."
     return None
 
 
+@functools.cache
 def import_torch_xla() -> ModuleType:
     """Import torch_xla and leave the process as it was: no message, no log handler, no choice of device.
 
@@ -57,14 +60,14 @@ def import_torch_xla() -> ModuleType:
             import torch_xla
     finally:
         logging.root.handlers[:] = handlers
-    from torch_xla._internal import tpu
-
-    if tpu.num_available_chips() > 0:  # looks at the PCI bus, never at the network
+    if tpu_chips():  # looks at the PCI bus and at /dev, never at the network
         os.environ.setdefault("PJRT_DEVICE", "TPU")
     return torch_xla
 
 
-@functools.cache
+_started: list[torch.device] = []  # XLA's first device, once this process has started it
+
+
 def start_xla() -> torch.device:
     """Start XLA on the TPU, or without one on its CPU compiler (the rehearsal), and return its first device.
 
@@ -76,6 +79,8 @@ def start_xla() -> torch.device:
         ImportError: as `import_torch_xla` does.
         RuntimeError: there was a backward pass before.
     """
+    if _started:
+        return _started[0]
     torch_xla = import_torch_xla()
     with variable_set("PJRT_DEVICE", os.environ.get("PJRT_DEVICE", "CPU")):
         device = torch_xla.device()
@@ -89,7 +94,13 @@ def start_xla() -> torch.device:
             "the devices it knew by then. Restart the kernel and call start_xla() of course_utils.xla in the first "
             "cell."
         ) from error
+    _started.append(device)
     return device
+
+
+def started_xla() -> torch.device | None:
+    """Return what `start_xla` returned in this process, or None before it: nothing is started."""
+    return _started[0] if _started else None
 
 
 def run_recorded(device: torch.device) -> None:
@@ -105,23 +116,14 @@ def run_recorded(device: torch.device) -> None:
 
 @dataclass(frozen=True)
 class XLACounters:
-    """What XLA has done since this process started; subtract an earlier reading to see what a piece of code did.
-
-    Attributes:
-        compilations: programs compiled.
-        compile_s: seconds that took.
-        executions: programs run.
-        to_device: transfers from the host to the device.
-        from_device: transfers from the device to the host.
-        fallbacks: operations that XLA does not know, and that ran on the CPU with values copied there and back.
-    """
+    """What XLA has done since this process started; subtract an earlier reading to see what a piece of code did."""
 
     compilations: int
-    compile_s: float
-    executions: int
-    to_device: int
-    from_device: int
-    fallbacks: int
+    compile_s: float  # seconds spent compiling
+    executions: int  # programs run
+    to_device: int  # transfers from the host
+    from_device: int  # transfers to the host
+    fallbacks: int  # operations that XLA does not know: they ran on the CPU, with values copied there and back
 
     def __sub__(self, before: "XLACounters") -> "XLACounters":
         return XLACounters(*(getattr(self, field.name) - getattr(before, field.name) for field in fields(self)))
@@ -175,18 +177,13 @@ def _version() -> str:
     return importlib.metadata.version("torch_xla")
 
 
-def _minor(version: str) -> tuple[int, int]:
-    major, minor = re.match(r"(\d+)\.(\d+)", version).groups()
-    return int(major), int(minor)
-
-
 def _fix(verb: str) -> str:
-    minor = _minor(torch.__version__)
+    major, minor = map(int, torch.__version__.split(".")[:2])
     if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
         return "it has builds for Linux on x86-64 only, so run this lesson there, or on Colab or Kaggle"
-    if minor > LAST_RELEASE:
+    if (major, minor) > LAST_RELEASE:
         return (
-            f"no torch_xla was made for torch {minor[0]}.{minor[1]}, so leave this torch alone and run the lesson "
+            f"no torch_xla was made for torch {major}.{minor}, so leave this torch alone and run the lesson "
             "in the course's own environment (make lab)"
         )
-    return f"{verb} it with `pip install torch_xla=={minor[0]}.{minor[1]}.0`, which leaves torch alone, and restart"
+    return f"{verb} it with `pip install torch_xla=={major}.{minor}.0`, which leaves torch alone, and restart"

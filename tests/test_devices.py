@@ -123,6 +123,14 @@ def test_a_tpu_is_listed_for_each_chip_with_its_memory(tmp_path):
 
 
 @has_xla
+@no_cuda
+def test_a_chip_of_tpu_7x_is_two_devices_with_half_of_its_memory_each(tmp_path):
+    root = machine_with(tmp_path, ("0x1ae0", "0x0076", "0x088000"))
+    found = [device for device in find_devices(root=root) if device.kind == "xla"]
+    assert [(str(device), device.memory_bytes) for device in found] == [("xla:0", 96 * 2**30), ("xla:1", 96 * 2**30)]
+
+
+@has_xla
 def test_pjrt_device_cpu_turns_a_tpu_machine_into_a_rehearsal(tmp_path, monkeypatch):
     monkeypatch.setenv("PJRT_DEVICE", "CPU")
     found = [device for device in find_devices(root=machine_with(tmp_path, V4)) if device.kind == "xla"]
@@ -248,7 +256,7 @@ def test_a_missing_device_is_an_error_that_says_what_is_here_and_what_to_do():
 @no_cuda
 def test_a_missing_course_device_never_falls_back(monkeypatch):
     monkeypatch.setenv("COURSE_DEVICE", "cuda")
-    with pytest.raises(RuntimeError, match=r"'cuda' was requested by the variable COURSE_DEVICE.*unset COURSE_DEVICE"):
+    with pytest.raises(RuntimeError, match=r"'cuda' was requested by the variable COURSE_DEVICE.*Unset COURSE_DEVICE"):
         pick_device()
 
 
@@ -264,7 +272,7 @@ def test_a_device_knows_its_torch_device():
 
 def test_devices_show_as_a_table_in_a_terminal_and_a_card_in_a_notebook():
     devices = DeviceList([Device("cpu", 0, "A CPU", 16 * 10**9, "8 cores")])
-    assert repr(devices).splitlines() == ["device  name   memory   detail", "cpu     A CPU  16.0 GB  8 cores"]
+    assert repr(devices).splitlines() == ["device  name   memory  detail", "cpu     A CPU  16 GB   8 cores"]
     assert "<td" in devices._repr_html_() and "A CPU" in devices[0]._repr_html_()
 
 

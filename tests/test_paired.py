@@ -6,6 +6,7 @@ import pytest
 
 from course_utils.devices import Device
 from course_utils.paired import Ratio, Work, ratio_of_rounds, time_together
+from course_utils.stopwatch import Stopwatch
 
 CPU = Device("cpu", 0, "a cpu")
 
@@ -23,88 +24,98 @@ class SlowingMachine:
 
         return Work(fn, CPU)
 
-    def clocks(self) -> dict:
-        return {"clock": lambda: self.now, "cpu_clock": None}
+
+@pytest.fixture
+def machine_that_slows(monkeypatch):
+    """Return a machine by its growth, on whose clock every stopwatch runs."""
+
+    def make(growth: float) -> SlowingMachine:
+        machine = SlowingMachine(growth)
+        monkeypatch.setattr(Stopwatch, "clock", lambda watch: machine.now)
+        monkeypatch.setattr(Stopwatch, "cpu_clock", None)
+        return machine
+
+    return make
 
 
-def test_each_round_goes_forwards_and_backwards_and_the_next_one_the_other_way():
-    machine = SlowingMachine(0)
-    time_together({name: machine.work(name, 1.0) for name in "abc"}, max_s=12, **machine.clocks())
+def test_each_round_goes_forwards_and_backwards_and_the_next_one_the_other_way(machine_that_slows):
+    machine = machine_that_slows(0)
+    time_together({name: machine.work(name, 1.0) for name in "abc"}, max_s=12)
     assert "".join(machine.order).endswith("abccbacbaabc")
 
 
-def test_what_happens_between_rounds_slows_no_contestant_more_than_another():
-    machine, cold = SlowingMachine(0), []
+def test_what_happens_between_rounds_slows_no_contestant_more_than_another(machine_that_slows):
+    machine, cold = machine_that_slows(0), []
 
     def fn():
         machine.now += 1e-4 * (1.5 if cold else 1.0)  # the first call after something else ran
         cold.clear()
 
     works = {"a": Work(fn, CPU), "b": Work(fn, CPU)}
-    found = time_together(works, max_s=0.1, between_rounds=lambda: cold.append(True), **machine.clocks())
+    found = time_together(works, max_s=0.1, between_rounds=lambda: cold.append(True))
     assert found.ratio("a", "b").median == pytest.approx(1, abs=1e-9)
     assert max(found.timings["a"].blocks_s) == pytest.approx(1e-4)  # no counted call was cold
 
 
-def test_contestants_of_about_the_same_size_get_blocks_of_the_same_size_and_others_do_not():
-    machine = SlowingMachine(0)
+def test_contestants_of_about_the_same_size_get_blocks_of_the_same_size_and_others_do_not(machine_that_slows):
+    machine = machine_that_slows(0)
     works = {"a": machine.work("a", 3e-5), "b": machine.work("b", 4e-5), "c": machine.work("c", 0.01)}
-    found = time_together(works, max_s=0.5, **machine.clocks()).timings
+    found = time_together(works, max_s=0.5).timings
     assert found["a"].calls_per_block == found["b"].calls_per_block > 4
     assert found["c"].calls_per_block == 1
 
 
-def test_a_machine_that_slows_down_does_not_change_the_ratio():
-    machine = SlowingMachine(0.05)
-    found = time_together({"a": machine.work("a", 0.02), "b": machine.work("b", 0.01)}, **machine.clocks())
+def test_a_machine_that_slows_down_does_not_change_the_ratio(machine_that_slows):
+    machine = machine_that_slows(0.05)
+    found = time_together({"a": machine.work("a", 0.02), "b": machine.work("b", 0.01)})
     assert found.ratio("a", "b").median == pytest.approx(2, rel=0.002)
     assert found.timings["a"].median_s > 0.02  # while the times themselves did change
 
 
-def test_it_stops_when_the_ratio_is_known():
-    machine = SlowingMachine(0)
-    found = time_together({"a": machine.work("a", 0.01), "b": machine.work("b", 0.01)}, max_s=99, **machine.clocks())
+def test_it_stops_when_the_ratio_is_known(machine_that_slows):
+    machine = machine_that_slows(0)
+    found = time_together({"a": machine.work("a", 0.01), "b": machine.work("b", 0.01)}, max_s=99)
     assert found.ratio("a", "b").rounds == 40
     assert found.ratio("a", "b").interval == pytest.approx((1, 1))
     assert len(found.timings["a"].blocks_s) == 40
 
 
-def test_noise_makes_it_go_on_until_the_ratio_is_known_to_half_a_per_cent():
-    machine, noise = SlowingMachine(0), random.Random(0)
+def test_noise_makes_it_go_on_until_the_ratio_is_known_to_half_a_per_cent(machine_that_slows):
+    machine, noise = machine_that_slows(0), random.Random(0)
 
     def noisy():
         machine.now += 0.01 * noise.uniform(0.97, 1.03)
 
     works = {"a": Work(noisy, CPU), "b": machine.work("b", 0.01)}
-    found = time_together(works, max_s=99, **machine.clocks()).ratio("a", "b")
+    found = time_together(works, max_s=99).ratio("a", "b")
     low, high = found.interval
     assert 40 < found.rounds < 800
     assert (high - low) / 2 <= 0.005 * found.median
 
 
-def test_it_stops_at_the_time_limit():
-    machine = SlowingMachine(0)
-    time_together({"a": machine.work("a", 1.0)}, max_s=6, **machine.clocks())
+def test_it_stops_at_the_time_limit(machine_that_slows):
+    machine = machine_that_slows(0)
+    time_together({"a": machine.work("a", 1.0)}, max_s=6)
     assert len(machine.order) == 2 + 6  # the first call, one to find the block, six rounds
 
 
 @pytest.mark.parametrize(("max_s", "rounds"), [(0.1, 4), (9, 6)])
-def test_at_the_time_limit_each_was_first_as_often_as_last(max_s, rounds):
-    machine = SlowingMachine(0)
+def test_at_the_time_limit_each_was_first_as_often_as_last(machine_that_slows, max_s, rounds):
+    machine = machine_that_slows(0)
     works = {name: machine.work(name, 1.0) for name in "ab"}
-    found = time_together(works, max_s=max_s, **machine.clocks())
+    found = time_together(works, max_s=max_s)
     assert len(found.rounds_s["a"]) == rounds
     assert machine.order[4::2].count("a") == rounds / 2  # after the first calls and the warm-up
 
 
-def test_the_caller_may_end_it_between_rounds():
-    machine = SlowingMachine(0)
+def test_the_caller_may_end_it_between_rounds(machine_that_slows):
+    machine = machine_that_slows(0)
 
     def stop():
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        time_together({"a": machine.work("a", 1.0)}, between_rounds=stop, **machine.clocks())
+        time_together({"a": machine.work("a", 1.0)}, between_rounds=stop)
 
 
 def test_nothing_to_time_is_refused():

@@ -12,7 +12,16 @@ from course_utils import Device
 from course_utils.data import Scale, ShuffledBatches, air_passengers, make_windows
 from course_utils.data.models import AirRNN
 from course_utils.training import Regression, train_plain, trainer_kwargs
-from course_utils.xla import XLACounters, _fix, run_recorded, variable_set, xla_counters, xla_problem
+from course_utils.xla import (
+    XLACounters,
+    _fix,
+    run_recorded,
+    start_xla,
+    started_xla,
+    variable_set,
+    xla_counters,
+    xla_problem,
+)
 
 SERIES = air_passengers()[0]
 WINDOWS, TARGETS = make_windows(Scale.fit(SERIES).apply(SERIES), 6)
@@ -46,6 +55,11 @@ print(names, logging.root.handlers)
 """
     done = run_python(code)
     assert (done.stdout.strip(), done.stderr) == ("[] []", "")
+
+
+def test_whether_xla_was_started_is_known_without_starting_it(in_xla):
+    assert started_xla() is None
+    assert in_xla(started_xla) == in_xla(start_xla) == torch.device("xla", 0)
 
 
 def test_a_choice_of_device_that_was_there_before_is_kept(in_xla):

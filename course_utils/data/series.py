@@ -1,20 +1,8 @@
-"""The data that the lessons train on."""
+"""AirPassengers, and how to cut a series into windows and batches."""
 
 from dataclasses import dataclass
 
 import torch
-
-from course_utils.data.images import Images, load_images, offline_images
-
-__all__ = [
-    "Images",
-    "Scale",
-    "ShuffledBatches",
-    "air_passengers",
-    "load_images",
-    "make_windows",
-    "offline_images",
-]
 
 # Thousands of passengers of international airlines a month, 1949-01 to 1960-12, a year in each line.
 # Source: G. E. P. Box and G. M. Jenkins, Time Series Analysis: Forecasting and Control (Holden-Day, 1970), series G.

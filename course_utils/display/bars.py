@@ -1,10 +1,11 @@
-"""A progress bar that is a widget in a notebook and text in a terminal."""
+"""Progress bars and other widgets, with words in their place where a notebook is read without a kernel."""
 
-from course_utils.display.widget_view import display_widget
+from collections.abc import Callable
+from typing import Any
 
 
-def open_bar(total: int | None, unit: str, **options):
-    """Open a bar of tqdm.
+def open_bar(total: int | None, unit: str, **options: Any) -> Any:
+    """Open a bar of tqdm: a widget in a notebook and text in a terminal.
 
     In a saved notebook its description, or else its length, takes its place.
 
@@ -26,3 +27,33 @@ def open_bar(total: int | None, unit: str, **options):
     display_widget(bar.container, f"[progress bar: {options.get('desc') or amount}]")
     bar.displayed = True
     return bar
+
+
+def epoch_bar(epochs: int) -> Callable[[int, float], None]:
+    """Return what `train_plain` takes as `on_epoch` to show one progress bar over all epochs."""
+    bar = open_bar(epochs, "epoch", mininterval=0.2)
+    return lambda epoch, loss: show_epoch(bar, epoch, loss)
+
+
+def show_epoch(bar: Any, epoch: int, loss: float) -> None:
+    """Move a bar of `open_bar` to the end of an epoch, and close it after the last one."""
+    bar.set_postfix_str(f"loss {loss:.4f}", refresh=False)
+    bar.update(epoch - bar.n)
+    if epoch == bar.total:
+        bar.close()
+
+
+def display_widget(widget: Any, text: str) -> None:
+    """Show a widget in a notebook, with `text` where the file is read without a kernel.
+
+    A notebook is saved without its widgets. The text that a widget has of its own lists its arguments, or quotes a
+    progress bar as it stood at its start.
+
+    Args:
+        widget: of ipywidgets, 7.7.1 or later.
+        text: what a reader should see instead.
+    """
+    from IPython.display import display
+
+    view = {"version_major": 2, "version_minor": 0, "model_id": widget.model_id}
+    display({"application/vnd.jupyter.widget-view+json": view, "text/plain": text}, raw=True)

@@ -3,6 +3,8 @@
 import html
 import unicodedata
 
+from course_utils.display.units import format_bytes as in_gb  # noqa: F401 - until the doctor imports units itself
+
 LONGEST = 160  # characters of one cell: a hostile or broken driver can report a name of any length
 
 CELL = "padding:0.3em 0.8em;text-align:left;border-bottom:1px solid currentColor"
@@ -14,18 +16,11 @@ def clean(text: str, longest: int = LONGEST) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
-def in_gb(size_bytes: int | None) -> str:
-    """Return a memory size as '16.9 GB', where a GB is 10^9 bytes, or '?' when it is not known."""
-    return "?" if size_bytes is None else f"{size_bytes / 1e9:.1f} GB"
-
-
 def text_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     """Return the rows as lines of text under their header, in columns that line up in a terminal."""
     lines = [tuple(clean(cell) for cell in line) for line in [header, *rows]]
     widths = [max(map(_columns, column)) for column in zip(*lines, strict=True)]
-    padded = (
-        "  ".join(cell + " " * (w - _columns(cell)) for cell, w in zip(line, widths, strict=True)) for line in lines
-    )
+    padded = ["  ".join(_pad(*place) for place in zip(line, widths, strict=True)) for line in lines]
     return "\n".join(line.rstrip() for line in padded)
 
 

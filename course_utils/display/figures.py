@@ -3,10 +3,10 @@
 import base64
 import io
 from dataclasses import dataclass
+from typing import Any
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.text import Text
 from PIL import Image
 
@@ -17,7 +17,7 @@ LOOKS = {
     "xla": {"color": "#009E73", "marker": "^", "linestyle": "-."},
 }
 MUTED = "#595959"
-STYLE = {
+STYLE: dict[str, Any] = {
     "figure.figsize": (12.8, 7.2),
     "figure.dpi": 100,
     "figure.facecolor": "white",
@@ -44,7 +44,7 @@ class Picture:
     def __repr__(self) -> str:
         return self.alt
 
-    def _repr_mimebundle_(self, include=None, exclude=None):
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> tuple[dict, dict]:
         data = {"image/png": base64.b64encode(self.png).decode(), "text/plain": self.alt}
         return data, {"image/png": {"alt": self.alt}}
 
@@ -84,7 +84,7 @@ def picture(axes: Axes, alt: str, *, colors: int = 64) -> Picture:
     """
     if len(alt.split()) < 4:
         raise ValueError(f"a picture needs a sentence that says what it shows, but got {alt!r}.")
-    figure: Figure = axes.figure
+    figure: Any = axes.figure
     for text in figure.findobj(Text):
         text.set_fontsize(max(text.get_fontsize(), STYLE["font.size"]))
     for line in axes.lines:

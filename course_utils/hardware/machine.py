@@ -15,14 +15,15 @@ NVIDIA, AMD, INTEL, GOOGLE = "0x10de", "0x1002", "0x8086", "0x1ae0"
 DISPLAY_CLASSES = ("0x0300", "0x0302", "0x0380", "0x1200")  # VGA, 3D, other display, processing accelerator
 
 # PCI device numbers of TPU chips, as torch_xla 2.9 (torch_xla/_internal/tpu.py) and JAX (jax/_src/hardware_utils.py)
-# list them: name, devices that torch_xla shows for one chip, memory of one chip in GiB (cloud.google.com/tpu/docs).
+# list them: name, devices of one chip, memory of one chip in GiB (cloud.google.com/tpu/docs). A chip of 7x has two
+# devices again (Google's page on TPU7x; vllm-project/tpu-inference, pull 1266), where torch_xla 2.9 still counts one.
 TPU_CHIPS = {
     "0x0027": ("TPU v2 or v3", 2, None),
     "0x005e": ("TPU v4", 1, 32),
     "0x0062": ("TPU v5p", 1, 95),
     "0x0063": ("TPU v5e", 1, 16),
     "0x006f": ("TPU v6e", 1, 32),
-    "0x0076": ("TPU 7x", 1, 192),
+    "0x0076": ("TPU 7x", 2, 192),
 }
 
 
@@ -127,7 +128,7 @@ def _windows_memory_bytes() -> int:
     # MEMORYSTATUSEX (Windows documentation): two 32-bit numbers, then seven of 64 bits, the first being all memory.
     status = (ctypes.c_uint64 * 8)()
     ctypes.cast(status, ctypes.POINTER(ctypes.c_uint32))[0] = ctypes.sizeof(status)
-    ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status))
+    ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status))  # type: ignore[attr-defined]
     return status[1]
 
 

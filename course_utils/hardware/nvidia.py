@@ -8,24 +8,17 @@ import os
 import re
 from dataclasses import dataclass
 
-LIBRARIES = ("nvml.dll",) if os.name == "nt" else ("libnvidia-ml.so.1",)
+LIBRARY = "nvml.dll" if os.name == "nt" else "libnvidia-ml.so.1"
 
 
 @dataclass(frozen=True)
 class Card:
-    """One NVIDIA card, or one MIG slice of a card.
+    """One NVIDIA card, or one MIG slice of a card. What the driver does not say is None."""
 
-    Attributes:
-        name: such as "NVIDIA H200".
-        uuid: such as "GPU-8f6d...", which `CUDA_VISIBLE_DEVICES` may name.
-        memory_bytes: all of its memory, or None when the driver does not say.
-        capability: compute capability, such as (9, 0), or None when the driver does not say.
-    """
-
-    name: str
-    uuid: str
+    name: str  # such as "NVIDIA H200"
+    uuid: str  # such as "GPU-8f6d...", which CUDA_VISIBLE_DEVICES may name
     memory_bytes: int | None = None
-    capability: tuple[int, int] | None = None
+    capability: tuple[int, int] | None = None  # such as (9, 0)
 
 
 @dataclass(frozen=True)
@@ -39,7 +32,7 @@ class Driver:
 
 def read_driver() -> Driver | None:
     """Return what the NVIDIA driver says of itself and its cards, or None without a working driver."""
-    nvml = _load()
+    nvml = _load(LIBRARY)
     if nvml is None or nvml.nvmlInit_v2() != 0:
         return None
     cuda, count = ctypes.c_int(0), ctypes.c_uint(0)
@@ -47,7 +40,11 @@ def read_driver() -> Driver | None:
     nvml.nvmlDeviceGetCount_v2(ctypes.byref(count))
     version = ctypes.create_string_buffer(96)
     nvml.nvmlSystemGetDriverVersion(version, 96)
-    cards = [_card(nvml, handle) for handle in _handles(nvml, count.value)]
+    cards = []
+    for index in range(count.value):
+        handle = ctypes.c_void_p()
+        if nvml.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(handle)) == 0:
+            cards.append(_card(nvml, handle))
     return Driver(_text(version), split_version(cuda.value), tuple(cards))
 
 
@@ -58,11 +55,7 @@ def split_version(number: int) -> tuple[int, int]:
 
 def has_cuda_library() -> bool:
     """Say whether the driver's CUDA library is here. Loading it initialises nothing."""
-    try:
-        ctypes.CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1")
-    except OSError:
-        return False
-    return True
+    return _load("nvcuda.dll" if os.name == "nt" else "libcuda.so.1") is not None
 
 
 def visible_cards(cards: tuple[Card, ...], setting: str | None) -> list[Card]:
@@ -99,28 +92,17 @@ def _named(cards: tuple[Card, ...], entry: str) -> Card | None:
 
 
 def _slice(uuid: str) -> Card | None:
-    nvml, handle = _load(), ctypes.c_void_p()
+    nvml, handle = _load(LIBRARY), ctypes.c_void_p()
     if nvml is None or nvml.nvmlDeviceGetHandleByUUID(uuid.encode(), ctypes.byref(handle)) != 0:
         return None
     return _card(nvml, handle)
 
 
-def _load() -> ctypes.CDLL | None:
-    for library in LIBRARIES:
-        try:
-            return ctypes.CDLL(library)
-        except OSError:
-            continue
-    return None
-
-
-def _handles(nvml: ctypes.CDLL, count: int) -> list[ctypes.c_void_p]:
-    handles = []
-    for index in range(count):
-        handle = ctypes.c_void_p()
-        if nvml.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(handle)) == 0:
-            handles.append(handle)
-    return handles
+def _load(library: str) -> ctypes.CDLL | None:
+    try:
+        return ctypes.CDLL(library)
+    except OSError:
+        return None
 
 
 def _card(nvml: ctypes.CDLL, handle: ctypes.c_void_p) -> Card:

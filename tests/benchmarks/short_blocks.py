@@ -47,7 +47,7 @@ class Recording:
             fn()
         self.calls = max(1, round(GRAIN_S / (time.perf_counter() - start) * 1000))
         rows, end = [], time.perf_counter() + seconds
-        with timing.quiet_process():
+        with timing.paused_gc():
             while time.perf_counter() < end:
                 wall, cpu = time.perf_counter(), time.thread_time()
                 for _ in range(self.calls):

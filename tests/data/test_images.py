@@ -1,14 +1,48 @@
 import hashlib
+import http.server
 import io
+import socket
+import subprocess
+import sys
 import tarfile
+import threading
+import time
+from contextlib import contextmanager
 
 import pytest
 import torch
-from test_download import server
 
 from course_utils.data import images, load_images, offline_images
 
 RECORDS = 6  # in each file of a tiny CIFAR-10
+
+
+@contextmanager
+def server(status=200, content=b"", promised=None, pause_s=0.0):
+    """Serve one file over real HTTP, or less of it than was promised, or an error."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(status)
+            self.send_header("Content-Length", str(promised or len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+            self.wfile.flush()
+            time.sleep(pause_s)
+
+        def log_message(self, *arguments):
+            pass
+
+    httpd = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    httpd.daemon_threads = True
+    thread = threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{httpd.server_port}/file"
+    finally:
+        httpd.shutdown()
+        httpd.server_close()
+        thread.join()
 
 
 def pixel(file, record, channel, row, column):
@@ -32,7 +66,7 @@ def archive_of(files):
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
         for name, data in files.items():
-            member = tarfile.TarInfo(f"{images.CIFAR_FOLDER}/{name}")
+            member = tarfile.TarInfo(f"cifar-10-batches-bin/{name}")
             member.size = len(data)
             tar.addfile(member, io.BytesIO(data))
     return buffer.getvalue()
@@ -43,8 +77,6 @@ def tiny(monkeypatch):
     """Let a CIFAR-10 of six images a file be the right one, and return its archive."""
     archive = archive_of(TINY)
     monkeypatch.setattr(images, "CIFAR_SHA256", hashlib.sha256(archive).hexdigest())
-    for name, data in TINY.items():
-        monkeypatch.setitem(images.CIFAR_FILES, name, hashlib.sha256(data).hexdigest())
     return archive
 
 
@@ -65,13 +97,6 @@ def test_an_archive_in_the_folder_is_read(tmp_path, tiny):
     assert [file.name for file in tmp_path.iterdir()] == [images.CIFAR_ARCHIVE]  # nothing was unpacked
 
 
-def test_an_unpacked_folder_is_read(tmp_path, tiny):
-    (tmp_path / images.CIFAR_FOLDER).mkdir()
-    for name, data in TINY.items():
-        (tmp_path / images.CIFAR_FOLDER / name).write_bytes(data)
-    assert_is_tiny(load_images(tmp_path, download=False))
-
-
 def test_a_download_is_kept_and_found_the_next_time(tmp_path, tiny):
     with server(content=tiny) as url:
         assert "downloaded to" in repr(load_images(tmp_path / "new", url=url))
@@ -80,46 +105,105 @@ def test_a_download_is_kept_and_found_the_next_time(tmp_path, tiny):
 
 def test_a_torn_archive_in_the_folder_is_an_error(tmp_path, tiny):
     (tmp_path / images.CIFAR_ARCHIVE).write_bytes(tiny[:-100])
-    with pytest.raises(ValueError, match=r"cifar-10-binary\.tar\.gz: this is not the file that was expected"):
+    with pytest.raises(ValueError, match=r"cifar-10-binary\.tar\.gz is not CIFAR-10, or not all of it"):
         load_images(tmp_path)
 
 
-def test_a_wrong_file_in_an_unpacked_folder_is_an_error(tmp_path, tiny):
-    (tmp_path / images.CIFAR_FOLDER).mkdir()
-    for name, data in TINY.items():
-        (tmp_path / images.CIFAR_FOLDER / name).write_bytes(data if name != "data_batch_3.bin" else data[:-1])
-    with pytest.raises(ValueError, match=r"data_batch_3\.bin: this is not the file that was expected"):
-        load_images(tmp_path)
-
-
-def test_a_missing_file_in_an_unpacked_folder_is_an_error(tmp_path, tiny):
-    (tmp_path / images.CIFAR_FOLDER).mkdir()
-    with pytest.raises(ValueError, match=r"holds no data_batch_1\.bin, so this is not all of CIFAR-10"):
-        load_images(tmp_path)
-
-
-@pytest.mark.parametrize("content", [b"wrong", b""])
-def test_a_wrong_download_is_an_error_and_leaves_no_folder(tmp_path, tiny, content):
-    with server(content=content) as url, pytest.raises(ValueError, match="not the file that was expected"):
+@pytest.mark.parametrize("content", [b"wrong", b"<html>Please log in</html>"])
+def test_a_wrong_download_is_an_error_with_both_checksums_and_leaves_no_file(tmp_path, tiny, content):
+    with server(content=content) as url, pytest.raises(ValueError) as error:
         load_images(tmp_path / "new", url=url)
-    assert not (tmp_path / "new").exists()
+    assert images.CIFAR_SHA256 in str(error.value) and hashlib.sha256(content).hexdigest() in str(error.value)
+    assert files_in(tmp_path) == []
 
 
-def test_records_of_the_wrong_length_are_an_error():
-    with pytest.raises(ValueError, match="test holds 3,074 bytes, which is no whole number of 3073-byte records"):
-        images._records(bytes(3074), "test")
+def files_in(folder):
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def assert_offline(found, reason):
+    assert found.name == "Offline shapes" and f"could not be downloaded: {reason}" in found.origin
+    assert "0x" not in found.origin and "\n" not in found.origin  # a sentence, and no chain of objects
+
+
+def test_a_download_that_breaks_off_leaves_no_file(tmp_path, tiny):
+    with server(content=tiny[:1000], promised=len(tiny)) as url:
+        found = load_images(tmp_path / "new", url=url)
+    assert found.name == "Offline shapes" and "could not be downloaded" in found.origin
+    assert files_in(tmp_path) == []
+
+
+def test_a_download_that_stops_in_the_middle_is_given_up(tmp_path, tiny, monkeypatch):
+    monkeypatch.setattr(images, "PATIENCE_S", 0.3)
+    with server(content=tiny[:1000], promised=len(tiny), pause_s=2) as url:
+        assert_offline(load_images(tmp_path, url=url), "the connection to 127.0.0.1 failed")
+    assert files_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("status", [404, 503])
+def test_a_refusal_is_told(tmp_path, status):
+    with server(status=status, content=b"no") as url:
+        assert_offline(load_images(tmp_path, url=url), status)
+    assert files_in(tmp_path) == []
+
+
+def test_a_server_that_accepts_and_says_nothing_is_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(images, "PATIENCE_S", 0.2)
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        found = load_images(tmp_path, url=f"http://127.0.0.1:{silent.getsockname()[1]}/file")
+    assert_offline(found, "127.0.0.1 did not answer within 0.2 s")
+
+
+def test_a_name_server_that_never_answers_does_not_hold_the_reader_up(tmp_path, monkeypatch):
+    answered = threading.Event()
+
+    def lookup(*arguments, **switches):  # the system's own look-up, which no socket's limit reaches
+        answered.wait(10)
+        raise OSError("no such name")
+
+    monkeypatch.setattr(images, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(socket, "getaddrinfo", lookup)
+    found = load_images(tmp_path, url="http://nowhere.invalid/file")
+    answered.set()
+    assert_offline(found, "the name server did not answer within 0.2 s")
+
+
+def test_a_place_that_cannot_be_written_to_is_told(tmp_path):
+    (tmp_path / "file").write_text("a file where a folder should be")
+    with server(content=b"never kept") as url:
+        assert_offline(load_images(tmp_path / "file", url=url), "[Errno")
+
+
+def test_an_interrupt_leaves_no_file(tmp_path, tiny, monkeypatch):
+    import pooch.core
+
+    def interrupted(*arguments, **switches):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pooch.core, "hash_matches", interrupted)
+    with server(content=tiny) as url, pytest.raises(KeyboardInterrupt):
+        load_images(tmp_path, url=url)
+    assert files_in(tmp_path) == []
+
+
+def test_pooch_is_imported_for_a_download_only():
+    code = "import sys, course_utils.data as data; data.load_images(download=False); print('pooch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True)
+    assert done.stdout.strip() == "False"
 
 
 def test_without_an_answer_the_offline_images_say_why(tmp_path):
     found = load_images(tmp_path / "new", url="http://127.0.0.1:9/nothing-listens-here")
     assert found.name == "Offline shapes" and "could not be downloaded: " in repr(found)
     assert found.train.shape == (10_000, 3, 32, 32) and found.test.shape == (2_000, 3, 32, 32)
-    assert not (tmp_path / "new").exists()
+    assert files_in(tmp_path) == []
 
 
 def test_without_a_download_the_offline_images_say_so(tmp_path):
     found = load_images(tmp_path, download=False)
-    assert found.name == "Offline shapes" and "no download was asked for" in found.origin
+    assert found.name == "Offline shapes" and "no download was requested" in found.origin
 
 
 def test_offline_images_to_train_on_and_held_out_are_not_the_same():
@@ -129,7 +213,5 @@ def test_offline_images_to_train_on_and_held_out_are_not_the_same():
     assert torch.equal(found.train, offline_images(train=300, test=10).train)
 
 
-def test_the_published_checksum_is_that_of_all_files():
-    # 50,000 + 10,000 images of the real set; the checksums are long enough to be SHA-256 and all differ.
-    checksums = [images.CIFAR_SHA256, *images.CIFAR_FILES.values()]
-    assert len(set(checksums)) == 7 and all(len(bytes.fromhex(text)) == 32 for text in checksums)
+def test_the_published_checksum_is_long_enough_to_be_one():
+    assert len(bytes.fromhex(images.CIFAR_SHA256)) == 32

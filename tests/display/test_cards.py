@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from course_utils.display.cards import LONGEST, clean, html_card, in_gb, text_table
+from course_utils.display.cards import LONGEST, clean, html_card, text_table
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -74,10 +74,6 @@ def test_a_card_sets_no_colour_and_reads_as_a_plain_table_without_styles():
     styles = " ".join(value for key, value in Reader(card).attributes if key == "style")
     assert "#" not in styles and "rgb" not in styles and "color:inherit" in styles
     assert Reader(card).texts == ["Devices", "device", "name", "cpu", "AMD"]
-
-
-def test_memory_is_in_units_of_a_billion_bytes_and_unknown_memory_says_so():
-    assert (in_gb(16_900_000_000), in_gb(None)) == ("16.9 GB", "?")
 
 
 @pytest.fixture(scope="module")

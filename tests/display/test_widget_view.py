@@ -4,7 +4,7 @@ from one_cell import VIEW, run_cell
 
 CELL = """
 from ipywidgets import IntSlider
-from course_utils.display.widget_view import display_widget
+from course_utils.display.bars import display_widget
 display_widget(IntSlider(7), "[a slider <b>of seven</b>]")
 """
 

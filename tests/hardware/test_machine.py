@@ -3,8 +3,9 @@
 import os
 
 import pytest
-from course_utils.hardware import machine
 from stand_ins import FOREIGN, machine_with, needs_linux
+
+from course_utils.hardware import machine
 
 GIB = 2**30
 

@@ -1,9 +1,9 @@
 """What the NVIDIA driver's management library says, from a stub of that library."""
 
 import pytest
-from course_utils.hardware import nvidia
 from stand_ins import STUBS, compile_stub, needs_gcc, needs_linux
 
+from course_utils.hardware import nvidia
 from course_utils.hardware.nvidia import Card, Driver, read_driver, split_version, visible_cards
 
 TWO = "NVIDIA H200|GPU-aaaa-1|150754820096|9|0;Tesla T4|GPU-bbbb-2|15843721216|7|5"
@@ -16,7 +16,7 @@ CARDS = (
 @pytest.fixture
 def library(tmp_path, monkeypatch):
     stub = compile_stub(STUBS / "nvml.c", tmp_path / "libnvidia-ml.so.1")
-    monkeypatch.setattr(nvidia, "LIBRARIES", (str(stub),))
+    monkeypatch.setattr(nvidia, "LIBRARY", str(stub))
     monkeypatch.setenv("STUB_CARDS", TWO)
 
 
@@ -49,7 +49,7 @@ def test_a_mig_slice_is_asked_for_by_its_own_name(library, monkeypatch):
 
 
 def test_without_the_library_there_is_no_driver(monkeypatch):
-    monkeypatch.setattr(nvidia, "LIBRARIES", ("libthere-is-no-such-library.so",))
+    monkeypatch.setattr(nvidia, "LIBRARY", "libthere-is-no-such-library.so")
     assert read_driver() is None and visible_cards(CARDS, "MIG-dddd") == []
 
 
