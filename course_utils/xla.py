@@ -190,3 +190,8 @@ def _fix(verb: str) -> str:
             "in the course's own environment (make lab)"
         )
     return f"{verb} it with `pip install torch_xla=={minor[0]}.{minor[1]}.0`, which leaves torch alone, and restart"
+
+
+def xla_started() -> bool:
+    """Say whether `start_xla` has started XLA in this process; asking starts nothing."""
+    return start_xla.cache_info().currsize > 0
