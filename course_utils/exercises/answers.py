@@ -18,11 +18,7 @@ class Wrong(Exception):
 
 
 def refuse(mistakes: dict[str, Any]) -> None:
-    """Raise Wrong with the first message whose mistake was made.
-
-    Args:
-        mistakes: messages for the student, each with whether its mistake was made.
-    """
+    """Raise Wrong with the first of these messages whose mistake was made."""
     for message, made in mistakes.items():
         if made:
             raise Wrong(message)
@@ -38,13 +34,7 @@ def quote(thing: object) -> str:
 
 
 def expect(answer: Any, kind: Any, what: str) -> None:
-    """Raise Wrong unless the answer is of a kind.
-
-    Args:
-        answer: of the student.
-        kind: as for isinstance.
-        what: the words for it, such as "a tensor".
-    """
+    """Raise Wrong unless the answer is of a kind, for which `what` has the words, such as "a tensor"."""
     if not isinstance(answer, kind):
         raise Wrong(f"This should be {what}, but it is of type {type(answer).__name__}: {quote(answer)}")
 
@@ -68,14 +58,11 @@ def expect_function(answer: Any, *names: str) -> None:
 
 
 def number_of(answer: Any, what: str) -> float:
-    """Return the answer as a float, whether it is a number of Python, NumPy or PyTorch.
+    """Return the answer as a finite float, whether it is a number of Python, NumPy or PyTorch, or raise Wrong.
 
     Args:
         answer: of the student.
         what: the words for it, such as "the median in milliseconds".
-
-    Raises:
-        Wrong: it is not a finite number.
     """
     expected = f"This should be {what}, a number, but it is of type {type(answer).__name__}"
     if isinstance(answer, bool | str | bytes):
@@ -86,26 +73,14 @@ def number_of(answer: Any, what: str) -> float:
 
 
 def whole_number(answer: Any, what: str) -> int:
-    """Return the answer as an int, as `number_of` does; 16.0 is a whole number too.
-
-    Raises:
-        Wrong: it is not a whole number.
-    """
+    """Return the answer as an int, as `number_of` does, or raise Wrong; 16.0 is a whole number too."""
     value = number_of(answer, what)
     refuse({f"This should be {what}, a whole number, but it is {quote(answer)}.": not value.is_integer()})
     return int(value)
 
 
 def whole_numbers(answer: Any, what: str) -> list[int]:
-    """Return the answer as a list of ints: lists, ranges, tensors, sets and generators will do.
-
-    Args:
-        answer: of the student.
-        what: the words for it, such as "a list of line numbers".
-
-    Raises:
-        Wrong: it holds something else.
-    """
+    """Return the answer as a list of ints, or raise Wrong: lists, ranges, tensors, sets and generators will do."""
     plain = answer.tolist() if hasattr(answer, "tolist") else answer
     if isinstance(plain, str | dict) or not isinstance(plain, Iterable):
         raise Wrong(f"This should be {what}, but it is of type {type(answer).__name__}: {quote(answer)}")
@@ -115,11 +90,7 @@ def whole_numbers(answer: Any, what: str) -> list[int]:
 
 
 def truth_of(answer: Any) -> bool:
-    """Return whether a function said True, whether it said so in Python, NumPy or PyTorch.
-
-    Raises:
-        Wrong: it said something else.
-    """
+    """Return whether a function said True or False, in Python, NumPy or PyTorch, or raise Wrong."""
     one = f"Your function should return one True or False, but it returned {quote(answer)}."
     value = _or_wrong(lambda: answer.item() if hasattr(answer, "item") else answer, one)
     if not isinstance(value, bool):
@@ -128,11 +99,7 @@ def truth_of(answer: Any) -> bool:
 
 
 def tensor_of(answer: Any, otherwise: str) -> torch.Tensor:
-    """Return the answer as a tensor of 32-bit floats on the CPU, without gradients.
-
-    Raises:
-        Wrong: with the message `otherwise`: it cannot be one.
-    """
+    """Return the answer as a tensor of 32-bit floats on the CPU, or raise Wrong with the message `otherwise`."""
     return _or_wrong(lambda: torch.as_tensor(answer).detach().cpu().float(), otherwise)
 
 

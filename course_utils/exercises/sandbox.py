@@ -25,12 +25,9 @@ def time_limit(seconds: float) -> Iterator[None]:
     """
     if threading.current_thread() is not threading.main_thread():
         yield
-    elif hasattr(signal, "setitimer"):
-        with _alarm(seconds):
-            yield
-    else:
-        with _interruption(seconds):
-            yield
+        return
+    with _alarm(seconds) if hasattr(signal, "setitimer") else _interruption(seconds):
+        yield
 
 
 @contextmanager
@@ -51,7 +48,12 @@ def _alarm(seconds: float) -> Iterator[None]:
 def _interruption(seconds: float) -> Iterator[None]:
     """Do the same where there is no timer signal (Windows): another thread presses Ctrl-C."""
     due = threading.Event()
-    timer = threading.Timer(seconds, lambda: (due.set(), _thread.interrupt_main()))
+
+    def press() -> None:
+        due.set()
+        _thread.interrupt_main()
+
+    timer = threading.Timer(seconds, press)
     timer.start()
     try:
         yield
@@ -70,16 +72,14 @@ def everything_restored() -> Iterator[None]:
     That is PyTorch's threads, default device and type, gradients on or off, and the random numbers of Python and of
     PyTorch on the CPU.
     """
-    threads, grad, dtype = torch.get_num_threads(), torch.is_grad_enabled(), torch.get_default_dtype()
-    device = torch.empty(0).device
-    seeds = random.getstate(), torch.get_rng_state()
+    threads, dtype, device = torch.get_num_threads(), torch.get_default_dtype(), torch.empty(0).device
+    state = random.getstate()
     try:
-        yield
+        with torch.random.fork_rng(devices=[]), torch.set_grad_enabled(torch.is_grad_enabled()):
+            yield
     finally:
-        random.setstate(seeds[0])
-        torch.set_rng_state(seeds[1])
+        random.setstate(state)
         torch.set_num_threads(threads)
-        torch.set_grad_enabled(grad)
         torch.set_default_dtype(dtype)
         if torch.empty(0).device != device:
             torch.set_default_device(device)  # after None, torch 2.9's get_default_device fails

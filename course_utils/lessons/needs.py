@@ -2,6 +2,7 @@
 
 import ast
 import sys
+from typing import Any
 
 
 def what_cells_need(**problems: str | None) -> None:
@@ -24,11 +25,11 @@ def what_cells_need(**problems: str | None) -> None:
     shell.register_magic_function(needs, "cell")
 
 
-def _run(shell, source: str) -> None:
+def _run(shell: Any, source: str) -> None:
     """Run a cell as it would run without the magic: it shows the value of its last line, and its errors are its own."""
     file = shell.compile.cache(source)
     tree = ast.parse(source)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     exec(compile(tree, file, "exec"), shell.user_ns)
-    if last is not None:
+    if isinstance(last, ast.Expr):
         sys.displayhook(eval(compile(ast.Expression(last.value), file, "eval"), shell.user_ns))

@@ -18,8 +18,7 @@ LENGTH = 12  # months in a window
     "The section on the data cut windows of 20 months with one call. What has to change?",
     "`make_windows(scaled, length=...)` returns the pair that is asked for.",
     solution="my_windows = make_windows(scaled, length=12)",
-    right="109 windows, where 20 months gave 101: shorter windows make more examples, each with less to remember. How "
-    "many steps is one epoch now, and how many windows are in its last batch?",
+    right="109 windows, where 20 months gave 101. How many steps is an epoch now, and how long is its last batch?",
 )
 def windows(answer: Any) -> None:
     """Cut the scaled training months into windows of 12 months, and give the pair (inputs, targets)."""
@@ -27,12 +26,13 @@ def windows(answer: Any) -> None:
     inputs, targets = (tensor_of(part, "Both parts should be tensors, but one is not.") for part in answer)
     train, validation = air_passengers()
     right_inputs, right_targets = make_windows(Scale.fit(train).apply(train), LENGTH)
-    leaked, _ = make_windows(Scale.fit(torch.cat([train, validation])).apply(train), LENGTH)
+    of_all, _ = make_windows(Scale.fit(torch.cat([train, validation])).apply(train), LENGTH)
     _check_shape(tuple(inputs.shape), tuple(right_inputs.shape))
     mistakes = {
         "These are passengers, not scaled values: a small network trains best on small numbers.": inputs.max() > 2,
-        "The scale was fitted on all 144 months, so the model is told the height of a peak that has not happened yet. "
-        "That is leakage: fit it on the training months.": same(inputs, leaked),
+        "The scale of all 144 months knows a future peak: leakage. Fit it on the training months.": same(
+            inputs, of_all
+        ),
         "The inputs are not the training months, scaled to 0 and 1 and in their order.": not same(inputs, right_inputs),
         "Each target is its own input: the model would learn to repeat, not to predict.": same(targets, inputs),
         "Target [i, j] should be the month after input [i, j], one month later.": not same(targets, right_targets),
@@ -62,8 +62,7 @@ MODEL.load_state_dict({"weight": torch.tensor([[0.5, -0.25]]), "bias": torch.zer
 
 @exercise(
     "Forward, backward, step, reset, for each batch. And 3 hard samples must not count as much as 8 easy ones.",
-    "Add up `loss.item() * len(inputs)` and the number of samples, and divide at the end. Reset with "
-    "`optimizer.zero_grad()`.",
+    "Add up `loss.item() * len(inputs)` and the samples, divide at the end, reset with `optimizer.zero_grad()`.",
     solution="""
         def my_epoch(model, optimizer, batches):
             total, samples = 0.0, 0
@@ -76,8 +75,7 @@ MODEL.load_state_dict({"weight": torch.tensor([[0.5, -0.25]]), "bias": torch.zer
                 samples += len(inputs)
             return total / samples
     """,
-    right="The last batch is short, and it counted for what it is. In the section on the loop, find the two places "
-    "where train_in_view does the same.",
+    right="The short batch counted for what it is. Find the two places where train_in_view does the same.",
 )
 def one_epoch(answer: Any) -> None:
     """Write my_epoch(model, optimizer, batches): a step for each pair (inputs, targets); return the epoch's mean
@@ -118,9 +116,7 @@ def _check_steps(ended: torch.Tensor, steps: int) -> None:
         "the reset after the step rather than before it?": torch.equal(ended, MODEL.weight),
         "Without a reset, each batch adds its gradients to the earlier ones: zero_grad().": after(BATCHES, reset=False),
         "The last batch is short, and you left it out: its 3 samples are never learned from.": after(BATCHES[:-1]),
-        "You add the squared errors up, so a batch of 8 makes larger steps than one of 3. Take their mean.": after(
-            BATCHES, reduction="sum"
-        ),
+        "You add up: large batches then make larger steps. Take their mean.": after(BATCHES, reduction="sum"),
         f"There are 3 batches, and each should make one step, but there were {steps}.": steps != 3,
         "The parameters end elsewhere than after one step of the mean squared error for each batch, in order.": True,
     }
@@ -136,8 +132,7 @@ def _check_mean(mean: float) -> None:
         return any(math.isclose(mean, value, rel_tol=1e-4) for value in values)
 
     mistakes = {
-        "You took the mean of the batches' losses. The last batch has 3 samples and the others have 8: weigh each loss "
-        "with its batch.": is_near(statistics.mean(losses)),
+        "The last batch has 3 samples, others 8: weigh each loss with its batch.": is_near(statistics.mean(losses)),
         "That is the loss of the last batch alone.": is_near(losses[-1]),
         "That is a sum: divide by the number of samples.": is_near(sum(losses), total),
         f"The steps are right, but the mean of the losses that made them is not {mean:.4g}.": True,
@@ -156,8 +151,8 @@ def _check_mean(mean: float) -> None:
 
             return min(counts, key=typical)
     """,
-    right="Some readings were disturbed, and your answer did not mind. Now let it choose for a step of the RNN: "
-    "`my_fastest(lambda n: time_call(one_step, threads=n, max_s=0.2).median_s, [1, 2])`.",
+    right="Now let it choose for a step of the RNN: `my_fastest(lambda n: time_call(one_step, threads=n, "
+    "max_s=0.2).median_s, [1, 2])`.",
 )
 def fastest(answer: Any) -> None:
     """Write my_fastest(seconds_with, counts): the number of threads that is fastest. seconds_with(n) takes one reading,
@@ -181,11 +176,9 @@ def _check_choice(answer: Any, seconds: dict[int, float]) -> None:
         return readings[threads][-1]
 
     chosen = number_of(answer(seconds_with, list(counts)), "a number of threads")
-    fewest = min(map(len, readings.values()))
+    fewest, *_, most = sorted(map(len, readings.values()))
     mistakes = {
-        "Your function measured nothing. More threads are not always faster, nor are fewer.": not any(
-            readings.values()
-        ),
+        "Your function measured nothing. More threads are not always faster, nor are fewer.": most == 0,
         f"Return one of {counts}, the number of threads itself, but you returned {chosen:g}.": chosen not in counts,
         f"Your function measured only some of the counts {counts}.": fewest == 0,
         "One or two readings are a lottery ticket: another program may disturb any of them. Take more.": fewest < 3,

@@ -19,9 +19,8 @@ from course_utils.old_guides.old_trainer import translate
     "Darts hands this dictionary to a Lightning Trainer as it is. Which argument of the Trainer names the device?",
     "Its `accelerator`. Say 'cpu', or let `trainer_kwargs` of this course say it.",
     solution='my_kwargs = {"accelerator": "cpu"}',
-    right="The model stays on the CPU, whatever else is in the machine. Compare with "
-    "`RNNModel(**GUIDE).trainer_params` in the section 'By default': there is no accelerator in it, and with eight "
-    "GPUs it was the CUDAAccelerator.",
+    right="The model stays on the CPU. Compare with `RNNModel(**GUIDE).trainer_params` in the section 'By default', "
+    "which names no accelerator: with eight GPUs it was the CUDAAccelerator.",
 )
 def device(answer: Any) -> None:
     """Make the `pl_trainer_kwargs` with which a Darts model trains on the CPU, even of a machine with eight GPUs."""
@@ -32,12 +31,10 @@ def device(answer: Any) -> None:
     made_by = kind.__module__.partition(".")[0]
     is_cpu = accelerator == "cpu" or (made_by, kind.__name__) == ("pytorch_lightning", "CPUAccelerator")
     mistakes = {
-        "Nothing in it names a device, so Lightning's own default holds, 'auto', and takes the GPUs. 'By default all "
-        "models will run on CPU' was true once.": accelerator is None,
+        "Nothing in it names a device, so Lightning's own default, 'auto', takes the GPUs.": accelerator is None,
         "'auto' is what holds when you say nothing: the best there is. Here that is the GPUs.": accelerator == "auto",
         "That asks for the GPUs, however many `devices` are named. Name the CPU.": accelerator in ("gpu", "cuda"),
-        "That accelerator is one of `lightning.pytorch`. Darts' Trainer is that of `pytorch_lightning`.": made_by
-        == "lightning",
+        "That is one of `lightning.pytorch`. Darts needs that of `pytorch_lightning`.": made_by == "lightning",
         f"Lightning calls the CPU 'cpu', but your accelerator is {quote(accelerator)}": not is_cpu,
         f"On a CPU `devices` is how many processes, at least 1, but yours is {quote(count)}": count != "auto"
         and not (str(count).isdigit() and int(count) > 0),
@@ -66,9 +63,8 @@ TRUTH = (400.0, 400.0, 400.0, 100.0)
         def my_mape(forecast, truth):
             return 100 * ((forecast - truth).abs() / truth).mean()
     """,
-    right="It counts in shares of each month's truth. So passengers and thousands of passengers get the same number, "
-    "but the model's scale does not, where the smallest month of the training is 0. That is why the lesson calls "
-    "`inverse_transform` before `mape`.",
+    right="It counts in shares of each month's truth, so the unit does not matter, but the model's scale does, where a "
+    "month can be 0: that is why the lesson calls `inverse_transform` before `mape`.",
 )
 def mape(answer: Any) -> None:
     """Write `my_mape(forecast, truth)`: the mean absolute percentage error of two tensors of monthly passengers."""
@@ -78,13 +74,11 @@ def mape(answer: Any) -> None:
     off, share = forecast - truth, (forecast - truth) / truth
     known = {  # what is wrong with each way of computing it, and what that gives
         "That is a share of 1. In percent it is a hundred times as much.": share.abs().mean(),
-        "Months that are too high and months that are too low cancel each other out. Take the absolute value of each "
-        "difference, before the mean.": 100 * share.mean(),
-        "You divided by the forecast. A forecast that is too high would look better than one that is as much too low: "
-        "compare with the truth.": 100 * (off.abs() / forecast).mean(),
+        "Months that are too high and too low cancel each other out: take absolute values first.": 100 * share.mean(),
+        "You divided by the forecast, which favours high ones. Divide by the truth.": 100
+        * (off / forecast).abs().mean(),
         "That is the mean error in passengers. A MAPE divides each month's by its true value.": off.abs().mean(),
-        "That compares the sums, so that the large months count most. A MAPE divides month by month, and then takes "
-        "the mean.": 100 * off.abs().sum() / truth.sum(),
+        "That compares the sums: large months count most. Divide each month.": 100 * off.abs().sum() / truth.sum(),
         "That is the worst month. Take the mean over all.": 100 * share.abs().max(),
     }
     refuse({message: abs(abs(found) - abs(value)) < 1e-3 for message, value in known.items()})
@@ -103,24 +97,22 @@ class _Other(nn.Module):
 
 
 MISFITS = {
-    DartsNetwork: "The names do not fit: the checkpoint says 'model.V.weight' for what the network calls 'V.weight'. "
-    "Take the first word off each name.",
-    _Other: "It works for Darts' network, but not where parts are called 'model' and 'decoder'. `replace` takes "
-    "a word away wherever it stands, and `lstrip` takes letters: take off the first word, and only that.",
+    DartsNetwork: "The names do not fit: 'model.V.weight' is 'V.weight' in the network. Take the first word off.",
+    _Other: "It works for Darts' network, but not where parts are called 'model' and 'decoder'. `replace` finds a word "
+    "anywhere, and `lstrip` takes letters: take off the first word, and only that.",
 }
 
 
 @exercise(
-    "The launcher trained a module that keeps the network as its attribute `model`, so all names of the checkpoint "
-    "begin with that word and a dot.",
+    "The launcher trained a module that keeps the network as `model`: all names begin with that word and a dot.",
     "Make a dictionary with `name.removeprefix('model.')` for each name, and give it to `network.load_state_dict`.",
     solution="""
         def my_put_back(weights, network):
             named = {name.removeprefix("model."): value for name, value in weights.items()}
             network.load_state_dict(named)
     """,
-    right="Every number arrived, and under every name. `load_state_dict` compares the names by itself: it raises for "
-    "one that is missing or unknown, unless somebody says `strict=False`. The lesson's own line is the same.",
+    right="`load_state_dict` compares the names by itself: it raises for one that is missing or unknown, unless "
+    "somebody says `strict=False`. The lesson's own line is the same.",
 )
 def put_back(answer: Any) -> None:
     """Write `my_put_back(weights, network)`: load what a launcher's checkpoint holds, such as `model.V.weight`, into a
@@ -145,10 +137,8 @@ def _compare(now: dict, before: dict, wanted: dict, loaded: bool) -> None:
     kept = [name for name in wanted if torch.equal(now[name], before[name])]
     none = len(kept) == len(wanted)
     mistakes = {
-        "No weight has changed. `strict=False` skips every name that does not fit, and says nothing: here that is all "
-        "of them. Make the names fit, and let it be strict.": none and loaded,
-        "No weight of the network has changed. Giving a variable or a copy another value leaves the network as it was: "
-        "fill its own parameters, as `load_state_dict` does.": none,
+        "No weight has changed. `strict=False` skips every name that does not fit: here, all.": none and loaded,
+        "No weight of the network has changed. Naming or copying a value leaves the network as it was.": none,
         f"Some weights have stayed as they were: {', '.join(kept)}. A network needs all of its trained ones.": kept,
         "The network's weights have changed, but to others than those of the checkpoint.": not all(
             torch.allclose(now[name], value) for name, value in wanted.items()

@@ -37,7 +37,7 @@ def darts_problem() -> str | None:
     return None
 
 
-def air_series():
+def air_series() -> tuple[Any, Any]:
     """Return AirPassengers as two Darts TimeSeries, 121 months to train on and 23 to forecast, as float32."""
     import numpy as np
     import pandas as pd
@@ -48,7 +48,7 @@ def air_series():
     return series[:121], series[121:]
 
 
-def untrained(**changes: Any):
+def untrained(**changes: Any) -> Any:
     """Return the guide's RNNModel with its network made and not trained: Darts makes it in `fit`, here on no batches.
 
     Args:

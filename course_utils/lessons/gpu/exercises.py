@@ -14,8 +14,8 @@ SIDE = 8192
     "Each of n x n results takes n multiplications and n additions. Which matrices are read, and which written?",
     "2 n^3 operations. Three matrices of n^2 numbers, and a 16-bit number takes 2 bytes.",
     solution="my_work = (2 * 8192**3, 3 * 8192**2 * 2)",
-    right="Divide: 2,731 operations for each byte. By its data sheet an H200 can do 989,000 / 4,800 = 206 while it "
-    "fetches one, so here the arithmetic is the limit. The addition of two such matrices has 1 / 6 a byte.",
+    right="Divide: 2,731 operations a byte. An H200 can do 989,000 / 4,800 = 206 (data sheet) while it fetches one, so "
+    "arithmetic is the limit. The addition of two such matrices has 1 / 6 a byte.",
 )
 def work(answer: Any) -> None:
     """Give (operations, bytes) of one product of two bfloat16 matrices of side 8192."""
@@ -24,8 +24,7 @@ def work(answer: Any) -> None:
     products, numbers = round(operations / SIDE**3, 3), round(size / SIDE**2, 3)
     mistakes = {
         "The order is the other way round: operations first, then bytes.": numbers in (SIDE, 2 * SIDE),
-        "You counted the multiplications. Each comes with an addition: a multiply-add is two operations.": products
-        == 1,
+        "You counted the multiplications. Each has an addition: a multiply-add is two operations.": products == 1,
         f"A product takes 2 n^3 operations, which for this n are not {operations:.3g}.": products != 2,
         "These are the numbers in three matrices. How many bytes does each take?": numbers == 3,
         "That is for 32-bit numbers. bfloat16 has 16 bits: half the bytes.": numbers == 12,
@@ -57,8 +56,7 @@ class _Watched(torch.nn.Linear):
             x = x.to(device)
             return model(x)
     """,
-    right="Your function never says cuda: on a machine with a GPU it runs there without a change. The check used the "
-    "meta device; look at mistake 3 again for what the message of a real GPU would be.",
+    right="Your function never says cuda, so it runs on any GPU. The check used the meta device: see mistake 3.",
 )
 def predict(answer: Any) -> None:
     """Write my_predict(model, x, device): what the model says of x, computed on the device and left there."""
@@ -78,11 +76,11 @@ def _predicted(answer: Any, model: _Watched, target: torch.device) -> Any:
         raise Wrong("Your function brings the answer back to the CPU: leave it on the device.") from None
     except (RuntimeError, AssertionError) as error:
         weights, data = model.seen[-1]
+        stayed = weights != data and data == "cpu"
         named = weights == data and ("CUDA" in str(error) or "NVIDIA" in str(error))
         mistakes = {
             "You named a device yourself. Use `device`, and it runs on every machine.": named,
-            "The model moved and the input did not: x.to(device) returns a copy and leaves the old name where it was. "
-            "Write x = x.to(device).": weights != data == "cpu",
+            "The input stayed: x.to(device) leaves the old name where it was. Write x = x.to(device).": stayed,
             "The input moved, and the model was left on the CPU: model.to(device).": weights != data,
         }
         refuse(mistakes)
@@ -105,18 +103,18 @@ def _check_places(weights: str, said: torch.Tensor, target: torch.device) -> Non
     "The table of formats says what float16 can hold: its largest number, and its smallest normal one.",
     "1e-8 times the scale must be 6.1e-05 or more, and 2 times the scale 65,504 or less.",
     solution="my_scale = 8192",
-    right="GradScaler begins with 65,536 and halves it whenever a gradient overflows. With these two it would skip two "
-    "steps and stay at 16,384, which is right as well. bfloat16 needs no scale.",
+    right="GradScaler begins with 65,536 and halves it at each overflow: here it would skip two steps and stay at "
+    "16,384, which is right as well. bfloat16 needs no scale.",
 )
 def loss_scale(answer: Any) -> None:
     """Choose a number to multiply the loss by, so that gradients of 1e-8 and of 2 both survive in float16."""
     scale = number_of(answer, "the scale")
     refuse({"A scale is a positive number: gradients keep their direction.": scale <= 0})
+    tiny = torch.finfo(torch.float16).tiny
     small, large = ((torch.tensor([1e-8, 2.0]) * scale).half().float() / scale).tolist()
     mistakes = {
         f"2 x {quote(answer)} is above 65,504, where float16 ends: it became infinite.": large == float("inf"),
         f"1e-8 x {quote(answer)} is still nothing in float16: it underflows, as in the lesson.": small == 0,
-        f"1e-8 comes back as {small:.4g}: something survives, but coarsely, for the product is below the smallest "
-        "normal number of float16.": scale * 1e-8 < torch.finfo(torch.float16).tiny,
+        f"1e-8 comes back as {small:.4g}: it survives, but coarsely, below the normal numbers.": scale * 1e-8 < tiny,
     }
     refuse(mistakes)

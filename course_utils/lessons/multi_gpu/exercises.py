@@ -28,16 +28,14 @@ WINDOW = 25  # months, as in the lesson
     "One step of all ranks together should see what one step of the single device saw.",
     "Divide the global batch by the number of ranks.",
     solution="my_batch = 128 // 8",
-    right="The global batch has stayed, so the training has too. Look at `samples_per_rank` of `spawned` and of "
-    "`alone` above: they were split in the same way, and that is why their losses agree.",
+    right="Compare `samples_per_rank` of `spawned` and of `alone` above: one global batch, and so one loss.",
 )
 def batch(answer: Any) -> None:
     """One device trained well with batches of 128. Say the batch size of each of 8 ranks for the same training."""
     size = whole_number(answer, "how many samples")
     step = f"{RANKS} ranks of {size} samples make a step of {RANKS * size}, and not of {GLOBAL_BATCH}."
     mistakes = {
-        f"With {size} on each of {RANKS} ranks, a step uses {RANKS * size} samples. The batch of each rank is kept and "
-        "the global batch grows: another training, with fewer steps, that may need another learning rate.": size == 128,
+        f"With {size} on each of {RANKS} ranks, a step uses {RANKS * size} samples: another training.": size == 128,
         "You multiplied. The ranks share one global batch out, so each of them takes a part of it.": size == 1024,
         f"{RANKS} is the number of ranks. {step}": size == RANKS,
         step: size * RANKS != GLOBAL_BATCH,
@@ -47,8 +45,7 @@ def batch(answer: Any) -> None:
 
 @exercise(
     "A name that a rank does not import or make itself is known in this kernel only. That goes for `torch` too.",
-    "Put `from course_utils.data import Scale, air_passengers, make_windows` inside the function, make the series "
-    "there, and return what `make_windows` returns.",
+    "Import `Scale`, `air_passengers` and `make_windows` inside the function, and return what `make_windows` returns.",
     solution="""
         def my_windows():
             from course_utils.data import Scale, air_passengers, make_windows
@@ -56,8 +53,8 @@ def batch(answer: Any) -> None:
             series, _ = air_passengers()
             return make_windows(Scale.fit(series).apply(series), 25)
     """,
-    right="A fresh Python can run it. That is why the cell of `spy_lesson` begins with its imports: `run_lesson` saves "
-    "that cell as a file, and each rank knows what the file holds and nothing else.",
+    right="That is why the cell of `spy_lesson` begins with its imports: `run_lesson` saves that cell as a file, and "
+    "each rank knows only what the file holds.",
 )
 def spawnable(answer: Any) -> None:
     """Write `my_windows()`, which returns the scaled windows of 25 months and their targets in a fresh Python."""
@@ -82,10 +79,7 @@ def _run_fresh(function: types.FunctionType) -> object:
     except NameError as error:
         if error.name is None:  # a variable that is used before it has a value
             raise
-        raise Wrong(
-            f"A spawned rank does not know `{error.name}`: it lives in this kernel, and the rank is a fresh Python. "
-            "Import it or make it inside the function."
-        ) from None
+        raise Wrong(f"A spawned rank does not know `{error.name}` of this kernel. Import or make it inside.") from None
 
 
 def _expect_windows(answer: Any) -> None:
@@ -94,14 +88,12 @@ def _expect_windows(answer: Any) -> None:
         raise Wrong(f"Return the inputs and the targets, as `make_windows` does. Your function returned {quote(pair)}")
     series, _ = air_passengers()
     inputs, targets = make_windows(Scale.fit(series).apply(series), WINDOW)
-    shapes, fresh = [one.shape for one in pair], "It runs in a fresh Python, but"
+    shapes, right = [one.shape for one in pair], [inputs.shape, targets.shape]
+    alike, fresh = same(pair[0], inputs) and same(pair[1], targets), "It runs in a fresh Python, but"
     mistakes = {
-        f"{fresh} the inputs have shape {tuple(shapes[0])} and not {tuple(inputs.shape)}: windows of {WINDOW} months "
-        "of the 121 to train on.": shapes != [inputs.shape, targets.shape],
+        f"{fresh} the inputs have shape {tuple(shapes[0])}, not {tuple(right[0])}.": shapes != right,
         f"{fresh} these are passengers. Scale the series first, as the lesson does.": pair[0].max() > 2,
-        f"{fresh} these are not the windows of the lesson: is the scale another one?": not (
-            same(pair[0], inputs) and same(pair[1], targets)
-        ),
+        f"{fresh} these are not the windows of the lesson: is the scale another one?": not alike,
     }
     refuse(mistakes)
 
@@ -113,8 +105,8 @@ def _expect_windows(answer: Any) -> None:
         def my_all_reduce(gradients):
             return sum(gradients) / len(gradients)
     """,
-    right="It is the gradient of the whole batch, for two ranks and for four. In the lines of `Spy` above, take the "
-    "mean of what the two ranks call 'my gradient' in one step: it is what both have after the all-reduce.",
+    right="In the lines of `Spy` above, take the mean of what the two ranks call 'my gradient' in one step: it is what "
+    "both have after the all-reduce.",
 )
 def average(answer: Any) -> None:
     """Write `my_all_reduce(gradients)`: from the tensors of all ranks, the gradient that DDP leaves in each rank."""
@@ -145,19 +137,17 @@ def _one_gradient(answer: Any, ranks: int) -> torch.Tensor:
         answer = answer[0]
     found = tensor_of(answer, f"Return a tensor with a gradient for each weight, but this is {quote(answer)}")
     shape = (
-        f"Each weight has a gradient of its own: of shape (3,) here, but yours has {tuple(found.shape)}. The mean goes "
-        "over the ranks and not over the weights."
+        f"Each weight has a gradient of its own, but yours has the shape {tuple(found.shape)}: average over the ranks."
     )
     refuse({shape: found.shape != (3,)})
     return found
 
 
 def _compare_gradients(found: torch.Tensor, own: list[torch.Tensor], whole: torch.Tensor) -> None:
-    ranks = len(own)
-    mistakes: dict[str, torch.Tensor] = {
-        f"That is the sum. With {ranks} ranks each step would be {ranks} times as long as on one device. An all-reduce "
-        "adds; DDP then divides, so that the result is a mean.": sum(own, torch.zeros(3)),
-        f"You divided by 2, and here are {ranks} ranks. Divide by as many as there are.": sum(own, torch.zeros(3)) / 2,
+    ranks, total = len(own), torch.stack(own).sum(dim=0)
+    mistakes = {
+        f"That is the sum: a step {ranks} times as long as on one device. After the all-reduce DDP divides.": total,
+        f"You divided by 2, and here are {ranks} ranks. Divide by as many as there are.": total / 2,
     }
     for rank, gradient in enumerate(own):
         mistakes[f"That is the gradient of rank {rank} alone. What the others learned in this step is lost."] = gradient
@@ -167,18 +157,16 @@ def _compare_gradients(found: torch.Tensor, own: list[torch.Tensor], whole: torc
 
 
 @exercise(
-    "A `DistributedSampler` does it all, when you tell it how many ranks there are, which one this is, and which "
-    "epoch. Without a running Trainer nobody else tells it.",
-    "Make `DistributedSampler(range(samples), num_replicas=ranks, rank=rank)`, call its `set_epoch(epoch)`, and only "
-    "then make a list of it.",
+    "A `DistributedSampler` does it all, when you tell it the number of ranks, this rank, and the epoch.",
+    "Make a `DistributedSampler(range(samples), num_replicas=ranks, rank=rank)`, call `set_epoch(epoch)`, then "
+    "list it.",
     solution="""
         def my_shard(samples, rank, ranks, epoch):
             sampler = DistributedSampler(range(samples), num_replicas=ranks, rank=rank)
             sampler.set_epoch(epoch)
             return list(sampler)
     """,
-    right="Every sample has its rank, all ranks take the same number of steps, and each epoch has an order of its own. "
-    "Under a Trainer, Lightning makes this sampler and tells it the epoch: that is why `Spy` printed its name.",
+    right="Under a Trainer, Lightning makes this sampler and tells it the epoch: that is why `Spy` printed its name.",
 )
 def shard(answer: Any) -> None:
     """Write `my_shard(samples, rank, ranks, epoch)`: the numbers of one rank's samples, in a new order each epoch."""
@@ -190,8 +178,8 @@ def shard(answer: Any) -> None:
             _check_shards(shards, samples)
         if epochs[0] == epochs[1] or epochs[1] == epochs[2]:
             raise Wrong(
-                "Two epochs in a row have the same samples in the same order, so each batch meets again as it was. A "
-                "sampler draws its order from a seed and the epoch: tell it with `set_epoch(epoch)`, before it is read."
+                "Two epochs in a row have the same samples in the same order: call `set_epoch(epoch)`, before it is "
+                "read."
             )
 
 
@@ -203,14 +191,14 @@ def _check_shards(shards: list[list[int]], samples: int) -> None:
     alike = shards[0] and all(set(one) == set(shards[0]) for one in shards)
     mistakes = {
         f"{what}: they are numbered from 0 to {samples - 1}, but one of yours is {strangers[0]}.": len(strangers) > 1,
-        f"{what}: all ranks have the same samples. They compute the same gradient, and its mean over the ranks is that "
-        "gradient: all the work is done several times, and nothing is gained. A shard depends on the rank.": alike,
-        f"{what}: some rank has {lengths[0]} and another {lengths[-1]}. With batches of one, the longer one would wait "
-        "in its last step for ever. Give all the same number: use a few samples twice.": len(lengths) > 1,
-        f"{what}: {lost} samples are on no rank, since each has {lengths[0]}. Use a few twice rather than leave some "
-        "out.": lengths[0] < share,
+        f"{what}: all ranks have the same samples and gradient: nothing is gained. A shard depends on the rank.": alike,
+        f"{what}: some rank has {lengths[0]}, another {lengths[-1]}, and would wait in its last step for ever.": len(
+            lengths
+        )
+        > 1,
+        f"{what}: {lost} samples are on no rank. Use a few twice rather than omit some.": lengths[0] < share,
         f"{what}: a share is {share}, but each rank has {lengths[0]}. The work is not divided.": lengths[0] > share,
-        f"{what}: some samples are on two ranks, and {lost} on none. The ranks do not deal from the same pack: shuffle "
-        "it with a seed that is the same on all of them, and let only the deal differ.": lost,
+        f"{what}: some are on two ranks, {lost} on none. They do not deal from the same pack: seed its "
+        "shuffle alike.": lost,
     }
     refuse(mistakes)

@@ -36,8 +36,7 @@ STILL_RIGHT = {
     "Two of the arguments have left the Trainer. The section 'Other arguments that have gone' has both.",
     "`explain_snippet(ex.SNIPPET)` reads the snippet and names the lines.",
     solution="my_lines = [finding.line for finding in explain_snippet(ex.SNIPPET)]",
-    right="Both raise TypeError, and neither is about a device. One was renamed, and the other moved to `fit`: the "
-    "cell under 'Other arguments that have gone' has translated both.",
+    right="Both raise TypeError, and neither is about a device: 'Other arguments that have gone' has translated them.",
 )
 def outdated(answer: Any) -> None:
     """Say which lines of the snippet are outdated: a list of their numbers, counted from 1."""
@@ -55,8 +54,8 @@ def outdated(answer: Any) -> None:
     "What does a list mean, from where did old Lightning count, and from where does today's?",
     "`modernize` knows all four arguments: print what it makes of them, and read its notes.",
     solution='my_arguments = {"accelerator": "tpu", "devices": [3], "precision": "bf16-true", "max_epochs": 3}',
-    right="One core, the fourth, in bfloat16. Look at the row '`[4]` is four TPUs' above: the guide printed `using: "
-    "[4] TPU cores` and read it as four. The output was right, and its reader was not.",
+    right="One core, the fourth, in bfloat16. In the row '`[4]` is four TPUs' above, the guide printed `using: [4] TPU "
+    "cores` and read it as four: the output was right, and its reader was not.",
 )
 def core(answer: Any) -> None:
     """Say which arguments, as a dictionary, `Trainer(tpu_cores=[4], precision=16, max_epochs=3)` of Lightning 1 has
@@ -94,8 +93,7 @@ def _check_precision(precision: Any) -> None:
     mixed, full = (16, "16", "16-mixed", "bf16", "bf16-mixed"), (None, 32, "32", "32-true")
     mistakes = {
         "That trains in 32 bits. What did `precision=16` turn on on a TPU?": precision in full,
-        "'16-true' sets a variable that nobody reads: it trains in 32 bits. Look at the three cases above.": precision
-        == "16-true",
+        "'16-true' sets a variable that nobody reads: it trains in 32 bits.": precision == "16-true",
         f"Today's plugin for TPUs refuses precision={precision!r}: no mixed precision.": precision in mixed,
         f"`precision=16` made every float a bfloat16, but yours is {quote(precision)}": precision != "bf16-true",
     }
@@ -113,8 +111,8 @@ CASES: tuple[dict[str, Any], ...] = (
 
 @exercise(
     "Three cases: a number of GPUs, a list of GPUs, and none. What did the old Trainer use when it had none?",
-    "Copy the dictionary and take `gpus` out. If it was there, put in accelerator 'gpu' and `devices`; if it was 0 or "
-    "None, accelerator 'cpu'. `distributed_backend` becomes `strategy`, where there is one.",
+    "Copy it and take `gpus` out: then accelerator 'gpu' and `devices`, or 'cpu' for 0 and None. `distributed_backend` "
+    "becomes `strategy`, where there is one.",
     solution="""
         def my_translation(old):
             new = {name: value for name, value in old.items() if name not in ("gpus", "distributed_backend")}
@@ -124,8 +122,7 @@ CASES: tuple[dict[str, Any], ...] = (
                 return {**new, "accelerator": "gpu", "devices": old["gpus"]}
             return {**new, "accelerator": "cpu"}
     """,
-    right="Your function means what `modernize` means, for all that `gpus` could be here. Note the last case: an old "
-    "Trainer with no GPU used the CPU, and today's, told nothing, takes the best device there is.",
+    right="Note the last case: with no GPU an old Trainer used the CPU, and today's, told nothing, the best device.",
 )
 def gpus(answer: Any) -> None:
     """Write `my_translation(old)`: from a dictionary with `gpus`, and perhaps `distributed_backend` and arguments that
@@ -150,8 +147,7 @@ def _check_translation(old: dict, new: dict, wanted: dict) -> None:
         not_cpu = accelerator != "cpu" or devices not in (None, 1, "auto")
         said = f"accelerator={accelerator!r}, devices={quote(devices)}"
         mistakes = {
-            f"{old}: an old Trainer without GPUs used the CPU. Today's, told nothing, takes "
-            "the best device.": accelerator in (None, "auto"),
+            f"{old}: without GPUs it used the CPU. Today's takes the best device.": accelerator in (None, "auto"),
             f"{old}: no GPU was asked for, so it meant the CPU, but yours has {said}.": not_cpu,
         }
     else:

@@ -26,8 +26,7 @@ WHY = {
     "A name is a kind, and an index if you like. Which of the three has a kind that the card of section 2 knows?",
     "Kinds are cpu, cuda, mps, xpu, xla and tpu. A missing device is another error than a bad name.",
     solution='my_outcomes = {"cpu:0": "a device", "gpu": "no such kind", "cuda:99": "not here"}',
-    right="A name that names nothing is a ValueError: correct the name. A device that is missing is a RuntimeError: "
-    "ask the doctor. Which of the two did section 3 show you?",
+    right="A bad name is a ValueError: correct it. A missing device is a RuntimeError: ask the doctor.",
 )
 def names(answer: Any) -> None:
     """Say what pick_device makes of each name: "a device", or an error that says "not here" or "no such kind"."""
@@ -63,8 +62,7 @@ HERE = (REHEARSAL, FIRST_GPU, SECOND_GPU, CPU)
                     return device
             raise RuntimeError(f"{asked} was asked for, but this machine has {[str(device) for device in here]}")
     """,
-    right="Your function keeps its word: a missing device stops the program in its first second, and not after a night "
-    "of slow training. Compare your message with the one of section 3.",
+    right="A missing device stops the program at once, and not after a night of slow training. Compare with section 3.",
 )
 def choose(answer: Any) -> None:
     """Write my_choose(asked, here): the device of that name in the list, an error when it is missing, and for None the
@@ -108,8 +106,7 @@ def _refuses_what_is_missing(choose: Callable) -> None:
 
 @exercise(
     "Who else can compute the same product? And what does the P100 of section 6 do when it gets some work?",
-    "Inside `try`: multiply two matrices that you made, and return whether all numbers equal those of `a @ b`. `except "
-    "RuntimeError: return False`.",
+    "Inside `try`, compare `multiply(a, b)` with `a @ b`, number by number. Then `except RuntimeError: return False`.",
     solution="""
         def my_works(multiply):
             a = torch.arange(16.0).reshape(4, 4)
@@ -118,8 +115,7 @@ def _refuses_what_is_missing(choose: Callable) -> None:
             except RuntimeError:
                 return False
     """,
-    right="That is what the doctor does: a kernel, and a comparison. Neither your test nor the doctor's says anything "
-    "about speed: a processor can be right and slow.",
+    right="That is what the doctor does: a kernel, and a comparison. It says nothing about speed: right can be slow.",
 )
 def works(answer: Any) -> None:
     """Write my_works(multiply): True if a processor works, else False, where multiply(a, b) is its product."""
@@ -157,12 +153,9 @@ def _last_is_off(product: torch.Tensor) -> torch.Tensor:
 
 FAULTS: dict[str, Callable] = {
     "This processor gives 7 for every number. Yours only looked whether it answers.": lambda product: product * 0 + 7,
-    "One number of this processor's product is wrong, the last one, and your function says that it works. Compare all "
-    "of them.": _last_is_off,
-    "This processor puts the right numbers in the wrong places, and your function did not see it. Compare number by "
-    "number (a sum does not), and multiply matrices whose numbers differ.": lambda product: (
-        product.flatten().roll(1).reshape(product.shape)
-    ),
+    "Only the last number of this product is wrong, and you say that it works. Compare all of them.": _last_is_off,
+    "This processor puts the right numbers in the wrong places. Compare number by number (a sum does not), and "
+    "multiply matrices whose numbers differ.": lambda product: product.flatten().roll(1).reshape(product.shape),
 }
 FINDINGS = (
     Finding("cpu", True, "works", "An addition ran.", ""),
@@ -179,8 +172,8 @@ FINDINGS = (
         def my_missing(report):
             return [(finding.family, finding.cause) for finding in report.findings if not finding.usable]
     """,
-    right="Now give it this machine's report, `my_missing(report)`. Causes such as no-hardware and other-platform are "
-    "about the machine; driver-too-old, cpu-only-build or hidden are about software, and have a fix.",
+    right="Now give it this machine's report. Causes such as no-hardware and other-platform are about the machine; "
+    "driver-too-old, cpu-only-build or hidden are about software, and have a fix.",
 )
 def missing(answer: Any) -> None:
     """Write my_missing(report): from a doctor's report, the families that do not work, as pairs (family, cause)."""
@@ -194,8 +187,7 @@ def missing(answer: Any) -> None:
     right = sorted(map(tuple, pairs)) == [("cuda", "driver-too-old"), ("mps", "other-platform")]
     mistakes = {
         "These are the families that do work. Keep those that are not usable.": families == {"cpu", "xla"},
-        "XLA's cause is 'rehearsal', and it is usable: not every usable family has the cause 'works'.": families
-        == {"cuda", "mps", "xla"},
+        "XLA's cause is 'rehearsal', and it is usable.": families == {"cuda", "mps", "xla"},
         "The CPU works here, and your list has it. Ask each finding if it is usable.": "cpu" in families,
         f"Here CUDA does not work and nor does MPS, each for its cause, but you return {quote(pairs)}.": not right,
     }

@@ -17,7 +17,7 @@ __all__ = [
 ]
 
 
-def eight_pretended_cores(accelerator: type):
+def eight_pretended_cores(accelerator: type) -> Any:
     """Return a context manager in which Lightning's XLA accelerator counts eight cores, so that one can ask its parser.
 
     Args:

@@ -30,8 +30,7 @@ _features = itertools.count(200)  # another width for each check, so that no pro
     "The section 'What is a TPU?' says what the number in a name counts, and what PyTorch shows of a chip.",
     "A v4 chip has two cores, so 32 cores are 16 chips. How many devices is a chip from v4 on?",
     solution="my_count = 32 // 2",
-    right="16 chips, and each is one device. The cell with `pod_commands` above starts from the same name: it works "
-    "out the number of hosts from the cores of a chip and the chips of a host.",
+    right="16 chips, and each is one device. `pod_commands` above works out the number of hosts from the same name.",
 )
 def pod(answer: Any) -> None:
     """Somebody lends you a `v4-32`. Say how many devices PyTorch shows on all of its hosts together."""
@@ -48,8 +47,7 @@ def pod(answer: Any) -> None:
 
 @exercise(
     "Between two steps there should be a sync(), and nothing that asks for a value.",
-    "Add the losses up as tensors, with `total = total + step(batch)` and `sync()` in the loop, and call `.item()` "
-    "once after it.",
+    "`total = total + step(batch)` and `sync()` in the loop; call `.item()` once after it.",
     solution="""
         def my_epoch(step, sync, batches):
             total = 0
@@ -58,8 +56,7 @@ def pod(answer: Any) -> None:
                 sync()
             return total.item() / len(batches)
     """,
-    right="A sync after each step, and the loss read once. In Lightning, `self.log` does the same: it keeps the losses "
-    "on the device until the epoch ends.",
+    right="In Lightning, `self.log` does the same: it keeps the losses on the device until the epoch ends.",
 )
 def epoch(answer: Any) -> str:
     """Write `my_epoch(step, sync, batches)`: do all steps, one program each, and return their mean loss as a number."""
@@ -100,10 +97,7 @@ def _watched(device: torch.device) -> Iterator[Callable[[], tuple[int, str]]]:
     """Yield a function that says how many values were read so far in this block, and what XLA has counted."""
     if device.type == "cpu":
         with _Asked() as asked:
-            yield lambda: (
-                asked.count,
-                "Without XLA, which this kernel has not started, ordinary tensors were watched.",
-            )
+            yield lambda: (asked.count, "XLA was not started in this kernel, so ordinary tensors were watched.")
         return
     run_recorded(device)  # what was recorded before is not the student's
     before = xla_counters()
@@ -134,12 +128,11 @@ def _check_events(events: list[str]) -> None:
     steps = events.count("step")
     refuse({f"There are {BATCHES} batches, but your function did {steps} of them.": steps != BATCHES})
     last = BATCHES + events.count("sync") - 1 - events[::-1].index("step")
+    between = events[events.index("step") : last]
     joined = sum(pair == ("step", "step") for pair in itertools.pairwise(events))
     mistakes = {
-        f"There was no call of the `sync` that your function is given: all {steps} steps become one long program, and "
-        "an epoch with another number of batches is another program.": "sync" not in events,
-        f"There was a sync(), but not between the steps: all {steps} of them are one program. Move it in.": "sync"
-        not in events[events.index("step") : last],
+        "There was no call of the `sync` that your function is given: all steps are one program.": "sync" not in events,
+        "There was a sync(), but not between the steps: all are one program.": "sync" not in between,
         f"In {joined} of {steps - 1} places a step follows a step with no sync() between them.": joined,
     }
     refuse(mistakes)
@@ -147,10 +140,10 @@ def _check_events(events: list[str]) -> None:
 
 def _check_reads(in_loop: int, in_all: int) -> None:
     mistakes = {
-        f"Before the last step the loop had read {in_loop} values from the device. `.item()`, `float(...)`, `print` "
-        "and an `if` need a number, so XLA stops and sends one. Add up on the device, and read once.": in_loop,
-        f"The loop is fine, but after it you read {in_all} values one by one, and each is a trip of its own. Add them "
-        "up on the device (or `torch.stack` them), and read one.": in_all >= BATCHES // 2,
+        f"Before the last step the loop had read {in_loop} values from the device: `.item()`, `float(...)`, `print` "
+        "and `if` need a number, and XLA stops and sends one. Add up on the device, and read once.": in_loop,
+        f"The loop is fine, but after it you read {in_all} values one by one. Add them up on the device (or "
+        "`torch.stack` them), and read one.": in_all >= BATCHES // 2,
     }
     refuse(mistakes)
 
@@ -172,8 +165,7 @@ def _check_loss(loss: float, losses: list[float]) -> None:
         def my_room(length):
             return 16 * -(-length // 16)
     """,
-    right="Compare with the two buckets of mistake 2. On a TPU there is one more thing to ask: are the sizes multiples "
-    "of what its matrix unit takes?",
+    right="Compare with mistake 2. On a TPU, also ask: are the sizes multiples of what its matrix unit takes?",
 )
 def room(answer: Any) -> str:
     """Write `my_room(length)`, to how many rows a sentence of 1 to 64 words is padded: at most four programs, and at
@@ -183,10 +175,9 @@ def room(answer: Any) -> str:
     rooms = [_room_for(answer, length) for length in lengths]
     counted, share = _counted(rooms), sum(lengths) / sum(rooms)
     mistakes = {
-        f"Sentences of 1 to {LONGEST_SENTENCE} words need {counted}. Let no more than {MOST_PROGRAMS} shapes reach "
-        "XLA: each new one is compiled.": len(set(rooms)) > MOST_PROGRAMS,
-        f"Few shapes, but only {share:.0%} of the rows are words: the rest is arithmetic on nothing. Another bucket, "
-        "or other limits, waste less.": share < LEAST_SHARE,
+        f"Sentences of 1 to {LONGEST_SENTENCE} words need {counted}. Each new shape is compiled.": len(set(rooms))
+        > MOST_PROGRAMS,
+        f"Few shapes, but only {share:.0%} of the rows are words. Other buckets waste less.": share < LEAST_SHARE,
     }
     refuse(mistakes)
     return f"{counted}; {share:.0%} of the rows are words."
@@ -227,8 +218,8 @@ def _counted(rooms: list[int]) -> str:
     "A number says how many, and a list says which. From where does the list count?",
     "It counts from 0, and holds one index.",
     solution="my_devices = [3]",
-    right="xla:3, one core, the fourth. In the table of `ask` above, see what 4 and [4] make: the first is refused, "
-    "and the second takes one core, the fifth. Nothing on that line means four cores.",
+    right="xla:3, the fourth core. In the table of `ask` above, 4 is refused, and [4] takes one core, the fifth. "
+    "Nothing on that line means four cores.",
 )
 def devices(answer: Any) -> None:
     """Say what to pass as `devices` to train on the fourth core of a board of eight, and on no other."""

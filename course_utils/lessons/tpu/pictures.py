@@ -59,7 +59,7 @@ def draw_payoff(cpu_s: float, xla_s: float, compile_s: float, where: str) -> Pic
     calls = np.arange(0, max(12, 4 * (pays_after or 25)) + 1)
     axes = lecture_axes(f"When does compiling pay? ({where})", "calls", "seconds in all")
     for kind, total, name in (("cpu", cpu_s * calls, "CPU"), ("xla", compile_s + xla_s * calls, f"XLA, {where}")):
-        axes.plot(calls, total, **{**LOOKS[kind], "marker": ""}, linewidth=3)
+        axes.plot(calls, total, color=LOOKS[kind]["color"], linestyle=LOOKS[kind]["linestyle"], linewidth=3)
         label_end(axes, calls[-1], total[-1], name, LOOKS[kind]["color"])
     said = "The two lines do not meet."
     if pays_after:

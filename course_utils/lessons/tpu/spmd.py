@@ -46,7 +46,7 @@ def train(device: torch.device, mesh: Any = None) -> tuple[AirRNN, torch.Tensor]
     return model, inputs
 
 
-def mesh_of_all_devices():
+def mesh_of_all_devices() -> Any:
     """Return a mesh of one axis, "data", with all devices that XLA has."""
     import numpy as np
     from torch_xla import runtime
@@ -56,7 +56,7 @@ def mesh_of_all_devices():
     return spmd.Mesh(np.arange(count), (count,), ("data",))
 
 
-def spread(batch: torch.Tensor, mesh) -> None:
+def spread(batch: torch.Tensor, mesh: Any) -> None:
     """Have the first dimension of a batch split over the axis "data" of the mesh, and the others left whole."""
     from torch_xla.distributed import spmd
 
