@@ -1,5 +1,6 @@
 """What lesson 4 alone needs: its pictures, training on a mesh of devices (`spmd`), and a board that is not here."""
 
+from typing import Any
 from unittest import mock
 
 from course_utils.lessons.needs import what_cells_need
