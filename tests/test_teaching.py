@@ -79,8 +79,8 @@ def test_minutes_are_those_of_the_readme_and_of_the_lessons():
 def test_every_command_and_file_that_is_named_exists():
     targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert set(re.findall(r"`make (\w+)`", GUIDE)) <= targets
-    modules = set(re.findall(r"python -m (course_utils\.\w+)", GUIDE))
-    modules |= {f"course_utils.{name}" for name in re.findall(r"from course_utils\.(\w+) import", GUIDE)}
+    modules = set(re.findall(r"python -m (course_utils(?:\.\w+)+)", GUIDE))
+    modules |= {f"course_utils.{name}" for name in re.findall(r"from course_utils\.([\w.]+) import", GUIDE)}
     assert "course_utils.compare.classroom" in modules
     assert all(importlib.util.find_spec(module) for module in modules)
     for target in re.findall(r"\]\((?!http)([^)#]+)", GUIDE):

@@ -18,7 +18,7 @@ LENGTH = 12  # months in a window
     "The section on the data cut windows of 20 months with one call. What has to change?",
     "`make_windows(scaled, length=...)` returns the pair that is asked for.",
     solution="my_windows = make_windows(scaled, length=12)",
-    right="109 windows, where 20 months gave 101. How many steps is an epoch now, and how long is its last batch?",
+    right="109 windows, where 20 months gave 101. How many steps is an epoch now, and how large is its last batch?",
 )
 def windows(answer: Any) -> None:
     """Cut the scaled training months into windows of 12 months, and give the pair (inputs, targets)."""
@@ -110,13 +110,14 @@ def _check_steps(ended: torch.Tensor, steps: int) -> None:
     def after(batches: list, **changes: Any) -> bool:
         return same(ended, _reference(batches, **changes)[0], within=1e-5)
 
+    summed = after(BATCHES, reduction="sum")
     mistakes = {
         "optimizer.step() was never called, so nothing was learned.": steps == 0,
         "The optimizer stepped, but no parameter moved: at each step there was no gradient. Is backward() there, and "
         "the reset after the step rather than before it?": torch.equal(ended, MODEL.weight),
         "Without a reset, each batch adds its gradients to the earlier ones: zero_grad().": after(BATCHES, reset=False),
         "The last batch is short, and you left it out: its 3 samples are never learned from.": after(BATCHES[:-1]),
-        "You add up: large batches then make larger steps. Take their mean.": after(BATCHES, reduction="sum"),
+        "You add the squared errors up, so large batches make larger steps. Take their mean.": summed,
         f"There are 3 batches, and each should make one step, but there were {steps}.": steps != 3,
         "The parameters end elsewhere than after one step of the mean squared error for each batch, in order.": True,
     }

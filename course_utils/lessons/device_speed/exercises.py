@@ -2,9 +2,11 @@
 
 import statistics
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
+from torch import roll
 
 from course_utils.exercises import exercise
 from course_utils.exercises.answers import Wrong, expect_function, number_of, quote, refuse
@@ -132,10 +134,11 @@ class _Pair:
 
 SPOILS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "The new way gives twice the right answer, and your function says {said}.": lambda right: right * 2,
-    "The new way gives the numbers in the wrong places, and you say {said}.": lambda right: right.roll(1),
-    "The new way gives only NaN, and you say {said}. A comparison with NaN is never true.": lambda right: (
-        right * float("nan")
+    "The new way gives the right numbers in the wrong places, and you say {said}. Compare each.": partial(
+        roll, shifts=1
     ),
+    "The new way gives only NaN, and you say {said}. A comparison with NaN is never true: ask whether they "
+    "are close.": lambda right: right * float("nan"),
 }
 
 

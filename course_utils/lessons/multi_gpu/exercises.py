@@ -192,13 +192,10 @@ def _check_shards(shards: list[list[int]], samples: int) -> None:
     mistakes = {
         f"{what}: they are numbered from 0 to {samples - 1}, but one of yours is {strangers[0]}.": len(strangers) > 1,
         f"{what}: all ranks have the same samples and gradient: nothing is gained. A shard depends on the rank.": alike,
-        f"{what}: some rank has {lengths[0]}, another {lengths[-1]}, and would wait in its last step for ever.": len(
-            lengths
-        )
-        > 1,
+        f"{what}: one rank has {lengths[0]}, another {lengths[-1]}: that one would wait in its last step "
+        "for ever.": len(lengths) > 1,
         f"{what}: {lost} samples are on no rank. Use a few twice rather than omit some.": lengths[0] < share,
         f"{what}: a share is {share}, but each rank has {lengths[0]}. The work is not divided.": lengths[0] > share,
-        f"{what}: some are on two ranks, {lost} on none. They do not deal from the same pack: seed its "
-        "shuffle alike.": lost,
+        f"{what}: some are on two ranks, {lost} on none. The ranks do not deal from the same pack: use one seed.": lost,
     }
     refuse(mistakes)

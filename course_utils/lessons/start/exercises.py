@@ -189,6 +189,6 @@ def missing(answer: Any) -> None:
         "These are the families that do work. Keep those that are not usable.": families == {"cpu", "xla"},
         "XLA's cause is 'rehearsal', and it is usable.": families == {"cuda", "mps", "xla"},
         "The CPU works here, and your list has it. Ask each finding if it is usable.": "cpu" in families,
-        f"Here CUDA does not work and nor does MPS, each for its cause, but you return {quote(pairs)}.": not right,
+        f"Here CUDA and MPS do not work, each for its cause, but you return {quote(pairs)}.": not right,
     }
     refuse(mistakes)
