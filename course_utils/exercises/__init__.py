@@ -1,6 +1,5 @@
-"""Exercises that check themselves, one module a lesson: `from course_utils.lessons.cpu import exercises as ex`."""
+"""The frame of the exercises: read an answer, say what is wrong with it, give hints, show a solution."""
 
-from course_utils.exercises.exercise import Exercise, Verdict
-from course_utils.exercises.progress import LESSONS, Progress, exercises_of, progress
+from course_utils.exercises.frame import Exercise, Verdict, exercise
 
-__all__ = ["LESSONS", "Exercise", "Progress", "Verdict", "exercises_of", "progress"]
+__all__ = ["Exercise", "Verdict", "exercise"]

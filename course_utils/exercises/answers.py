@@ -1,43 +1,115 @@
-"""Read an answer as a number, or as yes or no, in whichever form it comes."""
+"""Read an answer in whichever form it comes, and refuse it with a message for the student."""
 
+import inspect
+import itertools
 import math
+import operator
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import torch
 
-from course_utils.exercises.exercise import Wrong, quote
+LONGEST_QUOTE = 160  # characters of an answer, or of its error, that a message repeats
+LONGEST_LIST = 10_000  # items that are read of an answer that may go on for ever
 
 
-def number_of(answer: object, what: str) -> float:
-    """Return the answer as a float, whether it is a number of Python, NumPy or PyTorch.
+class Wrong(Exception):
+    """What a checker raises when an answer is wrong. Its message is for the student."""
+
+
+def refuse(mistakes: dict[str, Any]) -> None:
+    """Raise Wrong with the first of these messages whose mistake was made."""
+    for message, made in mistakes.items():
+        if made:
+            raise Wrong(message)
+
+
+def quote(thing: object) -> str:
+    """Return a short text for anything, even for what cannot describe itself."""
+    try:
+        text = str(thing)
+    except Exception:
+        text = f"something of type {type(thing).__name__} that cannot be shown"
+    return text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 3] + "..."
+
+
+def expect(answer: Any, kind: Any, what: str) -> None:
+    """Raise Wrong unless the answer is of a kind, for which `what` has the words, such as "a tensor"."""
+    if not isinstance(answer, kind):
+        raise Wrong(f"This should be {what}, but it is of type {type(answer).__name__}: {quote(answer)}")
+
+
+def expect_pair(answer: Any, what: str) -> None:
+    """Raise Wrong unless the answer is a tuple or list of two parts, for which `what` has the words."""
+    expect(answer, tuple | list, f"a pair, {what}")
+    refuse({f"This should be a pair, {what}, but it has {len(answer)} parts.": len(answer) != 2})
+
+
+def expect_function(answer: Any, *names: str) -> None:
+    """Raise Wrong unless the answer can be called with these arguments by position."""
+    if not callable(answer):
+        raise Wrong(f"This should be a function of ({', '.join(names)}), but it is of type {type(answer).__name__}.")
+    try:
+        inspect.signature(answer).bind(*names)
+    except TypeError as error:
+        raise Wrong(f"Your function should take ({', '.join(names)}), but {quote(error)}.") from None
+    except ValueError:  # a builtin without a signature
+        pass
+
+
+def number_of(answer: Any, what: str) -> float:
+    """Return the answer as a finite float, whether it is a number of Python, NumPy or PyTorch, or raise Wrong.
 
     Args:
         answer: of the student.
         what: the words for it, such as "the median in milliseconds".
-
-    Raises:
-        Wrong: it is no number, or not a finite one.
     """
+    expected = f"This should be {what}, a number, but it is of type {type(answer).__name__}"
     if isinstance(answer, bool | str | bytes):
-        raise Wrong(f"This should be {what}, a number, but it is of type {type(answer).__name__}: {quote(answer)}")
-    try:
-        value = float(answer.detach() if isinstance(answer, torch.Tensor) else answer)
-    except Exception:
-        raise Wrong(f"This should be {what}, a number, but it is of type {type(answer).__name__}.") from None
-    if not math.isfinite(value):
-        raise Wrong(f"This should be {what}, but {value} is no finite number.")
+        raise Wrong(f"{expected}: {quote(answer)}")
+    value = _or_wrong(lambda: float(answer.detach() if isinstance(answer, torch.Tensor) else answer), f"{expected}.")
+    refuse({f"This should be {what}, but {value} is no finite number.": not math.isfinite(value)})
     return value
 
 
-def truth_of(answer: object) -> bool:
-    """Return whether a function said True, whether it said so in Python, NumPy or PyTorch.
+def whole_number(answer: Any, what: str) -> int:
+    """Return the answer as an int, as `number_of` does, or raise Wrong; 16.0 is a whole number too."""
+    value = number_of(answer, what)
+    refuse({f"This should be {what}, a whole number, but it is {quote(answer)}.": not value.is_integer()})
+    return int(value)
 
-    Raises:
-        Wrong: it said something else.
-    """
-    try:
-        value = answer.item() if hasattr(answer, "item") else answer
-    except Exception:
-        raise Wrong(f"Your function should return one True or False, but it returned {quote(answer)}.") from None
+
+def whole_numbers(answer: Any, what: str) -> list[int]:
+    """Return the answer as a list of ints, or raise Wrong: lists, ranges, tensors, sets and generators will do."""
+    plain = answer.tolist() if hasattr(answer, "tolist") else answer
+    if isinstance(plain, str | dict) or not isinstance(plain, Iterable):
+        raise Wrong(f"This should be {what}, but it is of type {type(answer).__name__}: {quote(answer)}")
+    mixed = f"This should be {what}, but not all in it are whole numbers: {quote(answer)}"
+    items = itertools.islice(plain, LONGEST_LIST)
+    return _or_wrong(lambda: [operator.index(item) for item in items], mixed, TypeError)
+
+
+def truth_of(answer: Any) -> bool:
+    """Return whether a function said True or False, in Python, NumPy or PyTorch, or raise Wrong."""
+    one = f"Your function should return one True or False, but it returned {quote(answer)}."
+    value = _or_wrong(lambda: answer.item() if hasattr(answer, "item") else answer, one)
     if not isinstance(value, bool):
         raise Wrong(f"Your function should return True or False, but it returned {quote(value)}.")
     return value
+
+
+def tensor_of(answer: Any, otherwise: str) -> torch.Tensor:
+    """Return the answer as a tensor of 32-bit floats on the CPU, or raise Wrong with the message `otherwise`."""
+    return _or_wrong(lambda: torch.as_tensor(answer).detach().cpu().float(), otherwise)
+
+
+def same(one: torch.Tensor, other: torch.Tensor, within: float = 1e-4) -> bool:
+    """Say whether two tensors have one shape and the same numbers, up to rounding."""
+    return one.shape == other.shape and torch.allclose(one, other, atol=within)
+
+
+def _or_wrong(read: Callable[[], Any], message: str, errors: type[Exception] = Exception) -> Any:
+    try:
+        return read()
+    except errors:
+        raise Wrong(message) from None

@@ -1,6 +1,6 @@
 """What the tests of the exercises share: the lessons' notebooks, and the answers that students give.
 
-Each lesson has a module in the folder `answers`, named as its exercises are (cpu.py for course_utils.lessons.cpu.exercises):
+Each lesson has a module in the folder `answers`, named as the folder of its exercises is (cpu.py for lessons/cpu):
 
     CONTEXT = '''code that makes the names which the solutions use, as the lesson's own cells do'''
     WRONG = {"exercise": [("code of a typical wrong answer", "a part of the message that it gets"), ...]}
@@ -17,14 +17,14 @@ from pathlib import Path
 
 import nbformat
 
-from course_utils.exercises import LESSONS
+from course_utils.lessons.progress import NOTEBOOKS
 
-NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+FOLDER = Path(__file__).parents[2] / "notebooks"
 CHECK = re.compile(r"^ex\.(\w+)\.check\((\w+)\)$", re.MULTILINE)
 
 
 def notebook(lesson: str) -> nbformat.NotebookNode:
-    return nbformat.read(NOTEBOOKS / f"{LESSONS[lesson]}.ipynb", as_version=4)
+    return nbformat.read(FOLDER / f"{NOTEBOOKS[lesson]}.ipynb", as_version=4)
 
 
 @functools.cache
@@ -42,7 +42,7 @@ def with_solutions(lesson: str) -> nbformat.NotebookNode:
         if cell.cell_type != "code" or not (match := CHECK.search(cell.source)):
             continue
         name, variable = match[1], match[2]
-        imports = [line for line in cell.source.splitlines() if line.startswith("from course_utils.exercises")]
+        imports = [line for line in cell.source.splitlines() if line.startswith("from course_utils.lessons")]
         check = f"verdict = ex.{name}.check({variable})\nassert verdict.solved, verdict\nverdict"
         cell.source = "\n".join([*imports, str(getattr(exercises, name).solution()), check])
         cell.outputs = []

@@ -5,10 +5,9 @@ import time
 import lessons
 import pytest
 
-from course_utils.exercises import LESSONS, exercises_of
-from course_utils.exercises import exercise as framework
+from course_utils.lessons.progress import NOTEBOOKS, exercises_of
 
-EVERY = [(lesson, name) for lesson in LESSONS for name in exercises_of(lesson)]
+EVERY = [(lesson, name) for lesson in NOTEBOOKS for name in exercises_of(lesson)]
 WRONG = [
     pytest.param(lesson, name, code, message, id=f"{lesson}-{name}-{k}")
     for lesson, name in EVERY
@@ -76,17 +75,17 @@ def fresh(monkeypatch):
 
 
 def test_there_are_twenty_exercises_and_two_to_four_in_each_lesson():
-    counts = {lesson: len(exercises_of(lesson)) for lesson in LESSONS}
+    counts = {lesson: len(exercises_of(lesson)) for lesson in NOTEBOOKS}
     assert sum(counts.values()) >= 20
     assert all(2 <= count <= 4 for count in counts.values()), counts
 
 
-@pytest.mark.parametrize("lesson", LESSONS)
+@pytest.mark.parametrize("lesson", NOTEBOOKS)
 def test_the_notebook_holds_each_exercise_once_and_in_order(lesson):
     assert list(lessons.variables(lesson)) == list(exercises_of(lesson))
 
 
-@pytest.mark.parametrize("lesson", LESSONS)
+@pytest.mark.parametrize("lesson", NOTEBOOKS)
 def test_the_cells_of_the_notebook_are_untouched_answers(lesson):
     sources = [cell.source for cell in lessons.notebook(lesson).cells if lessons.CHECK.search(cell.source)]
     for source in sources:
@@ -141,7 +140,7 @@ def test_a_hostile_answer_gets_a_verdict_and_no_traceback(fresh, lesson, name, k
 
 @pytest.mark.parametrize(("lesson", "name"), EVERY)
 def test_an_endless_loop_is_cut(fresh, monkeypatch, lesson, name):
-    monkeypatch.setattr(framework, "LIMIT_S", 0.5)
+    monkeypatch.setattr("course_utils.exercises.frame.LIMIT_S", 0.5)
 
     def endless(*arguments, **named):
         while True:

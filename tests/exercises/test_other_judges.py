@@ -7,8 +7,8 @@ from unittest import mock
 import pytest
 import torch
 
-from course_utils.exercises import exercises_of
 from course_utils.lessons.multi_gpu import exercises as multi_gpu
+from course_utils.lessons.progress import exercises_of
 from course_utils.old_guides import modernize
 from course_utils.xla import xla_problem
 

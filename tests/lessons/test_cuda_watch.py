@@ -8,7 +8,7 @@ import pytest
 import torch
 from stand_ins import REPOSITORY, needs_cuda_build, needs_gcc, needs_linux, stub_driver
 
-from course_utils.lessons.start.cuda_watch import CudaWatch, is_cuda_initialised
+from course_utils.lessons.start import CudaWatch, is_cuda_initialised
 
 pytestmark = needs_linux
 
@@ -21,7 +21,7 @@ def run(tmp_path):
     (tmp_path / "polite.py").write_text("import torch\n\n\ndef weights():\n    return torch.zeros(3).to('cuda')\n")
 
     def run_script(code: str) -> str:
-        (tmp_path / "script.py").write_text("from course_utils.lessons.start.cuda_watch import CudaWatch\n" + code)
+        (tmp_path / "script.py").write_text("from course_utils.lessons.start import CudaWatch\n" + code)
         environment = {**os.environ, **variables, "PYTHONPATH": f"{REPOSITORY}{os.pathsep}{tmp_path}"}
         command = [sys.executable, tmp_path / "script.py"]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
@@ -52,7 +52,8 @@ def test_the_notebook_cell_that_initialised_cuda_is_named(run):
     said = run(
         "from IPython.core.interactiveshell import InteractiveShell\n"
         "shell = InteractiveShell.instance()\n"
-        "for cell in ['from course_utils.lessons.start.cuda_watch import CudaWatch', 'watch = CudaWatch().start()', '1 + 1',\n"
+        "for cell in ['from course_utils.lessons.start import CudaWatch',\n"
+        "             'watch = CudaWatch().start()', '1 + 1',\n"
         "             'import torch\\nx = torch.ones(2).to(\"cuda\")', 'print(watch)']:\n"
         "    shell.run_cell(cell, store_history=True)\n"
     )
@@ -66,7 +67,8 @@ def test_a_start_behind_torchs_back_is_traced_to_its_cell(run):
     said = run(
         "from IPython.core.interactiveshell import InteractiveShell\n"
         "shell = InteractiveShell.instance()\n"
-        "for cell in ['from course_utils.lessons.start.cuda_watch import CudaWatch; import torch', 'watch = CudaWatch().start()',\n"
+        "for cell in ['from course_utils.lessons.start import CudaWatch; import torch',\n"
+        "             'watch = CudaWatch().start()',\n"
         "             'torch.cuda.is_available()', '1 + 1', 'print(torch.cuda.is_initialized(), watch)']:\n"
         "    shell.run_cell(cell, store_history=True)\n"
     )

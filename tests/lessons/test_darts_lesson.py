@@ -3,14 +3,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
 from torch.nn.functional import mse_loss
 
-from course_utils.data import AIR_PASSENGERS
-from course_utils.data.models import count_parameters
+from course_utils.data import AIR_PASSENGERS, count_parameters
 from course_utils.lessons.darts import guide as darts_lesson
 from course_utils.lessons.darts.guide import (
     GUIDE,
@@ -124,9 +122,7 @@ def test_the_lesson_for_the_launcher_trains_without_darts():
     assert windows[0][0].shape == windows[0][1].shape == (20, 1)
     inputs, targets = windows.tensors
     assert mse_loss(module.model(inputs), targets).isfinite()
-    code = (
-        "import sys; from course_utils.lessons.darts.guide import air_darts; air_darts(); print('darts' in sys.modules)"
-    )
+    code = "import sys; from course_utils.lessons.darts import air_darts; air_darts(); print('darts' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=120)
     assert run.stdout.strip() == "False", run.stderr
 
@@ -141,19 +137,7 @@ def test_the_order_holds_every_window_once_an_epoch_and_changes():
 def test_a_missing_darts_is_a_sentence_with_the_fix(monkeypatch):
     monkeypatch.setitem(sys.modules, "darts.models", None)
     assert darts_problem().startswith("Darts is not here")
-    assert "python -m course_utils.extras darts" in darts_problem()
-
-
-def test_marked_cells_say_why_they_were_left_out(monkeypatch):
-    shell = SimpleNamespace(input_transformers_cleanup=[])
-    monkeypatch.setattr("IPython.get_ipython", lambda: shell)
-    darts_lesson.skip_cells("# Needs Darts", None)
-    assert shell.input_transformers_cleanup == []
-    darts_lesson.skip_cells("# Needs Darts", "It is on holiday.")
-    (transform,) = shell.input_transformers_cleanup
-    assert transform(["# Needs Darts\n", "1 / 0\n"]) == ["print('This cell was left out. It is on holiday.')\n"]
-    assert transform(["# Needs Darts and XLA\n", "x\n"]) == ["# Needs Darts and XLA\n", "x\n"]
-    assert transform([]) == []
+    assert "%pip install darts" in darts_problem()
 
 
 def test_the_lesson_runs_from_top_to_bottom_without_darts(tmp_path):
@@ -163,10 +147,10 @@ def test_the_lesson_runs_from_top_to_bottom_without_darts(tmp_path):
     path = os.pathsep.join([str(tmp_path), str(ROOT)])
     env = {**os.environ, "PYTHONPATH": path}
     nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute(env=env)
-    marked = [cell for cell in notebook.cells if cell.source.startswith("# Needs Darts")]
+    marked = [cell for cell in notebook.cells if cell.source.startswith("%%needs Darts")]
     assert len(marked) > 10
     for cell in marked:
-        assert "This cell was left out. Darts is not here" in "".join(one.get("text", "") for one in cell.outputs)
+        assert "This cell needs Darts, but Darts is not here" in "".join(one.get("text", "") for one in cell.outputs)
 
 
 def test_the_guides_arguments_are_arguments_of_the_model():

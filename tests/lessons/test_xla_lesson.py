@@ -7,14 +7,13 @@ import nbformat
 import pytest
 import torch_xla_stand_ins as stand_ins
 
-from course_utils.lessons.tpu import xla_lesson
-from course_utils.lessons.tpu.xla_lesson import (
-    MARK,
+from course_utils.lessons.tpu import (
     calls_until_xla_pays,
     draw_board,
     draw_padding,
     draw_payoff,
-    skip_xla_cells,
+    eight_pretended_cores,
+    pictures,
 )
 
 LESSON = Path(__file__).resolve().parents[2] / "notebooks" / "04_tpu.ipynb"
@@ -49,7 +48,7 @@ def test_without_a_torch_xla_that_fits_every_xla_cell_is_one_sentence_and_the_re
     problem = next(cell for cell in cells if "xla_problem()" in cell.source and "import" not in cell.source)
     sentence = eval(problem.outputs[0]["data"]["text/plain"])
     assert missing in sentence and "pip install" in sentence
-    marked = [cell for cell in cells if cell.source.startswith(MARK)]
+    marked = [cell for cell in cells if cell.source.startswith("%%needs XLA")]
     assert len(marked) > 20
     for cell in marked:
         assert "".join(output["text"] for output in cell.outputs) == f"This cell needs XLA, but {sentence}\n", (
@@ -60,8 +59,12 @@ def test_without_a_torch_xla_that_fits_every_xla_cell_is_one_sentence_and_the_re
     assert all(output.output_type != "error" for cell in cells for output in cell.outputs)
 
 
-def test_where_xla_works_no_cell_is_touched():
-    skip_xla_cells(None)  # without IPython, anything else would fail here
+def test_lightning_counts_eight_cores_only_where_they_are_pretended():
+    accelerator = pytest.importorskip("lightning.pytorch").accelerators.XLAAccelerator
+    with eight_pretended_cores(accelerator):
+        assert accelerator.auto_device_count() == 8
+        assert accelerator.parse_devices([4]) == [4]  # refused where there are fewer
+    assert accelerator.auto_device_count() != 8
 
 
 @pytest.mark.parametrize(
@@ -83,7 +86,7 @@ def test_the_pictures_say_what_they_show():
 
 
 def test_calls_are_counted_in_whole_numbers(monkeypatch):
-    monkeypatch.setattr(xla_lesson, "picture", lambda axes, alt: axes)
+    monkeypatch.setattr(pictures, "picture", lambda axes, alt: axes)
     axes = draw_payoff(0.2, 0.08, 0.05, "rehearsal")
     low, high = axes.get_xlim()
     ticks = [tick for tick in axes.get_xticks() if low <= tick <= high]

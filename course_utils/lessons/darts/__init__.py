@@ -1,1 +1,36 @@
-"""Lesson parts: darts."""
+"""What lesson 6 needs beside the helper package: the guide's model, its pictures, and cells that need Darts or XLA."""
+
+from course_utils.display.figures import LOOKS, MUTED, label_end, lecture_axes, picture
+from course_utils.lessons.darts.guide import (
+    GUIDE,
+    QUIET,
+    DartsNetwork,
+    air_darts,
+    air_series,
+    darts_order,
+    darts_problem,
+    untrained,
+)
+from course_utils.lessons.needs import what_cells_need
+from course_utils.lessons.progress import progress
+from course_utils.xla import start_xla, xla_problem
+
+__all__ = [
+    "GUIDE",
+    "LOOKS",
+    "MUTED",
+    "QUIET",
+    "DartsNetwork",
+    "air_darts",
+    "air_series",
+    "darts_order",
+    "darts_problem",
+    "label_end",
+    "lecture_axes",
+    "picture",
+    "progress",
+    "start_xla",
+    "untrained",
+    "what_cells_need",
+    "xla_problem",
+]

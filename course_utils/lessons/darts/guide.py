@@ -4,15 +4,17 @@ Darts trains with `pytorch_lightning`, and the rest of this course with `lightni
 names, whose objects do not fit each other. What the two share is the network, and that is what moves between them.
 """
 
+from typing import Any
+
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from course_utils.data.series import AIR_PASSENGERS, TRAIN_MONTHS, Scale, air_passengers, make_windows
-from course_utils.lessons import skipping
+from course_utils.data import AIR_PASSENGERS, Scale, air_passengers, make_windows
+from course_utils.training import Regression, trainer_kwargs
 
 # The arguments of the guide, less its logs on disk.
-GUIDE = {
+GUIDE: dict[str, Any] = {
     "model": "RNN",
     "hidden_dim": 20,
     "dropout": 0,
@@ -31,16 +33,11 @@ def darts_problem() -> str | None:
     try:
         import darts.models  # noqa: F401
     except ImportError as error:
-        return f"Darts is not here ({error}). Add it: !python -m course_utils.extras darts (Python 3.11 or later)."
+        return f"Darts is not here ({error}): `%pip install darts pytorch-lightning` adds it (Python 3.11 or later)."
     return None
 
 
-def skip_cells(mark: str, problem: str | None) -> None:
-    """Where there is a problem, let each later cell of a notebook whose first line is `mark` say so instead."""
-    skipping.skip_cells(mark, problem and f"This cell was left out. {problem}")
-
-
-def air_series():
+def air_series() -> tuple[Any, Any]:
     """Return AirPassengers as two Darts TimeSeries, 121 months to train on and 23 to forecast, as float32."""
     import numpy as np
     import pandas as pd
@@ -48,13 +45,11 @@ def air_series():
 
     months = pd.date_range("1949-01", periods=len(AIR_PASSENGERS), freq="MS")
     series = TimeSeries.from_times_and_values(months, np.array(AIR_PASSENGERS, dtype=np.float32))
-    return series[:TRAIN_MONTHS], series[TRAIN_MONTHS:]
+    return series[:121], series[121:]
 
 
-def untrained(**changes):
-    """Return the guide's RNNModel with its network made and not trained.
-
-    Darts makes the network in `fit`, so this fits on no batches.
+def untrained(**changes: Any) -> Any:
+    """Return the guide's RNNModel with its network made and not trained: Darts makes it in `fit`, here on no batches.
 
     Args:
         changes: other arguments for `RNNModel`.
@@ -63,12 +58,9 @@ def untrained(**changes):
     from darts.dataprocessing.transformers import Scaler
     from darts.models import RNNModel
 
-    from course_utils.training import trainer_kwargs
-
-    train, _ = air_series()
     off = {**QUIET, "limit_train_batches": 0, **trainer_kwargs("cpu", package=pytorch_lightning)}
     model = RNNModel(**{**GUIDE, "n_epochs": 1, **changes}, pl_trainer_kwargs=off)
-    return model.fit(Scaler().fit_transform(train))
+    return model.fit(Scaler().fit_transform(air_series()[0]))
 
 
 class DartsNetwork(nn.Module):
@@ -85,17 +77,11 @@ class DartsNetwork(nn.Module):
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         """Map values, (batch, steps, 1), to the values one step later, of the same shape."""
-        hidden, _ = self.rnn(inputs)
-        return self.V(hidden)
+        return self.V(self.rnn(inputs)[0])
 
 
-def air_darts():
-    """Return the guide's network and windows as a lesson for the launcher: `--lesson .../darts_lesson.py:air_darts`.
-
-    The processes that train it do not import Darts, which would cost each of them seconds.
-    """
-    from course_utils.training import Regression
-
+def air_darts() -> tuple[Regression, TensorDataset]:
+    """Return the guide's network and windows as a lesson for the launcher, whose processes then need no Darts."""
     series, _ = air_passengers()
     windows = make_windows(Scale.fit(series).apply(series), GUIDE["training_length"])
     return Regression(DartsNetwork()), TensorDataset(*windows)
@@ -106,5 +92,5 @@ def darts_order(samples: int, batch_size: int, seed: int) -> DataLoader:
 
     Darts numbers its windows from the end of the series.
     """
-    numbers = torch.arange(samples - 1, -1, -1)
+    numbers: Any = torch.arange(samples - 1, -1, -1)
     return DataLoader(numbers, batch_size, shuffle=True, generator=torch.Generator().manual_seed(seed))

@@ -2,47 +2,46 @@
 
 import statistics
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import torch
+from torch import roll
 
-from course_utils.exercises.answers import number_of
-from course_utils.exercises.exercise import Wrong, exercise, expect_function, quote
+from course_utils.exercises import exercise
+from course_utils.exercises.answers import Wrong, expect_function, number_of, quote, refuse
 
 READINGS_MS = (53.8, 4.6, 4.3, 4.4, 31.0, 4.5, 4.4)  # made up: the first call compiled, the fifth was disturbed
 
 
 @exercise(
-    hints=(
-        "Two of the seven are not like the others, each for its own reason. Which of the six mistakes are they?",
-        "Leave out the first, and take the `statistics.median` of the rest.",
-    ),
+    "Two of the seven are not like the others, each for its own reason. Which of the six mistakes are they?",
+    "Leave out the first, and take the `statistics.median` of the rest.",
     solution="my_typical_ms = statistics.median(ex.READINGS_MS[1:])",
+    right="time_call does the same: `timing.first_s` keeps the first call, `timing.median_s` sums up the rest.",
 )
-def typical(answer: object) -> str:
+def typical(answer: Any) -> None:
     """Give the milliseconds to report for the steady state, from the seven readings in ex.READINGS_MS."""
     value = number_of(answer, "the typical reading in milliseconds")
-    steady = READINGS_MS[1:]
+    every, steady = READINGS_MS, READINGS_MS[1:]
+
+    def is_near(other: float) -> bool:
+        return abs(value - other) < 0.006
+
     mistakes = {
-        statistics.mean(READINGS_MS): "This mean counts the first call, and with it the compilation.",
-        statistics.mean(steady): "In a mean the one disturbed reading, 31 ms, rules. Which summary does not mind it?",
-        statistics.median(READINGS_MS): "The right summary, but it counts the first call, which is of another kind.",
-        min(READINGS_MS): "The minimum is the luckiest reading: it hides that there is noise.",
-        READINGS_MS[0]: "That is the first call: mostly compilation.",
+        "This mean counts the first call, and with it the compilation.": is_near(statistics.mean(every)),
+        "In a mean the disturbed reading, 31 ms, rules. What does not mind it?": is_near(statistics.mean(steady)),
+        "The right summary, but it counts the first call, of another kind.": value == statistics.median(every),
+        "The minimum is the luckiest reading: it hides that there is noise.": is_near(min(every)),
+        "That is the first call: mostly compilation.": is_near(every[0]),
+        "That is in seconds: the readings are milliseconds, and so should the answer be.": abs(value - 0.00445) < 1e-6,
+        f"{value:g} is not typical of the readings after the first. Which summary did you take?": True,
     }
-    if abs(value - statistics.median(steady)) < 1e-6:
-        return (
-            "time_call does the same: `timing.first_s` keeps the first call, `timing.median_s` is the rest, and "
-            "`timing.interval_s` says how far the median can be trusted."
-        )
-    for wrong, message in mistakes.items():
-        if abs(value - wrong) < 0.006:
-            raise Wrong(message)
-    if abs(value - statistics.median(steady) / 1e3) < 1e-6:
-        raise Wrong("That is in seconds: the readings are milliseconds, and so should the answer be.")
-    raise Wrong(f"{value:g} is not what is typical of the readings after the first. Which summary did you take?")
+    if abs(value - statistics.median(steady)) > 1e-6:
+        refuse(mistakes)
 
 
-class Accelerator:
+class _Accelerator:
     """A stand-in for an accelerator with a clock of its own: a call queues work and returns at once.
 
     Args:
@@ -53,34 +52,32 @@ class Accelerator:
     WORK_S, ASK_S = 0.010, 0.00001
 
     def __init__(self, compile_s: float = 0.0, disturbed_s: float = 0.0):
-        self.compile_s, self.disturbed_s = compile_s, disturbed_s
+        self.extra_s = {1: compile_s}  # seconds of the host at a call
+        self.extra_work_s = {2: disturbed_s}
         self.now, self.done_at = 0.0, 0.0
         self.calls = self.looks = 0
 
     def fn(self) -> None:
-        """Queue the work."""
         self.calls += 1
-        self.now += self.ASK_S + (self.compile_s if self.calls == 1 else 0)
-        work_s = self.WORK_S + (self.disturbed_s if self.calls == 2 else 0)
-        self.done_at = max(self.now, self.done_at) + work_s
+        self.now += self.ASK_S + self.extra_s.get(self.calls, 0)
+        self.done_at = max(self.now, self.done_at) + self.WORK_S + self.extra_work_s.get(self.calls, 0)
 
     def wait(self) -> None:
-        """Let the time pass until the work is done."""
         self.now = max(self.now, self.done_at)
 
     def clock(self) -> float:
-        """Return the seconds."""
         self.looks += 1
         self.now += 1e-7
         return self.now
 
+    def is_misjudged_by(self, timer: Any) -> bool:
+        self.value = number_of(timer(self.fn, self.wait, self.clock), "the seconds of one call")
+        return abs(self.value - self.WORK_S) > 0.05 * self.WORK_S
+
 
 @exercise(
-    hints=(
-        "Call once before you measure. Then, for each reading: wait, look, call, wait, look. What sums them up?",
-        "`fn(); wait()` to warm up. A reading is `start = clock(); fn(); wait(); clock() - start`. Return the median "
-        "of nine.",
-    ),
+    "Call once before you measure. Then, for each reading: wait, look, call, wait, look. What sums them up?",
+    "`fn(); wait()` to warm up. A reading is `start = clock(); fn(); wait(); clock() - start`. Take a median.",
     solution="""
         def my_timer(fn, wait, clock):
             def reading():
@@ -93,171 +90,116 @@ class Accelerator:
             wait()  # what was queued before does not count
             return statistics.median(reading() for _ in range(9))
     """,
+    right="Try it on real work: `my_timer(lambda: square @ square, lambda: wait_for(cpu), time.perf_counter)`.",
 )
-def timer(answer: object) -> str:
+def timer(answer: Any) -> None:
     """Write my_timer(fn, wait, clock): the typical seconds of one fn(), where wait() waits for the device."""
     expect_function(answer, "fn", "wait", "clock")
-    plain = Accelerator()
-    value = _timed(answer, plain)
-    if plain.calls == 0:
-        raise Wrong("Your timer never called fn.")
-    if plain.looks == 0:
-        raise Wrong("Read the time from clock(), which your timer is given: the device of this check has its own.")
-    if value < plain.WORK_S / 2:
-        raise Wrong(
-            "Your timer saw next to nothing: only how long it takes to ask. Call wait() after fn() and before you "
-            "look at the clock again."
-        )
-    if not _is_right(value):
-        raise Wrong(
-            f"A call takes 0.01 seconds on a device that nothing disturbs, and your timer says {value:g}. Are these "
-            "the seconds of one call? Was older work still running when you first looked at the clock?"
-        )
-    if not _is_right(_timed(answer, Accelerator(compile_s=2))):
-        raise Wrong(
-            "Where the first call compiles, your timer counts the compilation: call fn once before, to warm up."
-        )
-    if plain.looks < 4:
-        raise Wrong("One reading is a lottery ticket: another program may disturb it. Take several, and their median.")
-    if not _is_right(_timed(answer, Accelerator(disturbed_s=1))):
-        raise Wrong("Where one call is disturbed, it rules your result, as in a mean. The median does not mind it.")
-    return (
-        "Waits, warms up, repeats, and survives a disturbed reading. Try it on real work with "
-        "`my_timer(lambda: square @ square, lambda: wait_for(cpu), time.perf_counter)`, and compare with `timing`."
-    )
+    plain = _Accelerator()
+    misjudged = plain.is_misjudged_by(answer)
+    compiling, disturbed = (_Accelerator(*extra).is_misjudged_by(answer) for extra in ((2, 0), (0, 1)))
+    mistakes = {
+        "Your timer never called fn.": plain.calls == 0,
+        "Read the time from clock(), which your timer is given: this device has its own.": plain.looks == 0,
+        "Your timer saw only how long it takes to ask. Call wait() after fn().": plain.value < plain.WORK_S / 2,
+        f"A call takes 0.01 seconds here, and your timer says {plain.value:g}. Are these the seconds of one call? Was "
+        "older work still running when you first looked at the clock?": misjudged,
+        "Your timer counts the compilation of the first call: call fn once before, to warm up.": compiling,
+        "One reading is a lottery ticket. Take several, and their median.": plain.looks < 4,
+        "One disturbed call rules your result, as in a mean. The median does not mind it.": disturbed,
+    }
+    refuse(mistakes)
 
 
-def _timed(answer: Callable, device: Accelerator) -> float:
-    return number_of(answer(device.fn, device.wait, device.clock), "the seconds of one call")
-
-
-def _is_right(value: float) -> bool:
-    return abs(value - Accelerator.WORK_S) < 0.05 * Accelerator.WORK_S
-
-
-class Pair:
-    """Two stand-ins for functions, and a stand-in for a timer that knows them."""
+class _Pair:
+    """Two stand-ins for functions, the new one spoilt, and a stand-in for a timer that knows them."""
 
     def __init__(self, spoil: Callable[[torch.Tensor], torch.Tensor]):
-        self.right, self.spoil, self.called, self.timed = torch.linspace(1, 2, 64), spoil, [], []
+        self.spoil, self.called, self.timed = spoil, "", False
 
     def old(self) -> torch.Tensor:
-        """Return the answer of the old way."""
-        self.called.append("old")
-        return self.right.clone()
+        self.called = "old"
+        return torch.linspace(1, 2, 64)
 
     def new(self) -> torch.Tensor:
-        """Return the answer of the new way."""
-        self.called.append("new")
-        return self.spoil(self.right.clone())
+        right = self.old()
+        self.called = "new"
+        return self.spoil(right)
 
     def seconds(self, fn: Callable[[], object]) -> float:
-        """Return what a timer would find."""
         fn()
-        self.timed.append(self.called[-1])
-        return {"old": 0.08, "new": 0.02}[self.called[-1]]
+        self.timed = True
+        return {"old": 0.08, "new": 0.02}[self.called]
 
 
-SPOILS = (
-    (
-        lambda right: right * 2,
-        "The new way gives twice the right answer, and your function calls it {said} times as fast.",
+SPOILS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "The new way gives twice the right answer, and your function says {said}.": lambda right: right * 2,
+    "The new way gives the right numbers in the wrong places, and you say {said}. Compare each.": partial(
+        roll, shifts=1
     ),
-    (
-        lambda right: right.roll(1),
-        "The new way gives the right numbers in the wrong places, and your function says {said}. Compare number by "
-        "number.",
-    ),
-    (
-        lambda right: right * float("nan"),
-        "The new way gives only NaN, and your function says {said}. A comparison with NaN is never true: ask whether "
-        "they are close, not whether they are far apart.",
-    ),
-)
+    "The new way gives only NaN, and you say {said}. A comparison with NaN is never true: ask whether they "
+    "are close.": lambda right: right * float("nan"),
+}
 
 
 @exercise(
-    hints=(
-        "First call both and look at their answers. Equal to the last bit is too much to ask: rounding is no mistake.",
-        "`if not torch.allclose(old(), new()): raise ValueError(...)`. Then the old way's seconds over the new way's.",
-    ),
+    "First call both and look at their answers. Equal to the last bit is too much to ask: rounding is no mistake.",
+    "`if not torch.allclose(old(), new()): raise ValueError(...)`. Then the old way's seconds over the new way's.",
     solution="""
         def my_speed_up(old, new, seconds):
             if not torch.allclose(old(), new()):
                 raise ValueError("they compute something else, so there is nothing to time")
             return seconds(old) / seconds(new)
     """,
+    right="compare_devices does the same. What did it say of sloppy_sum, and what had it timed by then?",
 )
-def speed_up(answer: object) -> str:
+def speed_up(answer: Any) -> None:
     """Write my_speed_up(old, new, seconds): how many times as fast new() is as old(), or an error when their answers
     differ by more than rounding. seconds(fn) times a function.
     """
     expect_function(answer, "old", "new", "seconds")
-    rounded = Pair(lambda right: right * (1 + 5e-7))
+    rounded = _Pair(lambda right: right * (1 + 5e-7))
     try:
         ratio = number_of(answer(rounded.old, rounded.new, rounded.seconds), "how many times as fast the new way is")
     except (ValueError, AssertionError) as error:
-        raise Wrong(
-            f"These two differ by rounding only, one part in two million, and your function refuses: {quote(error)}"
-        ) from None
-    if abs(ratio - 0.25) < 1e-6:
-        raise Wrong("Upside down: the new way takes a quarter of the time, so it is 4 times as fast.")
-    if abs(ratio - 4) > 1e-6:
-        raise Wrong(f"0.08 seconds against 0.02 is 4 times as fast, and your function says {ratio:g}.")
-    for spoil, message in SPOILS:
-        _refuses(answer, Pair(spoil), message)
-    return (
-        "compare_devices does the same, with a tolerance for each precision. What did it say of sloppy_sum, and what "
-        "had it timed by then?"
-    )
+        raise Wrong(f"These two differ by rounding only, and your function refuses: {quote(error)}") from None
+    mistakes = {
+        "Upside down: the new way takes a quarter of the time, so it is 4 times as fast.": abs(ratio - 0.25) < 1e-6,
+        f"0.08 seconds against 0.02 is 4 times as fast, and your function says {ratio:g}.": abs(ratio - 4) > 1e-6,
+    }
+    refuse(mistakes)
+    for message, spoil in SPOILS.items():
+        _refuses(answer, _Pair(spoil), message)
 
 
-def _refuses(answer: Callable, pair: Pair, message: str) -> None:
+def _refuses(answer: Any, pair: _Pair, message: str) -> None:
     try:
         said = answer(pair.old, pair.new, pair.seconds)
     except Exception:
-        if pair.timed:
-            raise Wrong(
-                "You timed first and looked at the answers afterwards. A wrong one is not worth timing."
-            ) from None
-        return
-    if said is None:
-        raise Wrong("The answers differ, and your function returns None. Raise an error, so that nobody goes on.")
+        late = "You timed first and looked at the answers afterwards. A wrong one is not worth timing."
+        return refuse({late: pair.timed})
+    refuse({"The answers differ, and you return None. Raise an error, so that nobody goes on.": said is None})
     raise Wrong(message.format(said=quote(said)))
 
 
 SIZES = [16, 64, 256, 1024]
-CASES = (
-    # seconds of the CPU, of the GPU, the right answer, what is wrong with another one
-    (
-        [1, 2, 8, 32],
-        [3, 3, 4, 5],
-        256,
-        "The GPU takes less time at 256 and 1024, and only there. Your function says {said}.",
-    ),
-    (
+# What is wrong with another answer, and the seconds of the CPU, those of the GPU, and the right answer.
+CASES: dict[str, tuple[list[int], list[int], int | None]] = {
+    "The GPU takes less time at 256 and 1024, and only there.": ([1, 2, 8, 32], [3, 3, 4, 5], 256),
+    "The GPU wins at 64, but loses at 256: it wins for good from 1024 on.": (
         [1, 5, 8, 32],
         [3, 4, 9, 5],
         1024,
-        "Here the GPU wins at 64, loses at 256 and wins at 1024, so it wins for good from 1024 on. Your function says "
-        "{said}.",
     ),
-    ([1, 2, 3, 4], [2, 3, 4, 5], None, "Here the GPU never wins. Say so with None, and not with {said}."),
-    (
-        [1, 3, 5, 4],
-        [2, 2, 2, 9],
-        None,
-        "Here the GPU loses at the largest size: for good it wins nowhere, not at {said}.",
-    ),
-    ([4, 5, 6, 7], [1, 1, 1, 1], 16, "Here the GPU wins everywhere, so from 16 on. Your function says {said}."),
-)
+    "Here the GPU never wins. Say so with None.": ([1, 2, 3, 4], [2, 3, 4, 5], None),
+    "Here the GPU loses at the largest size: for good it wins nowhere.": ([1, 3, 5, 4], [2, 2, 2, 9], None),
+    "Here the GPU wins everywhere, so from 16 on.": ([4, 5, 6, 7], [1, 1, 1, 1], 16),
+}
 
 
 @exercise(
-    hints=(
-        "A single win may be luck. Start at the largest size and go down: where is the first defeat?",
-        "Keep a variable that is None. Go through the sizes: a win sets it where it is None, a defeat makes it None.",
-    ),
+    "A single win may be luck. Start at the largest size and go down: where is the first defeat?",
+    "Keep a variable that is None. Go through the sizes: a win sets it where it is None, a defeat makes it None.",
     solution="""
         def my_crossover(sizes, cpu_s, gpu_s):
             wins_from = None
@@ -268,30 +210,25 @@ CASES = (
                     wins_from = size
             return wins_from
     """,
+    right="Between two sizes the true crossover can lie anywhere: `cnn.crossover()` says which sizes were measured.",
 )
-def crossover(answer: object) -> str:
+def crossover(answer: Any) -> None:
     """Write my_crossover(sizes, cpu_s, gpu_s): the size from which on the GPU is faster, there and at every larger
     size, or None.
     """
     expect_function(answer, "sizes", "cpu_s", "gpu_s")
-    for cpu_s, gpu_s, right, message in CASES:
+    for message, (cpu_s, gpu_s, right) in CASES.items():
         try:
             said = answer(list(SIZES), list(cpu_s), list(gpu_s))
         except (StopIteration, IndexError, ValueError) as error:
             if right is not None:
                 raise
-            raise Wrong(
-                f"Where the GPU does not win for good, your function raises {type(error).__name__}: return None."
-            ) from None
+            kind = type(error).__name__
+            raise Wrong(f"Where the GPU does not win for good, your function raises {kind}: return None.") from None
         said = None if said is None else number_of(said, "a size, or None")
-        if said == right:
-            continue
-        if right == 256 and said == 16:
-            raise Wrong("16 is where the CPU wins: less time is faster.")
-        if right == 256 and said == SIZES.index(256):
-            raise Wrong("That is a position in the list. Return the size that stands there.")
-        raise Wrong(message.format(said=f"{said:g}" if said is not None else None))
-    return (
-        "Here the sizes were few. Between two sizes that you measured, the true crossover can lie anywhere: that is "
-        "why `cnn.crossover()` says which sizes were measured."
-    )
+        mistakes = {
+            "16 is where the CPU wins: less time is faster.": right == 256 and said == 16,
+            "That is a position in the list. Return the size that stands there.": right == 256 and said == 2,
+            f"{message} Your function says {said if said is None else f'{said:g}'}.": said != right,
+        }
+        refuse(mistakes)

@@ -9,49 +9,37 @@ import ctypes
 import linecache
 import os
 import sys
-from dataclasses import dataclass
+import traceback
 from types import FrameType
+from typing import Any
 
 import torch
 
 NOT_INITIALISED = 3  # CUDA_ERROR_NOT_INITIALIZED of the CUDA driver API
 
 
-@dataclass(frozen=True)
-class FirstTouch:
-    """The first touch of CUDA in this process.
-
-    Attributes:
-        who: the import, the cell or the block that did it, in words.
-        line: the line of your code that led there, or "" when only the block is known.
-    """
-
-    who: str
-    line: str = ""
-
-    def __str__(self) -> str:
-        return f"CUDA was initialised by {self.who}" + (f": {self.line}" if self.line else "")
-
-
 class CudaWatch:
     """Watch for the first touch of CUDA, from `start` (or the `with`) until `stop`.
 
     In a notebook it also looks after every cell, so a library that starts CUDA behind torch's back is traced
-    to its cell. Read `first_touch`: None means that nothing in this process has initialised CUDA.
+    to its cell.
+
+    Attributes:
+        first_touch: who did it and where, in words; None while nothing in this process has initialised CUDA.
     """
 
     def __init__(self) -> None:
-        self.first_touch: FirstTouch | None = None
+        self.first_touch: str | None = None
         self._watching = False
 
     def start(self) -> "CudaWatch":
         """Begin to watch. What was initialised before can only be reported as such."""
         self._watching = True
         if is_cuda_initialised():
-            self.first_touch = FirstTouch("something before the watch began; start it in the first cell")
+            self.first_touch = "something before the watch began; start it in the first cell"
             return self
         # torch runs these calls at the end of its own initialisation, on the stack of whoever caused it.
-        torch.cuda._lazy_call(self._note_stack)
+        torch.cuda._lazy_call(self._note_stack)  # there is no public hook
         if shell := _notebook():
             shell.events.register("post_run_cell", self._look)
         return self
@@ -71,17 +59,19 @@ class CudaWatch:
 
     def __repr__(self) -> str:
         self._look()
-        return str(self.first_touch or "Nothing has initialised CUDA in this process.")
+        if self.first_touch is None:
+            return "Nothing has initialised CUDA in this process."
+        return f"CUDA was initialised by {self.first_touch}"
 
     def _note_stack(self) -> None:
         if self._watching and self.first_touch is None:
-            self.first_touch = _blame(sys._getframe(1))
+            self.first_touch = _blame([frame for frame, _ in traceback.walk_stack(sys._getframe(1))])
 
-    def _look(self, result: object = None) -> None:
+    def _look(self, result: Any = None) -> None:
         if self._watching and self.first_touch is None and is_cuda_initialised():
             who = _cell(getattr(result, "execution_count", None)) or "the watched code"
             hint = "(torch.cuda.is_available() does that, and so do other CUDA libraries)"
-            self.first_touch = FirstTouch(f"{who} without torch's own start-up {hint}")
+            self.first_touch = f"{who} without torch's own start-up {hint}"
 
 
 def is_cuda_initialised() -> bool:
@@ -95,26 +85,20 @@ def is_cuda_initialised() -> bool:
     return driver.cuDeviceGetCount(ctypes.byref(ctypes.c_int())) != NOT_INITIALISED
 
 
-def _blame(frame: FrameType) -> FirstTouch:
-    """Find in the stack the import under way, if any, and else the line of the user's that led here."""
-    frames = []
-    while frame is not None:
-        frames.append(frame)
-        frame = frame.f_back
-    yours = next((f for f in frames if f.f_globals["__name__"] == "__main__"), frames[-1])
-    called = frames[: frames.index(yours)]  # by that line, the last call first
-    imports = [f for f in called if f.f_code.co_name == "<module>" and not _is_plumbing(f)]
-    blamed = imports[-1] if imports else yours
+def _blame(frames: list[FrameType]) -> str:
+    """Find in a stack, last call first, the import under way, if any, and else the line of the user's that led here."""
+    names = [frame.f_globals.get("__name__", "") for frame in frames]
+    yours = names.index("__main__") if "__main__" in names else len(frames) - 1
+    plumbing = ("runpy", "IPython", "ipykernel", "torch")
+    imports = [
+        place
+        for place in range(yours)
+        if frames[place].f_code.co_name == "<module>" and names[place].partition(".")[0] not in plumbing
+    ]
+    blamed = frames[imports[-1] if imports else yours]
     file, line = blamed.f_code.co_filename, blamed.f_lineno
-    source = linecache.getline(file, line).strip()
-    if imports:
-        return FirstTouch(f"the import of {blamed.f_globals['__name__']}, {file} line {line}", source)
-    return FirstTouch(f"{_cell() or file} line {line}", source)
-
-
-def _is_plumbing(frame: FrameType) -> bool:
-    name = frame.f_globals.get("__name__", "")
-    return name.partition(".")[0] in ("runpy", "IPython", "ipykernel", "torch")
+    who = f"the import of {names[imports[-1]]}, {file}" if imports else _cell() or file
+    return f"{who} line {line}: {linecache.getline(file, line).strip()}"
 
 
 def _cell(number: int | None = None) -> str:
@@ -122,6 +106,6 @@ def _cell(number: int | None = None) -> str:
     return f"cell In [{number or shell.execution_count}]" if shell else ""
 
 
-def _notebook():
+def _notebook() -> Any:
     ipython = sys.modules.get("IPython")
     return ipython.get_ipython() if ipython else None

@@ -5,35 +5,35 @@ of devices. With CPU_NUM_DEVICES=8 in the environment, XLA's CPU compiler plays 
 """
 
 import sys
+from typing import Any
 
 import torch
 
-from course_utils.data import Scale, ShuffledBatches, air_passengers, make_windows
-from course_utils.data.models import AirRNN
+from course_utils.data import AirRNN, Scale, ShuffledBatches, air_passengers, make_windows
 from course_utils.xla import import_torch_xla, run_recorded, start_xla, xla_counters
 
-BATCH_SIZE, STEPS = 16, 12
+STEPS = 12
 WINDOW = 6  # months; short, because each of them is one more stretch of program to compile
 
 
-def train(device: torch.device, mesh=None) -> tuple[AirRNN, torch.Tensor]:
-    """Train the RNN for a few steps.
+def train(device: torch.device, mesh: Any = None) -> tuple[AirRNN, torch.Tensor]:
+    """Train the RNN for two epochs of six full batches, which have one shape and so one program.
 
     Args:
         device: "cpu" or an XLA device.
         mesh: from `mesh_of_all_devices`; each batch is spread over it. None leaves all on one device.
 
     Returns:
-        The model, on its device, and the inputs of the last batch, (BATCH_SIZE, WINDOW, 1).
+        The model, on its device, and the inputs of the last batch, (16, WINDOW, 1).
     """
     series, _ = air_passengers()
     windows, targets = make_windows(Scale.fit(series).apply(series), WINDOW)
     torch.manual_seed(42)
     model = AirRNN().to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    batches = (index for _ in range(STEPS) for index in ShuffledBatches(len(windows), BATCH_SIZE))
-    full = (index for index in batches if len(index) == BATCH_SIZE)  # one shape, so one program
-    for _, index in zip(range(STEPS), full, strict=False):
+    batches = ShuffledBatches(len(windows), 16)
+    full = [index for _ in range(2) for index in batches if len(index) == 16]
+    for index in full[:STEPS]:
         inputs, wanted = windows[index].to(device), targets[index].to(device)
         if mesh is not None:
             spread(inputs, mesh)
@@ -46,7 +46,7 @@ def train(device: torch.device, mesh=None) -> tuple[AirRNN, torch.Tensor]:
     return model, inputs
 
 
-def mesh_of_all_devices():
+def mesh_of_all_devices() -> Any:
     """Return a mesh of one axis, "data", with all devices that XLA has."""
     import numpy as np
     from torch_xla import runtime
@@ -56,7 +56,7 @@ def mesh_of_all_devices():
     return spmd.Mesh(np.arange(count), (count,), ("data",))
 
 
-def spread(batch: torch.Tensor, mesh) -> None:
+def spread(batch: torch.Tensor, mesh: Any) -> None:
     """Have the first dimension of a batch split over the axis "data" of the mesh, and the others left whole."""
     from torch_xla.distributed import spmd
 

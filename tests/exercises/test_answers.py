@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from course_utils.exercises.exercise import Wrong
-from course_utils.exercises.whole_numbers import LONGEST, whole_number, whole_numbers
+from course_utils.exercises.answers import LONGEST_LIST, Wrong, whole_number, whole_numbers
 
 
 @pytest.mark.parametrize("answer", [16, 16.0, np.int64(16), np.float32(16), torch.tensor(16), torch.tensor([16.0])])
@@ -44,7 +43,7 @@ def test_whole_numbers_may_come_in_any_form(answer):
 
 
 def test_of_an_answer_without_an_end_only_the_first_numbers_are_read():
-    assert len(whole_numbers(itertools.count(), "numbers")) == LONGEST
+    assert len(whole_numbers(itertools.count(), "numbers")) == LONGEST_LIST
 
 
 @pytest.mark.parametrize(

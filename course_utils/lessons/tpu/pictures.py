@@ -1,37 +1,14 @@
-"""The plumbing of lesson 4: cells that need XLA, a machine with eight pretended TPU cores, and the pictures."""
+"""The pictures of lesson 4: a board and its cores, a tile that is mostly padding, and when compiling pays."""
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from course_utils.display.figures import LOOKS, MUTED, Picture, label_end, lecture_axes, picture
-from course_utils.lessons.skipping import skip_cells
 
-MARK = "# Needs XLA"
 TPU = LOOKS["xla"]["color"]
-
-
-def skip_xla_cells(problem: str | None) -> None:
-    """Where XLA has a problem, let each later cell that begins with `# Needs XLA` say so instead of running.
-
-    Args:
-        problem: from `xla_problem`; None changes nothing, and the mark stays a comment.
-    """
-    skip_cells(MARK, problem and f"This cell needs XLA, but {problem}")
-
-
-@contextmanager
-def eight_pretended_cores(accelerator: type) -> Iterator[None]:
-    """Let Lightning's XLA accelerator count eight TPU cores inside the block, so that its parser can be asked."""
-    from unittest.mock import patch
-
-    with patch("torch_xla._internal.tpu.num_available_devices", return_value=8):
-        accelerator.auto_device_count.cache_clear()
-        yield
-    accelerator.auto_device_count.cache_clear()
 
 
 def draw_board() -> Picture:
@@ -82,7 +59,7 @@ def draw_payoff(cpu_s: float, xla_s: float, compile_s: float, where: str) -> Pic
     calls = np.arange(0, max(12, 4 * (pays_after or 25)) + 1)
     axes = lecture_axes(f"When does compiling pay? ({where})", "calls", "seconds in all")
     for kind, total, name in (("cpu", cpu_s * calls, "CPU"), ("xla", compile_s + xla_s * calls, f"XLA, {where}")):
-        axes.plot(calls, total, **{**LOOKS[kind], "marker": ""}, linewidth=3)
+        axes.plot(calls, total, color=LOOKS[kind]["color"], linestyle=LOOKS[kind]["linestyle"], linewidth=3)
         label_end(axes, calls[-1], total[-1], name, LOOKS[kind]["color"])
     said = "The two lines do not meet."
     if pays_after:
@@ -99,7 +76,7 @@ def calls_until_xla_pays(cpu_s: float, xla_s: float, compile_s: float) -> int | 
     return None if xla_s >= cpu_s else max(1, math.ceil(compile_s / (cpu_s - xla_s)))
 
 
-def _draw_chip(axes, x: float, y: float, cores: int, mxus: int, name: str) -> None:
+def _draw_chip(axes: Axes, x: float, y: float, cores: int, mxus: int, name: str) -> None:
     axes.add_patch(Rectangle((x, y), 2.7, 2.3, facecolor="#E6F4EF", edgecolor=TPU, linewidth=2))
     axes.text(x + 0.1, y + 0.12, name, color=MUTED, fontsize=20)
     width = 2.5 / cores

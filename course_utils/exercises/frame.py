@@ -1,6 +1,5 @@
 """An exercise that checks itself: it says what is wrong in terms of the idea, gives hints, and shows a solution."""
 
-import dis
 import html
 import inspect
 import re
@@ -9,16 +8,22 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from course_utils.exercises.limits import TooLong, time_limit
-from course_utils.exercises.restored import everything_restored
+from course_utils.exercises.answers import Wrong, quote
+from course_utils.exercises.sandbox import TooLong, everything_restored, time_limit
 
+Checker = Callable[[Any], str | None]
 LIMIT_S = 20.0  # for everything that a check runs; the slowest solution takes a tenth of it
-LONGEST_QUOTE = 160  # characters of an answer, or of its error, that a verdict repeats
-
-
-class Wrong(Exception):
-    """What a checker raises when an answer is wrong. Its message is for the student."""
+BOX = "padding:4px 12px;border-left:6px solid "  # the style of what a notebook shows, up to its colour
+# A sign and a word beside each colour, so that nothing is said by colour alone.
+SIGNS = {
+    "not tried": ("…", "#767676"),
+    "right": ("✓", "#009E73"),
+    "wrong": ("✗", "#D55E00"),
+    "error": ("!", "#D55E00"),
+    "too long": ("!", "#D55E00"),
+}
 
 
 @dataclass(frozen=True)
@@ -45,29 +50,7 @@ class Verdict:
 
     def _repr_html_(self) -> str:
         sign, colour = SIGNS[self.status]
-        return (
-            f'<div class="cu-verdict" style="{BOX}{colour}">'
-            f"<b>{sign} {html.escape(self.exercise)}: {self.status}.</b> {_with_code(self.message)}</div>"
-        )
-
-
-def _with_code(text: str) -> str:
-    """Return text for HTML, with what stands between backticks set as code."""
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text))
-
-
-# The instructions of a function whose body is `...`, in the Pythons from 3.10 to 3.14.
-DOING_NOTHING = {"RESUME", "NOP", "LOAD_CONST", "RETURN_CONST", "RETURN_VALUE"}
-
-BOX = "padding:4px 12px;border-left:6px solid "  # the style of what a notebook shows, up to its colour
-# A sign and a word beside each colour, so that nothing is said by colour alone.
-SIGNS = {
-    "not tried": ("…", "#767676"),
-    "right": ("✓", "#009E73"),
-    "wrong": ("✗", "#D55E00"),
-    "error": ("!", "#D55E00"),
-    "too long": ("!", "#D55E00"),
-}
+        return _box(colour, f"{sign} {self.exercise}: {self.status}.", self.message)
 
 
 class Text(str):
@@ -82,7 +65,13 @@ class Hint(Text):
 
     def _repr_html_(self) -> str:
         head, _, hint = self.partition(": ")
-        return f'<div class="cu-verdict" style="{BOX}#0072B2"><b>? {head}.</b> {_with_code(hint)}</div>'
+        return _box("#0072B2", f"? {head}.", hint)
+
+
+def _box(colour: str, head: str, text: str) -> str:
+    """Return HTML with a bold head; what stands between backticks in the text is set as code."""
+    marked = re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text))
+    return f'<div class="cu-verdict" style="{BOX}{colour}"><b>{html.escape(head)}</b> {marked}</div>'
 
 
 class Exercise:
@@ -94,12 +83,12 @@ class Exercise:
         verdicts: of every check that was made, the last one last.
     """
 
-    def __init__(self, checker: Callable[[object], str], hints: tuple[str, str], solution: str):
+    def __init__(self, checker: Checker, hints: tuple[str, str], solution: str, right: str):
         self.name = checker.__name__
         self.task = " ".join((checker.__doc__ or "").split())
         self.verdicts: list[Verdict] = []
-        self._checker, self._hints, self._solution = checker, hints, textwrap.dedent(solution).strip()
-        self._hints_given = 0
+        self._checker, self._hints, self._right = checker, hints, right
+        self._solution, self._hints_given = textwrap.dedent(solution).strip(), 0
 
     def __repr__(self) -> str:
         return f"{self.name}: {self.task}\nUse .check(your_answer), .hint() and .solution()."
@@ -134,84 +123,54 @@ class Exercise:
             if is_untouched(answer):
                 return "not tried", f"{self.task} When you are stuck: `ex.{self.name}.hint()`"
             with everything_restored(), time_limit(LIMIT_S):
-                return "right", self._checker(answer)
+                return "right", f"{self._checker(answer) or ''} {self._right}".strip()
         except Wrong as wrong:
             return "wrong", str(wrong)
         except TooLong:
-            return (
-                "too long",
-                f"Your answer was still running after {LIMIT_S:g} seconds. Is there a loop without an end?",
-            )
+            return "too long", f"Your answer was still running after {LIMIT_S:g} seconds. Does a loop never end?"
         except (Exception, SystemExit) as error:
             return "error", f"Your answer raised {type(error).__name__}{_where(error)}: {quote(error)}"
 
 
-def exercise(*, hints: tuple[str, str], solution: str) -> Callable[[Callable[[object], str]], Exercise]:
+def exercise(first_hint: str, second_hint: str, *, solution: str, right: str) -> Callable[[Checker], Exercise]:
     """Turn a checker into an exercise.
 
-    The checker's docstring is the task. It takes the answer, raises `Wrong` with a message for each mistake that it
-    knows, and returns what to notice next.
+    The checker's docstring is the task. It takes the answer and raises `Wrong` with a message for each mistake that it
+    knows. What it returns, if anything, opens the message of a right answer.
 
     Args:
-        hints: a first hint towards the idea, and a second one that nearly gives it away.
+        first_hint: towards the idea.
+        second_hint: one that nearly gives it away.
         solution: code that stands above the check in the lesson's cell.
+        right: the message of a right answer: what to notice next.
     """
-    if len(hints) != 2 or not all(hints):
-        raise ValueError(f"an exercise has two hints, but got {len(hints)}: {hints!r}.")
-    return lambda checker: Exercise(checker, hints, solution)
+    return lambda checker: Exercise(checker, (first_hint, second_hint), solution, right)
 
 
 def _where(error: BaseException) -> str:
     """Return the line of the student's code that an error came from, in words, or nothing where there is none."""
-    ours = str(Path(__file__).parent)
+    ours = str(Path(__file__).parents[1])  # the whole package
     for frame, line in traceback.walk_tb(error.__traceback__):
         if not frame.f_code.co_filename.startswith(ours):
             return f" in line {line} of {frame.f_code.co_name}"
     return ""
 
 
-def is_untouched(answer: object) -> bool:
+def _unwritten() -> None:
+    """Stand for every function that is still to be written."""
+    ...
+
+
+# What such a function, or `lambda: ...`, is compiled to: the operations without their arguments.
+DOES_NOTHING = {operation for code in (_unwritten.__code__, (lambda: ...).__code__) for operation in code.co_code[::2]}
+
+
+def is_untouched(answer: Any) -> bool:
     """Say whether this is `...`, a list, tuple or dict of nothing else, or a function whose body is `...`."""
-    if answer is ...:
-        return True
     if type(answer) in (list, tuple, dict):
         parts = answer.values() if type(answer) is dict else answer
         return len(answer) > 0 and all(part is ... for part in parts)
     if not inspect.isfunction(answer):
-        return False
-    steps = list(dis.get_instructions(answer))
-    returned = [step.argval for step in steps if step.opname in ("LOAD_CONST", "RETURN_CONST")]
-    return all(step.opname in DOING_NOTHING for step in steps) and all(value in (None, ...) for value in returned)
-
-
-def quote(thing: object) -> str:
-    """Return a short text for anything, even for what cannot describe itself."""
-    try:
-        text = str(thing)
-    except Exception:
-        text = f"something of type {type(thing).__name__} that cannot be shown"
-    return text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 3] + "..."
-
-
-def expect(answer: object, kind: type | tuple[type, ...], what: str) -> None:
-    """Raise Wrong unless the answer is of a kind.
-
-    Args:
-        answer: of the student.
-        kind: as for isinstance.
-        what: the words for it, such as "a tensor".
-    """
-    if not isinstance(answer, kind):
-        raise Wrong(f"This should be {what}, but it is of type {type(answer).__name__}: {quote(answer)}")
-
-
-def expect_function(answer: object, *names: str) -> None:
-    """Raise Wrong unless the answer can be called with these arguments by position."""
-    if not callable(answer):
-        raise Wrong(f"This should be a function of ({', '.join(names)}), but it is of type {type(answer).__name__}.")
-    try:
-        inspect.signature(answer).bind(*names)
-    except TypeError as error:
-        raise Wrong(f"Your function should take ({', '.join(names)}), but {quote(error)}.") from None
-    except ValueError:  # a builtin without a signature
-        pass
+        return answer is ...
+    code = answer.__code__
+    return DOES_NOTHING.issuperset(code.co_code[::2]) and {None, ..., answer.__doc__}.issuperset(code.co_consts)

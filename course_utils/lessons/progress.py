@@ -1,0 +1,64 @@
+"""Which exercises are solved in this kernel, and what comes next."""
+
+import html
+import importlib
+import sys
+from dataclasses import dataclass
+
+from course_utils.exercises import Exercise
+
+# The notebook of each lesson's folder, in the order of the course.
+NOTEBOOKS = {
+    "start": "00_start_here",
+    "cpu": "01_cpu",
+    "gpu": "02_gpu",
+    "multi_gpu": "03_multi_gpu",
+    "tpu": "04_tpu",
+    "device_speed": "05_device_speed",
+    "darts": "06_darts",
+    "old_guides": "07_old_guides",
+}
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Which exercises are solved: for each lesson's folder, its exercises in their order."""
+
+    lessons: dict[str, list[Exercise]]
+
+    @property
+    def next(self) -> str:
+        """What to do next, in one sentence."""
+        for number, one in self._rows():
+            if not one.solved:
+                return f"Next: {one.name} of lesson {number}. {one.task}"
+        order = list(NOTEBOOKS)
+        following = order[max(map(order.index, self.lessons), default=-1) + 1 :]
+        return f"All solved. Next: {NOTEBOOKS[following[0]]}.ipynb" if following else "All solved."
+
+    def __repr__(self) -> str:
+        words = {True: "solved", False: "not solved yet"}
+        return "\n".join([*(f"lesson {n}, {one.name}: {words[one.solved]}" for n, one in self._rows()), self.next])
+
+    def _repr_html_(self) -> str:
+        words = {True: "✓ solved", False: "… not yet"}
+        rows = "".join(
+            f"<tr><td>{n}</td><td>{one.name}</td><td>{words[one.solved]}</td></tr>" for n, one in self._rows()
+        )
+        head = "<tr><th>lesson</th><th>exercise</th><th>solved</th></tr>"
+        return f"<table><thead>{head}</thead><tbody>{rows}</tbody></table><p>{html.escape(self.next)}</p>"
+
+    def _rows(self) -> list[tuple[int, Exercise]]:
+        return [(int(NOTEBOOKS[lesson][:2]), one) for lesson, exercises in self.lessons.items() for one in exercises]
+
+
+def exercises_of(lesson: str) -> dict[str, Exercise]:
+    """Return the exercises of a lesson's folder, one of `NOTEBOOKS`, by name and in their order."""
+    module = importlib.import_module(f"course_utils.lessons.{lesson}.exercises")
+    return {thing.name: thing for thing in vars(module).values() if isinstance(thing, Exercise)}
+
+
+def progress() -> Progress:
+    """Return which exercises are solved, of the lessons whose exercises this kernel has imported."""
+    here = [lesson for lesson in NOTEBOOKS if f"course_utils.lessons.{lesson}.exercises" in sys.modules]
+    return Progress({lesson: list(exercises_of(lesson).values()) for lesson in here})
