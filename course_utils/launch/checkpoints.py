@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from course_utils.launch.options import LaunchError
+from course_utils.launch.messages import LaunchError
 
 try:
     from lightning.pytorch.plugins.io import TorchCheckpointIO

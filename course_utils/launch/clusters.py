@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from course_utils.launch.messages import LaunchError
+
 
 @dataclass(frozen=True)
 class Cluster:
@@ -34,18 +36,15 @@ NEW_STORE = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"
 
 
 def find_cluster(environ: Mapping[str, str]) -> Cluster:
-    """Return the cluster whose variables are set, under the conditions under which Lightning notices it.
-
-    Args:
-        environ: the environment variables, as `os.environ`.
+    """Return the cluster whose variables are set in `environ`, under the conditions under which Lightning notices it.
 
     Raises:
-        ValueError: the variables contradict each other, such as a number that is none.
+        LaunchError: the variables contradict each other, such as a number that is none.
     """
     try:
         return _torchrun(environ) or _slurm(environ) or _tpu_pod(environ) or Cluster()
     except (KeyError, ValueError) as error:
-        raise ValueError(
+        raise LaunchError(
             f"this process looks as if torchrun, SLURM or a TPU pod had started it, but its variables do not "
             f"agree: {error!r}. Start it as the help of your cluster says, or unset those variables."
         ) from error
@@ -81,11 +80,7 @@ def _tpu_pod(environ: Mapping[str, str]) -> Cluster | None:
 
 
 def restart_trouble(environ: Mapping[str, str]) -> str:
-    """Return why a restart by torchrun may fail as it was started, or "" if nothing speaks against it.
-
-    Args:
-        environ: the environment variables that torchrun has set, as `os.environ`.
-    """
+    """Return why a restart by torchrun may fail as it was started, or "" if nothing speaks against it."""
     restarts = environ.get("TORCHELASTIC_MAX_RESTARTS", "0") != "0" and environ.get("WORLD_SIZE", "1") != "1"
     if not restarts or environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
         return ""

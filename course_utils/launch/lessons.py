@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
-
-from course_utils.launch.options import LaunchError
+from course_utils.launch.messages import LaunchError
 
 SHAPE = "It must return a LightningModule and its data: return module, dataset"
 
@@ -28,16 +26,18 @@ class Lesson:
     """
 
     module: Any
-    dataset: Dataset
+    dataset: Any
     global_batch: int = 16
     collate: Callable | None = None
 
 
-def air_rnn():
+def air_rnn() -> tuple:
     """Return the 481-parameter RNN and the windows of AirPassengers to train on.
 
     A window of 25 months leaves 96 windows, which 1, 2, 3, 4, 6 or 8 ranks share evenly: no rank repeats a sample.
     """
+    from torch.utils.data import TensorDataset
+
     from course_utils.data import Scale, air_passengers, make_windows
     from course_utils.data.models import AirRNN
     from course_utils.training import Regression
@@ -46,11 +46,13 @@ def air_rnn():
     return Regression(AirRNN()), TensorDataset(*make_windows(Scale.fit(series).apply(series), 25))
 
 
-def image_cnn():
+def image_cnn() -> tuple:
     """Return the image CNN and CIFAR-10 where it is on this machine already, else the shapes that are drawn offline.
 
     Nothing is downloaded here: several ranks would do it at the same time, into the same file.
     """
+    from torch.utils.data import DataLoader, TensorDataset
+
     from course_utils.data.images import load_images
     from course_utils.data.models import ImageCNN
     from course_utils.training import Classification
@@ -63,14 +65,7 @@ LESSONS = {"air_rnn": air_rnn, "image_cnn": image_cnn}
 
 
 def check_lesson(name: str) -> None:
-    """Make sure that a lesson is there to be loaded, without running any of it.
-
-    Args:
-        name: one of `LESSONS`, or "path/to/file.py:function".
-
-    Raises:
-        LaunchError: there is no such lesson, file or function, or the file is not Python.
-    """
+    """Raise LaunchError if a lesson, its file or its function is not there, without running any of it."""
     if name in LESSONS:
         return
     path, function = _split(name)
@@ -83,22 +78,17 @@ def check_lesson(name: str) -> None:
         raise LaunchError(
             f"the lesson's file {path}{line} is not valid Python: {error.args[0]}. Correct it and launch again."
         ) from None
-    names = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-    names |= {alias.asname or alias.name for node in ast.walk(tree) for alias in getattr(node, "names", ())
-              if isinstance(alias, ast.alias)}  # fmt: skip
+    names = {getattr(node, "asname", None) or getattr(node, "name", None) for node in ast.walk(tree)}
     if function not in names:
         raise LaunchError(f"the lesson's file {path} defines no function {function!r}. {SHAPE}.")
     _check_module_name(path)
 
 
 def load_lesson(name: str) -> Lesson:
-    """Import a lesson, call its function, and check what it returns.
+    """Import a lesson, call its function, and raise LaunchError unless it returns a module and data.
 
     Args:
-        name: as for `check_lesson`.
-
-    Raises:
-        LaunchError: as `check_lesson` does, and when the function returns something else than a module and data.
+        name: one of `LESSONS`, or "path/to/file.py:function".
     """
     check_lesson(name)
     if name in LESSONS:
@@ -131,6 +121,8 @@ def _check_module_name(path: Path) -> None:
 
 
 def _checked(returned: Any, name: str) -> Lesson:
+    from torch.utils.data import DataLoader, IterableDataset
+
     from course_utils.training import pl
 
     if not isinstance(returned, tuple) or len(returned) != 2:

@@ -1,18 +1,14 @@
 """What a launch is to do, and what that means for Lightning's Trainer on this machine."""
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
-from course_utils.devices import find_devices, pick_device, usable_cores
+from course_utils.hardware.machine import usable_cores
 from course_utils.launch.clusters import Cluster
+from course_utils.launch.messages import LaunchError
 
 STRATEGIES = ("auto", "ddp_spawn", "ddp", "ddp_notebook")
 ACCELERATORS = ("auto", "cpu", "cuda", "gpu", "mps", "tpu")
 PRECISIONS = ("32-true", "bf16-mixed", "16-mixed", "bf16-true", "16-true", "64-true")
-
-
-class LaunchError(Exception):
-    """A request that cannot be met, with what was found and what to do."""
 
 
 @dataclass(frozen=True)
@@ -32,15 +28,6 @@ class Options:
     out: str = "runs/last"
     resume: bool = False
 
-    def to_json(self) -> str:
-        """Return the options as one line of JSON."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> "Options":
-        """Return the options that `to_json` wrote."""
-        return cls(**json.loads(text))
-
 
 def find_accelerator(options: Options, cluster: Cluster) -> str:
     """Return the accelerator to train on: "cpu", "cuda", "mps" or "tpu".
@@ -49,13 +36,18 @@ def find_accelerator(options: Options, cluster: Cluster) -> str:
         LaunchError: it is not in this machine, or Lightning cannot train on it.
     """
     asked = {"gpu": "cuda"}.get(options.accelerator, options.accelerator)
+    if asked == "cpu":  # needs no driver, and gets by without torch
+        return asked
+    from course_utils import devices
+
+    names = {"xla": "tpu"}
     if asked == "auto":
         try:
-            asked = "tpu" if cluster.kind == "tpu pod" else pick_device().kind
+            kind = "tpu" if cluster.kind == "tpu pod" else devices.pick_device().kind
         except (RuntimeError, ValueError) as error:
             raise LaunchError(str(error)) from None
-        asked = {"xla": "tpu"}.get(asked, asked)
-    kinds = {device.kind if device.kind != "xla" else "tpu" for device in find_devices() if not device.rehearsal}
+        asked = names.get(kind, kind)
+    kinds = {names.get(device.kind, device.kind) for device in devices.find_devices() if not device.rehearsal}
     if asked not in kinds and cluster.kind != "tpu pod":
         raise LaunchError(
             f"--accelerator {options.accelerator} was requested, but this machine has {' and '.join(sorted(kinds))}. "
@@ -85,6 +77,8 @@ def count_devices(options: Options, accelerator: str, cluster: Cluster) -> int |
         # Processes on one core only take turns. Four are always allowed, to try it on the smallest machine.
         there, words = max(4, usable_cores()), f"a CPU with {usable_cores()} cores, enough for"
     else:
+        from course_utils.devices import find_devices
+
         there, words = sum(device.kind == accelerator for device in find_devices()), f"{accelerator} devices:"
     wanted = options.devices if options.devices != "auto" else 1 if accelerator == "cpu" else there
     if wanted > there:

@@ -6,15 +6,13 @@ With ddp_spawn every rank imports this file before anything else, under the name
 import json
 import sys
 
-from course_utils.launch.hiding import without
+from torch.multiprocessing import ProcessExitedException, ProcessRaisedException
 
-with without("matplotlib"):  # a rank draws nothing
-    from torch.multiprocessing import ProcessExitedException, ProcessRaisedException
-
-    from course_utils.launch.fitting import fit
-    from course_utils.launch.options import LaunchError, Options
-    from course_utils.launch.rank_link import Link
-    from course_utils.launch.tracebacks import short_traceback
+from course_utils.launch.fitting import fit
+from course_utils.launch.link import Link
+from course_utils.launch.messages import LaunchError
+from course_utils.launch.options import Options
+from course_utils.launch.readable import short_traceback
 
 
 def main(options: str, arguments: str, folder: str) -> int:
@@ -22,20 +20,19 @@ def main(options: str, arguments: str, folder: str) -> int:
     link = Link(folder)
     link.open()
     try:
-        fit(Options.from_json(options), json.loads(arguments), link)
+        fit(Options(**json.loads(options)), json.loads(arguments), link)
     except LaunchError as error:
-        link.tell(refusal=str(error))
+        link.send(refusal=str(error))
         return 2
     except ProcessExitedException as error:  # a spawned rank that ended without raising anything
-        link.tell(killed=error.error_index, status=error.exit_code)
+        link.send(died=error.error_index, status=error.exit_code)
         return 1
-    except ProcessRaisedException as error:  # the rank has told it, unless it failed before it had a line
-        link.tell(
-            fault=str(error).strip(), error=str(error).strip().splitlines()[-1], rank=error.error_index, late=True
-        )
+    except ProcessRaisedException as error:  # the rank has reported it, unless it failed before it was connected
+        text = str(error).strip()
+        link.send(fault=text, error=text.splitlines()[-1], rank=error.error_index, indirect=True)
         return 1
     except Exception as error:
-        link.tell(fault=short_traceback(error), error=f"{type(error).__name__}: {error}", rank=None, late=True)
+        link.send(fault=short_traceback(error), error=f"{type(error).__name__}: {error}", rank=None, indirect=True)
         return 1
     return 0
 

@@ -40,12 +40,6 @@ class RunResult:
         """Return the result as one JSON object, with null for a loss that is not a finite number."""
         return json.dumps(_finite(asdict(self)))
 
-    def to_frame(self):
-        """Return the losses as a table with one row for each epoch."""
-        import pandas as pd
-
-        return pd.DataFrame({"epoch": range(1, len(self.losses) + 1), "loss": self.losses})
-
     def __repr__(self) -> str:
         return "\n".join(f"{name:<17} {value}" for name, value in self._rows())
 

@@ -9,12 +9,7 @@ from course_utils.display.bars import open_bar
 
 
 class View:
-    """Prints what a run says, and shows how far it is.
-
-    Args:
-        stream: where the lines go.
-        bar: whether to show a bar, a widget in a notebook; else there is a line for an epoch every few seconds.
-    """
+    """Prints lines, and shows a progress bar, or else a line for an epoch every few seconds."""
 
     def __init__(self, stream: TextIO, *, bar: bool):
         self._stream, self._with_bar = stream, bar
@@ -25,7 +20,9 @@ class View:
         self.line("launch", text)
 
     def line(self, source: str, text: str) -> None:
-        """Print a line of one process."""
+        """Print a line of one process, with what the stream cannot encode replaced."""
+        encoding = getattr(self._stream, "encoding", None) or "utf-8"
+        text = text.encode(encoding, "backslashreplace").decode(encoding)
         tqdm.write(f"[{source}] {text}", file=self._stream)
         self._stream.flush()
 

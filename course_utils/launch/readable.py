@@ -1,11 +1,22 @@
-"""Tracebacks that a student can read."""
+"""Make what Lightning and torch print readable: fewer messages, shorter tracebacks."""
 
+import logging
 import re
 import traceback
+import warnings
 from pathlib import Path
 
-LIBRARY = re.compile(r'\s*File ".*[/\\](site-packages|dist-packages)[/\\](lightning|pytorch_lightning|torch)[/\\]')
-OURS = re.compile(r'\s*File ".*[/\\]course_utils[/\\]launch[/\\](fitting|ranks)\.py"')
+LIBRARY = re.compile(
+    r'\s*File ".*[/\\]((site|dist)-packages[/\\](lightning|pytorch_lightning|torch)[/\\]|launch[/\\](fitting|ranks)\.py")'
+)
+
+
+def calm_lightning() -> None:
+    """Keep Lightning's advertisements and the advice that does not apply to a lesson out of the output."""
+    for name in ("lightning.pytorch", "lightning.fabric", "pytorch_lightning", "lightning_fabric"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    for message in ("does not have many workers", "directory .* exists and is not empty", "number of training batches"):
+        warnings.filterwarnings("ignore", message=f".*{message}")
 
 
 def short_traceback(error: BaseException) -> str:
@@ -18,7 +29,7 @@ def short_traceback(error: BaseException) -> str:
     is_call = [block.lstrip().startswith("File ") for block in blocks] + [False]
     kept, skipped = [], 0
     for index, block in enumerate(blocks):
-        if is_call[index] and is_call[index + 1] and (LIBRARY.match(block) or OURS.match(block)):
+        if is_call[index] and is_call[index + 1] and LIBRARY.match(block):
             skipped += 1
             continue
         if skipped:
