@@ -4,6 +4,7 @@ import argparse
 import os
 import signal
 import sys
+from collections.abc import Callable
 
 from course_utils.launch.clusters import find_cluster
 from course_utils.launch.lessons import check_lesson
@@ -38,26 +39,32 @@ def build_parser() -> argparse.ArgumentParser:
     text = "how many devices of each machine; on a CPU, how many processes (auto: all GPUs, or one CPU process)"
     add("--devices", type=_devices, default="auto", metavar="N|auto", help=text)
     add("--accelerator", choices=ACCELERATORS, default="auto", help="what to train on (auto: the best one here)")
-    add("--num-workers", type=_count, default=0, metavar="N", help="processes that load data for each rank (default 0)")
+    text = "processes that load data for each rank (default 0)"
+    add("--num-workers", type=_whole(0), default=0, metavar="N", help=text)
     add = parser.add_argument_group("what").add_argument
-    add("--epochs", type=_positive, default=20, metavar="N", help="passes through the data (default 20)")
+    add("--epochs", type=_whole(1), default=20, metavar="N", help="passes through the data (default 20)")
     text = "samples in a step over all ranks, which share them evenly (default: the lesson's own, 16 for air_rnn)"
-    add("--global-batch", type=_positive, metavar="N", help=text)
+    add("--global-batch", type=_whole(1), metavar="N", help=text)
     add("--precision", choices=PRECISIONS, default="32-true", help="number format (default 32-true)")
-    add("--seed", type=_count, default=42, metavar="N", help="of the weights and the order of the data (default 42)")
-    _add_run_options(parser)
-    return parser
-
-
-def _add_run_options(parser: argparse.ArgumentParser) -> None:
+    add("--seed", type=_whole(0), default=42, metavar="N", help="of the weights and the order of the data (default 42)")
     add = parser.add_argument_group("how").add_argument
     add("--out", default="runs/last", metavar="DIR", help="folder for checkpoint and results (default runs/last)")
     add("--resume", action="store_true", help="continue from the checkpoint in --out, if there is one")
-    text = f"""end the run when a rank gives no sign of life for S seconds (default 600); until training begins a rank may
-        take {START_UP_S:g} s, or S if that is longer"""
+    text = "end the run when a rank gives no sign of life for S seconds (default 600); a rank that is still starting "
+    text += f"has {START_UP_S:g} seconds, or S if that is more"
     add("--timeout", type=_seconds, default=600.0, metavar="S", dest="timeout_s", help=text)
     add("--json", action="store_true", help="print the result as one JSON object, and all else to stderr")
     add("--dry-run", action="store_true", help="print the Trainer's arguments and stop")
+    return parser
+
+
+def _whole(least: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        if not text.isdigit() or not least <= int(text) < 2**32:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
+        return int(text)
+
+    return number
 
 
 def _devices(text: str) -> int | str:
@@ -66,26 +73,10 @@ def _devices(text: str) -> int | str:
     return text if text == "auto" else int(text)
 
 
-def _positive(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
-    return int(text)
-
-
-def _count(text: str) -> int:
-    if not text.isdigit() or int(text) >= 2**32:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 0")
-    return int(text)
-
-
 def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < 10**7:
+    if not text.replace(".", "", 1).isdigit() or not 0 < float(text) < 10**7:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
-    return seconds
+    return float(text)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -94,19 +85,19 @@ def main(arguments: list[str] | None = None) -> int:
         setattr(sys, name, getattr(sys, name) or open(os.devnull, "w"))  # noqa: SIM115
     namespace = vars(build_parser().parse_args(arguments))
     as_json, dry_run = namespace.pop("json"), namespace.pop("dry_run")
-    options = Options(**namespace)
     try:
         if dry_run:
-            return _dry_run(options)
+            print(_trainer_call(Options(**namespace)))
+            return 0
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
         stream = sys.stderr if as_json else sys.stdout
-        result = launch(options, View(stream, bar=stream.isatty()))
+        result = launch(Options(**namespace), View(stream, bar=stream.isatty()))
         if result:
             print(result.to_json() if as_json else result, flush=True)
     except KeyboardInterrupt:
         print("Stopped: every process has ended. --resume continues from the last checkpoint.", file=sys.stderr)
         return 128 + signal.SIGINT
-    except BrokenPipeError:  # the reader of `... | head` has gone, and the run has been ended
+    except BrokenPipeError:  # the reader of `... | head` has gone, and the run has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 128 + signal.SIGPIPE
     except (LaunchError, RunError) as error:
@@ -115,9 +106,7 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _dry_run(options: Options) -> int:
+def _trainer_call(options: Options) -> str:
     check_lesson(options.lesson)
     arguments = trainer_arguments(options, find_cluster(os.environ))
-    lines = "\n".join(f"    {name}={value!r}," for name, value in arguments.items())
-    print(f"Trainer(\n{lines}\n)")
-    return 0
+    return "Trainer(\n" + "".join(f"    {name}={value!r},\n" for name, value in arguments.items()) + ")"

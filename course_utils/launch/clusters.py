@@ -5,24 +5,20 @@ from dataclasses import dataclass
 
 from course_utils.launch.messages import LaunchError
 
+# torchrun keeps one store for the ranks to find each other in, also when it restarts them, and a rank that is back
+# early reads in it where rank 0 was before (pytorch/pytorch issue 135712; torch 2.6 to 2.9).
+NEW_STORE = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"
+
 
 @dataclass(frozen=True)
 class Cluster:
-    """Who starts the processes, and which of them this one is.
+    """Who starts the processes, and which of them this one is."""
 
-    Attributes:
-        kind: "none" (this launcher starts them itself), "torchrun", "slurm" or "tpu pod".
-        nodes: how many machines take part.
-        devices_per_node: processes on each machine, or None where that is for the launcher to decide.
-        rank: the number of this process among all of them; on a TPU pod, of this machine.
-        found: the variable that told, and its value.
-    """
-
-    kind: str = "none"
-    nodes: int = 1
-    devices_per_node: int | None = None
-    rank: int = 0
-    found: str = ""
+    kind: str = "none"  # "none" (this launcher starts them itself), "torchrun", "slurm" or "tpu pod"
+    nodes: int = 1  # machines that take part
+    devices_per_node: int | None = None  # processes on each machine; None where the launcher decides
+    rank: int = 0  # the number of this process among all of them; on a TPU pod, of this machine
+    found: str = ""  # the variable that shows it, and its value
 
     @property
     def starts_the_ranks(self) -> bool:
@@ -30,16 +26,11 @@ class Cluster:
         return self.kind in ("torchrun", "slurm")
 
 
-# torchrun keeps one store for the ranks to find each other in, also when it restarts them, and a rank that is back
-# early reads in it where rank 0 was before (pytorch/pytorch issue 135712; torch 2.6 to 2.9).
-NEW_STORE = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"
-
-
 def find_cluster(environ: Mapping[str, str]) -> Cluster:
     """Return the cluster whose variables are set in `environ`, under the conditions under which Lightning notices it.
 
     Raises:
-        LaunchError: the variables contradict each other, such as a number that is none.
+        LaunchError: the variables contradict each other.
     """
     try:
         return _torchrun(environ) or _slurm(environ) or _tpu_pod(environ) or Cluster()
@@ -77,17 +68,6 @@ def _tpu_pod(environ: Mapping[str, str]) -> Cluster | None:
     if len(hosts) < 2:
         return None
     return Cluster("tpu pod", len(hosts), None, int(environ["TPU_WORKER_ID"]), f"{len(hosts)} TPU_WORKER_HOSTNAMES")
-
-
-def restart_trouble(environ: Mapping[str, str]) -> str:
-    """Return why a restart by torchrun may fail as it was started, or "" if nothing speaks against it."""
-    restarts = environ.get("TORCHELASTIC_MAX_RESTARTS", "0") != "0" and environ.get("WORLD_SIZE", "1") != "1"
-    if not restarts or environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
-        return ""
-    return (
-        "torchrun keeps the addresses of the first ranks when it restarts them, and a restarted rank can fail with "
-        f"'connection refused'. On every machine, start it as `{NEW_STORE} torchrun --rdzv-backend=c10d ...`"
-    )
 
 
 def cluster_command(kind: str, arguments: str, *, nodes: int = 2, devices: int = 1) -> str:

@@ -15,9 +15,10 @@ from torch.utils.data import DataLoader, DistributedSampler
 from course_utils.launch.checkpoints import WholeFiles, read_checkpoint
 from course_utils.launch.clusters import find_cluster
 from course_utils.launch.lessons import Lesson, load_lesson
-from course_utils.launch.link import Heartbeat, Heartbeats, Link
+from course_utils.launch.link import Link
+from course_utils.launch.messages import short_traceback
 from course_utils.launch.options import Options, batch_per_rank, count_ranks
-from course_utils.launch.readable import calm_lightning, short_traceback
+from course_utils.launch.quiet import calm_lightning
 from course_utils.training import pl
 
 START_METHODS = {"ddp": "popen", "ddp_spawn": "spawn", "ddp_notebook": "fork"}  # as Lightning names them
@@ -28,7 +29,7 @@ def run_rank(link: Link, function: Callable, *args: Any, **kwargs: Any) -> Any:
     cluster = find_cluster(os.environ)
     local_rank = int(os.environ.get("SLURM_LOCALID" if cluster.kind == "slurm" else "LOCAL_RANK", 0))
     rank = cluster.rank if cluster.starts_the_ranks else local_rank
-    link.open(rank=rank, local_rank=local_rank)
+    link.open(rank=rank)
     calm_lightning()
     try:
         return function(*args, **kwargs)
@@ -51,136 +52,106 @@ class ReportingDDP(pl.strategies.DDPStrategy):
     @property
     def launcher(self) -> Any:
         """Lightning's own launcher, which is given `run_rank` to start in each rank."""
-        return super().launcher and ReportingLauncher(super().launcher, self.link)
+        return super().launcher and _Launcher(super().launcher, self.link)
 
 
-class ReportingLauncher:
-    """A launcher of Lightning that starts functions through `run_rank`."""
-
+class _Launcher:
     def __init__(self, launcher: Any, link: Link):
         self._launcher, self._link = launcher, link
 
     def launch(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
-        """Start the function in every rank."""
         return self._launcher.launch(partial(run_rank, self._link, function), *args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._launcher, name)
 
 
-class RankReport(pl.Callback):
-    """Sends a heartbeat in every step of a rank, adds up its loss and its samples, and reports each epoch.
+class _Report(pl.Callback):
+    """Sends heartbeats in every step of a rank, adds up its loss and its samples, and reports each epoch."""
 
-    Attributes:
-        losses: the mean loss over the samples of all ranks, for each epoch so far, also of the runs resumed from.
-    """
+    state_key = "RankReport"
 
     def __init__(self, link: Link):
-        self.link, self.losses = link, []
+        self.link = link
+        self.losses: list[float] = []  # the mean over the samples of all ranks, for each epoch since the first run
 
     def state_dict(self):
-        """Return what a resumed run needs: the losses of the epochs before."""
         return {"losses": self.losses}
 
     def load_state_dict(self, state_dict):
-        """Take up the losses of the epochs before."""
         self.losses = list(state_dict["losses"])
 
     def setup(self, trainer, pl_module, stage):
-        """Connect the rank, however it was started."""
-        self.link.open(rank=trainer.global_rank, local_rank=trainer.local_rank)
+        self.link.open(rank=trainer.global_rank)  # however it was started
 
     def on_train_start(self, trainer, pl_module):
-        """Send the first heartbeat, and how long the training is."""
         # Lightning's own answer to SIGTERM waits for the end of a step, which never comes for a rank that hangs.
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        self._heartbeats, self._count, self._start_s = Heartbeats(self.link.folder), 0, time.monotonic()
-        self._samples_per_s = 0.0
-        self._beat(trainer, 1)
+        self._start_s, self._samples_per_s = time.monotonic(), 0.0
+        self._beat(trainer, "it waits for a batch, for the next epoch, or for other ranks")
         if trainer.is_global_zero:
             steps = trainer.num_training_batches * trainer.max_epochs
             self.link.send(start={"steps": steps, "done": trainer.global_step, "epochs": trainer.max_epochs})
 
     def on_train_epoch_start(self, trainer, pl_module):
-        """Start to add up."""
         # float32 counts samples exactly up to 16 million a rank; MPS and TPUs have nothing wider.
         self._sums = torch.zeros(2, device=pl_module.device)  # loss times samples, samples
         self._epoch_start_s = time.monotonic()
 
     def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
-        """Send a heartbeat: the batch is here."""
-        self._beat(trainer, 2)
+        self._beat(trainer, "it has its batch, and has not finished the forward pass")
 
     def on_before_backward(self, trainer, pl_module, loss):
-        """Send a heartbeat: the forward pass is done; what follows waits for the other ranks."""
-        self._beat(trainer, 3)
+        where = "it has finished the forward pass, and waits in the backward pass for its device or for other ranks"
+        self._beat(trainer, where)
 
     def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
-        """Send a heartbeat and add up."""
-        self._beat(trainer, 1)
+        self._beat(trainer, "it waits for a batch, for the next epoch, or for other ranks")
         loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
-        samples = _samples_in(batch)
+        while not isinstance(batch, torch.Tensor):
+            batch = next(iter(batch.values() if isinstance(batch, dict) else batch))
         if isinstance(loss, torch.Tensor):
-            self._sums += torch.stack([loss.detach().float() * samples, loss.new_tensor(samples, dtype=torch.float)])
+            samples = loss.new_tensor(len(batch), dtype=torch.float)
+            self._sums += torch.stack([loss.detach().float() * samples, samples])
 
     def on_train_epoch_end(self, trainer, pl_module):
-        """Put the sums of all ranks together."""
         sums = pl_module.all_gather(self._sums).reshape(-1, 2)  # (ranks, 2)
         self._samples = [int(count) for count in sums[:, 1]]  # int() waits for the device
-        self._samples_per_s = sum(self._samples) / (time.monotonic() - self._epoch_start_s)
+        speed = sum(self._samples) / (time.monotonic() - self._epoch_start_s)
+        self._samples_per_s = max(self._samples_per_s, speed)
         self.losses.append((sums[:, 0].sum() / sums[:, 1].sum()).item())
         if trainer.is_global_zero:
             self.link.send(epoch=len(self.losses), loss=self.losses[-1])
 
     def on_train_end(self, trainer, pl_module):
-        """Send the results."""
         if trainer.is_global_zero:
-            results = {
-                "losses": self.losses,
-                "metrics": {name: float(value) for name, value in trainer.callback_metrics.items()},
-                "steps": trainer.global_step,
-                "samples_per_rank": self._samples,
-                "samples_per_s": self._samples_per_s,
-                "train_s": time.monotonic() - self._start_s,
-            }
-            self.link.send(done=results)
+            metrics = {name: float(value) for name, value in trainer.callback_metrics.items()}
+            _send_results(self.link, self.losses, trainer.global_step, metrics, self._samples, self._samples_per_s,
+                          time.monotonic() - self._start_s)  # fmt: skip
 
     def teardown(self, trainer, pl_module, stage):
-        """Say that this rank has trained to the end, and that the checkpoint is written."""
-        self.link.send(finished=True)
+        self.link.send(finished=True)  # and the checkpoint is written
 
-    def _beat(self, trainer, phase: int) -> None:
-        self._count += 1
-        self._heartbeats.write(trainer.local_rank, Heartbeat(self._count, trainer.global_step, time.monotonic(), phase))
+    def _beat(self, trainer, where: str) -> None:
+        self.link.send(step=trainer.global_step, where=where)
 
 
-def _samples_in(batch: Any) -> int:
-    while not isinstance(batch, torch.Tensor):
-        batch = next(iter(batch.values() if isinstance(batch, dict) else batch))
-    return len(batch)
-
-
-def _earlier_results(state: dict) -> dict:
-    losses = state.get("callbacks", {}).get("RankReport", {}).get("losses", [])
-    nothing_new = {"metrics": {}, "samples_per_rank": [], "samples_per_s": 0.0, "train_s": 0.0}
-    return {"losses": losses, "steps": state["global_step"], **nothing_new}
+def _send_results(link: Link, losses=(), steps=0, metrics=None, samples=(), samples_per_s=0.0, train_s=0.0) -> None:
+    link.send(done={"losses": losses, "steps": steps, "metrics": metrics or {}, "samples_per_rank": samples,
+                    "samples_per_s": samples_per_s, "train_s": train_s})  # fmt: skip
 
 
 def make_loader(lesson: Lesson, options: Options, ranks: int) -> DataLoader:
     """Return a loader of one rank's batches; Lightning will give it the sampler that picks the samples of a rank.
 
-    A single process gets that sampler too, for one rank: the order of an epoch then depends on the seed and the
-    number of the epoch alone, so that one device sees the batches that several see together, and so does a resumed
-    run.
+    A single process gets that sampler too: the order of an epoch then depends on the seed and the number of the epoch
+    alone, so that one device sees the batches that several see together, and so does a resumed run.
     """
-    sampler: DistributedSampler | None = None
-    if ranks == 1:
-        sampler = DistributedSampler(lesson.dataset, 1, 0, seed=options.seed)
     return DataLoader(
         lesson.dataset,
         batch_size=batch_per_rank(options.global_batch or lesson.global_batch, ranks),
-        shuffle=sampler is None,
-        sampler=sampler,
+        shuffle=ranks > 1,
+        sampler=DistributedSampler(lesson.dataset, 1, 0, seed=options.seed) if ranks == 1 else None,
         num_workers=options.num_workers,
         persistent_workers=options.num_workers > 0,
         collate_fn=lesson.collate,
@@ -200,7 +171,8 @@ def fit(options: Options, arguments: dict, link: Link) -> None:
     if resumed:
         state = read_checkpoint(checkpoint, lesson.module)
         if state["epoch"] + 1 >= options.epochs:
-            return link.send(already=state["epoch"] + 1, done=_earlier_results(state))
+            link.send(already=state["epoch"] + 1)
+            return _send_results(link, state["callbacks"]["RankReport"]["losses"], state["global_step"])
         link.send(resumed=state["global_step"])
     trainer = _make_trainer(arguments, link, checkpoint)
     loader = make_loader(lesson, options, count_ranks(arguments))
@@ -210,18 +182,18 @@ def fit(options: Options, arguments: dict, link: Link) -> None:
 
 
 def _make_trainer(arguments: dict, link: Link, checkpoint: Path) -> pl.Trainer:
-    ranks, strategy = count_ranks(arguments), arguments["strategy"]
-    if strategy == "auto" and ranks > 1 and arguments["accelerator"] != "tpu":
+    strategy, on_tpu = arguments["strategy"], arguments["accelerator"] == "tpu"
+    if strategy == "auto" and count_ranks(arguments) > 1 and not on_tpu:
         strategy = "ddp"  # what Lightning takes then
     if strategy in START_METHODS:
         strategy = ReportingDDP(link, start_method=START_METHODS[strategy])
+    saving = pl.callbacks.ModelCheckpoint(checkpoint.parent, "last", enable_version_counter=False)
+    arguments = {**arguments, "strategy": strategy, "callbacks": [_Report(link), saving], "plugins": [WholeFiles()]}
     # Lightning imports torch_xla to count TPUs, whatever it trains on, which takes seconds. None in its place says
     # that it is not there (https://docs.python.org/3/reference/import.html#the-module-cache).
-    absent = arguments["accelerator"] != "tpu" and sys.modules.setdefault("torch_xla", None) is None
+    absent = not on_tpu and sys.modules.setdefault("torch_xla", None) is None  # type: ignore[arg-type]
     try:
-        saving = pl.callbacks.ModelCheckpoint(checkpoint.parent, "last", enable_version_counter=False)
-        callbacks = [RankReport(link), saving]
-        return pl.Trainer(**{**arguments, "strategy": strategy}, callbacks=callbacks, plugins=[WholeFiles()])
+        return pl.Trainer(**arguments)
     finally:
         if absent:
             del sys.modules["torch_xla"]

@@ -1,77 +1,25 @@
-"""What a rank sends to its supervisor: its output, events, and heartbeats."""
+"""The two ends of the connection between the processes of a run and their supervisor."""
 
 import faulthandler
 import json
-import mmap
 import os
+import selectors
 import signal
 import socket
-import struct
-import time
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 EVENT = b"\x1e"  # the ASCII record separator starts an event: a line of JSON among the lines of output
-LAYOUT = struct.Struct("<qqdq")  # of a Heartbeat in the file
-PHASES = (
-    "it has not begun to train",
-    "it waits for a batch, for the next epoch, or for other ranks",
-    "it has its batch, and has not finished the forward pass",
-    "it has finished the forward pass, and waits in the backward pass for its device or for other ranks",
-)
+CHATTER = b"[Gloo] Rank "  # torch's CPU back end tells each process whom it met, with no way to turn that off
+LONGEST = 1 << 16  # bytes; what has no newline is shown in pieces of about this size
 SHOW_STACK = signal.SIGUSR2  # asks a silent rank for the line on which it stands
-
-
-class Heartbeat(NamedTuple):
-    """The last sign of life of one rank.
-
-    Attributes:
-        count: how many there were; ranks that train together are never more than one step apart.
-        step: training steps that it has finished.
-        time_s: when the last one came, by the clock of `time.monotonic`, which all processes of a machine share.
-        phase: where in a step it was, as an index into `PHASES`.
-    """
-
-    count: int = 0
-    step: int = 0
-    time_s: float = 0.0
-    phase: int = 0
-
-    @property
-    def where(self) -> str:
-        """Say where the rank stood."""
-        return f"after step {self.step}, {PHASES[self.phase]}" if self.step else PHASES[self.phase]
-
-
-class Heartbeats:
-    """The last heartbeat of each rank of one machine, in a file that all of them map into memory.
-
-    A heartbeat costs a microsecond and no message, so that there can be several in every training step.
-    """
-
-    def __init__(self, folder: Path, *, create_for: int = 0):
-        path = folder / "heartbeats"
-        if create_for:
-            path.write_bytes(LAYOUT.pack(*Heartbeat(time_s=time.monotonic())) * create_for)
-        with path.open("r+b") as file:
-            self._map = mmap.mmap(file.fileno(), 0)
-
-    def write(self, local_rank: int, beat: Heartbeat) -> None:
-        """Replace the heartbeat of one rank; who reads at that moment sees each field as it was or as it is.
-
-        `Struct.pack_into` would not do: it first fills its place with zeros, which looks like a rank that never began.
-        """
-        start = local_rank * LAYOUT.size
-        self._map[start : start + LAYOUT.size] = LAYOUT.pack(*beat)
-
-    def read(self) -> list[Heartbeat]:
-        """Return the last heartbeat of every rank of this machine."""
-        return [Heartbeat(*values) for values in LAYOUT.iter_unpack(self._map[:])]
+Message = tuple[str, str | dict]  # from whom, and a line of output or an event
 
 
 class Link:
-    """The connection from one process of a run to its supervisor, whose private folder has the socket.
+    """A process's end of the connection, to the socket in the supervisor's private folder.
 
     After `open`, all that the process prints goes to the supervisor, also what C++ code writes.
     """
@@ -94,7 +42,79 @@ class Link:
             faulthandler.register(SHOW_STACK, all_threads=False)
         self.send(hello={"pid": os.getpid(), **hello})
 
-    def send(self, **event: object) -> None:
-        """Send one event. A supervisor that has gone misses nothing: this process is about to be ended too."""
+    def send(self, **event: Any) -> None:
+        """Send one event, unless the supervisor has gone: then this process is about to be ended too."""
         with suppress(OSError):
             self._socket.sendall(EVENT + json.dumps(event).encode() + b"\n")
+
+
+@dataclass
+class _Source:
+    name: str
+    unread: bytes = b""
+
+
+class Lines:
+    """The supervisor's end of all connections, which returns what arrives in the order in which it came."""
+
+    def __init__(self, folder: Path):
+        self._selector = selectors.DefaultSelector()
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(folder / "socket"))
+        self._listener.listen(128)
+        self._selector.register(self._listener, selectors.EVENT_READ)
+
+    def add(self, connection: socket.socket, name: str) -> None:
+        """Read from one more process."""
+        self._selector.register(connection, selectors.EVENT_READ, _Source(name))
+
+    def read(self, wait_s: float) -> list[Message]:
+        """Wait for something to arrive, and return it; the event `closed` says that a connection has ended."""
+        messages: list[Message] = []
+        for key, _ in self._selector.select(wait_s):
+            if key.fileobj is self._listener:
+                self.add(self._listener.accept()[0], "main")
+            else:
+                messages += self._receive(key.fileobj, key.data)
+        # Of two processes that have ended, the one that gave a reason comes first.
+        return sorted(messages, key=lambda message: message[1] == {"closed": True})
+
+    def close(self) -> list[Message]:
+        """Return what is left on all connections once the processes are gone, and close them."""
+        messages: list[Message] = []
+        while self._selector.select(0):
+            messages += self.read(0)
+        self._listener.close()
+        self._selector.close()
+        return messages
+
+    def _receive(self, connection: Any, source: _Source) -> list[Message]:
+        data = b""
+        with suppress(ConnectionResetError):
+            data = connection.recv(LONGEST)
+        if not data:
+            self._selector.unregister(connection)
+            connection.close()
+            return [*_parse(source.unread, source)] * bool(source.unread) + [(source.name, {"closed": True})]
+        *lines, source.unread = (source.unread + data).split(b"\n")
+        if len(source.unread) > LONGEST and EVENT not in source.unread:
+            lines, source.unread = [*lines, source.unread], b""
+        return [message for line in lines for message in _parse(line, source)]
+
+
+def _parse(line: bytes, source: _Source) -> list[Message]:
+    output, _, text = line.partition(EVENT)
+    event = None
+    messages: list[Message] = []
+    with suppress(ValueError):  # a lesson may print that byte too
+        event = json.loads(text)
+    if not isinstance(event, dict):
+        output, event = line, None
+    if (output.strip() or event is None) and not output.startswith(CHATTER):
+        # A bar that redraws itself in place counts as its last state.
+        messages.append((source.name, output.rstrip(b"\r").rpartition(b"\r")[2].decode(errors="replace")))
+    if event is not None:
+        if "rank" in event.get("hello", {}):
+            source.name = f"rank {event['hello']['rank']}"
+        messages.append((source.name, event))
+    return messages

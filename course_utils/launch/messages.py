@@ -1,10 +1,14 @@
-"""The errors of a launch, and the sentences that say why a run failed."""
+"""The errors of a launch, and the sentences and tracebacks that say why a run failed."""
 
+import re
 import signal
 import time
+import traceback
+from pathlib import Path
 from typing import NamedTuple
 
-from course_utils.launch.link import Heartbeat
+CALLS = re.compile(r'\s*File ".*((site|dist)-packages/(pytorch_)?(lightning|torch)/|/launch/(fitting|ranks)\.py")')
+ASKED_TO_STOP = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class LaunchError(ValueError):
@@ -15,16 +19,22 @@ class RunError(Exception):
     """A run that failed after it had started: a rank raised, was killed, or fell silent."""
 
 
+class Heartbeat(NamedTuple):
+    """The last sign of life of one rank."""
+
+    time_s: float  # by the clock of `time.monotonic`
+    number: int = 0  # how many there were; ranks that train together are never more than one step apart
+    step: int = 0  # training steps that it has finished
+    where: str = "it has not begun to train"
+
+
 class Fault(NamedTuple):
-    """An exception of one process: who raised it ("rank 1"), its last line, and its whole traceback.
+    """An exception of one process."""
 
-    `indirect` is True when another process than the rank reports it.
-    """
-
-    who: str
-    error: str
+    who: str  # such as "rank 1"
+    error: str  # the last line of the traceback
     traceback: str
-    indirect: bool = False
+    indirect: bool = False  # reported by another process than the rank
 
 
 def describe_faults(faults: list[Fault]) -> str:
@@ -44,13 +54,11 @@ def describe_death(who: str, status: int, step: int) -> str:
         step: the steps that it had finished.
     """
     if status >= 0:
-        return (
-            f"{who} ended with exit status {status} after step {step}, before the training was done, and raised "
-            f"nothing: something in it called exit, or it was interrupted."
-        )
+        early = f"{who} ended with exit status {status} after step {step} and raised nothing"
+        return f"{early}, before the training was done: something in it called exit, or it was interrupted."
     advice = "That comes from C++ or CUDA code rather than from Python: its own message, if any, is above."
-    if -status in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        advice = "Another program, or a person, asked it to stop."
+    if -status in ASKED_TO_STOP:
+        advice = "A person or another program asked it to stop."
     elif -status == signal.SIGKILL:
         advice = (
             "Most often the system does this when memory runs out (`dmesg` or the job's log says so): try a smaller "
@@ -60,7 +68,7 @@ def describe_death(who: str, status: int, step: int) -> str:
     return f"{who} was killed by signal {-status}{names.get(-status, '')} after step {step}. {advice}"
 
 
-def describe_silence(silent: dict[int, Heartbeat], limit_s: float, missing: int) -> str:
+def describe_silence(silent: dict[str, Heartbeat], limit_s: float, missing: int) -> str:
     """Return which ranks gave no sign of life, since when, and where they stood.
 
     Args:
@@ -69,10 +77,30 @@ def describe_silence(silent: dict[int, Heartbeat], limit_s: float, missing: int)
         missing: how many ranks never started.
     """
     reasons = []
-    for rank, beat in silent.items():
+    for who, beat in silent.items():
         silent_s = time.monotonic() - beat.time_s
         since = time.strftime("%H:%M:%S", time.localtime(time.time() - silent_s))
-        reasons.append(f"rank {rank} has been silent since {since}, for {silent_s:.0f} s: {beat.where}")
+        after = f"after step {beat.step}, " * (beat.step > 0)
+        reasons.append(f"{who} has been silent since {since}, for {silent_s:.0f} s: {after}{beat.where}")
     reasons += [f"{missing} of the ranks of this machine never started"] if missing else []
     advice = f"The limit of {limit_s:g} s ended the run. If it was only slow, pass a longer --timeout."
     return f"{'; '.join(reasons)}. {advice}"
+
+
+def short_traceback(error: BaseException) -> str:
+    """Return the traceback of an error with the calls inside of Lightning and torch counted instead of listed.
+
+    Files in the working folder are named without it. The innermost call of each traceback stays: it raised the error.
+    """
+    blocks = traceback.format_exception(error)  # a heading, a block for each call, the error itself
+    is_call = [block.lstrip().startswith("File ") for block in blocks] + [False]
+    kept, skipped = [], 0
+    for index, block in enumerate(blocks):
+        if is_call[index] and is_call[index + 1] and CALLS.match(block):
+            skipped += 1
+            continue
+        if skipped:
+            kept.append(f"  ... {skipped} calls inside of Lightning and torch ...\n")
+        kept.append(block)
+        skipped = 0
+    return "".join(kept).replace(f'File "{Path.cwd()}/', 'File "')

@@ -1,32 +1,42 @@
-"""Small tools for processes: end a whole group of them, read how one ended, keep a folder to one launch."""
+"""Small tools for processes: run a group of them and end it as a whole, read how one ended, keep a folder to one."""
 
 import fcntl
 import os
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import psutil
 
 from course_utils.launch.messages import LaunchError
 
-# Ends a group of processes and removes a folder when its standard input closes. multiprocessing's resource tracker
-# ignores SIGTERM, and uses the second before SIGKILL to remove the semaphores of the dead.
-GUARD = 'trap "" HUP INT TERM; read _; kill -TERM -- "-$1"; sleep 1; kill -KILL -- "-$1"; rm -rf "$2"'
+# Ends a group of processes and removes a folder when its standard input closes, which happens when the supervisor ends
+# in whatever way. It is no thread of the ranks, which could not run while C code holds the interpreter's lock.
+# multiprocessing's resource tracker ignores SIGTERM, and uses the second to remove the semaphores of the dead.
+GUARD = 'trap "" HUP INT TERM; read _; kill -s TERM -- "-$1"; sleep 1; kill -s KILL -- "-$1"; rm -rf "$2"'
 
 
-def start_guard(group: int, folder: Path) -> subprocess.Popen:
-    """Start a process that ends a group and removes a folder as soon as this process ends, in whatever way.
-
-    It works where no Python thread in the group could: when C code holds the interpreter's lock.
-    """
-    command = ["/bin/sh", "-c", GUARD, "guard", str(group), str(folder)]
-    devnull = subprocess.DEVNULL
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=devnull, stderr=devnull, start_new_session=True)
+@contextmanager
+def process_group(command: list[str], folder: Path, **options: Any) -> Iterator[subprocess.Popen]:
+    """Start a command in a group of its own, and end whatever is in that group with the block or with this process."""
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = guard = None
+    try:
+        process = subprocess.Popen(command, start_new_session=True, stdin=subprocess.DEVNULL, **options)
+        words = ["/bin/sh", "-c", GUARD, "guard", str(process.pid), str(folder)]
+        guard = subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True, **quiet)
+        yield process
+    finally:
+        if process:
+            end_group(process.pid)
+            process.wait()
+        if guard:
+            guard.kill()
+            guard.communicate()
 
 
 def group_members(group: int) -> list[int]:
@@ -41,8 +51,7 @@ def group_members(group: int) -> list[int]:
 
 def end_group(group: int, *, wait_s: float = 5.0) -> None:
     """End every process of a group, a stubborn one after a second, and wait until they are gone."""
-    start = time.monotonic()
-    number = signal.SIGTERM
+    start, number = time.monotonic(), signal.SIGTERM
     while group_members(group) and time.monotonic() - start < wait_s:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(group, number)
@@ -51,11 +60,8 @@ def end_group(group: int, *, wait_s: float = 5.0) -> None:
 
 
 def exit_status(pid: int) -> int | None:
-    """Return how a process ended that nobody has reaped yet, as `subprocess` would; None while that is unknown.
-
-    Linux keeps the status of such a process in the last field of /proc/PID/stat (proc_pid_stat(5)).
-    """
-    try:
+    """Return how a process ended that nobody has reaped yet, as `subprocess` would; None while that is unknown."""
+    try:  # Linux keeps it in the last field (proc_pid_stat(5))
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return None
@@ -80,5 +86,5 @@ def only_one(folder: Path) -> Iterator[None]:
                 f"{folder} is in use by {holder}, which still runs. Wait for it, stop it, or choose another --out."
             ) from None
         with suppress(OSError):  # a full disk has no room for the name, but the lock holds
-            path.write_text(f"process {os.getpid()} on {socket.gethostname()} since {time.strftime('%H:%M:%S')}")
+            path.write_text(f"process {os.getpid()} on {os.uname().nodename} since {time.strftime('%H:%M:%S')}")
         yield

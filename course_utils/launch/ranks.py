@@ -10,9 +10,8 @@ from torch.multiprocessing import ProcessExitedException, ProcessRaisedException
 
 from course_utils.launch.fitting import fit
 from course_utils.launch.link import Link
-from course_utils.launch.messages import LaunchError
+from course_utils.launch.messages import LaunchError, short_traceback
 from course_utils.launch.options import Options
-from course_utils.launch.readable import short_traceback
 
 
 def main(options: str, arguments: str, folder: str) -> int:
@@ -23,18 +22,16 @@ def main(options: str, arguments: str, folder: str) -> int:
         fit(Options(**json.loads(options)), json.loads(arguments), link)
     except LaunchError as error:
         link.send(refusal=str(error))
-        return 2
     except ProcessExitedException as error:  # a spawned rank that ended without raising anything
         link.send(died=error.error_index, status=error.exit_code)
-        return 1
     except ProcessRaisedException as error:  # the rank has reported it, unless it failed before it was connected
         text = str(error).strip()
         link.send(fault=text, error=text.splitlines()[-1], rank=error.error_index, indirect=True)
-        return 1
     except Exception as error:
         link.send(fault=short_traceback(error), error=f"{type(error).__name__}: {error}", rank=None, indirect=True)
-        return 1
-    return 0
+    else:
+        return 0
+    return 1
 
 
 if __name__ == "__main__":

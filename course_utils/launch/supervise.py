@@ -1,6 +1,5 @@
 """Start the processes of a run, listen to them, notice what goes wrong, and end every one of them."""
 
-import contextlib
 import json
 import os
 import signal
@@ -9,17 +8,26 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict
+from math import inf
 from pathlib import Path
 from typing import Any
 
-from course_utils.launch.clusters import Cluster, find_cluster, restart_trouble
+from course_utils.launch.clusters import Cluster, find_cluster
 from course_utils.launch.lessons import check_lesson
-from course_utils.launch.lines import Lines
-from course_utils.launch.link import SHOW_STACK, Heartbeats
-from course_utils.launch.messages import Fault, LaunchError, RunError, describe_death, describe_faults, describe_silence
+from course_utils.launch.link import SHOW_STACK, Lines
+from course_utils.launch.messages import (
+    Fault,
+    Heartbeat,
+    LaunchError,
+    RunError,
+    describe_death,
+    describe_faults,
+    describe_silence,
+)
 from course_utils.launch.options import Options, count_ranks, trainer_arguments
-from course_utils.launch.processes import end_group, exit_status, only_one, start_guard
+from course_utils.launch.processes import exit_status, only_one, process_group
 from course_utils.launch.run_result import RunResult
 from course_utils.launch.view import View
 
@@ -43,21 +51,18 @@ def launch(options: Options, view: View) -> RunResult | None:
     check_lesson(options.lesson)
     arguments = trainer_arguments(options, cluster)
     if cluster.kind != "none":
-        view.note(f"{cluster.kind} ({cluster.found}): process {cluster.rank}, {arguments['num_nodes']} machines")
-        if cluster.rank == 0 and (trouble := restart_trouble(os.environ)):
-            view.note(trouble)
-    out = Path(options.out)
-    with contextlib.ExitStack() as stack:
+        where = f"process {cluster.rank}, {arguments['num_nodes']} machines"
+        view.line("launch", f"{cluster.kind} ({cluster.found}): {where}")
+    with ExitStack() as stack:
         try:
             if not options.out:
-                raise OSError("that is the name of no folder")
-            out.mkdir(parents=True, exist_ok=True)
+                raise OSError("a folder needs a name")
+            Path(options.out).mkdir(parents=True, exist_ok=True)
             if cluster.rank == 0:
-                stack.enter_context(only_one(out))
+                stack.enter_context(only_one(Path(options.out)))
         except OSError as error:
-            raise LaunchError(
-                f"--out {options.out or repr('')} cannot be used: {error}. Choose a folder that you may write to."
-            ) from None
+            why = f"--out {options.out!r} cannot be used: {error}. Choose a folder that you may write to."
+            raise LaunchError(why) from None
         return _launch_on_a_free_port(options, arguments, cluster, view)
 
 
@@ -67,122 +72,106 @@ def _launch_on_a_free_port(options: Options, arguments: dict, cluster: Cluster, 
         for name in LEFT_OVER:  # from another shell: a rank would wait for others that nobody starts
             environment.pop(name, None)
     for _ in range(3):
-        with Run(options, arguments, cluster, view, environment) as run:
-            run.watch()
+        run = Run(options, arguments, cluster, view)
+        run.watch(environment)
         if cluster.kind != "none" or not any("EADDRINUSE" in fault.error for fault in run.faults):
             break
-        port = environment.pop("MASTER_PORT", "of the ranks")  # without one, Lightning looks for a free port
-        view.note(f"port {port} is taken by another program; trying another one")
+        port = environment.pop("MASTER_PORT", "of the ranks")  # without it, Lightning looks for a free port
+        view.line("launch", f"port {port} is taken by another program: the ranks will meet at another one")
     return run.finish()
 
 
 class Run:
     """One run of a lesson, from the start of its first process to the end of its last."""
 
-    def __init__(self, options: Options, arguments: dict, cluster: Cluster, view: View, environment: dict[str, str]):
+    process: subprocess.Popen
+
+    def __init__(self, options: Options, arguments: dict, cluster: Cluster, view: View):
         self.options, self.arguments, self.view = options, arguments, view
         self.faults: list[Fault] = []
-        self._environment = environment
         self._expected = 1 if cluster.starts_the_ranks else count_ranks(arguments) // arguments["num_nodes"]
-        self._knows_result = cluster.rank == 0
+        self._has_rank_0 = cluster.rank == 0
         self._deaths: dict[str, int] = {}  # who ended early -> exit status (0 while unknown), or minus the signal
-        self._ranks: dict[int, dict] = {}  # process id -> its hello
-        self._finished: set[str] = set()  # the ranks that have trained to the end
+        self._pids: dict[str, int] = {}  # "rank 0" -> its process id
+        self._beats: dict[str, Heartbeat] = {}  # of the ranks that have not finished
+        self._finished = 0  # how many ranks have trained to the end
         self._events: dict[str, Any] = {}  # the last of each other event
-        self._silence = ""
+        self._silence, self._step = "", 0
         self._held: list[tuple[str, str]] = []  # lines that came after the first fault
-        self._fault_s = self._finish_s = float("inf")  # when the first fault came, and when the last rank finished
+        self._start_s, self._fault_s, self._finish_s = time.monotonic(), inf, inf
 
-    def __enter__(self) -> "Run":
+    def watch(self, environment: dict[str, str]) -> None:
+        """Start the processes, and listen until the run is over, or has nothing left to report after a fault."""
         # A Unix socket has a path of at most about 100 characters.
         parent = "/tmp" if len(tempfile.gettempdir()) > 60 else None
-        self._temporary = tempfile.TemporaryDirectory(prefix="launch-", dir=parent, ignore_cleanup_errors=True)
-        folder = Path(self._temporary.name)
-        self._heartbeats = Heartbeats(folder, create_for=max(64, self._expected))
-        self._lines = Lines(folder)
-        self._start_s = time.monotonic()
-        with contextlib.ExitStack() as stack:
-            stack.push(self.__exit__)
+        place = tempfile.TemporaryDirectory(prefix="launch-", dir=parent, ignore_cleanup_errors=True)
+        with place as folder, closing(self.view):
+            self._lines = Lines(Path(folder))
             ours, theirs = socket.socketpair()
             self._lines.add(ours, "main")
-            self.process = self._guard = None
-            with theirs:
-                words = [json.dumps(asdict(self.options)), json.dumps(self.arguments), str(folder)]
-                self.process = subprocess.Popen(
-                    [sys.executable, "-m", "course_utils.launch.ranks", *words],
-                    stdin=subprocess.DEVNULL,
-                    stdout=theirs,
-                    stderr=theirs,
-                    env={**self._environment, "TMPDIR": str(folder)},
-                    start_new_session=True,  # a group of its own, which can be ended as a whole
-                )
-            self._guard = start_guard(self.process.pid, folder)
-            stack.pop_all()
-        return self
+            words = [json.dumps(asdict(self.options)), json.dumps(self.arguments), folder]
+            command = [sys.executable, "-m", "course_utils.launch.ranks", *words]
+            environment = {**environment, "TMPDIR": folder}
+            try:
+                with process_group(
+                    command, Path(folder), stdout=theirs, stderr=theirs, env=environment
+                ) as self.process:
+                    theirs.close()
+                    self._watch()
+            finally:
+                theirs.close()
+                for who, message in self._lines.close():
+                    self._take(who, message)
 
-    def __exit__(self, *_: object) -> None:
-        if self.process:
-            end_group(self.process.pid)
-            self.process.wait()
-        if self._guard:
-            self._guard.kill()
-            self._guard.communicate()
-        for who, message in self._lines.close():
-            self._take(who, message)
-        self.view.close()
-        self._temporary.cleanup()
-
-    def watch(self) -> None:
-        """Listen until the run is over, or has nothing left to report after a fault."""
+    def _watch(self) -> None:
         while self.process.poll() is None and not self._silence:
             self._listen(0.1)
-            for pid, hello in self._ranks.items():
+            for who, pid in self._pids.items():
                 if pid != self.process.pid and (status := exit_status(pid)):
-                    self._note_death(f"rank {hello['rank']}", status)
+                    self._note_death(who, status)
             self._look_for_silence()
-            self.view.steps(self._step())
+            self.view.steps(self._step)
             now = time.monotonic()
             if now > self._fault_s + REPORT_S or now > self._finish_s + END_S:
                 return
-
-    def _step(self) -> int:
-        return max(beat.step for beat in self._heartbeats.read())
 
     def _listen(self, wait_s: float) -> None:
         for who, message in self._lines.read(wait_s):
             self._take(who, message)
 
     def _take(self, who: str, message: str | dict) -> None:
-        if isinstance(message, str):
-            if self.faults or self._deaths:
+        match message:
+            case str() if self.faults or self._deaths:
                 self._held.append((who, message))
-            else:
+            case str():
                 self.view.line(who, message)
-        elif "fault" in message:
-            who = "the first process" if message["rank"] is None else f"rank {message['rank']}"
-            self.faults.append(Fault(who, message["error"], message["fault"], message.get("indirect", False)))
-            self._fault_s = min(self._fault_s, time.monotonic())
-        elif "died" in message:
-            self._note_death(f"rank {message['died']}", message["status"])
-        elif "closed" in message:
-            if who.startswith("rank") and who not in {*self._finished, self._first()} and not self.faults:
+            case {"step": step, "where": where}:
+                self._step = max(self._step, step)
+                self._beats[who] = Heartbeat(time.monotonic(), self._beats[who].number + 1, step, where)
+            case {"fault": text, "error": error, "rank": rank}:
+                name = "the first process" if rank is None else f"rank {rank}"
+                self.faults.append(Fault(name, error, text, "indirect" in message))
+                self._fault_s = min(self._fault_s, time.monotonic())
+            case {"died": rank, "status": status}:
+                self._note_death(f"rank {rank}", status)
+            case {"closed": True} if who in self._beats and who != self._first() and not self.faults:
                 self._note_death(who, 0)
-        elif "hello" in message:
-            if "rank" in message["hello"]:
-                self._ranks[message["hello"]["pid"]] = message["hello"]
-        elif "finished" in message:
-            self._finished.add(who)
-            if len(self._finished) >= self._expected:
-                self._finish_s = time.monotonic()
-        else:
-            self._show(message)
+            case {"hello": {"rank": _, "pid": pid}}:
+                self._pids[who] = pid
+                self._beats.setdefault(who, Heartbeat(time.monotonic()))
+            case {"finished": True}:
+                self._beats.pop(who)
+                self._finished += 1
+                self._finish_s = time.monotonic() if self._finished >= self._expected else inf
+            case _:
+                self._show(message)
 
     def _show(self, event: dict) -> None:
         self._events.update(event)
         if "resumed" in event:
-            self.view.note(f"continuing after step {event['resumed']}")
+            self.view.line("launch", f"continuing after step {event['resumed']}")
         elif "already" in event:
-            self.view.note(f"all {event['already']} epochs were trained before: nothing to do")
+            self.view.line("launch", f"all {event['already']} epochs were trained before: nothing to do")
         elif "start" in event:
             self.view.begin(**event["start"])
         elif "epoch" in event:
@@ -190,33 +179,26 @@ class Run:
 
     def _note_death(self, who: str, status: int) -> None:
         # multiprocessing ends the others with SIGTERM after one has failed: those are a consequence, not a cause.
-        if (status != -signal.SIGTERM or who in self._deaths) and who not in self._finished:
+        if who in self._beats and (status != -signal.SIGTERM or who in self._deaths):
             self._deaths[who] = self._deaths.get(who) or status
             self._fault_s = min(self._fault_s, time.monotonic())
 
     def _look_for_silence(self) -> None:
-        beats = self._heartbeats.read()
-        training = {hello["rank"]: beats[hello["local_rank"]] for hello in self._ranks.values()
-                    if f"rank {hello['rank']}" not in self._finished}  # fmt: skip
-        missing = max(0, self._expected - len(self._ranks))
+        missing = max(0, self._expected - len(self._pids))
         # Imports on a busy machine take their time: a rank that has not begun to train may be silent for longer.
-        begun = all(beat.count for beat in training.values()) and not missing
+        begun = all(beat.number for beat in self._beats.values()) and not missing
         limit_s = max(self.options.timeout_s, 0 if begun else START_UP_S)
         latest_s = time.monotonic() - limit_s
         # Ranks wait for each other: of those that stand still, the ones with the fewest signs of life are the cause.
-        fewest = min((beat.count for beat in training.values()), default=0)
-        silent = {rank: beat for rank, beat in training.items() if beat.count == fewest and beat.time_s < latest_s}
+        fewest = min((beat.number for beat in self._beats.values()), default=0)
+        silent = {who: beat for who, beat in self._beats.items() if beat.number == fewest and beat.time_s < latest_s}
         if silent or (missing and self._start_s < latest_s):
             self._silence = describe_silence(silent, limit_s, missing)
-            self._ask_for_stacks(silent)
-
-    def _ask_for_stacks(self, ranks: Any) -> None:
-        for pid, hello in self._ranks.items():
-            if hello["rank"] in ranks:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, SHOW_STACK)
-        for _ in range(5):
-            self._listen(0.1)
+            for who in silent:
+                with suppress(ProcessLookupError):
+                    os.kill(self._pids[who], SHOW_STACK)
+            for _ in range(5):
+                self._listen(0.1)
 
     def finish(self) -> RunResult | None:
         """Return the result of the run, or raise why it failed."""
@@ -226,42 +208,38 @@ class Run:
         if why := self._cause():
             for who, line in self._held:
                 self.view.line(who, line)
-            raise RunError(why + f" {checkpoint} is whole: --resume continues from it." * checkpoint.exists())
+            raise RunError(why + " The last checkpoint is whole: --resume continues from it." * checkpoint.exists())
         if "done" not in self._events:
             return None
-        result = RunResult(
-            lesson=self.options.lesson,
-            strategy=self.options.strategy,
-            ranks=count_ranks(self.arguments),
-            checkpoint=str(checkpoint),
-            total_s=time.monotonic() - self._start_s,
-            **{name: tuple(part) if isinstance(part, list) else part for name, part in self._events["done"].items()},
-        )
+        parts: Any = {
+            name: tuple(part) if isinstance(part, list) else part for name, part in self._events["done"].items()
+        }
+        parts |= {"ranks": count_ranks(self.arguments), "total_s": time.monotonic() - self._start_s}
+        result = RunResult(self.options.lesson, self.options.strategy, checkpoint=str(checkpoint), **parts)
         try:
             (Path(self.options.out) / "result.json").write_text(result.to_json() + "\n")
         except OSError as error:
-            self.view.note(f"the training is done, but its result.json could not be written: {error}")
+            self.view.line("launch", f"the training is done, but its result.json could not be written: {error}")
         return result
 
     def _first(self) -> str:
-        """Return what to call the first process, which may be a rank itself."""
-        hello = self._ranks.get(self.process.pid)
-        return f"rank {hello['rank']}" if hello else "the first process"
+        names = {pid: who for who, pid in self._pids.items()}
+        return names.get(self.process.pid, "the first process")  # which may be a rank itself
 
     def _cause(self) -> str:
+        """Return why the run failed, or "" if it did not."""
         if self._silence:
             return self._silence
-        status = self.process.returncode
-        done = "done" in self._events or (self._finished and not self._knows_result)
-        deaths = dict(self._deaths)
+        deaths, status = dict(self._deaths), self.process.returncode
         faults = [fault for fault in self.faults if not fault.indirect] or self.faults
+        done = "done" in self._events or (self._finished and not self._has_rank_0)
         if not deaths and not faults and (not done or (status and not self._finished)):
             deaths[self._first()] = status
         # A rank that aborts after another has raised only shows that the other is gone.
         if deaths and not (faults and set(deaths.values()) <= {-signal.SIGABRT}):
-            consequences = (0, -signal.SIGTERM)
-            who = next((who for who, status in deaths.items() if status not in consequences), next(iter(deaths)))
-            return describe_death(who, deaths[who], self._step())
+            causes = [who for who, status in deaths.items() if status not in (0, -signal.SIGTERM)]
+            who = [*causes, *deaths][0]
+            return describe_death(who, deaths[who], self._step)
         for line in faults[0].traceback.rstrip().splitlines() if faults else ():
             self.view.line(faults[0].who, line)
         return describe_faults(faults) if faults else ""

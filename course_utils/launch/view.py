@@ -1,7 +1,7 @@
 """Show a run while it is going on: lines with the name of their rank, and one progress bar."""
 
 import time
-from typing import TextIO
+from typing import Any, TextIO
 
 from tqdm.auto import tqdm
 
@@ -13,14 +13,11 @@ class View:
 
     def __init__(self, stream: TextIO, *, bar: bool):
         self._stream, self._with_bar = stream, bar
-        self._bar, self._epochs, self._next_s = None, 0, 0.0
-
-    def note(self, text: str) -> None:
-        """Print a line of the launcher's own."""
-        self.line("launch", text)
+        self._bar: Any = None
+        self._epochs, self._next_s = 0, 0.0
 
     def line(self, source: str, text: str) -> None:
-        """Print a line of one process, with what the stream cannot encode replaced."""
+        """Print a line of one process, or of the launcher, with what the stream cannot encode replaced."""
         encoding = getattr(self._stream, "encoding", None) or "utf-8"
         text = text.encode(encoding, "backslashreplace").decode(encoding)
         tqdm.write(f"[{source}] {text}", file=self._stream)
@@ -43,7 +40,7 @@ class View:
             self._bar.set_postfix_str(f"epoch {number}/{self._epochs}, loss {loss:.4g}", refresh=False)
         elif time.monotonic() > self._next_s or number == self._epochs:
             self._next_s = time.monotonic() + 2
-            self.note(f"epoch {number}/{self._epochs}: loss {loss:.4g}")
+            self.line("launch", f"epoch {number}/{self._epochs}: loss {loss:.4g}")
 
     def close(self) -> None:
         """Close the bar where it stands."""

@@ -9,7 +9,7 @@ import torch
 from lightning.pytorch import LightningModule
 from torch.utils.data import Dataset
 
-HEAVY = ("matplotlib", "IPython", "ipykernel", "jupyter_client", "jupyter_core", "notebook", "ipywidgets")
+HEAVY = ("IPython", "ipykernel", "jupyter_client", "jupyter_core", "notebook", "ipywidgets")
 
 
 class Numbers(Dataset):

@@ -20,11 +20,6 @@ def test_a_result_becomes_json_with_null_for_what_is_no_number():
     assert data["samples_per_rank"] == [16, 17] and data["steps"] == 8
 
 
-def test_a_result_becomes_a_table_with_a_row_for_each_epoch():
-    frame = RESULT.to_frame()
-    assert list(frame.epoch) == [1, 2] and frame.loss[0] == 1.5
-
-
 def test_a_result_shows_itself_and_escapes_what_it_was_given():
     assert "samples per rank  16, 17" in repr(RESULT) and "0.50 s of 9.0 s" in repr(RESULT)
     assert "&lt;b&gt;.py:f" in RESULT._repr_html_() and "<b>" not in RESULT._repr_html_()
