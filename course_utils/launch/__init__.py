@@ -5,8 +5,7 @@ In a notebook: `from course_utils.launch import run_lesson`. It needs Linux or m
 
 from course_utils.launch.cli import main
 from course_utils.launch.clusters import cluster_command
-from course_utils.launch.messages import RunError
+from course_utils.launch.messages import RunError, calm_lightning
 from course_utils.launch.notebook import run_lesson
-from course_utils.launch.quiet import calm_lightning
 
 __all__ = ["RunError", "calm_lightning", "cluster_command", "main", "run_lesson"]

@@ -1,13 +1,15 @@
-"""The errors of a launch, and the sentences and tracebacks that say why a run failed."""
+"""The errors of a launch, the sentences that say why a run failed, and how much Lightning prints."""
 
+import logging
 import re
 import signal
 import time
 import traceback
+import warnings
 from pathlib import Path
 from typing import NamedTuple
 
-CALLS = re.compile(r'\s*File ".*((site|dist)-packages/(pytorch_)?(lightning|torch)/|/launch/(fitting|ranks)\.py")')
+CALLS = re.compile(r'\s*File ".*((site|dist)-packages/(pytorch_)?(lightning|torch)/|/launch/ranks\.py")')
 ASKED_TO_STOP = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -104,3 +106,11 @@ def short_traceback(error: BaseException) -> str:
         kept.append(block)
         skipped = 0
     return "".join(kept).replace(f'File "{Path.cwd()}/', 'File "')
+
+
+def calm_lightning() -> None:
+    """Keep Lightning's advertisements and the advice that does not apply to a lesson out of the output."""
+    for name in ("lightning.pytorch", "lightning.fabric", "pytorch_lightning", "lightning_fabric"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    for message in ("does not have many workers", "directory .* exists and is not empty", "number of training batches"):
+        warnings.filterwarnings("ignore", message=f".*{message}")

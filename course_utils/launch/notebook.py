@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from course_utils.launch.options import Options
-from course_utils.launch.run_result import RunResult
 from course_utils.launch.supervise import launch
-from course_utils.launch.view import View
+from course_utils.launch.view import RunResult, View
 
 
 def run_lesson(lesson: str, *, out: str | Path = "runs/notebook", bar: bool = True, **options: Any) -> RunResult | None:

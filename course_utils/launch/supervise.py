@@ -28,8 +28,7 @@ from course_utils.launch.messages import (
 )
 from course_utils.launch.options import Options, count_ranks, trainer_arguments
 from course_utils.launch.processes import exit_status, only_one, process_group
-from course_utils.launch.run_result import RunResult
-from course_utils.launch.view import View
+from course_utils.launch.view import RunResult, View
 
 START_UP_S = 120.0  # how long a rank may at least take until it begins to train
 REPORT_S = 3.0  # how long the other processes have to report after the first fault
@@ -94,7 +93,7 @@ class Run:
         self._deaths: dict[str, int] = {}  # who ended early -> exit status (0 while unknown), or minus the signal
         self._pids: dict[str, int] = {}  # "rank 0" -> its process id
         self._beats: dict[str, Heartbeat] = {}  # of the ranks that have not finished
-        self._finished = 0  # how many ranks have trained to the end
+        self._finished: set[str] = set()  # the ranks that have trained to the end
         self._events: dict[str, Any] = {}  # the last of each other event
         self._silence, self._step = "", 0
         self._held: list[tuple[str, str]] = []  # lines that came after the first fault
@@ -145,7 +144,7 @@ class Run:
                 self._held.append((who, message))
             case str():
                 self.view.line(who, message)
-            case {"step": step, "where": where}:
+            case {"step": step, "where": where} if who in self._beats:
                 self._step = max(self._step, step)
                 self._beats[who] = Heartbeat(time.monotonic(), self._beats[who].number + 1, step, where)
             case {"fault": text, "error": error, "rank": rank}:
@@ -160,9 +159,9 @@ class Run:
                 self._pids[who] = pid
                 self._beats.setdefault(who, Heartbeat(time.monotonic()))
             case {"finished": True}:
-                self._beats.pop(who)
-                self._finished += 1
-                self._finish_s = time.monotonic() if self._finished >= self._expected else inf
+                self._beats.pop(who, None)
+                self._finished.add(who)
+                self._finish_s = time.monotonic() if len(self._finished) >= self._expected else inf
             case _:
                 self._show(message)
 
@@ -179,7 +178,7 @@ class Run:
 
     def _note_death(self, who: str, status: int) -> None:
         # multiprocessing ends the others with SIGTERM after one has failed: those are a consequence, not a cause.
-        if who in self._beats and (status != -signal.SIGTERM or who in self._deaths):
+        if who not in self._finished and (status != -signal.SIGTERM or who in self._deaths):
             self._deaths[who] = self._deaths.get(who) or status
             self._fault_s = min(self._fault_s, time.monotonic())
 

@@ -62,6 +62,24 @@ def test_a_rank_that_leaves_without_a_word_is_named_with_its_status(classroom):
     assert classroom.left_behind() == []
 
 
+def test_a_rank_that_leaves_with_status_0_has_not_trained(classroom):
+    status, output = classroom.run(*FORK, fault="exit quietly")
+    assert status == 1 and "rank 1 ended with exit status 0" in output and "before the training was done" in output
+    assert not (classroom.out / "result.json").exists() and classroom.left_behind() == []
+
+
+def test_a_lesson_that_calls_exit_has_not_trained(classroom):
+    status, output = classroom.run("--accelerator", "cpu", lesson="lesson_that_calls_exit")
+    assert status == 1 and "the first process ended with exit status 0" in output and "is whole" not in output
+    assert not (classroom.out / "result.json").exists() and classroom.left_behind() == []
+
+
+def test_a_training_that_is_done_counts_though_the_lesson_has_left_a_thread(classroom):
+    status, output = classroom.run("--accelerator", "cpu", "--epochs", "2", fault="leave a thread")
+    assert status == 0 and (classroom.out / "result.json").exists(), output
+    assert classroom.left_behind() == []
+
+
 def test_a_rank_that_hangs_is_named_with_the_line_where_it_stands(classroom):
     status, output = classroom.run(*FORK, "--timeout", "3", fault="hang")
     ended = time.time()

@@ -6,8 +6,7 @@ import math
 
 import pytest
 
-from course_utils.launch.run_result import RunResult
-from course_utils.launch.view import View
+from course_utils.launch.view import RunResult, View
 
 RESULT = RunResult(
     "<b>.py:f", "ddp", 2, 8, (1.5, math.nan), {"train_loss": math.inf}, (16, 17), 1234.5, "runs/x/last.ckpt", 0.5, 9.0
