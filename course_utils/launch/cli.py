@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 
 from course_utils.launch.clusters import find_cluster
 from course_utils.launch.lessons import check_lesson
@@ -74,9 +75,10 @@ def _devices(text: str) -> int | str:
 
 
 def _seconds(text: str) -> float:
-    if not text.replace(".", "", 1).isdigit() or not 0 < float(text) < 10**7:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
-    return float(text)
+    with suppress(ValueError):
+        if 0 < float(text) < 10**7:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
 
 
 def main(arguments: list[str] | None = None) -> int:

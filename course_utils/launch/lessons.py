@@ -119,7 +119,7 @@ def _import(name: str) -> Callable:
 
 
 def _split(name: str) -> tuple[Path, str]:
-    path, colon, function = name.rpartition(":")
+    path, colon, function = str(name).rpartition(":")  # somebody may pass the function itself
     if not colon or not path.endswith(".py") or not function.isidentifier():
         known = f"Write one of {', '.join(LESSONS)}, or the file and the function of your own"
         raise LaunchError(f"there is no lesson {name!r}. {known}, such as path/to/file.py:make_lesson.")

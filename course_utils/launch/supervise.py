@@ -112,9 +112,8 @@ class Run:
             command = [sys.executable, "-m", "course_utils.launch.ranks", *words]
             environment = {**environment, "TMPDIR": folder}
             try:
-                with process_group(
-                    command, Path(folder), stdout=theirs, stderr=theirs, env=environment
-                ) as self.process:
+                streams = {"stdout": theirs, "stderr": theirs}
+                with process_group(command, Path(folder), env=environment, **streams) as self.process:
                     theirs.close()
                     self._watch()
             finally:
