@@ -63,19 +63,7 @@ def read_checkpoint(path: Path, module: torch.nn.Module) -> dict:
     Raises:
         LaunchError: it is torn, holds code, is no Lightning checkpoint, or belongs to another model.
     """
-    if not path.is_file():  # a pipe would never end
-        raise LaunchError(f"{path} is not an ordinary file. Delete it and start anew without --resume.")
-    try:
-        with _limited_memory(2 * path.stat().st_size + ROOM_BYTES):
-            state = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # torch raises six different kinds for files of six different shapes
-        if "Weights only load failed" in str(error) and "GLOBAL" in str(error):
-            why = "it holds a pickled call to something that is neither a tensor nor a number, and loading it would run"
-            advice = "None of it ran. Delete the file unless you know who made it."
-            raise LaunchError(f"{path} was refused: {why} that code. {advice}") from None
-        why = f"is torn or no checkpoint at all ({path.stat().st_size} bytes; {type(error).__name__})"
-        advice = "Delete it and start anew without --resume, or put an older copy in its place."
-        raise LaunchError(f"{path} {why}. {advice}") from None
+    state = _load(path)
     if not _is_training(state):
         raise LaunchError(f"{path} is no checkpoint of a Lightning training. Start anew without --resume.")
     there = {name: tuple(value.shape) for name, value in state["state_dict"].items()}
@@ -92,6 +80,22 @@ def read_checkpoint(path: Path, module: torch.nn.Module) -> dict:
     return state
 
 
+def _load(path: Path) -> Any:
+    if not path.is_file():  # a pipe would never end
+        raise LaunchError(f"{path} is not an ordinary file. Delete it and start anew without --resume.")
+    try:
+        with _limited_memory(2 * path.stat().st_size + ROOM_BYTES):
+            return torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch raises six different kinds for files of six different shapes
+        if "Weights only load failed" in str(error) and "GLOBAL" in str(error):
+            why = "it holds a pickled call to something that is neither a tensor nor a number, and loading it would run"
+            advice = "None of it ran. Delete the file unless you know who made it."
+            raise LaunchError(f"{path} was refused: {why} that code. {advice}") from None
+        why = f"is torn or no checkpoint at all ({path.stat().st_size} bytes; {type(error).__name__})"
+        advice = "Delete it and start anew without --resume, or put an older copy in its place."
+        raise LaunchError(f"{path} {why}. {advice}") from None
+
+
 def _is_training(state: Any) -> bool:
     """Say whether an object has what Lightning resumes from, each part of its own kind and in a possible range."""
     kinds = {"epoch": int, "global_step": int, "state_dict": dict, "optimizer_states": list}
@@ -101,6 +105,7 @@ def _is_training(state: Any) -> bool:
     report = callbacks.setdefault("RankReport", {"losses": []}) if isinstance(callbacks, dict) else None
     return (
         0 <= state["epoch"] < state["global_step"] < 10**9
+        and all(isinstance(name, str) for name in state["state_dict"])
         and all(isinstance(value, torch.Tensor) for value in state["state_dict"].values())
         and all(isinstance(optimizer, dict) for optimizer in state["optimizer_states"])
         and isinstance(report, dict)

@@ -48,6 +48,11 @@ def build_parser() -> argparse.ArgumentParser:
     add("--global-batch", type=_whole(1), metavar="N", help=text)
     add("--precision", choices=PRECISIONS, default="32-true", help="number format (default 32-true)")
     add("--seed", type=_whole(0), default=42, metavar="N", help="of the weights and the order of the data (default 42)")
+    _add_run_options(parser)
+    return parser
+
+
+def _add_run_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("how").add_argument
     add("--out", default="runs/last", metavar="DIR", help="folder for checkpoint and results (default runs/last)")
     add("--resume", action="store_true", help="continue from the checkpoint in --out, if there is one")
@@ -56,7 +61,6 @@ def build_parser() -> argparse.ArgumentParser:
     add("--timeout", type=_seconds, default=600.0, metavar="S", dest="timeout_s", help=text)
     add("--json", action="store_true", help="print the result as one JSON object, and all else to stderr")
     add("--dry-run", action="store_true", help="print the Trainer's arguments and stop")
-    return parser
 
 
 def _whole(least: int) -> Callable[[str], int]:

@@ -33,7 +33,7 @@ def find_cluster(environ: Mapping[str, str]) -> Cluster:
         LaunchError: the variables contradict each other.
     """
     try:
-        return _torchrun(environ) or _slurm(environ) or _tpu_pod(environ) or Cluster()
+        return _find(environ)
     except (KeyError, ValueError) as error:
         raise LaunchError(
             f"this process looks as if torchrun, SLURM or a TPU pod had started it, but its variables do not "
@@ -41,33 +41,25 @@ def find_cluster(environ: Mapping[str, str]) -> Cluster:
         ) from error
 
 
-def _torchrun(environ: Mapping[str, str]) -> Cluster | None:
-    if "TORCHELASTIC_RUN_ID" not in environ:
-        return None
-    here = int(environ["LOCAL_WORLD_SIZE"])
-    nodes, rest = divmod(int(environ["WORLD_SIZE"]), here)
-    if rest:
-        raise ValueError(f"WORLD_SIZE {environ['WORLD_SIZE']} is no multiple of LOCAL_WORLD_SIZE {here}")
-    run = f"TORCHELASTIC_RUN_ID={environ['TORCHELASTIC_RUN_ID']}"
-    return Cluster("torchrun", nodes, here, int(environ["RANK"]), run)
-
-
-def _slurm(environ: Mapping[str, str]) -> Cluster | None:
+def _find(environ: Mapping[str, str]) -> Cluster:
+    if "TORCHELASTIC_RUN_ID" in environ:
+        here = int(environ["LOCAL_WORLD_SIZE"])
+        nodes, rest = divmod(int(environ["WORLD_SIZE"]), here)
+        if rest:
+            raise ValueError(f"WORLD_SIZE {environ['WORLD_SIZE']} is not a multiple of LOCAL_WORLD_SIZE {here}")
+        run = f"TORCHELASTIC_RUN_ID={environ['TORCHELASTIC_RUN_ID']}"
+        return Cluster("torchrun", nodes, here, int(environ["RANK"]), run)
     # An interactive shell inside of an allocation has the variables too, but srun did not start this process.
-    if "SLURM_NTASKS" not in environ or environ.get("SLURM_JOB_NAME") in ("bash", "interactive"):
-        return None
-    tasks, nodes = int(environ["SLURM_NTASKS"]), int(environ.get("SLURM_NNODES", 1))
-    here = int(environ.get("SLURM_NTASKS_PER_NODE", tasks // nodes))
-    if here * nodes != tasks:
-        raise ValueError(f"SLURM_NTASKS {tasks} is not SLURM_NNODES {nodes} times {here} tasks a node")
-    return Cluster("slurm", nodes, here, int(environ["SLURM_PROCID"]), f"SLURM_NTASKS={tasks}")
-
-
-def _tpu_pod(environ: Mapping[str, str]) -> Cluster | None:
+    if "SLURM_NTASKS" in environ and environ.get("SLURM_JOB_NAME") not in ("bash", "interactive"):
+        tasks, nodes = int(environ["SLURM_NTASKS"]), int(environ.get("SLURM_NNODES", 1))
+        here = int(environ.get("SLURM_NTASKS_PER_NODE", tasks // nodes))
+        if here * nodes != tasks:
+            raise ValueError(f"SLURM_NTASKS {tasks} is not SLURM_NNODES {nodes} times {here} tasks a node")
+        return Cluster("slurm", nodes, here, int(environ["SLURM_PROCID"]), f"SLURM_NTASKS={tasks}")
     hosts = [name for name in environ.get("TPU_WORKER_HOSTNAMES", "").split(",") if name]
-    if len(hosts) < 2:
-        return None
-    return Cluster("tpu pod", len(hosts), None, int(environ["TPU_WORKER_ID"]), f"{len(hosts)} TPU_WORKER_HOSTNAMES")
+    if len(hosts) > 1:
+        return Cluster("tpu pod", len(hosts), None, int(environ["TPU_WORKER_ID"]), f"{len(hosts)} TPU_WORKER_HOSTNAMES")
+    return Cluster()
 
 
 def cluster_command(kind: str, arguments: str, *, nodes: int = 2, devices: int = 1) -> str:

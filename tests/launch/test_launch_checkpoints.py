@@ -82,6 +82,7 @@ def test_a_file_of_tensors_that_is_no_training_is_refused(tmp_path, model, conte
         {"epoch": "1"},
         {"global_step": [8]},
         {"state_dict": [1]},
+        {"state_dict": {1: torch.zeros(1)}},
         {"state_dict": {"weight": 5, "bias": 5}},
         {"optimizer_states": 3},
         {"optimizer_states": None},
