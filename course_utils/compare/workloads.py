@@ -12,6 +12,7 @@ from course_utils.data import Scale, air_passengers, make_windows
 from course_utils.data.models import AirRNN, ImageCNN
 from course_utils.data.shapes import draw_shapes
 from course_utils.devices import Device
+from course_utils.loop import fast_adam
 from course_utils.moves import to_device
 
 DTYPES = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -112,11 +113,9 @@ def training_step(
     model: nn.Module, inputs: torch.Tensor, targets: torch.Tensor, loss_fn: Callable, device: Device, precision: str
 ) -> Call:
     """Return a function that takes one training step with Adam on one batch, and returns its loss."""
-    from course_utils.training import _adam  # here, since it loads Lightning, which other work does without
-
     dtype = dtype_of(precision)
     model, inputs, targets = to_device((model, inputs, targets), device)
-    optimizer = _adam(model.parameters(), device.torch_device, 1e-3)
+    optimizer = fast_adam(model.parameters(), device.torch_device, 1e-3)
 
     def step() -> torch.Tensor:
         with nullcontext() if dtype is torch.float32 else torch.autocast(device.kind, dtype):

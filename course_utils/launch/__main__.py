@@ -2,6 +2,6 @@
 
 import sys
 
-from course_utils.launch import main
+from course_utils.launch.cli import main
 
 sys.exit(main())

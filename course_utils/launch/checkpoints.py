@@ -3,27 +3,32 @@
 import errno
 import io
 import os
+import resource
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import psutil
 import torch
 
-from course_utils.launch.options import LaunchError
+from course_utils.launch.messages import LaunchError
+from course_utils.training import pl
 
-try:
-    from lightning.pytorch.plugins.io import TorchCheckpointIO
-except ModuleNotFoundError:  # Kaggle has the same package under its older name
-    from pytorch_lightning.plugins.io import TorchCheckpointIO
+plugins: Any = pl.plugins
+
+ROOM_BYTES = 2 * 10**9  # what reading a checkpoint may take beside twice its own size
 
 
-class WholeFiles(TorchCheckpointIO):
+class WholeFiles(plugins.io.TorchCheckpointIO):
     """Writes a checkpoint beside the old one and then swaps their names, which the system does at one stroke.
 
     Lightning writes to the system's folder for temporary files and moves the result. Where that is another disk, the
     move is a copy, and a full disk or a killed process leaves half a checkpoint under the final name.
     """
 
-    def save_checkpoint(self, checkpoint, path, storage_options=None):
+    def save_checkpoint(self, checkpoint: dict, path: str | Path, storage_options: Any = None) -> None:
         """Save it, or raise OSError and leave the previous one as it was."""
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -38,63 +43,83 @@ class WholeFiles(TorchCheckpointIO):
             os.replace(part, path)
         except OSError as error:
             part.unlink(missing_ok=True)
-            raise _named(error, path, data.tell()) from error
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            space = f"it takes {data.tell() / 1e3:,.1f} kB, and the disk of {path.parent} has"
+            free = f"{shutil.disk_usage(path.parent).free / 1e6:,.2f} MB free"
+            kept = "The previous checkpoint is still whole." if path.exists() else "There was none before it."
+            advice = "Make room there, or choose another --out, and continue with --resume"
+            message = f"no space for the checkpoint: {space} {free}. {kept} {advice}"
+            raise OSError(error.errno, message) from error
 
-    def load_checkpoint(self, path, map_location=lambda storage, location: storage, weights_only=None):
+    def load_checkpoint(self, path: str | Path, map_location: Any = "cpu", weights_only: bool | None = True) -> Any:
         """Load it, and never run code that a file brings along, whatever the caller says."""
         return torch.load(path, map_location=map_location, weights_only=True)
-
-
-def _named(error: OSError, path: Path, size_bytes: int) -> OSError:
-    if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-        return error
-    free = shutil.disk_usage(path.parent).free
-    kept = "The previous checkpoint is still whole." if path.exists() else "There was none before it."
-    return OSError(
-        error.errno,
-        f"no space for the checkpoint: it takes {_size(size_bytes)}, and the disk of {path.parent} has "
-        f"{_size(free)} free. {kept} Make room there, or choose another --out, and continue with --resume",
-    )
-
-
-def _size(size_bytes: int) -> str:
-    return f"{size_bytes / 1e6:.1f} MB" if size_bytes >= 1e5 else f"{size_bytes / 1e3:.1f} kB"
 
 
 def read_checkpoint(path: Path, module: torch.nn.Module) -> dict:
     """Return a checkpoint after making sure that it is whole, harmless, and of this model.
 
-    Args:
-        path: the file.
-        module: the model that is to continue from it.
-
     Raises:
-        LaunchError: it is torn, holds code, or belongs to another model.
+        LaunchError: it is torn, holds code, is no Lightning checkpoint, or belongs to another model.
     """
-    try:
-        checkpoint = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # torch raises six different kinds for files of six different shapes
-        raise LaunchError(_why_unreadable(path, error)) from None
-    if not isinstance(checkpoint, dict) or not {"state_dict", "epoch", "global_step"} <= checkpoint.keys():
+    state = _load(path)
+    if not _is_training(state):
         raise LaunchError(f"{path} is no checkpoint of a Lightning training. Start anew without --resume.")
-    there = {name: tuple(value.shape) for name, value in checkpoint["state_dict"].items()}
+    there = {name: tuple(value.shape) for name, value in state["state_dict"].items()}
     here = {name: tuple(value.shape) for name, value in module.state_dict().items()}
-    if there != here:
-        name = sorted({name for name in there.keys() | here.keys() if there.get(name) != here.get(name)})[0]
-        raise LaunchError(
-            f"{path} is the checkpoint of another model: {name!r} has shape {there.get(name, 'none')} there and "
-            f"{here.get(name, 'none')} here. Use the lesson that wrote it, or another --out."
-        )
-    return checkpoint
+    for name in sorted(there.keys() | here.keys()):
+        if there.get(name) != here.get(name):
+            shapes = f"has shape {there.get(name, 'none')} there and {here.get(name, 'none')} here"
+            advice = "Use the lesson that wrote it, or another --out."
+            raise LaunchError(f"{path} is the checkpoint of another model: {name!r} {shapes}. {advice}")
+    broken = [name for name, value in state["state_dict"].items() if not value.isfinite().all()]
+    if broken:
+        advice = "Start anew without --resume, with a smaller learning rate."
+        raise LaunchError(f"{path} holds weights that are not finite numbers: {broken[0]!r}. {advice}")
+    return state
 
 
-def _why_unreadable(path: Path, error: Exception) -> str:
-    if "Weights only load failed" in str(error) and "GLOBAL" in str(error):
-        return (
-            f"{path} was refused: it holds a pickled call to something that is neither a tensor nor a number, and "
-            f"loading it would run that code. None of it ran. Delete the file unless you know who made it."
-        )
+def _load(path: Path) -> Any:
+    if not path.is_file():  # a pipe would never end
+        raise LaunchError(f"{path} is not an ordinary file. Delete it and start anew without --resume.")
+    try:
+        with _limited_memory(2 * path.stat().st_size + ROOM_BYTES):
+            return torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch raises six different kinds for files of six different shapes
+        if "Weights only load failed" in str(error) and "GLOBAL" in str(error):
+            why = "it holds a pickled call to something that is neither a tensor nor a number, and loading it would run"
+            advice = "None of it ran. Delete the file unless you know who made it."
+            raise LaunchError(f"{path} was refused: {why} that code. {advice}") from None
+        why = f"is torn or no checkpoint at all ({path.stat().st_size} bytes; {type(error).__name__})"
+        advice = "Delete it and start anew without --resume, or put an older copy in its place."
+        raise LaunchError(f"{path} {why}. {advice}") from None
+
+
+def _is_training(state: Any) -> bool:
+    """Say whether an object has what Lightning resumes from, each part of its own kind and in a possible range."""
+    kinds = {"epoch": int, "global_step": int, "state_dict": dict, "optimizer_states": list}
+    if not isinstance(state, dict) or not all(isinstance(state.get(name), kind) for name, kind in kinds.items()):
+        return False
+    callbacks = state.setdefault("callbacks", {})
+    report = callbacks.setdefault("RankReport", {"losses": []}) if isinstance(callbacks, dict) else None
     return (
-        f"{path} is torn or no checkpoint at all ({path.stat().st_size} bytes; {type(error).__name__}). Delete it "
-        f"and start anew without --resume, or put an older copy in its place."
+        0 <= state["epoch"] < state["global_step"] < 10**9
+        and all(isinstance(name, str) for name in state["state_dict"])
+        and all(isinstance(value, torch.Tensor) for value in state["state_dict"].values())
+        and all(isinstance(optimizer, dict) for optimizer in state["optimizer_states"])
+        and isinstance(report, dict)
+        and all(isinstance(loss, float) for loss in report.get("losses", [None]))
     )
+
+
+@contextmanager
+def _limited_memory(size_bytes: int) -> Iterator[None]:
+    """Let this process take so many more bytes: a small file can ask for any amount."""
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    limit = psutil.Process().memory_info().vms + size_bytes
+    resource.setrlimit(resource.RLIMIT_AS, (limit if limits[1] < 0 else min(limit, limits[1]), limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limits)

@@ -3,24 +3,22 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from course_utils.launch.messages import LaunchError
+
+# torchrun keeps one store for the ranks to find each other in, also when it restarts them, and a rank that is back
+# early reads in it where rank 0 was before (pytorch/pytorch issue 135712; torch 2.6 to 2.9).
+NEW_STORE = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"
+
 
 @dataclass(frozen=True)
 class Cluster:
-    """Who starts the processes, and which of them this one is.
+    """Who starts the processes, and which of them this one is."""
 
-    Attributes:
-        kind: "none" (this launcher starts them itself), "torchrun", "slurm" or "tpu pod".
-        nodes: how many machines take part.
-        devices_per_node: processes on each machine, or None where that is for the launcher to decide.
-        rank: the number of this process among all of them; on a TPU pod, of this machine.
-        found: the variable that told, and its value.
-    """
-
-    kind: str = "none"
-    nodes: int = 1
-    devices_per_node: int | None = None
-    rank: int = 0
-    found: str = ""
+    kind: str = "none"  # "none" (this launcher starts them itself), "torchrun", "slurm" or "tpu pod"
+    nodes: int = 1  # machines that take part
+    devices_per_node: int | None = None  # processes on each machine; None where the launcher decides
+    rank: int = 0  # the number of this process among all of them; on a TPU pod, of this machine
+    found: str = ""  # the variable that shows it, and its value
 
     @property
     def starts_the_ranks(self) -> bool:
@@ -28,71 +26,40 @@ class Cluster:
         return self.kind in ("torchrun", "slurm")
 
 
-# torchrun keeps one store for the ranks to find each other in, also when it restarts them, and a rank that is back
-# early reads in it where rank 0 was before (pytorch/pytorch issue 135712; torch 2.6 to 2.9).
-NEW_STORE = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"
-
-
 def find_cluster(environ: Mapping[str, str]) -> Cluster:
-    """Return the cluster whose variables are set, under the conditions under which Lightning notices it.
-
-    Args:
-        environ: the environment variables, as `os.environ`.
+    """Return the cluster whose variables are set in `environ`, under the conditions under which Lightning notices it.
 
     Raises:
-        ValueError: the variables contradict each other, such as a number that is none.
+        LaunchError: the variables contradict each other.
     """
     try:
-        return _torchrun(environ) or _slurm(environ) or _tpu_pod(environ) or Cluster()
+        return _find(environ)
     except (KeyError, ValueError) as error:
-        raise ValueError(
+        raise LaunchError(
             f"this process looks as if torchrun, SLURM or a TPU pod had started it, but its variables do not "
             f"agree: {error!r}. Start it as the help of your cluster says, or unset those variables."
         ) from error
 
 
-def _torchrun(environ: Mapping[str, str]) -> Cluster | None:
-    if "TORCHELASTIC_RUN_ID" not in environ:
-        return None
-    here = int(environ["LOCAL_WORLD_SIZE"])
-    nodes, rest = divmod(int(environ["WORLD_SIZE"]), here)
-    if rest:
-        raise ValueError(f"WORLD_SIZE {environ['WORLD_SIZE']} is no multiple of LOCAL_WORLD_SIZE {here}")
-    run = f"TORCHELASTIC_RUN_ID={environ['TORCHELASTIC_RUN_ID']}"
-    return Cluster("torchrun", nodes, here, int(environ["RANK"]), run)
-
-
-def _slurm(environ: Mapping[str, str]) -> Cluster | None:
+def _find(environ: Mapping[str, str]) -> Cluster:
+    if "TORCHELASTIC_RUN_ID" in environ:
+        here = int(environ["LOCAL_WORLD_SIZE"])
+        nodes, rest = divmod(int(environ["WORLD_SIZE"]), here)
+        if rest:
+            raise ValueError(f"WORLD_SIZE {environ['WORLD_SIZE']} is not a multiple of LOCAL_WORLD_SIZE {here}")
+        run = f"TORCHELASTIC_RUN_ID={environ['TORCHELASTIC_RUN_ID']}"
+        return Cluster("torchrun", nodes, here, int(environ["RANK"]), run)
     # An interactive shell inside of an allocation has the variables too, but srun did not start this process.
-    if "SLURM_NTASKS" not in environ or environ.get("SLURM_JOB_NAME") in ("bash", "interactive"):
-        return None
-    tasks, nodes = int(environ["SLURM_NTASKS"]), int(environ.get("SLURM_NNODES", 1))
-    here = int(environ.get("SLURM_NTASKS_PER_NODE", tasks // nodes))
-    if here * nodes != tasks:
-        raise ValueError(f"SLURM_NTASKS {tasks} is not SLURM_NNODES {nodes} times {here} tasks a node")
-    return Cluster("slurm", nodes, here, int(environ["SLURM_PROCID"]), f"SLURM_NTASKS={tasks}")
-
-
-def _tpu_pod(environ: Mapping[str, str]) -> Cluster | None:
+    if "SLURM_NTASKS" in environ and environ.get("SLURM_JOB_NAME") not in ("bash", "interactive"):
+        tasks, nodes = int(environ["SLURM_NTASKS"]), int(environ.get("SLURM_NNODES", 1))
+        here = int(environ.get("SLURM_NTASKS_PER_NODE", tasks // nodes))
+        if here * nodes != tasks:
+            raise ValueError(f"SLURM_NTASKS {tasks} is not SLURM_NNODES {nodes} times {here} tasks a node")
+        return Cluster("slurm", nodes, here, int(environ["SLURM_PROCID"]), f"SLURM_NTASKS={tasks}")
     hosts = [name for name in environ.get("TPU_WORKER_HOSTNAMES", "").split(",") if name]
-    if len(hosts) < 2:
-        return None
-    return Cluster("tpu pod", len(hosts), None, int(environ["TPU_WORKER_ID"]), f"{len(hosts)} TPU_WORKER_HOSTNAMES")
-
-
-def restart_trouble(environ: Mapping[str, str]) -> str:
-    """Return why a restart by torchrun may fail as it was started, or "" if nothing speaks against it.
-
-    Args:
-        environ: the environment variables that torchrun has set, as `os.environ`.
-    """
-    restarts = environ.get("TORCHELASTIC_MAX_RESTARTS", "0") != "0" and environ.get("WORLD_SIZE", "1") != "1"
-    if not restarts or environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
-        return ""
-    return (
-        "torchrun keeps the addresses of the first ranks when it restarts them, and a restarted rank can fail with "
-        f"'connection refused'. On every machine, start it as `{NEW_STORE} torchrun --rdzv-backend=c10d ...`"
-    )
+    if len(hosts) > 1:
+        return Cluster("tpu pod", len(hosts), None, int(environ["TPU_WORKER_ID"]), f"{len(hosts)} TPU_WORKER_HOSTNAMES")
+    return Cluster()
 
 
 def cluster_command(kind: str, arguments: str, *, nodes: int = 2, devices: int = 1) -> str:

@@ -9,35 +9,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
-
-from course_utils.launch.options import LaunchError
+from course_utils.launch.messages import LaunchError
 
 SHAPE = "It must return a LightningModule and its data: return module, dataset"
 
 
 @dataclass(frozen=True)
 class Lesson:
-    """What a lesson gives the launcher.
+    """What a lesson gives the launcher."""
 
-    Attributes:
-        module: the LightningModule to train.
-        dataset: its samples, of which every rank will read a part.
-        global_batch: samples in a step over all ranks, unless the command line says otherwise.
-        collate: how samples become a batch; None for the usual way.
-    """
-
-    module: Any
-    dataset: Dataset
-    global_batch: int = 16
-    collate: Callable | None = None
+    module: Any  # the LightningModule to train
+    dataset: Any  # its samples, of which every rank will read a part
+    global_batch: int = 16  # samples in a step over all ranks, unless the command line says otherwise
+    collate: Callable | None = None  # how samples become a batch; None for the usual way
 
 
-def air_rnn():
+def air_rnn() -> tuple:
     """Return the 481-parameter RNN and the windows of AirPassengers to train on.
 
     A window of 25 months leaves 96 windows, which 1, 2, 3, 4, 6 or 8 ranks share evenly: no rank repeats a sample.
     """
+    from torch.utils.data import TensorDataset
+
     from course_utils.data import Scale, air_passengers, make_windows
     from course_utils.data.models import AirRNN
     from course_utils.training import Regression
@@ -46,11 +39,13 @@ def air_rnn():
     return Regression(AirRNN()), TensorDataset(*make_windows(Scale.fit(series).apply(series), 25))
 
 
-def image_cnn():
+def image_cnn() -> tuple:
     """Return the image CNN and CIFAR-10 where it is on this machine already, else the shapes that are drawn offline.
 
     Nothing is downloaded here: several ranks would do it at the same time, into the same file.
     """
+    from torch.utils.data import DataLoader, TensorDataset
+
     from course_utils.data.images import load_images
     from course_utils.data.models import ImageCNN
     from course_utils.training import Classification
@@ -63,14 +58,7 @@ LESSONS = {"air_rnn": air_rnn, "image_cnn": image_cnn}
 
 
 def check_lesson(name: str) -> None:
-    """Make sure that a lesson is there to be loaded, without running any of it.
-
-    Args:
-        name: one of `LESSONS`, or "path/to/file.py:function".
-
-    Raises:
-        LaunchError: there is no such lesson, file or function, or the file is not Python.
-    """
+    """Raise LaunchError if a lesson, its file or its function is not there, without running any of it."""
     if name in LESSONS:
         return
     path, function = _split(name)
@@ -79,81 +67,64 @@ def check_lesson(name: str) -> None:
     try:
         tree = ast.parse(path.read_text(encoding="utf-8"))
     except (SyntaxError, ValueError) as error:
-        line = f", line {error.lineno}" if getattr(error, "lineno", None) else ""
-        raise LaunchError(
-            f"the lesson's file {path}{line} is not valid Python: {error.args[0]}. Correct it and launch again."
-        ) from None
-    names = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-    names |= {alias.asname or alias.name for node in ast.walk(tree) for alias in getattr(node, "names", ())
-              if isinstance(alias, ast.alias)}  # fmt: skip
-    if function not in names:
+        line = f", line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
+        why = f"the lesson's file {path}{line} is not valid Python: {error.args[0]}. Correct it and launch again."
+        raise LaunchError(why) from None
+    if function not in {getattr(node, "asname", None) or getattr(node, "name", None) for node in ast.walk(tree)}:
         raise LaunchError(f"the lesson's file {path} defines no function {function!r}. {SHAPE}.")
-    _check_module_name(path)
+    why, found = "it is not a Python name", None
+    if path.stem.isidentifier():
+        found = importlib.util.find_spec(path.stem)
+        why = f"Python already has a module of that name ({found and found.origin})"
+    if not path.stem.isidentifier() or (found and found.origin and Path(found.origin).resolve() != path.resolve()):
+        advice = "Rename the file, for instance to my_lesson.py."
+        raise LaunchError(f"the lesson's file {path} cannot be imported as {path.stem!r}: {why}. {advice}")
 
 
 def load_lesson(name: str) -> Lesson:
-    """Import a lesson, call its function, and check what it returns.
+    """Import a lesson, call its function, and raise LaunchError unless it returns a module and data.
 
     Args:
-        name: as for `check_lesson`.
-
-    Raises:
-        LaunchError: as `check_lesson` does, and when the function returns something else than a module and data.
+        name: one of `LESSONS`, or "path/to/file.py:function".
     """
-    check_lesson(name)
-    if name in LESSONS:
-        return _checked(LESSONS[name](), name)
-    path, function = _split(name)
-    # A spawned rank imports the file again, by its name and along the same sys.path.
-    sys.path.insert(0, str(path.parent.resolve()))
-    return _checked(getattr(importlib.import_module(path.stem), function)(), name)
+    from torch.utils.data import DataLoader, IterableDataset
 
-
-def _split(name: str) -> tuple[Path, str]:
-    path, colon, function = name.rpartition(":")
-    if not colon or not path.endswith(".py") or not function.isidentifier():
-        raise LaunchError(
-            f"there is no lesson {name!r}. Write one of {', '.join(LESSONS)}, or the file and the function of your "
-            f"own, such as path/to/file.py:make_lesson."
-        )
-    return Path(path), function
-
-
-def _check_module_name(path: Path) -> None:
-    found = importlib.util.find_spec(path.stem) if path.stem.isidentifier() else None
-    other = found and found.origin and Path(found.origin).resolve() != path.resolve()
-    if not path.stem.isidentifier() or other:
-        why = f"Python already has a module of that name ({found.origin})" if other else "it is no Python name"
-        raise LaunchError(
-            f"the lesson's file {path} cannot be imported as {path.stem!r}: {why}. Rename the file, for instance to "
-            f"my_lesson.py."
-        )
-
-
-def _checked(returned: Any, name: str) -> Lesson:
     from course_utils.training import pl
 
+    check_lesson(name)
+    returned = LESSONS[name]() if name in LESSONS else _import(name)()
     if not isinstance(returned, tuple) or len(returned) != 2:
-        raise LaunchError(f"the lesson {name!r} returned {_describe(returned)}. {SHAPE}.")
+        what = f"a tuple of {len(returned)} things" if isinstance(returned, tuple) else _type(returned)
+        raise LaunchError(f"the lesson {name!r} returned {what}. {SHAPE}.")
     module, data = returned
     if not isinstance(module, pl.LightningModule):
-        raise LaunchError(f"the lesson {name!r} returned {_describe(module)} as its module. {SHAPE}.")
+        raise LaunchError(f"the lesson {name!r} returned {_type(module)} as its module. {SHAPE}.")
     lesson = Lesson(module, data)
     if isinstance(data, DataLoader):
         lesson = Lesson(module, data.dataset, data.batch_size or 16, data.collate_fn)
-    if isinstance(lesson.dataset, IterableDataset) or not all(
-        hasattr(lesson.dataset, method) for method in ("__len__", "__getitem__")
-    ):
-        raise LaunchError(
-            f"the lesson {name!r} returned {_describe(data)} as its data, which cannot be split over ranks: a Dataset "
-            f"with a length and numbered samples can."
-        )
+    countable = hasattr(lesson.dataset, "__len__") and hasattr(lesson.dataset, "__getitem__")
+    if isinstance(lesson.dataset, IterableDataset) or not countable:
+        wanted = "which cannot be split over ranks: a Dataset with a length and numbered samples can"
+        raise LaunchError(f"the lesson {name!r} returned {_type(data)} as its data, {wanted}.")
     if len(lesson.dataset) == 0:
         raise LaunchError(f"the lesson {name!r} returned data without a single sample.")
     return lesson
 
 
-def _describe(value: Any) -> str:
-    return (
-        f"a tuple of {len(value)} things" if isinstance(value, tuple) else f"an object of type {type(value).__name__}"
-    )
+def _import(name: str) -> Callable:
+    path, function = _split(name)
+    # A spawned rank imports the file again, by its name and along the same sys.path.
+    sys.path.insert(0, str(path.parent.resolve()))
+    return getattr(importlib.import_module(path.stem), function)
+
+
+def _split(name: str) -> tuple[Path, str]:
+    path, colon, function = str(name).rpartition(":")  # somebody may pass the function itself
+    if not colon or not path.endswith(".py") or not function.isidentifier():
+        known = f"Write one of {', '.join(LESSONS)}, or the file and the function of your own"
+        raise LaunchError(f"there is no lesson {name!r}. {known}, such as path/to/file.py:make_lesson.")
+    return Path(path), function
+
+
+def _type(value: Any) -> str:
+    return f"an object of type {type(value).__name__}"

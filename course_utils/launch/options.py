@@ -1,18 +1,15 @@
 """What a launch is to do, and what that means for Lightning's Trainer on this machine."""
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
-from course_utils.devices import find_devices, pick_device, usable_cores
+from course_utils.hardware.machine import usable_cores
 from course_utils.launch.clusters import Cluster
+from course_utils.launch.messages import LaunchError
 
 STRATEGIES = ("auto", "ddp_spawn", "ddp", "ddp_notebook")
 ACCELERATORS = ("auto", "cpu", "cuda", "gpu", "mps", "tpu")
 PRECISIONS = ("32-true", "bf16-mixed", "16-mixed", "bf16-true", "16-true", "64-true")
-
-
-class LaunchError(Exception):
-    """A request that cannot be met, with what was found and what to do."""
+LIGHTNINGS_NAMES = {"gpu": "cuda", "xla": "tpu"}
 
 
 @dataclass(frozen=True)
@@ -32,97 +29,17 @@ class Options:
     out: str = "runs/last"
     resume: bool = False
 
-    def to_json(self) -> str:
-        """Return the options as one line of JSON."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> "Options":
-        """Return the options that `to_json` wrote."""
-        return cls(**json.loads(text))
-
-
-def find_accelerator(options: Options, cluster: Cluster) -> str:
-    """Return the accelerator to train on: "cpu", "cuda", "mps" or "tpu".
-
-    Raises:
-        LaunchError: it is not in this machine, or Lightning cannot train on it.
-    """
-    asked = {"gpu": "cuda"}.get(options.accelerator, options.accelerator)
-    if asked == "auto":
-        try:
-            asked = "tpu" if cluster.kind == "tpu pod" else pick_device().kind
-        except (RuntimeError, ValueError) as error:
-            raise LaunchError(str(error)) from None
-        asked = {"xla": "tpu"}.get(asked, asked)
-    kinds = {device.kind if device.kind != "xla" else "tpu" for device in find_devices() if not device.rehearsal}
-    if asked not in kinds and cluster.kind != "tpu pod":
-        raise LaunchError(
-            f"--accelerator {options.accelerator} was requested, but this machine has {' and '.join(sorted(kinds))}. "
-            f"Leave --accelerator out to take the best one."
-        )
-    if asked not in ACCELERATORS:
-        raise LaunchError(f"Lightning cannot train on {asked!r} here. Pass --accelerator cpu.")
-    return asked
-
-
-def count_devices(options: Options, accelerator: str, cluster: Cluster) -> int | str:
-    """Return how many devices of this machine to use.
-
-    Raises:
-        LaunchError: there are not so many.
-    """
-    if cluster.starts_the_ranks:
-        if options.devices not in ("auto", cluster.devices_per_node):
-            raise LaunchError(
-                f"--devices {options.devices} was requested, but {cluster.kind} started {cluster.devices_per_node} "
-                f"on this machine ({cluster.found}). Leave --devices out: {cluster.kind} decides it."
-            )
-        return cluster.devices_per_node
-    if accelerator == "tpu":
-        return options.devices
-    if accelerator == "cpu":
-        # Processes on one core only take turns. Four are always allowed, to try it on the smallest machine.
-        there, words = max(4, usable_cores()), f"a CPU with {usable_cores()} cores, enough for"
-    else:
-        there, words = sum(device.kind == accelerator for device in find_devices()), f"{accelerator} devices:"
-    wanted = options.devices if options.devices != "auto" else 1 if accelerator == "cpu" else there
-    if wanted > there:
-        raise LaunchError(
-            f"--devices {wanted} was requested, but this machine has {words} {there}. Ask for {there} or fewer."
-        )
-    return wanted
-
-
-def count_ranks(arguments: dict) -> int:
-    """Return how many ranks train together, over all machines, with these arguments of the Trainer."""
-    devices = arguments["devices"]
-    return arguments["num_nodes"] * (devices if isinstance(devices, int) else 1)
-
-
-def batch_per_rank(global_batch: int, ranks: int) -> int:
-    """Return the share of one rank in the samples of a step.
-
-    Raises:
-        LaunchError: they cannot be shared evenly.
-    """
-    if global_batch % ranks:
-        raise LaunchError(
-            f"a global batch of {global_batch} cannot be shared evenly by {ranks} ranks. Pass --global-batch "
-            f"{-(-global_batch // ranks) * ranks}, or another multiple of {ranks}."
-        )
-    return global_batch // ranks
-
 
 def trainer_arguments(options: Options, cluster: Cluster) -> dict:
     """Return the arguments of Lightning's Trainer that these options stand for.
 
     Raises:
-        LaunchError: as `find_accelerator` and `count_devices` do, or two options exclude each other.
+        LaunchError: a device that was asked for is not in this machine, or two options exclude each other.
     """
-    accelerator = find_accelerator(options, cluster)
-    devices = count_devices(options, accelerator, cluster)
-    strategy = "ddp" if cluster.starts_the_ranks and cluster.nodes * devices > 1 else options.strategy
+    accelerator = _find_accelerator(options, cluster)
+    devices = _count_devices(options, accelerator, cluster)
+    together = cluster.starts_the_ranks and cluster.nodes * (cluster.devices_per_node or 1) > 1
+    strategy = "ddp" if together else options.strategy
     if accelerator in ("mps", "tpu") and strategy != "auto":
         raise LaunchError(f"--strategy {strategy} does not work on {accelerator}. Leave --strategy out.")
     if accelerator == "cpu" and options.precision in ("16-mixed", "16-true"):
@@ -139,3 +56,61 @@ def trainer_arguments(options: Options, cluster: Cluster) -> dict:
         "enable_model_summary": False,
         "default_root_dir": options.out,
     }
+
+
+def _find_accelerator(options: Options, cluster: Cluster) -> str:
+    if options.accelerator == "cpu":  # is always there: no driver is asked, and torch is not imported
+        return "cpu"
+    from course_utils.devices import find_devices, pick_device
+
+    asked = options.accelerator
+    try:
+        if asked == "auto":
+            asked = "tpu" if cluster.kind == "tpu pod" else pick_device().kind
+    except (RuntimeError, ValueError) as error:
+        raise LaunchError(str(error)) from None
+    asked = LIGHTNINGS_NAMES.get(asked, asked)
+    kinds = {LIGHTNINGS_NAMES.get(device.kind, device.kind) for device in find_devices() if not device.rehearsal}
+    if asked not in kinds and cluster.kind != "tpu pod":
+        found = f"but this machine has {' and '.join(sorted(kinds))}. Leave --accelerator out to take the best one."
+        raise LaunchError(f"--accelerator {options.accelerator} was requested, {found}")
+    if asked not in ACCELERATORS:
+        raise LaunchError(f"Lightning cannot train on {asked!r} here. Pass --accelerator cpu.")
+    return asked
+
+
+def _count_devices(options: Options, accelerator: str, cluster: Cluster) -> int | str | None:
+    if cluster.starts_the_ranks:
+        if options.devices not in ("auto", cluster.devices_per_node):
+            started = f"but {cluster.kind} started {cluster.devices_per_node} on this machine ({cluster.found})"
+            advice = f"Leave --devices out: {cluster.kind} decides it."
+            raise LaunchError(f"--devices {options.devices} was requested, {started}. {advice}")
+        return cluster.devices_per_node
+    if accelerator == "tpu":
+        return options.devices
+    if accelerator == "cpu":
+        # Processes on one core only take turns. Four are always allowed, to try it on the smallest machine.
+        there, words = max(4, usable_cores()), f"a CPU with {usable_cores()} cores, enough for"
+    else:
+        from course_utils.devices import find_devices
+
+        there, words = sum(device.kind == accelerator for device in find_devices()), f"{accelerator} devices:"
+    wanted = int(options.devices) if options.devices != "auto" else 1 if accelerator == "cpu" else there
+    if wanted > there:
+        found = f"but this machine has {words} {there}. Ask for {there} or fewer."
+        raise LaunchError(f"--devices {wanted} was requested, {found}")
+    return wanted
+
+
+def count_ranks(arguments: dict) -> int:
+    """Return how many ranks train together, over all machines, with these arguments of the Trainer."""
+    devices = arguments["devices"]
+    return arguments["num_nodes"] * (devices if isinstance(devices, int) else 1)
+
+
+def batch_per_rank(global_batch: int, ranks: int) -> int:
+    """Return the share of one rank in the samples of a step, or raise LaunchError if they cannot be shared evenly."""
+    if global_batch % ranks:
+        advice = f"Pass --global-batch {-(-global_batch // ranks) * ranks}, or another multiple of {ranks}."
+        raise LaunchError(f"a global batch of {global_batch} cannot be shared evenly by {ranks} ranks. {advice}")
+    return global_batch // ranks

@@ -1,84 +1,72 @@
-"""Small tools for processes: end a whole group of them, find a free port, keep a folder to one launch."""
+"""Small tools for processes: run a group of them and end it as a whole, read how one ended, keep a folder to one."""
 
 import fcntl
 import os
-import socket
+import signal
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import psutil
 
+from course_utils.launch.messages import LaunchError
 
-def group_members(group: int) -> list[psutil.Process]:
+# Ends a group of processes and removes a folder when its standard input closes, which happens when the supervisor ends
+# in whatever way. It is no thread of the ranks, which could not run while C code holds the interpreter's lock.
+# multiprocessing's resource tracker ignores SIGTERM, and uses the second to remove the semaphores of the dead.
+GUARD = 'trap "" HUP INT TERM; read _; kill -s TERM -- "-$1"; sleep 1; kill -s KILL -- "-$1"; rm -rf "$2"'
+
+
+@contextmanager
+def process_group(command: list[str], folder: Path, **options: Any) -> Iterator[subprocess.Popen]:
+    """Start a command in a group of its own, and end whatever is in that group with the block or with this process."""
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = guard = None
+    try:
+        process = subprocess.Popen(command, start_new_session=True, stdin=subprocess.DEVNULL, **options)
+        words = ["/bin/sh", "-c", GUARD, "guard", str(process.pid), str(folder)]
+        guard = subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True, **quiet)
+        yield process
+    finally:
+        if process:
+            end_group(process.pid)
+            process.wait()
+        if guard:
+            guard.kill()
+            guard.communicate()
+
+
+def group_members(group: int) -> list[int]:
     """Return the running processes of a process group, without those that only wait to be reaped."""
     members = []
-    for pid in psutil.pids():
-        with suppress(ProcessLookupError, PermissionError, psutil.Error):
-            process = psutil.Process(pid) if os.getpgid(pid) == group else None
-            if process and process.status() != psutil.STATUS_ZOMBIE:
-                members.append(process)
+    for process in psutil.process_iter(["status"]):
+        with suppress(OSError):
+            if os.getpgid(process.pid) == group and process.info["status"] != psutil.STATUS_ZOMBIE:
+                members.append(process.pid)
     return members
 
 
-def end_group(group: int, *, sparing: int | None = None, patience_s: float = 5.0) -> None:
-    """Kill every process of a group and wait until they are gone.
-
-    multiprocessing's resource tracker comes last: left to itself for a moment, it removes the semaphores of the dead.
-
-    Args:
-        group: the process group.
-        sparing: the id of one process to leave alone, such as the caller's.
-        patience_s: how long to wait at most.
-    """
-    start = time.monotonic()
-    while time.monotonic() - start < patience_s:
-        members = [process for process in group_members(group) if process.pid != sparing]
-        if not members:
-            return
-        trackers = [process for process in members if _is_tracker(process)]
-        for process in members:
-            if process not in trackers or time.monotonic() - start > 1:
-                with suppress(psutil.Error):
-                    process.kill()
+def end_group(group: int, *, wait_s: float = 5.0) -> None:
+    """End every process of a group, a stubborn one after a second, and wait until they are gone."""
+    start, number = time.monotonic(), signal.SIGTERM
+    while group_members(group) and time.monotonic() - start < wait_s:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, number)
         time.sleep(0.02)
+        number = signal.SIGKILL if time.monotonic() - start > 1 else signal.SIGTERM
 
 
-def _is_tracker(process: psutil.Process) -> bool:
-    with suppress(psutil.Error):
-        return any("resource_tracker" in word for word in process.cmdline())
-    return False
-
-
-def died_by(pid: int) -> int | None:
-    """Return the signal that ended a process which nobody has reaped yet: 0 if none did, None while that is unknown.
-
-    Linux keeps the exit status of such a process in the last field of /proc/PID/stat (proc_pid_stat(5)).
-    """
-    try:
+def exit_status(pid: int) -> int | None:
+    """Return how a process ended that nobody has reaped yet, as `subprocess` would; None while that is unknown."""
+    try:  # Linux keeps it in the last field (proc_pid_stat(5))
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return None
-    return int(fields[-1]) & 0x7F if fields[0] == "Z" else None
-
-
-def is_free(port: int) -> bool:
-    """Say whether a server could listen on a port of this machine now."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("", port))
-        except OSError:
-            return False
-        return True
-
-
-def free_port() -> int:
-    """Return a port that is free now, which another program may still take first."""
-    with socket.socket() as probe:
-        probe.bind(("", 0))
-        return probe.getsockname()[1]
+    status = int(fields[-1])
+    return (-(status & 0x7F) or status >> 8) if fields[0] == "Z" else None
 
 
 @contextmanager
@@ -86,7 +74,7 @@ def only_one(folder: Path) -> Iterator[None]:
     """Keep a folder to this process until the block ends, however it ends: the system frees the lock of the dead.
 
     Raises:
-        RuntimeError: another launch holds it.
+        LaunchError: another launch holds it.
     """
     path = folder / "launch.lock"
     with path.open("a+") as lock:
@@ -94,9 +82,9 @@ def only_one(folder: Path) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             holder = path.read_text().strip() or "another launch"
-            raise RuntimeError(
+            raise LaunchError(
                 f"{folder} is in use by {holder}, which still runs. Wait for it, stop it, or choose another --out."
             ) from None
         with suppress(OSError):  # a full disk has no room for the name, but the lock holds
-            path.write_text(f"process {os.getpid()} on {socket.gethostname()} since {time.strftime('%H:%M:%S')}")
+            path.write_text(f"process {os.getpid()} on {os.uname().nodename} since {time.strftime('%H:%M:%S')}")
         yield

@@ -1,31 +1,29 @@
-"""Show a run while it is going on: lines with the name of their rank, and one progress bar."""
+"""What a launch shows: lines with the name of their rank, one progress bar, and the result."""
 
+import json
+import math
 import time
-from typing import TextIO
+from dataclasses import asdict, dataclass, field
+from typing import Any, TextIO
 
 from tqdm.auto import tqdm
 
 from course_utils.display.bars import open_bar
+from course_utils.display.cards import html_card, text_table
 
 
 class View:
-    """Prints what a run says, and shows how far it is.
-
-    Args:
-        stream: where the lines go.
-        bar: whether to show a bar, a widget in a notebook; else there is a line for an epoch every few seconds.
-    """
+    """Prints lines, and shows a progress bar, or else a line for an epoch every few seconds."""
 
     def __init__(self, stream: TextIO, *, bar: bool):
         self._stream, self._with_bar = stream, bar
-        self._bar, self._epochs, self._next_s = None, 0, 0.0
-
-    def note(self, text: str) -> None:
-        """Print a line of the launcher's own."""
-        self.line("launch", text)
+        self._bar: Any = None
+        self._epochs, self._next_s = 0, 0.0
 
     def line(self, source: str, text: str) -> None:
-        """Print a line of one process."""
+        """Print a line of one process, or of the launcher, with what the stream cannot encode replaced."""
+        encoding = getattr(self._stream, "encoding", None) or "utf-8"
+        text = text.encode(encoding, "backslashreplace").decode(encoding)
         tqdm.write(f"[{source}] {text}", file=self._stream)
         self._stream.flush()
 
@@ -46,7 +44,7 @@ class View:
             self._bar.set_postfix_str(f"epoch {number}/{self._epochs}, loss {loss:.4g}", refresh=False)
         elif time.monotonic() > self._next_s or number == self._epochs:
             self._next_s = time.monotonic() + 2
-            self.note(f"epoch {number}/{self._epochs}: loss {loss:.4g}")
+            self.line("launch", f"epoch {number}/{self._epochs}: loss {loss:.4g}")
 
     def close(self) -> None:
         """Close the bar where it stands."""
@@ -54,3 +52,44 @@ class View:
             self._bar.refresh()
             self._bar.close()
             self._bar = None
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What a launch came to."""
+
+    lesson: str
+    strategy: str  # how its processes were started, as requested
+    ranks: int
+    steps: int  # of the optimizer since the very first run, with those of the runs that it resumed
+    losses: tuple[float, ...]  # the mean over the samples of all ranks, for each epoch since the very first run
+    metrics: dict[str, float] = field(default_factory=dict)  # what the lesson logged last
+    samples_per_rank: tuple[int, ...] = ()  # in the last epoch
+    samples_per_s: float = 0.0  # over all ranks in the fastest epoch of this run, without saving a checkpoint
+    checkpoint: str = ""  # the file to resume from
+    train_s: float = 0.0  # from the first step of this run to its last
+    total_s: float = 0.0  # from the command to the end of the last process
+
+    def to_json(self) -> str:
+        """Return the result as one JSON object, with null for a loss that is not a finite number."""
+        data = asdict(self)
+        data["losses"] = [loss if math.isfinite(loss) else None for loss in self.losses]
+        data["metrics"] = {name: value if math.isfinite(value) else None for name, value in self.metrics.items()}
+        return json.dumps(data)
+
+    def __repr__(self) -> str:
+        return text_table(*self._table())
+
+    def _repr_html_(self) -> str:
+        return html_card("Result", *self._table())
+
+    def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        first, last = (self.losses[0], self.losses[-1]) if self.losses else (math.nan, math.nan)
+        return ("lesson", f"{self.lesson}, {self.strategy}, {self.ranks} rank{'s' * (self.ranks > 1)}"), [
+            ("loss", f"{first:.4g} in epoch 1, {last:.4g} in epoch {len(self.losses)}"),
+            ("steps", str(self.steps)),
+            ("samples per rank", ", ".join(map(str, self.samples_per_rank)) or "none in this run"),
+            ("samples per s", f"{self.samples_per_s:,.0f}"),
+            ("training", f"{self.train_s:.2f} s of {self.total_s:.1f} s in all"),
+            ("checkpoint", self.checkpoint),
+        ]

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import torch
 from lightning.pytorch import LightningModule
 from torch.utils.data import Dataset
 
-HEAVY = ("matplotlib", "IPython", "ipykernel", "jupyter_client", "jupyter_core", "notebook", "ipywidgets")
+HEAVY = ("IPython", "ipykernel", "jupyter_client", "jupyter_core", "notebook", "ipywidgets")
 
 
 class Numbers(Dataset):
@@ -53,6 +54,10 @@ def misbehave(fault):
         time.sleep(600)
     if fault == "exit":
         os._exit(7)
+    if fault == "exit quietly":
+        os._exit(0)
+    if fault == "leave a thread":
+        threading.Thread(target=time.sleep, args=(600,)).start()
 
 
 def make_lesson():
@@ -64,6 +69,10 @@ def lesson_that_rank_0_starts_late():
     if os.environ.get("RANK") == "0" and Path(os.environ["NOTES"], "pid-1").exists():
         time.sleep(3)
     return make_lesson()
+
+
+def lesson_that_calls_exit():
+    sys.exit(0)
 
 
 def wider_lesson():

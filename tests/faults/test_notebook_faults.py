@@ -51,7 +51,7 @@ def collect(client, message_id, until=None):
     raise TimeoutError(text)
 
 
-def test_a_kernel_streams_the_ranks_and_neither_they_nor_their_loaders_import_jupyter_or_matplotlib(classroom, kernel):
+def test_a_kernel_streams_the_ranks_and_neither_they_nor_their_loaders_import_jupyter(classroom, kernel):
     _, client = kernel
     code = "import os; os.environ['FAULT'] = 'modules'\nrun_lesson(lesson, epochs=2, global_batch=8, num_workers=1)"
     text, error = execute(client, code)

@@ -1,12 +1,14 @@
 """The command line of the launcher."""
 
 import ast
+import os
 import subprocess
 import sys
 
 import pytest
 
-from course_utils.launch import build_parser, main
+from course_utils.launch import main
+from course_utils.launch.cli import build_parser
 from course_utils.training import trainer_kwargs
 
 
@@ -70,7 +72,30 @@ def test_a_folder_that_cannot_be_written_is_refused_with_status_2(capsys, tmp_pa
     assert "cannot be used" in capsys.readouterr().err
 
 
-def test_importing_the_command_line_imports_neither_lightning_nor_torch_xla():
-    code = "import sys, course_utils.launch as _; print({'lightning', 'torch_xla', 'matplotlib'} & sys.modules.keys())"
+def test_importing_the_command_line_imports_neither_torch_nor_lightning():
+    heavy = "{'torch', 'lightning', 'torch_xla', 'matplotlib'}"
+    code = f"import sys, course_utils.launch as _; print({heavy} & sys.modules.keys())"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "set()"
+
+
+def test_an_empty_name_for_the_folder_is_refused(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["--lesson", "air_rnn", "--accelerator", "cpu", "--out", ""]) == 2
+    assert "--out '' cannot be used" in capsys.readouterr().err and list(tmp_path.iterdir()) == []
+
+
+def run(command):
+    return subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, env={**os.environ, "P": sys.executable}
+    )
+
+
+def test_a_reader_that_has_gone_ends_the_command_quietly():
+    result = run("$P -m course_utils.launch --lesson air_rnn --accelerator cpu --dry-run | true; echo ${PIPESTATUS[0]}")
+    assert result.stderr == "" and result.stdout.strip() in ("0", "141")
+
+
+def test_a_closed_standard_output_is_no_error():
+    result = run("$P -m course_utils.launch --lesson air_rnn --accelerator cpu --dry-run >&-")
+    assert result.returncode == 0 and result.stderr == ""

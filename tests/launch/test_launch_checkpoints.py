@@ -1,14 +1,18 @@
 """Checkpoints that are whole or not there, and that run no code."""
 
 import errno
+import os
 import pickle
+import sys
 
 import pytest
 import torch
 
 from course_utils.launch import checkpoints
 from course_utils.launch.checkpoints import WholeFiles, read_checkpoint
-from course_utils.launch.options import LaunchError
+from course_utils.launch.messages import LaunchError
+
+PLACE = {"epoch": 1, "global_step": 8, "optimizer_states": [{}]}
 
 
 @pytest.fixture
@@ -19,7 +23,7 @@ def model():
 @pytest.fixture
 def good(model, tmp_path):
     path = tmp_path / "checkpoints" / "last.ckpt"
-    WholeFiles().save_checkpoint({"state_dict": model.state_dict(), "epoch": 1, "global_step": 8}, path)
+    WholeFiles().save_checkpoint({"state_dict": model.state_dict(), **PLACE}, path)
     return path
 
 
@@ -67,6 +71,55 @@ def test_a_hostile_checkpoint_is_refused_and_runs_nothing(tmp_path, model, write
 def test_a_file_of_tensors_that_is_no_training_is_refused(tmp_path, model, content):
     torch.save(content, tmp_path / "x.ckpt")
     with pytest.raises(LaunchError, match="is no checkpoint of a Lightning training"):
+        read_checkpoint(tmp_path / "x.ckpt", model)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"epoch": 10**9},
+        {"epoch": -1},
+        {"epoch": "1"},
+        {"global_step": [8]},
+        {"state_dict": [1]},
+        {"state_dict": {1: torch.zeros(1)}},
+        {"state_dict": {"weight": 5, "bias": 5}},
+        {"optimizer_states": 3},
+        {"optimizer_states": None},
+        {"callbacks": {"RankReport": {"losses": "text"}}},
+        {"callbacks": {"RankReport": {"losses": ["text"]}}},
+        {"callbacks": 3},
+        {"callbacks": {"RankReport": 3}},
+    ],
+)
+def test_a_checkpoint_with_a_part_of_the_wrong_kind_is_refused(tmp_path, model, change):
+    torch.save({"state_dict": model.state_dict(), **PLACE, **change}, tmp_path / "x.ckpt")
+    with pytest.raises(LaunchError, match="is no checkpoint of a Lightning training"):
+        read_checkpoint(tmp_path / "x.ckpt", model)
+
+
+def test_weights_that_are_not_finite_are_refused(tmp_path, model):
+    model.bias.data[1] = float("nan")
+    torch.save({"state_dict": model.state_dict(), **PLACE}, tmp_path / "x.ckpt")
+    with pytest.raises(LaunchError, match="weights that are not finite numbers: 'bias'"):
+        read_checkpoint(tmp_path / "x.ckpt", model)
+
+
+def test_a_pipe_in_place_of_a_checkpoint_is_refused_at_once(tmp_path, model):
+    os.mkfifo(tmp_path / "x.ckpt")
+    with pytest.raises(LaunchError, match="is not an ordinary file"):
+        read_checkpoint(tmp_path / "x.ckpt", model)
+
+
+class Unfolds:
+    def __reduce__(self):
+        return bytearray, (6 * 10**9,)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux limits the address space")
+def test_a_small_file_that_asks_for_much_memory_is_refused(tmp_path, model):
+    torch.save({"state_dict": Unfolds(), **PLACE}, tmp_path / "x.ckpt")
+    with pytest.raises(LaunchError, match=r"is torn or no checkpoint at all .*MemoryError"):
         read_checkpoint(tmp_path / "x.ckpt", model)
 
 

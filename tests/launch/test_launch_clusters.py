@@ -1,14 +1,11 @@
 """Noticing torchrun, SLURM and TPU pods from their variables."""
 
-import os
 import shlex
-import subprocess
-import sys
 
 import pytest
 
-from course_utils.launch import build_parser
-from course_utils.launch.clusters import NEW_STORE, Cluster, cluster_command, find_cluster, restart_trouble
+from course_utils.launch.cli import build_parser
+from course_utils.launch.clusters import NEW_STORE, Cluster, cluster_command, find_cluster
 
 TORCHRUN = {"TORCHELASTIC_RUN_ID": "lesson", "WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "4", "RANK": "5"}
 SLURM = {"SLURM_NTASKS": "6", "SLURM_NNODES": "3", "SLURM_NTASKS_PER_NODE": "2", "SLURM_PROCID": "4"}
@@ -77,28 +74,5 @@ def test_there_is_no_command_for_an_unknown_cluster():
         cluster_command("kubernetes", "")
 
 
-RESTARTS = {**TORCHRUN, "TORCHELASTIC_MAX_RESTARTS": "3", "TORCHELASTIC_USE_AGENT_STORE": "True"}
-
-
-def test_a_torchrun_that_restarts_ranks_with_an_old_store_is_noticed():
-    assert f"{NEW_STORE} torchrun" in restart_trouble(RESTARTS)
+def test_the_command_for_torchrun_asks_for_a_store_that_forgets_the_ranks_before_a_restart():
     assert cluster_command("torchrun", "--lesson air_rnn").startswith(f"{NEW_STORE} torchrun ")
-
-
-@pytest.mark.parametrize(
-    "change",
-    [{"TORCHELASTIC_MAX_RESTARTS": "0"}, {"TORCHELASTIC_USE_AGENT_STORE": "False"}, {"WORLD_SIZE": "1"}],
-)
-def test_no_restart_a_new_store_or_a_single_rank_is_no_trouble(change):
-    assert restart_trouble({**RESTARTS, **change}) == "" and restart_trouble({}) == ""
-
-
-def test_under_torchrun_itself_the_launcher_says_so_once(tmp_path):
-    (tmp_path / "file").touch()
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--max-restarts=1"]
-    command += ["--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0", "-m", "course_utils.launch", "--accelerator=cpu"]
-    command += ["--lesson=air_rnn", f"--out={tmp_path / 'file'}"]  # refused before anything is trained
-    run = subprocess.run(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True)
-    assert "cannot be used" in run.stderr
-    starts = run.stdout.count("process 0, 1 machines")
-    assert starts >= 1 and run.stdout.count("torchrun keeps the addresses") == starts

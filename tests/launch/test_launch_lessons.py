@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from course_utils.launch.lessons import LESSONS, check_lesson, load_lesson
-from course_utils.launch.options import LaunchError
+from course_utils.launch.messages import LaunchError
 
 GOOD = """
 import torch
@@ -126,7 +126,8 @@ def test_a_file_that_holds_no_such_function_is_refused(tmp_path, text, message):
 
 
 @pytest.mark.parametrize(
-    ("name", "message"), [("random.py", "already has a module of that name"), ("my-lesson.py", "it is no Python name")]
+    ("name", "message"),
+    [("random.py", "already has a module of that name"), ("my-lesson.py", "it is not a Python name")],
 )
 def test_a_file_that_cannot_be_imported_by_its_name_is_refused(tmp_path, name, message):
     (tmp_path / name).write_text("def f(): ...\n")

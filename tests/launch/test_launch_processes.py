@@ -1,14 +1,14 @@
-"""Ending groups of processes, ports, and the lock of a folder."""
+"""Ending groups of processes, and the lock of a folder."""
 
 import signal
-import socket
 import subprocess
 import sys
 import time
 
 import pytest
 
-from course_utils.launch.processes import died_by, end_group, free_port, group_members, is_free, only_one
+from course_utils.launch.messages import LaunchError
+from course_utils.launch.processes import end_group, exit_status, group_members, only_one
 
 STUBBORN = """
 import signal, subprocess, sys, time
@@ -26,45 +26,57 @@ def start(code):
 def test_a_group_ends_with_its_grandchildren_though_they_ignore_sigterm():
     process = start(STUBBORN)
     grandchild = int(process.stdout.readline())
-    assert {member.pid for member in group_members(process.pid)} == {process.pid, grandchild}
+    assert set(group_members(process.pid)) == {process.pid, grandchild}
     end_group(process.pid)
     assert group_members(process.pid) == []
     assert process.wait() == -signal.SIGKILL
     process.stdout.close()
 
 
-def test_a_stopped_process_ends_too_and_one_can_be_spared():
+def test_a_stopped_process_ends_too():
     process = start(STUBBORN)
     process.stdout.readline()
     process.send_signal(signal.SIGSTOP)
-    end_group(process.pid, sparing=process.pid, patience_s=2)
-    assert [member.pid for member in group_members(process.pid)] == [process.pid]
     end_group(process.pid)
     assert process.wait() == -signal.SIGKILL
     process.stdout.close()
 
 
+SUPERVISOR = """
+import pathlib, subprocess, sys, time
+from course_utils.launch.processes import process_group
+stuck = "import re; print('stuck', flush=True); re.match('(a+)+$', 'a' * 60 + 'b')"
+with process_group([sys.executable, "-c", stuck], pathlib.Path(sys.argv[1])) as process:
+    print(process.pid, flush=True)
+    time.sleep(600)
+"""
+
+
+def test_code_that_holds_the_interpreters_lock_ends_with_its_supervisor_and_so_does_the_folder(tmp_path):
+    folder = tmp_path / "a 'folder' $(of it)"
+    folder.mkdir()
+    with subprocess.Popen([sys.executable, "-c", SUPERVISOR, folder], stdout=subprocess.PIPE, text=True) as supervisor:
+        lines = {supervisor.stdout.readline(), supervisor.stdout.readline()}
+        supervisor.kill()
+    group = int(next(line for line in lines if line != "stuck\n"))
+    deadline = time.monotonic() + 10
+    while (group_members(group) or folder.exists()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert group_members(group) == [] and not folder.exists()
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux keeps the signal in /proc")
 def test_the_signal_of_a_dead_process_can_be_read_until_it_is_reaped():
     process = start("import time; time.sleep(600)")
-    assert died_by(process.pid) is None
+    assert exit_status(process.pid) is None
     process.send_signal(signal.SIGUSR1)
     deadline = time.monotonic() + 10
-    while died_by(process.pid) is None and time.monotonic() < deadline:
+    while exit_status(process.pid) is None and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert died_by(process.pid) == signal.SIGUSR1
+    assert exit_status(process.pid) == -signal.SIGUSR1
     process.wait()
-    assert died_by(process.pid) is None
+    assert exit_status(process.pid) is None
     process.stdout.close()
-
-
-def test_a_free_port_is_free_until_somebody_listens():
-    port = free_port()
-    assert is_free(port)
-    with socket.socket() as server:
-        server.bind(("", port))
-        server.listen()
-        assert not is_free(port)
 
 
 def test_a_folder_is_kept_to_one_launch_until_it_ends_however_it_ends(tmp_path):
@@ -75,10 +87,10 @@ def test_a_folder_is_kept_to_one_launch_until_it_ends_however_it_ends(tmp_path):
     process = start(code)
     assert process.stdout.readline() == "mine\n"
     message = f"is in use by process {process.pid} on .*, which still runs"
-    with pytest.raises(RuntimeError, match=message), only_one(tmp_path):
+    with pytest.raises(LaunchError, match=message), only_one(tmp_path):
         pass
     process.kill()
     process.wait()
     process.stdout.close()
-    with only_one(tmp_path), pytest.raises(RuntimeError, match="is in use by"), only_one(tmp_path):
+    with only_one(tmp_path), pytest.raises(LaunchError, match="is in use by"), only_one(tmp_path):
         pass

@@ -6,8 +6,7 @@ import math
 
 import pytest
 
-from course_utils.launch.run_result import RunResult
-from course_utils.launch.view import View
+from course_utils.launch.view import RunResult, View
 
 RESULT = RunResult(
     "<b>.py:f", "ddp", 2, 8, (1.5, math.nan), {"train_loss": math.inf}, (16, 17), 1234.5, "runs/x/last.ckpt", 0.5, 9.0
@@ -18,11 +17,6 @@ def test_a_result_becomes_json_with_null_for_what_is_no_number():
     data = json.loads(RESULT.to_json(), parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
     assert data["losses"] == [1.5, None] and data["metrics"] == {"train_loss": None}
     assert data["samples_per_rank"] == [16, 17] and data["steps"] == 8
-
-
-def test_a_result_becomes_a_table_with_a_row_for_each_epoch():
-    frame = RESULT.to_frame()
-    assert list(frame.epoch) == [1, 2] and frame.loss[0] == 1.5
 
 
 def test_a_result_shows_itself_and_escapes_what_it_was_given():

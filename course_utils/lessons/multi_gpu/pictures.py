@@ -2,7 +2,7 @@
 
 from course_utils.display.figures import LOOKS, MUTED, Picture, lecture_axes, picture
 
-WIDTH = 0.38  # of a bar; two stand side by side at each place
+WIDTH = 0.38  # of a bar; two stand side by side for each way
 
 
 def draw_gains(gains: dict[str, dict[str, float]], title: str) -> Picture:
@@ -15,9 +15,9 @@ def draw_gains(gains: dict[str, dict[str, float]], title: str) -> Picture:
     axes = lecture_axes(title, "", "speed, one core = 1")
     ways = list(next(iter(gains.values())))
     for index, (model, times) in enumerate(gains.items()):
-        places = [place + WIDTH * (index - 0.5) for place in range(len(ways))]
+        positions = [way + WIDTH * (index - 0.5) for way in range(len(ways))]
         look = {"alpha": 1 - 0.45 * index, "hatch": "//" * index, "edgecolor": "white"}
-        bars = axes.bar(places, times.values(), WIDTH - 0.02, color=LOOKS["cpu"]["color"], **look)
+        bars = axes.bar(positions, times.values(), WIDTH - 0.02, color=LOOKS["cpu"]["color"], **look)
         labels = [f"{model}\n{gain:.2f}" for gain in times.values()]
         box = {"facecolor": "white", "edgecolor": "none", "pad": 1}
         axes.bar_label(bars, labels, padding=4, zorder=3, bbox=box)

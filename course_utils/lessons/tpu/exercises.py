@@ -14,7 +14,7 @@ from torch.overrides import TorchFunctionMode
 
 from course_utils.exercises import exercise
 from course_utils.exercises.answers import Wrong, expect_function, number_of, quote, refuse, whole_number
-from course_utils.xla import run_recorded, start_xla, xla_counters, xla_started
+from course_utils.xla import run_recorded, started_xla, xla_counters
 
 BATCHES = 10
 LONGEST_SENTENCE, MOST_PROGRAMS, LEAST_SHARE = 64, 4, 0.7
@@ -89,7 +89,7 @@ def epoch(answer: Any) -> str:
 
 def _device() -> torch.device:
     """Return XLA's device where this kernel has started it, and else the CPU; nothing is started for a check."""
-    return start_xla() if xla_started() else torch.device("cpu")
+    return started_xla() or torch.device("cpu")
 
 
 @contextmanager

@@ -1,0 +1,118 @@
+"""The command line of the launcher."""
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+
+from course_utils.launch.clusters import find_cluster
+from course_utils.launch.lessons import check_lesson
+from course_utils.launch.messages import LaunchError, RunError
+from course_utils.launch.options import ACCELERATORS, PRECISIONS, STRATEGIES, Options, trainer_arguments
+from course_utils.launch.supervise import START_UP_S, launch
+from course_utils.launch.view import View
+
+EXAMPLES = """examples:
+  python -m course_utils.launch --lesson air_rnn --strategy ddp_spawn --devices 2 --epochs 20 --out runs/first
+  python -m course_utils.launch --lesson air_rnn --devices 2 --epochs 40 --out runs/first --resume
+  python -m course_utils.launch --lesson my_lesson.py:make_lesson --dry-run
+
+on two machines that share the folder runs/, the same on each:
+  torchrun --nnodes=2 --nproc-per-node=1 --rdzv-backend=c10d --rdzv-endpoint=HOST:29500 \\
+    -m course_utils.launch --lesson air_rnn --out runs/both --resume
+
+exit status: 0 trained, 1 a rank failed or hung, 2 the request was refused, 130 stopped with Ctrl-C."""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    parser = argparse.ArgumentParser(
+        "python -m course_utils.launch",
+        description="Train a lesson in several processes, each with its own device, watch over them, and end them all.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--lesson", required=True, help="air_rnn, image_cnn, or your own: path/to/file.py:make_lesson")
+    add = parser.add_argument_group("where").add_argument
+    add("--strategy", choices=STRATEGIES, default="auto", help="how the processes start (auto: Lightning chooses)")
+    text = "how many devices of each machine; on a CPU, how many processes (auto: all GPUs, or one CPU process)"
+    add("--devices", type=_devices, default="auto", metavar="N|auto", help=text)
+    add("--accelerator", choices=ACCELERATORS, default="auto", help="what to train on (auto: the best one here)")
+    text = "processes that load data for each rank (default 0)"
+    add("--num-workers", type=_whole(0), default=0, metavar="N", help=text)
+    add = parser.add_argument_group("what").add_argument
+    add("--epochs", type=_whole(1), default=20, metavar="N", help="passes through the data (default 20)")
+    text = "samples in a step over all ranks, which share them evenly (default: the lesson's own, 16 for air_rnn)"
+    add("--global-batch", type=_whole(1), metavar="N", help=text)
+    add("--precision", choices=PRECISIONS, default="32-true", help="number format (default 32-true)")
+    add("--seed", type=_whole(0), default=42, metavar="N", help="of the weights and the order of the data (default 42)")
+    _add_run_options(parser)
+    return parser
+
+
+def _add_run_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument_group("how").add_argument
+    add("--out", default="runs/last", metavar="DIR", help="folder for checkpoint and results (default runs/last)")
+    add("--resume", action="store_true", help="continue from the checkpoint in --out, if there is one")
+    text = "end the run when a rank gives no sign of life for S seconds (default 600); a rank that is still starting "
+    text += f"has {START_UP_S:g} seconds, or S if that is more"
+    add("--timeout", type=_seconds, default=600.0, metavar="S", dest="timeout_s", help=text)
+    add("--json", action="store_true", help="print the result as one JSON object, and all else to stderr")
+    add("--dry-run", action="store_true", help="print the Trainer's arguments and stop")
+
+
+def _whole(least: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        if not text.isdigit() or not least <= int(text) < 2**32:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
+        return int(text)
+
+    return number
+
+
+def _devices(text: str) -> int | str:
+    if text != "auto" and (not text.isdigit() or int(text) < 1):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of devices. Write 1, 2, ... or auto")
+    return text if text == "auto" else int(text)
+
+
+def _seconds(text: str) -> float:
+    with suppress(ValueError):
+        if 0 < float(text) < 10**7:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line and return the exit status."""
+    for name in ("stdout", "stderr"):  # closed by `>&-`
+        setattr(sys, name, getattr(sys, name) or open(os.devnull, "w"))  # noqa: SIM115
+    namespace = vars(build_parser().parse_args(arguments))
+    as_json, dry_run = namespace.pop("json"), namespace.pop("dry_run")
+    try:
+        if dry_run:
+            print(_trainer_call(Options(**namespace)))
+            return 0
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+        stream = sys.stderr if as_json else sys.stdout
+        result = launch(Options(**namespace), View(stream, bar=stream.isatty()))
+        if result:
+            print(result.to_json() if as_json else result, flush=True)
+    except KeyboardInterrupt:
+        print("Stopped: every process has ended. --resume continues from the last checkpoint.", file=sys.stderr)
+        return 128 + signal.SIGINT
+    except BrokenPipeError:  # the reader of `... | head` has gone, and the run has ended
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 128 + signal.SIGPIPE
+    except (LaunchError, RunError) as error:
+        print(f"launch: {error}", file=sys.stderr)
+        return 2 if isinstance(error, LaunchError) else 1
+    return 0
+
+
+def _trainer_call(options: Options) -> str:
+    check_lesson(options.lesson)
+    arguments = trainer_arguments(options, find_cluster(os.environ))
+    return "Trainer(\n" + "".join(f"    {name}={value!r},\n" for name, value in arguments.items()) + ")"

@@ -1,0 +1,120 @@
+"""The two ends of the connection between the processes of a run and their supervisor."""
+
+import faulthandler
+import json
+import os
+import selectors
+import signal
+import socket
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+EVENT = b"\x1e"  # the ASCII record separator starts an event: a line of JSON among the lines of output
+CHATTER = b"[Gloo] Rank "  # torch's CPU back end tells each process whom it met, with no way to turn that off
+LONGEST = 1 << 16  # bytes; what has no newline is shown in pieces of about this size
+SHOW_STACK = signal.SIGUSR2  # asks a silent rank for the line on which it stands
+Message = tuple[str, str | dict]  # from whom, and a line of output or an event
+
+
+class Link:
+    """A process's end of the connection, to the socket in the supervisor's private folder.
+
+    After `open`, all that the process prints goes to the supervisor, also what C++ code writes.
+    """
+
+    def __init__(self, folder: str):
+        self.folder = Path(folder)
+        self._owner = 0
+
+    def __getstate__(self) -> dict:
+        return {"folder": self.folder, "_owner": 0}  # a spawned process opens a connection of its own
+
+    def open(self, **hello: int) -> None:
+        """Connect this process, unless it already is, and say which rank it is."""
+        if self._owner != os.getpid():  # a forked process has the connection of its parent
+            self._owner = os.getpid()
+            self._socket = socket.socket(socket.AF_UNIX)
+            self._socket.connect(str(self.folder / "socket"))
+            os.dup2(self._socket.fileno(), 1)
+            os.dup2(self._socket.fileno(), 2)
+            faulthandler.register(SHOW_STACK, all_threads=False)
+        self.send(hello={"pid": os.getpid(), **hello})
+
+    def send(self, **event: Any) -> None:
+        """Send one event, unless the supervisor has gone: then this process is about to be ended too."""
+        with suppress(OSError):
+            self._socket.sendall(EVENT + json.dumps(event).encode() + b"\n")
+
+
+@dataclass
+class _Source:
+    name: str
+    unread: bytes = b""
+
+
+class Lines:
+    """The supervisor's end of all connections, which returns what arrives in the order in which it came."""
+
+    def __init__(self, folder: Path):
+        self._selector = selectors.DefaultSelector()
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(folder / "socket"))
+        self._listener.listen(128)
+        self._selector.register(self._listener, selectors.EVENT_READ)
+
+    def add(self, connection: socket.socket, name: str) -> None:
+        """Read from one more process."""
+        self._selector.register(connection, selectors.EVENT_READ, _Source(name))
+
+    def read(self, wait_s: float) -> list[Message]:
+        """Wait for something to arrive, and return it; the event `closed` says that a connection has ended."""
+        messages: list[Message] = []
+        for key, _ in self._selector.select(wait_s):
+            if key.fileobj is self._listener:
+                self.add(self._listener.accept()[0], "main")
+            else:
+                messages += self._receive(key.fileobj, key.data)
+        # Of two processes that have ended, the one that gave a reason comes first.
+        return sorted(messages, key=lambda message: message[1] == {"closed": True})
+
+    def close(self) -> list[Message]:
+        """Return what is left on all connections once the processes are gone, and close them."""
+        messages: list[Message] = []
+        while self._selector.select(0):
+            messages += self.read(0)
+        self._listener.close()
+        self._selector.close()
+        return messages
+
+    def _receive(self, connection: Any, source: _Source) -> list[Message]:
+        data = b""
+        with suppress(ConnectionResetError):
+            data = connection.recv(LONGEST)
+        if not data:
+            self._selector.unregister(connection)
+            connection.close()
+            return [*_parse(source.unread, source)] * bool(source.unread) + [(source.name, {"closed": True})]
+        *lines, source.unread = (source.unread + data).split(b"\n")
+        if len(source.unread) > LONGEST and EVENT not in source.unread:
+            lines, source.unread = [*lines, source.unread], b""
+        return [message for line in lines for message in _parse(line, source)]
+
+
+def _parse(line: bytes, source: _Source) -> list[Message]:
+    output, _, text = line.partition(EVENT)
+    event = None
+    messages: list[Message] = []
+    with suppress(ValueError):  # a lesson may print that byte too
+        event = json.loads(text)
+    if not isinstance(event, dict):
+        output, event = line, None
+    if (output.strip() or event is None) and not output.startswith(CHATTER):
+        # A bar that redraws itself in place counts as its last state.
+        messages.append((source.name, output.rstrip(b"\r").rpartition(b"\r")[2].decode(errors="replace")))
+    if event is not None:
+        if "rank" in event.get("hello", {}):
+            source.name = f"rank {event['hello']['rank']}"
+        messages.append((source.name, event))
+    return messages
