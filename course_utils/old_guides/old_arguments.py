@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from course_utils.old_guides.old_devices import DEVICE_RULES, Refusal, same
+from course_utils.old_guides.old_devices import DEVICE_RULES, Refusal, Rule, needless, same
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,11 @@ def _share(new: str) -> Callable:
     return rule
 
 
-def _needless(*defaults, instead: str) -> Callable:
+def _switch(new: dict, why: str) -> Callable:
     def rule(draft, name: str, value) -> None:
-        if not any(same(value, default) for default in defaults):
-            raise Refusal(instead)
-        draft.replace(name, {}, "That was the default, and what Lightning does today.")
+        if value is not None and type(value) is not bool:
+            raise Refusal("it was True or False.")
+        draft.replace(name, new if value else {}, why)
 
     return rule
 
@@ -59,10 +59,10 @@ def _early_stop(draft, name: str, value) -> None:
 def _progress_bar(draft, name: str, value) -> None:
     if value is not None and (type(value) is not int or value < 0):
         raise Refusal("it was a whole number, 0 or more.")
-    rate, place = (value, draft.new.get("process_position")) if name.endswith("rate") else (None, value)
+    rate, position = (value, draft.new.get("process_position")) if name.endswith("rate") else (None, value)
     arguments = {"refresh_rate": rate} if rate not in (None, 1) else {}
-    if type(place) is int and place > 0:
-        arguments["process_position"] = place
+    if type(position) is int and position > 0:
+        arguments["process_position"] = position
     if rate == 0:
         draft.replace(name, {"enable_progress_bar": False}, "0 switched the bar off.")
     elif same(draft.new.get("enable_progress_bar"), False):
@@ -122,26 +122,10 @@ def _plugins(draft, name: str, value) -> None:
             raise Refusal(f"a plugin is no longer named by a string. See whether {one!r} is a strategy today.")
 
 
-def _use_amp(draft, name: str, value) -> None:
-    if value is not None and type(value) is not bool:
-        raise Refusal("it was True or False.")
-    draft.replace(name, {"precision": "16-mixed"} if value else {}, "It meant mixed precision.")
-
-
-def _level(draft, name: str, value) -> None:
-    draft.replace(name, {}, "It was for NVIDIA's Apex alone.")
-
-
-def _every_epoch(draft, name: str, value) -> None:
-    if value is not None and type(value) is not bool:
-        raise Refusal("it was True or False.")
-    draft.replace(name, {"reload_dataloaders_every_n_epochs": 1} if value else {}, "It is every n epochs now.")
-
-
 _TUNER = "it only acted in trainer.tune(), which is gone. Call Tuner(trainer).{}(model), from lightning.pytorch.tuner."
 
 # Devices first: what `precision` meant depends on them. The progress bar's rate comes before its position.
-RULES: dict[str, Callable] = {
+RULES: dict[str, Rule] = {
     **DEVICE_RULES,
     # Another name.
     "replace_sampler_ddp": _renamed("use_distributed_sampler"),
@@ -159,53 +143,53 @@ RULES: dict[str, Callable] = {
     "test_percent_check": _share("limit_test_batches"),
     "overfit_pct": _share("overfit_batches"),
     # Another form.
-    "use_amp": _use_amp,
+    "use_amp": _switch({"precision": "16-mixed"}, "It meant mixed precision."),
     "devices": _left_out("None took what was there, as saying nothing does today."),
     "max_steps": _left_out("None meant no limit, the default. Today a Trainer given None fails."),
     "profiler": _profiler,
     "plugins": _plugins,
-    "reload_dataloaders_every_epoch": _every_epoch,
+    "reload_dataloaders_every_epoch": _switch({"reload_dataloaders_every_n_epochs": 1}, "It is every n epochs now."),
     "resume_from_checkpoint": _resume,
     # A callback.
     "checkpoint_callback": _checkpoint_callback,
     "early_stop_callback": _early_stop,
     "progress_bar_refresh_rate": _progress_bar,
     "process_position": _progress_bar,
-    "progress_bar_callback": _needless(True, None, instead="write enable_progress_bar=False, or put it in callbacks."),
     "weights_summary": _weights_summary,
     "accumulate_grad_batches": _accumulate,
-    "cluster_environment": _needless(None, instead="put it in the list of plugins."),
-    # Gone; only the value that asked for nothing can be left out.
-    "amp_backend": _needless("native", None, instead="NVIDIA's Apex is gone. PyTorch's own precision=16 replaces it."),
-    "amp_level": _level,
-    "auto_lr_find": _needless(False, instead=_TUNER.format("lr_find")),
-    "auto_scale_batch_size": _needless(False, None, instead=_TUNER.format("scale_batch_size")),
-    "automatic_optimization": _needless(True, None, instead="set self.automatic_optimization in the LightningModule."),
-    "enable_pl_optimizer": _needless(True, False, None, instead="it was True or False."),
-    "flush_logs_every_n_steps": _needless(
-        100, None, instead="the loggers take it: CSVLogger(flush_logs_every_n_steps=)."
-    ),
-    "log_save_interval": _needless(100, None, instead="the loggers take it: CSVLogger(flush_logs_every_n_steps=)."),
-    "log_gpu_memory": _needless(None, False, instead="DeviceStatsMonitor(), a callback, logs PyTorch's own figures."),
-    "move_metrics_to_cpu": _needless(False, instead="write self.log(name, value.cpu()) where you log."),
-    "multiple_trainloader_mode": _needless(
-        "max_size_cycle", instead="give fit a CombinedLoader(loaders, mode=...), from lightning.pytorch.utilities."
-    ),
-    "prepare_data_per_node": _needless(
-        True, None, instead="set self.prepare_data_per_node in the LightningDataModule."
-    ),
-    "print_nan_grads": _needless(False, None, instead="detect_anomaly=True says which operation made the NaN."),
-    "stochastic_weight_avg": _needless(
-        False, instead="write callbacks=[StochasticWeightAveraging(swa_lrs=...)]; the rate has no default any more."
-    ),
-    "terminate_on_nan": _needless(
-        False,
-        None,
-        instead="it looked at all weights. EarlyStopping(..., check_finite=True) looks at the value you monitor.",
-    ),
-    "track_grad_norm": _needless(-1, instead="log lightning.pytorch.utilities.grad_norm in on_before_optimizer_step."),
-    "truncated_bptt_steps": _needless(None, instead="split the sequence in training_step, with manual optimization."),
-    "weights_save_path": _needless(
-        None, instead="write callbacks=[ModelCheckpoint(dirpath=...)], which adds no folder for each run."
-    ),
+    "amp_level": lambda draft, name, value: draft.replace(name, {}, "It was for NVIDIA's Apex alone."),
 }
+_FLUSH = "the loggers take it: CSVLogger(flush_logs_every_n_steps=)."
+
+# Gone: the values that asked for nothing, which can be left out, and what to do in place of any other.
+GONE: dict[str, tuple[list, str]] = {
+    "progress_bar_callback": ([True, None], "write enable_progress_bar=False, or put it in callbacks."),
+    "cluster_environment": ([None], "put it in the list of plugins."),
+    "amp_backend": (["native", None], "NVIDIA's Apex is gone. PyTorch's own precision=16 replaces it."),
+    "auto_lr_find": ([False], _TUNER.format("lr_find")),
+    "auto_scale_batch_size": ([False, None], _TUNER.format("scale_batch_size")),
+    "automatic_optimization": ([True, None], "set self.automatic_optimization in the LightningModule."),
+    "enable_pl_optimizer": ([True, False, None], "it was True or False."),
+    "flush_logs_every_n_steps": ([100, None], _FLUSH),
+    "log_save_interval": ([100, None], _FLUSH),
+    "log_gpu_memory": ([None, False], "DeviceStatsMonitor(), a callback, logs PyTorch's own figures."),
+    "move_metrics_to_cpu": ([False], "write self.log(name, value.cpu()) where you log."),
+    "multiple_trainloader_mode": (
+        ["max_size_cycle"],
+        "give fit a CombinedLoader(loaders, mode=...), from lightning.pytorch.utilities.",
+    ),
+    "prepare_data_per_node": ([True, None], "set self.prepare_data_per_node in the LightningDataModule."),
+    "print_nan_grads": ([False, None], "detect_anomaly=True says which operation made the NaN."),
+    "stochastic_weight_avg": (
+        [False],
+        "write callbacks=[StochasticWeightAveraging(swa_lrs=...)]; the rate has no default any more.",
+    ),
+    "terminate_on_nan": (
+        [False, None],
+        "it looked at all weights. EarlyStopping(..., check_finite=True) looks at the value you monitor.",
+    ),
+    "track_grad_norm": ([-1], "log lightning.pytorch.utilities.grad_norm in on_before_optimizer_step."),
+    "truncated_bptt_steps": ([None], "split the sequence in training_step, with manual optimization."),
+    "weights_save_path": ([None], "write callbacks=[ModelCheckpoint(dirpath=...)], which adds no folder for each run."),
+}
+RULES.update({name: needless(*defaults, instead=instead) for name, (defaults, instead) in GONE.items()})

@@ -11,7 +11,8 @@ ALIASES = {
     "Variable": "torch.autograd.Variable",
 }
 
-_MODULE = "It left the LightningModule in 2.0."
+_MODULE = "It left the LightningModule in 2.0. Keep what you need of each step in self."
+_FROZEN = "It matters for programs frozen into a Windows .exe, and nowhere else."
 _STATS = "One callback logs the figures of any device."
 _ARGPARSE = "They left Lightning in 2.0; its LightningCLI is the other way."
 _GONE = "It left torch_xla; this is its new place."
@@ -24,10 +25,7 @@ CALLS = {
     "torch_xla.core.xla_model.get_ordinal": ("torch_xla.runtime.global_ordinal", _GONE),
     "torch_xla.core.xla_model.xla_device": ("torch_xla.device", _OLD),
     "torch_xla.core.xla_model.mark_step": ("torch_xla.sync", _OLD),
-    "torch_xla.distributed.xla_dist": (
-        "torchrun",
-        "Start the script on each host, by torchrun or the cloud's own ssh.",
-    ),
+    "torch_xla.distributed.xla_dist": ("torchrun", "Start the script on each host, by torchrun or the cloud's ssh."),
     "torch_xla.experimental.pjrt": ("torch_xla.runtime", "PJRT is the only runtime now."),
     "lightning.pytorch.metrics": ("torchmetrics", "Metrics are a package of their own."),
     "lightning.pytorch.plugins.DDPPlugin": ("lightning.pytorch.strategies.DDPStrategy", "It is a strategy now."),
@@ -39,25 +37,16 @@ CALLS = {
     "lightning.pytorch.TrainResult": ("self.log", "Results are logged, and the loss is returned."),
     "lightning.pytorch.EvalResult": ("self.log", "Results are logged."),
     "trainer.tune": ("Tuner(trainer)", "It is a class of its own, in lightning.pytorch.tuner."),
-    "torch.multiprocessing.freeze_support": (
-        "",
-        "It matters for programs frozen into a Windows .exe, and nowhere else.",
-    ),
-    "multiprocessing.freeze_support": ("", "It matters for programs frozen into a Windows .exe, and nowhere else."),
+    "torch.multiprocessing.freeze_support": ("", _FROZEN),
+    "multiprocessing.freeze_support": ("", _FROZEN),
     "torch.autograd.Variable": ("the tensor itself", _PLAIN),
 }
 SPAWN = ("torch_xla.launch(function)", "It takes 1 or None as nprocs: all devices or one.")
 NEXT = "Python 3 iterators have no next method, and a DataLoader's has lost the one that it had."
 
 # Methods that a LightningModule once had.
-METHODS = {
-    "training_epoch_end": ("def on_train_epoch_end(self)", _MODULE + " Keep what you need of each step in self."),
-    "validation_epoch_end": (
-        "def on_validation_epoch_end(self)",
-        _MODULE + " Keep what you need of each step in self.",
-    ),
-    "test_epoch_end": ("def on_test_epoch_end(self)", _MODULE + " Keep what you need of each step in self."),
-}
+_STEPS = {"training": "train", "validation": "validation", "test": "test"}
+METHODS = {f"{old}_epoch_end": (f"def on_{new}_epoch_end(self)", _MODULE) for old, new in _STEPS.items()}
 
 # (function or "" for any, keyword, what to write today, why)
 KEYWORDS = [

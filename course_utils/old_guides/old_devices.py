@@ -4,6 +4,11 @@ A rule is a function of the draft of a translation, the old name and its value. 
 why)`, does nothing when the value is still good today, or raises `Refusal` with the reason.
 """
 
+from collections.abc import Callable
+from typing import Any
+
+Rule = Callable[[Any, str, Any], None]
+
 
 class Refusal(ValueError):
     """The reason why an old argument has no faithful translation."""
@@ -12,6 +17,17 @@ class Refusal(ValueError):
 def same(one, other) -> bool:
     """Say whether two plain values are equal and of one type: 1 is not True. Other objects are only themselves."""
     return one is other or (type(one) is type(other) and type(one) in (bool, int, float, str, list) and one == other)
+
+
+def needless(*defaults: object, instead: str) -> Rule:
+    """Return the rule of an argument of which only a default can be left out; `instead` is the advice otherwise."""
+
+    def rule(draft, name: str, value) -> None:
+        if not any(same(value, default) for default in defaults):
+            raise Refusal(instead)
+        draft.replace(name, {}, "That was the default, and what Lightning does today.")
+
+    return rule
 
 
 _SPREAD = {  # what an old `distributed_backend`, `accelerator` or `strategy` called it, and its name today
@@ -154,21 +170,12 @@ def _numbers(text: str) -> list[int] | None:
     return [int(part) for part in parts] if all(part.isascii() and part.isdigit() for part in parts) else None
 
 
-def _gone(reason: str):
-    def rule(draft, name: str, value) -> None:
-        if value is not None:
-            raise Refusal(reason)
-        draft.replace(name, {}, "None was its default.")
-
-    return rule
-
-
 # In the order in which they must be read: how the work is spread, on what kind of device, on which ones.
 COUNTS = {
     "gpus": _gpus,
     "tpu_cores": _tpu_cores,
     "num_tpu_cores": _tpu_cores,
-    "ipus": _gone(_NO_DEVICE["ipu"]),
+    "ipus": needless(None, instead=_NO_DEVICE["ipu"]),
     "num_processes": _num_processes,
     "auto_select_gpus": _auto_select_gpus,
 }

@@ -33,20 +33,22 @@ _SHORT = _Short()
 
 @dataclass(frozen=True)
 class Note:
-    """What became of one old argument.
+    """What became of one old argument or call.
 
     Attributes:
         old: as it was written, such as "gpus=2".
         new: what to write today, or "" when nothing is needed any more.
-        why: what the old one really meant.
+        why: what the old one really meant, or why it is gone.
+        line: where a snippet has it, counted from 1; 0 outside a snippet.
     """
 
     old: str
     new: str
     why: str
+    line: int = 0
 
     def __str__(self) -> str:
-        return f"{self.old} -> {self.new or 'nothing'}. {self.why}"
+        return f"{f'line {self.line}: ' * bool(self.line)}{self.old} -> {self.new or 'nothing'}. {self.why}"
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ class CannotTranslate(ValueError):
         refusals: for each of them, how it was written and the reason.
     """
 
-    def __init__(self, *refusals: tuple[str, str]):
+    def __init__(self, *refusals: tuple[str, str]) -> None:
         super().__init__("\n".join(f"{old}: {why}" for old, why in refusals))
         self.refusals = refusals
 
@@ -105,9 +107,7 @@ class Draft:
         """Put `new` in the place of an old argument; a `NewCallback` in it joins the callbacks."""
         others = {key: value for key, value in self.new.items() if key != name}
         for key, value in new.items():
-            if key == "callbacks":
-                continue
-            if key in others and not same(others[key], value):
+            if key != "callbacks" and key in others and not same(others[key], value):
                 raise Refusal(f"another argument asks for {written(key, others[key])}. Keep one of the two.")
         text = _listed(new)
         if "callbacks" in new:
@@ -175,7 +175,7 @@ _CPU = "An old Trainer that named no device used the CPU; today's takes the best
 
 def removed() -> frozenset[str]:
     """Return the old arguments that today's Trainer does not take."""
-    return RULES.keys() - _accepted(_lightning())
+    return frozenset(RULES) - _accepted(_lightning())
 
 
 def _lightning() -> ModuleType:
