@@ -7,13 +7,13 @@ Trainer takes is asked of the Lightning that is installed. `old_arguments` holds
 import difflib
 import inspect
 import reprlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from types import ModuleType
 
 from course_utils.old_guides.old_arguments import RULES, NewCallback
-from course_utils.old_guides.old_devices import Refusal, named_a_device, same
+from course_utils.old_guides.old_devices import Refusal, Rule, named_a_device, same
 
 
 class _Short(reprlib.Repr):
@@ -94,16 +94,17 @@ class Draft:
     notes: list[Note] = field(default_factory=list)
     refused: list[tuple[str, str]] = field(default_factory=list)
 
-    def attempt(self, name: str, rule: Callable) -> None:
+    def attempt(self, name: str, rule: Rule) -> None:
         """Apply one rule, or remember why it cannot be applied."""
         value = self.new[name]
         try:
-            rule(self, name, value)
+            if change := rule(self, name, value):
+                self._replace(name, *change)
         except Refusal as refusal:
             del self.new[name]
             self.refused.append((written(name, value), str(refusal)))
 
-    def replace(self, name: str, new: dict, why: str) -> None:
+    def _replace(self, name: str, new: dict, why: str) -> None:
         """Put `new` in the place of an old argument; a `NewCallback` in it joins the callbacks."""
         others = {key: value for key, value in self.new.items() if key != name}
         for key, value in new.items():
