@@ -1,7 +1,5 @@
 """The command line: `python -m course_utils.doctor`."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -4,8 +4,6 @@ A probe's child is `python -m course_utils.doctor --probe NAME`. It tells what i
 hangs or dies, the step that it was in is known. Whatever a child does, it is bounded in time and in bytes.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json
@@ -32,8 +30,7 @@ class Outcome:
     """How a child ended, and what it told until then.
 
     Attributes:
-        ended: "well", "badly" (an exit status other than 0, or too many bytes), "killed" (by a signal) or "late"
-            (silent for too long, so stopped).
+        ended: "well", "badly" (by its exit status, or by too many bytes), "killed" (by a signal) or "late" (stopped).
         told: the facts that it told, the last `step` among them.
         kernels: one entry for each device on which a kernel was tried.
         signal: name of the signal that killed it.

@@ -1,7 +1,5 @@
 """Why CUDA (or ROCm) does not work: from files, from the driver's own words, and from the kernels that were tried."""
 
-from __future__ import annotations
-
 import re
 
 from course_utils.doctor.evidence import Evidence, Finding, judge, no_answer

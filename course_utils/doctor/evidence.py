@@ -1,17 +1,23 @@
 """What was found on a machine, what the doctor says of it, and the judgement that every family shares."""
 
-from __future__ import annotations
-
+import configparser
 import importlib.metadata
 import importlib.util
+import pkgutil
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from course_utils.display.cards import clean, html_card
 from course_utils.doctor.children import IMPORTING, Outcome
-from course_utils.doctor.remedies import explain
 from course_utils.hardware.machine import PciDevice, read_text
+
+# What the doctor says of every cause that it can name: `remedies.ini`, one section a cause.
+REMEDIES = configparser.ConfigParser(interpolation=None, delimiters="=")
+REMEDIES.read_string((pkgutil.get_data(__package__, "remedies.ini") or b"").decode())
+PLACES = REMEDIES["places"]
+CHECKOUT = (Path(__file__).parents[2] / "Makefile").exists()
+INSTALL = REMEDIES["install"]["course" if CHECKOUT else "elsewhere"]
 
 FAMILIES = ("cpu", "cuda", "mps", "xpu", "xla", "tpu")
 
@@ -23,7 +29,7 @@ class Finding:
     Attributes:
         family: one of `FAMILIES`.
         usable: True when a kernel ran on it and its answer agreed with the CPU's.
-        cause: one word for scripts, such as "works" or "no-driver": a key of `remedies.REMEDIES`.
+        cause: one word for scripts, such as "works" or "no-driver": a section of `remedies.ini`.
         why: the cause in words, with what was found.
         fix: what to do about it, in the place where this runs; "" when there is nothing to do.
     """
@@ -99,9 +105,13 @@ class Evidence:
         return self.probes.get(name, Outcome("badly"))
 
     def found(self, family: str, cause: str, *, usable: bool = False, **words: object) -> Finding:
-        """Return the finding of one cause, with its words filled in for this place."""
-        why, fix = explain(cause, self.place, **words)
-        return Finding(family, usable, cause, why, fix)
+        """Return the finding of one cause, with the words for its braces filled in, and the fix for this place."""
+        section = REMEDIES[cause]
+        fix = REMEDIES[section.get("places", cause)].get(f"fix.{self.place}", section["fix"])
+        words = {"place": PLACES[self.place], "install": INSTALL, **words}
+        return Finding(
+            family, usable, cause, *(text.replace("\n", " ").format(**words) for text in (section["why"], fix))
+        )
 
 
 def judge(family: str, outcome: Outcome, evidence: Evidence, note: str = "") -> Finding:

@@ -1,7 +1,5 @@
 """Examine this machine: read files and variables, and try a kernel on each family in a child process."""
 
-from __future__ import annotations
-
 import os
 import platform
 import sys

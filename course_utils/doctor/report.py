@@ -1,13 +1,10 @@
 """The doctor's report, for a terminal, a notebook and a script."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from course_utils.display.cards import html_card, in_gb, text_table
-from course_utils.doctor.evidence import Finding
-from course_utils.doctor.remedies import PLACES
+from course_utils.doctor.evidence import PLACES, Finding
 
 if TYPE_CHECKING:
     import pandas
@@ -31,7 +28,7 @@ class Diagnosis:
         """Return everything as plain values, as `--json` prints it."""
         return asdict(self)
 
-    def to_frame(self) -> pandas.DataFrame:
+    def to_frame(self) -> "pandas.DataFrame":
         """Return the findings as a pandas table, one row for each family."""
         import pandas
 
