@@ -67,17 +67,7 @@ def run_limited(command: list[str], limit_s: float, environment: dict[str, str] 
     late = not _ends_in_time(child, said, limit_s)
     _stop(child)
     reader.join(1)  # a process that has left the child's session may hold the pipe open
-    lines = bytes(said).decode(errors="replace").splitlines()
-    facts = [fact for line in lines if line.startswith(PREFIX) for fact in _facts(line)]
-    told = {key: value for fact in facts for key, value in fact.items()}
-    kernels = tuple(fact["kernel"] for fact in facts if "kernel" in fact)
-    noise = "\n".join(line for line in lines if not line.startswith(PREFIX)).strip()[-2000:]
-    if len(said) > MOST_BYTES:
-        return Outcome("badly", told, kernels, noise=f"{noise}\nit printed more than {MOST_BYTES:,} bytes.")
-    number = -min(child.returncode or 0, 0)
-    ended = "late" if late else "killed" if number else "badly" if child.returncode else "well"
-    names = {known.value: known.name for known in signal.Signals}  # it has no name for most real-time signals
-    return Outcome(ended, told, kernels, names.get(number, f"signal {number}") if ended == "killed" else "", noise)
+    return _describe(child.returncode, late, bytes(said))
 
 
 def tell(**facts: object) -> None:
@@ -121,6 +111,20 @@ def _stop(child: subprocess.Popen) -> None:
         os.killpg(child.pid, signal.SIGKILL) if os.name == "posix" else child.kill()
     with contextlib.suppress(subprocess.TimeoutExpired):  # stuck inside the kernel, where no signal reaches it
         child.wait(1)
+
+
+def _describe(status: int | None, late: bool, said: bytes) -> Outcome:
+    lines = said.decode(errors="replace").splitlines()
+    facts = [fact for line in lines if line.startswith(PREFIX) for fact in _facts(line)]
+    told = {key: value for fact in facts for key, value in fact.items()}
+    kernels = tuple(fact["kernel"] for fact in facts if "kernel" in fact)
+    noise = "\n".join(line for line in lines if not line.startswith(PREFIX)).strip()[-2000:]
+    if len(said) > MOST_BYTES:
+        return Outcome("badly", told, kernels, noise=f"{noise}\nit printed more than {MOST_BYTES:,} bytes.")
+    if late or status is None or status >= 0:
+        return Outcome("late" if late else "badly" if status else "well", told, kernels, noise=noise)
+    names = {known.value: known.name for known in signal.Signals}  # most real-time signals have none
+    return Outcome("killed", told, kernels, names.get(-status, f"signal {-status}"), noise)
 
 
 def _facts(line: str) -> list[dict]:

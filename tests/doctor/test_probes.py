@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import tracemalloc
 from pathlib import Path
@@ -11,8 +12,13 @@ from pathlib import Path
 import pytest
 from stand_ins import needs_linux
 
-from course_utils.doctor.children import MOST_BYTES, PREFIX, run_limited, run_probe
+from course_utils.doctor import examine
+from course_utils.doctor.causes import find_cause
+from course_utils.doctor.children import MOST_BYTES, PREFIX, Outcome, run_limited, run_probe
+from course_utils.doctor.evidence import FAMILIES, Evidence, Package
 from course_utils.doctor.probes import PROBES
+
+TORCH = Package("2.9.0", "12.8")
 
 
 def python(code, limit_s=20.0):
@@ -121,6 +127,24 @@ def test_a_child_that_waits_for_a_core_is_not_late():
         for other in others:
             other.kill()
             other.wait()
+
+
+def test_children_that_hang_are_waited_for_side_by_side(monkeypatch):
+    """Six children meet at a barrier, which opens only when all of them run at once."""
+    barrier = threading.Barrier(6)
+
+    def hang(*_):
+        barrier.wait(60)
+        return Outcome("late", {"step": "importing torch"})
+
+    monkeypatch.setattr(examine, "run_probe", hang)
+    monkeypatch.setattr(examine, "run_limited", hang)
+    smi, probes = examine._try(set(FAMILIES), 10.0)
+    assert smi.ended == "late" and sorted(probes) == ["cpu", "cuda", "nvidia", "tpu", "xla"]
+    evidence = Evidence("computer", TORCH, probes, TORCH, TORCH, limit_s=10.0)
+    verdicts = {family: find_cause(family, evidence) for family in FAMILIES}
+    assert verdicts.pop("tpu").cause == "torchtpu-off-cloud"
+    assert {found.cause for found in verdicts.values()} == {"hangs"} and "30 s" in verdicts["cpu"].why
 
 
 def test_every_probe_starts_from_the_doctors_command_line():
