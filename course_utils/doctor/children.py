@@ -115,9 +115,12 @@ def _stop(child: subprocess.Popen) -> None:
 
 def _describe(status: int | None, late: bool, said: bytes) -> Outcome:
     lines = said.decode(errors="replace").splitlines()
-    facts = [fact for line in lines if line.startswith(PREFIX) for fact in _facts(line)]
+    facts: list[dict] = []
+    for line in lines:
+        with contextlib.suppress(ValueError, TypeError):  # it was torn, or is another program's
+            facts += [dict(json.loads(line[len(PREFIX) :]))] if line.startswith(PREFIX) else []
     told = {key: value for fact in facts for key, value in fact.items()}
-    kernels = tuple(fact["kernel"] for fact in facts if "kernel" in fact)
+    kernels = tuple(fact["kernel"] for fact in facts if isinstance(fact.get("kernel"), dict))
     noise = "\n".join(line for line in lines if not line.startswith(PREFIX)).strip()[-2000:]
     if len(said) > MOST_BYTES:
         return Outcome("badly", told, kernels, noise=f"{noise}\nit printed more than {MOST_BYTES:,} bytes.")
@@ -125,12 +128,3 @@ def _describe(status: int | None, late: bool, said: bytes) -> Outcome:
         return Outcome("late" if late else "badly" if status else "well", told, kernels, noise=noise)
     names = {known.value: known.name for known in signal.Signals}  # most real-time signals have none
     return Outcome("killed", told, kernels, names.get(-status, f"signal {-status}"), noise)
-
-
-def _facts(line: str) -> list[dict]:
-    """Return the facts of one line, or none where it was torn or is another program's."""
-    try:
-        fact = json.loads(line[len(PREFIX) :])
-    except ValueError:
-        return []
-    return [fact] if isinstance(fact, dict) and isinstance(fact.get("kernel", {}), dict) else []

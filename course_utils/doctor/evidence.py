@@ -109,9 +109,8 @@ class Evidence:
         section = REMEDIES[cause]
         fix = REMEDIES[section.get("places", cause)].get(f"fix.{self.place}", section["fix"])
         words = {"place": PLACES[self.place], "install": INSTALL, **words}
-        return Finding(
-            family, usable, cause, *(text.replace("\n", " ").format(**words) for text in (section["why"], fix))
-        )
+        why, fix = (text.replace("\n", " ").format(**words) for text in (section["why"], fix))
+        return Finding(family, usable, cause, why, fix)
 
 
 def judge(family: str, outcome: Outcome, evidence: Evidence, note: str = "") -> Finding:
@@ -147,10 +146,8 @@ def _judge_kernels(family: str, outcome: Outcome, evidence: Evidence, note: str)
     first = {"error": "", "kind": "", **bad[0]}
     about = outcome.told.get(first["device"], {})
     words = {
-        "device": first["device"],
-        "error": first["error"],
+        **first,
         "step": first.get("wrong") or first.get("failed"),
-        "difference": first.get("difference"),
         "name": about.get("name", ""),
         "capability": ".".join(map(str, about.get("capability", ["unknown"]))),
         "archs": " ".join(outcome.told.get("archs", [])),
