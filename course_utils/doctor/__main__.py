@@ -1,7 +1,36 @@
-"""`python -m course_utils.doctor`."""
+"""The command line: `python -m course_utils.doctor`."""
 
+import argparse
+import json
 import sys
+from pathlib import Path
 
-from course_utils.doctor import main
+from course_utils.doctor.evidence import FAMILIES
+from course_utils.doctor.examine import LIMIT_S, diagnose
+from course_utils.doctor.probes import PROBES
+from course_utils.hardware.machine import ROOT
+
+
+def main() -> int:
+    """Print the report; return 0 when at least one family that was asked for works, 1 otherwise."""
+    about = "Why is an accelerator missing or unusable here, and what is the fix?"
+    parser = argparse.ArgumentParser(prog="python -m course_utils.doctor", description=about)
+    parser.add_argument("--require", action="append", choices=FAMILIES, help="examine this family; may be repeated")
+    parser.add_argument("--json", action="store_true", help="print JSON, for scripts")
+    parser.add_argument(
+        "--limit", type=float, default=LIMIT_S, help="seconds for one step (default 10; three times that for imports)"
+    )
+    parser.add_argument("--root", type=Path, default=ROOT, help="a folder with another machine's sys, proc and dev")
+    parser.add_argument("--probe", choices=sorted(PROBES), help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.probe:
+        PROBES[asked.probe]()
+        return 0
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a name that this terminal's encoding lacks
+    report = diagnose(tuple(asked.require or FAMILIES), limit_s=asked.limit, root=asked.root)
+    print(json.dumps(report.to_dict(), indent=2) if asked.json else report)
+    return 0 if any(finding.usable for finding in report.findings) else 1
+
 
 sys.exit(main())

@@ -8,7 +8,6 @@ from course_utils.display.cards import html_card
 from course_utils.doctor.causes import find_cause
 from course_utils.doctor.children import Outcome
 from course_utils.doctor.evidence import Evidence, Finding, Package
-from course_utils.doctor.probes import PROBES
 
 FILE = Path(__file__).parent / "reported_cases.json"
 
@@ -21,7 +20,6 @@ class Case:
     date: str
     source: str
     symptom: str
-    torch: str
     family: str
     evidence: Evidence
 
@@ -29,8 +27,10 @@ class Case:
         """Return what the doctor makes of it, with the same rules as on this machine."""
         return find_cause(self.family, self.evidence)
 
-    def _rows(self) -> list[tuple[str, str]]:
-        return [("Seen", self.symptom), ("torch", self.torch), ("Reported", f"{self.date}, {self.source}")]
+    def _rows(self) -> list[tuple[str, ...]]:
+        torch = self.evidence.torch
+        built_for = f"{torch.version}, built for {f'CUDA {torch.cuda}' if torch.cuda else 'CPUs'}"
+        return [("Seen", self.symptom), ("torch", built_for), ("Reported", f"{self.date}, {self.source}")]
 
     def __repr__(self) -> str:
         return "\n".join([f"{self.title} (another machine)", *(f"  {what}: {told}" for what, told in self._rows())])
@@ -45,21 +45,11 @@ def other_machines() -> list[Case]:
 
 
 def _case(told: dict) -> Case:
-    probe = told["probe"]
-    outcome = Outcome(probe["ended"], probe["told"], tuple(probe["kernels"]))
+    torch, torch_xla, probe = told.pop("torch"), told.pop("torch_xla"), told.pop("probe")
     evidence = Evidence(
-        place=told["place"],
-        system="not told",
-        python="not told",
-        variables={},
-        pci=[],
-        tpu_chips=0,
-        torch=Package(**told["torch"]),
-        torch_xla=Package(**told["torch_xla"]) if told["torch_xla"] else None,
-        torch_tpu=None,
-        limit_s=0,
-        probes={**{name: Outcome("badly") for name in PROBES}, told["family"]: outcome},
+        place=told.pop("place"),
+        torch=Package(**torch),
+        torch_xla=Package(**(torch_xla or {})),
+        probes={told["family"]: Outcome(probe["ended"], probe["told"], tuple(probe["kernels"]))},
     )
-    built_for = f"CUDA {told['torch']['cuda']}" if told["torch"]["cuda"] else "CPUs"
-    torch = f"{told['torch']['version']}, built for {built_for}"
-    return Case(told["title"], told["date"], told["source"], told["symptom"], torch, told["family"], evidence)
+    return Case(evidence=evidence, **told)

@@ -1,13 +1,13 @@
-"""Run a child process that may hang or die, and describe how it ended.
+"""Run a child process that may hang, die or babble, and describe how it ended.
 
 A probe's child is `python -m course_utils.doctor --probe NAME`. It tells what it finds line by line, so that when it
-hangs or dies, the step that it was in is known.
+hangs or dies, the step that it was in is known. Whatever a child does, it is bounded in time and in bytes.
 """
 
 import contextlib
+import io
 import json
 import os
-import queue
 import signal
 import subprocess
 import sys
@@ -16,7 +16,10 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-MARK = "@probe "  # starts a line that is for the doctor, among whatever else libraries print
+from course_utils.hardware.machine import read_text
+
+PREFIX = "@probe "  # of a line for the doctor, among whatever else libraries print
+MOST_BYTES = 2**20  # that a child may print
 CHATTER = 4  # a child that keeps talking gets this many times the limit in all
 # An import gets this many times the limit: it touches no device, and from a cold disk torch's may take long.
 IMPORTING = 3
@@ -27,8 +30,7 @@ class Outcome:
     """How a child ended, and what it told until then.
 
     Attributes:
-        ended: "well", "badly" (an exit status other than 0), "killed" (by a signal) or "late" (silent for too
-            long, so stopped).
+        ended: "well", "badly" (by its exit status, or by too many bytes), "killed" (by a signal) or "late" (stopped).
         told: the facts that it told, the last `step` among them.
         kernels: one entry for each device on which a kernel was tried.
         signal: name of the signal that killed it.
@@ -54,56 +56,75 @@ def run_probe(name: str, limit_s: float) -> Outcome:
 
 def run_limited(command: list[str], limit_s: float, environment: dict[str, str] | None = None) -> Outcome:
     """Run a command, and end it with everything that it started once it has been silent for `limit_s` seconds."""
-    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    null, pipe, same = subprocess.DEVNULL, subprocess.PIPE, subprocess.STDOUT
     try:
-        child = subprocess.Popen(
-            command, env=environment, text=True, errors="replace", start_new_session=os.name == "posix", **pipes
-        )
+        child = subprocess.Popen(command, env=environment, stdin=null, stdout=pipe, stderr=same, start_new_session=True)
     except OSError as error:
         return Outcome("badly", noise=str(error))
-    lines, late = _listen(child, limit_s)
-    facts = [json.loads(line[len(MARK) :]) for line in lines if line.startswith(MARK) and line.endswith("}")]
-    told = {key: value for fact in facts for key, value in fact.items()}
-    kernels = tuple(fact["kernel"] for fact in facts if "kernel" in fact)
-    noise = "\n".join(line for line in lines if not line.startswith(MARK)).strip()[-2000:]
-    number = -child.returncode if child.returncode and child.returncode < 0 else 0
-    ended = "late" if late else "killed" if number else "badly" if child.returncode else "well"
-    return Outcome(ended, told, kernels, signal.Signals(number).name if number else "", noise)
+    said = bytearray()
+    reader = threading.Thread(target=_read, args=(child.stdout, said), daemon=True)
+    reader.start()
+    late = not _ends_in_time(child, said, limit_s)
+    _stop(child)
+    reader.join(1)  # a process that has left the child's session may hold the pipe open
+    return _describe(child.returncode, late, bytes(said))
 
 
-def _listen(child: subprocess.Popen, limit_s: float) -> tuple[list[str], bool]:
-    """Return the child's lines, and whether it had to be stopped because the next one did not come in time."""
-    arriving: queue.Queue[str | None] = queue.Queue()
+def tell(**facts: object) -> None:
+    """Tell the doctor something, at once: the next step may never end."""
+    print(f"\n{PREFIX}{json.dumps(facts)}", flush=True)
 
-    def read() -> None:
-        with child.stdout:
-            for line in child.stdout:
-                arriving.put(line.rstrip("\n"))
-        arriving.put(None)
 
-    threading.Thread(target=read, daemon=True).start()
-    lines: list[str] = []
-    end, patience_s = time.monotonic() + CHATTER * limit_s, limit_s
-    try:
-        while (line := arriving.get(timeout=max(0, min(patience_s, end - time.monotonic())))) is not None:
-            lines.append(line)
-            if line.startswith(MARK):
-                patience_s = limit_s * (IMPORTING if '"step": "importing' in line else 1)
-        child.wait(limit_s)
-    except (queue.Empty, subprocess.TimeoutExpired):
-        late = child.poll() is None
-        _stop(child)
-        return lines, late
-    return lines, False
+def _read(output: io.BufferedReader, said: bytearray) -> None:
+    with output:
+        while len(said) <= MOST_BYTES and (chunk := output.read1(65536)):
+            said.extend(chunk)
+
+
+def _ends_in_time(child: subprocess.Popen, said: bytearray, limit_s: float) -> bool:
+    """Wait for the child, and say whether it ended by itself. Time that it spent waiting for a core does not count."""
+    heard, heard_s = 0, _clock_s(child.pid)
+    end_s = heard_s + CHATTER * limit_s
+    while len(said) <= MOST_BYTES:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(0.05)
+            return True
+        now_s = _clock_s(child.pid)
+        if len(said) > heard:
+            heard, heard_s = len(said), now_s
+        step = said.rpartition(PREFIX.encode())[2]
+        patience_s = limit_s * (IMPORTING if step.startswith(b'{"step": "importing') else 1)
+        if now_s > min(heard_s + patience_s, end_s):
+            return False
+    return True
+
+
+def _clock_s(pid: int) -> float:
+    """Return a time that stands still while the process is ready to run and others have the cores (Linux: proc(5))."""
+    told = read_text(Path(f"/proc/{pid}/schedstat")).split()  # nanoseconds run, nanoseconds queued, time slices
+    return time.monotonic() - (int(told[1]) / 1e9 if len(told) == 3 else 0.0)
 
 
 def _stop(child: subprocess.Popen) -> None:
-    with contextlib.suppress(ProcessLookupError):
+    """End the child and every process of its session's group, whether or not the child itself has ended."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL) if os.name == "posix" else child.kill()
     with contextlib.suppress(subprocess.TimeoutExpired):  # stuck inside the kernel, where no signal reaches it
         child.wait(1)
 
 
-def tell(**facts: object) -> None:
-    """Tell the doctor something, at once: the next step may never end."""
-    print(f"\n{MARK}{json.dumps(facts)}", flush=True)
+def _describe(status: int | None, late: bool, said: bytes) -> Outcome:
+    lines = said.decode(errors="replace").splitlines()
+    facts: list[dict] = []
+    for line in lines:
+        with contextlib.suppress(ValueError, TypeError):  # it was torn, or is another program's
+            facts += [dict(json.loads(line[len(PREFIX) :]))] if line.startswith(PREFIX) else []
+    told = {key: value for fact in facts for key, value in fact.items()}
+    kernels = tuple(fact["kernel"] for fact in facts if isinstance(fact.get("kernel"), dict))
+    noise = "\n".join(line for line in lines if not line.startswith(PREFIX)).strip()[-2000:]
+    if len(said) > MOST_BYTES:
+        return Outcome("badly", told, kernels, noise=f"{noise}\nit printed more than {MOST_BYTES:,} bytes.")
+    if late or status is None or status >= 0:
+        return Outcome("late" if late else "badly" if status else "well", told, kernels, noise=noise)
+    names = {known.value: known.name for known in signal.Signals}  # most real-time signals have none
+    return Outcome("killed", told, kernels, names.get(-status, f"signal {-status}"), noise)

@@ -2,41 +2,34 @@
 
 import re
 
-from course_utils.doctor.evidence import Evidence, Finding, judge_kernels, no_answer
+from course_utils.doctor.evidence import Evidence, Finding, judge, no_answer
 from course_utils.hardware.machine import AMD, NVIDIA
 from course_utils.hardware.nvidia import Card, split_version, visible_cards
 
 
 def cuda_cause(evidence: Evidence) -> Finding:
     """Return the finding of the family "cuda"."""
-    torch, probe = evidence.torch, evidence.probes["cuda"]
+    torch, probe = evidence.torch, evidence.probe("cuda")
     hardware = _graphics_hardware(evidence)
     if not torch.cuda and not torch.hip and hardware:
         return evidence.found("cuda", "cpu-only-build", version=torch.version, hardware=hardware)
     if probe.kernels:
-        return no_answer("cuda", probe, evidence) or judge_kernels("cuda", probe, evidence, _partly_hidden(evidence))
+        return judge("cuda", probe, evidence, _partly_hidden(evidence))
+    tried = probe.told.get("libcuda", True)
     return (
         _hidden(evidence, hardware)
         or _driver_too_old(evidence)
-        or (no_answer("cuda", probe, evidence) if _cuda_was_tried(evidence) else None)
+        or (no_answer("cuda", probe, evidence) if tried else None)
         or _no_driver(evidence, hardware)
     )
 
 
-def _cuda_was_tried(evidence: Evidence) -> bool:
-    return bool(evidence.probes["cuda"].told)
+def _driver(evidence: Evidence) -> dict:
+    return evidence.probe("nvidia").told.get("driver") or {}
 
 
-def _graphics_hardware(evidence: Evidence) -> str:
-    """Return what cards there are, in words, from the best witness; "" when nothing shows any."""
-    cards = _cards(evidence)
-    if cards:
-        return ", ".join(card.name for card in cards)
-    if names := _smi_names(evidence):
-        return ", ".join(names)
-    vendor, maker = (AMD, "AMD") if evidence.torch.hip else (NVIDIA, "NVIDIA")
-    there = [pci.model for pci in evidence.pci if pci.vendor == vendor and pci.is_display]
-    return f"on the PCI bus: {maker} device {', '.join(there)}" if there else ""
+def _cards(evidence: Evidence) -> tuple[Card, ...]:
+    return tuple(Card(**card) for card in _driver(evidence).get("cards", ()))
 
 
 def _smi_names(evidence: Evidence) -> list[str]:
@@ -44,9 +37,13 @@ def _smi_names(evidence: Evidence) -> list[str]:
     return evidence.smi.noise.splitlines() if listed else []
 
 
-def _cards(evidence: Evidence) -> tuple[Card, ...]:
-    driver = evidence.probes["nvidia"].told.get("driver") or {}
-    return tuple(Card(**card) for card in driver.get("cards", ()))
+def _graphics_hardware(evidence: Evidence) -> str:
+    """Return what cards there are, in words, from the best witness; "" when nothing shows any."""
+    if names := [card.name for card in _cards(evidence)] or _smi_names(evidence):
+        return ", ".join(names)
+    vendor, maker = (AMD, "AMD") if evidence.torch.hip else (NVIDIA, "NVIDIA")
+    there = [pci.model for pci in evidence.pci if pci.vendor == vendor and pci.is_display]
+    return f"on the PCI bus: {maker} device {', '.join(there)}" if there else ""
 
 
 def _hidden(evidence: Evidence, hardware: str) -> Finding | None:
@@ -59,43 +56,38 @@ def _hidden(evidence: Evidence, hardware: str) -> Finding | None:
 
 
 def _shows_any(value: str, evidence: Evidence) -> bool:
-    cards = _cards(evidence)
-    if not cards:  # only nvidia-smi or the PCI bus saw them: judge by how many there are
-        there = _smi_names(evidence) or [pci for pci in evidence.pci if pci.is_display]
-        cards = tuple(Card(str(index), "") for index, _ in enumerate(there))
+    # Where only nvidia-smi or the PCI bus saw cards, judge by how many there are.
+    there = _smi_names(evidence) or [pci.model for pci in evidence.pci if pci.is_display]
+    cards = _cards(evidence) or tuple(Card(str(index), "") for index, _ in enumerate(there))
     return value.startswith("MIG-") or bool(visible_cards(cards, value))
 
 
 def _partly_hidden(evidence: Evidence) -> str:
     value, cards = evidence.variables.get("CUDA_VISIBLE_DEVICES"), _cards(evidence)
-    shown = len(evidence.probes["cuda"].kernels)
+    shown = len(evidence.probe("cuda").kernels)
     hides = value is not None and shown < len(cards)
     return f" CUDA_VISIBLE_DEVICES is {value!r}: it shows {shown} of {len(cards)} cards." if hides else ""
 
 
 def _driver_too_old(evidence: Evidence) -> Finding | None:
     """A driver runs every CUDA of its own major version (CUDA Compatibility, "minor version compatibility")."""
-    driver = evidence.probes["nvidia"].told.get("driver") or {}
-    told = evidence.probes["cuda"].told
+    told, needed = evidence.probe("cuda").told, evidence.torch.cuda
     refused = re.search(r"too old \(found version (\d+)\)", told.get("said", "") + told.get("error", ""))
-    newest = split_version(int(refused[1])) if refused else tuple(driver.get("cuda", ()))
-    needed = evidence.torch.cuda
+    newest = split_version(int(refused[1])) if refused else tuple(_driver(evidence).get("cuda", ()))
     if not needed or not newest or (not refused and newest[0] >= int(needed.split(".")[0])):
         return None
-    return evidence.found("cuda", "driver-too-old", driver_cuda=f"{newest[0]}.{newest[1]}", torch_cuda=needed)
+    driver_cuda, compat = f"{newest[0]}.{newest[1]}", "-".join(needed.split(".")[:2])
+    return evidence.found("cuda", "driver-too-old", driver_cuda=driver_cuda, torch_cuda=needed, compat=compat)
 
 
 def _no_driver(evidence: Evidence, hardware: str) -> Finding:
-    maker = "AMD graphics card" if evidence.torch.hip else "NVIDIA graphics card"
-    error = evidence.probes["cuda"].told.get("error", "its library (libcuda) is not here.")
-    if not hardware and "NVIDIA-SMI has failed" in evidence.smi.noise:
-        hardware = "nvidia-smi is installed"
-    if hardware:
-        if "NVIDIA driver" not in error and not evidence.torch.hip and _cards(evidence):
-            return evidence.found("cuda", "driver-error", error=error)
-        failed = re.search("NVIDIA-SMI has failed.*", evidence.smi.noise)
+    error = evidence.probe("cuda").told.get("error", "its library (libcuda) is not here.")
+    failed = re.search("NVIDIA-SMI has failed.*", evidence.smi.noise)
+    if "NVIDIA driver" not in error and not evidence.torch.hip and _cards(evidence):
+        return evidence.found("cuda", "driver-error", error=error)
+    if hardware or failed:
         detail = failed[0] if failed else error
-        return evidence.found("cuda", "no-driver", hardware=hardware, detail=detail)
-    if evidence.place in ("colab", "kaggle") and not evidence.tpu_chips:
-        return evidence.found("cuda", "accelerator-off", maker=maker)
-    return evidence.found("cuda", "no-hardware", maker=maker)
+        return evidence.found("cuda", "no-driver", hardware=hardware or "nvidia-smi is installed", detail=detail)
+    off = evidence.place in ("colab", "kaggle") and not evidence.tpu_chips
+    maker = "AMD graphics card" if evidence.torch.hip else "NVIDIA graphics card"
+    return evidence.found("cuda", "accelerator-off" if off else "no-hardware", maker=maker)

@@ -1,12 +1,25 @@
 """What was found on a machine, what the doctor says of it, and the judgement that every family shares."""
 
+import configparser
+import importlib.metadata
+import importlib.util
+import pkgutil
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from course_utils.display.cards import clean, html_card
 from course_utils.doctor.children import IMPORTING, Outcome
-from course_utils.doctor.remedies import explain
-from course_utils.hardware.machine import PciDevice
+from course_utils.hardware.machine import PciDevice, read_text
+
+# What the doctor says of every cause that it can name: `remedies.ini`, one section a cause.
+REMEDIES = configparser.ConfigParser(interpolation=None, delimiters="=")
+REMEDIES.read_string((pkgutil.get_data(__package__, "remedies.ini") or b"").decode())
+PLACES = REMEDIES["places"]
+CHECKOUT = (Path(__file__).parents[2] / "Makefile").exists()
+INSTALL = REMEDIES["install"]["course" if CHECKOUT else "elsewhere"]
+
+FAMILIES = ("cpu", "cuda", "mps", "xpu", "xla", "tpu")
 
 
 @dataclass(frozen=True, repr=False)
@@ -14,9 +27,9 @@ class Finding:
     """What the doctor says of one accelerator family.
 
     Attributes:
-        family: one of `devices.KINDS`.
+        family: one of `FAMILIES`.
         usable: True when a kernel ran on it and its answer agreed with the CPU's.
-        cause: one word for scripts, such as "works" or "no-driver": a key of `remedies.REMEDIES`.
+        cause: one word for scripts, such as "works" or "no-driver": a section of `remedies.ini`.
         why: the cause in words, with what was found.
         fix: what to do about it, in the place where this runs; "" when there is nothing to do.
     """
@@ -37,15 +50,15 @@ class Finding:
         return f"{self.family}: {self.cause}\n  Why: {clean(self.why, 900)}{fix}"
 
     def _repr_html_(self) -> str:
-        rows = [("works", self.works), ("why", self.why), ("fix", self.fix or "nothing to do")]
+        rows: list[tuple[str, ...]] = [("works", self.works), ("why", self.why), ("fix", self.fix or "nothing to do")]
         return html_card(f"{self.family}: {self.cause}", ("", "the doctor says"), rows)
 
 
 @dataclass(frozen=True)
 class Package:
-    """An installed distribution as its files describe it, without importing it."""
+    """A distribution as its files describe it, without importing it; the version is "" where it is not installed."""
 
-    version: str
+    version: str = ""
     cuda: str | None = None
     hip: str | None = None
 
@@ -56,49 +69,72 @@ class Package:
         return int(numbers[0]), int(numbers[1])
 
 
+def read_package(name: str) -> Package:
+    """Read a distribution's version, and what torch was built for, from its files: importing may be what fails."""
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        return Package()
+    text = read_text(Path(spec.origin).parent / "version.py")
+    told = dict(re.findall(r"^(__version__|cuda|hip)\b[^=]*=\s*['\"]([^'\"]+)['\"]", text, re.MULTILINE))
+    try:
+        version = told.get("__version__") or importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        version = "0.0 (unknown)"
+    return Package(version, told.get("cuda"), told.get("hip"))
+
+
 @dataclass(frozen=True)
 class Evidence:
     """All that was found: files and variables first, then how each child process ended."""
 
     place: str
-    system: str
-    python: str
-    variables: dict[str, str]
-    pci: list[PciDevice]
-    tpu_chips: int
-    torch: Package | None
-    torch_xla: Package | None
-    torch_tpu: Package | None
-    limit_s: float
+    torch: Package
+    probes: dict[str, Outcome]
+    torch_xla: Package = Package()
+    torch_tpu: Package = Package()
     smi: Outcome = field(default_factory=lambda: Outcome("badly"))
-    probes: dict[str, Outcome] = field(default_factory=dict)
+    system: str = ""
+    python: str = ""
+    variables: dict[str, str] = field(default_factory=dict)
+    pci: list[PciDevice] = field(default_factory=list)
+    tpu_chips: int = 0
+    limit_s: float = 0
+
+    def probe(self, name: str) -> Outcome:
+        """Return how one probe ended; one that was not started has told nothing."""
+        return self.probes.get(name, Outcome("badly"))
 
     def found(self, family: str, cause: str, *, usable: bool = False, **words: object) -> Finding:
-        """Return the finding of one cause, with its words filled in for this place."""
-        why, fix = explain(cause, self.place, **words)
+        """Return the finding of one cause, with the words for its braces filled in, and the fix for this place."""
+        section = REMEDIES[cause]
+        fix = REMEDIES[section.get("places", cause)].get(f"fix.{self.place}", section["fix"])
+        words = {"place": PLACES[self.place], "install": INSTALL, **words}
+        why, fix = (text.replace("\n", " ").format(**words) for text in (section["why"], fix))
         return Finding(family, usable, cause, why, fix)
+
+
+def judge(family: str, outcome: Outcome, evidence: Evidence, note: str = "") -> Finding:
+    """Return why a child told nothing useful, or else what its kernels say."""
+    return no_answer(family, outcome, evidence) or _judge_kernels(family, outcome, evidence, note)
 
 
 def no_answer(family: str, outcome: Outcome, evidence: Evidence) -> Finding | None:
     """Return why a child told nothing useful, or None when it did."""
-    told = outcome.told
-    if "import_error" in told:
-        return evidence.found(family, "broken-install", error=told["import_error"])
+    step = outcome.told.get("step", "starting Python")
+    if "import_error" in outcome.told:
+        return evidence.found(family, "broken-install", error=outcome.told["import_error"])
     if outcome.ended == "killed":
-        return evidence.found(family, "died", signal=outcome.signal, step=told.get("step", "starting Python"))
+        return evidence.found(family, "died", signal=outcome.signal, step=step)
     if outcome.ended == "late":
-        step = told.get("step", "starting Python")
         limit_s = evidence.limit_s * (IMPORTING if step.startswith("importing") else 1)
         return evidence.found(family, "hangs", limit=f"{limit_s:g}", step=step)
     if outcome.ended == "badly":
-        error = outcome.noise.strip().splitlines()[-1:] or ["no message"]
-        return evidence.found(
-            family, "kernel-failed", device=family, step=told.get("step", "starting Python"), error=error[0]
-        )
+        error = (outcome.noise.strip().splitlines() or ["no message"])[-1]
+        return evidence.found(family, "kernel-failed", device=family, step=step, error=error)
     return None
 
 
-def judge_kernels(family: str, outcome: Outcome, evidence: Evidence, note: str = "") -> Finding:
+def _judge_kernels(family: str, outcome: Outcome, evidence: Evidence, note: str) -> Finding:
     """Judge a family by the kernels that ran: usable when one device's answers agree, with the first thing wrong."""
     bad = [kernel for kernel in outcome.kernels if "failed" in kernel or "wrong" in kernel]
     good = [kernel["device"] for kernel in outcome.kernels if kernel not in bad]
@@ -107,17 +143,26 @@ def judge_kernels(family: str, outcome: Outcome, evidence: Evidence, note: str =
         if family == "cpu":
             what = "An addition, a matrix product and a gradient ran."
         return evidence.found(family, "works", usable=bool(good), what=what)
-    first = bad[0]
-    device = first["device"]
-    about = outcome.told.get(device, {})
-    words = {"device": device, "error": first.get("error", ""), "name": about.get("name", "")}
-    if "wrong" in first:
-        cause, words["step"], words["difference"] = "wrong-answer", first["wrong"], first["difference"]
-    elif "no kernel image" in words["error"]:
-        words["capability"] = ".".join(map(str, about.get("capability", ["unknown"])))
-        cause, words["archs"] = "card-too-old", " ".join(outcome.told.get("archs", []))
-    elif first["kind"] == "OutOfMemoryError" or "out of memory" in words["error"]:
-        cause = "out-of-memory"
-    else:
-        cause, words["step"] = "kernel-failed", first["failed"]
-    return evidence.found(family, cause, usable=bool(good), **words)
+    first = {"error": "", "kind": "", **bad[0]}
+    about = outcome.told.get(first["device"], {})
+    words = {
+        **first,
+        "step": first.get("wrong") or first.get("failed"),
+        "name": about.get("name", ""),
+        "capability": ".".join(map(str, about.get("capability", ["unknown"]))),
+        "archs": " ".join(outcome.told.get("archs", [])),
+    }
+    return evidence.found(family, _cause(first, evidence.place), usable=bool(good), **words)
+
+
+def _cause(kernel: dict, place: str) -> str:
+    error = kernel["error"]
+    if "wrong" in kernel:
+        return "wrong-answer"
+    if "no kernel image" in error:
+        return "card-too-old"
+    if kernel["kind"] == "OutOfMemoryError" or "out of memory" in error:
+        # GitHub's virtual Macs list MPS and refuse its first bytes (actions/runner-images 9918 and 11899).
+        virtual = kernel["device"] == "mps" and (place == "ci" or "other allocations: 0 bytes" in error)
+        return "mps-unavailable" if virtual else "out-of-memory"
+    return "kernel-failed"

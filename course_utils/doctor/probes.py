@@ -2,24 +2,23 @@
 
 import sys
 import warnings
-from collections.abc import Callable
 from dataclasses import asdict
 from types import ModuleType
 
 from course_utils.doctor.children import tell
+from course_utils.doctor.evidence import read_package
 
 
-def probe_nvidia() -> None:
+def nvidia() -> None:
     """Ask NVIDIA's management library, which needs neither torch nor CUDA."""
-    from course_utils.hardware.nvidia import has_cuda_library, read_driver
+    from course_utils.hardware.nvidia import read_driver
 
-    tell(step="loading the NVIDIA driver's libraries")
-    tell(libcuda=has_cuda_library())
+    tell(step="asking the NVIDIA driver's management library")
     driver = read_driver()
     tell(driver=asdict(driver) if driver else None)
 
 
-def probe_cpu() -> None:
+def cpu() -> None:
     """Import torch, list the devices, and run a kernel on the CPU."""
     torch = _import_torch()
     tell(mps_built=torch.backends.mps.is_built(), xpu_built=hasattr(torch._C, "_xpu_getDeviceCount"))
@@ -33,11 +32,16 @@ def probe_cpu() -> None:
     _try_kernels(["cpu"])
 
 
-def probe_cuda() -> None:
+def cuda() -> None:
     """Initialise CUDA (or ROCm) and run a kernel on every card."""
+    from course_utils.hardware.nvidia import has_cuda_library
+
+    tell(step="loading the NVIDIA driver's CUDA library")
+    if not read_package("torch").hip and not has_cuda_library():
+        tell(libcuda=False)
+        return
     torch = _import_torch()
-    archs = getattr(torch._C, "_cuda_getArchFlags", lambda: "")() or ""
-    tell(step="starting CUDA", archs=archs.split())
+    tell(step="starting CUDA")
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         available, count = torch.cuda.is_available(), torch.cuda.device_count()
@@ -47,29 +51,27 @@ def probe_cuda() -> None:
     except Exception as error:
         tell(error=_message(error))
         return
+    tell(archs=torch.cuda.get_arch_list())
     for index in range(count):
         capability = list(torch.cuda.get_device_capability(index))
         tell(**{f"cuda:{index}": {"name": torch.cuda.get_device_name(index), "capability": capability}})
     _try_kernels([f"cuda:{index}" for index in range(count)])
 
 
-def probe_mps() -> None:
+def mps() -> None:
     """Run a kernel on the graphics part of Apple's chip."""
-    torch = _import_torch()
-    tell(available=torch.backends.mps.is_available())
+    tell(available=_import_torch().backends.mps.is_available())
     _try_kernels(["mps"])
 
 
-def probe_xpu() -> None:
+def xpu() -> None:
     """Run a kernel on every Intel graphics card."""
     torch = _import_torch()
     tell(step="counting XPU devices")
-    count = torch.xpu.device_count()
-    tell(count=count)
-    _try_kernels([f"xpu:{index}" for index in range(count)])
+    _try_kernels([f"xpu:{index}" for index in range(torch.xpu.device_count())])
 
 
-def probe_xla() -> None:
+def xla() -> None:
     """Import torch_xla, and compile and run a kernel on its first device."""
     _import_torch()
     tell(step="importing torch_xla")
@@ -86,25 +88,16 @@ def probe_xla() -> None:
     _try_kernels([device])
 
 
-def probe_tpu() -> None:
+def tpu() -> None:
     """Let TorchTPU load itself with torch, and run a kernel on its first device."""
     torch = _import_torch("loading TorchTPU with torch")
     tell(step="asking torch.accelerator")
     current = torch.accelerator.current_accelerator()
-    tell(accelerator=current.type if current else None)
     if current and current.type == "tpu":
         _try_kernels(["tpu"])
 
 
-PROBES: dict[str, Callable[[], None]] = {
-    "nvidia": probe_nvidia,
-    "cpu": probe_cpu,
-    "cuda": probe_cuda,
-    "mps": probe_mps,
-    "xpu": probe_xpu,
-    "xla": probe_xla,
-    "tpu": probe_tpu,
-}
+PROBES = {probe.__name__: probe for probe in (nvidia, cpu, cuda, mps, xpu, xla, tpu)}
 
 
 def _import_torch(step: str = "importing torch") -> ModuleType:
@@ -114,7 +107,6 @@ def _import_torch(step: str = "importing torch") -> ModuleType:
     except BaseException as error:
         tell(import_error=_message(error))
         sys.exit(1)
-    tell(torch=torch.__version__, cuda=torch.version.cuda, hip=getattr(torch.version, "hip", None))
     return torch
 
 
@@ -124,7 +116,7 @@ def _try_kernels(devices: list[str]) -> None:
 
 
 def _compare_with_cpu(device: str) -> dict:
-    """Compute three things on the device and on the CPU, and tell what failed or differed, if anything."""
+    """Compute four things on the device and on the CPU, and tell what failed or differed, if anything."""
     import torch
 
     # Small whole numbers: every sum below is exact in any precision, so the answers must be equal to the bit.

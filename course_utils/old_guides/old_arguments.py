@@ -1,9 +1,13 @@
 """What became of each old argument of a Lightning Trainer, one rule a name; `old_devices` has those about devices."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
-from course_utils.old_guides.old_devices import DEVICE_RULES, Refusal, same
+from course_utils.old_guides.old_calls import TABLES
+from course_utils.old_guides.old_devices import DEVICE_RULES, Change, Refusal, Rule, check_switch, needless, same
+
+_CALLBACK = "A callback does this now."
+_LIST = "All callbacks are in one list."
 
 
 @dataclass(frozen=True)
@@ -17,131 +21,97 @@ class NewCallback:
         return f"[{self.name}({', '.join(f'{name}={value!r}' for name, value in self.arguments.items())})]"
 
 
-def _renamed(new: str) -> Callable:
-    def rule(draft, name: str, value) -> None:
-        draft.replace(name, {} if value is None else {new: value}, "Only the name changed.")
-
-    return rule
+def _renamed(new: str) -> Rule:
+    return lambda draft, name, value: ({} if value is None else {new: value}, "Only the name changed.")
 
 
-def _share(new: str) -> Callable:
-    def rule(draft, name: str, value) -> None:
+def _left_out(why: str) -> Rule:
+    return lambda draft, name, value: ({}, why) if value is None else None
+
+
+def _share(new: str) -> Rule:
+    def rule(draft: Any, name: str, value: Any) -> Change:
         if type(value) not in (int, float):
             raise Refusal("it was a share of the batches, from 0.0 to 1.0.")
-        draft.replace(name, {new: float(value)}, "A float is a share of the batches; today an int is a number of them.")
+        return {new: float(value)}, "A float is a share of the batches; today an int is a number of them."
 
     return rule
 
 
-def _needless(*defaults, instead: str) -> Callable:
-    def rule(draft, name: str, value) -> None:
-        if not any(same(value, default) for default in defaults):
-            raise Refusal(instead)
-        draft.replace(name, {}, "That was the default, and what Lightning does today.")
+def _switch(new: dict[str, Any], why: str) -> Rule:
+    def rule(draft: Any, name: str, value: Any) -> Change:
+        check_switch(value)
+        return new if value else {}, why
 
     return rule
 
 
-def _checkpoint_callback(draft, name: str, value) -> None:
+def _checkpoint_callback(draft: Any, name: str, value: Any) -> Change | None:
     if value is None or type(value) is bool:
-        _renamed("enable_checkpointing")(draft, name, value)
-    else:
-        draft.replace(name, {"callbacks": value}, "All callbacks are in one list.")
+        return _renamed("enable_checkpointing")(draft, name, value)
+    return {"callbacks": value}, _LIST
 
 
-def _early_stop(draft, name: str, value) -> None:
+def _early_stop(draft: Any, name: str, value: Any) -> Change:
     if same(value, True):
         raise Refusal("it watched 'val_loss'. Write callbacks=[EarlyStopping(monitor=...)] with what you log.")
-    new = {} if value is None or value is False else {"callbacks": value}
-    draft.replace(name, new, "All callbacks are in one list.")
+    return {} if value is None or value is False else {"callbacks": value}, _LIST
 
 
-def _progress_bar(draft, name: str, value) -> None:
+def _progress_bar(draft: Any, name: str, value: Any) -> Change:
     if value is not None and (type(value) is not int or value < 0):
         raise Refusal("it was a whole number, 0 or more.")
-    rate, place = (value, draft.new.get("process_position")) if name.endswith("rate") else (None, value)
+    rate, position = (value, draft.new.get("process_position")) if name.endswith("rate") else (None, value)
     arguments = {"refresh_rate": rate} if rate not in (None, 1) else {}
-    if type(place) is int and place > 0:
-        arguments["process_position"] = place
+    if type(position) is int and position > 0:
+        arguments["process_position"] = position
     if rate == 0:
-        draft.replace(name, {"enable_progress_bar": False}, "0 switched the bar off.")
-    elif same(draft.new.get("enable_progress_bar"), False):
-        draft.replace(name, {}, "There is no bar.")
-    elif not arguments or draft.has_callback("ProgressBar"):
-        draft.replace(name, {}, "The bar is the same without it.")
-    else:
-        draft.replace(name, {"callbacks": NewCallback("TQDMProgressBar", arguments)}, _CALLBACK)
+        return {"enable_progress_bar": False}, "0 switched the bar off."
+    if same(draft.new.get("enable_progress_bar"), False):
+        return {}, "There is no bar."
+    if not arguments or draft.has_callback("ProgressBar"):
+        return {}, "The bar is the same without it."
+    return {"callbacks": NewCallback("TQDMProgressBar", arguments)}, _CALLBACK
 
 
-_CALLBACK = "A callback does this now."
-
-
-def _weights_summary(draft, name: str, value) -> None:
+def _weights_summary(draft: Any, name: str, value: Any) -> Change:
     if value is None:
-        draft.replace(name, {"enable_model_summary": False}, "None switched the table of layers off.")
-    elif same(value, "top") or draft.has_callback("ModelSummary") or same(draft.new.get("enable_model_summary"), False):
-        draft.replace(name, {}, "The table of layers is the same without it.")
-    elif same(value, "full"):
-        draft.replace(name, {"callbacks": NewCallback("ModelSummary", {"max_depth": -1})}, _CALLBACK)
-    else:
-        raise Refusal("it was 'top', 'full' or None.")
+        return {"enable_model_summary": False}, "None switched the table of layers off."
+    if same(value, "top") or draft.has_callback("ModelSummary") or same(draft.new.get("enable_model_summary"), False):
+        return {}, "The table of layers is the same without it."
+    if same(value, "full"):
+        return {"callbacks": NewCallback("ModelSummary", {"max_depth": -1})}, _CALLBACK
+    raise Refusal("it was 'top', 'full' or None.")
 
 
-def _accumulate(draft, name: str, value) -> None:
+def _accumulate(draft: Any, name: str, value: Any) -> Change | None:
     if value is None:
-        draft.replace(name, {}, "None meant 1, the default. Today a Trainer takes None and fails in its first step.")
-    elif isinstance(value, dict):
-        callback = NewCallback("GradientAccumulationScheduler", {"scheduling": value})
-        draft.replace(name, {"callbacks": callback}, "A dict of epochs goes to a callback now.")
-    elif isinstance(value, list):
+        return {}, "None meant 1, the default. Today a Trainer takes None and fails in its first step."
+    if isinstance(value, list):
         raise Refusal("lists of epochs are gone. Write a dict, {epoch: batches}.")
+    callback = NewCallback("GradientAccumulationScheduler", {"scheduling": value})
+    return ({"callbacks": callback}, "A dict of epochs goes to a callback now.") if isinstance(value, dict) else None
 
 
-def _profiler(draft, name: str, value) -> None:
-    if type(value) is bool:
-        draft.replace(name, {"profiler": "simple"} if value else {}, "A profiler has a name now.")
+def _profiler(draft: Any, name: str, value: Any) -> Change | None:
+    return ({"profiler": "simple"} if value else {}, "A profiler has a name now.") if type(value) is bool else None
 
 
-def _left_out(why: str) -> Callable:
-    def rule(draft, name: str, value) -> None:
-        if value is None:
-            draft.replace(name, {}, why)
-
-    return rule
-
-
-def _resume(draft, name: str, value) -> None:
-    if value is not None:
-        draft.fit["ckpt_path"] = value
-    draft.replace(name, {}, "Nothing was resumed." if value is None else "Write trainer.fit(model, ckpt_path=...).")
+def _resume(draft: Any, name: str, value: Any) -> Change:
+    if value is None:
+        return {}, "Nothing was resumed."
+    draft.fit["ckpt_path"] = value
+    return {}, "Write trainer.fit(model, ckpt_path=...)."
 
 
-def _plugins(draft, name: str, value) -> None:
+def _plugins(draft: Any, name: str, value: Any) -> None:
     for one in value if isinstance(value, list | tuple) else [value]:
         if isinstance(one, str):
             raise Refusal(f"a plugin is no longer named by a string. See whether {one!r} is a strategy today.")
 
 
-def _use_amp(draft, name: str, value) -> None:
-    if value is not None and type(value) is not bool:
-        raise Refusal("it was True or False.")
-    draft.replace(name, {"precision": "16-mixed"} if value else {}, "It meant mixed precision.")
-
-
-def _level(draft, name: str, value) -> None:
-    draft.replace(name, {}, "It was for NVIDIA's Apex alone.")
-
-
-def _every_epoch(draft, name: str, value) -> None:
-    if value is not None and type(value) is not bool:
-        raise Refusal("it was True or False.")
-    draft.replace(name, {"reload_dataloaders_every_n_epochs": 1} if value else {}, "It is every n epochs now.")
-
-
-_TUNER = "it only acted in trainer.tune(), which is gone. Call Tuner(trainer).{}(model), from lightning.pytorch.tuner."
-
 # Devices first: what `precision` meant depends on them. The progress bar's rate comes before its position.
-RULES: dict[str, Callable] = {
+RULES: dict[str, Rule] = {
     **DEVICE_RULES,
     # Another name.
     "replace_sampler_ddp": _renamed("use_distributed_sampler"),
@@ -159,53 +129,23 @@ RULES: dict[str, Callable] = {
     "test_percent_check": _share("limit_test_batches"),
     "overfit_pct": _share("overfit_batches"),
     # Another form.
-    "use_amp": _use_amp,
+    "use_amp": _switch({"precision": "16-mixed"}, "It meant mixed precision."),
     "devices": _left_out("None took what was there, as saying nothing does today."),
     "max_steps": _left_out("None meant no limit, the default. Today a Trainer given None fails."),
     "profiler": _profiler,
     "plugins": _plugins,
-    "reload_dataloaders_every_epoch": _every_epoch,
+    "reload_dataloaders_every_epoch": _switch({"reload_dataloaders_every_n_epochs": 1}, "It is every n epochs now."),
     "resume_from_checkpoint": _resume,
     # A callback.
     "checkpoint_callback": _checkpoint_callback,
     "early_stop_callback": _early_stop,
     "progress_bar_refresh_rate": _progress_bar,
     "process_position": _progress_bar,
-    "progress_bar_callback": _needless(True, None, instead="write enable_progress_bar=False, or put it in callbacks."),
     "weights_summary": _weights_summary,
     "accumulate_grad_batches": _accumulate,
-    "cluster_environment": _needless(None, instead="put it in the list of plugins."),
-    # Gone; only the value that asked for nothing can be left out.
-    "amp_backend": _needless("native", None, instead="NVIDIA's Apex is gone. PyTorch's own precision=16 replaces it."),
-    "amp_level": _level,
-    "auto_lr_find": _needless(False, instead=_TUNER.format("lr_find")),
-    "auto_scale_batch_size": _needless(False, None, instead=_TUNER.format("scale_batch_size")),
-    "automatic_optimization": _needless(True, None, instead="set self.automatic_optimization in the LightningModule."),
-    "enable_pl_optimizer": _needless(True, False, None, instead="it was True or False."),
-    "flush_logs_every_n_steps": _needless(
-        100, None, instead="the loggers take it: CSVLogger(flush_logs_every_n_steps=)."
-    ),
-    "log_save_interval": _needless(100, None, instead="the loggers take it: CSVLogger(flush_logs_every_n_steps=)."),
-    "log_gpu_memory": _needless(None, False, instead="DeviceStatsMonitor(), a callback, logs PyTorch's own figures."),
-    "move_metrics_to_cpu": _needless(False, instead="write self.log(name, value.cpu()) where you log."),
-    "multiple_trainloader_mode": _needless(
-        "max_size_cycle", instead="give fit a CombinedLoader(loaders, mode=...), from lightning.pytorch.utilities."
-    ),
-    "prepare_data_per_node": _needless(
-        True, None, instead="set self.prepare_data_per_node in the LightningDataModule."
-    ),
-    "print_nan_grads": _needless(False, None, instead="detect_anomaly=True says which operation made the NaN."),
-    "stochastic_weight_avg": _needless(
-        False, instead="write callbacks=[StochasticWeightAveraging(swa_lrs=...)]; the rate has no default any more."
-    ),
-    "terminate_on_nan": _needless(
-        False,
-        None,
-        instead="it looked at all weights. EarlyStopping(..., check_finite=True) looks at the value you monitor.",
-    ),
-    "track_grad_norm": _needless(-1, instead="log lightning.pytorch.utilities.grad_norm in on_before_optimizer_step."),
-    "truncated_bptt_steps": _needless(None, instead="split the sequence in training_step, with manual optimization."),
-    "weights_save_path": _needless(
-        None, instead="write callbacks=[ModelCheckpoint(dirpath=...)], which adds no folder for each run."
-    ),
+    "amp_level": lambda draft, name, value: ({}, "It was for NVIDIA's Apex alone."),
 }
+
+# Gone: the values that asked for nothing, which can be left out, and what to do in place of any other.
+GONE: dict[str, tuple[list, str]] = TABLES["gone_arguments"]
+RULES.update({name: needless(*defaults, instead=instead) for name, (defaults, instead) in GONE.items()})

@@ -7,13 +7,13 @@ Trainer takes is asked of the Lightning that is installed. `old_arguments` holds
 import difflib
 import inspect
 import reprlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from types import ModuleType
 
 from course_utils.old_guides.old_arguments import RULES, NewCallback
-from course_utils.old_guides.old_devices import Refusal, named_a_device, same
+from course_utils.old_guides.old_devices import Refusal, Rule, named_a_device, same
 
 
 class _Short(reprlib.Repr):
@@ -33,20 +33,22 @@ _SHORT = _Short()
 
 @dataclass(frozen=True)
 class Note:
-    """What became of one old argument.
+    """What became of one old argument or call.
 
     Attributes:
         old: as it was written, such as "gpus=2".
         new: what to write today, or "" when nothing is needed any more.
-        why: what the old one really meant.
+        why: what the old one really meant, or why it is gone.
+        line: where a snippet has it, counted from 1; 0 outside a snippet.
     """
 
     old: str
     new: str
     why: str
+    line: int = 0
 
     def __str__(self) -> str:
-        return f"{self.old} -> {self.new or 'nothing'}. {self.why}"
+        return f"{f'line {self.line}: ' * bool(self.line)}{self.old} -> {self.new or 'nothing'}. {self.why}"
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ class CannotTranslate(ValueError):
         refusals: for each of them, how it was written and the reason.
     """
 
-    def __init__(self, *refusals: tuple[str, str]):
+    def __init__(self, *refusals: tuple[str, str]) -> None:
         super().__init__("\n".join(f"{old}: {why}" for old, why in refusals))
         self.refusals = refusals
 
@@ -92,22 +94,21 @@ class Draft:
     notes: list[Note] = field(default_factory=list)
     refused: list[tuple[str, str]] = field(default_factory=list)
 
-    def attempt(self, name: str, rule: Callable) -> None:
+    def attempt(self, name: str, rule: Rule) -> None:
         """Apply one rule, or remember why it cannot be applied."""
         value = self.new[name]
         try:
-            rule(self, name, value)
+            if change := rule(self, name, value):
+                self._replace(name, *change)
         except Refusal as refusal:
             del self.new[name]
             self.refused.append((written(name, value), str(refusal)))
 
-    def replace(self, name: str, new: dict, why: str) -> None:
+    def _replace(self, name: str, new: dict, why: str) -> None:
         """Put `new` in the place of an old argument; a `NewCallback` in it joins the callbacks."""
         others = {key: value for key, value in self.new.items() if key != name}
         for key, value in new.items():
-            if key == "callbacks":
-                continue
-            if key in others and not same(others[key], value):
+            if key != "callbacks" and key in others and not same(others[key], value):
                 raise Refusal(f"another argument asks for {written(key, others[key])}. Keep one of the two.")
         text = _listed(new)
         if "callbacks" in new:
@@ -175,7 +176,7 @@ _CPU = "An old Trainer that named no device used the CPU; today's takes the best
 
 def removed() -> frozenset[str]:
     """Return the old arguments that today's Trainer does not take."""
-    return RULES.keys() - _accepted(_lightning())
+    return frozenset(RULES) - _accepted(_lightning())
 
 
 def _lightning() -> ModuleType:

@@ -26,7 +26,8 @@ from stand_ins import (
     stub_smi,
 )
 
-from course_utils.doctor import FAMILIES, diagnose
+from course_utils.doctor import diagnose
+from course_utils.doctor.evidence import FAMILIES
 
 pytestmark = needs_linux
 H200_ON_PCI = ("0x10de", "0x2335", "0x030200")

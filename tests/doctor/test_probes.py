@@ -2,15 +2,23 @@
 
 import os
 import signal
+import subprocess
 import sys
+import threading
 import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
 from stand_ins import needs_linux
 
-from course_utils.doctor.children import MARK, run_limited, run_probe
+from course_utils.doctor import examine
+from course_utils.doctor.causes import find_cause
+from course_utils.doctor.children import MOST_BYTES, PREFIX, Outcome, run_limited, run_probe
+from course_utils.doctor.evidence import FAMILIES, Evidence, Package
 from course_utils.doctor.probes import PROBES
+
+TORCH = Package("2.9.0", "12.8")
 
 
 def python(code, limit_s=20.0):
@@ -18,23 +26,23 @@ def python(code, limit_s=20.0):
 
 
 def test_facts_are_kept_apart_from_noise():
-    outcome = python(f"""print('warming up'); print('{MARK}{{"step": "one", "count": 2}}'); print('done')""")
+    outcome = python(f"""print('warming up'); print('{PREFIX}{{"step": "one", "count": 2}}'); print('done')""")
     assert (outcome.ended, outcome.told, outcome.noise) == ("well", {"step": "one", "count": 2}, "warming up\ndone")
 
 
 def test_what_was_told_before_a_hang_is_kept():
-    outcome = python(f"""import time; print('{MARK}{{"step": "one"}}', flush=True); time.sleep(600)""", limit_s=2)
+    outcome = python(f"""import time; print('{PREFIX}{{"step": "one"}}', flush=True); time.sleep(600)""", limit_s=2)
     assert (outcome.ended, outcome.told) == ("late", {"step": "one"})
 
 
 @pytest.mark.parametrize(("step", "ended"), [("importing torch", "well"), ("starting CUDA", "late")])
 def test_an_import_may_take_longer_than_a_step_that_touches_a_device(step, ended):
-    code = f"""import time; print('{MARK}{{"step": "{step}"}}', flush=True); time.sleep(2.5)"""
+    code = f"""import time; print('{PREFIX}{{"step": "{step}"}}', flush=True); time.sleep(2.5)"""
     assert python(code, limit_s=1.5).ended == ended
 
 
 def test_an_import_that_never_ends_is_stopped_too():
-    outcome = python(f"""import time; print('{MARK}{{"step": "importing torch"}}', flush=True); time.sleep(600)""", 1)
+    outcome = python(f"""import time; print('{PREFIX}{{"step": "importing torch"}}', flush=True); time.sleep(600)""", 1)
     assert (outcome.ended, outcome.told) == ("late", {"step": "importing torch"})
 
 
@@ -60,26 +68,83 @@ def test_a_command_that_does_not_exist_ended_badly():
     assert outcome.ended == "badly" and "there-is-no-such-command" in outcome.noise
 
 
+@needs_linux
+def test_a_signal_without_a_name_is_named_by_its_number():
+    outcome = python("import os; os.kill(os.getpid(), 40)")
+    assert (outcome.ended, outcome.signal) == ("killed", "signal 40")
+
+
+@pytest.mark.parametrize("line", ["{not json}", "7", "", '{"kernel": 7}'])
+def test_a_line_of_another_program_with_the_probes_own_prefix_does_no_harm(line):
+    outcome = python(f"""print('{PREFIX}' + {line!r}); print('{PREFIX}{{"count": 2}}')""")
+    assert (outcome.ended, outcome.told["count"], outcome.kernels) == ("well", 2, ())
+
+
+def test_a_child_that_prints_without_end_is_stopped_and_little_of_it_is_kept():
+    tracemalloc.start()
+    outcome = python("while True: print('x' * 10_000)", limit_s=60)
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert outcome.ended == "badly" and f"more than {MOST_BYTES:,} bytes" in outcome.noise
+    assert len(outcome.noise) < 3000 and peak_bytes < 20 * MOST_BYTES
+
+
 def test_bytes_that_are_no_text_do_no_harm():
     outcome = python("import sys; sys.stdout.buffer.write(b'\\xff\\xfe name\\n')")
     assert outcome.ended == "well" and "name" in outcome.noise
 
 
 @needs_linux
-def test_a_stopped_child_takes_its_own_children_along():
-    code = "import subprocess, time; print(subprocess.Popen(['sleep', '600']).pid, flush=True); time.sleep(600)"
-    outcome = python(code, limit_s=2)
+@pytest.mark.parametrize(("last", "ended"), [("time.sleep(600)", "late"), ("", "well")])
+def test_a_child_takes_its_own_children_along(last, ended):
+    """However it ends: one that ends by itself may leave a process behind, which holds its pipe open."""
+    outcome = python(
+        f"import subprocess, time; print(subprocess.Popen(['sleep', '600']).pid, flush=True); {last}", limit_s=5
+    )
     grandchild = int(outcome.noise)
     for _ in range(50):  # until it is gone, or only waits to be collected
         try:
             os.kill(grandchild, 0)
             if Path(f"/proc/{grandchild}/stat").read_text().split()[2] == "Z":
-                return
+                break
         except (ProcessLookupError, FileNotFoundError):
-            return
+            break
         time.sleep(0.1)
-    os.kill(grandchild, signal.SIGKILL)
-    pytest.fail("the grandchild lived on")
+    else:
+        os.kill(grandchild, signal.SIGKILL)
+        pytest.fail("the grandchild lived on")
+    assert outcome.ended == ended
+
+
+@needs_linux
+def test_a_child_that_waits_for_a_core_is_not_late():
+    """Real: three programs that never rest have the child's core, so that its second of work takes four."""
+    pinned = f"import os, time; os.sched_setaffinity(0, {{{min(os.sched_getaffinity(0))}}})\n"
+    others = [subprocess.Popen([sys.executable, "-c", pinned + "while True: pass"]) for _ in range(3)]
+    try:
+        assert python(pinned + "while time.process_time() < 1: pass", limit_s=2).ended == "well"
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+
+
+def test_children_that_hang_are_waited_for_side_by_side(monkeypatch):
+    """Six children meet at a barrier, which opens only when all of them run at once."""
+    barrier = threading.Barrier(6)
+
+    def hang(*_):
+        barrier.wait(60)
+        return Outcome("late", {"step": "importing torch"})
+
+    monkeypatch.setattr(examine, "run_probe", hang)
+    monkeypatch.setattr(examine, "run_limited", hang)
+    smi, probes = examine._try(set(FAMILIES), 10.0)
+    assert smi.ended == "late" and sorted(probes) == ["cpu", "cuda", "nvidia", "tpu", "xla"]
+    evidence = Evidence("computer", TORCH, probes, TORCH, TORCH, limit_s=10.0)
+    verdicts = {family: find_cause(family, evidence) for family in FAMILIES}
+    assert verdicts.pop("tpu").cause == "torchtpu-off-cloud"
+    assert {found.cause for found in verdicts.values()} == {"hangs"} and "30 s" in verdicts["cpu"].why
 
 
 def test_every_probe_starts_from_the_doctors_command_line():
