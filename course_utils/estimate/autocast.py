@@ -12,7 +12,20 @@ from torch.utils._pytree import tree_map
 # documentation (https://docs.pytorch.org/docs/stable/amp.html, "CUDA Op-Specific Behavior"). PyTorch's own autocast
 # leaves tensors on the meta device alone.
 IN_16_BITS = {
-    *("linear", "bilinear", "matmul", "mm", "bmm", "mv", "addmm", "addmv", "addbmm", "baddbmm", "einsum", "chain_matmul"),
+    *(
+        "linear",
+        "bilinear",
+        "matmul",
+        "mm",
+        "bmm",
+        "mv",
+        "addmm",
+        "addmv",
+        "addbmm",
+        "baddbmm",
+        "einsum",
+        "chain_matmul",
+    ),
     *("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "prelu"),
     *("__matmul__", "__rmatmul__", "scaled_dot_product_attention", "lstm", "gru", "rnn_tanh", "rnn_relu"),
     *("lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"),
@@ -21,7 +34,15 @@ IN_32_BITS = {
     *("layer_norm", "group_norm", "rms_norm", "local_response_norm", "softmax", "log_softmax", "softmin", "norm"),
     *("exp", "expm1", "log", "log10", "log1p", "log2", "pow", "__pow__", "reciprocal", "rsqrt", "acos", "asin", "cosh"),
     *("sinh", "tan", "sum", "prod", "cumsum", "cumprod", "dist", "cdist", "renorm", "erfinv", "softplus", "logsumexp"),
-    *("cosine_similarity", "cosine_embedding_loss", "cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss"),
+    *(
+        "cosine_similarity",
+        "cosine_embedding_loss",
+        "cross_entropy",
+        "nll_loss",
+        "mse_loss",
+        "l1_loss",
+        "smooth_l1_loss",
+    ),
     *("binary_cross_entropy_with_logits", "kl_div", "huber_loss", "triplet_margin_loss", "ctc_loss", "normalize"),
 }
 

@@ -1,4 +1,4 @@
-"""The chips that an estimate can be asked for, and the links between them: figures of data sheets, kept in chips.json."""
+"""The chips that an estimate can be asked for, and the links between them: data sheets' figures, kept in chips.json."""
 
 import difflib
 import json

@@ -71,10 +71,8 @@ class Work:
 
     def __repr__(self) -> str:
         step = "training step" if self.training else "forward pass"
-        return (
-            f"{step} of {self.batch} samples in {self.precision}, counted: {self.flops / 1e9:,.1f} GFLOP, "
-            f"{self.bytes_moved / 1e9:,.2f} GB moved, {self.kernels:,} kernels, {self.parameters / 1e6:,.1f} M parameters"
-        )
+        amounts = f"{self.flops / 1e9:,.1f} GFLOP, {self.bytes_moved / 1e9:,.2f} GB moved, {self.kernels:,} kernels"
+        return f"{step} of {self.batch} samples in {self.precision}, counted: {amounts}"
 
 
 def count_work(
@@ -207,8 +205,9 @@ def _without_data(inputs: Any, batch: int | None) -> Any:
 def _explained(error: Exception, operation: str, model: nn.Module) -> Exception:
     if isinstance(error, ValueError) and "depends on a parameter" in str(error):
         return error
+    said = (str(error) or type(error).__name__).splitlines()[0][:200]
     return RuntimeError(
-        f"{type(model).__name__} cannot be counted: at operation {operation!r} it said "
-        f"{str(error).splitlines()[0][:200] if str(error) else type(error).__name__}. Counting runs on shapes without data. "
-        "Check that the inputs fit; a step that depends on values, such as .item() or a mask as an index, must be left out."
+        f"{type(model).__name__} cannot be counted: at operation {operation!r} PyTorch said: {said}. Check that the "
+        "inputs fit. Counting has shapes and no data, so a step that depends on values (.item(), a mask as an index) "
+        "has to be left out."
     )

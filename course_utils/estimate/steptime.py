@@ -67,7 +67,7 @@ def step_time(work: Work, chip: Chip) -> StepTime:
     Raises:
         ValueError: the chip has no peak for the precision that the work was counted in.
     """
-    numbers = {key: entry["value"] for key, entry in fitted().items() if isinstance(entry, dict)}
+    numbers = {name: float(entry["value"]) for name, entry in fitted()["numbers"].items()}
     ordered = sum(op.bytes_moved for op in work.ops if op.kind == "convolution")
     moved = numbers["convolution_memory"] * ordered + numbers["memory"] * (work.bytes_moved - ordered)
     return StepTime(
