@@ -6,6 +6,7 @@ The package can be called: `from course_utils import estimate; estimate(model, i
     step_time    from these to seconds on a chip
     find_chip    a chip by its name; all_chips lists them
     scaling      many devices
+    published    speeds of real devices that others measured; estimate_published, the same steps estimated
     python -m course_utils.estimate   the same for a terminal
 """
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from course_utils.estimate.chips import all_chips, all_links, find_chip
     from course_utils.estimate.counting import count_work
     from course_utils.estimate.parallel import scaling
+    from course_utils.estimate.speeds import estimate_published, published, sources
     from course_utils.estimate.question import estimate
     from course_utils.estimate.steptime import step_time
 
@@ -27,11 +29,14 @@ NAMES = {
     "all_links": "chips",
     "count_work": "counting",
     "estimate": "question",
+    "estimate_published": "speeds",
     "find_chip": "chips",
+    "published": "speeds",
     "scaling": "parallel",
+    "sources": "speeds",
     "step_time": "steptime",
 }
-__all__ = ["all_chips", "all_links", "count_work", "estimate", "find_chip", "scaling", "step_time"]
+__all__ = sorted(NAMES)
 
 
 class Callable(ModuleType):

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from course_utils.cards import html_card, text_table
+from course_utils.display.cards import html_card, text_table
 
 if TYPE_CHECKING:
-    from course_utils.figures import Picture
+    from course_utils.display.figures import Picture
 else:
     Picture = Any  # figures need matplotlib, which is imported when a picture is drawn
 
@@ -15,7 +15,7 @@ __all__ = ["Picture", "chart", "html_card", "text_table"]
 
 def chart(names: Sequence[str], spans: Sequence[tuple[float, float, float]], measured: Sequence[bool]) -> "Picture":
     """Draw hours on a logarithmic axis, one line for each device: low, estimate, high."""
-    from course_utils.figures import LOOKS, lecture_axes, picture
+    from course_utils.display.figures import LOOKS, lecture_axes, picture
 
     axes = lecture_axes("Hours until it is done", "hours (logarithmic)")
     for place, ((low, middle, high), seen) in enumerate(zip(spans, measured, strict=True)):
