@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from course_utils import estimate
     from course_utils.compare.comparison import compare_devices
     from course_utils.devices import Device, find_devices, pick_device, wait_for
     from course_utils.doctor import diagnose
@@ -33,6 +34,7 @@ __all__ = [
     "copy_rate",
     "device_of",
     "diagnose",
+    "estimate",
     "find_devices",
     "pick_device",
     "run_lesson",
@@ -45,6 +47,8 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> object:
+    if name == "estimate":  # the package itself, which can be called
+        return import_module(f"{__name__}.estimate")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     thing = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

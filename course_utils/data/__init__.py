@@ -2,6 +2,7 @@
 
 from course_utils.data.images import Images, load_images, offline_images
 from course_utils.data.models import AirRNN, ImageCNN, count_parameters
+from course_utils.data.resnet import ResNet50
 from course_utils.data.series import AIR_PASSENGERS, Scale, ShuffledBatches, air_passengers, make_windows
 
 __all__ = [
@@ -9,6 +10,7 @@ __all__ = [
     "AirRNN",
     "ImageCNN",
     "Images",
+    "ResNet50",
     "Scale",
     "ShuffledBatches",
     "air_passengers",

@@ -1,0 +1,55 @@
+"""How long a job takes on a device that is not here, with what energy and for what money, and how sure that is.
+
+The package can be called: `from course_utils import estimate; estimate(model, inputs)`. Its parts are beside it:
+
+    count_work   operations, bytes and kernels of a step, counted without data
+    step_time    from these to seconds on a chip
+    find_chip    a chip by its name; all_chips lists them
+    scaling      many devices
+    published    speeds of real devices that others measured; estimate_published, the same steps estimated
+    python -m course_utils.estimate   the same for a terminal
+"""
+
+import importlib
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from course_utils.estimate.chips import all_chips, all_links, find_chip
+    from course_utils.estimate.counting import count_work
+    from course_utils.estimate.parallel import scaling
+    from course_utils.estimate.speeds import estimate_published, published, sources
+    from course_utils.estimate.question import estimate
+    from course_utils.estimate.steptime import step_time
+
+# Each name, and the module that has it. They load when first asked for.
+NAMES = {
+    "all_chips": "chips",
+    "all_links": "chips",
+    "count_work": "counting",
+    "estimate": "question",
+    "estimate_published": "speeds",
+    "find_chip": "chips",
+    "published": "speeds",
+    "scaling": "parallel",
+    "sources": "speeds",
+    "step_time": "steptime",
+}
+__all__ = sorted(NAMES)
+
+
+class Callable(ModuleType):
+    """A module that can be called, as the Python documentation shows (Customizing module attribute access)."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Do what `course_utils.estimate.question.estimate` does."""
+        return importlib.import_module("course_utils.estimate.question").estimate(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in NAMES:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(f"{self.__name__}.{NAMES[name]}"), name)
+
+
+sys.modules[__name__].__class__ = Callable

@@ -1,0 +1,116 @@
+"""The estimate for a terminal: `python -m course_utils.estimate resnet50 --devices T4 A100 --epochs 90`."""
+
+import argparse
+import importlib
+import json
+import sys
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+
+from course_utils.estimate.chips import all_chips
+from course_utils.estimate.question import DEVICES, estimate
+from course_utils.estimate.show import text_table
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Answer the command line and return the exit status: 0, or 2 where the question cannot be answered."""
+    asked = _parser().parse_args(arguments)
+    try:
+        print(_chips() if asked.list_chips else _answer(asked))
+    except (ValueError, TypeError, RuntimeError) as error:
+        print(f"estimate: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def build(name: str) -> nn.Module:
+    """Make a model from "package.module:factory", or from a name of torchvision.
+
+    Raises:
+        ValueError: there is no such factory, or it makes no module.
+    """
+    module, colon, factory = name.partition(":")
+    try:
+        place = importlib.import_module(module if colon else "torchvision.models")
+        model = getattr(place, factory if colon else module)()
+    except (ImportError, AttributeError, TypeError) as error:
+        raise ValueError(
+            f"model {name!r} was asked for: {error}. Pass package.module:factory, where factory() returns a model, or "
+            "the name of a torchvision model where torchvision is installed."
+        ) from error
+    if not isinstance(model, nn.Module):
+        raise ValueError(f"{name} made {type(model).__name__}, which is not a torch.nn.Module.")
+    return model
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("course_utils.estimate", description="hours, energy and money on other devices")
+    add = parser.add_argument
+    add("model", nargs="?", help="package.module:factory, or a name of torchvision such as resnet50")
+    add("--input", type=int, nargs="+", default=[3, 224, 224], metavar="N", help="shape of one sample (3 224 224)")
+    add("--tokens", action="store_true", help="samples are whole numbers, such as tokens")
+    add("--devices", nargs="+", default=list(DEVICES), metavar="CHIP")
+    add("--batch", type=int, default=64, help="samples in a step on each device (64)")
+    add("--precision", default="amp", help="amp, bf16, fp16, tf32 or fp32 (amp)")
+    add("--inference", action="store_true", help="the forward pass alone")
+    add("--samples", type=int, default=50_000, help="in one epoch (50000)")
+    add("--epochs", type=int, default=1)
+    add("--count", type=int, default=1, help="how many of each device")
+    add("--link", help="what connects them, such as 'Ethernet 10G'")
+    add("--price", nargs="+", default=[], metavar="CHIP=X", help="your price of an hour, such as T4=0.35")
+    add("--this-machine", type=float, metavar="S", help="seconds of such a step that you measured here")
+    add("--json", action="store_true", help="print JSON")
+    add("--list-chips", action="store_true", help="show every chip and stop")
+    return parser
+
+
+def _answer(asked: argparse.Namespace) -> str:
+    if asked.model is None:
+        raise ValueError("no model was given. Try: python -m course_utils.estimate resnet50 --devices T4 A100")
+    kind = torch.int64 if asked.tokens else torch.float32
+    result = estimate(
+        build(asked.model),
+        torch.empty(1, *asked.input, dtype=kind, device="meta"),
+        batch=asked.batch,
+        precision=asked.precision,
+        training=not asked.inference,
+        samples=asked.samples,
+        epochs=asked.epochs,
+        devices=asked.devices,
+        prices=dict(_price(text) for text in asked.price),
+        count=asked.count,
+        link=asked.link,
+        this_machine=asked.this_machine,
+    )
+    return json.dumps(result.to_dict(), indent=1) if asked.json else repr(result)
+
+
+def _price(text: str) -> tuple[str, float]:
+    name, _, price = text.rpartition("=")
+    try:
+        return name, float(price)
+    except ValueError:
+        raise ValueError(f"a price is CHIP=X, such as T4=0.35, but got {text!r}.") from None
+
+
+def _chips() -> str:
+    header = ("chip", "year", "TFLOP/s, dense", "GB/s", "GB", "W", "uncertain")
+    rows = [
+        (
+            chip.name,
+            str(chip.year),
+            ", ".join(f"{key} {peak:g}" for key, peak in chip.peak_tflop_per_s.items()),
+            f"{chip.bandwidth_gb_per_s:g}",
+            f"{chip.memory_gb:g}",
+            "?" if chip.watts is None else f"{chip.watts:g}",
+            ", ".join(chip.uncertain),
+        )
+        for chip in all_chips()
+    ]
+    return text_table(header, rows) + "\nPublished by the vendors; course_utils/estimate/chips.json has each address."
+
+
+if __name__ == "__main__":
+    sys.exit(main())

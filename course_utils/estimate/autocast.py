@@ -1,0 +1,94 @@
+"""Automatic mixed precision for tensors that have a shape and no data, so that its casts are counted like the rest."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_map
+
+# The operations that autocast runs in 16 bits, and those that it runs in 32 bits, on a GPU: the lists of PyTorch's
+# documentation (https://docs.pytorch.org/docs/stable/amp.html, "CUDA Op-Specific Behavior"). PyTorch's own autocast
+# leaves tensors on the meta device alone.
+IN_16_BITS = {
+    *(
+        "linear",
+        "bilinear",
+        "matmul",
+        "mm",
+        "bmm",
+        "mv",
+        "addmm",
+        "addmv",
+        "addbmm",
+        "baddbmm",
+        "einsum",
+        "chain_matmul",
+    ),
+    *("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "prelu"),
+    *("__matmul__", "__rmatmul__", "scaled_dot_product_attention", "lstm", "gru", "rnn_tanh", "rnn_relu"),
+    *("lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"),
+}
+IN_32_BITS = {
+    *("layer_norm", "group_norm", "rms_norm", "local_response_norm", "softmax", "log_softmax", "softmin", "norm"),
+    *("exp", "expm1", "log", "log10", "log1p", "log2", "pow", "__pow__", "reciprocal", "rsqrt", "acos", "asin", "cosh"),
+    *("sinh", "tan", "sum", "prod", "cumsum", "cumprod", "dist", "cdist", "renorm", "erfinv", "softplus", "logsumexp"),
+    *(
+        "cosine_similarity",
+        "cosine_embedding_loss",
+        "cross_entropy",
+        "nll_loss",
+        "mse_loss",
+        "l1_loss",
+        "smooth_l1_loss",
+    ),
+    *("binary_cross_entropy_with_logits", "kl_div", "huber_loss", "triplet_margin_loss", "ctc_loss", "normalize"),
+}
+
+
+class Autocast(TorchFunctionMode):
+    """Casts what operations get as torch.autocast does, and has attention counted as the one kernel that a GPU runs."""
+
+    def __init__(self, dtype: torch.dtype | None):
+        super().__init__()
+        self.dtype = dtype
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        name = getattr(func, "__name__", "")
+        kwargs = kwargs or {}
+        to = self.dtype if name in IN_16_BITS else torch.float32 if name in IN_32_BITS else None
+        if self.dtype is not None and to is not None:
+            args, kwargs = tree_map(lambda x: _cast(x, to), (args, kwargs))
+        if name == "scaled_dot_product_attention":
+            return _attention(*args, **kwargs)
+        return func(*args, **kwargs)
+
+
+def _cast(x: Any, dtype: torch.dtype) -> Any:
+    return x.to(dtype) if isinstance(x, Tensor) and x.is_floating_point() and x.dtype != torch.float64 else x
+
+
+def _attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    # Without data PyTorch takes attention apart into products, which write scores that a GPU's one kernel never writes.
+    if query.dim() != 4:
+        attention = torch.nn.functional.scaled_dot_product_attention
+        return attention(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
+    heads = query.shape[1]
+    key, value = (x.repeat_interleave(heads // x.shape[1], 1) if x.shape[1] != heads else x for x in (key, value))
+    if attn_mask is not None:
+        attn_mask = attn_mask.to(query.dtype).expand(len(query), heads, query.shape[-2], key.shape[-2])
+    kernel = torch.ops.aten._scaled_dot_product_efficient_attention
+    learns = torch.is_grad_enabled()
+    return kernel(query, key, value, attn_mask, learns, dropout_p, is_causal, scale=scale)[0]

@@ -1,0 +1,213 @@
+"""Count what a step of a model does: operations, bytes and kernels, without running it at size or allocating memory."""
+
+import copy
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils.flop_counter import flop_registry
+
+from course_utils.estimate.autocast import Autocast
+
+# No kernel runs for these: they allocate, or they give the same memory another shape.
+FREE = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "_unsafe_view", "unsafe_split"}
+FREE |= {"unsafe_split_with_sizes", "lift_fresh", "_reshape_alias", "set_", "detach", "alias"}
+# A batch norm that learns goes over its input once for the statistics and once more to use them, both ways.
+TWICE = {"native_batch_norm", "native_batch_norm_backward", "_native_batch_norm_legit"}
+
+
+@dataclass(frozen=True)
+class Op:
+    """One operation of a step, as a GPU runs it: counted.
+
+    Attributes:
+        name: PyTorch's name of it, such as "addmm".
+        kind: "matrix" (a matrix product), "convolution", "attention", or "other".
+        flops: arithmetic operations, where a multiply-add is two; 0 for "other".
+        bytes_moved: bytes read and written.
+        elements: numbers in the results.
+    """
+
+    name: str
+    kind: str
+    flops: float
+    bytes_moved: float
+    elements: float
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one step of a model does, operation by operation: counted, neither measured nor estimated."""
+
+    ops: tuple[Op, ...]
+    batch: int
+    parameters: int
+    training: bool
+    precision: str
+
+    @property
+    def flops(self) -> float:
+        """Arithmetic operations of a step, where a multiply-add is two."""
+        return sum(op.flops for op in self.ops)
+
+    @property
+    def bytes_moved(self) -> float:
+        """Bytes that the operations read and write."""
+        return sum(op.bytes_moved for op in self.ops)
+
+    @property
+    def activations(self) -> float:
+        """Numbers in the results of all matrix products, convolutions and attentions: 'activations' in papers."""
+        return sum(op.elements for op in self.ops if op.kind != "other")
+
+    @property
+    def kernels(self) -> int:
+        """How many kernels the host launches: one for each operation."""
+        return len(self.ops)
+
+    def __repr__(self) -> str:
+        step = "training step" if self.training else "forward pass"
+        amounts = f"{self.flops / 1e9:,.1f} GFLOP, {self.bytes_moved / 1e9:,.2f} GB moved, {self.kernels:,} kernels"
+        return f"{step} of {self.batch} samples in {self.precision}, counted: {amounts}"
+
+
+def count_work(
+    model: nn.Module, inputs: Any, *, batch: int | None = None, precision: str = "bf16", training: bool = True
+) -> Work:
+    """Count the operations, bytes and kernels of one step of `model`, in milliseconds and without memory.
+
+    A copy of the model without its weights runs on PyTorch's meta device, which knows shapes and no data. The model
+    itself is not touched. In training, the sum of all results stands for the loss, and the optimizer is Adam.
+
+    Args:
+        model: any module, on any device.
+        inputs: one example input: a tensor, a tuple of positional arguments or a dict of keyword arguments, nested as
+            the model wants them. Their content does not matter. The first dimension of the first tensor is the batch;
+            every tensor that has the same first dimension gets the same batch.
+        batch: samples in a step, or None to take the example's.
+        precision: "fp32", "tf32", "fp16" or "bf16"; the last two are automatic mixed precision, with its casts.
+        training: count forward, backward and optimizer, or the forward pass alone.
+
+    Returns:
+        The counted work.
+
+    Raises:
+        ValueError: the batch is not a positive integer, or there is no tensor among the inputs.
+        RuntimeError: an operation of the model needs data, so that it cannot be counted; the message names it.
+    """
+    arguments = _without_data(inputs, batch)
+    clone = _clone(model).train(training)
+    counter, dtype = Counter(), {"fp16": torch.float16, "bf16": torch.bfloat16}.get(precision)
+    with torch.set_grad_enabled(training), Autocast(dtype), counter:
+        try:
+            out = clone(**arguments) if isinstance(arguments, dict) else clone(*arguments)
+            if training:
+                _backward(out)
+        except Exception as error:
+            raise _explained(error, counter.last, model) from error
+    parameters = sum(p.numel() for p in clone.parameters())
+    ops = counter.ops + (_optimizer(clone) if training else [])
+    size = next(x for x in tensors(arguments) if x.dim()).shape[0]
+    return Work(tuple(ops), size, parameters, training, precision)
+
+
+class Counter(TorchDispatchMode):
+    """Writes down every operation that does work."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ops: list[Op] = []
+        self.last = "its first operation"
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None) -> Any:
+        kwargs = kwargs or {}
+        name = func.overloadpacket.__name__
+        self.last = name
+        out = func(*args, **kwargs)
+        if not (func.is_view or name in FREE):
+            self.ops.append(_op(name, func.overloadpacket, args, kwargs, out))
+        return out
+
+
+def tensors(data: Any) -> list[Tensor]:
+    """Return the tensors in nested data."""
+    return [leaf for leaf in tree_leaves(data) if isinstance(leaf, Tensor)]
+
+
+def size_bytes(x: Tensor) -> int:
+    """Return the bytes behind a tensor; what `expand` repeats is read once."""
+    return x.element_size() * math.prod(n for n, stride in zip(x.shape, x.stride(), strict=True) if stride)
+
+
+def _op(name: str, packet: Any, args: Any, kwargs: dict[str, Any], out: Any) -> Op:
+    formula = flop_registry.get(packet)
+    flops = float(formula(*args, **kwargs, out_val=out)) if formula else 0.0
+    inputs, results = tensors((args, kwargs)), tensors(out)
+    moved = sum(map(size_bytes, inputs)) + sum(map(size_bytes, results))
+    kind = "other" if not flops else "attention" if "attention" in name else "matrix"
+    if name.startswith("convolution"):
+        kind = "convolution"
+    if name == "convolution_backward":
+        grad, image, weight, needed = args[0], args[1], args[2], args[10]
+        # The registry's formula takes every group of a grouped convolution for a whole one.
+        pixels = (image if args[7] else grad).numel()  # a transposed convolution has its roles exchanged
+        flops = 2.0 * pixels * math.prod(weight.shape[1:]) * sum(needed[:2])
+        moved += size_bytes(grad) if all(needed[:2]) else 0  # read by two kernels
+    if name in TWICE and (name.endswith("backward") or args[5]):
+        moved += sum(map(size_bytes, inputs))
+    return Op(name, kind, flops, float(moved), float(sum(x.numel() for x in results)))
+
+
+def _optimizer(model: nn.Module) -> list[Op]:
+    # Adam reads a parameter, its gradient and two moments, and writes all but the gradient: 7 x 4 bytes in one kernel
+    # for all parameters together (PyTorch's foreach), so its launches do not count.
+    numbers = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    return [Op("_foreach_adam", "other", 0.0, 28.0 * numbers, float(numbers))] if numbers else []
+
+
+def _backward(out: Any) -> None:
+    results = [x.float().sum() for x in tensors(out) if x.requires_grad]
+    if not results:
+        raise ValueError("no result of the model depends on a parameter that is trained. Pass training=False.")
+    torch.stack(results).sum().backward()
+
+
+def _clone(model: nn.Module) -> nn.Module:
+    # What deepcopy finds in `memo` it takes as already copied: the structure is copied and the weights are not.
+    memo: dict[int, Any] = {id(p): nn.Parameter(p.detach().to("meta"), p.requires_grad) for p in model.parameters()}
+    memo |= {id(b): b.detach().to("meta") for b in model.buffers()}
+    return copy.deepcopy(model, memo)
+
+
+def _without_data(inputs: Any, batch: int | None) -> Any:
+    found = [x for x in tensors(inputs) if x.dim()]
+    if not found:
+        raise ValueError(f"inputs must hold a tensor whose first dimension is the batch, but got {inputs!r}.")
+    size = found[0].shape[0]
+    batch = size if batch is None else batch
+    if not isinstance(batch, int) or isinstance(batch, bool) or batch < 1:
+        raise ValueError(f"batch is the number of samples in a step, a positive integer, but got {batch!r}.")
+
+    def resize(x: Any) -> Any:
+        if not isinstance(x, Tensor):
+            return x
+        shape = (batch, *x.shape[1:]) if x.dim() and x.shape[0] == size else x.shape
+        return torch.empty(shape, dtype=x.dtype, device="meta")
+
+    resized = tree_map(resize, inputs)
+    return resized if isinstance(resized, (dict, tuple)) else (resized,)
+
+
+def _explained(error: Exception, operation: str, model: nn.Module) -> Exception:
+    if isinstance(error, ValueError) and "depends on a parameter" in str(error):
+        return error
+    said = (str(error) or type(error).__name__).splitlines()[0][:200]
+    return RuntimeError(
+        f"{type(model).__name__} cannot be counted: at operation {operation!r} PyTorch said: {said}. Check that the "
+        "inputs fit. Counting has shapes and no data, so a step that depends on values (.item(), a mask as an index) "
+        "has to be left out."
+    )

@@ -1,0 +1,49 @@
+"""How far off an estimate may be: factors measured on published speeds, and wider ones where nothing was checked."""
+
+import math
+from dataclasses import dataclass
+
+from course_utils.estimate.chips import Chip
+from course_utils.estimate.counting import Work
+from course_utils.estimate.steptime import StepTime, fitted
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What an interval stands on.
+
+    Attributes:
+        factor: the truth lies between estimate / factor and estimate * factor in `share` of the cases.
+        share: as a fraction, 0.9 for nine cases in ten.
+        checked: whether published measurements of such work on such a chip were compared.
+        reasons: what the factor was measured on, and what was assumed because nothing was measured.
+    """
+
+    factor: float
+    share: float
+    checked: bool
+    reasons: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"within a factor of {self.factor:.2g} in {self.share:.0%} of cases: {'; '.join(self.reasons)}"
+
+
+def evidence(work: Work, chip: Chip, time: StepTime) -> Evidence:
+    """Return how far the estimate of `work` on `chip` may be off, by what was checked for its like.
+
+    Errors of different origin are independent of each other, so their logarithms add like the sides of a right angle.
+    """
+    known = fitted()["factors"]
+    keys = ["training" if work.training else "inference"]
+    keys += ["launches"] if time.launch_s > time.device_s else []
+    if chip.vendor != "NVIDIA":
+        keys.append("vendor")
+    elif chip.name not in known["cards"]["checked"]:
+        keys.append("cards")
+    if {op.name for op in work.ops} - set(known["operations"]["checked"]):
+        keys.append("operations")
+    logs = [math.log(known[key]["factor"]) for key in keys]
+    assumed = any(known[key].get("assumed") for key in keys)
+    return Evidence(
+        math.exp(math.hypot(*logs)), fitted()["share"], not assumed, tuple(known[key]["about"] for key in keys)
+    )

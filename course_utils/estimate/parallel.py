@@ -1,0 +1,118 @@
+"""Several devices under data parallelism: each has its share of the batch, and a ring adds up the gradients."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from course_utils.estimate.chips import Chip, Link, find_chip, find_link
+from course_utils.estimate.counting import Work
+from course_utils.estimate.steptime import StepTime, fitted, step_time
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COUNTS = (1, 2, 4, 8, 16, 64, 256, 1024, 4096, 10_000)
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Estimated speed of 1 to many devices that train one model together.
+
+    Attributes:
+        device: the chip's name.
+        link: what carries the gradients.
+        batch: samples in a step on each device.
+        counts: how many devices.
+        steps_s: seconds of a step with each count.
+        exchanges_s: seconds that the gradients spend on the link in each.
+        checked_to: up to which count published measurements were compared; beyond it is an extrapolation.
+    """
+
+    device: str
+    link: str
+    batch: int
+    counts: tuple[int, ...]
+    steps_s: tuple[float, ...]
+    exchanges_s: tuple[float, ...]
+    checked_to: int
+
+    @property
+    def speedups(self) -> tuple[float, ...]:
+        """How many times as many samples a second as one device, for each count."""
+        first = self.steps_s[0] / self.counts[0]
+        return tuple(n * first / s for n, s in zip(self.counts, self.steps_s, strict=True))
+
+    def __repr__(self) -> str:
+        head = f"{self.device} over {self.link}, {self.batch} samples a step on each device (estimated):"
+        rows = (
+            f"  {n:>6,} devices: {s:>9,.1f} times one{'' if n <= self.checked_to else '   extrapolated'}"
+            for n, s in zip(self.counts, self.speedups, strict=True)
+        )
+        return "\n".join([head, *rows])
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return one row for each count as a pandas table."""
+        import pandas as pd
+
+        kinds = ["estimated" if n <= self.checked_to else "extrapolated" for n in self.counts]
+        columns = {"devices": self.counts, "step_s": self.steps_s, "exchange_s": self.exchanges_s}
+        return pd.DataFrame(columns | {"speedup": self.speedups, "kind": kinds})
+
+
+def scaling(
+    work: Work, device: str | Chip, *, link: str | Link | None = None, counts: Sequence[int] = COUNTS
+) -> Scaling:
+    """Estimate how much faster many devices train together than one.
+
+    Args:
+        work: the training step of one device, from `count_work`.
+        device: a chip or its name.
+        link: what carries the gradients, or None to take the chip's own. The slowest link of the ring decides.
+        counts: how many devices; the first is what the others are compared with.
+
+    Raises:
+        ValueError: the work is no training, a count is no positive integer, or the chip has no link of its own.
+    """
+    if not work.training:
+        raise ValueError("devices exchange gradients in training only, but the work was counted with training=False.")
+    if not counts or any(not isinstance(n, int) or n < 1 for n in counts):
+        raise ValueError(f"counts are numbers of devices, positive integers, but got {list(counts)!r}.")
+    chip = find_chip(device) if isinstance(device, str) else device
+    wire = own_link(chip) if link is None else find_link(link) if isinstance(link, str) else link
+    one = step_time(work, chip)
+    steps = tuple(together(one, work, wire, n) for n in counts)
+    exchanges = tuple(exchange_s(work.parameters, wire, n) for n in counts)
+    limit = int(fitted()["numbers"]["doubling"]["checked_to"])
+    return Scaling(chip.name, wire.name, work.batch, tuple(counts), steps, exchanges, limit)
+
+
+def together(one: StepTime, work: Work, link: Link, count: int) -> float:
+    """Return the seconds of a step of `count` devices, each with the work of one."""
+    if count == 1:
+        return one.total_s
+    # The exchange goes on while the rest of the backward pass, two thirds of the step, is calculated.
+    late = max(0.0, exchange_s(work.parameters, link, count) - one.total_s * 2 / 3)
+    return float(one.total_s * fitted()["numbers"]["doubling"]["value"] ** math.log2(count) + late)
+
+
+def exchange_s(parameters: int, link: Link, count: int) -> float:
+    """Return the seconds in which a ring of `count` devices adds up gradients of 4 bytes a parameter.
+
+    Each device sends 2 (n - 1) / n times all gradients: P. Patarasuk and X. Yuan, Bandwidth optimal all-reduce
+    algorithms for clusters of workstations (2009). Each of the 2 (n - 1) rounds has a latency besides.
+    """
+    rounds = 2 * (count - 1)
+    latency_s = float(fitted()["numbers"]["round_s"]["value"])
+    return rounds / count * 4 * parameters / (link.gb_per_s * 1e9) + rounds * latency_s
+
+
+def own_link(chip: Chip) -> Link:
+    """Return the link that the chip's data sheet names.
+
+    Raises:
+        ValueError: it names none.
+    """
+    if not chip.link:
+        raise ValueError(f"the {chip.name} has no link to a second one. Pass link=, such as link='Ethernet 10G'.")
+    return find_link(chip.link)

@@ -1,0 +1,121 @@
+"""`estimate`: from a model and a list of devices to hours, energy and money."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torch import nn
+
+from course_utils.estimate.chips import Chip, find_chip, find_link
+from course_utils.estimate.counting import Work, count_work
+from course_utils.estimate.evidence import evidence
+from course_utils.estimate.parallel import own_link, together
+from course_utils.estimate.prices import Price, own_prices, price_of
+from course_utils.estimate.result import Estimate, Row
+from course_utils.estimate.steptime import step_time
+
+HERE = "this machine"
+DEVICES = ("T4", "L4", "A100", "H100", "RTX 5090", "TPU v5e")
+
+
+def estimate(
+    model: nn.Module,
+    inputs: Any,
+    *,
+    batch: int | None = None,
+    precision: str = "amp",
+    training: bool = True,
+    samples: int = 50_000,
+    epochs: int = 1,
+    devices: Sequence[str] = DEVICES,
+    prices: Mapping[str, float] | None = None,
+    count: int = 1,
+    link: str | None = None,
+    this_machine: Any = None,
+) -> Estimate:
+    """Estimate how long a job would take on devices that are not here, with what energy and for what money.
+
+    The model is counted without data (see `count_work`), and its operations, bytes and kernels become seconds by a
+    model of time with five fitted numbers (see `step_time`). Reading data and what the loss needs are not included.
+
+    Args:
+        model: any module, on any device; it is not touched.
+        inputs: one example input: a tensor, a tuple of positional arguments or a dict of keyword arguments. The first
+            dimension of the first tensor is the batch.
+        batch: samples in a step on each device, or None to take the example's.
+        precision: "amp" (each chip's own 16 bits: bf16 where it has them, else fp16), "bf16", "fp16", "tf32" or "fp32".
+        training: forward, backward and Adam, or the forward pass alone.
+        samples: in one epoch.
+        epochs: how many times all samples are used.
+        devices: names of chips, such as "T4" or "RTX 5090"; `chips.all_chips()` lists them.
+        prices: your price of an hour of one device, by its name; dated examples stand in for some.
+        count: how many of each device work together, each with its own batch.
+        link: what connects them, such as "Ethernet 10G", or None to take each chip's own.
+        this_machine: seconds of such a step that you measured here, or the `Timing` of `time_call`: it becomes a row
+            beside the others, at no price unless `prices` has one for "this machine".
+
+    Returns:
+        One row for each device, which shows itself and has `to_frame`, `plot`, `save`, `fastest` and `cheapest`.
+
+    Raises:
+        ValueError: a number is not positive, a price negative, a chip unknown or without the asked precision.
+        RuntimeError: an operation of the model needs data, so that it cannot be counted.
+    """
+    for name, value in (("samples", samples), ("epochs", epochs), ("count", count)):
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise ValueError(f"{name} must be a positive integer, but got {value!r}.")
+    if isinstance(devices, str):
+        raise TypeError(f"devices is a list of names, but got the one name {devices!r}. Pass [{devices!r}].")
+    chips = [find_chip(name) for name in devices]
+    own = own_prices(prices, HERE)
+    works = _count(model, inputs, batch, training, [chip.at(precision) for chip in chips] or ["fp32"])
+    total = samples * epochs
+    rows = [_row(works[chip.at(precision)], chip, total, count, link, own) for chip in chips]
+    if this_machine is not None:
+        rows.append(_measured(this_machine, next(iter(works.values())), total, own))
+    return Estimate(tuple(rows), next(iter(works.values())))
+
+
+def _count(model: nn.Module, inputs: Any, batch: int | None, training: bool, precisions: list[str]) -> dict[str, Work]:
+    known: dict[str, Work] = {}
+    for precision in dict.fromkeys(precisions):
+        # bf16 and fp16 move the same bytes, and so do fp32 and tf32.
+        twin = {"bf16": "fp16", "fp16": "bf16", "fp32": "tf32", "tf32": "fp32"}.get(precision, "")
+        known[precision] = (
+            Work(**{**vars(known[twin]), "precision": precision})
+            if twin in known
+            else count_work(model, inputs, batch=batch, precision=precision, training=training)
+        )
+    return known
+
+
+def _row(work: Work, chip: Chip, samples: int, count: int, link: str | None, own: Mapping[str, Price]) -> Row:
+    parts = step_time(work, chip)
+    known = evidence(work, chip, parts)
+    step_s = parts.total_s
+    if count > 1 and work.training:
+        step_s = together(parts, work, find_link(link) if link else own_link(chip), count)
+    return Row(
+        device=chip.name,
+        kind="estimated",
+        count=count,
+        precision=work.precision,
+        step_s=step_s,
+        factor=known.factor,
+        batch=work.batch * count,
+        samples=samples,
+        parts=parts,
+        evidence=known,
+        watts=None if chip.watts is None else chip.watts * count,
+        price=price_of(chip.name, own),
+    )
+
+
+def _measured(timing: Any, work: Work, samples: int, own: Mapping[str, Price]) -> Row:
+    seconds = getattr(timing, "median_s", timing)
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds < float("inf"):
+        raise ValueError(f"this_machine is the seconds of a step that you measured, or a Timing, but got {timing!r}.")
+    high = getattr(timing, "interval_s", (seconds, seconds))[1]
+    price = own.get(HERE, Price(0.0, "no price given, so none is counted"))
+    return Row(
+        HERE, "measured", 1, "as measured", float(seconds), high / seconds, work.batch, samples, None, None, None, price
+    )

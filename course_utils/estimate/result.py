@@ -1,0 +1,190 @@
+"""What an estimate found: a row for each device, which shows itself, becomes a table, a picture and a file."""
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from course_utils.estimate.counting import Work
+from course_utils.estimate.evidence import Evidence
+from course_utils.estimate.prices import Price
+from course_utils.estimate.show import Picture, chart, html_card, text_table
+from course_utils.estimate.steptime import StepTime
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+HEADER = ("device", "precision", "step", "samples/s", "hours", "limited by", "kWh", "cost", "kind")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One device's answer.
+
+    Attributes:
+        device: the chip's name, or the name of the machine that was measured.
+        kind: "estimated", or "measured" for the user's own machine.
+        count: how many devices work together.
+        precision: what it computes in.
+        step_s: seconds of a step.
+        factor: the truth lies between step_s / factor and step_s * factor as often as the evidence says.
+        batch: samples in a step on all devices together.
+        samples: samples of the whole job, all epochs.
+        parts: what the step consists of, or None where it was measured.
+        evidence: what the interval stands on.
+        watts: of all devices together, by the data sheet; None where it does not say.
+        price: of an hour of one device, or None where nobody gave one.
+    """
+
+    device: str
+    kind: str
+    count: int
+    precision: str
+    step_s: float
+    factor: float
+    batch: int
+    samples: int
+    parts: StepTime | None
+    evidence: Evidence | None
+    watts: float | None
+    price: Price | None
+
+    @property
+    def samples_per_s(self) -> float:
+        """Samples a second of all devices together."""
+        return self.batch / self.step_s
+
+    @property
+    def hours(self) -> float:
+        """Hours of the whole job."""
+        return self.samples / self.samples_per_s / 3600
+
+    @property
+    def hours_interval(self) -> tuple[float, float]:
+        """The hours between which the truth lies as often as the evidence says."""
+        return self.hours / self.factor, self.hours * self.factor
+
+    @property
+    def limit(self) -> str:
+        """What limits the step: "launches", "memory" or "arithmetic"; "" where it was measured."""
+        return self.parts.limit if self.parts else ""
+
+    @property
+    def energy_kwh(self) -> float | None:
+        """Energy of the devices at the data sheet's watts: an upper bound, without the machine around them."""
+        return None if self.watts is None else self.hours * self.watts / 1e3
+
+    @property
+    def cost(self) -> float | None:
+        """Price of the whole job, or None where there is no price."""
+        return None if self.price is None else self.hours * self.count * self.price.per_hour
+
+    def cells(self) -> tuple[str, ...]:
+        """Return the row as text."""
+        low, high = self.hours_interval
+        energy, cost = self.energy_kwh, self.cost
+        return (
+            self.device if self.count == 1 else f"{self.count} x {self.device}",
+            self.precision,
+            f"{self.step_s * 1e3:.3g} ms",
+            f"{self.samples_per_s:,.0f}" if self.samples_per_s >= 10 else f"{self.samples_per_s:.2g}",
+            f"{self.hours:.3g} ({low:.2g} to {high:.2g})",
+            self.limit or "?",
+            "?" if energy is None else f"{energy:.2g}",
+            "?" if cost is None else f"{cost:,.2f}",
+            self.kind if self.evidence is None or self.evidence.checked else f"{self.kind}, unchecked",
+        )
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a training or an inference would take on each device.
+
+    Attributes:
+        rows: one for each device, in the order of the question.
+        work: the counted step of one device.
+    """
+
+    rows: tuple[Row, ...]
+    work: Work
+
+    def __getitem__(self, device: str) -> Row:
+        try:
+            return next(row for row in self.rows if row.device == device)
+        except StopIteration:
+            raise KeyError(
+                f"{device!r} is not among the devices of this estimate: {[r.device for r in self.rows]}"
+            ) from None
+
+    def fastest(self) -> Row:
+        """Return the device that is done first."""
+        return min(self.rows, key=lambda row: row.hours)
+
+    def cheapest(self, deadline_hours: float | None = None) -> Row | None:
+        """Return the device that costs least, of those that have a price, or None.
+
+        Args:
+            deadline_hours: leave out devices whose interval reaches beyond it.
+        """
+        fit = [r for r in self.rows if deadline_hours is None or r.hours_interval[1] <= deadline_hours]
+        return min((r for r in fit if r.cost is not None), key=lambda r: r.cost or 0.0, default=None)
+
+    def notes(self) -> list[str]:
+        """Return what the figures stand on, one sentence each."""
+        lines = [f"Counted: {self.work!r}."]
+        for row in self.rows:
+            if row.evidence:
+                lines.append(f"{row.device}: {row.evidence!r}.")
+            if row.price:
+                lines.append(f"{row.device}: {row.price.per_hour:g} an hour ({row.price.source}).")
+        return lines
+
+    def __repr__(self) -> str:
+        return text_table(HEADER, [row.cells() for row in self.rows]) + "\n" + "\n".join(self.notes())
+
+    def _repr_html_(self) -> str:
+        return html_card("Is it worth it?", HEADER, [row.cells() for row in self.rows], " ".join(self.notes()))
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return one row for each device as a pandas table."""
+        import pandas as pd
+
+        return pd.DataFrame([_flat(row) for row in self.rows])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the list of operations, ready for JSON."""
+        work = self.work
+        counted = {"flops": work.flops, "bytes_moved": work.bytes_moved, "kernels": work.kernels, "batch": work.batch}
+        counted |= {"parameters": work.parameters, "training": work.training, "precision": work.precision}
+        return {"counted": counted, "rows": [asdict(row) | _flat(row) for row in self.rows]}
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the estimate as JSON and return where it is."""
+        Path(path).write_text(json.dumps(self.to_dict(), indent=1) + "\n", encoding="utf-8")
+        return Path(path)
+
+    def plot(self) -> Picture:
+        """Return a picture of the hours on each device, with their intervals."""
+        names = [row.cells()[0] for row in self.rows]
+        spans = [(row.hours_interval[0], row.hours, row.hours_interval[1]) for row in self.rows]
+        return chart(names, spans, [row.kind == "measured" for row in self.rows])
+
+
+def _flat(row: Row) -> dict[str, Any]:
+    low, high = row.hours_interval
+    return {
+        "device": row.device,
+        "kind": row.kind,
+        "count": row.count,
+        "precision": row.precision,
+        "step_s": row.step_s,
+        "samples_per_s": row.samples_per_s,
+        "hours": row.hours,
+        "hours_low": low,
+        "hours_high": high,
+        "limit": row.limit,
+        "energy_kwh": row.energy_kwh,
+        "cost": row.cost,
+        "checked": row.evidence.checked if row.evidence else True,
+    }

@@ -1,0 +1,122 @@
+"""Speeds of real devices that others measured and published, each with its source: 18,000 rows in published.csv.gz.
+
+tools/published_measurements.py makes the table from checkouts of the two repositories that it names.
+"""
+
+import csv
+import gzip
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from course_utils.estimate.chips import find_chip
+from course_utils.estimate.steptime import StepTime, fitted, parts
+
+TABLE = Path(__file__).parent / "published.csv.gz"
+COUNTED = Path(__file__).parent / "counted.csv.gz"
+
+
+@dataclass(frozen=True)
+class Speed:
+    """One published speed.
+
+    Attributes:
+        source: the repository that published it.
+        file: where in that repository.
+        device: the chip's name, as in chips.json, or a CPU's.
+        count: how many devices worked together.
+        model: the network, by the name that pytorch-image-models gives it.
+        image: side of the square image, in pixels.
+        batch: samples in a step on each device.
+        precision: "fp16" stands for automatic mixed precision.
+        compiled: whether torch.compile was used.
+        training: whether it was a training step; else it was a forward pass.
+        torch: the version of PyTorch, or "" where the source does not say.
+        samples_per_s: of all devices together.
+        gmacs: 10^9 multiply-adds for one image, or None where the source does not say.
+        mega_activations: 10^6 activations for one image, or None.
+    """
+
+    source: str
+    file: str
+    device: str
+    count: int
+    model: str
+    image: int
+    batch: int
+    precision: str
+    compiled: bool
+    training: bool
+    torch: str
+    samples_per_s: float
+    gmacs: float | None
+    mega_activations: float | None
+
+    @property
+    def step_s(self) -> float:
+        """Seconds of one step."""
+        return self.batch * self.count / self.samples_per_s
+
+
+def published(**asked: object) -> list[Speed]:
+    """Return the published speeds whose attributes are as asked, such as device="T4", training=False.
+
+    Raises:
+        AttributeError: a published speed has no such attribute.
+    """
+    return [row for row in _speeds() if all(getattr(row, name) == value for name, value in asked.items())]
+
+
+@cache
+def _speeds() -> tuple[Speed, ...]:
+    rows = csv.DictReader(_lines(TABLE)[1:])
+    return tuple(
+        Speed(
+            **{name: row[name] for name in ("source", "file", "device", "model", "precision", "torch")},
+            **{name: int(row[name]) for name in ("count", "image", "batch")},
+            **{name: row[name] == "1" for name in ("compiled", "training")},
+            **{name: float(row[name]) if row[name] else None for name in ("gmacs", "mega_activations")},
+            samples_per_s=float(row["samples_per_s"]),
+        )
+        for row in rows
+    )
+
+
+@cache
+def sources() -> dict[str, dict[str, str]]:
+    """Return the address, commit, date and licence of each source."""
+    return dict(json.loads(_lines(TABLE)[0].removeprefix("# ")))
+
+
+@cache
+def _counted() -> Mapping[tuple[str, int, bool, bool], tuple[float, ...]]:
+    """Return what was counted of each network: batch, kernels, bytes, bytes of convolutions, operations."""
+    rows = csv.DictReader(_lines(COUNTED)[1:])
+    amounts = ("batch", "kernels", "bytes", "convolution_bytes", "flops")
+    return {
+        (row["model"], int(row["image"]), row["training"] == "1", row["half"] == "1"): tuple(
+            float(row[name]) for name in amounts
+        )
+        for row in rows
+    }
+
+
+def estimate_published(row: Speed) -> StepTime | None:
+    """Return the estimate for a step that somebody measured on one device, or None where its network was not counted.
+
+    The counted bytes and operations grow with the batch, and the kernels do not.
+    """
+    known = _counted().get((row.model, row.image, row.training, row.precision in ("fp16", "bf16")))
+    if known is None or row.count != 1:
+        return None
+    batch, kernels, *grows = known
+    amounts = (kernels, *(amount * row.batch / batch for amount in grows))
+    chip = find_chip(row.device)
+    numbers = {name: float(entry["value"]) for name, entry in fitted()["numbers"].items()}
+    return StepTime(*parts(amounts, chip.bandwidth_gb_per_s * 1e9, chip.peak(row.precision), numbers))
+
+
+def _lines(path: Path) -> list[str]:
+    return gzip.decompress(path.read_bytes()).decode("utf-8").splitlines()

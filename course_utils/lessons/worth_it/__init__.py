@@ -1,0 +1,27 @@
+"""Lesson 6, Is it worth it?: its pictures, its panel and its exercises."""
+
+from course_utils.lessons.worth_it.panel import RentalPanel
+from course_utils.lessons.worth_it.pictures import (
+    draw_bars,
+    draw_crossover,
+    draw_held_out,
+    draw_money,
+    draw_roofs,
+    draw_scaling,
+    draw_sweep,
+    draw_three_limits,
+    error_factor,
+)
+
+__all__ = [
+    "RentalPanel",
+    "draw_bars",
+    "draw_crossover",
+    "draw_held_out",
+    "draw_money",
+    "draw_roofs",
+    "draw_scaling",
+    "draw_sweep",
+    "draw_three_limits",
+    "error_factor",
+]

@@ -1,0 +1,105 @@
+"""A panel: choose chips, batch, precision, prices and a deadline, and see hours and money at once."""
+
+import html
+from functools import lru_cache
+from typing import Any
+
+import ipywidgets as widgets
+from IPython.display import HTML, display
+from torch import nn
+
+from course_utils.display.widget_view import display_widget
+from course_utils.estimate.chips import all_chips
+from course_utils.estimate.question import estimate
+from course_utils.estimate.result import Estimate
+from course_utils.lessons.worth_it.pictures import draw_money
+
+CHOSEN = ("T4", "L4", "A100 80GB", "RTX 4090", "H100 SXM")
+
+
+class RentalPanel:
+    """The panel over `estimate`. Each change of a control asks anew; a sentence says what was wrong with the request.
+
+    Args:
+        model: what is to be trained.
+        inputs: one example input, the batch first.
+        samples: in an epoch.
+        epochs: of the training.
+        prices: of an hour, by chip; the text field starts with them.
+
+    Attributes:
+        result: the latest estimate; None where the last request could not be met.
+    """
+
+    def __init__(self, model: nn.Module, inputs: Any, *, samples: int, epochs: int, prices: dict[str, float]):
+        self.samples, self.epochs = samples, epochs
+        self.result: Estimate | None = None
+        self._estimate = lru_cache(maxsize=64)(lambda **asked: _ask(model, inputs, **asked))
+        self._shown: list[Any] = []
+        names = [chip.name for chip in all_chips()]
+        chosen = [name for name in names if name in CHOSEN]
+        said = ", ".join(f"{name}={price:g}" for name, price in prices.items())
+        self.chips = widgets.SelectMultiple(options=names, value=chosen, description="Chips", rows=6)
+        self.batch = widgets.SelectionSlider(options=[2**k for k in range(11)], value=64, description="Batch")
+        self.precision = widgets.Dropdown(options=["amp", "fp32"], description="Precision")
+        self.prices = widgets.Text(value=said, description="Prices/h", continuous_update=False)
+        self.deadline = widgets.FloatText(value=24.0, description="Deadline, h", continuous_update=False)
+        self.status = widgets.HTML("")
+        controls = [self.chips, self.batch, self.precision, self.prices, self.deadline, self.status]
+        for name, control in zip(
+            ("chips", "batch", "precision", "prices", "deadline", "status"), controls, strict=True
+        ):
+            control.add_class(f"rentalpanel-{name}")
+            if name != "status":
+                control.observe(lambda change: self.update(), names="value")
+        self.prices.layout.width = self.chips.layout.width = "34em"
+        self.controls = widgets.VBox(controls)
+        self.controls.add_class("rentalpanel")
+
+    def update(self) -> Estimate | None:
+        """Estimate what the controls ask for, show it, and return it; None, and a sentence, where that cannot be."""
+        try:
+            asked = {"devices": tuple(self.chips.value), "batch": self.batch.value, "precision": self.precision.value}
+            prices = read_prices(self.prices.value)
+            if not asked["devices"]:
+                raise ValueError("choose a chip at least.")
+            found = self._estimate(**asked, prices=prices, samples=self.samples, epochs=self.epochs)
+            deadline = self.deadline.value
+            shown = [draw_money(found, deadline if deadline > 0 else None), found]
+            best = found.cheapest(deadline if deadline > 0 else None)
+        except (ValueError, TypeError, RuntimeError, OverflowError) as error:
+            self.result, shown = None, [HTML(""), HTML("")]
+            self.status.value = f"<b>Not estimated:</b> {html.escape(str(error))}"
+        else:
+            self.result = found
+            self.status.value = "Cheapest within the deadline: " + html.escape(best.device if best else "none of these")
+        for place, thing in zip(self._shown, shown, strict=False):
+            place.update(thing)
+        return self.result
+
+    def _ipython_display_(self) -> None:
+        display_widget(self.controls, "[panel: chips, batch, precision, prices and deadline of an estimate]")
+        self._shown = [display(HTML(""), display_id=True) for _ in range(2)]
+        self.update()
+
+
+def _ask(model: nn.Module, inputs: Any, *, prices: tuple[tuple[str, float], ...], **asked: Any) -> Estimate:
+    return estimate(model, inputs, prices=dict(prices), **asked)
+
+
+def read_prices(text: str) -> tuple[tuple[str, float], ...]:
+    """Read prices such as "T4=0.35, A100 80GB=1.30".
+
+    Raises:
+        ValueError: a part is not a name, "=" and a number.
+    """
+    found = []
+    for part in filter(None, map(str.strip, text.split(","))):
+        name, equals, number = part.partition("=")
+        try:
+            found.append((name.strip(), float(number)))
+        except ValueError:
+            equals = ""
+        if not equals or not name.strip():
+            raise ValueError(f"{part!r} is not a price. Write T4=0.35, A100 80GB=1.30") from None
+    return tuple(found)

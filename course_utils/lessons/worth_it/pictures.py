@@ -1,0 +1,240 @@
+"""The pictures of lesson 6: what was measured here, what others published, and what is estimated, told apart by shape.
+
+A measured or published figure is a dot, an estimate a line. Axes over several powers of ten are logarithmic and say so.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, LogLocator
+
+from course_utils.compare.roofline import Roof
+from course_utils.display.figures import LOOKS, MUTED, Picture, label_end, lecture_axes, picture
+from course_utils.estimate.chips import Chip
+from course_utils.estimate.parallel import Scaling
+from course_utils.estimate.speeds import Speed
+from course_utils.estimate.result import Estimate
+
+CPU, GPU, TPU = (LOOKS[kind]["color"] for kind in ("cpu", "cuda", "xla"))
+LINES = ("-", "--", "-.", ":")
+
+
+def draw_bars(rates: Mapping[str, float], title: str, unit: str) -> Picture:
+    """Draw one bar for each device, with its figure beside it.
+
+    Args:
+        rates: by the device's name, in the order from top to bottom; CPUs first.
+        title: what the picture shows.
+        unit: of the rates.
+    """
+    axes = lecture_axes(title, unit)
+    names = list(rates)
+    colours = [GPU if rate > 10 * min(rates.values()) else CPU for rate in rates.values()]
+    axes.barh(names, list(rates.values()), color=colours, height=0.6)
+    for place, rate in enumerate(rates.values()):
+        axes.annotate(f"{rate:,.0f}", (rate, place), xytext=(8, 0), textcoords="offset points", va="center")
+    axes.invert_yaxis()
+    axes.margins(x=0.12)
+    said = ", ".join(f"{name} {rate:,.0f}" for name, rate in rates.items())
+    return picture(axes, f"Bars of {unit}: {said}.", colors=32)
+
+
+def draw_three_limits(seconds: Mapping[int, float]) -> Picture:
+    """Draw the time of an addition against how many numbers it adds, measured here.
+
+    Args:
+        seconds: of one call, by the number of elements, smallest first.
+    """
+    axes = lecture_axes("Small additions all take the same time", "numbers added (logarithmic)", "time (logarithmic)")
+    axes.loglog(list(seconds), list(seconds.values()), **LOOKS["cpu"])
+    first, last = next(iter(seconds.values())), list(seconds)[-1]
+    axes.axhline(first, color=MUTED, linestyle=":")
+    label_end(axes, last, first, "launch\noverhead", MUTED)
+    _ticks(axes, time_text, axis="y")
+    _ticks(axes, count_text, axis="x")
+    return picture(axes, "The time of an addition is flat for small sizes and then grows with them.", colors=32)
+
+
+def draw_roofs(here: Roof, chips: Sequence[Chip], precision: str = "amp") -> Picture:
+    """Draw the roof of this machine, measured, below those of chips, from their data sheets.
+
+    Args:
+        here: measured in fp32.
+        chips: whose data sheets are drawn.
+        precision: of the chips' arithmetic.
+    """
+    axes = lecture_axes("Every device is a slope and a roof", "FLOP for each byte (log.)", "FLOP/s (log.)")
+    points = [2.0**power for power in range(-4, 11)]
+    roofs = [(chip.name, chip.peak(precision), chip.bandwidth_gb_per_s * 1e9, GPU) for chip in chips]
+    roofs = [*roofs, ("this CPU, measured", here.flop_per_s, here.bytes_per_s, CPU)]
+    for (name, peak, bandwidth, colour), style in zip(roofs, (*LINES[1:], LINES[1], LINES[0]), strict=False):
+        line = [min(peak, bandwidth * point) for point in points]
+        axes.loglog(points, line, color=colour, linestyle=style)
+        label_end(axes, points[-1], line[-1], name, colour)
+    _ticks(axes, flop_text, axis="y")
+    _ticks(axes, lambda value: f"{value:g}", axis="x")
+    said = "; ".join(f"{name}: {peak:.3g} FLOP/s and {bytes_ / 1e9:,.0f} GB/s" for name, peak, bytes_, _ in roofs)
+    return picture(axes, f"Rooflines, logarithmic. {said}.", colors=32)
+
+
+def draw_sweep(published: Sequence[Speed], estimated_s: Mapping[int, float], title: str) -> Picture:
+    """Draw published speeds over the batch as dots, and the estimate as a line.
+
+    Args:
+        published: of one network on one device in one precision, in several batch sizes.
+        estimated_s: seconds of a step, by batch.
+        title: what the picture shows.
+    """
+    axes = lecture_axes(title, "images in the batch (logarithmic)", "images/s (logarithmic)")
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.plot([row.batch for row in published], [row.samples_per_s for row in published], "o", color="black")
+    rates = {batch: batch / seconds for batch, seconds in estimated_s.items()}
+    axes.plot(list(rates), list(rates.values()), color=GPU, linestyle="--")
+    label_end(axes, list(rates)[-1], 1.08 * list(rates.values())[-1], "estimated", GPU)
+    label_end(axes, published[-1].batch, 0.85 * published[-1].samples_per_s, "published", "black")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    _ticks(axes, count_text)
+    said = f"Images a second over the batch on a {published[0].device}: published dots and the estimated line."
+    return picture(axes, said, colors=32)
+
+
+def draw_held_out(pairs: Sequence[tuple[float, float]], device: str, share: float = 0.9) -> Picture:
+    """Draw estimated against published times of many networks, and the band that holds a share of them.
+
+    Args:
+        pairs: published and estimated milliseconds for each network.
+        device: its name.
+        share: of the networks.
+    """
+    axes = lecture_axes(
+        f"{len(pairs):,} networks on the {device}", "published, ms (logarithmic)", "estimated, ms (log.)"
+    )
+    factor = error_factor(pairs, share)
+    low, high = min(one for one, _ in pairs), max(one for one, _ in pairs)
+    axes.fill_between([low, high], [low / factor, high / factor], [low * factor, high * factor], color="#CCCCCC", lw=0)
+    axes.loglog(*zip(*pairs, strict=True), ".", color=GPU, markersize=6)
+    axes.loglog([low, high], [low, high], color="black", linestyle="-")
+    axes.annotate(f"{share:.0%} within a\nfactor of {factor:.2f}", (0.05, 0.8), xycoords="axes fraction")
+    _ticks(axes, lambda value: f"{value:g}")
+    said = f"{len(pairs)} networks: estimated against published times, {share:.0%} within a factor of {factor:.2f}."
+    return picture(axes, said, colors=32)
+
+
+def error_factor(pairs: Sequence[tuple[float, float]], share: float) -> float:
+    """Return the factor within which `share` of the estimates lie, up or down.
+
+    Args:
+        pairs: the truth and the estimate, at least two.
+        share: between 0 and 1.
+    """
+    errors = sorted(abs(math.log(estimate / truth)) for truth, estimate in pairs)
+    return math.exp(errors[min(len(errors) - 1, math.ceil(share * len(errors)) - 1)])
+
+
+def draw_crossover(here_s: Mapping[int, float], there_s: Mapping[str, Mapping[int, float]]) -> Picture:
+    """Draw samples a second over the batch: measured here, and estimated for chips.
+
+    Args:
+        here_s: measured seconds of a step, by batch.
+        there_s: estimated seconds of a step, by the chip's name and by batch.
+    """
+    axes = lecture_axes("From which batch on does a GPU pay?", "samples in the batch (logarithmic)", "samples/s (log.)")
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    rates = {batch: batch / seconds for batch, seconds in here_s.items()}
+    axes.plot(list(rates), list(rates.values()), **LOOKS["cpu"])
+    label_end(axes, list(rates)[-1], list(rates.values())[-1], "this CPU,\nmeasured", CPU)
+    for number, (name, steps_s) in enumerate(there_s.items()):
+        there = {batch: batch / seconds for batch, seconds in steps_s.items()}
+        axes.plot(list(there), list(there.values()), color=GPU, linestyle=LINES[1 + number % 3])
+        last, rate = list(there.items())[-1]
+        label_end(axes, last, rate * (0.75, 1.5)[number % 2], f"{name}, est.", GPU)
+    _ticks(axes, count_text)
+    said = "Samples a second over the batch: the CPU of this machine, measured, and chips, estimated."
+    return picture(axes, said, colors=32)
+
+
+def draw_money(found: Estimate, deadline_hours: float | None = None) -> Picture:
+    """Draw what a job costs against how long it takes, one dot with its interval for each device that has a price.
+
+    Args:
+        found: the estimate.
+        deadline_hours: drawn as a line.
+
+    Raises:
+        ValueError: no device has a price.
+    """
+    rows = [row for row in found.rows if row.cost is not None]
+    if not rows:
+        raise ValueError("a picture of money needs a price. Pass prices={'T4': 0.35} to estimate.")
+    axes = lecture_axes("Hours and money", "hours (logarithmic)", "money for the whole job")
+    for row in rows:
+        look = LOOKS["cpu" if row.kind == "measured" else "xla" if row.device.startswith("TPU") else "cuda"]
+        axes.plot(row.hours_interval, [row.cost, row.cost], color=look["color"], alpha=0.4, linewidth=6)
+        axes.plot([row.hours], [row.cost], color=look["color"], marker=look["marker"], markersize=14)
+        axes.annotate(row.device, (row.hours, row.cost), xytext=(0, 14), textcoords="offset points", ha="center")
+    axes.set_xscale("log")
+    if deadline_hours:
+        axes.axvline(deadline_hours, color="black", linestyle=":")
+        axes.annotate(
+            "deadline",
+            (deadline_hours, 0.0),
+            xycoords=("data", "axes fraction"),
+            xytext=(8, 8),
+            textcoords="offset points",
+        )
+    axes.set_ylim(0, 1.25 * max(row.cost or 0.0 for row in rows) or 1.0)
+    _ticks(axes, lambda value: f"{value:g}", axis="x")
+    said = "; ".join(f"{row.device}: {row.hours:.2g} hours, {row.cost:.2f}" for row in rows)
+    return picture(axes, f"Money against hours. {said}.", colors=32)
+
+
+def draw_scaling(estimated: Scaling, published: Mapping[int, Sequence[float]]) -> Picture:
+    """Draw how many times as fast many devices train: estimated as a line, published as dots.
+
+    Args:
+        estimated: from `scaling`.
+        published: speed-ups that others measured, by the number of devices.
+    """
+    axes = lecture_axes("Many devices: where the line bends", "devices (logarithmic)", "times one device (log.)")
+    axes.loglog(estimated.counts, estimated.counts, color=MUTED, linestyle=":")
+    checked = [n for n in estimated.counts if n <= estimated.checked_to]
+    axes.loglog(checked, estimated.speedups[: len(checked)], color=GPU, linestyle="-")
+    rest = len(checked) - 1
+    axes.loglog(estimated.counts[rest:], estimated.speedups[rest:], color=GPU, linestyle="--")
+    for count, speedups in published.items():
+        axes.loglog([count] * len(speedups), list(speedups), "o", color="black")
+    label_end(axes, estimated.counts[-1], estimated.counts[-1], "perfect", MUTED)
+    label_end(axes, estimated.counts[-1], estimated.speedups[-1], "extrapolated", GPU)
+    _ticks(axes, count_text)
+    said = (
+        f"Speed-up over the number of devices, estimated for {estimated.device} over {estimated.link}; published dots."
+    )
+    return picture(axes, said, colors=32)
+
+
+def time_text(seconds: float) -> str:
+    """Return a time as a tick says it."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:g} {unit}"
+    return f"{seconds * 1e9:g} ns"
+
+
+def count_text(number: float) -> str:
+    """Return a count as a tick says it."""
+    return f"{number / 1e6:g} M" if number >= 1e6 else f"{number:,.0f}" if number >= 1 else f"{number:g}"
+
+
+def flop_text(rate: float) -> str:
+    """Return a rate of arithmetic as a tick says it."""
+    return next((f"{rate / size:g} {unit}" for unit, size in (("T", 1e12), ("G", 1e9), ("M", 1e6)) if rate >= size), "")
+
+
+def _ticks(axes: Axes, text, axis: str = "both") -> None:
+    for name, one in (("x", axes.xaxis), ("y", axes.yaxis)):
+        if axis in (name, "both"):
+            one.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
+            one.set_minor_formatter(FuncFormatter(lambda value, _: ""))
