@@ -1,0 +1,331 @@
+"""Measure one section of what a GPU does: `python tools/gpu/measure.py SECTION --out DIR [--dry]`.
+
+Every figure is appended to DIR/measurements.jsonl (times, as `course_utils.compare` keeps them) or DIR/findings.jsonl
+(ratios, shares and bytes, each with its goal) as soon as it is known, so that what comes after cannot take it away.
+"""
+
+import argparse
+import json
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from course_utils.compare.comparison import Contestant, measurement
+from course_utils.compare.measurement import Measurement
+from course_utils.compare.record import measure, precisions
+from course_utils.compare.workloads import (
+    CNN_STEP,
+    CNN_WITH_COPY,
+    ELEMENTWISE,
+    PRODUCT,
+    RNN_STEP,
+    Workload,
+    as_cuda_graph,
+    build_seeded,
+    training_step,
+    using_tf32,
+)
+from course_utils.data.resnet import ResNet50
+from course_utils.devices import Device, pick_device, wait_for
+from course_utils.moves import copy_rate
+from course_utils.timing import time_call
+
+SECONDS = 0.3  # for one figure
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A figure that is not the time of one call.
+
+    Attributes:
+        name: what it says.
+        value: the figure.
+        unit: of the value, such as "ratio" or "bytes".
+        low: what it should reach at least, if there is such a goal.
+        high: what it should stay below, if there is such a goal.
+    """
+
+    name: str
+    value: float
+    unit: str
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def reached(self) -> bool:
+        """Whether the goal, if there is one, was reached."""
+        return (self.low is None or self.value >= self.low) and (self.high is None or self.value <= self.high)
+
+
+Found = Iterator[Measurement | Finding]
+
+
+def copies(device: Device, small: bool) -> Found:
+    """Copies to the device and back, from pinned memory and from ordinary memory."""
+    sizes = (4096, 65_536) if small else tuple(4**power for power in range(5, 15))
+    for copy in copy_rate(device, sizes_bytes=sizes, max_s=SECONDS).copies:
+        work = (f"Copy {copy.direction}{', pinned' if copy.pinned else ''}", "uint8", copy.size_bytes, "bytes", "B")
+        who = Contestant(device, torch.get_num_threads())
+        known = (float(copy.size_bytes), who.label, device.kind, device.name, who.threads)
+        yield Measurement(*work, *known, copy.median_s)
+
+
+def products(device: Device, small: bool) -> Found:
+    """Matrix products by side and precision, fp8 where the card has it, and each as a share of the best side's."""
+    sides = (64, 128) if small else (256, 512, 1024, 2048, 4096, 8192, 14336)
+    for precision in (*precisions(device), *(("fp16",) if device.kind == "cuda" else ())):
+        for side in sides:
+            yield measure(device, PRODUCT, side, precision, max_s=SECONDS)
+    if device.kind == "cuda" and torch.cuda.get_device_capability() >= (8, 9):
+        yield measured(device, FP8_PRODUCT, sides[-1], "fp8")
+
+
+def fp8_product(device: Device, size: int, precision: str) -> Callable[[], torch.Tensor]:
+    """Return a product of two float8 matrices with one scale each."""
+    one = torch.ones((), device=device.torch_device)
+    left, right = (torch.randn(size, size, device=device.torch_device).to(torch.float8_e4m3fn) for _ in range(2))
+    # `_scaled_mm` is PyTorch's only door to the fp8 units in every release from 2.1 to 2.15.
+    return lambda: torch._scaled_mm(left, right.t(), scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
+
+
+FP8_PRODUCT = Workload("Matrix product", fp8_product, "side", "FLOP", lambda side: 2.0 * side**3, ("fp8",))
+
+
+def elementwise(device: Device, small: bool) -> Found:
+    """Additions by size, and the bandwidth they reach as a share of a copy within the device's memory."""
+    sizes = (1000, 100_000) if small else tuple(10**power for power in range(3, 9))
+    for size in sizes:
+        found = measure(device, ELEMENTWISE, size, "fp32", max_s=SECONDS)
+        yield found
+    rate = 12 * found.rate / 1e9  # two numbers of 4 bytes are read, one is written
+    source = torch.randn(sizes[-1], device=device.torch_device)
+    target = torch.empty_like(source)
+    copied = time_call(lambda: target.copy_(source), device=device, max_s=SECONDS).median_s
+    yield Finding("bandwidth of an addition, largest size", rate, "GB/s")
+    yield Finding(
+        "an addition's bandwidth over a copy's within the device", rate / (8 * sizes[-1] / copied / 1e9), "ratio"
+    )
+
+
+def rnn(device: Device, small: bool) -> Found:
+    """The RNN step by batch: eager, compiled, and as a CUDA graph."""
+    for batch in (16,) if small else (16, 128, 1024, 8192):
+        yield from three_ways(device, RNN_STEP, batch, "fp32", small)
+
+
+def cnn(device: Device, small: bool) -> Found:
+    """The CNN step by batch and precision, with and without the copy, and in three ways at one batch."""
+    batches = (8, 16) if small else tuple(2**power for power in range(4, 15, 2))
+    for precision in precisions(device):
+        for batch in batches:
+            yield measure(device, CNN_STEP, batch, precision, max_s=SECONDS)
+    for batch in batches:
+        yield measure(device, CNN_WITH_COPY, batch, "fp32", max_s=SECONDS)
+    yield from three_ways(device, CNN_STEP, batches[len(batches) // 2], "fp32", small)
+
+
+def transformer_step(device: Device, size: int, precision: str) -> Callable[[], torch.Tensor]:
+    """Return a training step of a small transformer encoder on `size` sequences of 128 tokens."""
+    layer = nn.TransformerEncoderLayer(256, 4, 1024, dropout=0.0, batch_first=True)
+    model = nn.Sequential(nn.TransformerEncoder(layer, 4, enable_nested_tensor=False), nn.Linear(256, 1))
+    inputs = torch.randn(size, 128, 256)
+    return training_step(model, inputs, torch.zeros(size, 128, 1), nn.functional.mse_loss, device, precision)
+
+
+def resnet_step(device: Device, size: int, precision: str) -> Callable[[], torch.Tensor]:
+    """Return a training step of ResNet-50 on `size` photographs of 224 x 224."""
+    inputs, targets = torch.randn(size, 3, 224, 224), torch.zeros(size, dtype=torch.int64)
+    return training_step(ResNet50(), inputs, targets, nn.functional.cross_entropy, device, precision)
+
+
+def resnet_forward(device: Device, size: int, precision: str) -> Callable[[], torch.Tensor]:
+    """Return ResNet-50's forward pass on `size` photographs of 224 x 224, as pytorch-image-models times it."""
+    model, inputs = ResNet50().eval().to(device.torch_device), torch.randn(size, 3, 224, 224).to(device.torch_device)
+    dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(precision)
+
+    def forward() -> torch.Tensor:
+        with torch.inference_mode(), torch.autocast(device.kind, dtype, enabled=dtype is not None):
+            return model(inputs)
+
+    return forward
+
+
+TRANSFORMER = Workload("Transformer step", transformer_step, "batch", "samples", float, ("fp32", "tf32", "bf16"))
+RESNET = Workload("ResNet-50 step", resnet_step, "batch", "samples", float, ("fp32", "tf32", "bf16"))
+RESNET_FORWARD = Workload("ResNet-50 forward", resnet_forward, "batch", "samples", float, ("fp32", "bf16", "fp16"))
+
+
+def transformer(device: Device, small: bool) -> Found:
+    """A small transformer's step by batch and precision."""
+    for precision in precisions(device)[-1:] if small else precisions(device):
+        for batch in (1,) if small else (1, 8, 64, 256):
+            yield measured(device, TRANSFORMER, batch, precision)
+
+
+def resnet(device: Device, small: bool) -> Found:
+    """ResNet-50 forward and in training, for comparison with what others published."""
+    for batch in (1,) if small else (1, 4, 16, 64, 256):
+        for precision in ("fp32",) if small else ("fp32", "fp16"):
+            yield measured(device, RESNET_FORWARD, batch, precision)
+    for precision in ("fp32",) if small else precisions(device):
+        for batch in (1,) if small else (32, 256):
+            yield measured(device, RESNET, batch, precision)
+
+
+def timer(device: Device, small: bool) -> Found:
+    """Our timer against CUDA events, and against triton's do_bench on matrices larger than the L2 cache."""
+    for side in (64,) if small else (1024, 4096):
+        call = build_seeded(PRODUCT, side, device, "fp32")
+        ours = time_call(call, device=device, max_s=SECONDS).median_s
+        if device.kind == "cuda":
+            yield Finding(f"timer over CUDA events, product of {side}", ours / event_seconds(call), "ratio", 0.98, 1.02)
+    if device.kind != "cuda":
+        return
+    from triton.testing import do_bench
+
+    matrix = torch.randn(14336, 14336, device=device.torch_device, dtype=torch.bfloat16)
+    ratios = []
+    for _ in range(5):
+        before, ours = (
+            do_bench(lambda: matrix @ matrix, return_mode="median"),
+            time_call(lambda: matrix @ matrix, device=device),
+        )
+        after = do_bench(lambda: matrix @ matrix, return_mode="median")
+        ratios.append(2e3 * ours.median_s / (before + after))
+    yield Finding("timer over triton's do_bench, product of 14336", sorted(ratios)[2], "ratio", 0.98, 1.02)
+
+
+def event_seconds(call: Callable[[], object], calls: int = 50) -> float:
+    """Return the seconds of one call between two CUDA events."""
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    for _ in range(5):
+        call()
+    start.record()
+    for _ in range(calls):
+        call()
+    end.record()
+    end.synchronize()
+    return start.elapsed_time(end) / 1e3 / calls
+
+
+def zeros(device: Device, small: bool) -> Found:
+    """Products of zeros against products of random numbers: H. He (2024) found the former faster on an A100."""
+    side = 128 if small else 8192
+    dtype = torch.float32 if small else torch.bfloat16
+    full = torch.randn(side, side, device=device.torch_device, dtype=dtype)
+    empty = torch.zeros_like(full)
+    ratios = []
+    for _ in range(3 if small else 7):
+        slow = time_call(lambda: full @ full, device=device, max_s=SECONDS).median_s
+        fast = time_call(lambda: empty @ empty, device=device, max_s=SECONDS).median_s
+        ratios.append(slow / fast)
+    yield Finding(
+        f"speed of a product of zeros over one of random numbers, side {side}",
+        sorted(ratios)[len(ratios) // 2],
+        "ratio",
+    )
+
+
+def memory(device: Device, small: bool) -> Found:
+    """Peaks of memory of training steps, as PyTorch's allocator counts them."""
+    if device.kind != "cuda":
+        return
+    for work, batch in ((CNN_STEP, 512), (CNN_STEP, 4096), (RESNET, 32), (RESNET, 128), (TRANSFORMER, 64)):
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+        call = build_seeded(work, batch, device, "fp32")
+        for _ in range(3):
+            call()
+        wait_for(device)
+        yield Finding(
+            f"peak memory, {work.name}, batch {batch}, fp32", float(torch.cuda.max_memory_allocated()), "bytes"
+        )
+        del call
+
+
+def estimate(device: Device, small: bool) -> Found:
+    """Estimated over measured step times of models that the course can build itself."""
+    from course_utils.estimate import count_work, find_chip, step_time
+
+    cases = {
+        "ResNet-50 step": (ResNet50(), (3, 224, 224), 64),
+        "transformer": (nn.TransformerEncoderLayer(512, 8, 2048, dropout=0.0, batch_first=True), (128, 512), 64),
+        "two layers": (nn.Sequential(nn.Linear(4096, 4096), nn.ReLU(), nn.Linear(4096, 4096)), (4096,), 8192),
+        "small batch": (ResNet50(), (3, 224, 224), 1),
+    }
+    for name, (model, shape, batch) in cases.items():
+        work = count_work(model, torch.empty(1, *shape), batch=1 if small else batch, precision="fp32")
+        if device.kind == "cuda":
+            chip = find_chip(device.name.removeprefix("NVIDIA "))
+            seconds = time_call(
+                partial(one_step, model.to("cuda"), shape, batch), device=device, max_s=SECONDS
+            ).median_s
+            yield Finding(
+                f"estimated over measured, {name}", step_time(work, chip).total_s / seconds, "ratio", 0.5, 2.0
+            )
+
+
+def one_step(model: nn.Module, shape: tuple[int, ...], batch: int) -> None:
+    """Run forward and backward once on random data that is made on the device."""
+    model(torch.randn(batch, *shape, device="cuda")).sum().backward()
+
+
+def three_ways(device: Device, work: Workload, size: int, precision: str, small: bool) -> Found:
+    """Measure a workload eager, compiled by torch.compile, and as a CUDA graph, where the machine can."""
+    yield measure(device, work, size, precision, max_s=SECONDS)
+    if device.kind == "cuda":
+        yield measure(device, work, size, precision, as_graph=True, max_s=SECONDS)
+        compiled = replace(work, name=f"{work.name}, compiled", build=partial(build_compiled, work.build))
+        yield measured(device, compiled, size, precision)
+
+
+def build_compiled(build: Callable, **options) -> Callable[[], object]:
+    """Return the work of `build` under torch.compile."""
+    return torch.compile(build(**options))
+
+
+def measured(device: Device, work: Workload, size: int, precision: str) -> Measurement:
+    """Return the time of one call of a workload of this file."""
+    with using_tf32(precision == "tf32"):
+        timing = time_call(build_seeded(work, size, device, precision), device=device, max_s=SECONDS)
+    return measurement(work, size, precision, Contestant(device, timing.threads), timing)
+
+
+SECTIONS = (copies, products, elementwise, rnn, cnn, transformer, resnet, timer, zeros, memory, estimate)
+
+
+def main() -> int:
+    """Measure one section; return 0 when it came to its end and reached its goals."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("section", choices=[section.__name__ for section in SECTIONS])
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--dry", action="store_true")
+    asked = parser.parse_args()
+    device = pick_device("cpu" if asked.dry else "cuda")
+    section = next(section for section in SECTIONS if section.__name__ == asked.section)
+    missed = 0
+    try:
+        for found in section(device, asked.dry):
+            name = "measurements.jsonl" if isinstance(found, Measurement) else "findings.jsonl"
+            with (asked.out / name).open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"section": asked.section, **asdict(found)}) + "\n")
+            if isinstance(found, Finding):
+                print(
+                    f"{found.name}: {found.value:.4g} {found.unit}{'' if found.reached else ' (goal missed)'}",
+                    flush=True,
+                )
+                missed += not found.reached
+    except Exception:
+        traceback.print_exc()
+        return 1
+    return 2 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

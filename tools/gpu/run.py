@@ -1,0 +1,173 @@
+"""Everything of this course that only a real GPU can show, in one command: `make gpu`.
+
+It needs a Python with torch and nothing else; what a part needs beyond that, and this Python lacks, is named in the
+report. Every part runs in a process of its own with a time limit, and writes what it finds at once. A part that fails
+or hangs ends alone. A second call goes on where the first one stopped; `--again` starts over.
+
+    python tools/gpu/run.py [--dry] [--out DIR] [--minutes 8] [--only PART ...] [--again]
+
+`--dry` goes through all parts on the CPU with small sizes. It proves that the command works, and measures nothing.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parent
+LESSONS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
+SECTIONS = {  # what measure.py measures: seconds that it may take
+    "copies": 40,
+    "products": 60,
+    "elementwise": 30,
+    "rnn": 40,
+    "cnn": 90,
+    "transformer": 60,
+    "resnet": 90,
+    "timer": 60,
+    "zeros": 30,
+    "memory": 60,
+    "estimate": 90,
+}
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of the run: a command in a process of its own.
+
+    Attributes:
+        name: under which status and output are kept.
+        command: the words after the Python that runs it.
+        limit_s: seconds after which it is ended.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    limit_s: float
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a part ended.
+
+    Attributes:
+        name: of the part.
+        status: "passed", "failed", "too long" or "no time left".
+        seconds: that it took.
+        last_words: the end of what it printed, when it did not pass.
+    """
+
+    name: str
+    status: str
+    seconds: float
+    last_words: str = ""
+
+
+def parts(out: Path, dry: bool) -> list[Part]:
+    """Return all parts, the most valuable first, since the time may run out."""
+    flags = ("--dry",) if dry else ()
+    measure = [
+        Part(f"measure-{name}", (str(HERE / "measure.py"), name, "--out", str(out), *flags), limit_s)
+        for name, limit_s in SECTIONS.items()
+    ]
+    pytest = ("-m", "pytest", "tests/gpu", "-o", "addopts=", "-o", "filterwarnings=default", "-q", "-ra")
+    lessons = [
+        Part(f"lesson-{path.stem}", (str(HERE / "lesson.py"), str(path), "--out", str(out), *flags), 150)
+        for path in LESSONS
+    ]
+    return [
+        Part("doctor", ("-m", "course_utils.doctor", "--require", "cpu" if dry else "cuda"), 60),
+        *measure,
+        Part("tests", (*pytest, "-p", "no:cacheprovider"), 120),
+        Part("launcher", (str(HERE / "launcher.py"), "--out", str(out), *flags), 150),
+        Part("timelines", (str(HERE / "timelines.py"), "--out", str(out), *flags), 60),
+        *lessons,
+    ]
+
+
+def run_part(part: Part, out: Path, limit_s: float, dry: bool) -> Ended:
+    """Run one part, with its output in a file, and end everything that it started."""
+    log = out / "logs" / f"{part.name}.txt"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    environment |= {"COURSE_DEVICE": "cpu", "COURSE_DRY": "1"} if dry else {}
+    start = time.monotonic()
+    with log.open("wb") as stream:
+        process = subprocess.Popen(
+            [sys.executable, *part.command],
+            cwd=ROOT,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            status = "passed" if process.wait(limit_s) == 0 else "failed"
+        except subprocess.TimeoutExpired:
+            status = "too long"
+        finally:
+            end_group(process)
+    text = log.read_bytes()[-4000:].decode(errors="replace")
+    return Ended(part.name, status, time.monotonic() - start, "" if status == "passed" else text)
+
+
+def end_group(process: subprocess.Popen) -> None:
+    """End a process and all that it started and left in its group."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def run(out: Path, *, dry: bool, minutes: float, only: list[str], again: bool) -> list[Ended]:
+    """Run the parts that have not passed yet until the time is over, and return how each of them ended, ever."""
+    state = out / "state.json"
+    ended = {} if again or not state.exists() else {one["name"]: Ended(**one) for one in json.loads(state.read_text())}
+    if again:
+        (out / "measurements.jsonl").unlink(missing_ok=True)
+    deadline = time.monotonic() + 60 * minutes
+    for part in parts(out, dry):
+        if (only and part.name not in only) or (part.name in ended and ended[part.name].status == "passed"):
+            continue
+        left_s = deadline - time.monotonic()
+        if left_s < 5:
+            ended[part.name] = Ended(part.name, "no time left", 0.0)
+        else:
+            print(f"{part.name} ...", end=" ", flush=True)
+            ended[part.name] = run_part(part, out, min(part.limit_s, left_s), dry)
+            print(f"{ended[part.name].status}, {ended[part.name].seconds:.0f} s", flush=True)
+        new = state.with_suffix(".new")
+        new.write_text(json.dumps([asdict(one) for one in ended.values()], indent=1))
+        new.replace(state)
+    return list(ended.values())
+
+
+def main() -> int:
+    """Run what is left to run, write the recording and the report, and return 0 when every part passed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dry", action="store_true", help="small sizes on the CPU: a rehearsal of the command")
+    parser.add_argument("--out", type=Path, default=None, help="folder for the results (default gpu-results)")
+    parser.add_argument("--minutes", type=float, default=8.0, help="stop after about so many minutes (default 8)")
+    parser.add_argument("--only", nargs="+", default=[], metavar="PART", help="these parts alone")
+    parser.add_argument("--again", action="store_true", help="measure everything anew")
+    asked = parser.parse_args()
+    out = (asked.out or Path("gpu-dry" if asked.dry else "gpu-results")).resolve()
+    out.mkdir(parents=True, exist_ok=True)
+    known = [part.name for part in parts(out, asked.dry)]
+    if unknown := sorted(set(asked.only) - set(known)):
+        parser.error(f"there is no part {unknown[0]!r}. There are: {', '.join(known)}")
+    ended = run(out, dry=asked.dry, minutes=asked.minutes, only=asked.only, again=asked.again)
+    report = [sys.executable, str(HERE / "report.py"), str(out), *(["--dry"] if asked.dry else [])]
+    done = subprocess.run(report, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False)
+    return 0 if done.returncode == 0 and all(one.status == "passed" for one in ended) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
