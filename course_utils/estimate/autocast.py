@@ -82,13 +82,13 @@ def _attention(
     enable_gqa: bool = False,
 ) -> Tensor:
     # Without data PyTorch takes attention apart into products, which write scores that a GPU's one kernel never writes.
+    if query.dim() != 4:
+        attention = torch.nn.functional.scaled_dot_product_attention
+        return attention(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
     heads = query.shape[1]
-    if query.dim() != 4 or enable_gqa:
-        return torch.nn.functional.scaled_dot_product_attention(
-            query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
-        )
+    key, value = (x.repeat_interleave(heads // x.shape[1], 1) if x.shape[1] != heads else x for x in (key, value))
     if attn_mask is not None:
         attn_mask = attn_mask.to(query.dtype).expand(len(query), heads, query.shape[-2], key.shape[-2])
-    return torch.ops.aten._scaled_dot_product_efficient_attention(
-        query, key, value, attn_mask, torch.is_grad_enabled(), dropout_p, is_causal, scale=scale
-    )[0]
+    kernel = torch.ops.aten._scaled_dot_product_efficient_attention
+    learns = torch.is_grad_enabled()
+    return kernel(query, key, value, attn_mask, learns, dropout_p, is_causal, scale=scale)[0]

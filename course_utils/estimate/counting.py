@@ -107,7 +107,7 @@ def count_work(
             out = clone(**arguments) if isinstance(arguments, dict) else clone(*arguments)
             if training:
                 _backward(out)
-        except (RuntimeError, NotImplementedError, TypeError, ValueError) as error:
+        except Exception as error:
             raise _explained(error, counter.last, model) from error
     parameters = sum(p.numel() for p in clone.parameters())
     ops = counter.ops + (_optimizer(clone) if training else [])

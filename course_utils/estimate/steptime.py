@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -67,11 +68,25 @@ def step_time(work: Work, chip: Chip) -> StepTime:
     Raises:
         ValueError: the chip has no peak for the precision that the work was counted in.
     """
+    reordered = sum(op.bytes_moved for op in work.ops if op.kind == "convolution")
+    amounts = (work.kernels, work.bytes_moved - reordered, reordered, work.flops)
     numbers = {name: float(entry["value"]) for name, entry in fitted()["numbers"].items()}
-    ordered = sum(op.bytes_moved for op in work.ops if op.kind == "convolution")
-    moved = numbers["convolution_memory"] * ordered + numbers["memory"] * (work.bytes_moved - ordered)
-    return StepTime(
-        launch_s=numbers["step_s"] + numbers["launch_s"] * work.kernels,
-        memory_s=moved / (chip.bandwidth_gb_per_s * 1e9),
-        arithmetic_s=numbers["arithmetic"] * work.flops / chip.peak(work.precision),
+    return StepTime(*parts(amounts, chip.bandwidth_gb_per_s * 1e9, chip.peak(work.precision), numbers))
+
+
+def parts(amounts: Any, bandwidth: Any, peak: Any, numbers: Mapping[str, Any]) -> tuple[Any, Any, Any]:
+    """Return the seconds of launches, memory and arithmetic: the model itself, for numbers or tensors of them.
+
+    Args:
+        amounts: kernels, bytes of ordinary operations, bytes of convolutions, arithmetic operations.
+        bandwidth: bytes a second.
+        peak: arithmetic operations a second.
+        numbers: the fitted ones.
+    """
+    kernels, ordinary, reordered, flops = amounts
+    moved = numbers["memory"] * ordinary + numbers["convolution_memory"] * reordered
+    return (
+        numbers["step_s"] + numbers["launch_s"] * kernels,
+        moved / bandwidth,
+        numbers["arithmetic"] * flops / peak,
     )
