@@ -172,6 +172,7 @@ def main():
         numbers = fit(host, counts, numbers, ["launch_s", "step_s"])
     counts.save()
     print({name: float(f"{value:.3g}") for name, value in numbers.items()})
+    report_scaling(rows, numbers)
     report(rows, seen, training, counts, numbers, asked.write)
 
 
@@ -207,6 +208,26 @@ def report(rows, seen, training, counts, numbers, write):
         save(numbers, found, trained, server, {name for x in counts.known.values() if x for name in x[4]})
 
 
+def report_scaling(rows, numbers):
+    """Print the step of many GPUs over that of one, and fit its growth with each doubling on V100s."""
+    trained = pick(rows, {"source": "DeepLearningExamples", "training": "1"})
+    alike = ("model", "device", "precision", "batch")
+    one = {tuple(row[key] for key in alike): float(row["samples_per_s"]) for row in trained if row["count"] == "1"}
+    growth = {}
+    for row in trained:
+        count, speedup = int(row["count"]), float(row["samples_per_s"]) / one[tuple(row[key] for key in alike)]
+        if count > 1 and speedup < count:  # more than `count` times contradicts itself
+            doubling = (count / speedup) ** (1 / math.log2(count))
+            growth.setdefault((row["device"].split()[0], count), []).append((doubling, count / speedup))
+    fitted_on = [doubling for (device, count), found in growth.items() if device == "V100" for doubling, _ in found]
+    numbers["doubling"] = statistics.median(fitted_on)
+    for (device, count), found in sorted(growth.items()):
+        ratios = [numbers["doubling"] ** math.log2(count) / slower for _, slower in found]
+        print(
+            f"{device} x {count}: {len(ratios)} rows, estimated / measured step {min(ratios):.2f} to {max(ratios):.2f}"
+        )
+
+
 def save(numbers, found, trained, server, operations):
     """Write the numbers and the factors of error to the package."""
     data = json.loads(DATA.read_text())
@@ -215,6 +236,8 @@ def save(numbers, found, trained, server, operations):
     worst = max(factor(found[name].values(), 0.9) for name in HELD_OUT)
     data["factors"]["inference"]["factor"] = round(max(worst, factor(server["inference"], 0.9)), 2)
     data["factors"]["training"]["factor"] = round(max(factor(trained, 0.9), factor(server["training"], 0.9)), 2)
+    medians = [abs(math.log(statistics.median(found[name].values()))) for name in HELD_OUT]
+    data["factors"]["cards"]["factor"] = round(math.exp(max(medians)), 2)
     data["factors"]["operations"]["checked"] = sorted(operations)
     DATA.write_text(json.dumps(data, indent=2) + "\n")
 
