@@ -81,7 +81,8 @@ def find_chip(name: str) -> Chip:
     Raises:
         ValueError: no chip has that name; the nearest names are listed.
     """
-    return _find(name, all_chips(), "chip")
+    chip: Chip = _find(name, all_chips(), "chip")
+    return chip
 
 
 def find_link(name: str) -> Link:
@@ -90,7 +91,8 @@ def find_link(name: str) -> Link:
     Raises:
         ValueError: no link has that name; the nearest names are listed.
     """
-    return _find(name, all_links(), "link")
+    link: Link = _find(name, all_links(), "link")
+    return link
 
 
 @cache

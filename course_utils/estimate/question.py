@@ -60,11 +60,7 @@ def estimate(
         ValueError: a number is not positive, a price negative, a chip unknown or without the asked precision.
         RuntimeError: an operation of the model needs data, so that it cannot be counted.
     """
-    for name, value in (("samples", samples), ("epochs", epochs), ("count", count)):
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise ValueError(f"{name} must be a positive integer, but got {value!r}.")
-    if isinstance(devices, str):
-        raise TypeError(f"devices is a list of names, but got the one name {devices!r}. Pass [{devices!r}].")
+    _check(devices, samples=samples, epochs=epochs, count=count)
     chips = [find_chip(name) for name in devices]
     own = own_prices(prices, HERE)
     works = _count(model, inputs, batch, training, [chip.at(precision) for chip in chips] or ["fp32"])
@@ -73,6 +69,14 @@ def estimate(
     if this_machine is not None:
         rows.append(_measured(this_machine, next(iter(works.values())), total, own))
     return Estimate(tuple(rows), next(iter(works.values())))
+
+
+def _check(devices: object, **numbers: object) -> None:
+    for name, value in numbers.items():
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise ValueError(f"{name} must be a positive integer, but got {value!r}.")
+    if isinstance(devices, str):
+        raise TypeError(f"devices is a list of names, but got the one name {devices!r}. Pass [{devices!r}].")
 
 
 def _count(model: nn.Module, inputs: Any, batch: int | None, training: bool, precisions: list[str]) -> dict[str, Work]:

@@ -1,5 +1,6 @@
 """What an estimate found: a row for each device, which shows itself, becomes a table, a picture and a file."""
 
+import html
 import json
 import os
 from dataclasses import asdict, dataclass
@@ -88,10 +89,10 @@ class Row:
             self.device if self.count == 1 else f"{self.count} x {self.device}",
             self.precision,
             f"{self.step_s * 1e3:.3g} ms",
-            f"{self.samples_per_s:,.0f}" if self.samples_per_s >= 10 else f"{self.samples_per_s:.2g}",
-            f"{self.hours:.3g} ({low:.2g} to {high:.2g})",
+            _short(self.samples_per_s),
+            f"{_short(self.hours)} ({_short(low)} to {_short(high)})",
             self.limit or "?",
-            "?" if energy is None else f"{energy:.2g}",
+            "?" if energy is None else _short(energy),
             "?" if cost is None else f"{cost:,.2f}",
             self.kind if self.evidence is None or self.evidence.checked else f"{self.kind}, unchecked",
         )
@@ -132,7 +133,7 @@ class Estimate:
 
     def notes(self) -> list[str]:
         """Return what the figures stand on, one sentence each."""
-        lines = [f"Counted: {self.work!r}."]
+        lines = [f"{self.work!r}."]
         for row in self.rows:
             if row.evidence:
                 lines.append(f"{row.device}: {row.evidence!r}.")
@@ -144,7 +145,8 @@ class Estimate:
         return text_table(HEADER, [row.cells() for row in self.rows]) + "\n" + "\n".join(self.notes())
 
     def _repr_html_(self) -> str:
-        return html_card("Is it worth it?", HEADER, [row.cells() for row in self.rows], " ".join(self.notes()))
+        card = html_card("Is it worth it?", HEADER, [row.cells() for row in self.rows])
+        return card + "".join(f"<p>{html.escape(note)}</p>" for note in self.notes())
 
     def to_frame(self) -> "pd.DataFrame":
         """Return one row for each device as a pandas table."""
@@ -169,6 +171,10 @@ class Estimate:
         names = [row.cells()[0] for row in self.rows]
         spans = [(row.hours_interval[0], row.hours, row.hours_interval[1]) for row in self.rows]
         return chart(names, spans, [row.kind == "measured" for row in self.rows])
+
+
+def _short(number: float) -> str:
+    return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
 
 
 def _flat(row: Row) -> dict[str, Any]:

@@ -25,5 +25,5 @@ def chart(names: Sequence[str], spans: Sequence[tuple[float, float, float]], mea
     axes.set_xscale("log")
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
-    said = "; ".join(f"{name} {low:.2g} to {high:.2g}" for name, (low, _, high) in zip(names, spans, strict=True))
+    said = "; ".join(f"{name} {low:.3g} to {high:.3g}" for name, (low, _, high) in zip(names, spans, strict=True))
     return picture(axes, f"Hours on each device, with the interval in which the truth is expected: {said}.")

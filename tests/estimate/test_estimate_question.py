@@ -1,0 +1,225 @@
+"""What a user asks and gets: rows, intervals, money, files, errors, the command line, and a package that is called."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch import nn
+
+from course_utils import estimate
+from course_utils.estimate.__main__ import main
+from course_utils.estimate.chips import all_chips, all_links, find_chip
+from course_utils.estimate.counting import count_work
+from course_utils.estimate.parallel import exchange_s, scaling
+from course_utils.estimate.steptime import fitted, step_time
+
+X = torch.empty(1, 16)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return nn.Sequential(nn.Linear(16, 512), nn.ReLU(), nn.Linear(512, 10))
+
+
+@pytest.fixture(scope="module")
+def answer(model):
+    return estimate(model, X, batch=64, samples=10**6, devices=["T4", "a100", "v5e"], prices={"t4": 0.5})
+
+
+def test_each_device_has_a_row_whose_figures_hang_together(answer):
+    assert [row.device for row in answer.rows] == ["T4", "A100 80GB", "TPU v5e"]
+    row = answer["T4"]
+    assert row.samples_per_s * row.step_s == pytest.approx(64)
+    assert row.hours == pytest.approx(10**6 / row.samples_per_s / 3600)
+    assert row.hours_interval[0] < row.hours < row.hours_interval[1]
+    assert row.cost == pytest.approx(row.hours * 0.5)
+    assert row.energy_kwh == pytest.approx(row.hours * 0.070)
+
+
+def test_amp_is_the_sixteen_bits_that_each_chip_has(answer):
+    assert [row.precision for row in answer.rows] == ["fp16", "bf16", "bf16"]
+
+
+def test_an_example_price_says_its_date_and_source_and_nobody_invents_a_price(answer):
+    assert "2026" in answer["A100 80GB"].price.source and "https://" in answer["A100 80GB"].price.source
+    assert answer["T4"].price.source == "your price"
+    assert answer["TPU v5e"].price is None and answer["TPU v5e"].cost is None and answer["TPU v5e"].energy_kwh is None
+
+
+def test_a_tpu_has_a_wider_interval_and_says_that_nothing_was_checked(answer):
+    assert answer["TPU v5e"].factor > answer["A100 80GB"].factor
+    assert not answer["TPU v5e"].evidence.checked and "unchecked" in repr(answer)
+
+
+def test_training_elsewhere_and_unknown_operations_widen_the_interval(model):
+    def factor(net, x, **asked):
+        return estimate(net, x, batch=4096, devices=["RTX 5090"], **asked).rows[0].factor
+
+    image = nn.Conv2d(3, 64, 3), torch.empty(1, 3, 224, 224)
+    assert factor(*image, training=True) > factor(*image, training=False)
+    words = nn.Embedding(10, 4096), torch.zeros(1, 512, dtype=torch.int64)
+    assert factor(*words, training=False) > factor(*image, training=False)
+
+
+def test_stay_on_the_cpu_is_a_possible_answer(model):
+    answer = estimate(model, X, batch=64, devices=["A100"], this_machine=1e-3)
+    assert answer.cheapest().device == "this machine" and answer.cheapest().kind == "measured"
+    assert estimate(model, X, batch=64, devices=["A100"], this_machine=1e4).fastest().device == "A100 80GB"
+
+
+def test_a_deadline_counts_the_far_end_of_the_interval(answer):
+    slow = answer["T4"]
+    assert answer.cheapest(deadline_hours=slow.hours) != slow
+    assert answer.cheapest(deadline_hours=1e-9) is None
+
+
+def test_the_result_is_a_table_a_file_and_safe_html(answer, tmp_path):
+    pytest.importorskip("pandas")
+    frame = answer.to_frame()
+    assert list(frame["device"]) == ["T4", "A100 80GB", "TPU v5e"] and frame["hours"].gt(0).all()
+    saved = json.loads(answer.save(tmp_path / "answer.json").read_text())
+    assert saved["counted"]["kernels"] == answer.work.kernels and saved["rows"][0]["hours"] == answer["T4"].hours
+    hostile = estimate(nn.Linear(2, 2), torch.empty(1, 2), devices=["T4"], this_machine=1.0, prices={"this machine": 1})
+    assert "<script" not in hostile._repr_html_() and "T4" in hostile._repr_html_()
+
+
+def test_the_picture_says_in_words_what_it_shows(answer):
+    pytest.importorskip("matplotlib")
+    assert "A100" in answer.plot().alt
+
+
+def test_every_chip_has_a_source_and_plausible_figures():
+    chips = all_chips()
+    assert len(chips) >= 20
+    for chip in chips:
+        assert chip.source.startswith("https://") and chip.peak(chip.at("amp")) > 1e12, chip.name
+        assert not chip.link or chip.link in {link.name for link in all_links()}
+        assert set(chip.uncertain) <= set(vars(chip))
+
+
+@pytest.mark.parametrize("name, found", [("rtx4090", "RTX 4090"), ("v100", "V100 SXM2 16GB"), ("Tesla T4", "T4")])
+def test_chips_are_found_whatever_the_capitals_and_spaces(name, found):
+    assert find_chip(name).name == found
+
+
+def test_the_published_latency_of_resnet50_on_a_v100_is_met():
+    # NVIDIA/DeepLearningExamples, ResNet-50 v1.5, V100 16 GB, fp32, milliseconds at batch 1, 4, 16 and 256.
+    models = pytest.importorskip("torchvision").models
+    with torch.device("meta"):
+        net = models.resnet50()
+    for batch, published_ms in ((1, 10.4), (4, 10.5), (16, 16.1), (256, 214.5)):
+        work = count_work(net, torch.empty(1, 3, 224, 224), batch=batch, precision="fp32", training=False)
+        assert 1 / 1.5 < step_time(work, find_chip("V100")).total_s * 1e3 / published_ms < 1.5
+
+
+def test_a_small_batch_is_limited_by_launches_and_a_large_product_by_arithmetic():
+    chip, deep = find_chip("A100"), nn.Sequential(*(nn.Linear(8, 8) for _ in range(200)))
+    assert step_time(count_work(deep, torch.empty(1, 8), training=False), chip).limit == "launches"
+    wide = count_work(nn.Linear(16_384, 16_384), torch.empty(16_384, 16_384), training=False)
+    assert step_time(wide, chip).limit == "arithmetic"
+    assert step_time(count_work(nn.ReLU(), torch.empty(2**30), training=False), chip).limit == "memory"
+
+
+def test_the_ring_moves_each_gradient_twice_and_ten_thousand_chips_are_an_extrapolation():
+    link = next(link for link in all_links() if link.name == "NVLink 3")
+    latency_s = fitted()["numbers"]["round_s"]["value"]
+    assert exchange_s(10**9, link, 8) == pytest.approx(2 * 7 / 8 * 4e9 / 300e9 + 14 * latency_s)
+    work = count_work(nn.Linear(4096, 4096), torch.empty(1, 4096), batch=4096)
+    scaled = scaling(work, "A100", counts=(1, 8, 10_000))
+    assert scaled.speedups[0] == 1 and 4 < scaled.speedups[1] < 8
+    assert "extrapolated" in repr(scaled).splitlines()[-1] and "extrapolated" not in repr(scaled).splitlines()[-2]
+    slow = scaling(work, "A100", link="Ethernet 10G", counts=(1, 8))
+    assert slow.speedups[1] < scaled.speedups[1]
+
+
+def test_eight_cards_are_faster_than_one(model):
+    one, eight = (estimate(model, X, batch=4096, devices=["A100"], count=n).rows[0] for n in (1, 8))
+    assert one.samples_per_s < eight.samples_per_s < 8 * one.samples_per_s and eight.batch == 8 * 4096
+
+
+@pytest.mark.parametrize(
+    "asked, words",
+    [
+        ({"devices": ["RTX4091"]}, "unknown chip 'RTX4091'.*RTX 4090"),
+        ({"devices": ["T4"], "precision": "bf16"}, "T4.*fp16, fp32"),
+        ({"devices": ["T4"], "precision": "int7"}, "int7"),
+        ({"prices": {"T4": -1}}, "T4.*not negative.*-1"),
+        ({"prices": {"T4": float("nan")}}, "nan"),
+        ({"prices": {"T5": 1}}, "unknown chip 'T5'"),
+        ({"samples": 0}, "samples must be a positive integer.*0"),
+        ({"epochs": 1.5}, "epochs"),
+        ({"batch": 0}, "batch"),
+        ({"count": 0}, "count"),
+        ({"this_machine": 0}, "this_machine"),
+        ({"devices": ["M4 Max"], "count": 2}, "M4 Max.*link="),
+        ({"devices": ["A100"], "count": 2, "link": "string"}, "unknown link"),
+    ],
+)
+def test_a_question_without_an_answer_is_refused_in_clear_words(model, asked, words):
+    with pytest.raises(ValueError, match=words):
+        estimate(model, X, **{"devices": ["T4"], **asked})
+
+
+def test_one_name_in_place_of_a_list_is_refused(model):
+    with pytest.raises(TypeError, match=r"\['T4'\]"):
+        estimate(model, X, devices="T4")
+    with pytest.raises(TypeError, match="by its name"):
+        estimate(model, X, devices=[4])
+    with pytest.raises(KeyError, match="not among the devices"):
+        estimate(model, X, devices=["T4"])["A100"]
+
+
+def test_scaling_wants_a_training_and_numbers_of_devices():
+    layer = nn.Linear(4, 4), torch.empty(1, 4)
+    with pytest.raises(ValueError, match="training"):
+        scaling(count_work(*layer, training=False), "A100")
+    with pytest.raises(ValueError, match="positive integers"):
+        scaling(count_work(*layer), "A100", counts=(0,))
+
+
+def test_the_command_line_answers_in_text_and_json(capsys):
+    asked = ["torch.nn:Identity", "--input", "8", "--inference", "--devices", "T4", "--price", "T4=0.35"]
+    assert main(asked) == 0 and "your price" in capsys.readouterr().out
+    assert main([*asked, "--json"]) == 0 and json.loads(capsys.readouterr().out)["rows"][0]["device"] == "T4"
+    assert main(["--list-chips"]) == 0 and "RTX 5090" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        ([], "no model"),
+        (["nothing_like_it:make"], "nothing_like_it"),
+        (["torch.nn:Linear"], "torch.nn:Linear"),
+        (["builtins:dict"], "not a torch.nn.Module"),
+        (["torch.nn:Identity", "--price", "T4"], "CHIP=X"),
+        (["torch.nn:Identity", "--devices", "T99"], "unknown chip"),
+    ],
+)
+def test_the_command_line_says_what_is_wrong(arguments, words, capsys):
+    assert main(arguments) == 2
+    assert words in capsys.readouterr().err
+
+
+ORDERS = [
+    "from course_utils import estimate; from course_utils.estimate import find_chip",
+    "from course_utils.estimate import chips; from course_utils import estimate; chips.find_chip('T4')",
+    "import course_utils.estimate; estimate = course_utils.estimate; from course_utils.estimate import scaling",
+    "import course_utils.estimate.counting; from course_utils import estimate; from course_utils.estimate import chips",
+]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_package_can_be_called_in_any_order_of_imports_and_costs_no_more_than_torch(order):
+    heavy = "{'pandas', 'matplotlib', 'ipywidgets', 'lightning', 'torchvision', 'PIL'} & set(sys.modules)"
+    script = f"import sys, torch; {order}; assert callable(estimate); print({heavy}); estimate(torch.nn.ReLU(), "
+    script += "torch.empty(1, 2), training=False, devices=['T4'])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "set()"
+
+
+def test_a_name_that_the_package_has_not_is_an_error():
+    with pytest.raises(AttributeError, match="no attribute 'guess'"):
+        _ = estimate.guess
