@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from course_utils.estimate.chips import all_chips, all_links, find_chip
     from course_utils.estimate.counting import count_work
     from course_utils.estimate.parallel import scaling
-    from course_utils.estimate.speeds import estimate_published, published, sources
     from course_utils.estimate.question import estimate
+    from course_utils.estimate.speeds import estimate_published, published, sources
     from course_utils.estimate.steptime import step_time
 
 # Each name, and the module that has it. They load when first asked for.
@@ -36,7 +36,18 @@ NAMES = {
     "sources": "speeds",
     "step_time": "steptime",
 }
-__all__ = sorted(NAMES)
+__all__ = [
+    "all_chips",
+    "all_links",
+    "count_work",
+    "estimate",
+    "estimate_published",
+    "find_chip",
+    "published",
+    "scaling",
+    "sources",
+    "step_time",
+]
 
 
 class Callable(ModuleType):
