@@ -61,10 +61,11 @@ def test_without_a_torch_xla_that_fits_every_xla_cell_is_one_sentence_and_the_re
 
 def test_lightning_counts_eight_cores_only_where_they_are_pretended():
     accelerator = pytest.importorskip("lightning.pytorch").accelerators.XLAAccelerator
+    real = accelerator.auto_device_count  # calling it would look for a TPU in the network
     with eight_pretended_cores(accelerator):
         assert accelerator.auto_device_count() == 8
         assert accelerator.parse_devices([4]) == [4]  # refused where there are fewer
-    assert accelerator.auto_device_count() != 8
+    assert accelerator.auto_device_count is real
 
 
 @pytest.mark.parametrize(
