@@ -31,6 +31,8 @@ def test_it_is_small_and_holds_every_file_of_the_package_and_nothing_else(wheel)
     with zipfile.ZipFile(wheel) as archive:
         packed = {name for name in archive.namelist() if ".dist-info/" not in name}
         assert packed == tree
+        assert "course_utils/py.typed" in packed
+        assert not [name for name in archive.namelist() if name.startswith(("tools/", "tests/"))]
         assert all(archive.read(name) == (ROOT / name).read_bytes() for name in packed)
 
 
@@ -58,5 +60,5 @@ def test_installed_alone_outside_of_the_checkout_it_opens_its_recordings(wheel, 
     assert done.returncode == 0, done.stderr
     where, opened, cases, kind = json.loads(done.stdout)
     assert where.startswith(str(home))
-    assert opened == sorted(path.name for path in (ROOT / "course_utils" / "recordings").glob("*.json"))
+    assert opened == sorted(path.name for path in (ROOT / "course_utils" / "compare" / "recordings").glob("*.json"))
     assert cases > 0 and kind == "cpu"
