@@ -141,7 +141,7 @@ def test_the_order_holds_every_window_once_an_epoch_and_changes():
 def test_a_missing_darts_is_a_sentence_with_the_fix(monkeypatch):
     monkeypatch.setitem(sys.modules, "darts.models", None)
     assert darts_problem().startswith("Darts is not here")
-    assert "python -m course_utils.extras darts" in darts_problem()
+    assert "python -m course_utils.lessons.setup darts" in darts_problem()
 
 
 def test_marked_cells_say_why_they_were_left_out(monkeypatch):
