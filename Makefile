@@ -7,9 +7,13 @@ SOLVED := tests/exercises/test_solved_notebooks.py
 lab: $(VENV)/ready ## open JupyterLab on the lessons
 	$(RUN) -m jupyter lab notebooks $(if $(filter 0,$(shell id -u)),--allow-root)
 
-test: $(VENV)/ready ## run every test, and every lesson as a test
-	$(RUN) -m ruff check . && $(RUN) -m ruff format --check .
-	$(RUN) -m pytest tests --ignore=$(SOLVED)
+check: $(VENV)/ready ## lint, types, and every test that needs no other process, browser or notebook
+	$(RUN) -m ruff check . && $(RUN) -m ruff format --check . && $(RUN) -m mypy
+	$(RUN) -m pytest -n 2 --no-processes -m "not process and not browser and not notebook" tests
+
+test: $(VENV)/ready ## check, then every other test, and every lesson as a test
+	$(MAKE) check VENV=$(VENV)
+	$(RUN) -m pytest -m "process or browser" tests
 	$(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(SOLVED) notebooks
 
 notebooks: $(VENV)/ready ## execute every lesson and write its outputs
@@ -31,4 +35,4 @@ slides: $(VENV)/ready ## every lesson as slides, in one file each that needs no 
 $(VENV)/ready: pyproject.toml constraints.txt tools/install.py
 	$(PYTHON) tools/install.py $(VENV)
 
-.PHONY: lab test notebooks wheel badges test-matrix slides
+.PHONY: lab check test notebooks wheel badges test-matrix slides

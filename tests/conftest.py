@@ -1,9 +1,57 @@
-"""What several test files need."""
+"""What several test files need, and the markers that `make check` chooses by."""
 
 import multiprocessing
+import sys
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 
 import pytest
+
+HERE = Path(__file__).resolve().parent
+# folder or file: the marker of every test in it
+MARKED = {"faults": "process", "browser": "browser", "exercises/test_solved_notebooks.py": "notebook"}
+# Tests that start a process and do not say so themselves, as file::function, or a file where all of them do.
+PROCESSES = set((HERE / "processes.txt").read_text(encoding="utf-8").split())
+STARTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"}
+_refusing = False
+
+
+def pytest_addoption(parser):
+    parser.addoption("--no-processes", action="store_true", help="a test that starts a process fails: make check")
+
+
+def pytest_configure(config):
+    if config.getoption("--no-processes"):
+        sys.addaudithook(lambda event, _: _refuse() if event in STARTS else None)
+        start = multiprocessing.process.BaseProcess.start
+        multiprocessing.process.BaseProcess.start = lambda process: (_refuse(), start(process))
+
+
+def _refuse() -> None:
+    if _refusing:
+        pytest.fail("this test starts a process: mark it with @pytest.mark.process", pytrace=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    global _refusing
+    _refusing = item.config.getoption("--no-processes") and item.get_closest_marker("process") is None
+    try:
+        return (yield)
+    finally:
+        _refusing = False
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    for item in items:
+        name = item.path.relative_to(HERE).as_posix() if item.path.is_relative_to(HERE) else item.path.name
+        marker = MARKED.get(name, MARKED.get(name.partition("/")[0], "notebook" if name.endswith(".ipynb") else None))
+        if marker:
+            item.add_marker(marker)
+        function = getattr(item, "originalname", None)
+        if {name, f"{name}::{function}"} & PROCESSES or "in_xla" in getattr(item, "fixturenames", ()):
+            item.add_marker("process")
 
 
 @pytest.fixture(scope="session")

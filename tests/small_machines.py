@@ -11,6 +11,8 @@ import venv
 import zipfile
 from pathlib import Path
 
+import IPython
+
 ROOT = Path(__file__).resolve().parent.parent
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 NOWHERE = "http://127.0.0.1:9"  # a port where nothing listens: what a machine without a network is to pip
@@ -22,6 +24,7 @@ GOOD = {
     "pandas": "2.2.3",
     "tensorboard": "2.20.0",
     "psutil": "5.9.5",
+    "pooch": "1.8.2",
     "tqdm": "4.67.3",
 }
 
@@ -33,6 +36,14 @@ def first_code_cell(lesson: Path) -> dict:
 
 
 SETUP = "".join(first_code_cell(LESSONS[0])["source"])
+# Runs a cell as a notebook does. IPython comes from the environment of the tests, and pip does not see it.
+RUN_CELL = f"""
+import sys
+sys.path.append({str(Path(IPython.__file__).parent.parent)!r})
+from IPython.core.interactiveshell import InteractiveShell
+done = InteractiveShell.instance(history_length=0).run_cell(sys.argv[1])
+sys.exit(not done.success)
+"""
 
 
 def write_wheel(folder: Path, name: str, version: str, *, requires: tuple = (), python: str = "") -> Path:
@@ -81,13 +92,18 @@ class SmallMachine:
     def run(self, *words, prefix: tuple = ()) -> subprocess.CompletedProcess:
         """Run Python in the folder with the notebooks, with no network and none of our own settings."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "PYTHON"))}
-        environment |= {"PIP_INDEX_URL": NOWHERE, "PIP_CONFIG_FILE": os.devnull, "PIP_RETRIES": "0"}
+        environment |= {"PIP_INDEX_URL": NOWHERE, "PIP_CONFIG_FILE": os.devnull, "IPYTHONDIR": str(self.stock)}
+        environment["PATH"] = os.pathsep.join([str(self.python.parent), environment["PATH"]])
         command = [*prefix, self.python, *words]
         return subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=120)
 
     def set_up(self, cell: str = SETUP, **options) -> subprocess.CompletedProcess:
-        """Run the set-up cell."""
-        return self.run("-c", cell, **options)
+        """Run the set-up cell as a notebook does."""
+        return self.run("-c", RUN_CELL, cell, **options)
+
+    def imports_the_course(self) -> bool:
+        """Say whether Python finds the course here."""
+        return self.run("-c", "import course_utils").returncode == 0
 
     def has(self, **versions: str) -> "SmallMachine":
         """Put stand-ins of these versions in, as the machine's maker did, and return the machine."""

@@ -10,7 +10,7 @@ import re
 import subprocess
 
 import pytest
-from small_machines import LESSONS, ROOT, SETUP
+from small_machines import LESSONS, ROOT
 
 TOP_LEVEL = "com|org|net|io|edu|gov|ai|dev|app|eu|de|uk|ca|cn|co|cloud|google|info|sh|us"
 HOST = re.compile(
@@ -19,22 +19,14 @@ HOST = re.compile(
 LOCAL = re.compile(r"127\.0\.0\.1|localhost|\[::1\]|0\.0\.0\.0|\{.*")
 # file: the hosts that its code may name, none of which a lesson has to reach
 ALLOWED = {
-    # The script behind `make badges` writes links for people; no lesson runs it.
-    "tools/badges.py": {
-        "github.com",
-        "github\\.com",
-        "colab.research.google.com",
-        "kaggle.com",
-        "mybinder.org",
-    },
     "course_utils/data/images.py": {"www.cs.toronto.edu"},  # the CIFAR-10 download; without it there are offline images
     "course_utils/doctor/remedies.py": {"nvidia.com", "pytorch.org"},  # advice to the reader
-    "course_utils/extras.py": {"pytorch.org"},  # advice to the reader
     "course_utils/old_guides/old_calls.py": {"tpu-pytorch"},  # a pattern that finds an old guide's address
 }
 # What opens an address: a module, or a name out of one
 OPENERS = re.compile(
-    r"(pooch|requests|httpx|aiohttp|http\.client|ftplib|gdown|wget|kagglehub|huggingface_hub|datasets|torchvision|torch\.hub)"
+    r"(requests|httpx|aiohttp|http\.client|ftplib|gdown|wget|kagglehub|huggingface_hub|datasets|pooch|timm|torchvision"
+    r"|torch\.hub)"
     r"(\..*)?|urllib\.request(\.url(open|retrieve))?"
 )
 MAY_OPEN = {
@@ -76,7 +68,8 @@ def test_the_package_names_no_host_but_that_of_cifar(name):
 
 @pytest.mark.parametrize("name", CODE)
 def test_only_the_download_of_cifar_opens_an_address(name):
-    found = {each for each in imported((ROOT / name).read_text(encoding="utf-8")) if OPENERS.fullmatch(each)}
+    opened = (each for each in imported((ROOT / name).read_text(encoding="utf-8")) if OPENERS.fullmatch(each))
+    found = {each.partition(".")[0] for each in opened}
     assert found <= MAY_OPEN.get(name, set()), f"{name} imports {found}"
 
 
@@ -91,9 +84,10 @@ def imported(source: str) -> set[str]:
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
 def test_a_lesson_reaches_a_host_by_its_set_up_cell_alone(lesson):
+    setup, *_ = code_of(lesson)
     for source in code_of(lesson):
         found = set().union(*map(hosts_in, strings(source)))
-        assert found <= ({"github.com"} if source == SETUP else set()), f"{lesson.name} names {found}"
+        assert found <= ({"github.com"} if source == setup else set()), f"{lesson.name} names {found}"
         assert not [each for each in imported(source) if OPENERS.fullmatch(each)], source[:200]
 
 

@@ -115,6 +115,7 @@ def test_code_cells_are_short_enough_to_project(notebook):
     for cell in [setup, *others]:
         lines = [line for line in cell.source.splitlines() if line.strip()]
         assert len(lines) <= 15, f"{cell.id} has {len(lines)} lines"
+        assert cell is setup or max(map(len, lines), default=0) <= 120, f"{cell.id} is too wide"
 
 
 def test_a_cell_that_nbval_does_not_compare_still_asserts_something(notebook):

@@ -31,6 +31,8 @@ def test_it_is_small_and_holds_every_file_of_the_package_and_nothing_else(wheel)
     with zipfile.ZipFile(wheel) as archive:
         packed = {name for name in archive.namelist() if ".dist-info/" not in name}
         assert packed == tree
+        assert "course_utils/py.typed" in packed
+        assert not [name for name in archive.namelist() if name.startswith(("tools/", "tests/"))]
         assert all(archive.read(name) == (ROOT / name).read_bytes() for name in packed)
 
 

@@ -29,8 +29,9 @@ def assignment(lesson: NotebookNode, *, points: float = 1) -> NotebookNode:
     imported = IMPORT.search(sources)
     if imported is None or not CHECK.search(sources):
         raise ValueError(
-            "an assignment needs exercises, but this lesson has no line `from course_utils.lessons... import exercises as ex` "
-            "with cells that end in `ex.NAME.check(...)`. Take another lesson."
+            "an assignment needs exercises, but this lesson has no line "
+            "`from course_utils.lessons... import exercises as ex` with cells that end in `ex.NAME.check(...)`. "
+            "Take another lesson."
         )
     exercises = importlib.import_module(f"course_utils.lessons.{imported[1]}.exercises")
     made = nbformat.from_dict(lesson)

@@ -56,12 +56,12 @@ SETS = {
         """torch==2.8.0 torch_xla==2.8.0 pytorch-lightning numpy==2.0.2 pandas==2.2.2 ipywidgets==8.1.5 matplotlib
         tensorboard psutil tqdm""",
     ),
-    "newest": ("3.13", "torch lightning numpy pandas matplotlib ipywidgets ipykernel tensorboard psutil optree tqdm"),
+    "newest": ("3.13", "torch lightning numpy pandas matplotlib ipywidgets ipykernel tensorboard psutil pooch tqdm"),
     # The lowest versions that pyproject.toml allows: a test keeps the two in step.
     "oldest": (
         "3.10",
         """torch==2.6.0 lightning==2.4.0 numpy==1.26.0 pandas==2.2.0 matplotlib==3.8.0 ipywidgets==7.7.1
-        tensorboard==2.16.2 psutil==5.9.0 optree==0.13.0 tqdm==4.66.0 ipython==7.34.0 ipykernel==6.17.1""",
+        tensorboard==2.16.2 psutil==5.9.0 pooch==1.8.0 tqdm==4.66.0 ipython==7.34.0 ipykernel==6.17.1""",
     ),
 }
 
@@ -145,7 +145,9 @@ def set_up(python: Path, folder: Path, wheel: Path) -> str:
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(ROOT / "notebooks", folder, ignore=shutil.ignore_patterns(".*"))
     shutil.copy(wheel, folder)
-    said = call(python, "-c", setup_cell(), cwd=folder, env=bare_environment()).stdout.strip()
+    (folder / "setup.ipy").write_text(setup_cell(), encoding="utf-8")
+    environment = bare_environment() | {"PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}"}
+    said = call(python, "-m", "IPython", "setup.ipy", cwd=folder, env=environment).stdout.strip()
     where = "from importlib.util import find_spec; print(find_spec('course_utils').origin)"
     origin = call(python, "-c", where, cwd=folder, env=bare_environment()).stdout.strip()
     if not Path(origin).is_relative_to(python.parent.parent):
@@ -225,12 +227,12 @@ def try_set(name: str, home: Path, wheel: Path, lessons: list[Path]) -> dict:
 
 
 def with_darts(python: Path, home: Path, lessons: list[Path]) -> Outcome | None:
-    """Add Darts as lesson 6 says, and run that lesson again; return None where there is no Darts for this Python."""
-    add = [python, "-m", "course_utils.extras", "darts"]
+    """Add Darts as lesson 6 says, and run that lesson again; return None where that did not add it."""
+    add = [python, "-m", "course_utils.lessons.setup", "darts"]
     for lesson in lessons:
         done = subprocess.run(add, cwd=home / "notebooks", env=bare_environment(), capture_output=True, text=True)
         print(f"  {done.stdout.strip()}", flush=True)
-        if done.returncode == 0:
+        if done.returncode == 0 and "darts" in frozen(python):
             return run_lesson(python, home / "notebooks" / lesson.name, home / f"{lesson.stem}_with_darts.log")
     return None
 

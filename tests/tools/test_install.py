@@ -35,7 +35,7 @@ def test_pinned_returns_the_line_of_exactly_that_package():
 def run_install(tmp_path: Path, **answers: int) -> tuple[int, str, list[str]]:
     """Run the whole script as a program with a stand-in for the environment's Python, which logs what it was asked.
 
-    `answers` are the exit statuses of the stand-in for "uv" (the CPU build) and "pip" (everything).
+    `answers` are the exit statuses of the stand-in for "get_uv", "cpu" (the CPU build), "uv" and "pip" (everything).
     """
     home, log = tmp_path / "env", tmp_path / "log"
     (home / "bin").mkdir(parents=True)
@@ -47,11 +47,12 @@ asked = " ".join(sys.argv[1:])
 open({str(log)!r}, "a").write(asked + "\\n")
 if asked.startswith("-c "):
     sys.exit(1)  # there is no torch yet
-sys.exit({answers.get("uv", 0)} if " uv pip" in asked else {answers.get("pip", 0)} if "[all]" in asked else 0)
+kind = "cpu" if "--torch-backend" in asked else "uv" if " uv pip" in asked else "pip" if "[all]" in asked else "get_uv"
+sys.exit({answers!r}.get(kind, 0))
 """,
     )
     environment = {**os.environ, "PATH": str(tmp_path)}  # no nvidia-smi on it
-    command = [sys.executable, ROOT / "course_utils" / "install.py", home]
+    command = [sys.executable, ROOT / "tools" / "install.py", home]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
     assert done.stderr == ""
     return done.returncode, done.stdout, log.read_text().splitlines()
@@ -68,14 +69,16 @@ def test_without_a_driver_the_cpu_build_comes_first_and_its_size_is_said(tmp_pat
     assert status == 0
     assert "CPU build: about" in said and "GB to download" in said
     cpu = next(line for line in asked if "--torch-backend cpu" in line)
-    assert install.pinned("torch") in cpu
+    # They have to come from the same place: torchvision's default build does not load with torch's CPU build.
+    assert install.pinned("torch") in cpu and install.pinned("torchvision") in cpu
+    assert asked[-1].startswith("-m uv pip install")
     assert asked[-1].endswith(f"-c {ROOT}/constraints.txt -e {ROOT}[all]")
     assert (tmp_path / "env" / "ready").exists()
 
 
 @needs_linux
 def test_an_index_out_of_reach_is_a_plain_word_and_no_failure(tmp_path):
-    status, said, asked = run_install(tmp_path, uv=2)
+    status, said, asked = run_install(tmp_path, cpu=2)
     assert status == 0
     assert "out of reach: the default build runs on a CPU as well" in said
     assert "error" not in said.lower() and "fail" not in said.lower()
@@ -84,9 +87,19 @@ def test_an_index_out_of_reach_is_a_plain_word_and_no_failure(tmp_path):
 
 @needs_linux
 def test_a_failed_installation_is_not_taken_for_a_finished_one(tmp_path):
-    status, _, _ = run_install(tmp_path, pip=7)
+    status, _, _ = run_install(tmp_path, uv=2, pip=7)
     assert status == 7
     assert not (tmp_path / "env" / "ready").exists()
+
+
+@needs_linux
+@pytest.mark.parametrize("broken", ["get_uv", "uv"])
+def test_where_uv_cannot_be_used_pip_installs_the_same_and_a_sentence_says_so(tmp_path, broken):
+    status, said, asked = run_install(tmp_path, **{broken: 1})
+    assert status == 0
+    assert "Installing with pip, because uv could not be used" in said
+    assert asked[-1].startswith("-m pip install") and asked[-1].endswith(f"-c {ROOT}/constraints.txt -e {ROOT}[all]")
+    assert (tmp_path / "env" / "ready").exists()
 
 
 def test_constraints_are_names_and_exact_versions_and_at_most_the_pythons_that_have_them():

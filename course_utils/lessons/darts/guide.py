@@ -33,7 +33,7 @@ def darts_problem() -> str | None:
     try:
         import darts.models  # noqa: F401
     except ImportError as error:
-        return f"Darts is not here ({error}): `%pip install darts pytorch-lightning` adds it (Python 3.11 or later)."
+        return f"Darts is not here ({error}). Add it: !python -m course_utils.lessons.setup darts (Python 3.11+)."
     return None
 
 
