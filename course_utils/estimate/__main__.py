@@ -97,7 +97,7 @@ def _price(text: str) -> tuple[str, float]:
 
 def _chips() -> str:
     header = ("chip", "year", "TFLOP/s, dense", "GB/s", "GB", "W", "uncertain")
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (
             chip.name,
             str(chip.year),

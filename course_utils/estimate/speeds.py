@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from course_utils.estimate.chips import find_chip
 from course_utils.estimate.steptime import StepTime, fitted, parts
@@ -71,17 +72,16 @@ def published(**asked: object) -> list[Speed]:
 
 @cache
 def _speeds() -> tuple[Speed, ...]:
-    rows = csv.DictReader(_lines(TABLE)[1:])
-    return tuple(
-        Speed(
-            **{name: row[name] for name in ("source", "file", "device", "model", "precision", "torch")},
-            **{name: int(row[name]) for name in ("count", "image", "batch")},
-            **{name: row[name] == "1" for name in ("compiled", "training")},
-            **{name: float(row[name]) if row[name] else None for name in ("gmacs", "mega_activations")},
-            samples_per_s=float(row["samples_per_s"]),
-        )
-        for row in rows
-    )
+    return tuple(_speed(row) for row in csv.DictReader(_lines(TABLE)[1:]))
+
+
+def _speed(row: Mapping[str, str]) -> Speed:
+    texts = {name: row[name] for name in ("source", "file", "device", "model", "precision", "torch")}
+    whole = {name: int(row[name]) for name in ("count", "image", "batch")}
+    known = {name: float(row[name]) if row[name] else None for name in ("gmacs", "mega_activations")}
+    flags = {name: row[name] == "1" for name in ("compiled", "training")}
+    values: dict[str, Any] = {**texts, **whole, **known, **flags}
+    return Speed(**values, samples_per_s=float(row["samples_per_s"]))
 
 
 @cache

@@ -4,3 +4,4 @@ from course_utils.devices import usable_cores
 from course_utils.lessons.multi_gpu.pictures import draw_gains
 from course_utils.lessons.progress import progress
 
+__all__ = ["draw_gains", "progress", "usable_cores"]

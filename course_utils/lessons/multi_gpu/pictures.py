@@ -1,5 +1,7 @@
 """The picture of the multi-GPU lesson."""
 
+from typing import Any
+
 from course_utils.display.figures import LOOKS, MUTED, Picture, lecture_axes, picture
 
 WIDTH = 0.38  # of a bar; two stand side by side for each way
@@ -16,8 +18,8 @@ def draw_gains(gains: dict[str, dict[str, float]], title: str) -> Picture:
     ways = list(next(iter(gains.values())))
     for index, (model, times) in enumerate(gains.items()):
         positions = [way + WIDTH * (index - 0.5) for way in range(len(ways))]
-        look = {"alpha": 1 - 0.45 * index, "hatch": "//" * index, "edgecolor": "white"}
-        bars = axes.bar(positions, times.values(), WIDTH - 0.02, color=LOOKS["cpu"]["color"], **look)
+        look: dict[str, Any] = {"alpha": 1 - 0.45 * index, "hatch": "//" * index, "edgecolor": "white"}
+        bars = axes.bar(positions, list(times.values()), WIDTH - 0.02, color=LOOKS["cpu"]["color"], **look)
         labels = [f"{model}\n{gain:.2f}" for gain in times.values()]
         box = {"facecolor": "white", "edgecolor": "none", "pad": 1}
         axes.bar_label(bars, labels, padding=4, zorder=3, bbox=box)

@@ -144,7 +144,7 @@ def draw_crossover(here_s: Mapping[int, float], there_s: Mapping[str, Mapping[in
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     rates = {batch: batch / seconds for batch, seconds in here_s.items()}
-    axes.plot(list(rates), list(rates.values()), **LOOKS["cpu"])
+    axes.plot(list(rates), list(rates.values()), color=CPU, marker=LOOKS["cpu"]["marker"])
     label_end(axes, list(rates)[-1], list(rates.values())[-1], "this CPU,\nmeasured", CPU)
     for number, (name, steps_s) in enumerate(there_s.items()):
         there = {batch: batch / seconds for batch, seconds in steps_s.items()}
@@ -166,15 +166,15 @@ def draw_money(found: Estimate, deadline_hours: float | None = None) -> Picture:
     Raises:
         ValueError: no device has a price.
     """
-    rows = [row for row in found.rows if row.cost is not None]
+    rows = [(row, row.cost) for row in found.rows if row.cost is not None]
     if not rows:
         raise ValueError("a picture of money needs a price. Pass prices={'T4': 0.35} to estimate.")
     axes = lecture_axes("Hours and money", "hours (logarithmic)", "money for the whole job")
-    for row in rows:
+    for row, cost in rows:
         look = LOOKS["cpu" if row.kind == "measured" else "xla" if row.device.startswith("TPU") else "cuda"]
-        axes.plot(row.hours_interval, [row.cost, row.cost], color=look["color"], alpha=0.4, linewidth=6)
-        axes.plot([row.hours], [row.cost], color=look["color"], marker=look["marker"], markersize=14)
-        axes.annotate(row.device, (row.hours, row.cost), xytext=(0, 14), textcoords="offset points", ha="center")
+        axes.plot(row.hours_interval, [cost, cost], color=look["color"], alpha=0.4, linewidth=6)
+        axes.plot([row.hours], [cost], color=look["color"], marker=look["marker"], markersize=14)
+        axes.annotate(row.device, (row.hours, cost), xytext=(0, 14), textcoords="offset points", ha="center")
     axes.set_xscale("log")
     if deadline_hours:
         axes.axvline(deadline_hours, color="black", linestyle=":")
@@ -185,9 +185,9 @@ def draw_money(found: Estimate, deadline_hours: float | None = None) -> Picture:
             xytext=(8, 8),
             textcoords="offset points",
         )
-    axes.set_ylim(0, 1.25 * max(row.cost or 0.0 for row in rows) or 1.0)
+    axes.set_ylim(0, 1.25 * max(cost for _, cost in rows) or 1.0)
     _ticks(axes, lambda value: f"{value:g}", axis="x")
-    said = "; ".join(f"{row.device}: {row.hours:.2g} hours, {row.cost:.2f}" for row in rows)
+    said = "; ".join(f"{row.device}: {row.hours:.2g} hours, {cost:.2f}" for row, cost in rows)
     return picture(axes, f"Money against hours. {said}.", colors=32)
 
 
