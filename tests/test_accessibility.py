@@ -20,7 +20,7 @@ from course_utils.compare.charts import plot_roofline
 from course_utils.compare.classroom import ClassResult
 from course_utils.compare.roofline import Roof, RooflinePoint
 from course_utils.lessons.multi_gpu.pictures import draw_gains
-from course_utils.lessons.tpu.xla_lesson import draw_payoff
+from course_utils.lessons.tpu.pictures import draw_payoff
 
 ROOT = Path(__file__).resolve().parent.parent
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -81,7 +81,7 @@ def shown_as_html() -> list[tuple[str, str]]:
 
 
 def test_there_is_something_to_look_at():
-    assert len(LESSONS) == 8 and len(written()) > 300
+    assert len(LESSONS) == 9 and len(written()) > 300
     assert sum("<table" in text for _, text in shown_as_html()) > 20
     assert any(re.search(r"!\[", text) for _, text in written())
 

@@ -12,7 +12,7 @@ from course_utils.compare.comparison import compare_devices, cpu_first
 from course_utils.compare.results import Result, machines_elsewhere
 from course_utils.compare.workloads import ALL, SUITE, Workload
 from course_utils.devices import Device
-from course_utils.display.widget_view import display_widget
+from course_utils.display.bars import display_widget
 
 USUAL_SIZES = {"batch": "16 64 256 1024", "side": "64 128 256 512 1024", "elements": "1024 32768 1048576"}
 

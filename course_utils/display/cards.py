@@ -3,8 +3,6 @@
 import html
 import unicodedata
 
-from course_utils.display.units import format_bytes as in_gb  # noqa: F401 - until the doctor imports units itself
-
 LONGEST = 160  # characters of one cell: a hostile or broken driver can report a name of any length
 
 CELL = "padding:0.3em 0.8em;text-align:left;border-bottom:1px solid currentColor"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from course_utils.display.cards import clean, html_card
 from course_utils.doctor.children import IMPORTING, Outcome
+from course_utils.hardware import KINDS
 from course_utils.hardware.machine import PciDevice, read_text
 
 # What the doctor says of every cause that it can name: `remedies.ini`, one section a cause.
@@ -19,7 +20,7 @@ PLACES = REMEDIES["places"]
 CHECKOUT = (Path(__file__).parents[2] / "Makefile").exists()
 INSTALL = REMEDIES["install"]["course" if CHECKOUT else "elsewhere"]
 
-FAMILIES = ("cpu", "cuda", "mps", "xpu", "xla", "tpu")
+FAMILIES = KINDS
 
 
 @dataclass(frozen=True, repr=False)

@@ -3,7 +3,8 @@
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from course_utils.display.cards import html_card, in_gb, text_table
+from course_utils.display.cards import html_card, text_table
+from course_utils.display.units import format_bytes
 from course_utils.doctor.evidence import PLACES, Finding
 
 if TYPE_CHECKING:
@@ -56,4 +57,4 @@ class Diagnosis:
 
 def _device_row(device: dict) -> tuple[str, ...]:
     name = device["kind"] if device["kind"] == "cpu" else f"{device['kind']}:{device['index']}"
-    return name, device["name"], in_gb(device["memory_bytes"]), device["detail"]
+    return name, device["name"], format_bytes(device["memory_bytes"]), device["detail"]

@@ -157,7 +157,12 @@ class Estimate:
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the list of operations, ready for JSON."""
         work = self.work
-        counted: dict[str, Any] = {"flops": work.flops, "bytes_moved": work.bytes_moved, "kernels": work.kernels, "batch": work.batch}
+        counted: dict[str, Any] = {
+            "flops": work.flops,
+            "bytes_moved": work.bytes_moved,
+            "kernels": work.kernels,
+            "batch": work.batch,
+        }
         counted |= {"parameters": work.parameters, "training": work.training, "precision": work.precision}
         return {"counted": counted, "rows": [asdict(row) | _flat(row) for row in self.rows]}
 

@@ -15,8 +15,9 @@ NOTEBOOKS = {
     "multi_gpu": "03_multi_gpu",
     "tpu": "04_tpu",
     "device_speed": "05_device_speed",
-    "darts": "06_darts",
-    "old_guides": "07_old_guides",
+    "worth_it": "06_worth_it",
+    "darts": "08_darts",
+    "old_guides": "09_old_guides",
 }
 
 

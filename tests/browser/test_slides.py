@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 SIZE = {"width": 1280, "height": 720}
 CPU_BLUE = (0, 114, 178)
-SCROLLED = {"07_old_guides": 1}  # a table of all lines, to be scrolled
+SCROLLED = {"09_old_guides": 1}  # a table of all lines, to be scrolled
 # The contrast of each piece of text with what lies behind it, by WCAG 2; 24 pixels and more count as large.
 TOO_FAINT = """() => {
     const rgb = colour => colour.match(/[\\d.]+/g).map(Number);

@@ -143,7 +143,7 @@ def test_a_missing_darts_is_a_sentence_with_the_fix(monkeypatch):
 def test_the_lesson_runs_from_top_to_bottom_without_darts(tmp_path):
     nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
     (tmp_path / "darts.py").write_text("raise ModuleNotFoundError(\"No module named 'darts'\", name='darts')\n")
-    notebook = nbformat.read(ROOT / "notebooks" / "06_darts.ipynb", 4)
+    notebook = nbformat.read(ROOT / "notebooks" / "08_darts.ipynb", 4)
     path = os.pathsep.join([str(tmp_path), str(ROOT)])
     env = {**os.environ, "PYTHONPATH": path}
     nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute(env=env)

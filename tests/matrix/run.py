@@ -227,7 +227,7 @@ def try_set(name: str, home: Path, wheel: Path, lessons: list[Path]) -> dict:
 
 
 def with_darts(python: Path, home: Path, lessons: list[Path]) -> Outcome | None:
-    """Add Darts as lesson 6 says, and run that lesson again; return None where that did not add it."""
+    """Add Darts as lesson 8 says, and run that lesson again; return None where that did not add it."""
     add = [python, "-m", "course_utils.lessons.setup", "darts"]
     for lesson in lessons:
         done = subprocess.run(add, cwd=home / "notebooks", env=bare_environment(), capture_output=True, text=True)

@@ -26,7 +26,6 @@ from course_utils.compare.workloads import (
     PRODUCT,
     RNN_STEP,
     Workload,
-    as_cuda_graph,
     build_seeded,
     training_step,
     using_tf32,

@@ -1,4 +1,4 @@
-"""What lesson 6 needs beside the helper package: the guide's model, its pictures, and cells that need Darts or XLA."""
+"""What lesson 8 needs beside the helper package: the guide's model, its pictures, and cells that need Darts or XLA."""
 
 from course_utils.display.figures import LOOKS, MUTED, label_end, lecture_axes, picture
 from course_utils.lessons.darts.guide import (

@@ -1,4 +1,4 @@
-"""The exercises of lesson 6: the device of a Darts model, what a MAPE compares, and weights that come back.
+"""The exercises of lesson 8: the device of a Darts model, what a MAPE compares, and weights that come back.
 
 Nothing here needs Darts.
 """

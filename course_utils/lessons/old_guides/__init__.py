@@ -1,4 +1,4 @@
-"""What lesson 7 needs beside the translator of old guides: what is solved."""
+"""What lesson 9 needs beside the translator of old guides: what is solved."""
 
 from course_utils.lessons.progress import progress
 

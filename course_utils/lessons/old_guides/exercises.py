@@ -1,4 +1,4 @@
-"""The exercises of lesson 7: find what is outdated, say what it meant, and translate it."""
+"""The exercises of lesson 9: find what is outdated, say what it meant, and translate it."""
 
 import copy
 from typing import Any

@@ -1,12 +1,14 @@
-"""Exercises of lesson 6: rent a device, doubt a speed-up, and predict what limits a step."""
+"""The exercises of lesson 6: rent a device, doubt a speed-up, and find what limits a step."""
 
-from course_utils.exercises.answers import number_of
-from course_utils.exercises.exercise import Wrong, exercise, expect, expect_function, quote
+from typing import Any
+
+from course_utils.exercises import exercise
+from course_utils.exercises.answers import Wrong, expect, expect_function, expect_pair, number_of, quote, refuse
 
 # Seconds for one epoch, and the price of an hour: made up for this exercise, in the proportions of real cards.
 OFFERS = {"laptop": (5400.0, 0.0), "small": (600.0, 0.4), "large": (120.0, 1.5), "fast": (80.0, 3.5)}
 CASES = (
-    # epochs, hours until the deadline, the right answer, why another one is wrong
+    # epochs, hours until the deadline, the right answer, why
     (10, 24.0, "laptop", "Ten epochs take the laptop 15 hours, which is in time, and it costs nothing."),
     (90, 24.0, "large", "Ninety epochs take the small card 15 hours for 6.00, and the large one 3 hours for 4.50."),
     (90, 2.5, "fast", "Only the fast card is done within 2.5 hours: it takes 2."),
@@ -15,11 +17,9 @@ CASES = (
 
 
 @exercise(
-    hints=(
-        "First leave out every device that is too late. Only then compare money.",
-        "hours = epochs * seconds / 3600, cost = hours * price. Keep the devices with hours <= deadline, and take the "
-        "one with the lowest cost; None when nothing is left.",
-    ),
+    "First leave out every device that is too late. Only then compare money.",
+    "hours = epochs * seconds / 3600, cost = hours * price. Keep the devices with hours <= deadline, and take the one "
+    "with the lowest cost; None when nothing is left.",
     solution="""
         def my_choice(offers, epochs, deadline_hours):
             best, lowest = None, float("inf")
@@ -29,25 +29,23 @@ CASES = (
                     best, lowest = name, hours * price
             return best
     """,
+    right="An expensive card is often the cheap one, because you rent it for less time. Your function does not see the "
+    "error of the estimate: `cheapest` of this course asks that the whole interval lie before the deadline.",
 )
-def rent(answer: object) -> str:
+def rent(answer: Any) -> None:
     """Write my_choice(offers, epochs, deadline_hours): the name of the device that trains in time for the least money,
     or None. `offers` maps each name to (seconds for an epoch, price of an hour).
     """
     expect_function(answer, "offers", "epochs", "deadline_hours")
     for epochs, deadline, right, why in CASES:
-        said = answer(dict(OFFERS), epochs, deadline)  # type: ignore[operator]
-        if said == right:
-            continue
-        if right == "large" and said == "small":
-            raise Wrong(f"{why} The lowest price of an hour is not the lowest price of the job.")
-        if right == "large" and said == "laptop":
-            raise Wrong("Ninety epochs take the laptop 135 hours. The deadline is 24 hours.")
-        raise Wrong(f"{why} Your function says {quote(said)}.")
-    return (
-        "An expensive card is often the cheap one, since it is rented for less time. What the function does not see is "
-        "the error of the estimate: `cheapest` of this course asks that the whole interval lie before the deadline."
-    )
+        said = answer(dict(OFFERS), epochs, deadline)
+        mistakes = {
+            f"{why} The lowest price of an hour is not the lowest price of the job.": (right, said)
+            == ("large", "small"),
+            "Ninety epochs take the laptop 135 hours. The deadline is 24 hours.": (right, said) == ("large", "laptop"),
+            f"{why} Your function says {quote(said)}.": said != right,
+        }
+        refuse(mistakes)
 
 
 # What a vendor wrote: images a second, made up for this exercise. Only one of the claims compares like with like.
@@ -60,35 +58,27 @@ CLAIMS = {
 
 
 @exercise(
-    hints=(
-        "A speed-up of the device is left when everything else is the same on both sides. What differs in A?",
-        "A changes the precision, B the batch, D the precision and the zeros that are skipped. One is left.",
-    ),
-    solution="""
-        my_claim = ("C", 2.0)
-    """,
+    "A speed-up belongs to the card only if everything else is the same on both sides. What differs in A?",
+    "A changes the precision, B the batch, D the precision and the zeros that are skipped. One is left.",
+    solution='my_claim = ("C", 2.0)',
+    right="Ask three things of every speed-up: which precision, which batch, and whether zeros were skipped.",
 )
-def speed_up(answer: object) -> str:
+def speed_up(answer: Any) -> None:
     """Set my_claim to the one fair claim and its speed-up, such as ("A", 6.0). Each claim in ex.CLAIMS gives precision,
     batch and images a second of an old and a new card.
     """
-    expect(answer, (tuple, list), "a pair such as ('A', 6.0)")
-    if len(answer) != 2:  # type: ignore[arg-type]
-        raise Wrong(f"This should be a pair such as ('A', 6.0), but it has {len(answer)} parts.")  # type: ignore[arg-type]
-    name, said = answer  # type: ignore[misc]
+    expect_pair(answer, "such as ('A', 6.0)")
+    name, ratio = answer
     mistakes = {
-        "A": "Claim A compares fp32 with bf16: the old card may be as fast in bf16.",
-        "B": "Claim B compares batch 1 with batch 256: at batch 1 the launches are the limit, on both cards.",
-        "D": "Claim D compares bf16 with 8 bits, and counts multiplications with zero that are skipped.",
+        "Claim A compares fp32 with bf16: the old card may be as fast in bf16.": name == "A",
+        "Claim B compares batch 1 with batch 256: at batch 1 the launches are the limit, on both cards.": name == "B",
+        "Claim D compares bf16 with 8 bits, and counts multiplications by zero that are skipped.": name == "D",
+        f"There are the claims A, B, C and D, and no {quote(name)}.": name != "C",
     }
-    if name in mistakes:
-        raise Wrong(mistakes[name])
-    if name != "C":
-        raise Wrong(f"There are the claims A, B, C and D, and no {quote(name)}.")
-    ratio = number_of(said, "the speed-up of claim C")
+    refuse(mistakes)
+    ratio = number_of(ratio, "the speed-up of claim C")
     if abs(ratio - 2.0) > 0.01:
         raise Wrong(f"Claim C goes from 1,200 to 2,400 images a second. {ratio:g} is not that ratio.")
-    return "Ask three things of every speed-up: which precision, which batch, and whether zeros were skipped."
 
 
 # A device with round figures: 100 TFLOP/s, 1 TB/s, and 10 µs for each launch.
@@ -102,29 +92,26 @@ LIMITS = {"tiny": "launches", "add": "memory", "product": "arithmetic", "attenti
 
 
 @exercise(
-    hints=(
-        "Each work has three times: kernels x 10 µs, bytes / 1e12 and flops / 1e14. Which is the largest?",
-        "For `attention`: launches 0.4 ms, memory 5 ms, arithmetic 2 ms.",
-    ),
+    "Each piece of work has three times: kernels x 10 µs, bytes / 1e12 and flops / 1e14. Which is the largest?",
+    "For `attention`: launches 0.4 ms, memory 5 ms, arithmetic 2 ms.",
     solution="""
         my_limits = {"tiny": "launches", "add": "memory", "product": "arithmetic", "attention": "memory"}
     """,
+    right="A faster chip helps each of them differently: `tiny` gains nothing from more bandwidth or arithmetic.",
 )
-def limits(answer: object) -> str:
+def limits(answer: Any) -> None:
     """Set my_limits to a dictionary that says for each work in ex.WORKS what limits it: "launches", "memory" or
     "arithmetic", on a device with 100 TFLOP/s, 1 TB/s and 10 µs for each launch.
     """
     expect(answer, dict, "a dictionary such as {'tiny': 'launches'}")
-    for name, right in LIMITS.items():
-        said = answer.get(name, ...)  # type: ignore[attr-defined]
-        if said is ...:
-            raise Wrong(f"`{name}` is not in your dictionary.")
-        if said not in ("launches", "memory", "arithmetic"):
-            raise Wrong(f"`{name}` is limited by launches, memory or arithmetic, not by {quote(said)}.")
-        if said != right:
-            work = WORKS[name]
-            times = f"{work['kernels'] * 10:g} µs, {work['bytes'] / 1e6:g} µs and {work['flops'] / 1e8:g} µs"
-            raise Wrong(f"For `{name}` launches, memory and arithmetic take {times}: the largest is not {said}.")
-    return (
-        "A faster chip helps each of them differently: `tiny` gains nothing from any of these numbers but the launch."
-    )
+    for name, work in WORKS.items():
+        said = answer.get(name)
+        times = f"{work['kernels'] * 10:g} µs, {work['bytes'] / 1e6:g} µs and {work['flops'] / 1e8:g} µs"
+        mistakes = {
+            f"`{name}` is not in your dictionary.": name not in answer,
+            f"`{name}` is limited by launches, memory or arithmetic, not by {quote(said)}.": said
+            not in LIMITS.values(),
+            f"For `{name}` launches, memory and arithmetic take {times}: the largest is not {said}.": said
+            != LIMITS[name],
+        }
+        refuse(mistakes)

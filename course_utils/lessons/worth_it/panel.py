@@ -8,7 +8,7 @@ import ipywidgets as widgets
 from IPython.display import HTML, display
 from torch import nn
 
-from course_utils.display.widget_view import display_widget
+from course_utils.display.bars import display_widget
 from course_utils.estimate.chips import all_chips
 from course_utils.estimate.question import estimate
 from course_utils.estimate.result import Estimate

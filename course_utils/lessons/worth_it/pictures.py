@@ -13,8 +13,8 @@ from course_utils.compare.roofline import Roof
 from course_utils.display.figures import LOOKS, MUTED, Picture, label_end, lecture_axes, picture
 from course_utils.estimate.chips import Chip
 from course_utils.estimate.parallel import Scaling
-from course_utils.estimate.speeds import Speed
 from course_utils.estimate.result import Estimate
+from course_utils.estimate.speeds import Speed
 
 CPU, GPU, TPU = (LOOKS[kind]["color"] for kind in ("cpu", "cuda", "xla"))
 LINES = ("-", "--", "-.", ":")

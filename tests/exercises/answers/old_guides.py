@@ -1,4 +1,4 @@
-"""Answers to the exercises of lesson 7."""
+"""Answers to the exercises of lesson 9."""
 
 CONTEXT = """
 from course_utils.lessons.old_guides import exercises as ex
