@@ -39,7 +39,8 @@ def test_the_file_is_valid_with_cell_ids_and_small(lesson, notebook):
     assert (notebook.nbformat, notebook.nbformat_minor) >= (4, 5)
     ids = [cell.id for cell in notebook.cells]
     assert len(set(ids)) == len(ids)
-    assert lesson.stat().st_size <= 200 * KIBIBYTE
+    pictures = sum("image/png" in output.get("data", {}) for cell in code_cells(notebook) for output in cell.outputs)
+    assert lesson.stat().st_size <= max(200, 30 * pictures) * KIBIBYTE
 
 
 def test_it_was_executed_from_top_to_bottom_in_one_go(notebook):
@@ -113,7 +114,7 @@ def without_code(text: str) -> str:
 def test_code_cells_are_short_enough_to_project(notebook):
     setup, _, *others = code_cells(notebook)  # the second one imports
     for cell in [setup, *others]:
-        lines = [line for line in cell.source.splitlines() if line.strip()]
+        lines = [line for line in cell.source.splitlines() if line.strip() and not line.startswith("%%")]
         assert len(lines) <= 15, f"{cell.id} has {len(lines)} lines"
         assert cell is setup or max(map(len, lines), default=0) <= 120, f"{cell.id} is too wide"
 
@@ -122,6 +123,8 @@ def test_a_cell_that_nbval_does_not_compare_still_asserts_something(notebook):
     cells = code_cells(notebook)
     for cell, after in itertools.zip_longest(cells, cells[1:]):
         if "nbval-ignore-output" in cell.metadata.get("tags", []):
+            if cell.source.startswith("%%writefile"):
+                continue  # it says "Writing" or "Overwriting", and runs nothing
             checked = after is not None and "check" in after.metadata.get("tags", [])
             assert "assert" in (after.source if checked else cell.source), cell.id
 

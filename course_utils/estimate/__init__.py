@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from course_utils.estimate.parallel import scaling
     from course_utils.estimate.question import estimate
     from course_utils.estimate.speeds import estimate_published, published, sources
-    from course_utils.estimate.steptime import step_time
+    from course_utils.estimate.steptime import fitted, step_time
 
 # Each name, and the module that has it. They load when first asked for.
 NAMES = {
@@ -31,6 +31,7 @@ NAMES = {
     "estimate": "question",
     "estimate_published": "speeds",
     "find_chip": "chips",
+    "fitted": "steptime",
     "published": "speeds",
     "scaling": "parallel",
     "sources": "speeds",
@@ -43,6 +44,7 @@ __all__ = [
     "estimate",
     "estimate_published",
     "find_chip",
+    "fitted",
     "published",
     "scaling",
     "sources",

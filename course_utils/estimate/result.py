@@ -134,11 +134,11 @@ class Estimate:
     def notes(self) -> list[str]:
         """Return what the figures stand on, one sentence each."""
         lines = [f"{self.work!r}."]
-        for row in self.rows:
-            if row.evidence:
-                lines.append(f"{row.device}: {row.evidence!r}.")
-            if row.price:
-                lines.append(f"{row.device}: {row.price.per_hour:g} an hour ({row.price.source}).")
+        reasons = dict.fromkeys(repr(row.evidence) for row in self.rows if row.evidence)
+        for reason in reasons:  # once for all devices that it holds for
+            lines.append(f"{', '.join(row.device for row in self.rows if repr(row.evidence) == reason)}: {reason}.")
+        prices = [f"{row.device} {row.price.per_hour:g} ({row.price.source})" for row in self.rows if row.price]
+        lines += [f"Prices an hour: {', '.join(prices)}."] if prices else []
         return lines
 
     def __repr__(self) -> str:

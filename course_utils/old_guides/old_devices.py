@@ -185,7 +185,7 @@ DEVICE_RULES = {
 }
 
 
-def named_a_device(kwargs) -> bool:
+def named_a_device(kwargs: dict) -> bool:
     """Say whether these arguments chose a device in the old way, which without any choice was the CPU."""
     return "distributed_backend" in kwargs or any(name in kwargs for name in COUNTS) or _is_old(kwargs)
 

@@ -190,7 +190,7 @@ def _accepted(package: ModuleType) -> frozenset[str]:
     return frozenset(inspect.signature(package.Trainer).parameters)
 
 
-def written(name, value) -> str:
+def written(name: object, value: object) -> str:
     """Return an argument as one writes it, a long value cut short."""
     return f"{name if isinstance(name, str) else _SHORT.repr(name)}={_SHORT.repr(value)}"
 

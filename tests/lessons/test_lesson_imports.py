@@ -13,8 +13,8 @@ def modules_of(lesson: Path) -> set[str]:
     """Return the modules of ours that a notebook's code cells import from; magics are left out, and so is set-up."""
     found = set()
     for cell in nbformat.read(lesson, as_version=nbformat.NO_CONVERT).cells:
-        lines = [line for line in cell.source.splitlines() if not line.startswith("%")]
-        if cell.cell_type == "code":
+        lines = [line for line in cell.source.splitlines() if not line.startswith(("%", "!"))]
+        if cell.cell_type == "code" and not cell.id.endswith("-setup"):
             for node in ast.walk(ast.parse("\n".join(lines))):
                 names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
                 found |= {node.module} if isinstance(node, ast.ImportFrom) else set(names)

@@ -53,7 +53,7 @@ def batch(answer: Any) -> None:
             series, _ = air_passengers()
             return make_windows(Scale.fit(series).apply(series), 25)
     """,
-    right="That is why the cell of `spy_lesson` begins with its imports: `run_lesson` saves that cell as a file, and "
+    right="That is why the cell of `spy_lesson` begins with its imports: `%%writefile` saves that cell as a file, and "
     "each rank knows only what the file holds.",
 )
 def spawnable(answer: Any) -> None:

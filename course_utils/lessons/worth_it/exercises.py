@@ -39,9 +39,9 @@ def rent(answer: Any) -> None:
     expect_function(answer, "offers", "epochs", "deadline_hours")
     for epochs, deadline, right, why in CASES:
         said = answer(dict(OFFERS), epochs, deadline)
+        small = f"{why} The lowest price of an hour is not the lowest price of the job."
         mistakes = {
-            f"{why} The lowest price of an hour is not the lowest price of the job.": (right, said)
-            == ("large", "small"),
+            small: (right, said) == ("large", "small"),
             "Ninety epochs take the laptop 135 hours. The deadline is 24 hours.": (right, said) == ("large", "laptop"),
             f"{why} Your function says {quote(said)}.": said != right,
         }
@@ -88,6 +88,7 @@ WORKS = {
     "product": {"flops": 1e12, "bytes": 1e9, "kernels": 1},
     "attention": {"flops": 2e11, "bytes": 5e9, "kernels": 40},
 }
+KINDS = ("launches", "memory", "arithmetic")
 LIMITS = {"tiny": "launches", "add": "memory", "product": "arithmetic", "attention": "memory"}
 
 
@@ -107,11 +108,10 @@ def limits(answer: Any) -> None:
     for name, work in WORKS.items():
         said = answer.get(name)
         times = f"{work['kernels'] * 10:g} µs, {work['bytes'] / 1e6:g} µs and {work['flops'] / 1e8:g} µs"
+        largest = f"For `{name}` launches, memory and arithmetic take {times}: the largest is not {said}."
         mistakes = {
             f"`{name}` is not in your dictionary.": name not in answer,
-            f"`{name}` is limited by launches, memory or arithmetic, not by {quote(said)}.": said
-            not in LIMITS.values(),
-            f"For `{name}` launches, memory and arithmetic take {times}: the largest is not {said}.": said
-            != LIMITS[name],
+            f"`{name}` is limited by launches, memory or arithmetic, not by {quote(said)}.": said not in KINDS,
+            largest: said != LIMITS[name],
         }
         refuse(mistakes)

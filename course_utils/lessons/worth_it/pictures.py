@@ -37,7 +37,7 @@ def draw_bars(rates: Mapping[str, float], title: str, unit: str) -> Picture:
     axes.invert_yaxis()
     axes.margins(x=0.12)
     said = ", ".join(f"{name} {rate:,.0f}" for name, rate in rates.items())
-    return picture(axes, f"Bars of {unit}: {said}.", colors=32)
+    return picture(axes, f"Bars of {unit}: {said}.", colors=8)
 
 
 def draw_three_limits(seconds: Mapping[int, float]) -> Picture:
@@ -53,7 +53,7 @@ def draw_three_limits(seconds: Mapping[int, float]) -> Picture:
     label_end(axes, last, first, "launch\noverhead", MUTED)
     _ticks(axes, time_text, axis="y")
     _ticks(axes, count_text, axis="x")
-    return picture(axes, "The time of an addition is flat for small sizes and then grows with them.", colors=32)
+    return picture(axes, "The time of an addition is flat for small sizes and then grows with them.", colors=8)
 
 
 def draw_roofs(here: Roof, chips: Sequence[Chip], precision: str = "amp") -> Picture:
@@ -71,11 +71,12 @@ def draw_roofs(here: Roof, chips: Sequence[Chip], precision: str = "amp") -> Pic
     for (name, peak, bandwidth, colour), style in zip(roofs, (*LINES[1:], LINES[1], LINES[0]), strict=False):
         line = [min(peak, bandwidth * point) for point in points]
         axes.loglog(points, line, color=colour, linestyle=style)
-        label_end(axes, points[-1], line[-1], name, colour)
+        shift = 0.7 if name == "RTX 5090" else 1.4 if name.startswith("A100") else 1.0  # their roofs are close
+        label_end(axes, points[-1], shift * line[-1], name, colour)
     _ticks(axes, flop_text, axis="y")
     _ticks(axes, lambda value: f"{value:g}", axis="x")
     said = "; ".join(f"{name}: {peak:.3g} FLOP/s and {bytes_ / 1e9:,.0f} GB/s" for name, peak, bytes_, _ in roofs)
-    return picture(axes, f"Rooflines, logarithmic. {said}.", colors=32)
+    return picture(axes, f"Rooflines, logarithmic. {said}.", colors=8)
 
 
 def draw_sweep(published: Sequence[Speed], estimated_s: Mapping[int, float], title: str) -> Picture:
@@ -97,7 +98,7 @@ def draw_sweep(published: Sequence[Speed], estimated_s: Mapping[int, float], tit
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     _ticks(axes, count_text)
     said = f"Images a second over the batch on a {published[0].device}: published dots and the estimated line."
-    return picture(axes, said, colors=32)
+    return picture(axes, said, colors=8)
 
 
 def draw_held_out(pairs: Sequence[tuple[float, float]], device: str, share: float = 0.9) -> Picture:
@@ -119,7 +120,7 @@ def draw_held_out(pairs: Sequence[tuple[float, float]], device: str, share: floa
     axes.annotate(f"{share:.0%} within a\nfactor of {factor:.2f}", (0.05, 0.8), xycoords="axes fraction")
     _ticks(axes, lambda value: f"{value:g}")
     said = f"{len(pairs)} networks: estimated against published times, {share:.0%} within a factor of {factor:.2f}."
-    return picture(axes, said, colors=32)
+    return picture(axes, said, colors=8)
 
 
 def error_factor(pairs: Sequence[tuple[float, float]], share: float) -> float:
@@ -153,7 +154,7 @@ def draw_crossover(here_s: Mapping[int, float], there_s: Mapping[str, Mapping[in
         label_end(axes, last, rate * (0.75, 1.5)[number % 2], f"{name}, est.", GPU)
     _ticks(axes, count_text)
     said = "Samples a second over the batch: the CPU of this machine, measured, and chips, estimated."
-    return picture(axes, said, colors=32)
+    return picture(axes, said, colors=8)
 
 
 def draw_money(found: Estimate, deadline_hours: float | None = None) -> Picture:
@@ -188,7 +189,7 @@ def draw_money(found: Estimate, deadline_hours: float | None = None) -> Picture:
     axes.set_ylim(0, 1.25 * max(cost for _, cost in rows) or 1.0)
     _ticks(axes, lambda value: f"{value:g}", axis="x")
     said = "; ".join(f"{row.device}: {row.hours:.2g} hours, {cost:.2f}" for row, cost in rows)
-    return picture(axes, f"Money against hours. {said}.", colors=32)
+    return picture(axes, f"Money against hours. {said}.", colors=8)
 
 
 def draw_scaling(estimated: Scaling, published: Mapping[int, Sequence[float]]) -> Picture:
@@ -212,7 +213,7 @@ def draw_scaling(estimated: Scaling, published: Mapping[int, Sequence[float]]) -
     said = (
         f"Speed-up over the number of devices, estimated for {estimated.device} over {estimated.link}; published dots."
     )
-    return picture(axes, said, colors=32)
+    return picture(axes, said, colors=8)
 
 
 def time_text(seconds: float) -> str:
