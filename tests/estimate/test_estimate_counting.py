@@ -94,7 +94,7 @@ def test_twice_the_batch_is_twice_the_operations():
     assert two.flops == 2 * one.flops and two.kernels == one.kernels and two.batch == 32
 
 
-@pytest.mark.xfail(strict=True, reason="what nn.MultiheadAttention calls inside is hidden from a TorchFunctionMode: open")
+@pytest.mark.xfail(strict=True, reason="open: a TorchFunctionMode does not see inside nn.MultiheadAttention")
 def test_fused_attention_writes_no_scores():
     layer = nn.MultiheadAttention(64, 4, batch_first=True)
     x = torch.empty(2, 512, 64)
