@@ -43,7 +43,7 @@ def evidence(work: Work, chip: Chip, time: StepTime) -> Evidence:
     if {op.name for op in work.ops} - set(known["operations"]["checked"]):
         keys.append("operations")
     logs = [math.log(known[key]["factor"]) for key in keys]
-    assumed = any(known[key].get("assumed") for key in keys)
+    assumed = "cards" in keys or any(known[key].get("assumed") for key in keys)
     return Evidence(
         math.exp(math.hypot(*logs)), fitted()["share"], not assumed, tuple(known[key]["about"] for key in keys)
     )
