@@ -4,7 +4,7 @@ A rule is a function of the draft of a translation, the old name and its value. 
 returns None when the value is still good today, or raises `Refusal` with the reason.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 Change = tuple[dict[str, Any], str]
@@ -185,7 +185,7 @@ DEVICE_RULES = {
 }
 
 
-def named_a_device(kwargs: dict) -> bool:
+def named_a_device(kwargs: Mapping) -> bool:
     """Say whether these arguments chose a device in the old way, which without any choice was the CPU."""
     return "distributed_backend" in kwargs or any(name in kwargs for name in COUNTS) or _is_old(kwargs)
 
