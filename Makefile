@@ -29,10 +29,13 @@ badges: ## write the address of a repository into every launch link: make badges
 test-matrix: $(VENV)/ready ## run every lesson with the packages of hosted notebooks, each in a fresh environment; long
 	$(RUN) tests/matrix/run.py
 
+gpu: ## everything that only a real GPU can show, in eight minutes: make gpu, or make gpu DRY=1 on a CPU
+	$(if $(wildcard $(VENV)/ready),$(RUN),$(PYTHON)) tools/gpu/run.py $(if $(DRY),--dry)
+
 slides: $(VENV)/ready ## every lesson as slides, in one file each that needs no network: tools/slides/*.html
 	$(RUN) -m jupyter nbconvert --config tools/slides/config.py notebooks/*.ipynb
 
 $(VENV)/ready: pyproject.toml constraints.txt tools/install.py
 	$(PYTHON) tools/install.py $(VENV)
 
-.PHONY: lab check test notebooks wheel badges test-matrix slides
+.PHONY: lab check test notebooks wheel badges test-matrix gpu slides

@@ -280,17 +280,13 @@ def test_device_of_a_mix_names_an_example_on_each_device():
     )
 
 
-@pytest.mark.parametrize("kind", ["cpu", "cuda"])
-def test_a_measured_copy_really_copies(kind):
-    if kind == "cuda" and not torch.cuda.is_available():
-        pytest.skip("needs an NVIDIA GPU")
-    for pinned in (False, True) if kind == "cuda" else (False,):
-        for copier in _copiers(pick_device(kind), 1000, pinned).values():
-            target, source = copier.func.__self__, copier.args[0]
-            expected = source.add_(1).cpu()  # so that the two differ before the copy
-            assert not torch.equal(target.cpu(), expected)
-            copier()
-            assert torch.equal(target.cpu(), expected)
+def test_a_measured_copy_really_copies():
+    for copier in _copiers(pick_device("cpu"), 1000, False).values():
+        target, source = copier.func.__self__, copier.args[0]
+        expected = source.add_(1)  # so that the two differ before the copy
+        assert not torch.equal(target, expected)
+        copier()
+        assert torch.equal(target, expected)
 
 
 def test_copy_rate_divides_bytes_by_time(monkeypatch):

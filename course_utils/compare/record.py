@@ -46,7 +46,7 @@ def record(device: Device, *, max_s: float = 1.0) -> Result:
     for precision in precisions(device):
         works += [(CNN_STEP, batch, precision) for batch in batches] + [(PRODUCT, side, precision)]
     found = [measure(device, *work, max_s=max_s) for work in works]
-    sensors = _read_sensors(device)  # at once, while the clocks are those of the last product
+    sensors = read_sensors(device)  # at once, while the clocks are those of the last product
     if device.kind == "cuda":
         found.append(measure(device, *works[0], as_graph=True, max_s=max_s))
     who = Contestant(device, torch.get_num_threads())
@@ -81,7 +81,8 @@ def precisions(device: Device) -> tuple[str, ...]:
     return ("fp32", "tf32", "bf16") if modern or torch.version.hip else ("fp32",)
 
 
-def _read_sensors(device: Device) -> dict[str, float]:
+def read_sensors(device: Device) -> dict[str, float]:
+    """Return what an NVIDIA card says of its clock (MHz) and power (W) at this moment; nothing for other devices."""
     if device.kind != "cuda":
         return {}
     try:

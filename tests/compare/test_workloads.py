@@ -11,7 +11,6 @@ from course_utils.devices import pick_device
 from course_utils.timing import using_threads
 
 CPU = pick_device("cpu")
-needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
 
 
 @pytest.fixture(autouse=True)
@@ -134,29 +133,3 @@ def test_a_cuda_graph_warms_up_apart_then_records_once_and_holds_the_step(monkey
     assert held() is not None
     warm = ["side waits for main", "into side", "step", "step", "step", "out of side", "main waits for side"]
     assert log == [*warm, "into Graph", "step", "out of Graph", "replay"]
-
-
-@needs_cuda
-def test_a_cuda_graph_trains_as_the_step_does():
-    device = pick_device("cuda")
-    torch.manual_seed(42)
-    step = rnn_step(device)
-    torch.manual_seed(42)
-    twin = rnn_step(device)
-    replay = as_cuda_graph(step)
-    eager = [twin().item() for _ in range(40)]
-    for _ in range(30):
-        replay()
-    # Three steps to warm up, none while recording, thirty replays: the thirty-fourth step is next.
-    assert step().item() == pytest.approx(eager[33], rel=1e-3)
-
-
-@needs_cuda
-@pytest.mark.parametrize("make", [rnn_step, lambda device: cnn_step(device, 16)], ids=["rnn", "cnn"])
-def test_a_step_on_a_gpu_has_the_loss_of_the_cpu(make):
-    losses = []
-    for device in (CPU, pick_device("cuda")):
-        torch.manual_seed(42)
-        with using_tf32(False):
-            losses.append(make(device)().item())
-    assert losses[1] == pytest.approx(losses[0], rel=1e-4)

@@ -250,7 +250,9 @@ def memory(device: Device, small: bool) -> Found:
 
 def estimate(device: Device, small: bool) -> Found:
     """Estimated over measured step times of models that the course can build itself."""
-    from course_utils.estimate import count_work, find_chip, step_time
+    from check import chip_of
+
+    from course_utils.estimate import count_work, step_time
 
     cases = {
         "ResNet-50 step": (ResNet50(), (3, 224, 224), 64),
@@ -260,19 +262,17 @@ def estimate(device: Device, small: bool) -> Found:
     }
     for name, (model, shape, batch) in cases.items():
         work = count_work(model, torch.empty(1, *shape), batch=1 if small else batch, precision="fp32")
-        if device.kind == "cuda":
-            chip = find_chip(device.name.removeprefix("NVIDIA "))
-            seconds = time_call(
-                partial(one_step, model.to("cuda"), shape, batch), device=device, max_s=SECONDS
-            ).median_s
-            yield Finding(
-                f"estimated over measured, {name}", step_time(work, chip).total_s / seconds, "ratio", 0.5, 2.0
-            )
+        if chip := chip_of(device.name):
+            step = training_step(model, torch.randn(batch, *shape), torch.zeros(batch), sum_of, device, "fp32")
+            with using_tf32(False):
+                seconds = time_call(step, device=device, max_s=SECONDS).median_s
+            ratio = step_time(work, chip).total_s / seconds
+            yield Finding(f"estimated over measured, {name}", ratio, "ratio", 0.5, 2.0)
 
 
-def one_step(model: nn.Module, shape: tuple[int, ...], batch: int) -> None:
-    """Run forward and backward once on random data that is made on the device."""
-    model(torch.randn(batch, *shape, device="cuda")).sum().backward()
+def sum_of(results: torch.Tensor, _: torch.Tensor) -> torch.Tensor:
+    """Return the sum of all results, which stands for a loss when work is counted."""
+    return results.float().sum()
 
 
 def three_ways(device: Device, work: Workload, size: int, precision: str, small: bool) -> Found:

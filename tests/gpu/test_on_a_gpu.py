@@ -1,0 +1,124 @@
+"""What only a real NVIDIA card can show. `make gpu` runs this file; elsewhere each test skips and says so.
+
+With COURSE_DRY=1, as `make gpu DRY=1` sets it, the tests that have a meaning on a CPU run there.
+"""
+
+import os
+
+import pytest
+import torch
+
+from course_utils.compare.workloads import as_cuda_graph, cnn_step, rnn_step, using_tf32
+from course_utils.devices import find_devices, pick_device, wait_for
+from course_utils.moves import _copiers, copy_rate, device_of, to_device
+from course_utils.timing import time_call
+
+CPU = pick_device("cpu")
+DRY = os.environ.get("COURSE_DRY") == "1" and not torch.cuda.is_available()
+needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
+needs_cuda_or_dry = pytest.mark.skipif(not torch.cuda.is_available() and not DRY, reason="needs an NVIDIA GPU")
+
+
+@pytest.fixture
+def device():
+    return pick_device("cpu" if DRY else "cuda")
+
+
+@needs_cuda
+def test_the_card_is_listed_with_its_memory_and_is_the_best_device():
+    card = find_devices()[0]
+    assert card.kind == "cuda" and card.name == torch.cuda.get_device_name(0)
+    assert card.memory_bytes == pytest.approx(torch.cuda.get_device_properties(0).total_memory, rel=0.05)
+
+
+@needs_cuda_or_dry
+@pytest.mark.parametrize("make", [rnn_step, lambda device: cnn_step(device, 16)], ids=["rnn", "cnn"])
+def test_a_step_has_the_loss_of_the_cpu(make, device):
+    losses = []
+    for one in (CPU, device):
+        torch.manual_seed(42)
+        with using_tf32(False):
+            losses.append(make(one)().item())
+    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
+
+
+@needs_cuda
+def test_a_cuda_graph_trains_as_the_step_does(device):
+    torch.manual_seed(42)
+    step = rnn_step(device)
+    torch.manual_seed(42)
+    twin = rnn_step(device)
+    replay = as_cuda_graph(step)
+    eager = [twin().item() for _ in range(40)]
+    for _ in range(30):
+        replay()
+    # Three steps to warm up, none while recording, thirty replays: the thirty-fourth step is next.
+    assert step().item() == pytest.approx(eager[33], rel=1e-3)
+
+
+@needs_cuda
+@pytest.mark.parametrize("pinned", [False, True])
+def test_a_measured_copy_really_copies(pinned, device):
+    for copier in _copiers(device, 1000, pinned).values():
+        target, source = copier.func.__self__, copier.args[0]
+        expected = source.add_(1).cpu()  # so that the two differ before the copy
+        assert not torch.equal(target.cpu(), expected)
+        copier()
+        assert torch.equal(target.cpu(), expected)
+
+
+@needs_cuda_or_dry
+def test_a_nested_batch_moves_and_says_where_it_is(device):
+    batch = {"images": [torch.ones(2, 3)], "labels": (torch.zeros(2), "names")}
+    moved = to_device(batch, device)
+    assert device_of(moved).type == device.kind and moved["labels"][1] == "names"
+    assert torch.equal(moved["images"][0].cpu(), batch["images"][0])
+
+
+@needs_cuda
+def test_a_pinned_copy_that_does_not_block_arrives(device):
+    source = torch.arange(1_000_000).pin_memory()
+    moved = to_device([source], device, non_blocking=True)[0]
+    wait_for(device)
+    assert torch.equal(moved.cpu(), source)
+
+
+@needs_cuda
+def test_pinned_memory_is_not_slower_for_large_copies(device):
+    curves = copy_rate(device, sizes_bytes=(2**26,), max_s=0.3).curves()
+    ordinary, pinned = (curves["to the device", kind][0].rate_gb_per_s for kind in (False, True))
+    assert pinned > 0.9 * ordinary
+
+
+@needs_cuda
+def test_the_timer_waits_for_the_device(device):
+    matrix = torch.randn(4096, 4096, device=device.torch_device)
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    ours = time_call(lambda: matrix @ matrix, device=device, max_s=0.5).median_s
+    start.record()
+    for _ in range(20):
+        matrix @ matrix
+    end.record()
+    end.synchronize()
+    assert ours == pytest.approx(start.elapsed_time(end) / 20e3, rel=0.2)
+
+
+@needs_cuda_or_dry
+def test_lightning_trains_on_the_device(device, tmp_path):
+    pytest.importorskip("lightning")
+    from course_utils.data import AirRNN
+    from course_utils.training import Regression, pl, trainer_kwargs
+
+    data = torch.utils.data.TensorDataset(torch.rand(32, 12, 1), torch.rand(32, 12, 1))
+    model = Regression(AirRNN())
+    trainer = pl.Trainer(
+        **trainer_kwargs(device),
+        max_epochs=1,
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        default_root_dir=tmp_path,
+    )
+    trainer.fit(model, torch.utils.data.DataLoader(data, batch_size=8))
+    assert trainer.strategy.root_device.type == device.kind and trainer.global_step == 4
