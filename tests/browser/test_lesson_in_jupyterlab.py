@@ -231,7 +231,7 @@ def test_stop_ends_a_run_early(panel):
 def test_an_odd_size_is_explained_in_the_panel(panel):
     panel.choose("Matrix product", "16 many")
     panel.run()
-    panel.wait_for_status("ValueError: sizes are whole numbers from 1 on, such as 16 64 256, but 'many' is none.")
+    panel.wait_for_status("ValueError: sizes are positive integers, such as 16 64 256, but 'many' is not one.")
 
 
 def test_an_error_in_the_work_is_shown_as_text(panel):
