@@ -46,11 +46,16 @@ def install_uv(python: Path) -> bool:
     return subprocess.run(pip, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
 
 
+def uv_install(python: Path) -> list:
+    """Return uv's command. Unlike pip it compiles only on request, and without that an import takes four times as long."""
+    return [python, "-m", "uv", "pip", "install", "--compile-bytecode", "--python", python]
+
+
 def try_cpu_build(python: Path) -> bool:
     """Install the CPU builds of torch and torchvision, which have to match; return whether that worked."""
     impatient = {**os.environ, "UV_HTTP_TIMEOUT": str(INDEX_PATIENCE_S), "UV_HTTP_RETRIES": "0"}
     # uv knows the address of PyTorch's index, and asks it for these packages alone.
-    uv = [python, "-m", "uv", "pip", "install", "--quiet", "--python", python, "--torch-backend", "cpu"]
+    uv = [*uv_install(python), "--quiet", "--torch-backend", "cpu"]
     done = subprocess.run([*uv, pinned("torch"), pinned("torchvision")], env=impatient, capture_output=True)
     return done.returncode == 0
 
@@ -77,7 +82,7 @@ def install_torch(python: Path, *, with_uv: bool) -> None:
 def install_course(python: Path, *, with_uv: bool) -> int:
     """Install the course with all that it needs, by uv or else by pip, and return the exit status."""
     wanted = ["-c", ROOT / "constraints.txt", "-e", f"{ROOT}[all]"]
-    if with_uv and subprocess.run([python, "-m", "uv", "pip", "install", "--python", python, *wanted]).returncode == 0:
+    if with_uv and subprocess.run([*uv_install(python), *wanted]).returncode == 0:
         return 0
     print("Installing with pip, because uv could not be used: this takes a few minutes longer.", flush=True)
     return subprocess.run([python, "-m", "pip", "install", "--disable-pip-version-check", *wanted]).returncode
