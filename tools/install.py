@@ -47,7 +47,7 @@ def install_uv(python: Path) -> bool:
 
 
 def uv_install(python: Path) -> list:
-    """Return uv's command. Unlike pip it compiles only on request, and without that an import takes four times as long."""
+    """Return uv's command; it compiles to bytecode on request alone, and without that imports take far longer."""
     return [python, "-m", "uv", "pip", "install", "--compile-bytecode", "--python", python]
 
 
