@@ -228,7 +228,10 @@ class Run:
         """Return why the run failed, or "" if it did not."""
         if self._silence:
             return self._silence
-        deaths, status = dict(self._deaths), self.process.returncode
+        # A rank that has reported what it raised then ends with a status above 0, which says nothing new.
+        raised = {fault.who for fault in self.faults}
+        deaths = {who: status for who, status in self._deaths.items() if status < 0 or who not in raised}
+        status = self.process.returncode
         faults = [fault for fault in self.faults if not fault.indirect] or self.faults
         done = "done" in self._events or (self._finished and not self._has_rank_0)
         if not deaths and not faults and (not done or (status and not self._finished)):
