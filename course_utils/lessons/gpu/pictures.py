@@ -139,4 +139,4 @@ def draw_batches(live: Sequence[tuple[int, float]], name: str, kind: str, record
     log_axes(axes, sorted({batch for _, _, points, _ in curves for batch, _ in points}))
     label_ends(axes, [(*points[-1], label, look_of(of_kind)["color"]) for label, of_kind, points, _ in curves])
     ends = "; ".join(f"{label}: {points[-1][1]:,.0f} at {points[-1][0]:,}" for label, _, points, _ in curves)
-    return picture(axes, f"Images a second against the images in a batch. {ends}.", colors=COLORS)
+    return picture(axes, f"Images a second against the images in a batch. {ends}.", colors=FEW)

@@ -110,7 +110,7 @@ def draw_held_out(pairs: Sequence[tuple[float, float]], device: str, share: floa
         share: of the networks.
     """
     axes = lecture_axes(
-        f"{len(pairs):,} networks on the {device}", "published, ms (logarithmic)", "estimated, ms (log.)"
+        f"{len(pairs):,} networks on the {device}", "published, ms a sample (logarithmic)", "estimated, ms (log.)"
     )
     factor = error_factor(pairs, share)
     low, high = min(one for one, _ in pairs), max(one for one, _ in pairs)
