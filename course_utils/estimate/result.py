@@ -146,7 +146,8 @@ class Estimate:
 
     def _repr_html_(self) -> str:
         card = html_card("Is it worth it?", HEADER, [row.cells() for row in self.rows])
-        return card + "".join(f"<p>{html.escape(note)}</p>" for note in self.notes())
+        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes())
+        return f"{card}<details><summary>What these figures stand on</summary>{notes}</details>"
 
     def to_frame(self) -> "pd.DataFrame":
         """Return one row for each device as a pandas table."""

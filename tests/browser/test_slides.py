@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 SIZE = {"width": 1280, "height": 720}
 CPU_BLUE = (0, 114, 178)
-SCROLLED = {"09_old_guides": 1}  # a table of all lines, to be scrolled
+SCROLLED = {"06_worth_it": 1, "09_old_guides": 1}  # a panel with its picture and table; a table of all lines
 # The contrast of each piece of text with what lies behind it, by WCAG 2; 24 pixels and more count as large.
 TOO_FAINT = """() => {
     const rgb = colour => colour.match(/[\\d.]+/g).map(Number);
@@ -159,7 +159,7 @@ def test_the_prediction_is_seen_before_its_answer(show):
     page = show("00_start_here")
     page.evaluate("Reveal.slide(1, 0, -1)")
     answer = page.locator("section.present .fragment").first
-    assert page.locator("section.present").get_by_text("Where does it live?").is_visible()
+    assert page.locator("section.present").get_by_text("Where is it stored?").is_visible()
     assert answer.evaluate("part => getComputedStyle(part).opacity") == "0"
     page.keyboard.press("ArrowRight")
     assert answer.evaluate("part => getComputedStyle(part).opacity") == "1"
