@@ -40,7 +40,7 @@ def test_importing_the_course_never_imports_torch_xla():
     modules = (
         "course_utils, course_utils.xla, course_utils.timing, course_utils.training, course_utils.lessons.tpu.spmd"
     )
-    done = run_python(f"import sys, {modules}, course_utils.lessons.tpu.xla_lesson; print('torch_xla' in sys.modules)")
+    done = run_python(f"import sys, {modules}, course_utils.lessons.tpu.pictures; print('torch_xla' in sys.modules)")
     assert done.stdout.strip() == "False", done.stderr
 
 
