@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "course_utils"
 FILES = sorted(PACKAGE.rglob("*.py"))
-# The design asks for 8,500, which is not reached. The second figure is where the package stands: lower it, never raise it.
+# The design asks for 8,500, which is not reached. The second figure is where the package stands: lower it only.
 FLAT_LINES, PACKAGE_LINES = 1600, 10_067
 BESIDES = ("estimate/", "lessons/worth_it/", "timeline.py")  # what came after the package that had to become this small
 TOOLS = {"doctor", "launch", "compare", "estimate", "old_guides"}
