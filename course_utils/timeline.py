@@ -15,7 +15,7 @@ from torch.profiler import ProfilerActivity, _ExperimentalConfig, profile, recor
 
 from course_utils.devices import Device, pick_device, wait_for
 from course_utils.display.figures import Picture
-from course_utils.display.lanes import Lane, describe, draw_lanes
+from course_utils.display.lanes import Lane, describe, draw_timeline
 from course_utils.display.trace import PROCESSES, lanes_of, noted, process_name, thread_name
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Timeline:
 
     def plot(self, title: str = "What happened when") -> Picture:
         """Return a picture of the lanes. The title has 45 characters at most."""
-        return draw_lanes(self.lanes, self.end_s, title)
+        return draw_timeline(self.lanes, self.end_s, title)
 
     def to_frame(self) -> "pd.DataFrame":
         """Return for each lane how many operations it had, its busy and waiting shares, and its gaps, as a table."""

@@ -88,7 +88,7 @@ def without(spans: Iterable[Span], holes: Iterable[Span]) -> list[Span]:
     return left
 
 
-def draw_lanes(lanes: Sequence[Lane], end_s: float, title: str) -> Picture:
+def draw_timeline(lanes: Sequence[Lane], end_s: float, title: str) -> Picture:
     """Draw the lanes below one another: names above, work solid, waiting hatched, nothing where nothing happened."""
     unit, size = next(((unit, size) for unit, size in DURATIONS if end_s >= 2 * size), DURATIONS[-1])
     axes = lecture_axes(title, unit)

@@ -68,7 +68,7 @@ def _place(event: Event, names: Mapping[tuple[str, int, Any], str]) -> Place | N
         return pid, kind, kind if kind == "copies" else f"stream {tid}"
     if category not in ON_HOST or what.startswith(("DistributedDataParallel.", "ProfilerStep")):
         return None
-    thread = names.get(("thread_name", pid, tid), f"thread {tid}")
+    thread = names.get(("thread_name", pid, tid), f"thread {tid}").removesuffix("_0")  # of a pool of one
     kind = next((kind for kind in ("device", "copies") if thread.startswith(kind)), "host")
     return pid, kind, "host" if thread == "MainThread" or (tid == pid % PROCESSES and kind == "host") else thread
 

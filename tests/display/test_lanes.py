@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from course_utils.display.lanes import Lane, Span, describe, draw_lanes, outermost, union, without
+from course_utils.display.lanes import Lane, Span, describe, draw_timeline, outermost, union, without
 
 
 def spans(*times):
@@ -56,7 +56,7 @@ def test_the_words_say_what_is_busy_and_what_waits():
 
 
 def test_a_busy_stretch_is_drawn_where_it_was():
-    shown = draw_lanes(LANES, 4.0, "A title")
+    shown = draw_timeline(LANES, 4.0, "A title")
     pixels = np.asarray(Image.open(io.BytesIO(shown.png)).convert("RGB"), dtype=int)
     assert pixels.shape == (720, 1280, 3)
     orange = np.argwhere((abs(pixels - (0xD5, 0x5E, 0x00)) < 12).all(axis=2))  # the device's lane

@@ -63,7 +63,7 @@ def test_the_host_waits_for_an_exchange_that_ends_while_it_does_nothing():
 def test_a_thread_is_drawn_as_what_its_name_says():
     events = [event("matmul", 0, 1, tid=8), event("copy_", 0, 1, tid=9), event("launch", 0, 1, tid=10)]
     names = [
-        thread_name(7, 8, "device (rehearsal)"),
+        thread_name(7, 8, "device (rehearsal)_0"),
         thread_name(7, 9, "copies (rehearsal)"),
         thread_name(7, 10, "MainThread"),
     ]

@@ -7,14 +7,21 @@ import pytest
 
 from course_utils.lessons.progress import NOTEBOOKS, exercises_of
 
+
+def marks_of(exercise):
+    """The answers to one exercise run in processes of their own."""
+    return [pytest.mark.process] if exercise == "repair" else []
+
+
 EVERY = [(lesson, name) for lesson in NOTEBOOKS for name in exercises_of(lesson)]
+SOLVED = [pytest.param(*each, marks=marks_of(each[1])) for each in EVERY]
 WRONG = [
-    pytest.param(lesson, name, code, message, id=f"{lesson}-{name}-{k}")
+    pytest.param(lesson, name, code, message, id=f"{lesson}-{name}-{k}", marks=marks_of(name))
     for lesson, name in EVERY
     for k, (code, message) in enumerate(lessons.answers(lesson).WRONG.get(name, []), 1)
 ]
 RIGHT = [
-    pytest.param(lesson, name, code, id=f"{lesson}-{name}-{k}")
+    pytest.param(lesson, name, code, id=f"{lesson}-{name}-{k}", marks=marks_of(name))
     for lesson, name in EVERY
     for k, code in enumerate(getattr(lessons.answers(lesson), "RIGHT", {}).get(name, []), 1)
 ]
@@ -102,7 +109,7 @@ def test_an_untouched_exercise_is_not_tried_yet(fresh, lesson, name):
     assert one.task in verdict.message
 
 
-@pytest.mark.parametrize(("lesson", "name"), EVERY)
+@pytest.mark.parametrize(("lesson", "name"), SOLVED)
 def test_the_solution_is_right_and_says_what_to_notice(fresh, lesson, name):
     one = fresh(lesson, name)
     verdict = one.check(lessons.answer_of(lesson, name, str(one.solution())))

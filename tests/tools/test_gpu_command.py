@@ -100,7 +100,15 @@ def test_a_torn_file_is_a_sentence(tmp_path):
 
 
 def test_the_time_in_which_something_ran_counts_overlaps_once():
-    from tools.gpu.timelines import covered
+    from course_utils.timeline import Timeline
+    from tools.gpu.timelines import summary
 
-    spans = [{"ts": 0, "dur": 10}, {"ts": 5, "dur": 10}, {"ts": 30, "dur": 1}, {"ts": 6, "dur": 2}]
-    assert covered(spans) == 16
+    times = {"kernel": [(0, 10), (5, 10)], "gpu_memcpy": [(6, 2), (12, 8), (30, 1)]}  # start and duration, microseconds
+    events = [
+        {"ph": "X", "cat": category, "name": "", "pid": 0, "tid": 7, "ts": start, "dur": duration}
+        for category, spans in times.items()
+        for start, duration in spans
+    ]
+    found = summary(Timeline({"traceEvents": events}))
+    expected = {"total_s": 31e-6, "kernels_s": 15e-6, "copies_s": 11e-6, "device_busy_s": 21e-6, "operations": 5}
+    assert found == pytest.approx(expected)

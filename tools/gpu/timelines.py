@@ -7,18 +7,19 @@ work, on a stream of their own; and copies from ordinary memory, which wait.
 """
 
 import argparse
-import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from torch.profiler import ProfilerActivity, profile
 
 from course_utils.data.models import ImageCNN
 from course_utils.data.shapes import draw_shapes
+from course_utils.display.lanes import union
+from course_utils.timeline import Timeline, timeline
 
 STEPS = 5
+KINDS = {"device": "kernels", "copies": "copies"}
 
 
 def main() -> None:
@@ -41,52 +42,19 @@ def main() -> None:
 
 def record(work: Callable[[], None], device: torch.device, path: Path) -> dict[str, float]:
     """Run the work once unseen and once under the profiler, keep the trace, and return how busy the device was."""
-    work()
-    wait(device)
-    activities = [ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if device.type == "cuda" else [])
-    with profile(activities=activities) as seen:
-        work()
-        wait(device)
-    plain = path.with_suffix("")
-    seen.export_chrome_trace(str(plain))
-    trace = plain.read_bytes()
-    plain.unlink()
-    path.write_bytes(gzip.compress(trace))
-    return summary(json.loads(trace)["traceEvents"])
+    found = timeline(work, device=str(device))
+    found.save(path)
+    path.with_name(path.name.replace(".json.gz", ".png")).write_bytes(found.plot().png)
+    return summary(found)
 
 
-def summary(events: list[dict]) -> dict[str, float]:
-    """Return the seconds from the first event to the last, and those in which a kernel or a copy ran.
-
-    Args:
-        events: of a Chrome trace, with times in microseconds.
-    """
-    spans = [event for event in events if event.get("ph") == "X" and "dur" in event]
-    found = {
-        "kernels": [event for event in spans if event.get("cat") == "kernel"],
-        "copies": [event for event in spans if event.get("cat") in ("gpu_memcpy", "gpu_memset")],
-    }
-    start = min(event["ts"] for event in spans)
-    end = max(event["ts"] + event["dur"] for event in spans)
-    busy = {f"{name}_s": sum(event["dur"] for event in those) * 1e-6 for name, those in found.items()}
-    overlap = covered([*found["kernels"], *found["copies"]])
-    return {"total_s": (end - start) * 1e-6, **busy, "device_busy_s": overlap * 1e-6, "events": len(spans)}
-
-
-def covered(events: list[dict]) -> float:
-    """Return how long at least one of these events was going on, in their own unit."""
-    total, until = 0.0, float("-inf")
-    for event in sorted(events, key=lambda event: event["ts"]):
-        start, end = max(event["ts"], until), event["ts"] + event["dur"]
-        if end > start:
-            total, until = total + end - start, end
-    return total
-
-
-def wait(device: torch.device) -> None:
-    """Wait until the device has finished."""
-    if device.type == "cuda":
-        torch.cuda.synchronize()
+def summary(found: Timeline) -> dict[str, float]:
+    """Return the seconds from the first event to the last, and those in which a kernel, a copy, or either ran."""
+    work = {kind: [span for lane in found.lanes if lane.kind == kind for span in lane.work] for kind in KINDS}
+    busy = {f"{name}_s": sum(span.seconds for span in union(work[kind])) for kind, name in KINDS.items()}
+    either = sum(span.seconds for span in union([span for spans in work.values() for span in spans]))
+    operations = sum(len(lane.work) for lane in found.lanes)
+    return {"total_s": found.end_s, **busy, "device_busy_s": either, "operations": operations}
 
 
 def questions(device: torch.device, batch: int) -> dict[str, Callable[[], None]]:

@@ -1,6 +1,6 @@
 """The pictures of the GPU lesson."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -8,14 +8,12 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter
 
 from course_utils.compare.charts import label_ends, log_axes, look_of
-from course_utils.compare.results import Result
 from course_utils.display.figures import LOOKS, MUTED, Picture, lecture_axes, picture
 from course_utils.display.units import format_seconds
 from course_utils.moves import CopyRate
 
 COLORS = 16  # in the file of a picture with several hues and the shades at their edges; FEW for one hue and grey
 FEW = 8
-BARS = 10  # three hues, plain and hatched, and black on white
 
 
 def draw_lanes(cpu_cores: int, lanes_a_core: int, gpu: str, blocks: int, lanes_a_block: int) -> Picture:
@@ -82,25 +80,6 @@ def draw_copies(rate: CopyRate, kind: str) -> Picture:
     return picture(axes, f"Time of a copy against its size on {rate.device}. " + "; ".join(words) + ".", colors=FEW)
 
 
-def draw_rates(title: str, unit: str, rows: Sequence[tuple[str, str, float]]) -> Picture:
-    """Draw one bar a row, with its value at its end.
-
-    Args:
-        title: 45 characters at most.
-        unit: of the values.
-        rows: a label, a kind of device for the colour, and a value for each bar, top to bottom.
-    """
-    axes = lecture_axes(title, unit)
-    for place, (_, kind, value) in enumerate(rows):
-        color, hatch = LOOKS.get(kind, LOOKS["cuda"])["color"], "//" if kind != "cpu" else None
-        axes.bar_label(axes.barh(-place, value, color=color, hatch=hatch), fmt="%.3g", padding=8)
-    axes.set_yticks([-place for place in range(len(rows))], [label for label, _, _ in rows])
-    axes.spines["left"].set_visible(False)
-    axes.margins(x=0.12)
-    values = "; ".join(f"{label}, {value:.3g}" for label, _, value in rows)
-    return picture(axes, f"{unit}: {values}.", colors=BARS)
-
-
 def draw_losses(title: str, losses: dict[str, Sequence[float]]) -> Picture:
     """Draw one line a training run, each point the mean loss of five steps, with its name at its end. At most three."""
     axes = lecture_axes(title, "step", "loss, mean of five steps")
@@ -118,25 +97,25 @@ def draw_losses(title: str, losses: dict[str, Sequence[float]]) -> Picture:
     return picture(axes, f"Loss against the training step. At the end: {words}.", colors=FEW)
 
 
-def draw_batches(live: Sequence[tuple[int, float]], name: str, kind: str, recordings: Sequence[Result]) -> Picture:
-    """Draw the CNN's samples a second against the batch: this device solid, recordings of others dashed.
+def draw_batches(
+    live: Sequence[tuple[int, float]], name: str, kind: str, published: Mapping[str, Sequence[tuple[int, float]]]
+) -> Picture:
+    """Draw images a second against the batch: this device solid, others that were published dashed and dotted.
 
     Args:
-        live: batch and samples a second, smallest batch first.
+        live: batch and images a second, smallest batch first.
         name: this device's name.
         kind: this device's kind.
-        recordings: of other devices; those without such a figure are left out.
+        published: the same for other devices, by their names. At most two.
     """
-    axes = lecture_axes("Large batches fill a device", "images in the batch", "images a second")
-    curves: list[tuple[str, str, Sequence[tuple[int, float]], str]] = [(f"{name}, now", kind, live, "-")]
-    for recording in (recording.select("CNN step", "fp32") for recording in recordings):
-        for label in recording.labels:
-            line = recording.of(label)
-            curves.append((f"{label} {recording.date}", line[0].kind, [(one.size, one.rate) for one in line], "--"))
+    axes = lecture_axes("Large batches fill a device", "images in the batch (log.)", "images a second (log.)")
+    curves = [(f"{name}, now", kind, live, "-")]
+    styles = zip(published.items(), ("--", ":"), strict=False)
+    curves += [(label, "cuda", points, style) for (label, points), style in styles]
     for _, of_kind, points, style in curves:
         sizes, rates = zip(*points, strict=True)
         axes.plot(sizes, rates, **{**look_of(of_kind), "linestyle": style})
     log_axes(axes, sorted({batch for _, _, points, _ in curves for batch, _ in points}))
     label_ends(axes, [(*points[-1], label, look_of(of_kind)["color"]) for label, of_kind, points, _ in curves])
-    ends = "; ".join(f"{label}: {points[-1][1]:,.0f} at {points[-1][0]:,}" for label, _, points, _ in curves)
+    ends = "; ".join(f"{label}: {points[-1][1]:,.3g} at {points[-1][0]:,}" for label, _, points, _ in curves)
     return picture(axes, f"Images a second against the images in a batch. {ends}.", colors=FEW)

@@ -1,16 +1,14 @@
-"""The exercises of lesson 3: what each rank gets, what the ranks exchange, and what a spawned rank can know."""
+"""The exercises of lesson 3: what each rank gets, what the ranks exchange, and a script to repair."""
 
-import builtins
 import math
-import types
 from typing import Any
 
 import torch
 
-from course_utils.data import Scale, air_passengers, make_windows
 from course_utils.exercises import exercise
 from course_utils.exercises.answers import (
     Wrong,
+    expect,
     expect_function,
     quote,
     refuse,
@@ -19,16 +17,16 @@ from course_utils.exercises.answers import (
     whole_number,
     whole_numbers,
 )
+from course_utils.lessons.multi_gpu.two_ranks import run_two_ranks
 
 RANKS, GLOBAL_BATCH = 8, 128
-WINDOW = 25  # months, as in the lesson
 
 
 @exercise(
     "One step of all ranks together should see what one step of the single device saw.",
     "Divide the global batch by the number of ranks.",
     solution="my_batch = 128 // 8",
-    right="Compare `samples_per_rank` of `spawned` and of `alone` above: one global batch, and so one loss.",
+    right="That is why the script above divides 64 by the number of ranks: one global batch, and so the same weights.",
 )
 def batch(answer: Any) -> None:
     """One device trained well with batches of 128. Say the batch size of each of 8 ranks for the same training."""
@@ -43,59 +41,74 @@ def batch(answer: Any) -> None:
     refuse(mistakes)
 
 
+BROKEN = """\
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+dist.init_process_group("gloo")
+torch.manual_seed(42)
+x = torch.arange(32.0).unsqueeze(1) / 32
+data = TensorDataset(x, 3 * x)
+network = torch.nn.Linear(1, 1)
+model = DistributedDataParallel(network)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+loader = DataLoader(data, batch_size=4, shuffle=True)
+seen = []  # the samples of each epoch
+for epoch in range(2):
+    seen.append([])
+    for inputs, targets in loader:
+        loss = torch.nn.functional.mse_loss(network(inputs), targets)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        seen[-1] += inputs.flatten().tolist()
+dist.destroy_process_group()
+"""
+
+
 @exercise(
-    "A name that a rank does not import or make itself is known in this kernel only. That goes for `torch` too.",
-    "Import `Scale`, `air_passengers` and `make_windows` inside the function, and return what `make_windows` returns.",
+    "Print in each rank which samples it sees in both epochs, and its weights at the end: what should differ?",
+    "The loader needs a `DistributedSampler`, which wants to know the epoch, and the loss needs `model`.",
     solution="""
-        def my_windows():
-            from course_utils.data import Scale, air_passengers, make_windows
-
-            series, _ = air_passengers()
-            return make_windows(Scale.fit(series).apply(series), 25)
+        my_script = (
+            ex.BROKEN.replace("shuffle=True", "sampler=(sampler := DistributedSampler(data))")
+            .replace("    seen.append([])", "    seen.append([])\\n    sampler.set_epoch(epoch)")
+            .replace("(network(inputs)", "(model(inputs)")
+        )
     """,
-    right="That is why the cell of `spy_lesson` begins with its imports: `%%writefile` saves that cell as a file, and "
-    "each rank knows only what the file holds.",
+    right="None of the three raises anything: the script trains, the loss falls, and the second rank is wasted. Look "
+    "at the samples and the weights of each rank whenever you write such a script.",
 )
-def spawnable(answer: Any) -> None:
-    """Write `my_windows()`, which returns the scaled windows of 25 months and their targets in a fresh Python."""
-    expect_function(answer)
-    if not isinstance(answer, types.FunctionType):
-        raise Wrong(f"Write a function with `def`: a {type(answer).__name__} is imported in other ways.")
-    brought = answer.__closure__ or answer.__defaults__ or answer.__kwdefaults__
-    mistakes = {
-        "A rank looks up your function's name, and a lambda has none. Use `def`.": answer.__name__ == "<lambda>",
-        "Your function brings values along from this kernel. A rank starts with none: make them inside.": brought,
-    }
-    refuse(mistakes)
-    _expect_windows(_run_fresh(answer))
-
-
-def _run_fresh(function: types.FunctionType) -> object:
-    """Run a function with none of the names of the kernel, as in a process that has just started."""
-    names: dict[str, Any] = {"__builtins__": builtins, "__name__": "__mp_main__"}
-    names[function.__name__] = alone = types.FunctionType(function.__code__, names, function.__name__)
+def repair(answer: Any) -> None:
+    """Give the text of `ex.BROKEN` as `my_script`, with its three mistakes repaired. Two ranks will run it."""
+    script = getattr(answer, "read_text", lambda: answer)()
+    expect(script, str, "the text of the script")
+    refuse(
+        {
+            "This is not the script: it starts no process group.": "init_process_group" not in script,
+            "This is the script as it was. Two ranks run it, and nobody complains: what do they do?": script == BROKEN,
+        }
+    )
     try:
-        return alone()
-    except NameError as error:
-        if error.name is None:  # a variable that is used before it has a value
-            raise
-        raise Wrong(f"A spawned rank does not know `{error.name}` of this kernel. Import or make it inside.") from None
-
-
-def _expect_windows(answer: Any) -> None:
-    pair = getattr(answer, "tensors", answer)  # of a TensorDataset
-    if not isinstance(pair, tuple | list) or [isinstance(one, torch.Tensor) for one in pair] != [True, True]:
-        raise Wrong(f"Return the inputs and the targets, as `make_windows` does. Your function returned {quote(pair)}")
-    series, _ = air_passengers()
-    inputs, targets = make_windows(Scale.fit(series).apply(series), WINDOW)
-    shapes, right = [one.shape for one in pair], [inputs.shape, targets.shape]
-    alike, fresh = same(pair[0], inputs) and same(pair[1], targets), "It runs in a fresh Python, but"
-    mistakes = {
-        f"{fresh} the inputs have shape {tuple(shapes[0])}, not {tuple(right[0])}.": shapes != right,
-        f"{fresh} these are passengers. Scale the series first, as the lesson does.": pair[0].max() > 2,
-        f"{fresh} these are not the windows of the lesson: is the scale another one?": not alike,
-    }
-    refuse(mistakes)
+        one, other = run_two_ranks(script)
+    except RuntimeError as error:
+        raise Wrong(f"With your repairs a rank ends in: {quote(error)}") from None
+    samples = sorted(round(32 * x) for x in one["seen"][0] + other["seen"][0])
+    refuse(
+        {
+            "Both ranks see the same samples in the first epoch: the work is not shared.": sorted(one["seen"][0])
+            == sorted(other["seen"][0]),
+            "Together the ranks do not see each of the 32 samples once in an epoch.": samples != list(range(32)),
+            "The ranks end with different weights: they never averaged a gradient. DDP does so only for what its own "
+            "`forward` has calculated.": one["weights"] != other["weights"],
+            "Both epochs have the same samples in the same order. The sampler has to be told which epoch it is.": one[
+                "seen"
+            ][0]
+            == one["seen"][1],
+        }
+    )
 
 
 @exercise(
@@ -105,8 +118,7 @@ def _expect_windows(answer: Any) -> None:
         def my_all_reduce(gradients):
             return sum(gradients) / len(gradients)
     """,
-    right="In the lines of `Spy` above, take the mean of what the two ranks call 'my gradient' in one step: it is what "
-    "both have after the all-reduce.",
+    right="Look at the picture of the all-reduce again: each of the lower bars is the mean of the two above it.",
 )
 def average(answer: Any) -> None:
     """Write `my_all_reduce(gradients)`: from the tensors of all ranks, the gradient that DDP leaves in each rank."""
@@ -166,7 +178,7 @@ def _compare_gradients(found: torch.Tensor, own: list[torch.Tensor], whole: torc
             sampler.set_epoch(epoch)
             return list(sampler)
     """,
-    right="Under a Trainer, Lightning makes this sampler and tells it the epoch: that is why `Spy` printed its name.",
+    right="Under a Trainer, Lightning makes this sampler and tells it the epoch; in plain PyTorch it is your part.",
 )
 def shard(answer: Any) -> None:
     """Write `my_shard(samples, rank, ranks, epoch)`: the numbers of one rank's samples, in a new order each epoch."""

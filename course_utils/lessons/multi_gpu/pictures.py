@@ -1,5 +1,6 @@
-"""The picture of the multi-GPU lesson."""
+"""The pictures of the multi-GPU lesson."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from course_utils.display.figures import LOOKS, MUTED, Picture, lecture_axes, picture
@@ -29,3 +30,29 @@ def draw_gains(gains: dict[str, dict[str, float]], title: str) -> Picture:
     axes.set_ylim(0, 0.5 + max(2.1, *(gain for times in gains.values() for gain in times.values())))
     words = [f"{model} model, {way}: {gain:.2f}" for model, times in gains.items() for way, gain in times.items()]
     return picture(axes, f"Bars of the speed relative to {ways[0]}. {'; '.join(words)}.")
+
+
+def draw_all_reduce(own: Sequence[Sequence[float]], after: Sequence[float]) -> Picture:
+    """Return bars of the gradient that each rank has of its own samples, and of what the all-reduce leaves in all.
+
+    Args:
+        own: for each rank, a number for each weight.
+        after: the same for what all ranks have afterwards.
+    """
+    axes = lecture_axes("An all-reduce leaves the mean in every rank", "weight", "gradient")
+    rows = [(f"rank {rank}, its samples", row) for rank, row in enumerate(own)] + [("after, in every rank", after)]
+    looks: tuple[dict[str, Any], ...] = (
+        {"color": LOOKS["cpu"]["color"]},
+        {"color": "#56B4E9", "hatch": "//"},
+        {"color": "#E69F00", "hatch": ".."},
+    )
+    width = 0.8 / len(rows)
+    for index, ((name, row), look) in enumerate(zip(rows, looks, strict=False)):
+        places = [weight + width * (index - 1) for weight in range(len(row))]
+        axes.bar(places, row, width, label=name, edgecolor="white", **look)
+    axes.axhline(0, color=MUTED)
+    axes.set_xticks(range(len(after)), [str(weight) for weight in range(len(after))])
+    axes.margins(y=0.3)
+    axes.legend(frameon=False, fontsize=20, ncols=3, loc="upper center", columnspacing=1)
+    words = "; ".join(f"{name}: {', '.join(f'{value:.2f}' for value in row)}" for name, row in rows)
+    return picture(axes, f"Bars of the gradient of each weight. {words}.")

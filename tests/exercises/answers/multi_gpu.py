@@ -7,38 +7,23 @@ import random
 import torch
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
-from course_utils.data import Scale, air_passengers, make_windows
+from course_utils.lessons.multi_gpu import exercises as ex
 
-series, _ = air_passengers()
-windows = TensorDataset(*make_windows(Scale.fit(series).apply(series), 25))
-"""
-
-MAKE = """
-    from course_utils.data import Scale, air_passengers, make_windows
-    series, test = air_passengers()
+shared = ex.BROKEN.replace("shuffle=True", "sampler=(sampler := DistributedSampler(data))")
+exchanged = shared.replace("(network(inputs)", "(model(inputs)")
+told = exchanged.replace("    seen.append([])", "    seen.append([])\\n    sampler.set_epoch(epoch)")
 """
 
 WRONG = {
-    "spawnable": [
-        ("def my_windows():\n    return windows.tensors", "does not know `windows`"),
-        (
-            "def my_windows():\n    series, _ = air_passengers()\n"
-            "    return make_windows(Scale.fit(series).apply(series), 25)",
-            "does not know `air_passengers`",
-        ),
-        ("my_windows = lambda: windows.tensors", "a lambda has none"),
-        ("import functools\nmy_windows = functools.partial(make_windows, series, 25)", "Write a function with `def`"),
-        ("def my_windows(windows=windows):\n    return windows.tensors", "brings values along"),
-        (f"def my_windows():{MAKE}    return make_windows(series, 25)", "these are passengers"),
-        (
-            f"def my_windows():{MAKE}    return make_windows(Scale.fit(series).apply(series), 12)",
-            "the inputs have shape (109, 12, 1)",
-        ),
-        (
-            f"def my_windows():{MAKE}    return make_windows(Scale.fit(test).apply(series), 25)",
-            "is the scale another one?",
-        ),
-        (f"def my_windows():{MAKE}    return series", "Return the inputs and the targets"),
+    "repair": [
+        ("my_script = ex.BROKEN", "This is the script as it was"),
+        ("my_script = 'print(1)'", "it starts no process group"),
+        ("my_script = ex.BROKEN.replace('(network(inputs)', '(model(inputs)')", "Both ranks see the same samples"),
+        ("my_script = shared", "different weights"),
+        ("my_script = exchanged", "Both epochs have the same samples"),
+        ("my_script = told.replace('lr=0.1)', 'lr=0.1')", "a rank ends in: SyntaxError"),
+        ("my_script = told.replace('seen[-1] += inputs', 'seen[-1] += inputs[:2]')", "each of the 32 samples once"),
+        ("my_script = 3", "the text of the script"),
     ],
     "batch": [
         ("my_batch = 128", "a step uses 1024 samples"),
@@ -111,18 +96,11 @@ WRONG = {
 }
 
 RIGHT = {
-    "spawnable": [
-        "def my_windows():\n    import torch\n    from course_utils import data\n"
-        "    series = data.air_passengers()[0]\n    scaled = data.Scale.fit(series).apply(series)\n"
-        "    return torch.utils.data.TensorDataset(*data.make_windows(scaled, length=25))",
-        "def my_windows():\n    import torch\n    from course_utils.data import AIR_PASSENGERS\n"
-        "    x = torch.tensor(AIR_PASSENGERS[:121], dtype=torch.float32)\n"
-        "    x = (x - x.min()) / (x.max() - x.min())\n"
-        "    rows = [x[k : k + 25] for k in range(96)], [x[k + 1 : k + 26] for k in range(96)]\n"
-        "    return [torch.stack(part).unsqueeze(2) for part in rows]",
-        "def my_windows():\n    def scaled(x):\n        return (x - x.min()) / (x.max() - x.min())\n"
-        "    from course_utils.data import air_passengers, make_windows\n"
-        "    return make_windows(scaled(air_passengers()[0]), 25)",
+    "repair": [
+        "my_script = told",
+        "import pathlib, tempfile\nmy_script = pathlib.Path(tempfile.mkdtemp(), 'mine.py')\nmy_script.write_text(told)",
+        "my_script = told.replace('network = torch.nn.Linear(1, 1)\\nmodel', 'model')"
+        ".replace('(network)', '(torch.nn.Linear(1, 1))')",
     ],
     "batch": ["my_batch = 16", "my_batch = 128 / 8", "my_batch = torch.tensor(128) // 8", "my_batch = int(128 / 8)"],
     "average": [

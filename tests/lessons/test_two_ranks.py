@@ -1,0 +1,36 @@
+import pytest
+
+from course_utils.lessons.multi_gpu.two_ranks import run_two_ranks
+
+SCRIPT = """
+import os
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("gloo")
+total = torch.tensor([1.0 + dist.get_rank()])
+dist.all_reduce(total)
+model = torch.nn.Linear(1, 1)
+seen = [dist.get_rank(), dist.get_world_size(), total.item()]
+dist.destroy_process_group()
+"""
+
+
+def test_two_ranks_meet_and_each_says_what_it_has():
+    one, other = run_two_ranks(SCRIPT)
+    assert (one["seen"], other["seen"]) == ([0, 2, 3.0], [1, 2, 3.0])
+    assert len(one["weights"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [("raise ValueError('no data')", "ValueError: no data"), ("os._exit(3)", "before its last line")],
+)
+def test_a_rank_that_fails_is_an_error_and_nothing_goes_on(line, message):
+    with pytest.raises(RuntimeError, match=message):
+        run_two_ranks(f"import os\n{line}")
+
+
+def test_a_script_without_the_names_that_are_read_is_an_error():
+    with pytest.raises(RuntimeError, match="KeyError: 'model'"):
+        run_two_ranks("seen = []")
