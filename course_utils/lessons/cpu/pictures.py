@@ -49,8 +49,8 @@ def draw_stack(added: Sequence[str], runs_ms: Sequence[Sequence[float]], where: 
     axes.barh(list(added), [end - start for start, end in zip(starts, medians, strict=True)], left=starts, color=CPU)
     for row, (start, end, runs) in enumerate(zip(starts, medians, runs_ms, strict=True)):
         axes.plot([min(runs), max(runs)], [row + 0.32] * 2, color="black", marker="|", linewidth=2)
-        label_end(axes, max(*runs, end), row, f"{'+' * (row > 0)}{end - start:.2f}", "black")
+        label_end(axes, max(*runs, end), row, f"+{end - start:.2f} = {end:.2f}" if row else f"{end:.2f}", "black")
     axes.invert_yaxis()
-    axes.margins(x=0.2)
+    axes.margins(x=0.3)
     said = "; ".join(f"{name.replace(chr(10), ' ')}, to {end:.2f}" for name, end in zip(added, medians, strict=True))
     return picture(axes, f"Milliseconds of one step, stacked, {where}: {said}.", colors=16)
