@@ -1,4 +1,4 @@
-"""The exercises of lesson 1: windows, one epoch by hand, and how many threads."""
+"""The exercises of lesson 1: one epoch by hand, the cost of a call, and how many threads."""
 
 import copy
 import math
@@ -7,51 +7,8 @@ from typing import Any
 
 import torch
 
-from course_utils.data import Scale, air_passengers, make_windows
 from course_utils.exercises import exercise
-from course_utils.exercises.answers import expect_function, expect_pair, number_of, quote, refuse, same, tensor_of
-
-LENGTH = 12  # months in a window
-
-
-@exercise(
-    "The section on the data cut windows of 20 months with one call. What has to change?",
-    "`make_windows(scaled, length=...)` returns the pair that is asked for.",
-    solution="my_windows = make_windows(scaled, length=12)",
-    right="109 windows, where 20 months gave 101. How many steps is an epoch now, and how large is its last batch?",
-)
-def windows(answer: Any) -> None:
-    """Cut the scaled training months into windows of 12 months, and give the pair (inputs, targets)."""
-    expect_pair(answer, "(inputs, targets)")
-    inputs, targets = (tensor_of(part, "Both parts should be tensors, but one is not.") for part in answer)
-    train, validation = air_passengers()
-    right_inputs, right_targets = make_windows(Scale.fit(train).apply(train), LENGTH)
-    of_all, _ = make_windows(Scale.fit(torch.cat([train, validation])).apply(train), LENGTH)
-    _check_shape(tuple(inputs.shape), tuple(right_inputs.shape))
-    mistakes = {
-        "These are passengers, not scaled values: a small network trains best on small numbers.": inputs.max() > 2,
-        "The scale of all 144 months knows a future peak: leakage. Fit it on the training months.": same(
-            inputs, of_all
-        ),
-        "The inputs are not the training months, scaled to 0 and 1 and in their order.": not same(inputs, right_inputs),
-        "Each target is its own input: the model would learn to repeat, not to predict.": same(targets, inputs),
-        "Target [i, j] should be the month after input [i, j], one month later.": not same(targets, right_targets),
-    }
-    refuse(mistakes)
-
-
-def _check_shape(shape: tuple[int, ...], right: tuple[int, ...]) -> None:
-    count = shape[0] if shape[1:] == (LENGTH, 1) else right[0]
-    mistakes = {
-        "These windows are still 20 months long.": shape == (101, 20, 1),
-        f"The shape is {shape}: the last dimension, one number a month, is missing.": shape == right[:2],
-        "These windows reach into the 23 months that were kept aside. Cut the training months.": count == right[0] + 23,
-        f"You cut {count} windows, one after the other. Windows overlap: one begins at every month.": count < 12,
-        f"There are {right[0]} windows with a month after them in the training months, not {count}.": count != right[0],
-        f"The inputs have the shape {shape}, and it should be {right}: windows, months, 1.": shape != right,
-    }
-    refuse(mistakes)
-
+from course_utils.exercises.answers import expect_function, number_of, quote, refuse, same
 
 INPUTS = torch.sin(torch.arange(38.0)).view(19, 2)
 TARGETS = INPUTS.sum(1, keepdim=True) + torch.tensor([0.0] * 8 + [1.0] * 8 + [3.0] * 3).view(19, 1)
@@ -140,6 +97,37 @@ def _check_mean(mean: float) -> None:
     }
     if not is_near(total / sum(sizes)):
         refuse(mistakes)
+
+
+@exercise(
+    "The time is a fixed part plus a part for each number. How much longer did the additional numbers take?",
+    "A number costs `(many_s - few_s) / (many - few)` seconds. What is left of `few_s` without its `few` numbers?",
+    solution="""
+        def my_overhead(few, few_s, many, many_s):
+            each_s = (many_s - few_s) / (many - few)
+            return few_s - few * each_s
+    """,
+    right="Try it here: `t = {n: time_call(torch.rand(n).sigmoid).median_s for n in (10, 10_000)}`, and then "
+    "`my_overhead(10, t[10], 10_000, t[10_000])`.",
+)
+def overhead(answer: Any) -> None:
+    """Write my_overhead(few, few_s, many, many_s): the seconds that a call costs whatever the size, from its times with
+    `few` numbers and with `many`.
+    """
+    expect_function(answer, "few", "few_s", "many", "many_s")
+    for fixed, each, few, many in ((3e-6, 1e-9, 1_000, 1_000_000), (2e-3, 5e-6, 100, 400)):
+        few_s, many_s = fixed + few * each, fixed + many * each
+        said = number_of(answer(few, few_s, many, many_s), "the seconds that a call costs")
+        values = {
+            "That is what one more number costs. The question is what is left without any number.": each,
+            "That is what the additional numbers took together.": many_s - few_s,
+            "The whole time of the small call holds the time of its numbers too: take that away.": few_s,
+            "You divide the time by the numbers: that spreads the fixed part over them.": few_s / few,
+            "That is seconds for a million calls, or in microseconds: return seconds for one.": 1e6 * fixed,
+        }
+        wrong = not math.isclose(said, fixed, rel_tol=1e-3)
+        refuse({text: wrong and math.isclose(said, value, rel_tol=1e-3) for text, value in values.items()})
+        refuse({f"Times of {few_s:g} s and {many_s:g} s do not have a fixed part of {said:g} s.": wrong})
 
 
 @exercise(

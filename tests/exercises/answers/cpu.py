@@ -5,12 +5,6 @@ import statistics
 
 import numpy as np
 import torch
-
-from course_utils.data import Scale, air_passengers, make_windows
-
-train, validation = air_passengers()
-scale = Scale.fit(train)
-scaled = scale.apply(train)
 """
 
 EPOCH = """
@@ -40,21 +34,8 @@ def epoch(**changes: str) -> str:
 
 
 FASTEST = "my_fastest = lambda seconds_with, counts: min(counts, key=lambda n: {key})"
-ALL = "torch.cat([train, validation])"
 
 RIGHT = {
-    "windows": [
-        """
-low, high = train.min(), train.max()
-series = ((train - low) / (high - low)).numpy()
-my_windows = [
-    np.stack([series[i : i + 12] for i in range(109)])[..., None],
-    np.stack([series[i + 1 : i + 13] for i in range(109)])[..., None],
-]
-""",
-        "w = scaled.unfold(0, 13, 1); my_windows = w[:, :12, None], w[:, 1:, None]",
-        "my_windows = make_windows(Scale.fit(train).apply(train).double(), 12)",
-    ],
     "one_epoch": [
         epoch(before="optimizer.zero_grad()", steps="loss.backward(); optimizer.step()"),
         epoch(before="model.zero_grad(set_to_none=False)", steps="loss.backward(); optimizer.step()"),
@@ -88,6 +69,14 @@ def my_epoch(model, optimizer, batches):
     return torch.cat(squares).mean()
 """,
     ],
+    "overhead": [
+        """
+def my_overhead(few, few_s, many, many_s):
+    slope, fixed = np.polyfit([few, many], [few_s, many_s], 1)
+    return fixed
+""",
+        "my_overhead = lambda n, s, m, t: torch.tensor((m * s - n * t) / (m - n))",
+    ],
     "fastest": [
         FASTEST.format(key="statistics.median(seconds_with(n) for _ in range(3))"),
         FASTEST.format(key="min(seconds_with(n) for _ in range(5))"),
@@ -110,21 +99,6 @@ def my_fastest(seconds_with, counts):
 }
 
 WRONG = {
-    "windows": [
-        ("my_windows = make_windows(scaled, length=20)", "still 20 months long"),
-        ("my_windows = make_windows(train, length=12)", "trains best on small numbers"),
-        (f"my_windows = make_windows(Scale.fit({ALL}).apply(train), length=12)", "leakage"),
-        (f"my_windows = make_windows(scale.apply({ALL}), length=12)", "were kept aside"),
-        ("my_windows = make_windows(scaled, length=12)[0]", "should be a pair"),
-        ("my_windows = (make_windows(scaled, 12)[0],) * 2", "its own input"),
-        ("my_windows = make_windows(scaled, 12)[::-1]", "in their order"),
-        ("i, t = make_windows(scaled, 12); my_windows = i[..., 0], t[..., 0]", "last dimension"),
-        ("i, t = make_windows(scaled, 12); my_windows = i[:-1], t[:-1]", "not 108"),
-        ("w = scaled[:120].view(10, 12, 1); my_windows = w, w", "Windows overlap"),
-        ("i, t = make_windows(scaled, 12); my_windows = i, t.flip(1)", "one month later"),
-        ('my_windows = ("inputs", "targets")', "should be tensors"),
-        ("my_windows = make_windows(scaled, length=13)", "it should be (109, 12, 1)"),
-    ],
     "one_epoch": [
         (epoch(steps="loss.backward(); optimizer.step()"), "zero_grad()"),
         (epoch(steps="loss.backward(); optimizer.zero_grad(); optimizer.step()"), "there was no gradient"),
@@ -145,6 +119,15 @@ WRONG = {
         (epoch(add="loss * len(inputs)"), "still holds the graph"),
         (epoch(result="None"), "the mean loss of the epoch"),
         (epoch(steps="loss.backward(); optimizer.step(); optimizer.step(); optimizer.zero_grad()"), "there were 6"),
+    ],
+    "overhead": [
+        ("my_overhead = lambda n, s, m, t: (t - s) / (m - n)", "one more number"),
+        ("my_overhead = lambda n, s, m, t: t - s", "took together"),
+        ("my_overhead = lambda n, s, m, t: s", "take that away"),
+        ("my_overhead = lambda n, s, m, t: s / n", "spreads the fixed part"),
+        ("my_overhead = lambda n, s, m, t: 1e6 * (s - n * (t - s) / (m - n))", "in microseconds"),
+        ("my_overhead = lambda n, s, m, t: t", "do not have a fixed part"),
+        ("my_overhead = 3e-6", "should be a function"),
     ],
     "fastest": [
         ("my_fastest = lambda seconds_with, counts: max(counts)", "measured nothing"),

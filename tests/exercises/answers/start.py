@@ -2,37 +2,32 @@
 
 CONTEXT = """
 import torch
-
-from course_utils.devices import find_devices, pick_device
 """
 
+SPEED_UP = "my_speed_up = lambda load_s, compute_s, times: {result}"
+
 RIGHT = {
-    "names": ['my_outcomes = dict([("gpu", "no such kind"), ("cuda:99", "not here"), ("cpu:0", "a device")])'],
+    "speed_up": [
+        SPEED_UP.format(result="1 / (load_s / (load_s + compute_s) + compute_s / (load_s + compute_s) / times)"),
+        """
+def my_speed_up(load_s, compute_s, times):
+    before = load_s + compute_s
+    saved = compute_s * (1 - 1 / times)
+    return torch.tensor(before) / (before - saved)
+""",
+    ],
     "choose": [
         """
 def my_choose(asked, here):
-    if asked is None:
-        return [d for d in here if not d.rehearsal][0]
-    by_name = {str(d): d for d in here}
-    if asked not in by_name:
-        raise ValueError(f"you asked for {asked}, here are {sorted(by_name)}")
-    return by_name[asked]
-""",
-        """
-def my_choose(asked, here):
-    wanted = None if asked is None else torch.device(asked)
-    for device in here:
-        if device.torch_device == wanted or (wanted is None and device.kind != "xla"):
-            return device
-    raise LookupError(f"no {asked} in\\n{here}")
+    if asked is not None and asked not in here:
+        raise LookupError(f"no {asked} in\\n{here}")
+    return next(name for name in here if asked in (None, name))
 """,
         """
 def my_choose(asked, here=None):
-    names = [str(d) for d in here]
-    if asked is None:
-        return next(d for d in here if not d.rehearsal)
-    assert asked in names, (asked, list(here))
-    return here[names.index(asked)]
+    wanted = asked or here[0]
+    assert wanted in here, (asked, here)
+    return torch.device(wanted)
 """,
     ],
     "works": [
@@ -69,80 +64,46 @@ def my_works(multiply):
         return False
 """,
     ],
-    "missing": [
-        """
-def my_missing(report):
-    found = []
-    for finding in report.findings:
-        if not finding.usable:
-            found.append([finding.family, finding.cause])
-    return found
-""",
-        "my_missing = lambda report: {f.family: f.cause for f in report.findings if f.works == 'no'}",
-        """
-def my_missing(report):
-    table = report.to_frame()
-    table = table[~table["usable"]]
-    return list(zip(table["family"], table["cause"]))
-""",
-    ],
 }
 
 WRONG = {
-    "names": [
-        ('my_outcomes = {"cpu:0": "no such kind", "gpu": "no such kind", "cuda:99": "not here"}', "counted from 0"),
-        ('my_outcomes = {"cpu:0": "a device", "gpu": "a device", "cuda:99": "not here"}', "does not guess"),
-        (
-            'my_outcomes = {"cpu:0": "a device", "gpu": "not here", "cuda:99": "not here"}',
-            "not missing on this machine",
-        ),
-        ('my_outcomes = {"cpu:0": "a device", "gpu": "no such kind", "cuda:99": "a device"}', "never takes another"),
-        ('my_outcomes = {"cpu:0": "a device", "gpu": "no such kind", "cuda:99": "no such kind"}', "is a good name"),
-        ('my_outcomes = {"cpu:0": "a device", "gpu": "an error", "cuda:99": "not here"}', "Say of 'gpu' one of"),
-        ('my_outcomes = {"cpu:0": "a device"}', "Your dict has Ellipsis"),
-        ('my_outcomes = ["a device", "no such kind", "not here"]', "should be a dict"),
+    "speed_up": [
+        (SPEED_UP.format(result="times"), "holds for the computing alone"),
+        (SPEED_UP.format(result="load_s + compute_s / times"), "how many seconds the job takes"),
+        (SPEED_UP.format(result="(load_s + compute_s / times) / (load_s + compute_s)"), "Turn it round"),
+        (SPEED_UP.format(result="(load_s + compute_s) / times"), "made the loading faster"),
+        (SPEED_UP.format(result="1 + times"), "is not 201 times as fast"),
+        (SPEED_UP.format(result="'ten'"), "how many times as fast the job is"),
+        ("my_speed_up = 9.6", "should be a function"),
     ],
     "choose": [
-        ("my_choose = lambda asked, here: next((d for d in here if str(d) == asked), here[-1])", "in silence"),
-        ("my_choose = lambda asked, here: next((d for d in here if str(d) == asked), None)", "returned None"),
-        ("my_choose = lambda asked, here: [d for d in here if str(d) == asked][0]", "not what was asked for"),
-        ("my_choose = lambda asked, here: {str(d): d for d in here}[asked]", "not what is here"),
-        ('my_choose = lambda asked, here: pick_device("cuda:99")', "which is not this machine"),
-        ("my_choose = lambda asked, here: asked", "not its name"),
-        (
-            'my_choose = lambda asked, here: next(d for d in here if d.kind == asked.split(":")[0])',
-            "Compare the whole name",
-        ),
+        ("my_choose = lambda asked, here: asked if asked in here else here[-1]", "in silence"),
+        ("my_choose = lambda asked, here: asked if asked in here else None", "returned None"),
+        ("my_choose = lambda asked, here: [name for name in here if name == asked][0]", "not what was asked for"),
+        ("my_choose = lambda asked, here: {name: name for name in here}[asked]", "not what is here"),
+        ('my_choose = lambda asked, here: torch.zeros(1, device="cuda:99")', "which is not this machine"),
+        ("my_choose = lambda asked, here: next(n for n in here if n[:4] == asked[:4])", "Compare the whole name"),
         (
             """
 def my_choose(asked, here):
-    for device in here:
-        if asked in (None, str(device)):
-            return device
-    raise RuntimeError(f"{asked} is not among {list(here)}")
+    if asked is None:
+        return here[-1]
+    if asked in here:
+        return asked
+    raise RuntimeError(f"{asked} is not among {here}")
 """,
-            "took the rehearsal",
-        ),
-        (
-            """
-def my_choose(asked, here):
-    for device in here:
-        if str(device) == (asked or "cpu"):
-            return device
-    raise RuntimeError(f"{asked} is not among {list(here)}")
-""",
-            "first device that is no rehearsal",
+            "take the first of the list",
         ),
         (
             """
 def my_choose(asked, here):
     if asked is None:
-        return next((device for device in here if device.kind == "cuda"), here[0])
-    if asked in [str(device) for device in here]:
-        return {str(device): device for device in here}[asked]
-    raise RuntimeError(f"{asked} is not among {list(here)}")
+        return "cuda:0"
+    if asked in here:
+        return asked
+    raise RuntimeError(f"{asked} is not among {here}")
 """,
-            "no GPU at all",
+            "nothing but a CPU",
         ),
     ],
     "works": [
@@ -153,7 +114,7 @@ def my_works(multiply):
     a = torch.rand(4, 4)
     return torch.equal(multiply(a, a), a @ a)
 """,
-            "the answer is False",
+            "return False",
         ),
         *(
             (
@@ -184,19 +145,6 @@ def my_works(multiply):
                 ("torch.rand(4, 4)", "torch.equal(there, a @ a)", "True", "raised an error instead of multiplying"),
                 ("torch.rand(4, 4)", "there == a @ a", "False", "one True or False"),
             )
-        ),
-    ],
-    "missing": [
-        ("my_missing = lambda report: [(f.family, f.cause) for f in report.findings if f.usable]", "that do work"),
-        ("my_missing = lambda report: [(f.family, f.cause) for f in report.findings]", "Ask each finding"),
-        (
-            "my_missing = lambda report: [(f.family, f.cause) for f in report.findings if f.cause != 'works']",
-            "rehearsal",
-        ),
-        ("my_missing = lambda report: [f.family for f in report.findings if not f.usable]", "should be a pair"),
-        (
-            "my_missing = lambda report: [(f.family, f.why) for f in report.findings if not f.usable]",
-            "each for its cause",
         ),
     ],
 }
