@@ -1,0 +1,101 @@
+"""Read the lanes of a timeline out of a Chrome trace, as torch.profiler writes it."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from course_utils.display.lanes import Lane, Span, outermost, union, without
+
+ORDER = ("host", "copies", "device", "exchange")
+ON_DEVICE = {"kernel": "device", "gpu_memcpy": "copies", "gpu_memset": "copies"}
+ON_HOST = ("cpu_op", "user_annotation", "cuda_runtime", "cuda_driver")
+WAITING = re.compile(r"wait\b|(cuda|cu|hip)\w*Synchronize")
+OURS = -1  # the thread that a process's name is noted on; the profiler notes the program's name on thread 0
+PROCESSES = 2**22  # Linux numbers its processes below this, and gives the main thread the number of its process
+Event = Mapping[str, Any]
+Place = tuple[int, str, str]  # process, kind and name of a lane
+
+
+def process_name(pid: int, name: str) -> dict[str, Any]:
+    """Return the event that gives a process its name, here and in Perfetto."""
+    return {"ph": "M", "name": "process_name", "pid": pid, "tid": OURS, "args": {"name": name}}
+
+
+def thread_name(pid: int, tid: int, name: str) -> dict[str, Any]:
+    """Return the event that gives a thread its name."""
+    return {"ph": "M", "name": "thread_name", "pid": pid, "tid": tid, "args": {"name": name}}
+
+
+def noted(tid: int, lane: str, spans: Iterable[tuple[str, float, float]]) -> list[dict[str, Any]]:
+    """Return the events of a lane whose times a program has noted itself: (name, start_s, end_s)."""
+    common = {"ph": "X", "cat": "user_annotation", "pid": 0, "tid": tid}
+    events = [{**common, "name": what, "ts": start * 1e6, "dur": (end - start) * 1e6} for what, start, end in spans]
+    return [thread_name(0, tid, lane), *events]
+
+
+def lanes_of(events: Iterable[Event]) -> tuple[Lane, ...]:
+    """Return the lanes of a trace: process by process the host's threads, copies, streams and exchanges.
+
+    Exchanges are the work of gloo's threads and NCCL's kernels. While the host does nothing until one of them ends, it
+    waits for it.
+    """
+    events = list(events)
+    notes = [event for event in events if event["ph"] == "M" and event["name"] in ("thread_name", "process_name")]
+    names = {(note["name"], note["pid"], note.get("tid")): note["args"]["name"] for note in notes}
+    groups: dict[Place, list[Event]] = defaultdict(list)
+    for event in events:
+        if event["ph"] == "X" and (place := _place(event, names)):
+            groups[place].append(event)
+    start = min((event["ts"] for group in groups.values() for event in group), default=0)
+    processes = list(dict.fromkeys(pid for pid, _, _ in groups))
+    found = {place: _lane(place, groups[place], start) for place in groups}
+    first = {place: min(event["ts"] for event in groups[place]) for place in groups}
+    order = sorted(found, key=lambda p: (processes.index(p[0]), ORDER.index(p[1]), p[2] != "host", first[p]))
+    lanes = {place: _waiting_for(found[place], found.get((place[0], "exchange", "exchange"))) for place in order}
+    process = {pid: names.get(("process_name", pid, OURS), "") for pid in processes}
+    return tuple(replace(lane, name=f"{process[place[0]]} {lane.name}".strip()) for place, lane in lanes.items())
+
+
+def _place(event: Event, names: Mapping[tuple[str, int, Any], str]) -> Place | None:
+    """Return the lane that an event belongs to, or None for what the profiler notes about itself."""
+    category, what, pid, tid = event.get("cat"), event["name"], event["pid"], event.get("tid")
+    if what.startswith("gloo:") or (category == "kernel" and what.startswith("nccl")):
+        return pid, "exchange", "exchange"
+    if category in ON_DEVICE:
+        kind = ON_DEVICE[category]
+        return pid, kind, kind if kind == "copies" else f"stream {tid}"
+    if category not in ON_HOST or what.startswith(("DistributedDataParallel.", "ProfilerStep")):
+        return None
+    thread = names.get(("thread_name", pid, tid), f"thread {tid}")
+    kind = next((kind for kind in ("device", "copies") if thread.startswith(kind)), "host")
+    return pid, kind, "host" if thread == "MainThread" or (tid == pid % PROCESSES and kind == "host") else thread
+
+
+def _lane(place: Place, events: Iterable[Event], start: float) -> Lane:
+    """Return a lane from its events. Where nothing but names is noted, these are the work."""
+    spans = [
+        (e["cat"], Span(e["name"].partition("#")[0], (e["ts"] - start) / 1e6, (e["ts"] + e["dur"] - start) / 1e6))
+        for e in events
+    ]
+    waits = outermost(span for _, span in spans if WAITING.match(span.name))
+    named = outermost(span for category, span in spans if category == "user_annotation")
+    work = outermost(span for category, span in spans if category != "user_annotation")
+    return Lane(
+        place[2], place[1], tuple(without(work or named, waits)), named if place[1] == "host" or work else (), waits
+    )
+
+
+def _waiting_for(lane: Lane, exchange: Lane | None) -> Lane:
+    """Note as waiting of the host what it spends idle until an exchange ends."""
+    if exchange is None or lane.kind != "host":
+        return lane
+    end_s = max(span.end_s for span in lane.work + lane.named)
+    waits = [
+        Span("wait for the exchange", max(gap.start_s, span.start_s), span.end_s)
+        for gap in lane.gaps(end_s)
+        for span in exchange.work
+        if gap.start_s < span.end_s <= gap.end_s
+    ]
+    return replace(lane, waits=tuple(union([*lane.waits, *waits])))

@@ -1,0 +1,79 @@
+from course_utils.display.trace import lanes_of, process_name, thread_name
+
+
+def event(name, start, duration, tid=7, category="cpu_op", pid=7):
+    return {"ph": "X", "cat": category, "name": name, "pid": pid, "tid": tid, "ts": start, "dur": duration}
+
+
+def shown(lane):
+    return [(span.name, round(span.start_s * 1e6), round(span.end_s * 1e6)) for span in lane]
+
+
+# What a GPU leaves in a trace: names as in one of PyTorch's own, from an A100.
+GPU = [
+    event("forward", 100, 30, category="user_annotation"),
+    event("aten::mm", 102, 10),
+    event("cudaLaunchKernel", 104, 5, category="cuda_runtime"),
+    event("ampere_sgemm_128x64_nn", 120, 50, tid=7, category="kernel", pid=0),
+    event("Memcpy HtoD (Pinned -> Device)", 125, 20, tid=20, category="gpu_memcpy", pid=0),
+    event("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 160, 30, tid=24, category="kernel", pid=0),
+    event("aten::item", 150, 45),
+    event("cudaStreamSynchronize", 152, 40, category="cuda_runtime"),
+    event("forward", 118, 54, category="gpu_user_annotation", pid=0),
+    event("PyTorch Profiler (0)", 0, 500, tid="PyTorch Profiler", category="Trace", pid="Spans"),
+]
+
+
+def test_host_copies_streams_and_exchange_have_a_lane_each():
+    assert [(lane.name, lane.kind) for lane in lanes_of(GPU)] == [
+        ("host", "host"),
+        ("copies", "copies"),
+        ("stream 7", "device"),
+        ("exchange", "exchange"),
+    ]
+
+
+def test_times_begin_with_the_first_event_and_nested_operations_are_left_out():
+    host, copies, stream, _ = lanes_of(GPU)
+    assert shown(host.named) == [("forward", 0, 30)]
+    assert shown(host.work)[0] == ("aten::mm", 2, 12)
+    assert shown(copies.work) == [("Memcpy HtoD (Pinned -> Device)", 25, 45)]
+    assert shown(stream.work) == [("ampere_sgemm_128x64_nn", 20, 70)]
+
+
+def test_waiting_for_the_device_is_no_work():
+    host = lanes_of(GPU)[0]
+    assert shown(host.waits) == [("cudaStreamSynchronize", 52, 92)]
+    assert shown(host.work)[1:] == [("aten::item", 50, 52), ("aten::item", 92, 95)]
+
+
+def test_the_host_waits_for_an_exchange_that_ends_while_it_does_nothing():
+    lanes = lanes_of(
+        [
+            event("aten::mm", 0, 10),
+            event("gloo:all_reduce", 5, 3, tid=8, category="user_annotation"),  # hidden behind the product
+            event("gloo:all_reduce", 9, 21, tid=9, category="user_annotation"),
+            event("aten::add_", 30, 5),
+        ]
+    )
+    assert shown(lanes[0].waits) == [("wait for the exchange", 10, 30)]
+    assert (lanes[1].name, len(lanes[1].work)) == ("exchange", 2)
+
+
+def test_a_thread_is_drawn_as_what_its_name_says():
+    events = [event("matmul", 0, 1, tid=8), event("copy_", 0, 1, tid=9), event("launch", 0, 1, tid=10)]
+    names = [
+        thread_name(7, 8, "device (rehearsal)"),
+        thread_name(7, 9, "copies (rehearsal)"),
+        thread_name(7, 10, "MainThread"),
+    ]
+    lanes = lanes_of([*events, *names])
+    assert [lane.name for lane in lanes] == ["host", "copies (rehearsal)", "device (rehearsal)"]
+
+
+def test_the_name_of_a_process_stands_before_those_of_its_lanes():
+    assert [lane.name for lane in lanes_of([event("aten::mm", 0, 1), process_name(7, "rank 1")])] == ["rank 1 host"]
+
+
+def test_a_trace_without_work_has_no_lanes():
+    assert lanes_of(GPU[-1:]) == ()
