@@ -16,9 +16,7 @@ from test_charts import CPU_ROWS, GPU_ROWS, comparison, rows
 from test_gpu_pictures import PICTURES
 from test_launch_pictures import GAINS
 
-from course_utils.compare.charts import plot_roofline
 from course_utils.compare.classroom import ClassResult
-from course_utils.compare.roofline import Roof, RooflinePoint
 from course_utils.lessons.multi_gpu.pictures import draw_gains
 from course_utils.lessons.tpu.pictures import draw_payoff
 
@@ -34,7 +32,6 @@ DRAWN = {
     "class": lambda: ClassResult(
         {"a": comparison(CPU_ROWS, ONE_THREAD, GPU_ROWS), "b": comparison(CPU_ROWS, XLA_ROWS)}, {}
     ).plot(),
-    "roofline": lambda: plot_roofline(Roof("d", "cuda", 1e12, 1e11, 2e12), [RooflinePoint("product", 200.0, 200e9)]),
     "gains": lambda: draw_gains(GAINS, "A title"),
     "payoff": lambda: draw_payoff(1e-3, 1e-4, 0.1, "rehearsal"),
 }

@@ -1,4 +1,4 @@
-"""The pictures of a comparison: rates against sizes, what limits a device, and how time divides."""
+"""The pictures of a comparison: rates against sizes, and how time divides."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -8,9 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, PercentFormatter
 
 from course_utils.compare.measurement import Crossover, Measurement
-from course_utils.compare.roofline import Roof, RooflinePoint
 from course_utils.display.figures import LOOKS, MUTED, Picture, lecture_axes, picture
-from course_utils.display.units import format_count, format_rate, format_seconds
+from course_utils.display.units import format_count, format_seconds
 
 COLORS = 24  # a lesson holds five of these pictures
 ONE_THREAD = {**LOOKS["cpu"], "marker": "v", "linestyle": ":", "markerfacecolor": "white"}
@@ -38,11 +37,12 @@ def plot_rates(
         recorded: of the same work on other machines, drawn dashed.
         crossover: to mark and to tell.
         crowd: of the same work, drawn thin and without names behind the others.
-        title: of the picture; the name of the work if there is none.
+        title: what the picture shows; who wins, or else the name of the work, if there is none.
     """
     work = lines[0][0]
-    name = title or f"{work.workload} ({work.precision})"
-    axes = lecture_axes(_short(name, 45), _short(work.size_name), f"{_short(work.unit)} a second")
+    name = title or _verdict(crossover) or f"{work.workload} ({work.precision})"
+    labels = f"{_short(work.size_name, 22)} (logarithmic)", f"{_short(work.unit, 22)} a second (log.)"
+    axes = lecture_axes(_short(name, 45), *labels)
     for line in crowd:
         look = look_of(line[0].kind, line[0].threads)
         thin = {"color": look["color"], "linestyle": look["linestyle"], "alpha": 0.25}
@@ -55,12 +55,22 @@ def plot_rates(
     if doubts := sum(bool(one.warnings) for one in figures):
         where: dict[str, Any] = {"xycoords": "axes fraction", "va": "top", "color": MUTED, "fontsize": 20}
         axes.annotate(f"{doubts} of {len(figures)} points not to be trusted", (0.01, 1.0), **where)
-    said = [f"{name}: {work.unit} a second against {work.size_name}."]
+    said = [f"{name}: {work.workload}, {work.precision}, {work.unit} a second against {work.size_name}, logarithmic."]
     said += [_in_words(line) for line in lines] + [f"Recorded elsewhere: {_in_words(line)}" for line in recorded]
     if crossover:
         _mark(axes, crossover)
         said.append(f"{crossover}.")
     return picture(axes, " ".join(said), colors=COLORS)
+
+
+def _verdict(crossover: Crossover | None) -> str:
+    if crossover is None:
+        return ""
+    if crossover.size is None:
+        return f"{crossover.winner} does not win for good"
+    if crossover.size == crossover.sizes[0]:
+        return f"{crossover.winner}: faster at every size"
+    return f"{crossover.winner}: faster from {crossover.size:,} on"
 
 
 def _draw_line(axes: Axes, line: Line, changes: dict) -> tuple[float, float, str, str]:
@@ -150,39 +160,3 @@ def plot_shares(parts: Mapping[str, Sequence[float]], title: str, kind: str) -> 
     axes.set_ylim(0, 1.1)
     axes.yaxis.set_major_formatter(PercentFormatter(1))
     return picture(axes, f"{title}: {'; '.join(f'{name} {said}' for name, said in words.items())}.", colors=COLORS)
-
-
-def plot_roofline(roof: Roof, points: Sequence[RooflinePoint]) -> Picture:
-    """Draw what limits a device, and where pieces of work stand below it.
-
-    Args:
-        roof: what the device reached in its best cases.
-        points: pieces of work, at least one.
-
-    Raises:
-        ValueError: there is no work to show.
-    """
-    if not points:
-        raise ValueError("a roofline was requested without any work on it. Pass what `roofline_point` returned.")
-    look, peak, ridge = look_of(roof.kind), roof.flop_per_s, roof.ridge
-    axes = lecture_axes("What limits this device?", "FLOP for each byte moved", "FLOP a second")
-    intensities = [ridge, *(point.intensity for point in points)]
-    left, right, middle = min(intensities) / 4, max(intensities) * 4, (min(intensities) / 4 * ridge) ** 0.5
-    axes.plot([left, ridge, right], [left * roof.bytes_per_s, peak, peak], **{**look, "marker": ""})
-    for point in points:
-        axes.plot(point.intensity, point.flop_per_s, **{**look, "markersize": 14})
-        _note(axes, point.intensity, point.flop_per_s, point.name, dy=-30, ha="center")
-    if said := roof.data_sheet_flop_per_s:
-        axes.axhline(said, color=MUTED, linestyle="--", linewidth=2)
-        _note(axes, right, said, f"data sheet: {format_rate(said, 'FLOP')}", color=MUTED)
-    _note(axes, right, peak, f"measured peak: {format_rate(peak, 'FLOP')}", color=look["color"])
-    memory = f"memory: {format_rate(roof.bytes_per_s, 'B')} "
-    _note(axes, middle, middle * roof.bytes_per_s, memory, color=look["color"])
-    axes.set(xscale="log", yscale="log")
-    axes.set_ylim(min(left * roof.bytes_per_s, *(p.flop_per_s for p in points)) / 3, axes.get_ylim()[1] * 3)
-    axes.minorticks_off()
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: format_count(value)))
-    words = [f"Roofline of {roof.device}: {format_rate(peak, 'FLOP')} and {format_rate(roof.bytes_per_s, 'B')}."]
-    words += [f"{p.name}: {format_rate(p.flop_per_s, 'FLOP')} at {p.intensity:.3g} FLOP a byte." for p in points]
-    return picture(axes, " ".join(words), colors=COLORS)

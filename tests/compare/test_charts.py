@@ -6,11 +6,10 @@ import io
 import pytest
 from PIL import Image
 
-from course_utils.compare.charts import look_of, plot_roofline, plot_shares
+from course_utils.compare.charts import look_of, plot_shares
 from course_utils.compare.classroom import ClassResult
 from course_utils.compare.measurement import Measurement
 from course_utils.compare.results import Result
-from course_utils.compare.roofline import Roof, RooflinePoint
 
 CPU_BLUE, CUDA_ORANGE, XLA_GREEN = (0, 114, 178), (213, 94, 0), (0, 158, 115)
 
@@ -55,6 +54,21 @@ def test_the_words_say_what_the_picture_shows():
     assert "cuda:0 beats cpu, 2 threads from 64 on (measured: 16 to 256)." in alt
 
 
+@pytest.mark.parametrize(
+    ("rates", "title"),
+    [
+        ((300, 3000, 30000), "cuda:0: faster from 64 on"),
+        ((3000, 3000, 30000), "cuda:0: faster at every size"),
+        ((3000, 3000, 300), "cuda:0 does not win for good"),
+    ],
+)
+def test_the_title_says_who_wins_and_the_axes_that_they_are_logarithmic(rates, title):
+    alt = comparison(CPU_ROWS, rows("cuda:0", "cuda", *rates)).plot().alt
+    assert alt.startswith(f"{title}: CNN step, fp32, samples a second against batch, logarithmic.")
+    assert comparison(CPU_ROWS).plot().alt.startswith("CNN step (fp32): ")
+    assert comparison(CPU_ROWS).plot(title="Mine").alt.startswith("Mine: ")
+
+
 def test_points_that_are_not_to_be_trusted_are_counted_in_the_picture():
     doubtful = [dataclasses.replace(row, warnings=("noise",)) for row in CPU_ROWS]
     assert pixels(comparison(doubtful).plot()).tobytes() != pixels(comparison(CPU_ROWS).plot()).tobytes()
@@ -67,6 +81,13 @@ def test_a_recording_is_drawn_only_for_the_same_work_and_says_where_it_is_from()
     assert "Recorded elsewhere: TPU (published): 5k at 16" in shown.alt
     other = comparison(rows("TPU (published)", "xla", 5000, 6000, 7000, work="RNN step"))
     assert "Recorded" not in comparison(CPU_ROWS).plot([other]).alt
+
+
+def test_a_published_curve_may_be_of_another_precision_and_a_measured_one_may_not():
+    half = [dataclasses.replace(row, precision="fp16") for row in rows("T4, fp16 (published)", "cuda", 1, 2, 3)]
+    published, measured = (Result(tuple(half), origin=origin) for origin in ("published", "measured"))
+    assert "Recorded elsewhere: T4, fp16" in comparison(CPU_ROWS).plot([published]).alt
+    assert "Recorded" not in comparison(CPU_ROWS).plot([measured]).alt
 
 
 @pytest.mark.parametrize("name", ["$\\frac{1}{$", "x" * 400, "a\nb\x1b[31m", "<script>alert(1)</script>"])
@@ -95,27 +116,19 @@ def test_a_picture_of_nothing_is_refused():
         comparison().plot()
     with pytest.raises(ValueError, match="no time was measured"):
         plot_shares({"step": [0.0]}, "Shares", "cpu")
-    with pytest.raises(ValueError, match="without any work on it"):
-        plot_roofline(Roof("d", "cpu", 1e9, 1e9), [])
 
 
 def test_the_class_is_drawn_with_its_median():
     class_of_three = [comparison(rows("cpu, 2 threads", "cpu", rate, rate, rate)) for rate in (100, 200, 900)]
     shown = ClassResult({str(number): one for number, one in enumerate(class_of_three)}, {}).plot()
-    assert shown.alt.startswith("CNN step: the class of 3: samples a second against batch.")
+    assert shown.alt.startswith(
+        "CNN step: the class of 3: CNN step, fp32, samples a second against batch, logarithmic."
+    )
     assert "median cpu: 200 at 16, 200 at 256." in shown.alt
 
 
 def test_shares_add_up():
     assert "loader 25.0%, 1 s; step 75.0%, 3 s" in plot_shares({"loader": [0.5, 0.5], "step": [3]}, "Shares", "cpu").alt
-
-
-def test_the_roofline_names_the_data_sheet_as_such():
-    work = [RooflinePoint("product", 200.0, 200e9)]
-    plain = plot_roofline(Roof("d", "cuda", 1e12, 1e11), work)
-    with_sheet = plot_roofline(Roof("d", "cuda", 1e12, 1e11, 2e12), work)
-    assert "product: 200 GFLOP/s at 200 FLOP a byte" in plain.alt
-    assert pixels(plain).tobytes() != pixels(with_sheet).tobytes()
 
 
 def test_lines_differ_in_more_than_colour():

@@ -6,7 +6,6 @@ from course_utils.lessons.tpu.pictures import (
     calls_until_xla_pays,
     draw_cache,
     draw_graph,
-    draw_lanes,
     draw_payoff,
     draw_shards,
 )
@@ -15,7 +14,6 @@ __all__ = [
     "calls_until_xla_pays",
     "draw_cache",
     "draw_graph",
-    "draw_lanes",
     "draw_payoff",
     "draw_shards",
     "progress",

@@ -1,4 +1,4 @@
-"""The pictures of lesson 4: a graph and its cuts, a step as lanes, the cache of programs, shards, and what pays."""
+"""The pictures of lesson 4: a graph and its cuts, the cache of programs, a sharded tensor, and when compiling pays."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,11 +7,8 @@ import numpy as np
 from matplotlib.patches import Rectangle
 
 from course_utils.display.figures import LOOKS, MUTED, Picture, label_end, lecture_axes, picture
-from course_utils.display.units import format_seconds
 
 TPU = LOOKS["xla"]["color"]
-# Of the stages of a step: colour, and the hatch that tells it apart in grey.
-STAGES = {"trace": ("#56B4E9", ""), "compile": ("#E69F00", "//"), "wait": ("#D9D9D9", ".."), "run": (TPU, "")}
 SHADES = ("#009E73", "#56B4E9", "#E69F00", "#F0E442", "#CC79A7", "#D55E00", "#0072B2", "#BBBBBB")  # of Okabe and Ito
 
 
@@ -30,33 +27,6 @@ def draw_graph(recorded: Sequence[int], cut_every: int) -> Picture:
         axes.text(cut + 0.42, max(recorded) * 1.06, "sync()", color=MUTED, ha="right", rotation=90, va="bottom")
     axes.set(xticks=list(lines), ylim=(0, 1.35 * max(recorded)))
     return picture(axes, f"Operations in the graph after each line: {', '.join(map(str, recorded))}.", colors=8)
-
-
-def draw_lanes(steps: Mapping[str, Mapping[str, float]]) -> Picture:
-    """Draw what host and device do in a step, one after the other, as shares of its time.
-
-    Args:
-        steps: for each step by name, the seconds of "trace", "compile" and "run"; the host waits while the device runs.
-    """
-    axes = lecture_axes("The first step compiles, later ones do not", "share of the step's time, %")
-    names, said = [], []
-    for name, stages in steps.items():
-        start, total = 0.0, sum(stages.values())
-        names += [f"{name}: host", "device"]
-        for stage, seconds in stages.items():
-            lanes = ("wait", "run") if stage == "run" else (stage,)
-            for lane, label in enumerate(lanes):
-                colour, hatch = STAGES[label]
-                where = {"left": 100 * start / total, "y": len(names) - 2 + lane, "width": 100 * seconds / total}
-                axes.barh(**where, color=colour, hatch=hatch, edgecolor="white", label=label)
-            start += seconds
-        axes.text(101, len(names) - 1.5, format_seconds(total), va="center")
-        said.append(f"{name}: {', '.join(f'{stage} {format_seconds(s)}' for stage, s in stages.items())}")
-    axes.set(yticks=range(len(names)), yticklabels=names, xlim=(0, 112), xticks=range(0, 101, 25))
-    axes.invert_yaxis()
-    known = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
-    axes.legend(known.values(), known, ncols=4, loc="upper center", bbox_to_anchor=(0.45, -0.14), frameon=False)
-    return picture(axes, f"Lanes of host and device. {'; '.join(said)}.", colors=16)
 
 
 def draw_cache(sizes: Sequence[int], compiled: Sequence[int]) -> Picture:
