@@ -9,8 +9,10 @@ from course_utils.lessons.tpu.pictures import (
     draw_payoff,
     draw_shards,
 )
+from course_utils.timeline import Timeline
 
 __all__ = [
+    "Timeline",
     "calls_until_xla_pays",
     "draw_cache",
     "draw_graph",
