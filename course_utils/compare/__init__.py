@@ -7,7 +7,6 @@ from importlib import import_module
 from typing import Any
 
 _NAMES = {
-    "charts": "plot_shares",
     "comparison": "WrongAnswer compare_devices cpu_first",
     "measurement": "Measurement",
     "panel": "SpeedLab",

@@ -1,15 +1,15 @@
-"""The pictures of a comparison: rates against sizes, and how time divides."""
+"""The picture of a comparison: rates against sizes."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, PercentFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator
 
 from course_utils.compare.measurement import Crossover, Measurement
 from course_utils.display.figures import LOOKS, MUTED, Picture, lecture_axes, picture
-from course_utils.display.units import format_count, format_seconds
+from course_utils.display.units import format_count
 
 COLORS = 24  # a lesson holds five of these pictures
 ONE_THREAD = {**LOOKS["cpu"], "marker": "v", "linestyle": ":", "markerfacecolor": "white"}
@@ -58,8 +58,9 @@ def plot_rates(
     said = [f"{name}: {work.workload}, {work.precision}, {work.unit} a second against {work.size_name}, logarithmic."]
     said += [_in_words(line) for line in lines] + [f"Recorded elsewhere: {_in_words(line)}" for line in recorded]
     if crossover:
-        _mark(axes, crossover)
         said.append(f"{crossover}.")
+        if crossover.size not in (None, crossover.sizes[0]):  # the title says of what
+            axes.axvline(crossover.size, color=MUTED, linewidth=2, linestyle=":")
     return picture(axes, " ".join(said), colors=COLORS)
 
 
@@ -107,12 +108,9 @@ def label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> Non
     for end in sorted(ends, key=lambda end: height[end]):
         free = max(height[end], free + 34)
         x, y, text, color = end
-        _note(axes, x, y, text, dx=14, dy=(free - height[end]) * 72 / axes.figure.dpi, color=color, ha="left")
-
-
-def _note(axes: Axes, x: float, y: float, text: str, *, dx: float = 0, dy: float = 8, **look: Any) -> None:
-    look = {"ha": "right", "va": "center" if dx else "baseline", "color": "black", "fontsize": 20, **look}
-    axes.annotate(_short(text), (x, y), (dx, dy), textcoords="offset points", annotation_clip=False, **look)
+        place: dict[str, Any] = {"xytext": (14, (free - height[end]) * 72 / axes.figure.dpi), "va": "center"}
+        place |= {"textcoords": "offset points", "annotation_clip": False, "fontsize": 20}
+        axes.annotate(_short(text), (x, y), color=color, **place)
 
 
 def log_axes(axes: Axes, sizes: Sequence[int]) -> None:
@@ -125,38 +123,3 @@ def log_axes(axes: Axes, sizes: Sequence[int]) -> None:
     axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: format_count(y)))
     axes.minorticks_off()
     axes.grid(axis="y", color="#D9D9D9", linewidth=1)
-
-
-def _mark(axes: Axes, crossover: Crossover) -> None:
-    size, sizes = crossover.size, crossover.sizes
-    if size is None or size == sizes[0]:
-        return
-    axes.axvline(size, color=MUTED, linewidth=2, linestyle=":")
-    left = size <= sizes[(len(sizes) - 1) // 2]
-    text = f"{crossover.winner} wins from {size:,}"
-    place: dict[str, Any] = {"dx": 10, "ha": "left"} if left else {"dx": -10, "ha": "right"}
-    _note(axes, size, 0.03, text, dy=0, va="baseline", color=MUTED, xycoords=("data", "axes fraction"), **place)
-
-
-def plot_shares(parts: Mapping[str, Sequence[float]], title: str, kind: str) -> Picture:
-    """Draw how the time of an epoch divides into its parts, a bar for each.
-
-    Args:
-        parts: seconds of each step, for each part by name.
-        title: of the picture.
-        kind: of the device.
-
-    Raises:
-        ValueError: nothing was measured.
-    """
-    totals = {name: sum(seconds) for name, seconds in parts.items()}
-    if not sum(totals.values()) > 0:
-        raise ValueError("a picture of shares was requested, but no time was measured.")
-    axes = lecture_axes(title, "", "share of the time")
-    shares = {name: total / sum(totals.values()) for name, total in totals.items()}
-    words = {name: f"{share:.1%}, {format_seconds(totals[name])}" for name, share in shares.items()}
-    bars = axes.bar(list(shares), list(shares.values()), 0.6, color=look_of(kind)["color"])
-    axes.bar_label(bars, list(words.values()), padding=4)
-    axes.set_ylim(0, 1.1)
-    axes.yaxis.set_major_formatter(PercentFormatter(1))
-    return picture(axes, f"{title}: {'; '.join(f'{name} {said}' for name, said in words.items())}.", colors=COLORS)

@@ -6,7 +6,7 @@ import io
 import pytest
 from PIL import Image
 
-from course_utils.compare.charts import look_of, plot_shares
+from course_utils.compare.charts import look_of
 from course_utils.compare.classroom import ClassResult
 from course_utils.compare.measurement import Measurement
 from course_utils.compare.results import Result
@@ -102,20 +102,15 @@ def test_lines_that_end_together_keep_their_labels_apart():
     assert count(pixels(comparison(*twins).plot()), CPU_BLUE) > alone + 2000
 
 
-@pytest.mark.parametrize("sizes", [2, 3, 4, 5])
-def test_a_crossover_at_the_last_size_is_named_inside_the_picture(sizes):
-    slow, late = rows("cpu, 2 threads", "cpu", *[1000] * sizes), rows("cuda:0", "cuda", *[300] * (sizes - 1), 3000)
-    image = pixels(comparison(slow, late).plot())
-    beside, before = image.crop((1110, 595, 1280, 645)), image.crop((600, 595, 1045, 645))
-    assert count(beside, (89, 89, 89)) == 0
-    assert count(before, (89, 89, 89)) > 300
+def test_the_size_from_which_somebody_wins_is_marked():
+    late, never = (rows("cuda:0", "cuda", 300, 3000, last) for last in (30000, 300))
+    greys = [count(pixels(comparison(CPU_ROWS, line).plot(title="T")), (89, 89, 89)) for line in (late, never)]
+    assert greys[0] > greys[1] + 200
 
 
 def test_a_picture_of_nothing_is_refused():
     with pytest.raises(ValueError, match="nothing has been measured yet"):
         comparison().plot()
-    with pytest.raises(ValueError, match="no time was measured"):
-        plot_shares({"step": [0.0]}, "Shares", "cpu")
 
 
 def test_the_class_is_drawn_with_its_median():
@@ -125,10 +120,6 @@ def test_the_class_is_drawn_with_its_median():
         "CNN step: the class of 3: CNN step, fp32, samples a second against batch, logarithmic."
     )
     assert "median cpu: 200 at 16, 200 at 256." in shown.alt
-
-
-def test_shares_add_up():
-    assert "loader 25.0%, 1 s; step 75.0%, 3 s" in plot_shares({"loader": [0.5, 0.5], "step": [3]}, "Shares", "cpu").alt
 
 
 def test_lines_differ_in_more_than_colour():
