@@ -68,7 +68,7 @@ def _verdict(crossover: Crossover | None) -> str:
     if crossover is None:
         return ""
     if crossover.size is None:
-        return f"{crossover.winner} does not win for good"
+        return f"{crossover.winner} does not win at {crossover.sizes[-1]:,}"
     if crossover.size == crossover.sizes[0]:
         return f"{crossover.winner}: faster at every size"
     return f"{crossover.winner}: faster from {crossover.size:,} on"

@@ -59,7 +59,7 @@ def test_the_words_say_what_the_picture_shows():
     [
         ((300, 3000, 30000), "cuda:0: faster from 64 on"),
         ((3000, 3000, 30000), "cuda:0: faster at every size"),
-        ((3000, 3000, 300), "cuda:0 does not win for good"),
+        ((3000, 3000, 300), "cuda:0 does not win at 256"),
     ],
 )
 def test_the_title_says_who_wins_and_the_axes_that_they_are_logarithmic(rates, title):
