@@ -227,8 +227,7 @@ def fallback(answer: Any) -> str:
     """Write `my_loss(predictions, targets)`: the same number as `ex.robust_loss`, without a fallback."""
     expect_function(answer, "predictions", "targets")
     device, generator = _device(), torch.Generator().manual_seed(0)
-    host = [3 * torch.randn(next(_features), generator=generator) for _ in range(2)]
-    host[1] = host[1][: len(host[0])]
+    host = 3 * torch.randn(2, next(_features), generator=generator)
     here = [part.to(device) for part in host]
     with _watched(device) as watch:
         loss = answer(*here)
