@@ -17,9 +17,7 @@ from test_gpu_pictures import PICTURES
 from test_lanes import LANES
 from test_launch_pictures import GAINS
 
-from course_utils.compare.charts import plot_roofline
 from course_utils.compare.classroom import ClassResult
-from course_utils.compare.roofline import Roof, RooflinePoint
 from course_utils.display.lanes import draw_timeline
 from course_utils.lessons.multi_gpu.pictures import draw_all_reduce, draw_gains
 from course_utils.lessons.tpu.pictures import draw_payoff
@@ -36,7 +34,6 @@ DRAWN = {
     "class": lambda: ClassResult(
         {"a": comparison(CPU_ROWS, ONE_THREAD, GPU_ROWS), "b": comparison(CPU_ROWS, XLA_ROWS)}, {}
     ).plot(),
-    "roofline": lambda: plot_roofline(Roof("d", "cuda", 1e12, 1e11, 2e12), [RooflinePoint("product", 200.0, 200e9)]),
     "gains": lambda: draw_gains(GAINS, "A title"),
     "all-reduce": lambda: draw_all_reduce([[1.0, -2.0], [3.0, 0.5]], [2.0, -0.75]),
     "timeline": lambda: draw_timeline(LANES, 4.0, "A title"),

@@ -7,12 +7,11 @@ from importlib import import_module
 from typing import Any
 
 _NAMES = {
-    "charts": "plot_roofline plot_shares",
     "comparison": "WrongAnswer compare_devices cpu_first",
     "measurement": "Measurement",
     "panel": "SpeedLab",
     "results": "Result machines_elsewhere recorded",
-    "roofline": "measure_roof roofline_point",
+    "roofline": "measure_roof",
     "workloads": "CNN_STEP CNN_WITH_COPY COPY ELEMENTWISE PRODUCT RNN_STEP SUITE Workload as_cuda_graph cnn_step "
     "product rnn_step",
 }

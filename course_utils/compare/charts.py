@@ -1,16 +1,15 @@
-"""The pictures of a comparison: rates against sizes, what limits a device, and how time divides."""
+"""The picture of a comparison: rates against sizes."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, PercentFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator
 
 from course_utils.compare.measurement import Crossover, Measurement
-from course_utils.compare.roofline import Roof, RooflinePoint
 from course_utils.display.figures import LOOKS, MUTED, Picture, lecture_axes, picture
-from course_utils.display.units import format_count, format_rate, format_seconds
+from course_utils.display.units import format_count
 
 COLORS = 24  # a lesson holds five of these pictures
 ONE_THREAD = {**LOOKS["cpu"], "marker": "v", "linestyle": ":", "markerfacecolor": "white"}
@@ -38,11 +37,12 @@ def plot_rates(
         recorded: of the same work on other machines, drawn dashed.
         crossover: to mark and to tell.
         crowd: of the same work, drawn thin and without names behind the others.
-        title: of the picture; the name of the work if there is none.
+        title: what the picture shows; who wins, or else the name of the work, if there is none.
     """
     work = lines[0][0]
-    name = title or f"{work.workload} ({work.precision})"
-    axes = lecture_axes(_short(name, 45), _short(work.size_name), f"{_short(work.unit)} a second")
+    name = title or _verdict(crossover) or f"{work.workload} ({work.precision})"
+    labels = f"{_short(work.size_name, 22)} (logarithmic)", f"{_short(work.unit, 22)} a second (log.)"
+    axes = lecture_axes(_short(name, 45), *labels)
     for line in crowd:
         look = look_of(line[0].kind, line[0].threads)
         thin = {"color": look["color"], "linestyle": look["linestyle"], "alpha": 0.25}
@@ -55,12 +55,23 @@ def plot_rates(
     if doubts := sum(bool(one.warnings) for one in figures):
         where: dict[str, Any] = {"xycoords": "axes fraction", "va": "top", "color": MUTED, "fontsize": 20}
         axes.annotate(f"{doubts} of {len(figures)} points not to be trusted", (0.01, 1.0), **where)
-    said = [f"{name}: {work.unit} a second against {work.size_name}."]
+    said = [f"{name}: {work.workload}, {work.precision}, {work.unit} a second against {work.size_name}, logarithmic."]
     said += [_in_words(line) for line in lines] + [f"Recorded elsewhere: {_in_words(line)}" for line in recorded]
     if crossover:
-        _mark(axes, crossover)
         said.append(f"{crossover}.")
+        if crossover.size not in (None, crossover.sizes[0]):  # the title says of what
+            axes.axvline(crossover.size, color=MUTED, linewidth=2, linestyle=":")
     return picture(axes, " ".join(said), colors=COLORS)
+
+
+def _verdict(crossover: Crossover | None) -> str:
+    if crossover is None:
+        return ""
+    if crossover.size is None:
+        return f"{crossover.winner} does not win at {crossover.sizes[-1]:,}"
+    if crossover.size == crossover.sizes[0]:
+        return f"{crossover.winner}: faster at every size"
+    return f"{crossover.winner}: faster from {crossover.size:,} on"
 
 
 def _draw_line(axes: Axes, line: Line, changes: dict) -> tuple[float, float, str, str]:
@@ -97,12 +108,9 @@ def label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> Non
     for end in sorted(ends, key=lambda end: height[end]):
         free = max(height[end], free + 34)
         x, y, text, color = end
-        _note(axes, x, y, text, dx=14, dy=(free - height[end]) * 72 / axes.figure.dpi, color=color, ha="left")
-
-
-def _note(axes: Axes, x: float, y: float, text: str, *, dx: float = 0, dy: float = 8, **look: Any) -> None:
-    look = {"ha": "right", "va": "center" if dx else "baseline", "color": "black", "fontsize": 20, **look}
-    axes.annotate(_short(text), (x, y), (dx, dy), textcoords="offset points", annotation_clip=False, **look)
+        place: dict[str, Any] = {"xytext": (14, (free - height[end]) * 72 / axes.figure.dpi), "va": "center"}
+        place |= {"textcoords": "offset points", "annotation_clip": False, "fontsize": 20}
+        axes.annotate(_short(text), (x, y), color=color, **place)
 
 
 def log_axes(axes: Axes, sizes: Sequence[int]) -> None:
@@ -115,74 +123,3 @@ def log_axes(axes: Axes, sizes: Sequence[int]) -> None:
     axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: format_count(y)))
     axes.minorticks_off()
     axes.grid(axis="y", color="#D9D9D9", linewidth=1)
-
-
-def _mark(axes: Axes, crossover: Crossover) -> None:
-    size, sizes = crossover.size, crossover.sizes
-    if size is None or size == sizes[0]:
-        return
-    axes.axvline(size, color=MUTED, linewidth=2, linestyle=":")
-    left = size <= sizes[(len(sizes) - 1) // 2]
-    text = f"{crossover.winner} wins from {size:,}"
-    place: dict[str, Any] = {"dx": 10, "ha": "left"} if left else {"dx": -10, "ha": "right"}
-    _note(axes, size, 0.03, text, dy=0, va="baseline", color=MUTED, xycoords=("data", "axes fraction"), **place)
-
-
-def plot_shares(parts: Mapping[str, Sequence[float]], title: str, kind: str) -> Picture:
-    """Draw how the time of an epoch divides into its parts, a bar for each.
-
-    Args:
-        parts: seconds of each step, for each part by name.
-        title: of the picture.
-        kind: of the device.
-
-    Raises:
-        ValueError: nothing was measured.
-    """
-    totals = {name: sum(seconds) for name, seconds in parts.items()}
-    if not sum(totals.values()) > 0:
-        raise ValueError("a picture of shares was requested, but no time was measured.")
-    axes = lecture_axes(title, "", "share of the time")
-    shares = {name: total / sum(totals.values()) for name, total in totals.items()}
-    words = {name: f"{share:.1%}, {format_seconds(totals[name])}" for name, share in shares.items()}
-    bars = axes.bar(list(shares), list(shares.values()), 0.6, color=look_of(kind)["color"])
-    axes.bar_label(bars, list(words.values()), padding=4)
-    axes.set_ylim(0, 1.1)
-    axes.yaxis.set_major_formatter(PercentFormatter(1))
-    return picture(axes, f"{title}: {'; '.join(f'{name} {said}' for name, said in words.items())}.", colors=COLORS)
-
-
-def plot_roofline(roof: Roof, points: Sequence[RooflinePoint]) -> Picture:
-    """Draw what limits a device, and where pieces of work stand below it.
-
-    Args:
-        roof: what the device reached in its best cases.
-        points: pieces of work, at least one.
-
-    Raises:
-        ValueError: there is no work to show.
-    """
-    if not points:
-        raise ValueError("a roofline was requested without any work on it. Pass what `roofline_point` returned.")
-    look, peak, ridge = look_of(roof.kind), roof.flop_per_s, roof.ridge
-    axes = lecture_axes("What limits this device?", "FLOP for each byte moved", "FLOP a second")
-    intensities = [ridge, *(point.intensity for point in points)]
-    left, right, middle = min(intensities) / 4, max(intensities) * 4, (min(intensities) / 4 * ridge) ** 0.5
-    axes.plot([left, ridge, right], [left * roof.bytes_per_s, peak, peak], **{**look, "marker": ""})
-    for point in points:
-        axes.plot(point.intensity, point.flop_per_s, **{**look, "markersize": 14})
-        _note(axes, point.intensity, point.flop_per_s, point.name, dy=-30, ha="center")
-    if said := roof.data_sheet_flop_per_s:
-        axes.axhline(said, color=MUTED, linestyle="--", linewidth=2)
-        _note(axes, right, said, f"data sheet: {format_rate(said, 'FLOP')}", color=MUTED)
-    _note(axes, right, peak, f"measured peak: {format_rate(peak, 'FLOP')}", color=look["color"])
-    memory = f"memory: {format_rate(roof.bytes_per_s, 'B')} "
-    _note(axes, middle, middle * roof.bytes_per_s, memory, color=look["color"])
-    axes.set(xscale="log", yscale="log")
-    axes.set_ylim(min(left * roof.bytes_per_s, *(p.flop_per_s for p in points)) / 3, axes.get_ylim()[1] * 3)
-    axes.minorticks_off()
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: format_count(value)))
-    words = [f"Roofline of {roof.device}: {format_rate(peak, 'FLOP')} and {format_rate(roof.bytes_per_s, 'B')}."]
-    words += [f"{p.name}: {format_rate(p.flop_per_s, 'FLOP')} at {p.intensity:.3g} FLOP a byte." for p in points]
-    return picture(axes, " ".join(words), colors=COLORS)

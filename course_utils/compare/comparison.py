@@ -2,6 +2,7 @@
 
 import math
 import statistics
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -101,19 +102,22 @@ def compare_devices(
         raise ValueError(f"a comparison needs a positive time for each size, but got max_s={max_s}.")
     who = contestants(devices)
     with using_tf32(precision == "tf32"):
-        errors = {(size, one): error for size in sizes for one, error in _errors(work, size, who, precision)}
-        found = [one for size in sizes for one in _time_size(work, size, who, precision, max_s, errors)]
+        checked = {(size, one): found for size in sizes for one, *found in _check(work, size, who, precision)}
+        found = [one for size in sizes for one in _time_size(work, size, who, precision, max_s, checked)]
     return Result(tuple(found), **describe_machine())
 
 
-def _errors(work: Workload, size: int, who: list[Contestant], precision: str) -> Iterator[tuple[Contestant, float]]:
-    """Yield each contestant with its error, and stop at the first that is wrong."""
+def _check(
+    work: Workload, size: int, who: list[Contestant], precision: str
+) -> Iterator[tuple[Contestant, float, float]]:
+    """Yield each contestant, its error and the seconds of its very first call; stop at the first that is wrong."""
     cpu, exact = Contestant(pick_device("cpu"), 1), "fp32" if "fp32" in work.precisions else precision
     with using_threads(1):
-        right = _answers(work, size, cpu.device, exact)
+        right, right_s = _answers(work, size, cpu.device, exact)
     for one in who:
         with using_threads(one.threads):
-            found = right if (one, precision) == (cpu, exact) else _answers(work, size, one.device, precision)
+            mine = (one, precision) == (cpu, exact)
+            found, first_s = (right, right_s) if mine else _answers(work, size, one.device, precision)
         error = _largest_error(found, right)
         if not error <= TOLERANCE[precision]:  # NaN is wrong too
             raise WrongAnswer(
@@ -121,16 +125,20 @@ def _errors(work: Workload, size: int, who: list[Contestant], precision: str) ->
                 f"they differ by {error:.2g} of the largest value, and rounding in {precision} explains "
                 f"{TOLERANCE[precision]:.2g}. It was not timed."
             )
-        yield one, error
+        yield one, error, first_s
 
 
-def _answers(work: Workload, size: int, device: Device, precision: str) -> list[torch.Tensor]:
-    call, answers = build_seeded(work, size, device, precision), []
+def _answers(work: Workload, size: int, device: Device, precision: str) -> tuple[list[torch.Tensor], float]:
+    """Return the first answers, and the seconds of the first call: what it compiles, the timer finds compiled."""
+    call, answers, seconds = build_seeded(work, size, device, precision), [], []
+    wait_for(device)
     for _ in range(CALLS_TO_CHECK):
+        start = time.perf_counter()
         answer = call()
         wait_for(device)  # on XLA this cuts the recording as the timer does, so that both share their programs
+        seconds.append(time.perf_counter() - start)
         answers.append(torch.as_tensor(answer).detach().to("cpu", torch.float64, copy=True))
-    return answers
+    return answers, seconds[0]
 
 
 def _largest_error(found: list[torch.Tensor], right: list[torch.Tensor]) -> float:
@@ -142,14 +150,13 @@ def _largest_error(found: list[torch.Tensor], right: list[torch.Tensor]) -> floa
 
 
 def _time_size(
-    work: Workload, size: int, who: list[Contestant], precision: str, max_s: float, errors: dict
+    work: Workload, size: int, who: list[Contestant], precision: str, max_s: float, checked: dict
 ) -> list[Measurement]:
     works = {one.label: Work(build_seeded(work, size, one.device, precision), one.device, one.threads) for one in who}
     together = time_together(works, max_s=max_s)
+    rounds, timings = together.rounds_s, together.timings
     return [
-        measurement(
-            work, size, precision, one, together.timings[one.label], together.rounds_s[one.label], errors[size, one]
-        )
+        measurement(work, size, precision, one, timings[one.label], rounds[one.label], *checked[size, one])
         for one in who
     ]
 
@@ -162,10 +169,11 @@ def measurement(
     timing: Timing,
     rounds_s: tuple[float, ...] | None = None,
     error: float | None = None,
+    first_s: float | None = None,
 ) -> Measurement:
-    """Return what timing one call of a workload found, with the rounds of the timing unless others are given."""
+    """Return what timing one call found, with the rounds and the first call of the timing unless others are given."""
     what = (work.name, precision, size, work.size_name, work.unit, work.items(size))
     whose = (who.label, who.device.kind, who.device.name, who.threads)
     rounds_s = rounds_s or timing.blocks_s
     median_s, interval_s = statistics.median(rounds_s), median_interval(rounds_s)
-    return Measurement(*what, *whose, median_s, interval_s, rounds_s, timing.first_s, error, timing.warnings)
+    return Measurement(*what, *whose, median_s, interval_s, rounds_s, first_s or timing.first_s, error, timing.warnings)

@@ -99,9 +99,10 @@ class Crossover:
         return None if None in self.beats.values() else max(size for size in self.beats.values() if size)
 
     def __repr__(self) -> str:
-        wins = (
-            f"beats {loser} from {size:,} on" if size else f"does not beat {loser} at {max(self.sizes):,}"
-            for loser, size in self.beats.items()
+        lost = " nor ".join(loser for loser, size in self.beats.items() if size is None)
+        wins = [f"beats {loser} from {size:,} on" for loser, size in self.beats.items() if size]
+        wins += (
+            [f"{'beats neither' if ' nor ' in lost else 'does not beat'} {lost} at {max(self.sizes):,}"] if lost else []
         )
         doubts = f"; {self.doubts} of the figures not to be trusted" if self.doubts else ""
         return f"{self.winner} {' and '.join(wins)} (measured: {min(self.sizes):,} to {max(self.sizes):,}{doubts})"

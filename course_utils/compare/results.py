@@ -138,11 +138,13 @@ class Result:
         columns = [self.work.size_name, "device", "median ms", f"{self.work.unit}/s", f"times {self.labels[0]}"]
         return pd.DataFrame(lines, columns=[*columns, "95 % interval", "first call ms", "largest error", "trusted"])
 
-    def plot(self, recordings: Sequence["Result"] = ()) -> "Picture":
+    def plot(self, recordings: Sequence["Result"] = (), title: str = "") -> "Picture":
         """Draw each contestant's rate against the size, and mark where the lead changes hands.
 
         Args:
-            recordings: results from other machines, drawn dashed where they hold the same workload and precision.
+            recordings: results from other machines, drawn dashed where they hold the same workload, in any precision
+                if they were published and in the same one if they were measured.
+            title: what the picture shows, in at most 45 characters; by default, who wins.
 
         Raises:
             ValueError: nothing has been measured yet, or several kinds of work.
@@ -150,10 +152,10 @@ class Result:
         from course_utils.compare.charts import plot_rates  # here, since a result is of use without matplotlib
 
         work = self.work
-        same = (recording.select(work.workload, work.precision) for recording in recordings)
+        same = (one.select(work.workload, work.precision if one.origin == "measured" else None) for one in recordings)
         elsewhere = [recording.of(label) for recording in same for label in recording.labels]
         crossover = self.crossover() if len(self.labels) > 1 else None
-        return plot_rates([self.of(label) for label in self.labels], elsewhere, crossover)
+        return plot_rates([self.of(label) for label in self.labels], elsewhere, crossover, title=title)
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the result as a JSON file, whole or not at all."""

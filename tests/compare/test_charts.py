@@ -6,11 +6,10 @@ import io
 import pytest
 from PIL import Image
 
-from course_utils.compare.charts import look_of, plot_roofline, plot_shares
+from course_utils.compare.charts import look_of
 from course_utils.compare.classroom import ClassResult
 from course_utils.compare.measurement import Measurement
 from course_utils.compare.results import Result
-from course_utils.compare.roofline import Roof, RooflinePoint
 
 CPU_BLUE, CUDA_ORANGE, XLA_GREEN = (0, 114, 178), (213, 94, 0), (0, 158, 115)
 
@@ -55,6 +54,21 @@ def test_the_words_say_what_the_picture_shows():
     assert "cuda:0 beats cpu, 2 threads from 64 on (measured: 16 to 256)." in alt
 
 
+@pytest.mark.parametrize(
+    ("rates", "title"),
+    [
+        ((300, 3000, 30000), "cuda:0: faster from 64 on"),
+        ((3000, 3000, 30000), "cuda:0: faster at every size"),
+        ((3000, 3000, 300), "cuda:0 does not win at 256"),
+    ],
+)
+def test_the_title_says_who_wins_and_the_axes_that_they_are_logarithmic(rates, title):
+    alt = comparison(CPU_ROWS, rows("cuda:0", "cuda", *rates)).plot().alt
+    assert alt.startswith(f"{title}: CNN step, fp32, samples a second against batch, logarithmic.")
+    assert comparison(CPU_ROWS).plot().alt.startswith("CNN step (fp32): ")
+    assert comparison(CPU_ROWS).plot(title="Mine").alt.startswith("Mine: ")
+
+
 def test_points_that_are_not_to_be_trusted_are_counted_in_the_picture():
     doubtful = [dataclasses.replace(row, warnings=("noise",)) for row in CPU_ROWS]
     assert pixels(comparison(doubtful).plot()).tobytes() != pixels(comparison(CPU_ROWS).plot()).tobytes()
@@ -69,6 +83,13 @@ def test_a_recording_is_drawn_only_for_the_same_work_and_says_where_it_is_from()
     assert "Recorded" not in comparison(CPU_ROWS).plot([other]).alt
 
 
+def test_a_published_curve_may_be_of_another_precision_and_a_measured_one_may_not():
+    half = [dataclasses.replace(row, precision="fp16") for row in rows("T4, fp16 (published)", "cuda", 1, 2, 3)]
+    published, measured = (Result(tuple(half), origin=origin) for origin in ("published", "measured"))
+    assert "Recorded elsewhere: T4, fp16" in comparison(CPU_ROWS).plot([published]).alt
+    assert "Recorded" not in comparison(CPU_ROWS).plot([measured]).alt
+
+
 @pytest.mark.parametrize("name", ["$\\frac{1}{$", "x" * 400, "a\nb\x1b[31m", "<script>alert(1)</script>"])
 def test_any_name_can_be_drawn(name):
     assert count(pixels(comparison(rows(name, "cuda", 1, 2, 3, work=name)).plot()), CUDA_ORANGE) > 300
@@ -81,41 +102,24 @@ def test_lines_that_end_together_keep_their_labels_apart():
     assert count(pixels(comparison(*twins).plot()), CPU_BLUE) > alone + 2000
 
 
-@pytest.mark.parametrize("sizes", [2, 3, 4, 5])
-def test_a_crossover_at_the_last_size_is_named_inside_the_picture(sizes):
-    slow, late = rows("cpu, 2 threads", "cpu", *[1000] * sizes), rows("cuda:0", "cuda", *[300] * (sizes - 1), 3000)
-    image = pixels(comparison(slow, late).plot())
-    beside, before = image.crop((1110, 595, 1280, 645)), image.crop((600, 595, 1045, 645))
-    assert count(beside, (89, 89, 89)) == 0
-    assert count(before, (89, 89, 89)) > 300
+def test_the_size_from_which_somebody_wins_is_marked():
+    late, never = (rows("cuda:0", "cuda", 300, 3000, last) for last in (30000, 300))
+    greys = [count(pixels(comparison(CPU_ROWS, line).plot(title="T")), (89, 89, 89)) for line in (late, never)]
+    assert greys[0] > greys[1] + 200
 
 
 def test_a_picture_of_nothing_is_refused():
     with pytest.raises(ValueError, match="nothing has been measured yet"):
         comparison().plot()
-    with pytest.raises(ValueError, match="no time was measured"):
-        plot_shares({"step": [0.0]}, "Shares", "cpu")
-    with pytest.raises(ValueError, match="without any work on it"):
-        plot_roofline(Roof("d", "cpu", 1e9, 1e9), [])
 
 
 def test_the_class_is_drawn_with_its_median():
     class_of_three = [comparison(rows("cpu, 2 threads", "cpu", rate, rate, rate)) for rate in (100, 200, 900)]
     shown = ClassResult({str(number): one for number, one in enumerate(class_of_three)}, {}).plot()
-    assert shown.alt.startswith("CNN step: the class of 3: samples a second against batch.")
+    assert shown.alt.startswith(
+        "CNN step: the class of 3: CNN step, fp32, samples a second against batch, logarithmic."
+    )
     assert "median cpu: 200 at 16, 200 at 256." in shown.alt
-
-
-def test_shares_add_up():
-    assert "loader 25.0%, 1 s; step 75.0%, 3 s" in plot_shares({"loader": [0.5, 0.5], "step": [3]}, "Shares", "cpu").alt
-
-
-def test_the_roofline_names_the_data_sheet_as_such():
-    work = [RooflinePoint("product", 200.0, 200e9)]
-    plain = plot_roofline(Roof("d", "cuda", 1e12, 1e11), work)
-    with_sheet = plot_roofline(Roof("d", "cuda", 1e12, 1e11, 2e12), work)
-    assert "product: 200 GFLOP/s at 200 FLOP a byte" in plain.alt
-    assert pixels(plain).tobytes() != pixels(with_sheet).tobytes()
 
 
 def test_lines_differ_in_more_than_colour():

@@ -207,8 +207,32 @@ def test_an_accelerator_has_to_beat_the_cpu_in_its_better_setting():
     crossover = found.crossover()
     assert crossover.size is None
     assert crossover.beats == {"cpu, 1 thread": None, "cpu, 2 threads": 1}
-    said = "cuda:0 does not beat cpu, 1 thread at 2 and beats cpu, 2 threads from 1 on (measured: 1 to 2)"
+    said = "cuda:0 beats cpu, 2 threads from 1 on and does not beat cpu, 1 thread at 2 (measured: 1 to 2)"
     assert repr(crossover) == said
+
+
+def test_whoever_beats_none_of_them_beats_neither():
+    slow = [row(1, f"cpu, {name}", *[1.0] * 8) for name in ("1 thread", "2 threads")]
+    found = comparison(*slow, row(1, "cuda:0", *[3.0] * 8, kind="cuda"))
+    said = "cuda:0 beats neither cpu, 1 thread nor cpu, 2 threads at 1 (measured: 1 to 1)"
+    assert repr(found.crossover()) == said
+
+
+def test_the_first_call_in_a_table_is_the_very_first_one(monkeypatch):
+    clock, calls = [0.0], []
+    monkeypatch.setattr("course_utils.compare.comparison.time.perf_counter", lambda: clock[0])
+
+    def compiles_at_the_first_call(size, device):
+        def fn():
+            clock[0] += 0.0 if calls else 7.0
+            calls.append(size)
+            return torch.ones(size)
+
+        return fn
+
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
+    found = compare_devices(compiles_at_the_first_call, [3], ["cpu"], max_s=0.01)
+    assert [one.first_s for one in found.measurements] == [7.0]
 
 
 def test_a_crossover_over_all_is_where_the_last_of_them_is_beaten():

@@ -1,5 +1,6 @@
 """The verdicts on lessons 3, 4, 6 and 7, compared with what PyTorch, XLA and Lightning themselves say."""
 
+import os
 import subprocess
 import sys
 from unittest import mock
@@ -35,9 +36,10 @@ def fetches_at_the_end(step, sync, batches):
     return sum(loss.cpu() for loss in losses).item() / len(losses)
 
 names = {}
-exec(str(ex.epoch.solution()) + "\\n" + str(ex.room.solution()), names)
+exec("import torch\\n" + "\\n".join(str(one.solution()) for one in (ex.epoch, ex.room, ex.fallback)), names)
 for verdict in (ex.epoch.check(names["my_epoch"]), ex.epoch.check(reads), ex.epoch.check(fetches_at_the_end),
-                ex.room.check(names["my_room"]), ex.room.check(names["my_room"])):
+                ex.room.check(names["my_room"]), ex.room.check(names["my_room"]),
+                ex.fallback.check(names["my_loss"]), ex.fallback.check(ex.robust_loss)):
     print(verdict)
 """
 
@@ -45,27 +47,45 @@ for verdict in (ex.epoch.check(names["my_epoch"]), ex.epoch.check(reads), ex.epo
 @needs_xla
 def test_where_xla_runs_its_counters_judge():
     done = subprocess.run([sys.executable, "-c", ON_XLA], capture_output=True, text=True, timeout=240, check=True)
-    solved, read, fetched, room, again = done.stdout.splitlines()
+    solved, read, fetched, room, again, lowered, fell = done.stdout.splitlines()
     assert solved.startswith("epoch: right.")
     assert "10 executed, 0 to the device, 1 from it" in solved
     assert read.startswith("epoch: wrong. Before the last step the loop had read 9 values")
     assert fetched.startswith("epoch: wrong. The loop is fine, but after it you read 10 values")
     for verdict in (room, again):  # the second check must not find the programs of the first
         assert verdict.startswith("room: right. 4 shapes, and XLA counted 4 programs")
+    assert lowered.startswith("fallback: right. XLA counted") and "0 fallbacks" in lowered
+    assert fell.startswith("fallback: wrong. Still a fallback: aten::huber_loss")
 
 
-@pytest.mark.parametrize(
-    "devices", [1, 3, 4, 8, "1", "3", "8", "3,", "4,", [3], [4], [1], (3,), [2, 3], [0, 1, 2, 3], -1, ["3"], [3.0]]
-)
-def test_lightning_takes_the_fourth_core_for_what_is_right_and_for_nothing_else(devices):
-    xla = pytest.importorskip("lightning.fabric.accelerators").XLAAccelerator
-    with mock.patch.object(xla, "auto_device_count", return_value=8):
-        try:
-            chosen = xla.get_parallel_devices(xla.parse_devices(devices))
-        except (TypeError, ValueError):
-            chosen = None
-    fourth_alone = chosen == [torch.device("xla", 3)]
-    assert exercises_of("tpu")["devices"].check(devices).solved == fourth_alone
+ON_EIGHT = """
+import itertools, sys, torch
+from course_utils.lessons.tpu.exercises import FALLBACKS, piece
+from course_utils.lessons.tpu.spmd import mesh_of_all_devices
+from course_utils.xla import import_torch_xla, start_xla
+torch_xla = import_torch_xla()
+torch_xla.runtime.use_spmd()
+from torch_xla.debug import metrics
+from torch_xla.distributed.spmd import mark_sharding
+device, mesh = start_xla(), mesh_of_all_devices(2)
+for spec in itertools.permutations(["data", "model", None, None], 2):
+    held = mark_sharding(torch.zeros(64, 1024).to(device), mesh, spec).local_shards[0].data.shape
+    assert tuple(held) == piece(spec, (64, 1024)), spec
+rows = torch.rand(8).to(device)
+two = {"hypot", "logaddexp", "huber_loss"}
+for name in FALLBACKS:
+    call = getattr(torch, name, None) or getattr(torch.nn.functional, name)
+    call(*[rows.int() if name == "bincount" else rows] * (2 if name in two else 1))
+    assert any(op.startswith(f"aten::{name}") for op in metrics.executed_fallback_ops()), name
+print("agreed")
+"""
+
+
+@needs_xla
+def test_eight_devices_hold_the_pieces_and_fall_back_where_the_exercises_say_so():
+    variables = {**os.environ, "CPU_NUM_DEVICES": "8", "PJRT_DEVICE": "CPU"}
+    done = subprocess.run([sys.executable, "-c", ON_EIGHT], env=variables, capture_output=True, text=True, timeout=240)
+    assert done.stdout == "agreed\n", done.stderr
 
 
 def test_the_gradients_are_those_of_pytorch():

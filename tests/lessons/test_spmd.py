@@ -13,8 +13,8 @@ def train_on_one_device() -> dict[str, torch.Tensor]:
 
 
 def test_eight_devices_end_with_the_weights_of_one_and_of_the_cpu(in_xla, tmp_path):
-    file = tmp_path / "weights.pt"
-    eight_devices = {**os.environ, "CPU_NUM_DEVICES": "8"}
+    file = tmp_path / "result.pt"
+    eight_devices = {**os.environ, "CPU_NUM_DEVICES": "8", "PJRT_DEVICE": "CPU"}
     command = [sys.executable, "-m", "course_utils.lessons.tpu.spmd", file]
     done = subprocess.run(command, env=eight_devices, capture_output=True, text=True, timeout=180)
     assert done.returncode == 0, done.stderr
@@ -22,9 +22,18 @@ def test_eight_devices_end_with_the_weights_of_one_and_of_the_cpu(in_xla, tmp_pa
     assert "(16, 6, 1) is split as {devices=[8,1,1]0,1,2,3,4,5,6,7}" in done.stdout
     assert "(1, 20) is split as {replicated}" in done.stdout
     assert f"{spmd.STEPS} executed" in done.stdout
-    eight, one, cpu = torch.load(file), in_xla(train_on_one_device), spmd.train(torch.device("cpu"))[0].state_dict()
+    result = torch.load(file)
+    eight, one, cpu = result["weights"], in_xla(train_on_one_device), spmd.train(torch.device("cpu"))[0].state_dict()
     torch.manual_seed(42)
     start = spmd.AirRNN().state_dict()
     for name, value in eight.items():
         assert torch.allclose(value, one[name], atol=1e-6) and torch.allclose(value, cpu[name], atol=1e-6)
         assert not torch.allclose(value, start[name], atol=1e-4)
+    for pieces in result["parts"].values():  # together they are the whole tensor, and no two overlap
+        held = torch.zeros(spmd.SHAPE)
+        for top, bottom, left, right in pieces:
+            held[top:bottom, left:right] += 1
+        assert len(pieces) == 8 and torch.equal(held, torch.ones(spmd.SHAPE))
+    exchanged = [line for line in result["program"] if "all-reduce(" in line]
+    assert any("f32[8,4]" in line for line in exchanged), "the gradient is as large as the weight"
+    assert any("f32[] all-reduce" in line for line in exchanged), "the loss is one number"

@@ -7,14 +7,7 @@ import nbformat
 import pytest
 import torch_xla_stand_ins as stand_ins
 
-from course_utils.lessons.tpu import (
-    calls_until_xla_pays,
-    draw_board,
-    draw_padding,
-    draw_payoff,
-    eight_pretended_cores,
-    pictures,
-)
+from course_utils.lessons.tpu import calls_until_xla_pays, draw_cache, draw_graph, draw_payoff, draw_shards, pictures
 
 LESSON = Path(__file__).resolve().parents[2] / "notebooks" / "04_tpu.ipynb"
 
@@ -59,15 +52,6 @@ def test_without_a_torch_xla_that_fits_every_xla_cell_is_one_sentence_and_the_re
     assert all(output.output_type != "error" for cell in cells for output in cell.outputs)
 
 
-def test_lightning_counts_eight_cores_only_where_they_are_pretended():
-    accelerator = pytest.importorskip("lightning.pytorch").accelerators.XLAAccelerator
-    real = accelerator.auto_device_count  # calling it would look for a TPU in the network
-    with eight_pretended_cores(accelerator):
-        assert accelerator.auto_device_count() == 8
-        assert accelerator.parse_devices([4]) == [4]  # refused where there are fewer
-    assert accelerator.auto_device_count is real
-
-
 @pytest.mark.parametrize(
     ("cpu_s", "xla_s", "compile_s", "calls"),
     [(2.0, 1.0, 10.0, 10), (2.0, 1.0, 0.0, 1), (1.0, 1.0, 10.0, None), (1.0, 2.0, 0.0, None), (0.3, 0.1, 1.0, 5)],
@@ -80,8 +64,10 @@ def test_compiling_pays_where_the_totals_cross(cpu_s, xla_s, compile_s, calls):
 
 
 def test_the_pictures_say_what_they_show():
-    assert "eight cores" in draw_board().alt
-    assert "50 %" in draw_padding(128).alt
+    assert "each line: 1, 2, 1, 2." in draw_graph([1, 2, 1, 2], cut_every=2).alt
+    assert "3 calls with 2 shapes: 2 programs." in draw_cache([5, 7, 5], [1, 1, 0]).alt
+    halves = [[0, 2, 0, 4], [2, 4, 0, 4]]
+    assert "on 2 devices. mesh 2 x 1: 2 x 4 each." in draw_shards({"mesh 2 x 1": halves}, (4, 4)).alt
     assert "from call 10 on" in draw_payoff(2.0, 1.0, 10.0, "rehearsal").alt
     assert "do not meet" in draw_payoff(1.0, 2.0, 10.0, "TPU").alt and "TPU" in draw_payoff(1.0, 2.0, 10.0, "TPU").alt
 

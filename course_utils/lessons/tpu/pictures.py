@@ -1,49 +1,72 @@
-"""The pictures of lesson 4: a board and its cores, a tile that is mostly padding, and when compiling pays."""
+"""The pictures of lesson 4: a graph and its cuts, the cache of programs, a sharded tensor, and when compiling pays."""
 
 import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from course_utils.display.figures import LOOKS, MUTED, Picture, label_end, lecture_axes, picture
 
 TPU = LOOKS["xla"]["color"]
+SHADES = ("#009E73", "#56B4E9", "#E69F00", "#F0E442", "#CC79A7", "#D55E00", "#0072B2", "#BBBBBB")  # of Okabe and Ito
 
 
-def draw_board() -> Picture:
-    """Draw the board that "a TPU has eight cores" comes from, a v3-8, and the one chip that Colab lends today."""
-    axes = lecture_axes("One board, four chips, eight cores")
-    for chip in range(4):
-        _draw_chip(axes, x=3.1 * (chip % 2), y=2.6 * (1 - chip // 2), cores=2, mxus=2, name=f"chip {chip}")
-    _draw_chip(axes, x=7.4, y=1.3, cores=1, mxus=4, name="chip 0")
-    for x, text in ((2.9, "v3-8: 4 chips x 2 cores"), (8.75, "v5e-1: 1 core")):
-        axes.text(x, 5.1, text, ha="center", color=TPU, weight="bold", fontsize=22)
-    axes.text(5.0, -0.7, "each filled box is one matrix unit (MXU)", ha="center", color=MUTED, fontsize=20)
-    axes.set(xlim=(-0.1, 10.3), ylim=(-0.9, 5.5))
+def draw_graph(recorded: Sequence[int], cut_every: int) -> Picture:
+    """Draw how many operations a graph holds after each line of Python, and where `sync` cut it.
+
+    Args:
+        recorded: operations in the graph after each line.
+        cut_every: lines after which `sync` was called, again and again.
+    """
+    axes = lecture_axes("The graph grows until sync() cuts it", "lines of Python", "operations in the graph")
+    lines = range(1, len(recorded) + 1)
+    axes.bar(lines, recorded, color=TPU)
+    for cut in range(cut_every, len(recorded) + 1, cut_every):
+        axes.axvline(cut + 0.5, color=MUTED, linestyle="--")
+        axes.text(cut + 0.42, max(recorded) * 1.06, "sync()", color=MUTED, ha="right", rotation=90, va="bottom")
+    axes.set(xticks=list(lines), ylim=(0, 1.35 * max(recorded)))
+    return picture(axes, f"Operations in the graph after each line: {', '.join(map(str, recorded))}.", colors=8)
+
+
+def draw_cache(sizes: Sequence[int], compiled: Sequence[int]) -> Picture:
+    """Draw which call of a function compiled a program, and which found one in the cache.
+
+    Args:
+        sizes: rows of the input of each call.
+        compiled: programs that each call compiled.
+    """
+    axes = lecture_axes("A known shape is found in the cache", "call", "rows of the input")
+    calls = np.arange(1, len(sizes) + 1)
+    found = np.array(compiled) == 0
+    for where, look, name in ((~found, {"color": TPU}, "compiled"), (found, {"facecolor": "white"}, "from the cache")):
+        axes.scatter(calls[where], np.array(sizes)[where], s=900, marker="s", edgecolor=TPU, lw=3, label=name, **look)
+    axes.set(xticks=calls, yticks=sorted(set(sizes)))
+    axes.margins(0.12)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, frameon=False, markerscale=0.6)
+    return picture(axes, f"{len(sizes)} calls with {len(set(sizes))} shapes: {sum(compiled)} programs.", colors=8)
+
+
+def draw_shards(meshes: Mapping[str, Sequence[Sequence[int]]], shape: tuple[int, int]) -> Picture:
+    """Draw which part of a matrix each device holds.
+
+    Args:
+        meshes: for each mesh by name, first row, end of rows, first column, end of columns for each device.
+        shape: of the matrix.
+    """
+    rows, columns = shape
+    axes = lecture_axes(f"One {rows} x {columns} tensor on eight devices")
+    for place, (name, parts) in enumerate(meshes.items()):
+        left = place * 1.6 * columns
+        for device, (top, bottom, begin, end) in enumerate(parts):
+            at, size = (left + begin, rows - bottom), (end - begin, bottom - top)
+            axes.add_patch(Rectangle(at, *size, facecolor=SHADES[device], edgecolor="white", linewidth=3))
+            axes.text(at[0] + size[0] / 2, at[1] + size[1] / 2, f"device {device}", ha="center", va="center")
+        axes.text(left + columns / 2, rows * 1.03, name, ha="center", fontsize=22)
+    axes.set(xlim=(-0.1, (1.6 * len(meshes) - 0.6) * columns + 0.1), ylim=(-0.1, 1.12 * rows))
     axes.axis("off")
-    return picture(
-        axes,
-        "A v3-8 board has four chips with two cores each, eight cores in all, and two matrix units in each core. "
-        "A v5e-1 is one chip with one core and four matrix units.",
-    )
-
-
-def draw_padding(side: int = 128) -> Picture:
-    """Draw which share of a matrix unit works for a number of rows: arithmetic, not a measurement."""
-    rows = np.arange(1, 4 * side + 1)
-    share = 100 * rows / (side * np.ceil(rows / side))
-    low = 100 * (side + 1) / (2 * side)
-    axes = lecture_axes(f"Row {side + 1} costs a whole new tile", "rows", "share of the MXU at work, %")
-    axes.plot(rows, share, color=TPU, linewidth=3)
-    axes.set(xticks=range(0, 4 * side + 1, side), ylim=(0, 105))
-    note = f"{side + 1} rows: {low:.0f} %"
-    axes.annotate(note, (side + 1, low), (side + 30, 25), fontsize=20, arrowprops={"arrowstyle": "->", "linewidth": 2})
-    return picture(
-        axes,
-        f"A saw blade: the share of a {side} by {side} matrix unit at work reaches 100 % at each multiple of {side} "
-        f"rows and drops right after it, to {low:.0f} % at {side + 1} rows.",
-    )
+    held = (f"{name}: {parts[0][1] - parts[0][0]} x {parts[0][3] - parts[0][2]} each" for name, parts in meshes.items())
+    return picture(axes, f"Parts of a {rows} x {columns} tensor on {len(parts)} devices. {'; '.join(held)}.", colors=24)
 
 
 def draw_payoff(cpu_s: float, xla_s: float, compile_s: float, where: str) -> Picture:
@@ -74,16 +97,3 @@ def draw_payoff(cpu_s: float, xla_s: float, compile_s: float, where: str) -> Pic
 def calls_until_xla_pays(cpu_s: float, xla_s: float, compile_s: float) -> int | None:
     """Return the first number of calls at which XLA, compilation included, has cost no more; None if there is none."""
     return None if xla_s >= cpu_s else max(1, math.ceil(compile_s / (cpu_s - xla_s)))
-
-
-def _draw_chip(axes: Axes, x: float, y: float, cores: int, mxus: int, name: str) -> None:
-    axes.add_patch(Rectangle((x, y), 2.7, 2.3, facecolor="#E6F4EF", edgecolor=TPU, linewidth=2))
-    axes.text(x + 0.1, y + 0.12, name, color=MUTED, fontsize=20)
-    width = 2.5 / cores
-    for core in range(cores):
-        left = x + 0.1 + core * width
-        axes.add_patch(Rectangle((left + 0.05, y + 0.6), width - 0.1, 1.6, facecolor="white", edgecolor=MUTED))
-        axes.text(left + width / 2, y + 1.72, "core", ha="center", fontsize=20)
-        step = (width - 0.3) / mxus
-        for mxu in range(mxus):
-            axes.add_patch(Rectangle((left + 0.15 + (mxu + 0.08) * step, y + 0.75), 0.84 * step, 0.75, facecolor=TPU))

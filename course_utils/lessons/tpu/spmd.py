@@ -1,10 +1,14 @@
-"""Train on every XLA device of this process with SPMD: `python -m course_utils.lessons.tpu.spmd weights.pt`.
+"""Train on every XLA device of this process with SPMD: `python -m course_utils.lessons.tpu.spmd result.pt`.
 
 SPMD stands for single program, multiple data: one process writes one program, and XLA splits its tensors over a mesh
 of devices. With CPU_NUM_DEVICES=8 in the environment, XLA's CPU compiler plays eight devices; a TPU brings its own.
 """
 
+import os
+import re
 import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -14,6 +18,7 @@ from course_utils.xla import import_torch_xla, run_recorded, start_xla, xla_coun
 
 STEPS = 12
 WINDOW = 6  # months; short, because each of them is one more stretch of program to compile
+SHAPE = (16, 8)  # of the tensor that shows what a mesh does
 
 
 def train(device: torch.device, mesh: Any = None) -> tuple[AirRNN, torch.Tensor]:
@@ -46,14 +51,14 @@ def train(device: torch.device, mesh: Any = None) -> tuple[AirRNN, torch.Tensor]
     return model, inputs
 
 
-def mesh_of_all_devices() -> Any:
-    """Return a mesh of one axis, "data", with all devices that XLA has."""
+def mesh_of_all_devices(columns: int = 1) -> Any:
+    """Return a mesh with all devices that XLA has: the axis "data", and the axis "model" with this many devices."""
     import numpy as np
     from torch_xla import runtime
     from torch_xla.distributed import spmd
 
     count = runtime.global_runtime_device_count()
-    return spmd.Mesh(np.arange(count), (count,), ("data",))
+    return spmd.Mesh(np.arange(count), (count // columns, columns), ("data", "model"))
 
 
 def spread(batch: torch.Tensor, mesh: Any) -> None:
@@ -63,19 +68,51 @@ def spread(batch: torch.Tensor, mesh: Any) -> None:
     spmd.mark_sharding(batch, mesh, ("data", *[None] * (batch.ndim - 1)))
 
 
+def parts(device: torch.device, mesh: Any) -> list[list[int]]:
+    """Return the rows and columns of a tensor that each device holds, once both of its dimensions are split."""
+    from torch_xla.distributed import spmd
+
+    split = spmd.mark_sharding(torch.zeros(SHAPE).to(device), mesh, ("data", "model"))
+    slices = [shard.indices for shard in split.local_shards]
+    return [[end for one, size in zip(pair, SHAPE, strict=True) for end in one.indices(size)[:2]] for pair in slices]
+
+
+def gradient_program(device: torch.device, mesh: Any, dump: Path) -> list[str]:
+    """Return the lines of a compiled program that multiply or exchange: the gradient of one layer on a split batch."""
+    batch = torch.ones(SHAPE).to(device)
+    spread(batch, mesh)
+    weight = torch.rand(SHAPE[1], 4).to(device).requires_grad_()
+    loss = (batch @ weight).square().mean()
+    loss.backward()
+    run_recorded(device)
+    xla_counters()  # waits, and the loss was held until here
+    texts = [file.read_text() for file in sorted(dump.glob("*after_optimizations.txt"))]
+    lines = texts[-1].partition("ENTRY")[2].splitlines() if texts else []
+    kept = (line.strip() for line in lines if re.search(r"= \S+ (parameter|dot|all-reduce)\(", line))
+    return [re.sub(r"\{[\d,]*\}|, (channel_id|metadata|to_apply|lhs_contracting).*", "", line) for line in kept]
+
+
 def main(path: str) -> None:
-    """Train on all devices, say where things were, and save the weights to `path`."""
-    torch_xla = import_torch_xla()
-    split_of = torch_xla._XLAC._get_xla_sharding_spec  # as PyTorch/XLA's SPMD guide reads it: there is no public name
-    torch_xla.runtime.use_spmd()  # before XLA starts: switched on later, the first step ends in a segmentation fault
-    device = start_xla()
-    before = xla_counters()
-    model, batch = train(device, mesh_of_all_devices())
-    print(f"{torch_xla.runtime.global_runtime_device_count()} devices in {torch_xla.runtime.process_count()} process")
-    print(f"a batch of shape {tuple(batch.shape)} is split as {split_of(batch)}")
-    print(f"a weight of shape {tuple(model.head.weight.shape)} is split as {split_of(model.head.weight)}")
-    print(xla_counters() - before)
-    torch.save(model.cpu().state_dict(), path)
+    """Train on all devices, say where things were, and save the weights, the parts and a program to `path`."""
+    with TemporaryDirectory() as dump:
+        os.environ["XLA_FLAGS"] = f"--xla_dump_to={dump} --xla_dump_hlo_as_text"  # XLA reads it when it starts
+        torch_xla = import_torch_xla()
+        torch_xla.runtime.use_spmd()  # before XLA starts: later, the first step ends in a segmentation fault
+        from torch_xla.distributed.spmd import XLAShardedTensor
+
+        device, mesh = start_xla(), mesh_of_all_devices()
+        before = xla_counters()
+        model, batch = train(device, mesh)
+        count = torch_xla.runtime.global_runtime_device_count()
+        print(f"{count} devices in {torch_xla.runtime.process_count()} process")
+        for name, tensor in (("batch", batch), ("weight", model.head.weight)):
+            split = XLAShardedTensor(tensor).sharding_spec
+            print(f"a {name} of shape {tuple(tensor.shape)} is split as {split}")
+        print(xla_counters() - before)
+        meshes = {f"mesh {count // k} x {k}": mesh_of_all_devices(k) for k in (1, 2) if count % k == 0}
+        shown = {name: parts(device, one) for name, one in meshes.items()}
+        program = gradient_program(device, mesh, Path(dump))
+        torch.save({"weights": model.cpu().state_dict(), "parts": shown, "program": program}, path)
 
 
 if __name__ == "__main__":

@@ -4,17 +4,11 @@ CONTEXT = """
 import math
 
 import torch
+
+from course_utils.lessons.tpu import exercises as ex
 """
 
 WRONG = {
-    "pod": [
-        ("my_count = 32", "32 is what the name counts: cores"),
-        ("my_count = 4", "the number of its hosts"),
-        ("my_count = 8", "one board of v2 or v3"),
-        ("my_count = 32 * 2", "You took the 32 for chips"),
-        ("my_count = 24", "neither its cores nor its chips"),
-        ("my_count = '16'", "how many devices, a number"),
-    ],
     "epoch": [
         (
             "def my_epoch(step, sync, batches):\n    total = 0\n    for batch in batches:\n"
@@ -89,25 +83,37 @@ WRONG = {
         ("def my_room(length):\n    return length / 16 * 16", "a whole number of rows"),
         ("def my_room(length):\n    return length * 10000", "Almost all of that"),
     ],
-    "devices": [
-        ("my_devices = 4", "Lightning refuses 4 of 8"),
-        ("my_devices = [4]", "the fifth core"),
-        ("my_devices = 3", "Lightning refuses 3 of 8"),
-        ("my_devices = '4'", "Lightning refuses 4 of 8"),
-        ("my_devices = [0, 1, 2, 3]", "refuses 4 in it"),
-        ("my_devices = 1", "the first one"),
-        ("my_devices = 8", "all eight cores"),
-        ("my_devices = 'auto'", "all eight cores"),
-        ("my_devices = '8'", "all eight cores"),
-        ("my_devices = -1", "Lightning refuses -1 of 8"),
-        ("my_devices = [1]", "but not the fourth one"),
-        ("my_devices = ['3']", "a number, a list of one index"),
-        ("my_devices = torch.tensor([3])", "a Python number, list or text"),
+    "fallback": [
+        ("my_loss = ex.robust_loss", "Still a fallback: aten::huber_loss"),
+        ("def my_loss(p, t):\n    return torch.nn.HuberLoss()(p, t)", "Still a fallback: aten::huber_loss"),
+        ("def my_loss(p, t):\n    return (p - t).abs().median()", "Still a fallback: aten::median"),
+        ("def my_loss(p, t):\n    return ex.robust_loss(p.cpu(), t.cpu())", "fallback"),
+        (
+            "def my_loss(p, t):\n    small = (p - t).abs().max().item() < 1\n    return ((p - t) ** 2).mean() / 2",
+            "You read values yourself",
+        ),
+        ("def my_loss(p, t):\n    return torch.nn.functional.smooth_l1_loss(p, t)", "No fallback, but the loss is"),
+        ("def my_loss(p, t):\n    return torch.nn.functional.mse_loss(p, t)", "No fallback, but the loss is"),
+        ("def my_loss(p, t):\n    return 0.5", "a tensor on the device"),
+        ("my_loss = 3", "This should be a function of (predictions, targets)"),
+    ],
+    "shard": [
+        ('my_specs = ("model", None), (None, "data")', "holds 32 x 1024 of the batch"),
+        ('my_specs = ("data", None), ("model", None)', "holds 512 x 512 of the weight"),
+        ('my_specs = ("data", "model"), (None, "model")', "holds 16 x 512 of the batch"),
+        ("my_specs = (None, None), (None, None)", "holds 64 x 1024 of the batch"),
+        ('my_specs = (("data", "model"), None), (None, "model")', "holds 8 x 1024 of the batch"),
+        ('my_specs = ("data", None), ("data", "model")', "holds 256 x 256 of the weight"),
+        ('my_specs = ("data", "data"), (None, "model")', "uses an axis twice"),
+        ('my_specs = ("rows", None), (None, "model")', "is not among them"),
+        ('my_specs = ("data",), (None, "model")', "an entry for each of 2 dimensions"),
+        ("my_specs = (4, 1), (1, 2)", "is not among them"),
+        ('my_specs = ("data", None)', "A partition spec has an entry"),
+        ('my_specs = "data"', "a pair"),
     ],
 }
 
 RIGHT = {
-    "pod": ["my_count = 16", "my_count = 32 / 2", "my_count = 4 * 4", "my_count = torch.tensor(16)"],
     "epoch": [
         "def my_epoch(step, sync, batches):\n    losses = []\n    for batch in batches:\n"
         "        losses.append(step(batch))\n        sync()\n    return torch.stack(losses).mean().item()",
@@ -131,5 +137,15 @@ RIGHT = {
         "import numpy as np\ndef my_room(length):\n    return np.ceil(length / 16).astype(int) * 16",
         "def my_room(length):\n    return length + (-length) % 16",
     ],
-    "devices": ["my_devices = (3,)", "my_devices = '3,'", "my_devices = list(range(3, 4))", "my_devices = [4 - 1]"],
+    "fallback": [
+        "def my_loss(p, t):\n    e = (p - t).abs()\n    outliers = torch.where(e < 1, e**2 / 2, e - 0.5)"
+        "\n    return outliers.mean() + 0.01 * p.clamp(-3, 3).square().mean().sqrt()",
+        "def my_loss(p, t):\n    size = p.clamp(-3, 3).pow(2).mean() ** 0.5\n"
+        "    return torch.nn.SmoothL1Loss()(p, t) + size / 100",
+    ],
+    "shard": [
+        'my_specs = [("data", None), (None, "model")]',
+        "my_specs = (0, None), (None, 1)",
+        'my_specs = [["data"], None], (None, ("model",))',
+    ],
 }
