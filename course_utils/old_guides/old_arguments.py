@@ -1,24 +1,13 @@
 """What became of each old argument of a Lightning Trainer, one rule a name; `old_devices` has those about devices."""
 
-from dataclasses import dataclass, field
 from typing import Any
 
-from course_utils.old_guides.old_calls import TABLES
+from course_utils.old_guides.names import TABLES
 from course_utils.old_guides.old_devices import DEVICE_RULES, Change, Refusal, Rule, check_switch, needless, same
+from course_utils.old_guides.values import NewCallback
 
 _CALLBACK = "A callback does this now."
 _LIST = "All callbacks are in one list."
-
-
-@dataclass(frozen=True)
-class NewCallback:
-    """A callback that takes the place of an argument, yet to be made of the caller's Lightning."""
-
-    name: str
-    arguments: dict = field(default_factory=dict)
-
-    def __repr__(self) -> str:
-        return f"[{self.name}({', '.join(f'{name}={value!r}' for name, value in self.arguments.items())})]"
 
 
 def _renamed(new: str) -> Rule:

@@ -1,0 +1,137 @@
+"""What the installed packages have today: names, keywords and methods. Nothing but their own modules is imported."""
+
+import importlib
+import importlib.metadata
+import importlib.util
+import inspect
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+IMPORTED = ("torch", "lightning", "pytorch_lightning")  # these are asked; of the others the files are searched
+READ = ("torch_xla", "darts")
+TRAINER = "lightning.pytorch.Trainer"
+_NEW_HOMES = (
+    *(f"lightning.pytorch.{each}" for each in ("callbacks", "strategies", "loggers", "plugins", "profilers", "utilities", "tuner")),
+    *(f"torch.{each}" for each in ("linalg", "fft", "special", "amp", "nn.functional", "nn", "nn.utils", "utils.data", "optim.lr_scheduler")),
+)
+
+
+def today(name: str) -> str:
+    """Return a name of Lightning under the package that this course trains with."""
+    return re.sub(r"^pytorch_lightning\b", "lightning.pytorch", name)
+
+
+def is_gone(name: str) -> bool:
+    """Say whether a full name of one of the packages is missing today. What cannot be found out is not gone."""
+    root, *parts = today(name).split(".")
+    if any(part.startswith("_") for part in parts) or name.startswith(("torch.ops.", "torch.classes.")):
+        return False
+    if root in READ:
+        return _is_gone_from_files(root, parts)
+    return root in IMPORTED and find(name) is None
+
+
+def find(name: str) -> Any:
+    """Return what a full name of an imported package stands for, None where it is gone, and `find` if unknown."""
+    root, *parts = today(name).split(".")
+    thing = _module(root) if root in IMPORTED else None
+    if thing is None:
+        return find
+    path = root
+    for part in parts:
+        path = f"{path}.{part}"
+        if hasattr(thing, part):
+            thing = getattr(thing, part)
+        elif not inspect.ismodule(thing):
+            return None if inspect.isclass(thing) else find
+        elif not hasattr(thing, "__path__") or importlib.util.find_spec(path) is None:
+            return None
+        else:
+            thing = _module(path)
+            if thing is None:
+                return find
+    return thing
+
+
+@cache
+def _module(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except Exception:  # it needs a package or a device that is not here
+        return None
+
+
+@cache
+def _folder(root: str) -> Path | None:
+    spec = importlib.util.find_spec(root)
+    return Path(spec.submodule_search_locations[0]) if spec and spec.submodule_search_locations else None
+
+
+def _is_gone_from_files(root: str, parts: list[str]) -> bool:
+    """Look a name up in the files of a package, because importing it takes seconds or changes the process."""
+    place = _folder(root)
+    for number, part in enumerate(parts if place else []):
+        if (place / part).is_dir():
+            place = place / part
+        elif (place / f"{part}.py").is_file():
+            return bool(parts[number + 1 :]) and _lacks(place / f"{part}.py", parts[number + 1])
+        else:
+            return not any(place.glob(f"{part}.*")) and _lacks(place / "__init__.py", part)
+    return False
+
+
+def _lacks(file: Path, word: str) -> bool:
+    text = file.read_text(encoding="utf-8") if file.is_file() else ""
+    return not re.search(rf"\b{word}\b|import \*|def __getattr__", text)
+
+
+def new_home(name: str) -> str:
+    """Return where something of the same name is today, or ""."""
+    leaf, root = name.rpartition(".")[2], today(name).partition(".")[0]
+    homes = (home for home in _NEW_HOMES if home.startswith(root) and leaf[:1] != "_")
+    return next((f"{home}.{leaf}" for home in homes if hasattr(_module(home), leaf)), "")
+
+
+@cache
+def version(name: str) -> str:
+    """Return the package of a name with the version that is installed."""
+    root = {"lightning": "lightning", "pytorch_lightning": "pytorch-lightning"}.get(name.partition(".")[0], name.partition(".")[0])
+    try:
+        return f"{root} {importlib.metadata.version(root)}"
+    except importlib.metadata.PackageNotFoundError:
+        return root
+
+
+@cache
+def parameters(name: str) -> Any:
+    """Return the parameters of a function or class by name, or None where they cannot be known or are open."""
+    thing = find(name)
+    if thing in (None, find) or not callable(thing) or name.startswith("torch.jit."):
+        return None
+    try:
+        found = dict(inspect.signature(thing).parameters)
+    except (ValueError, TypeError):
+        return None
+    if name.startswith(TRAINER + "."):
+        found.pop("self", None)
+    return None if any(each.kind is each.VAR_KEYWORD for each in found.values()) else found
+
+
+@cache
+def trainer_attributes() -> frozenset[str]:
+    """Return every name that a Trainer has, those that it is given while it is made included."""
+    trainer = find(TRAINER)
+    folder = Path(inspect.getfile(trainer)).parent
+    texts = "\n".join(path.read_text(encoding="utf-8") for path in folder.rglob("*.py"))
+    return frozenset(dir(trainer)) | frozenset(re.findall(r"(?:self|trainer)\.(\w+)", texts))
+
+
+def too_many(base: str, method: str, positions: int) -> bool:
+    """Say whether a method that overrides one of Lightning needs more arguments than Lightning gives it."""
+    known = find(f"{base}.{method}")
+    if known in (None, find) or not inspect.isfunction(known):
+        return False
+    given = inspect.signature(known).parameters.values()
+    return all(each.kind is each.POSITIONAL_OR_KEYWORD for each in given) and positions > len(given)
