@@ -42,14 +42,14 @@ def _translated(values: dict[str, Any]) -> Draft:
     if choice is None:
         return translate(values)
     one, other = (_translated({name: _chosen(value, choice.test, yes) for name, value in values.items()}) for yes in (True, False))
+    if refused := _refusals(values, one, other):
+        draft = _translated({name: value for name, value in values.items() if name not in map(_named, (old for old, _ in refused))})
+        return replace(draft, refused=draft.refused + refused)
     draft = replace(one, new={}, notes=[], refused=[])
     for key in [*one.new, *(key for key in other.new if key not in one.new)]:
         yes, no = (each.new.get(key, _DEFAULTS.get(key)) for each in (one, other))
         draft.new[key] = yes if write(yes) == write(no) else Choice(choice.test, yes, no)
     draft.moved = {name: [*one.moved.get(name, [name] * (name in one.new)), *other.moved.get(name, [])] for name in {**one.moved, **other.moved}}
-    draft.refused = _refusals(values, one, other)
-    for name in (_named(old) for old, _ in draft.refused):
-        draft.moved.pop(name, None)
     draft.notes = [_note(name, values, draft, (one, other)) for name in draft.moved if name in values]
     return draft
 

@@ -13,7 +13,7 @@ from course_utils.old_guides.old_trainer import Note, removed, translate
 from course_utils.old_guides.reading import Part
 from course_utils.old_guides.scope import Scope
 from course_utils.old_guides.syntax import Argument, Call, Code, dotted, names_in, statement_of
-from course_utils.old_guides.values import NewCallback, write
+from course_utils.old_guides.values import Expression, NewCallback, write
 
 Finding = tuple[Note, int, list[Edit]]  # what, its place in the part, and how to change it
 _ROOTS = {*IMPORTED, *READ}
@@ -46,7 +46,7 @@ def _names(code: Code, scope: Scope) -> Iterator[Finding]:
     for node, name, bound in code.imports():
         if name.partition(".")[0] in _ROOTS and not scope.guarded(node, code) and (advice := advise(name)):
             scope.gone.add(bound or name)
-            moved.setdefault(statement_of(node), {})[bound] = advice[0]
+            moved.setdefault(statement_of(node), {})[bound] = advice[0] * is_sure(name, advice[0])
             edits = scope.renamed_imports(code, statement_of(node), name, moved[statement_of(node)])
             yield Note(name, *advice), code.span(node)[0], edits
     for node in code.nodes:
@@ -56,7 +56,9 @@ def _names(code: Code, scope: Scope) -> Iterator[Finding]:
             if chain[0][0] in scope.gone or any(name.startswith(f"{gone}.") for gone in scope.gone):
                 break
             if (advice := _advise_use(name, scope, chain[0][0])) and not scope.guarded(node, code):
-                edits = scope.renamed_use(code, chain, written, last, name, advice[0])
+                edits = scope.renamed_use(code, chain, written, last, name, advice[0]) if is_sure(name, advice[0]) else []
+                if not edits and not advice[0]:
+                    advice = advise(scope.full(chain[-1][0])) or advice
                 yield Note(written, *advice), code.span(last)[0], edits
                 break
 
@@ -85,6 +87,11 @@ def advise(name: str) -> tuple[str, str] | None:
         home = new_home(name)
         return home, "It has moved." if home else f"{version(name)}, which is installed here, has none."
     return None
+
+
+def is_sure(name: str, new: str) -> bool:
+    """Say whether a name can be replaced by the advice as it stands: not where that is for a whole module."""
+    return bool(new) and ((today(name) in NAMES and today(new) == today(NAMES[today(name)][0])) or today(new) == new_home(name))
 
 
 def _calls(code: Code, scope: Scope) -> Iterator[Finding]:
@@ -199,8 +206,9 @@ def _method(code: Code, method: Any, base: str, names: set[str]) -> Iterator[Fin
             yield Note(f"def {name}", *METHODS[name]), place, []
     elif name in ("training_step", "validation_step") and any(each.name.value in ("optimizer_idx", "optimizer_i") for each in parameters):
         yield Note(f"{name}(..., optimizer_idx)", f"{name}(self, batch, batch_idx)", _IDX), place, []
-    elif base and too_many(base, name, len([each for each in parameters if not each.default])):
-        yield Note(f"def {name}({', '.join(each.name.value for each in parameters)})", "", f"{version(base)} calls it with fewer arguments."), place, []
+    elif base and (heading := too_many(base, name, len([each for each in parameters if not each.default]))):
+        written = f"def {name}({', '.join(each.name.value for each in parameters)})"
+        yield Note(written, heading, f"{version(base)} calls it with fewer arguments."), place, []
     if name.endswith("_step") or name in ("validation_epoch_end", "validation_end", "test_end", "training_epoch_end"):
         for string in (each for each in _leaves(method) if each.type == "string" and each.value[1:-1] in ("log", "progress_bar")):
             if getattr(string.get_next_sibling(), "value", "") == ":":
@@ -229,7 +237,7 @@ def _in_shell(command: str, scope: Scope) -> list[Note]:
     found = _in_text(command)
     flags = {name: value for name, value in _FLAG.findall(command) if name in removed()}
     if flags and "python" in command and (scope.lightning or len(flags) > 1 or "trainer." in command):
-        draft = translate({name: _flag(value) for name, value in flags.items()})
+        draft = translate({name: _flag(name, value) for name, value in flags.items()})
         new = " ".join(f"--{name} {value}" for name, value in draft.new.items())
         why = " ".join(dict.fromkeys([*(note.why for note in draft.notes), *(why for _, why in draft.refused)]))
         old = " ".join(f"--{name} {value}".strip() for name, value in flags.items())
@@ -237,11 +245,11 @@ def _in_shell(command: str, scope: Scope) -> list[Note]:
     return found
 
 
-def _flag(text: str) -> Any:
+def _flag(name: str, text: str) -> Any:
     try:
         return ast.literal_eval(text[:100]) if text else True
     except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return text
+        return text if name in ("distributed_backend", "accelerator", "weights_summary") or "," in text else Expression(text)
 
 
 # Reading a clock, and what waits for a GPU before it is read.

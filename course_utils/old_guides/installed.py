@@ -19,14 +19,15 @@ _NEW_HOMES = (
 
 
 def today(name: str) -> str:
-    """Return a name of Lightning under the package that this course trains with."""
-    return re.sub(r"^pytorch_lightning\b", "lightning.pytorch", name)
+    """Return a name of Lightning under the package that this course trains with, and in the place that guides use."""
+    name = re.sub(r"^pytorch_lightning\b", "lightning.pytorch", name)
+    return re.sub(r"^(lightning\.pytorch)\.(?:trainer(?:\.trainer)?|core(?:\.module)?)\.(?=Trainer|LightningModule)", r"\1.", name)
 
 
 def is_gone(name: str) -> bool:
     """Say whether a full name of one of the packages is missing today. What cannot be found out is not gone."""
     root, *parts = today(name).split(".")
-    if any(part.startswith("_") for part in parts) or name.startswith(("torch.ops.", "torch.classes.")):
+    if (any(part.startswith("_") for part in parts) and "lightning" not in root) or name.startswith(("torch.ops.", "torch.classes.")):
         return False
     if root in READ:
         return _is_gone_from_files(root, parts)
@@ -128,10 +129,11 @@ def trainer_attributes() -> frozenset[str]:
     return frozenset(dir(trainer)) | frozenset(re.findall(r"(?:self|trainer)\.(\w+)", texts))
 
 
-def too_many(base: str, method: str, positions: int) -> bool:
-    """Say whether a method that overrides one of Lightning needs more arguments than Lightning gives it."""
+def too_many(base: str, method: str, positions: int) -> str:
+    """Return the heading of one of Lightning's methods, if one that overrides it needs more arguments, or ""."""
     known = find(f"{base}.{method}")
     if known in (None, find) or not inspect.isfunction(known):
-        return False
-    given = inspect.signature(known).parameters.values()
-    return all(each.kind is each.POSITIONAL_OR_KEYWORD for each in given) and positions > len(given)
+        return ""
+    given = inspect.signature(known).parameters
+    plain = all(each.kind is each.POSITIONAL_OR_KEYWORD for each in given.values())
+    return f"def {method}({', '.join(given)})" if plain and positions > len(given) else ""

@@ -44,7 +44,7 @@ def _checkpoint_callback(draft: Any, name: str, value: Any) -> Change | None:
 def _early_stop(draft: Any, name: str, value: Any) -> Change:
     if same(value, True):
         raise Refusal("it watched 'val_loss'. Write callbacks=[EarlyStopping(monitor=...)] with what you log.")
-    return {} if value is None or value is False else {"callbacks": value}, _LIST
+    return ({}, "There was none.") if value is None or value is False else ({"callbacks": value}, _LIST)
 
 
 def _progress_bar(draft: Any, name: str, value: Any) -> Change:
@@ -90,7 +90,7 @@ def _resume(draft: Any, name: str, value: Any) -> Change:
     if value is None:
         return {}, "Nothing was resumed."
     draft.fit["ckpt_path"] = value
-    return {}, "Write trainer.fit(model, ckpt_path=...)."
+    return {}, "It is an argument of fit now."
 
 
 def _plugins(draft: Any, name: str, value: Any) -> None:

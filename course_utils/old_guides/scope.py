@@ -142,12 +142,14 @@ class Scope:
         if statement.type != "import_from" or "#" in code.source(statement):
             return []
         there = {bound: self._package(new, old) for bound, new in moved.items() if bound and self._is_place(new, old)}
-        lines, edits = [], []
+        homes: dict[str, list[str]] = {}
+        edits = []
         for bound, new in there.items():
             module, _, leaf = new.rpartition(".")
             renamed = self._original(statement, bound) == bound
-            lines.append(f"from {module} import {leaf}" + f" as {bound}" * (not renamed))
+            homes.setdefault(module, []).append(leaf + f" as {bound}" * (not renamed))
             edits += self._renamed_everywhere(bound, leaf, code, new) if renamed else []
+        lines = [f"from {module} import {', '.join(leaves)}" for module, leaves in homes.items()]
         kept = [each for each in statement.get_defined_names() if each.value not in there]
         if kept:
             items = (each.parent if each.parent.type == "import_as_name" else each for each in kept)
