@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from course_utils.old_guides.old_arguments import RULES
+from course_utils.old_guides.old_devices import COUNTS
 from course_utils.old_guides.old_trainer import Draft, Note, removed, translate, written
 from course_utils.old_guides.syntax import Argument, Code
 from course_utils.old_guides.values import Choice, Expression, value_of, write
@@ -69,7 +70,7 @@ def _refusals(values: dict[str, Any], *drafts: Draft) -> list[tuple[str, str]]:
 
 def _note(name: str, values: dict[str, Any], draft: Draft, drafts: tuple[Draft, Draft]) -> Note:
     whys = [note.why for each in drafts for note in each.notes if _named(note.old) == name]
-    new = ", ".join(f"{key}={write(draft.new[key])}" for key in dict.fromkeys([*draft.moved[name], *draft.moved.get("", [])]) if key in draft.new)
+    new = ", ".join(f"{key}={write(draft.new[key])}" for key in dict.fromkeys([*draft.moved[name], *draft.moved.get("", []) * (name in COUNTS)]) if key in draft.new)
     return Note(written(name, values[name]), new, " Otherwise: ".join(dict.fromkeys(whys)))
 
 

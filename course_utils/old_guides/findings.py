@@ -17,7 +17,7 @@ from course_utils.old_guides.values import Expression, NewCallback, write
 
 Finding = tuple[Note, int, list[Edit]]  # what, its place in the part, and how to change it
 _ROOTS = {*IMPORTED, *READ}
-_FLAG = re.compile(r"(?<!\S)(?:--|\+?(?:trainer|pl_trainer)\.)(\w+)(?:[= ]+(?!-)(\S+))?")
+_FLAG = re.compile(r"(?<!\S)(?:--|\+?(?:trainer|pl_trainer)\.)(\w+)(?:[= ]+(-?[^\s-]\S*))?")
 _CALLERS = {TRAINER, f"{TRAINER}.from_argparse_args", "functools.partial", "partial"}
 SPAWN = "torch_xla.launch(function)"
 _SPAWN = "spawn takes nprocs=1 or None today. launch takes no number: it uses all devices, or one with debug_single_process=True."
@@ -44,7 +44,8 @@ def find_in(part: Part, codes: list[Code], scope: Scope) -> list[Finding]:
 def _names(code: Code, scope: Scope) -> Iterator[Finding]:
     moved: dict[Any, dict[str, str]] = {}  # for each statement: what each of its names is today
     for node, name, bound in code.imports():
-        if name.partition(".")[0] in _ROOTS and not scope.guarded(node, code) and (advice := advise(name)):
+        is_used = name != "torch.autograd.Variable" or any(call.name == bound for call in code.calls)
+        if name.partition(".")[0] in _ROOTS and is_used and not scope.guarded(node, code) and (advice := advise(name)):
             scope.gone.add(bound or name)
             moved.setdefault(statement_of(node), {})[bound] = advice[0] * is_sure(name, advice[0])
             edits = scope.renamed_imports(code, statement_of(node), name, moved[statement_of(node)])
@@ -238,7 +239,7 @@ def _in_shell(command: str, scope: Scope) -> list[Note]:
     flags = {name: value for name, value in _FLAG.findall(command) if name in removed()}
     if flags and "python" in command and (scope.lightning or len(flags) > 1 or "trainer." in command):
         draft = translate({name: _flag(name, value) for name, value in flags.items()})
-        new = " ".join(f"--{name} {value}" for name, value in draft.new.items())
+        new = " ".join(f"--{name} {_as_flag(value)}" for name, value in draft.new.items())
         why = " ".join(dict.fromkeys([*(note.why for note in draft.notes), *(why for _, why in draft.refused)]))
         old = " ".join(f"--{name} {value}".strip() for name, value in flags.items())
         found.append(Note(old, new, f"If the script hands its flags to a Lightning Trainer: {why}"))
@@ -250,6 +251,10 @@ def _flag(name: str, text: str) -> Any:
         return ast.literal_eval(text[:100]) if text else True
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return text if name in ("distributed_backend", "accelerator", "weights_summary") or "," in text else Expression(text)
+
+
+def _as_flag(value: Any) -> str:
+    return ",".join(map(str, value)) + "," * (len(value) == 1) if isinstance(value, list | tuple) else str(value)
 
 
 # Reading a clock, and what waits for a GPU before it is read.

@@ -11,6 +11,7 @@ from typing import Any
 
 IMPORTED = ("torch", "lightning", "pytorch_lightning")  # these are asked; of the others the files are searched
 READ = ("torch_xla", "darts")
+GONE, UNKNOWN = object(), object()
 TRAINER = "lightning.pytorch.Trainer"
 _NEW_HOMES = (
     *(f"lightning.pytorch.{each}" for each in ("callbacks", "strategies", "loggers", "plugins", "profilers", "utilities", "tuner")),
@@ -31,28 +32,25 @@ def is_gone(name: str) -> bool:
         return False
     if root in READ:
         return _is_gone_from_files(root, parts)
-    return root in IMPORTED and find(name) is None
+    return root in IMPORTED and find(name) is GONE
 
 
 def find(name: str) -> Any:
-    """Return what a full name of an imported package stands for, None where it is gone, and `find` if unknown."""
+    """Return what a full name of an imported package stands for, or `GONE`, or `UNKNOWN` where it cannot be found out."""
     root, *parts = today(name).split(".")
-    thing = _module(root) if root in IMPORTED else None
-    if thing is None:
-        return find
-    path = root
+    thing, path = _module(root) if root in IMPORTED else UNKNOWN, root
     for part in parts:
         path = f"{path}.{part}"
-        if hasattr(thing, part):
+        try:
             thing = getattr(thing, part)
-        elif not inspect.ismodule(thing):
-            return None if inspect.isclass(thing) else find
-        elif not hasattr(thing, "__path__") or importlib.util.find_spec(path) is None:
-            return None
-        else:
+        except AttributeError:
+            if thing is UNKNOWN or not (inspect.ismodule(thing) or inspect.isclass(thing)):
+                return UNKNOWN
+            if inspect.isclass(thing) or not hasattr(thing, "__path__") or importlib.util.find_spec(path) is None:
+                return GONE
             thing = _module(path)
-            if thing is None:
-                return find
+        except Exception:  # a lazy module whose packages are not here
+            return UNKNOWN
     return thing
 
 
@@ -61,7 +59,7 @@ def _module(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except Exception:  # it needs a package or a device that is not here
-        return None
+        return UNKNOWN
 
 
 @cache
@@ -109,7 +107,7 @@ def version(name: str) -> str:
 def parameters(name: str) -> Any:
     """Return the parameters of a function or class by name, or None where they cannot be known or are open."""
     thing = find(name)
-    if thing in (None, find) or not callable(thing) or name.startswith("torch.jit."):
+    if thing is GONE or not callable(thing) or name.startswith("torch.jit."):
         return None
     try:
         found = dict(inspect.signature(thing).parameters)
@@ -132,7 +130,7 @@ def trainer_attributes() -> frozenset[str]:
 def too_many(base: str, method: str, positions: int) -> str:
     """Return the heading of one of Lightning's methods, if one that overrides it needs more arguments, or ""."""
     known = find(f"{base}.{method}")
-    if known in (None, find) or not inspect.isfunction(known):
+    if not inspect.isfunction(known):
         return ""
     given = inspect.signature(known).parameters
     plain = all(each.kind is each.POSITIONAL_OR_KEYWORD for each in given.values())

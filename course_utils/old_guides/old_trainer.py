@@ -132,7 +132,8 @@ class Draft:
         """Say whether a callback of this kind, such as "ProgressBar", was given."""
         wanted = getattr(self.package.callbacks, kind)
         given = _as_list(self.new.get("callbacks"))
-        return any(isinstance(each, wanted) or (isinstance(each, Expression) and kind in each.text) for each in given)
+        unmade = (Expression, NewCallback)
+        return any(kind in repr(each) if isinstance(each, unmade) else isinstance(each, wanted) for each in given)
 
     def _checked(self, callback: Any) -> Any:
         if not isinstance(callback, NewCallback | Expression | self.package.callbacks.Callback):

@@ -166,9 +166,11 @@ def _cleaned(lines: list[str], number: int, kind: str) -> tuple[str, list[tuple[
         body = line.rstrip("\r\n")
         prompt = _PROMPT.match(body) if not valid else None
         is_shell = kind == "shell" or (not valid and (follows or bool(_SHELL.match(body[prompt.end() if prompt else 0 :]))))
-        if is_shell:
+        if is_shell and follows:  # one command over several lines
+            shell[-1] = (shell[-1][0], f"{shell[-1][1].removesuffix(chr(92))} {body.strip()}")
+        elif is_shell:
             shell.append((number + len(cleaned), body.strip()))
-            follows = body.endswith("\\")
+        follows = is_shell and body.endswith("\\")
         new = _cleaned_line(body, prompt, is_shell or (prompts and not prompt), bool(cleaned) and cleaned[-1].rstrip().endswith(":"))
         cleaned.append((body if valid else new) + line[len(body) :])
     return "".join(cleaned), shell
