@@ -5,15 +5,17 @@ from typing import Any
 
 from course_utils.old_guides.old_arguments import RULES
 from course_utils.old_guides.old_devices import COUNTS
-from course_utils.old_guides.old_trainer import Draft, Note, removed, translate, written
+from course_utils.old_guides.old_trainer import Draft, Note, translate, written
 from course_utils.old_guides.syntax import Argument, Code
-from course_utils.old_guides.values import Choice, Expression, value_of, write
+from course_utils.old_guides.values import Choice, value_of, write
 
 Edit = tuple[int, int, str]  # from, to, and what comes in between
 _DEFAULTS = {"accelerator": "auto", "devices": "auto", "strategy": "auto"}
 
 
-def translate_arguments(code: Code, arguments: list[Argument], form: str = "{}={}", whole: bool = True) -> tuple[list[tuple[Note, int]], list[Edit], Draft]:
+def translate_arguments(
+    code: Code, arguments: list[Argument], form: str = "{}={}", whole: bool = True
+) -> tuple[list[tuple[Note, int]], list[Edit], Draft]:
     """Return what became of the arguments of a Trainer, each with its place, the edits, and the translation.
 
     Args:
@@ -42,15 +44,22 @@ def _translated(values: dict[str, Any]) -> Draft:
     choice = next((each for each in values.values() if isinstance(each, Choice)), None)
     if choice is None:
         return translate(values)
-    one, other = (_translated({name: _chosen(value, choice.test, yes) for name, value in values.items()}) for yes in (True, False))
+    one, other = (
+        _translated({name: _chosen(value, choice.test, yes) for name, value in values.items()}) for yes in (True, False)
+    )
     if refused := _refusals(values, one, other):
-        draft = _translated({name: value for name, value in values.items() if name not in map(_named, (old for old, _ in refused))})
+        draft = _translated(
+            {name: value for name, value in values.items() if name not in map(_named, (old for old, _ in refused))}
+        )
         return replace(draft, refused=draft.refused + refused)
     draft = replace(one, new={}, notes=[], refused=[])
     for key in [*one.new, *(key for key in other.new if key not in one.new)]:
         yes, no = (each.new.get(key, _DEFAULTS.get(key)) for each in (one, other))
         draft.new[key] = yes if write(yes) == write(no) else Choice(choice.test, yes, no)
-    draft.moved = {name: [*one.moved.get(name, [name] * (name in one.new)), *other.moved.get(name, [])] for name in {**one.moved, **other.moved}}
+    draft.moved = {
+        name: [*one.moved.get(name, [name] * (name in one.new)), *other.moved.get(name, [])]
+        for name in {**one.moved, **other.moved}
+    }
     draft.notes = [_note(name, values, draft, (one, other)) for name in draft.moved if name in values]
     return draft
 
@@ -64,13 +73,18 @@ def _named(old: str) -> str:
 
 
 def _refusals(values: dict[str, Any], *drafts: Draft) -> list[tuple[str, str]]:
-    reasons = {_named(old): f"({old}) {why}" for draft in drafts for old, why in draft.refused}
-    return [(written(name, values[name]), why) for name, why in reasons.items()]
+    reasons = {_named(old): (old, why) for draft in drafts for old, why in draft.refused}
+    whole = {name: written(name, values[name]) for name in reasons}
+    return [(whole[name], f"{old}: {why}" if old != whole[name] else why) for name, (old, why) in reasons.items()]
 
 
 def _note(name: str, values: dict[str, Any], draft: Draft, drafts: tuple[Draft, Draft]) -> Note:
     whys = [note.why for each in drafts for note in each.notes if _named(note.old) == name]
-    new = ", ".join(f"{key}={write(draft.new[key])}" for key in dict.fromkeys([*draft.moved[name], *draft.moved.get("", []) * (name in COUNTS)]) if key in draft.new)
+    new = ", ".join(
+        f"{key}={write(draft.new[key])}"
+        for key in dict.fromkeys([*draft.moved[name], *draft.moved.get("", []) * (name in COUNTS)])
+        if key in draft.new
+    )
     return Note(written(name, values[name]), new, " Otherwise: ".join(dict.fromkeys(whys)))
 
 
@@ -90,12 +104,17 @@ def _edits(code: Code, arguments: list[Argument], values: dict[str, Any], draft:
     if "" in draft.moved and not set(draft.moved) - {""}:  # the CPU is named where nothing else has to be changed
         end = code.span(arguments[-1].node)[1]
         return [(end, end, ", " + form.format("accelerator", '"cpu"'))]
-    return [edit for number, text in enumerate(new) if text is not None for edit in _edit(code, arguments, new, number, text)]
+    return [
+        edit
+        for number, text in enumerate(new)
+        if text is not None
+        for edit in _edit(code, arguments, new, number, text)
+    ]
 
 
 def _more_callbacks(code: Code, arguments: list[Argument], draft: Draft) -> list[Edit]:
     """Add to the callbacks that are given those that replace arguments."""
-    node = next((each.value for each in arguments if each.name == "callbacks"), None)
+    node: Any = next((each.value for each in arguments if each.name == "callbacks"), None)
     more = draft.new.get("callbacks") if node is not None else None
     more = [each for each in more if getattr(each, "text", "") != code.source(node)] if isinstance(more, list) else []
     if not more:
@@ -103,7 +122,11 @@ def _more_callbacks(code: Code, arguments: list[Argument], draft: Draft) -> list
     text = ", ".join(map(write, more))
     start, end = code.span(node)
     if code.text[start - code.offset] != "[":
-        return [(start, start, "["), (start, start, "*"), (end, end, f", {text}]")] if code.source(node) != "None" else [(start, end, f"[{text}]")]
+        return (
+            [(start, start, "["), (start, start, "*"), (end, end, f", {text}]")]
+            if code.source(node) != "None"
+            else [(start, end, f"[{text}]")]
+        )
     before = node.children[-1].get_previous_leaf()
     at = code.span(before)[1]
     return [(at, at, f"{'' if before.value in '[,' else ','}{' ' * (before.value != '[')}{text}")]

@@ -44,22 +44,28 @@ class Explanation:
 
     def diff(self, name: str = "text") -> str:
         """Return the changes as a unified diff, that of a notebook cell by cell."""
-        lines = []
+        lines: list[str] = []
         for part, old in self.before.items():
             label = f"{name} {part}".strip()
-            lines += difflib.unified_diff(*([*text.splitlines()] for text in (old, self.after[part])), label, f"{label} (today)", lineterm="")
+            old_lines, new_lines = old.splitlines(), self.after[part].splitlines()
+            lines += difflib.unified_diff(old_lines, new_lines, label, f"{label} (today)", lineterm="")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        rows = [(f"{note.cell} {note.line}".strip(), note.old, note.new or "nothing", note.why) for note in self.findings]
-        return html_card("What is outdated" if rows else "Nothing here is outdated", ("line", "old", "today", "why"), rows)
+        rows: list[tuple[str, ...]] = []
+        for note in self.findings:
+            rows.append((f"{note.cell} {note.line}".strip(), note.old, note.new or "nothing", note.why))
+        return html_card(
+            "What is outdated" if rows else "Nothing here is outdated", ("line", "old", "today", "why"), rows
+        )
 
 
 def explain(source: str | os.PathLike) -> Explanation:
     """Find what is outdated in code of 2017 to today: names, arguments, keywords, methods and commands.
 
     The code is parsed, never run. It may be a fragment, Markdown or reST with code in it, a notebook, or what was
-    pasted with prompts around it; what is not Python is left out. What has gone is asked of the packages installed here.
+    pasted with prompts around it; what is not Python is left out. What has gone is asked of the
+    installed packages.
 
     Args:
         source: the text itself, or the name of a file as a `Path` or as a text of one line.
@@ -73,7 +79,10 @@ def explain(source: str | os.PathLike) -> Explanation:
         codes = [[Code(*stretch) for stretch in part.code] for part in parts]
         scope = Scope([code for each in codes for code in each])
         found = [find_in(part, each, scope) for part, each in zip(parts, codes, strict=True)]
-        after = [_changed(part.text, [edit for _, _, edits in each for edit in edits]) for part, each in zip(parts, found, strict=True)]
+        after = [
+            _changed(part.text, [edit for _, _, edits in each for edit in edits])
+            for part, each in zip(parts, found, strict=True)
+        ]
     except RecursionError:
         raise Unreadable("The code is nested too deeply to be read.") from None
     notes = tuple(dict.fromkeys(note for each in found for note, _, _ in each))

@@ -14,21 +14,43 @@ READ = ("torch_xla", "darts")
 GONE, UNKNOWN = object(), object()
 TRAINER = "lightning.pytorch.Trainer"
 _NEW_HOMES = (
-    *(f"lightning.pytorch.{each}" for each in ("callbacks", "strategies", "loggers", "plugins", "profilers", "utilities", "tuner")),
-    *(f"torch.{each}" for each in ("linalg", "fft", "special", "amp", "nn.functional", "nn", "nn.utils", "utils.data", "optim.lr_scheduler")),
+    *(
+        f"lightning.pytorch.{each}"
+        for each in ("callbacks", "strategies", "loggers", "plugins", "profilers", "utilities", "tuner")
+    ),
+    *(
+        f"torch.{each}"
+        for each in (
+            "linalg",
+            "fft",
+            "special",
+            "amp",
+            "nn.functional",
+            "nn",
+            "nn.utils",
+            "utils.data",
+            "optim.lr_scheduler",
+        )
+    ),
 )
 
 
 def today(name: str) -> str:
     """Return a name of Lightning under the package that this course trains with, and in the place that guides use."""
     name = re.sub(r"^pytorch_lightning\b", "lightning.pytorch", name)
-    return re.sub(r"^(lightning\.pytorch)\.(?:trainer(?:\.trainer)?|core(?:\.module)?)\.(?=Trainer|LightningModule)", r"\1.", name)
+    return re.sub(
+        r"^(lightning\.pytorch)\.(?:trainer(?:\.trainer)?|core(?:\.module)?)\.(?=Trainer|LightningModule)", r"\1.", name
+    )
 
 
 def is_gone(name: str) -> bool:
     """Say whether a full name of one of the packages is missing today. What cannot be found out is not gone."""
     root, *parts = today(name).split(".")
-    if (any(part.startswith("_") for part in parts) and "lightning" not in root) or name.startswith(("torch.ops.", "torch.classes.")):
+    if (
+        (any(part.startswith("_") for part in parts) and "lightning" not in root)
+        or "__" in name
+        or name.startswith(("torch.ops.", "torch.classes."))
+    ):
         return False
     if root in READ:
         return _is_gone_from_files(root, parts)
@@ -36,7 +58,7 @@ def is_gone(name: str) -> bool:
 
 
 def find(name: str) -> Any:
-    """Return what a full name of an imported package stands for, or `GONE`, or `UNKNOWN` where it cannot be found out."""
+    """Return what a full name of an imported package stands for, `GONE`, or `UNKNOWN` where it cannot be found out."""
     root, *parts = today(name).split(".")
     thing, path = _module(root) if root in IMPORTED else UNKNOWN, root
     for part in parts:
@@ -71,7 +93,9 @@ def _folder(root: str) -> Path | None:
 def _is_gone_from_files(root: str, parts: list[str]) -> bool:
     """Look a name up in the files of a package, because importing it takes seconds or changes the process."""
     place = _folder(root)
-    for number, part in enumerate(parts if place else []):
+    if place is None:
+        return False
+    for number, part in enumerate(parts):
         if (place / part).is_dir():
             place = place / part
         elif (place / f"{part}.py").is_file():
@@ -96,7 +120,9 @@ def new_home(name: str) -> str:
 @cache
 def version(name: str) -> str:
     """Return the package of a name with the version that is installed."""
-    root = {"lightning": "lightning", "pytorch_lightning": "pytorch-lightning"}.get(name.partition(".")[0], name.partition(".")[0])
+    root = {"lightning": "lightning", "pytorch_lightning": "pytorch-lightning"}.get(
+        name.partition(".")[0], name.partition(".")[0]
+    )
     try:
         return f"{root} {importlib.metadata.version(root)}"
     except importlib.metadata.PackageNotFoundError:

@@ -30,7 +30,9 @@ def _accelerator(draft: Any, name: str, value: Expression) -> Change | None:
 
 
 def _plugins(draft: Any, name: str, value: Expression) -> Change | None:
-    plugin = re.fullmatch(r"\[?\s*((?:\w+\.)*)(DDP|DeepSpeed)(?:Plugin|Strategy)(\(.*\))\s*,?\s*\]?", value.text, re.DOTALL)
+    plugin = re.fullmatch(
+        r"\[?\s*((?:\w+\.)*)(DDP|DeepSpeed)(?:Plugin|Strategy)(\(.*\))\s*,?\s*\]?", value.text, re.DOTALL
+    )
     if plugin is None:
         return None
     if draft.new.get("strategy", "ddp") in ("ddp", "deepspeed", None):
@@ -50,7 +52,9 @@ _SHARE = "A float is a share of the batches; today an int is a number of them."
 _TPU = "None or 0 meant no TPU. A list counted cores from 1 and counts from 0 today: subtract 1."
 _CALLBACK = "All callbacks are in one list. If it can be True or False, write {}."
 UNKNOWN: dict[str, Rule] = {
-    "gpus": _on("gpu", "A number says how many GPUs, a list which. If it can be 0 or None, write accelerator='cpu' for that."),
+    "gpus": _on(
+        "gpu", "A number says how many GPUs, a list which. If it can be 0 or None, write accelerator='cpu' for that."
+    ),
     "tpu_cores": _on("tpu", _TPU),
     "num_tpu_cores": _on("tpu", _TPU),
     "num_processes": _on("cpu", "It counted processes on the CPU."),
@@ -68,5 +72,7 @@ UNKNOWN: dict[str, Rule] = {
     "progress_bar_refresh_rate": _bar,
     "process_position": _bar,
     "plugins": _plugins,
-    "weights_summary": _refused("None is enable_model_summary=False, and 'full' is callbacks=[ModelSummary(max_depth=-1)]."),
+    "weights_summary": _refused(
+        "None is enable_model_summary=False, and 'full' is callbacks=[ModelSummary(max_depth=-1)]."
+    ),
 }

@@ -120,7 +120,9 @@ class Draft:
         for key, value in new.items():
             if key != "callbacks" and key in others and not same(others[key], value):
                 raise Refusal(f"another argument asks for {written(key, others[key])}. Keep one of the two.")
-        text = _listed(new) or "trainer.fit(model, ckpt_path=...)" * ("ckpt_path" in self.fit and name.startswith("resume"))
+        text = _listed(new) or "trainer.fit(model, ckpt_path=...)" * (
+            "ckpt_path" in self.fit and name.startswith("resume")
+        )
         if "callbacks" in new:
             text = written("callbacks", [new["callbacks"]])
             new = {**new, "callbacks": [*_as_list(others.get("callbacks")), self._checked(new["callbacks"])]}

@@ -35,16 +35,28 @@ class Part:
 
 
 # Characters that come from web pages and word processors, and `async`, which was no keyword before Python 3.7.
-_PASTED = str.maketrans({**dict.fromkeys("\u00a0\u2007\u202f\u200b\ufeff", " "), **dict.fromkeys("‘’′", "'"), **dict.fromkeys("“”″", '"')})
+_PASTED = str.maketrans(
+    {
+        **dict.fromkeys("\u00a0\u2007\u202f\u200b\ufeff", " "),
+        **dict.fromkeys("\u2018\u2019\u2032", "'"),
+        **dict.fromkeys("\u201c\u201d\u2033", '"'),
+    }
+)
 _ASYNC = re.compile(r"\basync(?=\s*=[^=])")
 _SHELL = re.compile(
-    r"\s*(?:!(?!=)|%%?[a-zA-Z]|\$ ?(?=[a-z])|-- |--\w|(?:pip3?|conda|sudo|gsutil|torchrun|export|cd)\s+[\w./\"'-]|(?:[A-Z_]+=\S+\s+)*python3?\s+\S*[-./])"
+    r"\s*(?:!(?!=)|%%?[a-zA-Z]|\$ ?(?=[a-z])|-- |--\w|(?:pip3?|conda|sudo|gsutil|torchrun|export|cd)\s+[\w./\"'-]"
+    r"|(?:[A-Z_]+=\S+\s+)*python3?\s+\S*[-./])"
 )
 _PROMPT = re.compile(r"\s*(?:>>> ?|\.\.\. (?=.)|In ?\[\d*\]: ?)")
 _DOTS = re.compile(r"(\s*)(?:\.\.\.|…)(,?\s*)")
 _FENCE = re.compile(r"\s*(?:```+|~~~+)\s*\{?\.?([\w+-]*)")
-_DIRECTIVE = re.compile(r"(\s*)(?:\.\. (?:code-block|code|sourcecode|testcode|ipython|jupyter-execute)::\s*(\w*)|(?!\.\. ).*::\s*$)")
-_PYTHON, _COMMANDS = {"", "python", "python3", "py", "pycon", "ipython", "ipython3"}, {"sh", "bash", "console", "shell", "zsh"}
+_DIRECTIVE = re.compile(
+    r"(\s*)(?:\.\. (?:code-block|code|sourcecode|testcode|ipython|jupyter-execute)::\s*(\w*)|(?!\.\. ).*::\s*$)"
+)
+_PYTHON, _COMMANDS = (
+    {"", "python", "python3", "py", "pycon", "ipython", "ipython3"},
+    {"sh", "bash", "console", "shell", "zsh"},
+)
 
 
 def read(text: str, suffix: str = "") -> tuple[list[Part], Callable[[list[str]], str]]:
@@ -62,7 +74,9 @@ def read(text: str, suffix: str = "") -> tuple[list[Part], Callable[[list[str]],
     else:
         parts, join = [_part("", text, suffix)], "".join
     if sum(len(code) for part in parts for _, code in part.code) > LIMIT or any("\0" in part.text for part in parts):
-        raise Unreadable(f"This is not text, or more than {LIMIT:,} characters of code: give me the file or part you mean.")
+        raise Unreadable(
+            f"This is not text, or more than {LIMIT:,} characters of code: give me the file or part you mean."
+        )
     return parts, join
 
 
@@ -81,7 +95,9 @@ def _notebook(text: str) -> tuple[list[Part], Callable[[list[str]], str]]:
     try:
         book = json.loads(text)
         cells = book["cells"] if "cells" in book else book["worksheets"][0]["cells"]
-        found = [(cell, key) for cell in cells for key in ("source", "input") if cell["cell_type"] == "code" and key in cell]
+        found = [
+            (cell, key) for cell in cells for key in ("source", "input") if cell["cell_type"] == "code" and key in cell
+        ]
         sources = ["".join(cell[key]) for cell, key in found]
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise Unreadable(f"This looks like a notebook, but is none that can be read: {error}.") from None
@@ -113,7 +129,9 @@ def _part(name: str, text: str, suffix: str) -> Part:
 
 def _blocks(lines: list[str], suffix: str, fenced: bool) -> Iterator[tuple[str, int, int]]:
     """Yield the blocks of code, as "python" or "shell" with their first line and the one after their last."""
-    directives = suffix == ".rst" or (suffix == "" and any(re.match(r"\s*\.\. (code|test|source)", line) for line in lines))
+    directives = suffix == ".rst" or (
+        suffix == "" and any(re.match(r"\s*\.\. (code|test|source)", line) for line in lines)
+    )
     if suffix == ".sh" or (lines and lines[0].startswith(("%%bash", "%%sh", "%%script"))):
         yield "shell", 0, len(lines)
     elif suffix == ".md" or (fenced and not directives):
@@ -130,11 +148,10 @@ def _kind(language: str) -> str:
 
 def _fences(lines: list[str]) -> Iterator[tuple[str, int, int]]:
     """Yield the blocks between fences. One that is never closed goes to the end, one never opened begins at the top."""
-    fences = [number for number, line in enumerate(lines) if _FENCE.match(line)]
-    if len(fences) == 1 and fences[0] > 0 and not _FENCE.match(lines[fences[0]])[1]:
-        fences.insert(0, -1)
-    for first, last in zip(fences[::2], [*fences[1::2], len(lines)], strict=False):
-        language = _FENCE.match(lines[first])[1] if first >= 0 else ""
+    fences = [(number, found[1]) for number, line in enumerate(lines) if (found := _FENCE.match(line))]
+    if len(fences) == 1 and fences[0][0] > 0 and not fences[0][1]:
+        fences.insert(0, (-1, ""))
+    for (first, language), (last, _) in zip(fences[::2], [*fences[1::2], (len(lines), "")], strict=False):
         if _kind(language):
             yield _kind(language), first + 1, last
 
@@ -147,7 +164,9 @@ def _indented(lines: list[str]) -> Iterator[tuple[str, int, int]]:
         if opening is None:
             continue
         first, margin = number, len(opening[1])
-        while number < len(lines) and (not lines[number].strip() or len(lines[number]) - len(lines[number].lstrip()) > margin):
+        while number < len(lines) and (
+            not lines[number].strip() or len(lines[number]) - len(lines[number].lstrip()) > margin
+        ):
             number += 1
         while first < number and (not lines[first].strip() or re.match(r"\s*:[\w-]+:", lines[first])):
             first += 1
@@ -165,13 +184,17 @@ def _cleaned(lines: list[str], number: int, kind: str) -> tuple[str, list[tuple[
     for line in lines:
         body = line.rstrip("\r\n")
         prompt = _PROMPT.match(body) if not valid else None
-        is_shell = kind == "shell" or (not valid and (follows or bool(_SHELL.match(body[prompt.end() if prompt else 0 :]))))
+        is_shell = kind == "shell" or (
+            not valid and (follows or bool(_SHELL.match(body[prompt.end() if prompt else 0 :])))
+        )
         if is_shell and follows:  # one command over several lines
             shell[-1] = (shell[-1][0], f"{shell[-1][1].removesuffix(chr(92))} {body.strip()}")
         elif is_shell:
             shell.append((number + len(cleaned), body.strip()))
         follows = is_shell and body.endswith("\\")
-        new = _cleaned_line(body, prompt, is_shell or (prompts and not prompt), bool(cleaned) and cleaned[-1].rstrip().endswith(":"))
+        new = _cleaned_line(
+            body, prompt, is_shell or (prompts and not prompt), bool(cleaned) and cleaned[-1].rstrip().endswith(":")
+        )
         cleaned.append((body if valid else new) + line[len(body) :])
     return "".join(cleaned), shell
 

@@ -1,4 +1,4 @@
-"""What the names of a text stand for: imports, variables that hold a Trainer or an iterator, and how they are renamed."""
+"""What the names of a text stand for: imports, variables that hold a Trainer, and how names are changed."""
 
 import re
 from functools import cached_property
@@ -10,7 +10,9 @@ from course_utils.old_guides.old_arguments import RULES
 from course_utils.old_guides.old_trainer import removed
 from course_utils.old_guides.syntax import Call, Code, dotted, statement_of
 
-_GUARD = re.compile(r"hasattr|getattr|version|VERSION|_AVAILABLE|available|TYPE_CHECKING|GREATER|ImportError", re.IGNORECASE)
+_GUARD = re.compile(
+    r"hasattr|getattr|version|VERSION|_AVAILABLE|available|TYPE_CHECKING|GREATER|ImportError", re.IGNORECASE
+)
 _AMP = ("torch.amp.autocast", "torch.amp.GradScaler")
 
 
@@ -20,19 +22,34 @@ class Scope:
     def __init__(self, codes: list[Code]):
         self.codes = codes
         self.gone: set[str] = set()  # imported names that were reported already
-        self.imported = {name.rstrip("."): path if name[-1:] != "." else name[:-1] for code in codes for _, path, name in code.imports() if name}
-        self.defined = {each.name.value for code in codes for each in code.nodes if each.type in ("funcdef", "classdef")}
+        self.imported = {
+            name.rstrip("."): path if name[-1:] != "." else name[:-1]
+            for code in codes
+            for _, path, name in code.imports()
+            if name
+        }
+        self.defined = {
+            each.name.value for code in codes for each in code.nodes if each.type in ("funcdef", "classdef")
+        }
         self.assigned = dict(self._assignments())
         self.lightning = any("lightning" in path for path in self.imported.values()) or not self.imported
         self.lightning = self.lightning or any("lightning" in code.text for code in codes)
-        self.trainers = {name for name, value in self.assigned.items() if self.full(value.removesuffix("()")) in (TRAINER, f"{TRAINER}.from_argparse_args")}
+        self.trainers = {
+            name
+            for name, value in self.assigned.items()
+            if self.full(value.removesuffix("()")) in (TRAINER, f"{TRAINER}.from_argparse_args")
+        }
         if self.lightning and "trainer" not in self.assigned and "trainer" not in {*self.imported, *self.defined}:
             self.trainers.add("trainer")
 
     def _assignments(self) -> Any:
         for code in self.codes:
             for node in code.nodes:
-                if node.type == "expr_stmt" and len(node.children) == 3 and node.children[0].type in ("name", "atom_expr", "power"):
+                if (
+                    node.type == "expr_stmt"
+                    and len(node.children) == 3
+                    and node.children[0].type in ("name", "atom_expr", "power")
+                ):
                     yield code.source(node.children[0]), _called(node.children[2])
 
     def full(self, name: str) -> str:
@@ -71,7 +88,12 @@ class Scope:
             around = around.parent
         target = str(getattr(around.children[0], "value", "")) if around.type != "file_input" else ""
         known = names & {*RULES, *find("lightning.pytorch.Trainer").__init__.__annotations__}
-        return "trainer" in target.lower() or "pl_" in target or target in self.unpacked or (len(known) > 1 and self.lightning)
+        return (
+            "trainer" in target.lower()
+            or "pl_" in target
+            or target in self.unpacked
+            or (len(known) > 1 and self.lightning)
+        )
 
     @cached_property
     def unpacked(self) -> set[str]:
@@ -91,7 +113,11 @@ class Scope:
     def filled(self, node: Any) -> str:
         """Return the dictionary whose item a statement assigns, when it is for a Trainer."""
         target = node.children[0]
-        is_item = target.type in ("atom_expr", "power") and len(target.children) == 2 and target.children[1].children[0].value == "["
+        is_item = (
+            target.type in ("atom_expr", "power")
+            and len(target.children) == 2
+            and target.children[1].children[0].value == "["
+        )
         name = getattr(target.children[0], "value", "") if is_item else ""
         return name if name and self.holds_arguments(name, parser=False) else "\0"
 
@@ -104,16 +130,24 @@ class Scope:
         """Say whether the code itself asks first whether something is there."""
         while node.parent is not None:
             node = node.parent
-            if node.type == "try_stmt" and re.search(r"except.*(ImportError|ModuleNotFound|AttributeError|Exception)|except\s*:", code.source(node)):
+            if node.type == "try_stmt" and re.search(
+                r"except.*(ImportError|ModuleNotFound|AttributeError|Exception)|except\s*:", code.source(node)
+            ):
                 return True
-            if node.type in ("if_stmt", "ternary", "or_test", "and_test") and _GUARD.search(code.source(node).partition("\n")[0]):
+            if node.type in ("if_stmt", "ternary", "or_test", "and_test") and _GUARD.search(
+                code.source(node).partition("\n")[0]
+            ):
                 return True
         return False
 
     def fit_edits(self, code: Code, call: Call | None, argument: str) -> list[tuple[int, int, str]]:
         """Give an argument to the first `fit` after a Trainer is made, in the same stretch of code."""
         after = code.span(call.node)[0] if call else 0
-        fits = (each for each in code.calls if each.name.endswith(".fit") and each.closing is not None and code.span(each.node)[0] > after)
+        fits = (
+            each
+            for each in code.calls
+            if each.name.endswith(".fit") and each.closing is not None and code.span(each.node)[0] > after
+        )
         found = next((each for each in fits if self.full(each.name) == f"{TRAINER}.fit"), None)
         if found is None or found.keyword("ckpt_path"):
             return []
@@ -130,7 +164,9 @@ class Scope:
             return [(end, end, f"\n{' ' * statement.start_pos[1]}from {package}.callbacks import {callback}")]
         return []
 
-    def renamed_imports(self, code: Code, statement: Any, old: str, moved: dict[str, str]) -> list[tuple[int, int, str]]:
+    def renamed_imports(
+        self, code: Code, statement: Any, old: str, moved: dict[str, str]
+    ) -> list[tuple[int, int, str]]:
         """Import names of a `from` import from their new places, and change their uses where a name has changed.
 
         Args:
@@ -153,7 +189,9 @@ class Scope:
         kept = [each for each in statement.get_defined_names() if each.value not in there]
         if kept:
             items = (each.parent if each.parent.type == "import_as_name" else each for each in kept)
-            lines.insert(0, f"{code.source(statement).partition(' import')[0]} import {', '.join(map(code.source, items))}")
+            lines.insert(
+                0, f"{code.source(statement).partition(' import')[0]} import {', '.join(map(code.source, items))}"
+            )
         text = f"\n{' ' * statement.start_pos[1]}".join(lines)
         return [(*code.span(statement), text), *edits] if there else []
 
@@ -169,9 +207,11 @@ class Scope:
             edits += [self._with_cuda(code, call) for call in code.calls if call.name == bound]
         return edits
 
-    def renamed_use(self, code: Code, chain: list, written: str, last: Any, old: str, new: str) -> list[tuple[int, int, str]]:
+    def renamed_use(
+        self, code: Code, chain: list, written: str, last: Any, old: str, new: str
+    ) -> list[tuple[int, int, str]]:
         """Change `torch.a.b` to its new place, where the text names it from the package on."""
-        if not self._is_place(new, old) or not today(written) == old:
+        if not self._is_place(new, old) or today(written) != old:
             return []
         new = self._package(new, written)
         edits = [(code.span(chain[0][1])[0], code.span(last)[1], new)]
@@ -186,12 +226,16 @@ class Scope:
     @staticmethod
     def _is_place(new: str, old: str) -> bool:
         name = re.sub(r'\("cuda".*', "", new)
-        return bool(re.fullmatch(r"\w+(\.\w+)+", name)) and today(name).partition(".")[0] == today(old).partition(".")[0]
+        return (
+            bool(re.fullmatch(r"\w+(\.\w+)+", name)) and today(name).partition(".")[0] == today(old).partition(".")[0]
+        )
 
     @staticmethod
     def _package(new: str, old: str) -> str:
         name = re.sub(r'\("cuda".*', "", new)
-        return name.replace("lightning.pytorch", "pytorch_lightning", 1) if old.startswith("pytorch_lightning") else name
+        return (
+            name.replace("lightning.pytorch", "pytorch_lightning", 1) if old.startswith("pytorch_lightning") else name
+        )
 
 
 def _called(node: Any) -> str:

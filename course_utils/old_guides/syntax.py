@@ -139,7 +139,11 @@ def _steps(node: Any) -> Iterator[tuple[str, Any, Any]]:
 
 def names_in(node: Any) -> list[tuple[str, Any]]:
     """Return the names that an expression goes through, `a` and `a.b` of `a.b(1).c`, up to its first call."""
-    return [(name, last) for name, last, brackets in _steps(node) if brackets is None and not name.count("(") + name.count("[")]
+    return [
+        (name, last)
+        for name, last, brackets in _steps(node)
+        if brackets is None and not name.count("(") + name.count("[")
+    ]
 
 
 def statement_of(node: Any) -> Any:
@@ -155,9 +159,10 @@ def _calls_in(node: Any) -> Iterator[Call]:
             if brackets:
                 yield Call(name, last, _arguments(brackets[1:-1]), brackets[0], brackets[-1])
     elif node.type == "error_node":  # a call that breaks off, or that has something in it that is no Python
-        for before, bracket, *inside in zip(node.children, node.children[1:], [*node.children[2:], None], strict=False):
+        for at, before in enumerate(node.children[:-1]):
+            bracket, inside = node.children[at + 1], node.children[at + 2 : at + 3]
             if getattr(bracket, "value", "") == "(" and before.type in ("name", "atom_expr", "power"):
-                yield Call(dotted(before), before, _arguments(inside if inside[0] else []), bracket, None)
+                yield Call(dotted(before), before, _arguments(inside), bracket, None)
 
 
 def _arguments(nodes: list[Any]) -> tuple[Argument, ...]:

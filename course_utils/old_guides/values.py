@@ -48,7 +48,12 @@ def value_of(node: Any, source: str) -> Any:
         node: of the syntax tree.
         source: the text of the node.
     """
-    if node.type == "atom" and len(node.children) == 3 and node.children[0].value == "(" and node.children[1].type in _TERNARY:
+    if (
+        node.type == "atom"
+        and len(node.children) == 3
+        and node.children[0].value == "("
+        and node.children[1].type in _TERNARY
+    ):
         node = node.children[1]
     if node.type in _TERNARY and len(node.children) == 5:
         one, _, test, _, other = node.children
