@@ -121,12 +121,10 @@ def _more_callbacks(code: Code, arguments: list[Argument], draft: Draft) -> list
         return []
     text = ", ".join(map(write, more))
     start, end = code.span(node)
+    if code.source(node) == "None":
+        return [(start, end, f"[{text}]")]
     if code.text[start - code.offset] != "[":
-        return (
-            [(start, start, "["), (start, start, "*"), (end, end, f", {text}]")]
-            if code.source(node) != "None"
-            else [(start, end, f"[{text}]")]
-        )
+        return [(start, start, "[*"), (end, end, f", {text}]")]
     before = node.children[-1].get_previous_leaf()
     at = code.span(before)[1]
     return [(at, at, f"{'' if before.value in '[,' else ','}{' ' * (before.value != '[')}{text}")]
@@ -136,6 +134,9 @@ def _edit(code: Code, arguments: list[Argument], new: list[str | None], number: 
     start, end = code.span(arguments[number].node)
     if text:
         return [(start, end, text)]
+    kept = max((index for index in range(number) if new[index] != ""), default=None)
+    if kept is not None and not any(each != "" for each in new[number:]):  # the last ones go with the comma before them
+        return [(code.span(arguments[kept].node)[1], code.span(arguments[-1].node)[1], "")] * (number == kept + 1)
     if number + 1 < len(arguments):  # delete it with the comma after it, and its line if nothing else is there
         following = code.span(arguments[number + 1].node)[0]
         between = code.text[end - code.offset : following - code.offset]
@@ -143,7 +144,4 @@ def _edit(code: Code, arguments: list[Argument], new: list[str | None], number: 
             after = between[between.index(",") + 1 :]
             return [(start, following - len(after.lstrip(" ")), "")]
         return [(start, following, "")]
-    kept = max((index for index in range(number) if new[index] != ""), default=None)
-    if kept is None or any(new[index] == "" for index in range(kept + 1, number)):
-        return [(start, end, "")]
-    return [(code.span(arguments[kept].node)[1], end, "")]
+    return [(start, end, "")]

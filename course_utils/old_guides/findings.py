@@ -29,7 +29,7 @@ from course_utils.old_guides.values import Expression, NewCallback, write
 Finding = tuple[Note, int, list[Edit]]  # what, its place in the part, and how to change it
 _ROOTS = {*IMPORTED, *READ}
 _FLAG = re.compile(r"(?<!\S)(?:--|\+?(?:trainer|pl_trainer)\.)(\w+)(?:[= ]+(-?[^\s-]\S*))?")
-_CALLERS = {TRAINER, f"{TRAINER}.from_argparse_args", "functools.partial", "partial"}
+_CALLERS = {TRAINER, "Trainer", f"{TRAINER}.from_argparse_args", "functools.partial", "partial"}
 SPAWN = "torch_xla.launch(function)"
 _SPAWN = "spawn takes nprocs=1 or None today. launch has no number: it uses all devices."
 _NEXT = "Python 3 iterators have no next method, and a DataLoader's has lost the one that it had."
@@ -72,6 +72,8 @@ def _names(code: Code, scope: Scope) -> Iterator[Finding]:
         chain = names_in(node) if node.type in ("atom_expr", "power") else []
         for written, last in chain[1:]:
             name = scope.full(written)
+            if name == "torch.autograd.Variable" and not any(call.node.parent is node for call in code.calls):
+                break
             if chain[0][0] in scope.gone or any(name.startswith(f"{gone}.") for gone in scope.gone):
                 break
             if (advice := _advise_use(name, scope, chain[0][0])) and not scope.guarded(node, code):
@@ -92,7 +94,7 @@ def _advise_use(name: str, scope: Scope, head: str) -> tuple[str, str] | None:
         known = (
             name.count(".") > TRAINER.count(".") + 1 or attribute in trainer_attributes() or attribute.startswith("_")
         )
-        return None if known or not scope.lightning else ("", f"A Trainer of {version('lightning')} has none.")
+        return None if known or not scope.names_lightning else ("", f"A Trainer of {version('lightning')} has none.")
     is_asked = name.partition(".")[0] in _ROOTS and not name.startswith("torch.autograd.Variable.")
     return advise(name) if is_asked else None
 
@@ -131,7 +133,7 @@ def _calls(code: Code, scope: Scope) -> Iterator[Finding]:
         ):
             yield from _next(code, call)
         if scope.is_trainer(name, call) and (name in _CALLERS or name == "dict"):
-            yield from _trainer(code, call, list(call.arguments), scope, whole=name == TRAINER)
+            yield from _trainer(code, call, list(call.arguments), scope, whole=name in (TRAINER, "Trainer"))
             continue
         if name.endswith("xla_multiprocessing.spawn") and getattr(call.keyword("nprocs"), "value", "1") not in (
             "1",
@@ -236,7 +238,7 @@ def _methods(code: Code, scope: Scope) -> Iterator[Finding]:
         full = [scope.full(base) for base in bases]
         ours = [base for base in full if base in _MODULES or base.endswith(("LightningModule", "LightningDataModule"))]
         theirs = not ours and (
-            not scope.lightning or not full or all(base.startswith(("torch.", "object")) for base in full)
+            not scope.lightning or not full or all(base.startswith(("torch.", "lightning.", "object")) for base in full)
         )
         for method in methods if not theirs else []:
             yield from _method(code, method, next((base for base in ours if base in _MODULES), ""), names)
@@ -244,7 +246,7 @@ def _methods(code: Code, scope: Scope) -> Iterator[Finding]:
         if node.type == "funcdef" and id(node) not in inside and node.name.value in METHODS and scope.is_fragment(node):
             yield from _method(code, node, "", set())
         assigns = node.type == "expr_stmt" and node.children[1].type == "operator" and scope.lightning
-        if assigns and node.children[0].get_code().strip() == "self.hparams":
+        if assigns and node.children[0].get_code().strip() == "self.hparams" and scope.in_module(node):
             new = f"self.save_hyperparameters({code.source(node.children[-1])})"
             start, end = code.span(node)
             yield Note("self.hparams = ...", new, "hparams cannot be assigned today."), start, [(start, end, new)]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-LIMIT = 400_000  # characters of code, which take three seconds and 200 MB
+LIMIT = 600_000  # characters, which take some seconds
 
 
 class Unreadable(ValueError):
@@ -67,17 +67,15 @@ def read(text: str, suffix: str = "") -> tuple[list[Part], Callable[[list[str]],
         suffix: of the file's name, such as ".md"; "" finds out what the text is.
 
     Raises:
-        Unreadable: a broken notebook, or more code than `LIMIT`.
+        Unreadable: a broken notebook, or more text than `LIMIT`.
     """
     if suffix == ".ipynb" or (text.lstrip().startswith("{") and re.search(r'"(cells|cell_type)"\s*:', text)):
-        parts, join = _notebook(text)
+        found, join = _notebook(text)
     else:
-        parts, join = [_part("", text, suffix)], "".join
-    if sum(len(code) for part in parts for _, code in part.code) > LIMIT or any("\0" in part.text for part in parts):
-        raise Unreadable(
-            f"This is not text, or more than {LIMIT:,} characters of code: give me the file or part you mean."
-        )
-    return parts, join
+        found, join = [("", text)], "".join
+    if sum(len(each) for _, each in found) > LIMIT or any("\0" in each for _, each in found):
+        raise Unreadable(f"This is no text, or has more than {LIMIT:,} characters: give me the part you mean.")
+    return [_part(name, each, ".py" if name else suffix) for name, each in found], join
 
 
 def parses(text: str) -> bool:
@@ -91,7 +89,7 @@ def parses(text: str) -> bool:
     return True
 
 
-def _notebook(text: str) -> tuple[list[Part], Callable[[list[str]], str]]:
+def _notebook(text: str) -> tuple[list[tuple[str, str]], Callable[[list[str]], str]]:
     try:
         book = json.loads(text)
         cells = book["cells"] if "cells" in book else book["worksheets"][0]["cells"]
@@ -110,11 +108,11 @@ def _notebook(text: str) -> tuple[list[Part], Callable[[list[str]], str]]:
         width = len(indent[1]) if indent else None
         return json.dumps(book, indent=width, ensure_ascii=text.isascii()) + "\n" * text.endswith("\n")
 
-    return [_part(f"cell {number}", source, ".py") for number, source in zip(numbers, sources, strict=True)], join
+    return [(f"cell {number}", source) for number, source in zip(numbers, sources, strict=True)], join
 
 
 def _part(name: str, text: str, suffix: str) -> Part:
-    if len(text) <= LIMIT and suffix not in (".md", ".rst", ".sh") and parses(text):
+    if suffix not in (".md", ".rst", ".sh") and parses(text):
         return Part(name, text, ((0, text),), ())
     lines = text.splitlines(keepends=True)
     fenced = any(_FENCE.match(line) for line in lines)

@@ -32,14 +32,12 @@ class Scope:
             each.name.value for code in codes for each in code.nodes if each.type in ("funcdef", "classdef")
         }
         self.assigned = dict(self._assignments())
-        self.lightning = any("lightning" in path for path in self.imported.values()) or not self.imported
-        self.lightning = self.lightning or any("lightning" in code.text for code in codes)
-        self.trainers = {
-            name
-            for name, value in self.assigned.items()
-            if self.full(value.removesuffix("()")) in (TRAINER, f"{TRAINER}.from_argparse_args")
-        }
-        if self.lightning and "trainer" not in self.assigned and "trainer" not in {*self.imported, *self.defined}:
+        self.names_lightning = any("lightning" in code.text for code in codes)
+        self.lightning = self.names_lightning or not self.imported  # a fragment can be of Lightning
+        known = {*self.imported, *self.defined}
+        makers = {TRAINER, f"{TRAINER}.from_argparse_args"} | {"Trainer"} - known
+        self.trainers = {name for name, value in self.assigned.items() if self.full(value.removesuffix("()")) in makers}
+        if self.lightning and "trainer" not in self.assigned and "trainer" not in known:
             self.trainers.add("trainer")
 
     def _assignments(self) -> Any:
@@ -125,6 +123,13 @@ class Scope:
         """Say whether a function is a method that was cut out of its class."""
         first = function.get_params()[:1]
         return bool(first) and first[0].name.value == "self" and self.lightning
+
+    def in_module(self, node: Any) -> bool:
+        """Say whether a statement is in a LightningModule, or was cut out of a class."""
+        while node is not None and node.type != "classdef":
+            node = node.parent
+        bases = node.get_super_arglist() if node is not None else None
+        return node is None or (bases is not None and "Module" in self.full(dotted(bases)))
 
     def guarded(self, node: Any, code: Code) -> bool:
         """Say whether the code itself asks first whether something is there."""

@@ -171,7 +171,7 @@ def _arguments(nodes: list[Any]) -> tuple[Argument, ...]:
     for node in nodes:
         if node.type == "operator" and node.value == ",":
             continue
-        first = node.children[0] if node.type == "argument" else None
+        first: Any = node.children[0] if node.type == "argument" else None
         if first is None or node.children[1].type != "operator":
             star = first is not None and first.type == "operator"
             found.append(Argument(first.value if star else "", node, node.children[1] if star else node))
