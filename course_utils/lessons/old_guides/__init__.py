@@ -37,6 +37,12 @@ def look_up(word: str) -> Reference:
 def _rows() -> list[tuple[str, ...]]:
     claims = json.loads((Path(__file__).parent / "claims.json").read_text(encoding="utf-8"))
     gone = {name: ("nothing that means the same", why) for name, (_, why) in TABLES["gone_arguments"].items()}
-    kinds = {"name": NAMES, "method": METHODS, "keyword": KEYWORDS, "a Trainer's": ATTRIBUTES, "argument": gone}
+    kinds: dict[str, dict] = {
+        "name": NAMES,
+        "method": METHODS,
+        "keyword": KEYWORDS,
+        "a Trainer's": ATTRIBUTES,
+        "argument": gone,
+    }
     rows = [tuple(row) for row in claims]
     return rows + [(kind, old, *advice) for kind, table in kinds.items() for old, advice in table.items()]
