@@ -1,24 +1,13 @@
 """What became of each old argument of a Lightning Trainer, one rule a name; `old_devices` has those about devices."""
 
-from dataclasses import dataclass, field
 from typing import Any
 
-from course_utils.old_guides.old_calls import TABLES
+from course_utils.old_guides.names import TABLES
 from course_utils.old_guides.old_devices import DEVICE_RULES, Change, Refusal, Rule, check_switch, needless, same
+from course_utils.old_guides.values import NewCallback
 
 _CALLBACK = "A callback does this now."
 _LIST = "All callbacks are in one list."
-
-
-@dataclass(frozen=True)
-class NewCallback:
-    """A callback that takes the place of an argument, yet to be made of the caller's Lightning."""
-
-    name: str
-    arguments: dict = field(default_factory=dict)
-
-    def __repr__(self) -> str:
-        return f"[{self.name}({', '.join(f'{name}={value!r}' for name, value in self.arguments.items())})]"
 
 
 def _renamed(new: str) -> Rule:
@@ -55,7 +44,7 @@ def _checkpoint_callback(draft: Any, name: str, value: Any) -> Change | None:
 def _early_stop(draft: Any, name: str, value: Any) -> Change:
     if same(value, True):
         raise Refusal("it watched 'val_loss'. Write callbacks=[EarlyStopping(monitor=...)] with what you log.")
-    return {} if value is None or value is False else {"callbacks": value}, _LIST
+    return ({}, "There was none.") if value is None or value is False else ({"callbacks": value}, _LIST)
 
 
 def _progress_bar(draft: Any, name: str, value: Any) -> Change:
@@ -101,7 +90,7 @@ def _resume(draft: Any, name: str, value: Any) -> Change:
     if value is None:
         return {}, "Nothing was resumed."
     draft.fit["ckpt_path"] = value
-    return {}, "Write trainer.fit(model, ckpt_path=...)."
+    return {}, "It is an argument of fit now."
 
 
 def _plugins(draft: Any, name: str, value: Any) -> None:

@@ -7,6 +7,8 @@ returns None when the value is still good today, or raises `Refusal` with the re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from course_utils.old_guides.values import Expression
+
 Change = tuple[dict[str, Any], str]
 Rule = Callable[[Any, str, Any], Change | None]
 
@@ -15,9 +17,12 @@ class Refusal(ValueError):
     """The reason why an old argument has no faithful translation."""
 
 
+_PLAIN = (bool, int, float, str, list, Expression)
+
+
 def same(one: object, other: object) -> bool:
     """Say whether two plain values are equal and of one type: 1 is not True. Other objects are only themselves."""
-    return one is other or (type(one) is type(other) and type(one) in (bool, int, float, str, list) and one == other)
+    return one is other or (type(one) is type(other) and type(one) in _PLAIN and one == other)
 
 
 def check_switch(value: object) -> None:
@@ -59,7 +64,7 @@ _SPREAD_GONE = {
 }
 _NO_DEVICE = {
     "ipu": "Lightning has dropped Graphcore's IPU.",
-    "hpu": "Intel's HPU left Lightning for a package of its own, lightning-habana.",
+    "hpu": "Intel's HPU left Lightning for lightning-habana, and Lightning 2.5.6 dropped that package as well.",
 }
 
 
@@ -82,7 +87,7 @@ def _spread(draft: Any, name: str, value: Any) -> Change | None:
     return None
 
 
-def _point(draft: Any, kind: str, devices: object, why: str) -> Change:
+def point(draft: Any, kind: str, devices: object, why: str) -> Change:
     """Replace an old count of devices by today's accelerator and devices; "auto" gives way to it."""
     if kind == "gpu" and same(draft.new.get("accelerator"), "cuda"):
         kind = "cuda"
@@ -113,7 +118,7 @@ def _gpus(draft: Any, name: str, value: Any) -> Change:
     many = value == -1 or (len(value) if listed else value) > 1
     why = "A list says which GPUs." if listed else "A number says how many GPUs, -1 all."
     spawn = " Without a strategy, Lightning 1 took 'ddp_spawn' here, and today's takes 'ddp'."
-    return _point(draft, "gpu", value, why + spawn * (many and "strategy" not in draft.new))
+    return point(draft, "gpu", value, why + spawn * (many and "strategy" not in draft.new))
 
 
 def _tpu_cores(draft: Any, name: str, value: Any) -> Change:
@@ -122,13 +127,13 @@ def _tpu_cores(draft: Any, name: str, value: Any) -> Change:
     if isinstance(value, str):
         value = int(value) if value.strip() in ("1", "8") else _numbers(value)
     if same(value, 1):
-        return _point(draft, "tpu", 1, "One core is one device today.")
+        return point(draft, "tpu", 1, "One core is one device today.")
     if same(value, 8):
         boards = "Other boards show 1, 4 or 8 devices: 'auto' takes what is there."
-        return _point(draft, "tpu", 8, f"It meant all 8 cores of a v2 or v3 board. {boards}")
+        return point(draft, "tpu", 8, f"It meant all 8 cores of a v2 or v3 board. {boards}")
     if _indices(value) and len(value) == 1 and 1 <= value[0] <= 8:
         only = f"It meant core number {value[0]}, counted from 1, and one core only."
-        return _point(draft, "tpu", [value[0] - 1], f"{only} Since Lightning 2.1 we count from 0.")
+        return point(draft, "tpu", [value[0] - 1], f"{only} Since Lightning 2.1 we count from 0.")
     raise Refusal("it was 1, 8, or a list of one core number from 1 to 8; nothing else was valid.")
 
 
@@ -136,7 +141,7 @@ def _num_processes(draft: Any, name: str, value: Any) -> Change:
     if value is None or same(value, 1):
         return {}, "One process is the default."
     if type(value) is int and value > 1:
-        return _point(draft, "cpu", value, "It counted processes on the CPU.")
+        return point(draft, "cpu", value, "It counted processes on the CPU.")
     raise Refusal("it was a number of processes, 1 or more.")
 
 

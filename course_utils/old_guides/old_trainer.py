@@ -11,9 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from types import ModuleType
+from typing import Any
 
-from course_utils.old_guides.old_arguments import RULES, NewCallback
+from course_utils.old_guides.old_arguments import RULES
 from course_utils.old_guides.old_devices import Refusal, Rule, named_a_device, same
+from course_utils.old_guides.old_expressions import UNKNOWN
+from course_utils.old_guides.values import Expression, NewCallback
 
 
 class _Short(reprlib.Repr):
@@ -40,15 +43,18 @@ class Note:
         new: what to write today, or "" when nothing is needed any more.
         why: what the old one really meant, or why it is gone.
         line: where a snippet has it, counted from 1; 0 outside a snippet.
+        cell: which cell of a notebook has it, such as "cell 3"; "" elsewhere.
     """
 
     old: str
     new: str
     why: str
     line: int = 0
+    cell: str = ""
 
     def __str__(self) -> str:
-        return f"{f'line {self.line}: ' * bool(self.line)}{self.old} -> {self.new or 'nothing'}. {self.why}"
+        where = f"{self.cell}, line {self.line}: ".removeprefix(", ") if self.line else ""
+        return f"{where}{self.old} -> {self.new or 'nothing'}. {self.why}"
 
 
 @dataclass(frozen=True)
@@ -86,13 +92,17 @@ class CannotTranslate(ValueError):
 
 @dataclass
 class Draft:
-    """A translation under way: `new` starts as the old arguments, and each rule replaces its own."""
+    """A translation under way: `new` starts as the old arguments, and each rule replaces its own.
+
+    `moved` says which new arguments took the place of which old one; callbacks that are to be made are `NewCallback`.
+    """
 
     new: dict
     package: ModuleType
     fit: dict = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
     refused: list[tuple[str, str]] = field(default_factory=list)
+    moved: dict[str, list[str]] = field(default_factory=dict)
 
     def attempt(self, name: str, rule: Rule) -> None:
         """Apply one rule, or remember why it cannot be applied."""
@@ -110,27 +120,37 @@ class Draft:
         for key, value in new.items():
             if key != "callbacks" and key in others and not same(others[key], value):
                 raise Refusal(f"another argument asks for {written(key, others[key])}. Keep one of the two.")
-        text = _listed(new)
+        text = _listed(new) or "trainer.fit(model, ckpt_path=...)" * (
+            "ckpt_path" in self.fit and name.startswith("resume")
+        )
         if "callbacks" in new:
-            new = {**new, "callbacks": [*_as_list(others.get("callbacks")), self._made(new["callbacks"])]}
+            text = written("callbacks", [new["callbacks"]])
+            new = {**new, "callbacks": [*_as_list(others.get("callbacks")), self._checked(new["callbacks"])]}
         self.notes.append(Note(written(name, self.new.pop(name)), text, why))
         self.new.update(new)
+        self.moved[name] = [*new]
 
     def has_callback(self, kind: str) -> bool:
         """Say whether a callback of this kind, such as "ProgressBar", was given."""
         wanted = getattr(self.package.callbacks, kind)
-        return any(isinstance(callback, wanted) for callback in _as_list(self.new.get("callbacks")))
+        given = _as_list(self.new.get("callbacks"))
+        unmade = (Expression, NewCallback)
+        return any(kind in repr(each) if isinstance(each, unmade) else isinstance(each, wanted) for each in given)
 
-    def _made(self, callback):
-        callbacks = self.package.callbacks
-        if isinstance(callback, NewCallback):
-            try:
-                return getattr(callbacks, callback.name)(**callback.arguments)
-            except Exception as error:
-                raise Refusal(f"{callback.name} of {self.package.__name__} does not take it: {error}") from error
-        if not isinstance(callback, callbacks.Callback):
+    def _checked(self, callback: Any) -> Any:
+        if not isinstance(callback, NewCallback | Expression | self.package.callbacks.Callback):
             raise Refusal(f"this is no callback of {self.package.__name__}.")
         return callback
+
+    def make_callbacks(self) -> None:
+        """Make the callbacks that replace arguments, of the caller's Lightning."""
+        for number, each in enumerate(_as_list(self.new.get("callbacks"))):
+            if isinstance(each, NewCallback):
+                try:
+                    self.new["callbacks"][number] = getattr(self.package.callbacks, each.name)(**each.arguments)
+                except Exception as error:
+                    why = f"{each.name} of {self.package.__name__} does not take it: {error}"
+                    self.refused.append((_SHORT.repr(each), why))
 
 
 def modernize(kwargs: Mapping, *, package: ModuleType | None = None) -> Modern:
@@ -149,6 +169,7 @@ def modernize(kwargs: Mapping, *, package: ModuleType | None = None) -> Modern:
         ModuleNotFoundError: no Lightning is installed.
     """
     draft = translate(kwargs, package)
+    draft.make_callbacks()
     if draft.refused:
         raise CannotTranslate(*draft.refused)
     return Modern(draft.new, draft.fit, tuple(draft.notes))
@@ -164,14 +185,16 @@ def translate(kwargs: Mapping, package: ModuleType | None = None) -> Draft:
         draft.attempt(name, lambda draft, name, value: _unknown(name, accepted))
     for name, rule in RULES.items():
         if name in draft.new:
-            draft.attempt(name, rule)
+            unknown = isinstance(draft.new[name], Expression) and name in UNKNOWN
+            draft.attempt(name, UNKNOWN[name] if unknown else rule)
     if named_a_device(kwargs) and "accelerator" not in draft.new and not draft.refused:
         draft.new["accelerator"] = "cpu"
+        draft.moved[""] = ["accelerator"]
         draft.notes.append(Note("no accelerator", "accelerator='cpu'", _CPU))
     return draft
 
 
-_CPU = "An old Trainer that named no device used the CPU; today's takes the best one. Leave it away if you want that."
+_CPU = "An old Trainer that named no device used the CPU; today's takes the best one. Omit it if you want that."
 
 
 def removed() -> frozenset[str]:

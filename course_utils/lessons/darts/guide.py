@@ -1,4 +1,4 @@
-"""The RNN of Darts' guide: in Darts, as a plain network, and as a lesson for the launcher.
+"""The RNN of Darts' guide, in Darts and as a plain network; and a model that is large enough for a GPU.
 
 Darts trains with `pytorch_lightning`, and the rest of this course with `lightning.pytorch`: the same code under two
 names, whose objects do not fit each other. What the two share is the network, and that is what moves between them.
@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader
 
-from course_utils.data import AIR_PASSENGERS, Scale, air_passengers, make_windows
-from course_utils.training import Regression, trainer_kwargs
+from course_utils.data import AIR_PASSENGERS
+from course_utils.training import trainer_kwargs
 
 # The arguments of the guide, less its logs on disk.
 GUIDE: dict[str, Any] = {
@@ -80,13 +80,6 @@ class DartsNetwork(nn.Module):
         return self.V(self.rnn(inputs)[0])
 
 
-def air_darts() -> tuple[Regression, TensorDataset]:
-    """Return the guide's network and windows as a lesson for the launcher, whose processes then need no Darts."""
-    series, _ = air_passengers()
-    windows = make_windows(Scale.fit(series).apply(series), GUIDE["training_length"])
-    return Regression(DartsNetwork()), TensorDataset(*windows)
-
-
 def darts_order(samples: int, batch_size: int, seed: int) -> DataLoader:
     """Return the batches of sample indices that Darts takes when its DataLoader gets a generator with this seed.
 
@@ -94,3 +87,44 @@ def darts_order(samples: int, batch_size: int, seed: int) -> DataLoader:
     """
     numbers: Any = torch.arange(samples - 1, -1, -1)
     return DataLoader(numbers, batch_size, shuffle=True, generator=torch.Generator().manual_seed(seed))
+
+
+def many_series(count: int = 100, days: int = 400) -> list[Any]:
+    """Return daily series with a week and a year in them, and noise, as Darts TimeSeries of float32."""
+    import numpy as np
+    import pandas as pd
+    from darts import TimeSeries
+
+    dates, day = pd.date_range("2024-01-01", periods=days, freq="D"), np.arange(days)
+    noise = np.random.default_rng(0).normal(0, 0.2, (count, days))
+    shift = np.linspace(0, 7, count)[:, None]
+    values = np.sin(2 * np.pi * (day + shift) / 7) + np.sin(2 * np.pi * day / 365) + noise
+    return [TimeSeries.from_times_and_values(dates, each.astype(np.float32)) for each in values]
+
+
+class Forecaster(nn.Module):
+    """The network inside a Darts model as a module of one tensor, for whoever times it or counts its work."""
+
+    def __init__(self, model: Any):
+        super().__init__()
+        self.network = model.model
+
+    def forward(self, past: torch.Tensor) -> torch.Tensor:
+        """Map the past, (batch, steps in, 1), to the forecast, (batch, steps out, 1)."""
+        from darts.utils.data.torch_datasets.utils import PLModuleInput
+
+        result = self.network(PLModuleInput(past_target=past))
+        return getattr(result, "prediction", result)
+
+
+def training_step(network: nn.Module, batch: int, steps_in: int) -> Any:
+    """Return a function that does one step of training with Adam on random values, as a Trainer would."""
+    past = torch.rand(batch, steps_in, 1)
+    optimizer = torch.optim.Adam(network.parameters())
+
+    def step() -> None:
+        optimizer.zero_grad()
+        network(past).square().mean().backward()
+        optimizer.step()
+
+    return step

@@ -1,5 +1,48 @@
-"""What lesson 9 needs beside the translator of old guides: what is solved."""
+"""What lesson 9 needs beside the reader of old code: its reference, which can be searched, and what is solved."""
 
+import json
+from pathlib import Path
+
+from course_utils.display.cards import html_card, text_table
 from course_utils.lessons.progress import progress
+from course_utils.old_guides.names import ATTRIBUTES, KEYWORDS, METHODS, NAMES, TABLES
 
-__all__ = ["progress"]
+__all__ = ["Reference", "look_up", "progress"]
+
+
+class Reference:
+    """Rows of the reference that hold a word, as a table."""
+
+    HEADER = ("where", "old", "today", "why or proof")
+
+    def __init__(self, word: str):
+        self.word, self.rows = word, [row for row in _rows() if word.lower() in " ".join(row).lower()]
+
+    def __repr__(self) -> str:
+        return text_table(self.HEADER, self.rows)
+
+    def _repr_html_(self) -> str:
+        return html_card(f"{len(self.rows)} rows with {self.word!r}", self.HEADER, self.rows)
+
+
+def look_up(word: str) -> Reference:
+    """Return the rows of the reference that hold a word: what guides claimed, and names that are old.
+
+    Args:
+        word: such as "tpu" or "epoch_end"; "" returns all rows.
+    """
+    return Reference(word)
+
+
+def _rows() -> list[tuple[str, ...]]:
+    claims = json.loads((Path(__file__).parent / "claims.json").read_text(encoding="utf-8"))
+    gone = {name: ("nothing that means the same", why) for name, (_, why) in TABLES["gone_arguments"].items()}
+    kinds: dict[str, dict] = {
+        "name": NAMES,
+        "method": METHODS,
+        "keyword": KEYWORDS,
+        "a Trainer's": ATTRIBUTES,
+        "argument": gone,
+    }
+    rows = [tuple(row) for row in claims]
+    return rows + [(kind, old, *advice) for kind, table in kinds.items() for old, advice in table.items()]

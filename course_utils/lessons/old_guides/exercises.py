@@ -5,7 +5,7 @@ from typing import Any
 
 from course_utils.exercises import exercise
 from course_utils.exercises.answers import Wrong, expect, expect_function, quote, refuse, whole_numbers
-from course_utils.old_guides import explain_snippet, modernize
+from course_utils.old_guides import explain, modernize
 
 SNIPPET = """\
 from pytorch_lightning import Trainer
@@ -34,14 +34,14 @@ STILL_RIGHT = {
 
 @exercise(
     "Two of the arguments have left the Trainer. The section 'Other arguments that have gone' has both.",
-    "`explain_snippet(ex.SNIPPET)` reads the snippet and names the lines.",
-    solution="my_lines = [finding.line for finding in explain_snippet(ex.SNIPPET)]",
+    "`explain(ex.SNIPPET)` reads the snippet and names the lines.",
+    solution="my_lines = [finding.line for finding in explain(ex.SNIPPET)]",
     right="Both raise TypeError, and neither is about a device: 'Other arguments that have gone' has translated them.",
 )
 def outdated(answer: Any) -> None:
     """Say which lines of the snippet are outdated: a list of their numbers, counted from 1."""
     lines = set(whole_numbers(answer, "a list of line numbers"))
-    old = {finding.line: finding for finding in explain_snippet(SNIPPET)}
+    old = {finding.line: finding for finding in explain(SNIPPET)}
     for line in sorted(lines - old.keys()):
         raise Wrong(f"Line {line} runs today. {STILL_RIGHT.get(line, 'There is nothing on it that could be old.')}")
     refuse({"Some of its lines raise TypeError today. Which arguments have left the Trainer?": not lines})

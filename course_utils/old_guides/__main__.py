@@ -1,0 +1,47 @@
+"""Say what is outdated in a file, as a diff with reasons: python -m course_utils.old_guides FILE|NOTEBOOK|-."""
+
+import argparse
+import dataclasses
+import json
+import sys
+from pathlib import Path
+
+from course_utils.old_guides.explain import Explanation, Unreadable, explain
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Return 0 where nothing is outdated, 1 where something is, and 2 where the file cannot be read."""
+    parser = argparse.ArgumentParser(prog="python -m course_utils.old_guides", description=__doc__)
+    parser.add_argument("file", help="code, a notebook, Markdown or reST; - reads what is piped in")
+    parser.add_argument("--write", action="store_true", help="change the file; a copy stays beside it as FILE.orig")
+    parser.add_argument("--json", action="store_true", help="print the findings and the new text as JSON")
+    options = parser.parse_args(arguments)
+    try:
+        found = explain(sys.stdin.read() if options.file == "-" else Path(options.file))
+        if options.write:
+            _write(options.file, found)
+    except (Unreadable, OSError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(_as_json(found) if options.json else "\n".join(filter(None, [found.diff(options.file), str(found)])))
+    return 1 if found.findings else 0
+
+
+def _as_json(found: Explanation) -> str:
+    return json.dumps({"findings": [dataclasses.asdict(note) for note in found.findings], "text": found.text}, indent=1)
+
+
+def _write(name: str, found: Explanation) -> None:
+    """Write the new text, and the old one beside it, unless nothing changes."""
+    if name == "-":
+        raise Unreadable("--write needs a file.")
+    path = Path(name)
+    old = path.read_bytes()
+    new = (b"\xef\xbb\xbf" if old.startswith(b"\xef\xbb\xbf") else b"") + found.text.encode()
+    if new != old:
+        path.with_name(f"{path.name}.orig").write_bytes(old)
+        path.write_bytes(new)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

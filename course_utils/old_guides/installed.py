@@ -1,0 +1,165 @@
+"""What the installed packages have today: names, keywords and methods. Nothing but their own modules is imported."""
+
+import importlib
+import importlib.metadata
+import importlib.util
+import inspect
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+IMPORTED = ("torch", "lightning", "pytorch_lightning")  # these are asked; of the others the files are searched
+READ = ("torch_xla", "darts")
+GONE, UNKNOWN = object(), object()
+TRAINER = "lightning.pytorch.Trainer"
+_NEW_HOMES = (
+    *(
+        f"lightning.pytorch.{each}"
+        for each in ("callbacks", "strategies", "loggers", "plugins", "profilers", "utilities", "tuner")
+    ),
+    *(
+        f"torch.{each}"
+        for each in (
+            "linalg",
+            "fft",
+            "special",
+            "amp",
+            "nn.functional",
+            "nn",
+            "nn.utils",
+            "utils.data",
+            "optim.lr_scheduler",
+        )
+    ),
+)
+
+
+def today(name: str) -> str:
+    """Return a name of Lightning under the package that this course trains with, and in the place that guides use."""
+    name = re.sub(r"^pytorch_lightning\b", "lightning.pytorch", name)
+    return re.sub(
+        r"^(lightning\.pytorch)\.(?:trainer(?:\.trainer)?|core(?:\.module)?)\.(?=Trainer|LightningModule)", r"\1.", name
+    )
+
+
+def is_gone(name: str) -> bool:
+    """Say whether a full name of one of the packages is missing today. What cannot be found out is not gone."""
+    root, *parts = today(name).split(".")
+    if parts[:1] in (["npu"], ["hpu"], ["mlu"], ["musa"], ["tpu"]):  # other packages bring them
+        return False
+    if (
+        (any(part.startswith("_") for part in parts) and "lightning" not in root)
+        or "__" in name
+        or name.startswith(("torch.ops.", "torch.classes."))
+    ):
+        return False
+    if root in READ:
+        return _is_gone_from_files(root, parts)
+    return root in IMPORTED and find(name) is GONE
+
+
+def find(name: str) -> Any:
+    """Return what a full name of an imported package stands for, `GONE`, or `UNKNOWN` where it cannot be found out."""
+    root, *parts = today(name).split(".")
+    thing, path = _module(root) if root in IMPORTED else UNKNOWN, root
+    for part in parts:
+        path = f"{path}.{part}"
+        try:
+            thing = getattr(thing, part)
+        except AttributeError:
+            if thing is UNKNOWN or not (inspect.ismodule(thing) or inspect.isclass(thing)):
+                return UNKNOWN
+            if inspect.isclass(thing) or not hasattr(thing, "__path__") or importlib.util.find_spec(path) is None:
+                return GONE
+            thing = _module(path)
+        except Exception:  # a lazy module whose packages are not here
+            return UNKNOWN
+    return thing
+
+
+@cache
+def _module(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except Exception:  # it needs a package or a device that is not here
+        return UNKNOWN
+
+
+@cache
+def _folder(root: str) -> Path | None:
+    spec = importlib.util.find_spec(root)
+    return Path(spec.submodule_search_locations[0]) if spec and spec.submodule_search_locations else None
+
+
+def _is_gone_from_files(root: str, parts: list[str]) -> bool:
+    """Look a name up in the files of a package, because importing it takes seconds or changes the process."""
+    place = _folder(root)
+    if place is None:
+        return False
+    for number, part in enumerate(parts):
+        if (place / part).is_dir():
+            place = place / part
+        elif (place / f"{part}.py").is_file():
+            return bool(parts[number + 1 :]) and _lacks(place / f"{part}.py", parts[number + 1])
+        else:
+            return not any(place.glob(f"{part}.*")) and _lacks(place / "__init__.py", part)
+    return False
+
+
+def _lacks(file: Path, word: str) -> bool:
+    text = file.read_text(encoding="utf-8") if file.is_file() else ""
+    return not re.search(rf"\b{word}\b|import \*|def __getattr__", text)
+
+
+def new_home(name: str) -> str:
+    """Return where something of the same name is today, or ""."""
+    leaf, root = name.rpartition(".")[2], today(name).partition(".")[0]
+    homes = (home for home in _NEW_HOMES if home.startswith(root) and leaf[:1] != "_")
+    return next((f"{home}.{leaf}" for home in homes if hasattr(_module(home), leaf)), "")
+
+
+@cache
+def version(name: str) -> str:
+    """Return the package of a name with the version that is installed."""
+    root = {"lightning": "lightning", "pytorch_lightning": "pytorch-lightning"}.get(
+        name.partition(".")[0], name.partition(".")[0]
+    )
+    try:
+        return f"{root} {importlib.metadata.version(root)}"
+    except importlib.metadata.PackageNotFoundError:
+        return root
+
+
+@cache
+def parameters(name: str) -> Any:
+    """Return the parameters of a function or class by name, or None where they cannot be known or are open."""
+    thing = find(name)
+    if thing is GONE or not callable(thing) or name.startswith("torch.jit."):
+        return None
+    try:
+        found = dict(inspect.signature(thing).parameters)
+    except (ValueError, TypeError):
+        return None
+    if name.startswith(TRAINER + "."):
+        found.pop("self", None)
+    return None if any(each.kind is each.VAR_KEYWORD for each in found.values()) else found
+
+
+@cache
+def trainer_attributes() -> frozenset[str]:
+    """Return every name that a Trainer has, those that it is given while it is made included."""
+    trainer = find(TRAINER)
+    folder = Path(inspect.getfile(trainer)).parent
+    texts = "\n".join(path.read_text(encoding="utf-8") for path in folder.rglob("*.py"))
+    return frozenset(dir(trainer)) | frozenset(re.findall(r"(?:self|trainer)\.(\w+)", texts))
+
+
+def too_many(base: str, method: str, positions: int) -> str:
+    """Return the heading of one of Lightning's methods, if one that overrides it needs more arguments, or ""."""
+    known = find(f"{base}.{method}")
+    if not inspect.isfunction(known):
+        return ""
+    given = inspect.signature(known).parameters
+    plain = all(each.kind is each.POSITIONAL_OR_KEYWORD for each in given.values())
+    return f"def {method}({', '.join(given)})" if plain and positions > len(given) else ""

@@ -1,0 +1,209 @@
+"""Find the Python and the shell lines in what people have: files, notebooks, Markdown, reST, fragments, pasted text."""
+
+import ast
+import json
+import re
+import textwrap
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+LIMIT = 600_000  # characters, which take some seconds
+
+
+class Unreadable(ValueError):
+    """The reason why a text cannot be read at all."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A file, or one cell of a notebook.
+
+    Attributes:
+        name: "" or the cell, such as "cell 3".
+        text: as it stands.
+        code: stretches of Python with the place where each begins; they are cleaned character for character, so that a
+            place in one is a place in `text`.
+        shell: numbered lines for a shell.
+    """
+
+    name: str
+    text: str
+    code: tuple[tuple[int, str], ...]
+    shell: tuple[tuple[int, str], ...]
+
+
+# Characters that come from web pages and word processors, and `async`, which was no keyword before Python 3.7.
+_PASTED = str.maketrans(
+    {
+        **dict.fromkeys("\u00a0\u2007\u202f\u200b\ufeff", " "),
+        **dict.fromkeys("\u2018\u2019\u2032", "'"),
+        **dict.fromkeys("\u201c\u201d\u2033", '"'),
+    }
+)
+_ASYNC = re.compile(r"\basync(?=\s*=[^=])")
+_SHELL = re.compile(
+    r"\s*(?:!(?!=)|%%?[a-zA-Z]|\$ ?(?=[a-z])|-- |--\w|(?:pip3?|conda|sudo|gsutil|torchrun|export|cd)\s+[\w./\"'-]"
+    r"|(?:[A-Z_]+=\S+\s+)*python3?\s+\S*[-./])"
+)
+_PROMPT = re.compile(r"\s*(?:>>> ?|\.\.\. (?=.)|In ?\[\d*\]: ?)")
+_DOTS = re.compile(r"(\s*)(?:\.\.\.|…)(,?\s*)")
+_FENCE = re.compile(r"\s*(?:```+|~~~+)\s*\{?\.?([\w+-]*)")
+_DIRECTIVE = re.compile(
+    r"(\s*)(?:\.\. (?:code-block|code|sourcecode|testcode|ipython|jupyter-execute)::\s*(\w*)|(?!\.\. ).*::\s*$)"
+)
+_PYTHON, _COMMANDS = (
+    {"", "python", "python3", "py", "pycon", "ipython", "ipython3"},
+    {"sh", "bash", "console", "shell", "zsh"},
+)
+
+
+def read(text: str, suffix: str = "") -> tuple[list[Part], Callable[[list[str]], str]]:
+    """Return the parts of a text, and what puts the texts of changed parts together again.
+
+    Args:
+        text: of a file, or pasted.
+        suffix: of the file's name, such as ".md"; "" finds out what the text is.
+
+    Raises:
+        Unreadable: a broken notebook, or more text than `LIMIT`.
+    """
+    if suffix == ".ipynb" or (text.lstrip().startswith("{") and re.search(r'"(cells|cell_type)"\s*:', text)):
+        found, join = _notebook(text)
+    else:
+        found, join = [("", text)], "".join
+    if sum(len(each) for _, each in found) > LIMIT or any("\0" in each for _, each in found):
+        raise Unreadable(f"This is no text, or has more than {LIMIT:,} characters: give me the part you mean.")
+    return [_part(name, each, ".py" if name else suffix) for name, each in found], join
+
+
+def parses(text: str) -> bool:
+    """Say whether a text is Python 3 as it stands, or once it is moved to the left margin."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of an escape such as "\d"
+            ast.parse(textwrap.dedent(text))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
+def _notebook(text: str) -> tuple[list[tuple[str, str]], Callable[[list[str]], str]]:
+    try:
+        book = json.loads(text)
+        cells = book["cells"] if "cells" in book else book["worksheets"][0]["cells"]
+        found = [
+            (cell, key) for cell in cells for key in ("source", "input") if cell["cell_type"] == "code" and key in cell
+        ]
+        sources = ["".join(cell[key]) for cell, key in found]
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise Unreadable(f"This looks like a notebook, but is none that can be read: {error}.") from None
+    numbers = [number for number, cell in enumerate(cells, 1) if any(cell is each for each, _ in found)]
+    indent = re.match(r"\{\s*?\n( *)", text)
+
+    def join(texts: list[str]) -> str:
+        for (cell, key), new in zip(found, texts, strict=True):
+            cell[key] = new.splitlines(keepends=True) if isinstance(cell[key], list) else new
+        width = len(indent[1]) if indent else None
+        return json.dumps(book, indent=width, ensure_ascii=text.isascii()) + "\n" * text.endswith("\n")
+
+    return [(f"cell {number}", source) for number, source in zip(numbers, sources, strict=True)], join
+
+
+def _part(name: str, text: str, suffix: str) -> Part:
+    if suffix not in (".md", ".rst", ".sh") and parses(text):
+        return Part(name, text, ((0, text),), ())
+    lines = text.splitlines(keepends=True)
+    fenced = any(_FENCE.match(line) for line in lines)
+    code: list[tuple[int, str]] = []
+    shell: list[tuple[int, str]] = []
+    for kind, first, last in _blocks(lines, suffix, fenced):
+        cleaned, commands = _cleaned(lines[first:last], first + 1, kind)
+        shell += commands
+        code.append((sum(map(len, lines[:first])), cleaned))
+    return Part(name, text, tuple(code), tuple(shell))
+
+
+def _blocks(lines: list[str], suffix: str, fenced: bool) -> Iterator[tuple[str, int, int]]:
+    """Yield the blocks of code, as "python" or "shell" with their first line and the one after their last."""
+    directives = suffix == ".rst" or (
+        suffix == "" and any(re.match(r"\s*\.\. (code|test|source)", line) for line in lines)
+    )
+    if suffix == ".sh" or (lines and lines[0].startswith(("%%bash", "%%sh", "%%script"))):
+        yield "shell", 0, len(lines)
+    elif suffix == ".md" or (fenced and not directives):
+        yield from _fences(lines)
+    elif directives:
+        yield from _indented(lines)
+    else:
+        yield "python", 0, len(lines)
+
+
+def _kind(language: str) -> str:
+    return "python" if language.lower() in _PYTHON else "shell" if language.lower() in _COMMANDS else ""
+
+
+def _fences(lines: list[str]) -> Iterator[tuple[str, int, int]]:
+    """Yield the blocks between fences. One that is never closed goes to the end, one never opened begins at the top."""
+    fences = [(number, found[1]) for number, line in enumerate(lines) if (found := _FENCE.match(line))]
+    if len(fences) == 1 and fences[0][0] > 0 and not fences[0][1]:
+        fences.insert(0, (-1, ""))
+    for (first, language), (last, _) in zip(fences[::2], [*fences[1::2], (len(lines), "")], strict=False):
+        if _kind(language):
+            yield _kind(language), first + 1, last
+
+
+def _indented(lines: list[str]) -> Iterator[tuple[str, int, int]]:
+    """Yield the indented blocks under the directives of reST."""
+    number = 0
+    while number < len(lines):
+        opening, number = _DIRECTIVE.match(lines[number]), number + 1
+        if opening is None:
+            continue
+        first, margin = number, len(opening[1])
+        while number < len(lines) and (
+            not lines[number].strip() or len(lines[number]) - len(lines[number].lstrip()) > margin
+        ):
+            number += 1
+        while first < number and (not lines[first].strip() or re.match(r"\s*:[\w-]+:", lines[first])):
+            first += 1
+        if _kind(opening[2] or ""):
+            yield _kind(opening[2] or ""), first, number
+
+
+def _cleaned(lines: list[str], number: int, kind: str) -> tuple[str, list[tuple[int, str]]]:
+    """Return the Python of a block, each line as long as it was, and its lines for a shell."""
+    valid = kind == "python" and parses("".join(lines))
+    prompts = not valid and any(line.lstrip().startswith(">>>") for line in lines)
+    cleaned: list[str] = []
+    shell: list[tuple[int, str]] = []
+    follows = False
+    for line in lines:
+        body = line.rstrip("\r\n")
+        prompt = _PROMPT.match(body) if not valid else None
+        is_shell = kind == "shell" or (
+            not valid and (follows or bool(_SHELL.match(body[prompt.end() if prompt else 0 :])))
+        )
+        if is_shell and follows:  # one command over several lines
+            shell[-1] = (shell[-1][0], f"{shell[-1][1].removesuffix(chr(92))} {body.strip()}")
+        elif is_shell:
+            shell.append((number + len(cleaned), body.strip()))
+        follows = is_shell and body.endswith("\\")
+        new = _cleaned_line(
+            body, prompt, is_shell or (prompts and not prompt), bool(cleaned) and cleaned[-1].rstrip().endswith(":")
+        )
+        cleaned.append((body if valid else new) + line[len(body) :])
+    return "".join(cleaned), shell
+
+
+def _cleaned_line(line: str, prompt: Any, leave_out: bool, opens: bool) -> str:
+    """Return a line of Python without what pasting put into it, and blanks in place of what is no Python."""
+    if leave_out:  # a block needs something in it
+        margin = len(line) - len(line.lstrip())
+        return (" " * margin + "0" * (opens and margin < len(line))).ljust(len(line))
+    if prompt:
+        line = " " * prompt.end() + line[prompt.end() :]
+    if dots := _DOTS.fullmatch(line):  # what a guide leaves out
+        line = f"{dots[1]}#{' ' * (len(line) - len(dots[1]) - 1)}"
+    return _ASYNC.sub("asynC", line.translate(_PASTED))
