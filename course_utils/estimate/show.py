@@ -27,3 +27,25 @@ def chart(names: Sequence[str], spans: Sequence[tuple[float, float, float]], mea
     axes.invert_yaxis()
     said = "; ".join(f"{name} {low:.3g} to {high:.3g}" for name, (low, _, high) in zip(names, spans, strict=True))
     return picture(axes, f"Hours on each device, with the interval in which the truth is expected: {said}.")
+
+
+def memory_chart(moments: Sequence["Moment"], title: str) -> "Picture":
+    """Draw what fills the memory over one step: one band for each kind, stacked, and the peak."""
+    import numpy as np
+
+    from course_utils.display.figures import lecture_axes, picture
+
+    axes = lecture_axes(title, "operations of one step, in their order", "GB in use")
+    amounts = np.array([[getattr(moment, kind) for moment in moments] for kind in KINDS]) / 1e9
+    axes.stackplot(range(len(moments)), amounts, colors=BANDS, labels=KINDS, step="post")
+    total = amounts.sum(axis=0)
+    peak = int(total.argmax())
+    axes.plot(peak, total[peak], "kv", markersize=16)
+    for phase in ("backward", "optimizer"):
+        start = next((n for n, moment in enumerate(moments) if moment.phase == phase), None)
+        if start:
+            axes.axvline(start, color="black", linestyle=":")
+            axes.annotate(phase, (start, 1.0), xycoords=("data", "axes fraction"), xytext=(6, -22), textcoords="offset points")
+    axes.legend(loc="upper left", reverse=True)
+    said = ", ".join(f"{kind} {band[peak]:.3g} GB" for kind, band in zip(KINDS, amounts, strict=True))
+    return picture(axes, f"What fills the memory over one step; at the peak {said}.")
