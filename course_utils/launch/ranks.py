@@ -70,7 +70,7 @@ class _Launcher:
         return getattr(self._launcher, name)
 
 
-class _Report(pl.Callback):
+class Report(pl.Callback):
     """Sends heartbeats in every step of a rank, adds up its loss and its samples, and reports each epoch."""
 
     state_key = "RankReport"
@@ -188,7 +188,7 @@ def _make_trainer(arguments: dict, link: Link, checkpoint: Path) -> pl.Trainer:
     if strategy in START_METHODS:
         strategy = ReportingDDP(link, start_method=START_METHODS[strategy])
     saving = pl.callbacks.ModelCheckpoint(checkpoint.parent, "last", enable_version_counter=False)
-    arguments = {**arguments, "strategy": strategy, "callbacks": [_Report(link), saving], "plugins": [WholeFiles()]}
+    arguments = {**arguments, "strategy": strategy, "callbacks": [Report(link), saving], "plugins": [WholeFiles()]}
     # Lightning imports torch_xla to count TPUs, whatever it trains on, which takes seconds. None in its place says
     # that it is not there (https://docs.python.org/3/reference/import.html#the-module-cache).
     absent = not on_tpu and sys.modules.setdefault("torch_xla", None) is None  # type: ignore[arg-type]
@@ -199,12 +199,12 @@ def _make_trainer(arguments: dict, link: Link, checkpoint: Path) -> pl.Trainer:
             del sys.modules["torch_xla"]
 
 
-def main(options: str, arguments: str, folder: str) -> int:
+def run_main(train: Callable[[Options, dict, Link], None], options: str, arguments: str, folder: str) -> int:
     """Train, tell the supervisor what went wrong if anything did, and return the exit status."""
     link = Link(folder)
     link.open()
     try:
-        fit(Options(**json.loads(options)), json.loads(arguments), link)
+        train(Options(**json.loads(options)), json.loads(arguments), link)
     except LaunchError as error:
         link.send(refusal=str(error))
     except ProcessExitedException as error:  # a spawned rank that ended without raising anything
@@ -220,4 +220,4 @@ def main(options: str, arguments: str, folder: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(run_main(fit, *sys.argv[1:]))

@@ -109,7 +109,8 @@ class Run:
             ours, theirs = socket.socketpair()
             self._lines.add(ours, "main")
             words = [json.dumps(asdict(self.options)), json.dumps(self.arguments), folder]
-            command = [sys.executable, "-m", "course_utils.launch.ranks", *words]
+            ranks = "sharded" if self.arguments["strategy"] == "fsdp" else "ranks"
+            command = [sys.executable, "-m", f"course_utils.launch.{ranks}", *words]
             environment = {**environment, "TMPDIR": folder}
             try:
                 streams = {"stdout": theirs, "stderr": theirs}
