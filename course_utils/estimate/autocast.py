@@ -45,6 +45,8 @@ IN_32_BITS = {
     ),
     *("binary_cross_entropy_with_logits", "kl_div", "huber_loss", "triplet_margin_loss", "ctc_loss", "normalize"),
 }
+
+
 class Autocast(TorchFunctionMode):
     """Casts what operations get as torch.autocast does, and has attention counted as the one kernel that a GPU runs."""
 

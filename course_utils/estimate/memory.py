@@ -54,10 +54,10 @@ def estimate_memory(
         known = ", ".join(OPTIMIZERS)
         raise ValueError(f"unknown optimizer {optimizer!r}. Pass {known}, or a function of the parameters.")
     make: Any = optimizer if callable(optimizer) else OPTIMIZERS[optimizer]
-    kinds = checkpointing if isinstance(checkpointing, tuple) else (checkpointing,)
     asked: dict[str, Any] = {"optimizer": make, "loss": loss, "training": training, "keep_gradients": keep_gradients}
     if checkpointing:
-        asked["blocks"] = lambda clone: find_blocks(clone, () if checkpointing is True else kinds)
+        kinds: Any = () if checkpointing is True else checkpointing
+        asked["blocks"] = lambda clone: find_blocks(clone, kinds if isinstance(kinds, tuple) else (kinds,))
     size = _example(inputs) if batch is None else batch
     positive("batch", size)
     moments, more = (follow(model, inputs, n, precision, **asked) for n in (size, 2 * size))
@@ -78,8 +78,8 @@ def find_blocks(model: nn.Module, kinds: tuple[type[nn.Module], ...] = ()) -> li
         lists = [list(m.children()) for m in model.modules() if isinstance(m, (nn.Sequential, nn.ModuleList))]
         blocks = max(lists, key=len, default=[])
     if not blocks:
-        asked = f"of {' or '.join(kind.__name__ for kind in kinds)}" if kinds else "in an nn.Sequential or nn.ModuleList"
-        raise ValueError(f"{type(model).__name__} has no blocks {asked}. Pass the class of the modules that it repeats.")
+        where = " or ".join(kind.__name__ for kind in kinds) or "any nn.Sequential or nn.ModuleList"
+        raise ValueError(f"{type(model).__name__} has no blocks of {where}. Pass the class of those that it repeats.")
     return blocks
 
 

@@ -129,7 +129,10 @@ class Memory:
 
     def plot(self) -> Picture:
         """Return a picture of what fills the memory over one step."""
-        return memory_chart(self.moments, f"{format_bytes(self.tensors_bytes)} at the peak")
+        amounts = {kind: [getattr(moment, kind) for moment in self.moments] for kind in KINDS}
+        names = [moment.phase for moment in self.moments]
+        phases = {name: names.index(name) for name in dict.fromkeys(names)}
+        return memory_chart(amounts, phases, f"At the peak, {format_bytes(self.peak.total)} are in use")
 
 
 def capacity_bytes(chip: Chip) -> float:

@@ -1,6 +1,6 @@
 """The one place where this package takes from the course's display modules: cards, tables and pictures."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from course_utils.display.cards import html_card, text_table
@@ -10,7 +10,9 @@ if TYPE_CHECKING:
 else:
     Picture = Any  # figures need matplotlib, which is imported when a picture is drawn
 
-__all__ = ["Picture", "chart", "html_card", "text_table"]
+__all__ = ["Picture", "chart", "html_card", "memory_chart", "text_table"]
+
+BANDS = ("#0072B2", "#D55E00", "#CC79A7", "#F0E442")  # Okabe and Ito
 
 
 def chart(names: Sequence[str], spans: Sequence[tuple[float, float, float]], measured: Sequence[bool]) -> "Picture":
@@ -29,23 +31,28 @@ def chart(names: Sequence[str], spans: Sequence[tuple[float, float, float]], mea
     return picture(axes, f"Hours on each device, with the interval in which the truth is expected: {said}.")
 
 
-def memory_chart(moments: Sequence["Moment"], title: str) -> "Picture":
-    """Draw what fills the memory over one step: one band for each kind, stacked, and the peak."""
+def memory_chart(amounts: Mapping[str, Sequence[float]], phases: Mapping[str, int], title: str) -> "Picture":
+    """Draw what fills the memory over one step, stacked, and mark the peak.
+
+    Args:
+        amounts: bytes after each operation, by what fills them, from the bottom up.
+        phases: the number of the operation with which each phase begins.
+        title: what the picture shows.
+    """
     import numpy as np
 
     from course_utils.display.figures import lecture_axes, picture
 
     axes = lecture_axes(title, "operations of one step, in their order", "GB in use")
-    amounts = np.array([[getattr(moment, kind) for moment in moments] for kind in KINDS]) / 1e9
-    axes.stackplot(range(len(moments)), amounts, colors=BANDS, labels=KINDS, step="post")
-    total = amounts.sum(axis=0)
+    bands = np.array(list(amounts.values()), dtype=float) / 1e9
+    axes.stackplot(range(bands.shape[1]), bands, colors=BANDS[: len(bands)], labels=list(amounts))
+    total = bands.sum(axis=0)
     peak = int(total.argmax())
     axes.plot(peak, total[peak], "kv", markersize=16)
-    for phase in ("backward", "optimizer"):
-        start = next((n for n, moment in enumerate(moments) if moment.phase == phase), None)
-        if start:
-            axes.axvline(start, color="black", linestyle=":")
-            axes.annotate(phase, (start, 1.0), xycoords=("data", "axes fraction"), xytext=(6, -22), textcoords="offset points")
-    axes.legend(loc="upper left", reverse=True)
-    said = ", ".join(f"{kind} {band[peak]:.3g} GB" for kind, band in zip(KINDS, amounts, strict=True))
+    for phase, start in phases.items():
+        axes.axvline(start, color="black", linestyle=":", linewidth=2)
+        axes.annotate(phase, (start, 1), (6, -22), ("data", "axes fraction"), "offset points")
+    axes.set(xlim=(0, bands.shape[1] - 1), ylim=(0, 1.3 * total[peak]))
+    axes.legend(loc="upper right", reverse=True, bbox_to_anchor=(1, 0.93))
+    said = ", ".join(f"{name} {band[peak]:.3g} GB" for name, band in zip(amounts, bands, strict=True))
     return picture(axes, f"What fills the memory over one step; at the peak {said}.")

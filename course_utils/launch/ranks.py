@@ -21,7 +21,7 @@ from course_utils.launch.checkpoints import WholeFiles, read_checkpoint
 from course_utils.launch.clusters import find_cluster
 from course_utils.launch.lessons import Lesson, load_lesson
 from course_utils.launch.link import Link
-from course_utils.launch.messages import LaunchError, calm_lightning, short_traceback
+from course_utils.launch.messages import LaunchError, calm_lightning, is_out_of_memory, short_traceback
 from course_utils.launch.options import Options, batch_per_rank, count_ranks
 from course_utils.training import pl
 
@@ -70,7 +70,7 @@ class _Launcher:
         return getattr(self._launcher, name)
 
 
-class Report(pl.Callback):
+class _Report(pl.Callback):
     """Sends heartbeats in every step of a rank, adds up its loss and its samples, and reports each epoch."""
 
     state_key = "RankReport"
@@ -188,7 +188,7 @@ def _make_trainer(arguments: dict, link: Link, checkpoint: Path) -> pl.Trainer:
     if strategy in START_METHODS:
         strategy = ReportingDDP(link, start_method=START_METHODS[strategy])
     saving = pl.callbacks.ModelCheckpoint(checkpoint.parent, "last", enable_version_counter=False)
-    arguments = {**arguments, "strategy": strategy, "callbacks": [Report(link), saving], "plugins": [WholeFiles()]}
+    arguments = {**arguments, "strategy": strategy, "callbacks": [_Report(link), saving], "plugins": [WholeFiles()]}
     # Lightning imports torch_xla to count TPUs, whatever it trains on, which takes seconds. None in its place says
     # that it is not there (https://docs.python.org/3/reference/import.html#the-module-cache).
     absent = not on_tpu and sys.modules.setdefault("torch_xla", None) is None  # type: ignore[arg-type]
@@ -203,8 +203,9 @@ def run_main(train: Callable[[Options, dict, Link], None], options: str, argumen
     """Train, tell the supervisor what went wrong if anything did, and return the exit status."""
     link = Link(folder)
     link.open()
+    asked, details = Options(**json.loads(options)), json.loads(arguments)
     try:
-        train(Options(**json.loads(options)), json.loads(arguments), link)
+        train(asked, details, link)
     except LaunchError as error:
         link.send(refusal=str(error))
     except ProcessExitedException as error:  # a spawned rank that ended without raising anything
@@ -212,11 +213,20 @@ def run_main(train: Callable[[Options, dict, Link], None], options: str, argumen
     except ProcessRaisedException as error:  # the rank has reported it, unless it failed before it was connected
         text = str(error).strip()
         link.send(fault=text, error=text.splitlines()[-1], rank=error.error_index, indirect=True)
+        _note_memory(text, asked, details, link)
     except Exception as error:
         link.send(fault=short_traceback(error), error=f"{type(error).__name__}: {error}", rank=None, indirect=True)
+        _note_memory(str(error), asked, details, link)
     else:
         return 0
     return 1
+
+
+def _note_memory(error: str, options: Options, arguments: dict, link: Link) -> None:
+    if is_out_of_memory(error):
+        from course_utils.launch.out_of_memory import memory_note  # costs a second that other runs do not need
+
+        link.send(memory=memory_note(options, arguments))
 
 
 if __name__ == "__main__":

@@ -5,11 +5,9 @@ The launcher starts it for `--strategy fsdp`. Lightning refuses FSDP without a G
 what a LightningModule has for training: `training_step`, `configure_optimizers`, and the hooks around an epoch.
 """
 
-import json
 import os
 import sys
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +24,7 @@ from course_utils.launch.lessons import Lesson, load_lesson
 from course_utils.launch.link import Link
 from course_utils.launch.messages import LaunchError
 from course_utils.launch.options import Options, batch_per_rank, count_ranks
-from course_utils.launch.ranks import Report, run_main, run_rank
+from course_utils.launch.ranks import _Report, run_main, run_rank
 from course_utils.moves import to_device
 from course_utils.training import pl
 
@@ -47,7 +45,7 @@ def fit(options: Options, arguments: dict, link: Link) -> None:
     if not lesson.module.automatic_optimization:
         raise LaunchError(f"the lesson {options.lesson!r} steps its optimizer itself. Choose --strategy ddp.")
     path = _checkpoint(options)
-    state = read_sharded(path, lesson.module) if options.resume and os.path.lexists(path) else None
+    state = read_checkpoint(path, lesson.module, sharded=True) if options.resume and os.path.lexists(path) else None
     if state and state["epoch"] + 1 >= options.epochs:
         losses = state["callbacks"]["RankReport"]["losses"]
         return link.send(already=state["epoch"] + 1, done={"losses": losses, "steps": state["global_step"]})
@@ -58,14 +56,6 @@ def fit(options: Options, arguments: dict, link: Link) -> None:
 
 def _checkpoint(options: Options) -> Path:
     return Path(options.out) / "checkpoints" / "last.ckpt"
-
-
-def read_sharded(path: Path, module: nn.Module) -> dict:
-    """Return a checkpoint that FSDP wrote, after making sure of it as `read_checkpoint` does."""
-    state = read_checkpoint(path, module)
-    if state.get("strategy") != "fsdp":
-        raise LaunchError(f"{path} was not written by --strategy fsdp. Resume with the strategy that wrote it.")
-    return state
 
 
 def _start(rank: int, options: Options, arguments: dict, link: Link) -> None:
@@ -86,7 +76,7 @@ def train(options: Options, arguments: dict, link: Link, **where: Any) -> None:
         pl.seed_everything(options.seed, workers=True, verbose=False)
         lesson = load_lesson(options.lesson)
         path = _checkpoint(options)
-        state = read_sharded(path, lesson.module) if options.resume and os.path.lexists(path) else None
+        state = read_checkpoint(path, lesson.module, sharded=True) if options.resume and os.path.lexists(path) else None
         module = shard(lesson.module.to(device), PRECISIONS[options.precision])
         _Loop(options, lesson, module, device, link).run(state)
     finally:
@@ -111,18 +101,22 @@ def shard(module: nn.Module, precision: torch.dtype | None = None) -> nn.Module:
 
 
 class _Loop:
-    """The training in one rank, with the names that `Report` reads of Lightning's Trainer and module."""
+    """The training in one rank, with the names that `_Report` and a LightningModule read of Lightning's Trainer."""
 
     def __init__(self, options: Options, lesson: Lesson, module: nn.Module, device: torch.device, link: Link):
         self.options, self.module, self.device = options, module, device
-        self.report, self.global_rank = Report(link), dist.get_rank()
+        self.report, self.global_rank, self.world_size = _Report(link), dist.get_rank(), dist.get_world_size()
         self.is_global_zero, self.max_epochs = self.global_rank == 0, options.epochs
         self.loader = _loader(lesson, options)
-        self.num_training_batches, self.global_step = len(self.loader), 0
+        self.num_training_batches, self.global_step, self.current_epoch = len(self.loader), 0, 0
         self.callback_metrics: dict[str, float] = {}
+        # With a fabric, a module takes `self.log` and `self.trainer` from there.
+        module.fabric = module.trainer = self  # type: ignore[assignment]
         found = module.configure_optimizers()  # type: ignore[operator]
         if not isinstance(found, torch.optim.Optimizer):
-            raise TypeError(f"configure_optimizers returned {type(found).__name__}; with FSDP it returns one optimizer.")
+            raise TypeError(
+                f"configure_optimizers returned {type(found).__name__}; with FSDP it returns one optimizer."
+            )
         self.optimizer = found
 
     def run(self, state: dict | None) -> None:
@@ -131,6 +125,7 @@ class _Loop:
         self.report.setup(self, self, "fit")
         self.report.on_train_start(self, self)
         for epoch in range(done, self.max_epochs):
+            self.current_epoch = epoch
             self._epoch(epoch)
             self._save(epoch)
         self.report.on_train_end(self, self)
@@ -138,9 +133,13 @@ class _Loop:
 
     def all_gather(self, x: torch.Tensor) -> torch.Tensor:
         """Return the tensor of every rank: (ranks, ...)."""
-        parts = [torch.empty_like(x) for _ in range(dist.get_world_size())]
+        parts = [torch.empty_like(x) for _ in range(self.world_size)]
         dist.all_gather(parts, x)
         return torch.stack(parts)
+
+    def log_dict(self, metrics: Mapping[str, Any]) -> None:
+        """Keep what the module logs, as this rank sees it."""
+        self.callback_metrics |= {name: float(value) for name, value in metrics.items()}
 
     def _epoch(self, epoch: int) -> None:
         module: Any = self.module
@@ -159,6 +158,7 @@ class _Loop:
             self.global_step += 1
             self.report.on_train_batch_end(self, self, loss, batch, index)
         self.report.on_train_epoch_end(self, self)
+        module.on_train_epoch_end()
 
     def _save(self, epoch: int) -> None:
         # Every rank has a share, and rank 0 gets the whole: the file does not say how many there were.
@@ -182,7 +182,7 @@ class _Loop:
 
 
 def _loader(lesson: Lesson, options: Options) -> DataLoader:
-    sampler = DistributedSampler(lesson.dataset, seed=options.seed)
+    sampler: DistributedSampler = DistributedSampler(lesson.dataset, seed=options.seed)
     return DataLoader(
         lesson.dataset,
         batch_size=batch_per_rank(options.global_batch or lesson.global_batch, dist.get_world_size()),

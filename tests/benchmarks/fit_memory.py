@@ -2,9 +2,9 @@
 
     python tests/benchmarks/fit_memory.py --traced traced.jsonl [--fit 100] [--write]
 
-It needs timm, whose networks were trained. Its maintainers tried batches from 512 down until one fitted, so each network
-asks two questions: does the published batch fit (yes), and does the next larger one that they tried (no)? A network
-published at 512, the first that they tried, asks only the first. Their script (benchmark.py of timm 0.6) trains with
+It needs timm, whose networks were trained. Its maintainers tried batches from 512 down until one fitted, so each
+network asks two questions: does the published batch fit (yes), and does the next larger one that they tried (no)? A
+network published at 512, the first that they tried, asks only the first. Their script (benchmark.py of timm 0.6) trains with
 automatic mixed precision in 16 bits, SGD with momentum 0.9, and gradients that stay (`zero_grad` of PyTorch 1.12).
 """
 
