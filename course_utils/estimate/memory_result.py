@@ -59,7 +59,7 @@ class Memory:
     @property
     def framework_bytes(self) -> float:
         """What a GPU needs beside the tensors: CUDA, the libraries' work space, and gaps between tensors."""
-        numbers = fitted()["numbers"]
+        numbers = memory_evidence()["numbers"]
         return numbers["context_bytes"] + numbers["gaps"] * self.tensors_bytes
 
     @property
@@ -101,7 +101,7 @@ class Memory:
             ValueError: no chip has that name.
         """
         room = capacity_bytes(find_chip(chip))
-        numbers = fitted()["numbers"]
+        numbers = memory_evidence()["numbers"]
         room = (room - numbers["context_bytes"]) / (1 + numbers["gaps"]) - self.gathered
         # At each moment the bytes are a straight line over the batch, so each moment has a largest batch of its own.
         lines = [(m.total - slope * self.batch, slope) for m, slope in zip(self.moments, self.growth, strict=True)]
@@ -132,7 +132,9 @@ class Memory:
         amounts = {kind: [getattr(moment, kind) for moment in self.moments] for kind in KINDS}
         names = [moment.phase for moment in self.moments]
         phases = {name: names.index(name) for name in dict.fromkeys(names)}
-        return memory_chart(amounts, phases, f"At the peak, {format_bytes(self.peak.total)} are in use")
+        most = max(KINDS, key=lambda kind: getattr(self.peak, kind))
+        share = f"{getattr(self.peak, most) / self.peak.total:.0%} of {format_bytes(self.peak.total)}"
+        return memory_chart(amounts, phases, f"{most.capitalize()} are {share} at the peak")
 
 
 def capacity_bytes(chip: Chip) -> float:
@@ -143,7 +145,7 @@ def capacity_bytes(chip: Chip) -> float:
 
 
 @cache
-def fitted() -> dict[str, Any]:
+def memory_evidence() -> dict[str, Any]:
     """Return the numbers that stand for the framework, what they were fitted on, and how well they did elsewhere."""
     return dict(json.loads(FITTED.read_text(encoding="utf-8")))
 
