@@ -95,10 +95,14 @@ def _growth(moments: list[Moment], more: list[Moment], batch: int) -> tuple[floa
 
 def _shared(memory: Memory, model: nn.Module) -> Memory:
     # FSDP keeps a share of every parameter, and puts together the block that computes and the one that comes next.
-    sizes = [sum(p.numel() * p.element_size() for p in block.parameters()) for block in find_blocks(model)]
-    rest = sum(p.numel() * p.element_size() for p in model.parameters()) - sum(sizes)
+    try:
+        blocks = find_blocks(model)
+    except ValueError:
+        blocks = [model]
+    sizes = [sum(p.numel() * p.element_size() for p in block.parameters()) for block in blocks]
+    whole = sum(p.numel() * p.element_size() for p in model.parameters())
     moments = tuple(
         moment._replace(**{kind: getattr(moment, kind) // memory.shards for kind in KINDS[:3]})
         for moment in memory.moments
     )
-    return replace(memory, moments=moments, gathered=rest + 2 * max(sizes))
+    return replace(memory, moments=moments, gathered=min(whole, whole - sum(sizes) + 2 * max(sizes)))

@@ -52,8 +52,8 @@ def memory_chart(amounts: Mapping[str, Sequence[float]], phases: Mapping[str, in
     for phase, start in phases.items():
         axes.axvline(start, color="black", linestyle=":", linewidth=2)
         late = start > 0.85 * bands.shape[1]
-        side = {"ha": "right" if late else "left"}
-        axes.annotate(phase, (start, 1), (-6 if late else 6, -22), ("data", "axes fraction"), "offset points", **side)
+        side = "right" if late else "left"
+        axes.annotate(phase, (start, 1), (-6 if late else 6, -22), ("data", "axes fraction"), "offset points", ha=side)
     axes.set(xlim=(0, bands.shape[1] - 1), ylim=(0, 1.3 * total[peak]))
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.95), ncols=len(bands), frameon=False)
     said = ", ".join(f"{name} {band[peak]:.3g} GB" for name, band in zip(amounts, bands, strict=True))

@@ -9,7 +9,7 @@ import warnings
 from pathlib import Path
 from typing import NamedTuple
 
-CALLS = re.compile(r'\s*File ".*((site|dist)-packages/(pytorch_)?(lightning|torch)/|/launch/ranks\.py")')
+CALLS = re.compile(r'\s*File ".*((site|dist)-packages/(pytorch_)?(lightning|torch)/|/launch/(ranks|sharded)\.py")')
 OUT_OF_MEMORY = re.compile(r"out of memory|can't allocate memory|Cannot allocate memory|MemoryError", re.IGNORECASE)
 ASKED_TO_STOP = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 

@@ -38,7 +38,12 @@ def run_rank(link: Link, function: Callable, *args: Any, **kwargs: Any) -> Any:
     try:
         return function(*args, **kwargs)
     except Exception as error:
-        link.send(fault=short_traceback(error), error=f"{type(error).__name__}: {error}", rank=rank)
+        said = f"{type(error).__name__}: {error}"
+        link.send(fault=short_traceback(error), error=said, rank=rank)
+        if link.asked and is_out_of_memory(said):
+            from course_utils.launch.out_of_memory import memory_note  # costs a second that other runs do not need
+
+            link.send(memory=memory_note(*link.asked))
         raise
 
 
@@ -203,9 +208,9 @@ def run_main(train: Callable[[Options, dict, Link], None], options: str, argumen
     """Train, tell the supervisor what went wrong if anything did, and return the exit status."""
     link = Link(folder)
     link.open()
-    asked, details = Options(**json.loads(options)), json.loads(arguments)
+    link.asked = Options(**json.loads(options)), json.loads(arguments)
     try:
-        train(asked, details, link)
+        train(link.asked[0], link.asked[1], link)
     except LaunchError as error:
         link.send(refusal=str(error))
     except ProcessExitedException as error:  # a spawned rank that ended without raising anything
@@ -213,20 +218,11 @@ def run_main(train: Callable[[Options, dict, Link], None], options: str, argumen
     except ProcessRaisedException as error:  # the rank has reported it, unless it failed before it was connected
         text = str(error).strip()
         link.send(fault=text, error=text.splitlines()[-1], rank=error.error_index, indirect=True)
-        _note_memory(text, asked, details, link)
     except Exception as error:
         link.send(fault=short_traceback(error), error=f"{type(error).__name__}: {error}", rank=None, indirect=True)
-        _note_memory(str(error), asked, details, link)
     else:
         return 0
     return 1
-
-
-def _note_memory(error: str, options: Options, arguments: dict, link: Link) -> None:
-    if is_out_of_memory(error):
-        from course_utils.launch.out_of_memory import memory_note  # costs a second that other runs do not need
-
-        link.send(memory=memory_note(options, arguments))
 
 
 if __name__ == "__main__":

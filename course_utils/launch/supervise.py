@@ -210,7 +210,7 @@ class Run:
         if why := self._cause():
             for who, line in self._held:
                 self.view.line(who, line)
-            why += f" {self._events['memory']}" if "memory" in self._events else ""
+            why += f"{'' if why.endswith('.') else '.'} {self._events['memory']}" if "memory" in self._events else ""
             raise RunError(why + " The last checkpoint is whole: --resume continues from it." * checkpoint.exists())
         if "done" not in self._events:
             return None

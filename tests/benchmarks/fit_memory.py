@@ -1,11 +1,12 @@
 """Ask of published trainings on a 24 GiB card whether they fit, and fit what the framework adds on others.
 
-    python tests/benchmarks/fit_memory.py --traced traced.jsonl [--fit 100] [--write]
+    python tests/benchmarks/fit_memory.py --traced traced.jsonl [--rows 100] [--write]
 
 It needs timm, whose networks were trained. Its maintainers tried batches from 512 down until one fitted, so each
 network asks two questions: does the published batch fit (yes), and does the next larger one that they tried (no)? A
-network published at 512, the first that they tried, asks only the first. Their script (benchmark.py of timm 0.6) trains with
-automatic mixed precision in 16 bits, SGD with momentum 0.9, and gradients that stay (`zero_grad` of PyTorch 1.12).
+network published at 512, the first that they tried, asks only the first. Their script (benchmark.py of timm 0.6)
+trains with automatic mixed precision in 16 bits, SGD with momentum 0.9, and gradients that stay (`zero_grad` of
+PyTorch 1.12).
 """
 
 import argparse
@@ -73,7 +74,7 @@ def fit(asked, room):
     return min(best, key=lambda n: sum(abs(n[k] / (middle[k] or 1) - 1) for k in middle))
 
 
-def draw(traced, count):
+def draw(traced):
     """Return the rows tested, those to fit on, and those that could not be traced, in the order of the seed."""
     failed = [row for row in traced if "failed" in row]
     there = [row for row in traced if "failed" not in row]
@@ -82,23 +83,23 @@ def draw(traced, count):
         tested.append(there[len(tested)])
     twins = {(row["tensors"], row["batch"]) for row in tested}  # one network under several names
     others = [row for row in there[len(tested) :] if (row["tensors"], row["batch"]) not in twins]
-    return tested, others[:count], failed
+    return tested, others, failed
 
 
 def main():
     """Trace, fit, print and, if asked, write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--traced", default="traced.jsonl", help="what was traced, kept from call to call")
-    parser.add_argument("--fit", type=int, default=100, help="networks to fit on")
+    parser.add_argument("--rows", type=int, default=100, help="networks to trace; those not tested are fitted on")
     parser.add_argument("--write", action="store_true", help="write course_utils/estimate/memory.json")
     asked = parser.parse_args()
     path, rows = Path(asked.traced), trainings()
     traced = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    for row in rows[len(traced) : 80 + asked.fit]:
+    for row in rows[len(traced) : asked.rows]:
         traced.append(trace(row))
         with path.open("a") as file:
             file.write(json.dumps(traced[-1]) + "\n")
-    tested, others, failed = draw(traced, asked.fit)
+    tested, others, failed = draw(traced[: asked.rows])
     room = capacity_bytes(find_chip(CARD))
     numbers = fit(questions(others), room)
     done = {"tested": right(questions(tested), numbers, room), "fitted_on": right(questions(others), numbers, room)}

@@ -39,7 +39,9 @@ def measured(build, shape, batch) -> int:
 @pytest.mark.parametrize(("build", "shape"), [(mlp, (WIDTH,)), (images, (3, 32, 32))])
 def test_the_peak_is_what_pytorch_allocates(build, shape):
     estimated = estimate_memory(build(), torch.empty(1, *shape, device="meta"), batch=128)
-    assert estimated.tensors_bytes == pytest.approx(measured(build, shape, 128), rel=0.05)  # kernels take a little for themselves
+    assert estimated.tensors_bytes == pytest.approx(
+        measured(build, shape, 128), rel=0.05
+    )  # kernels take a little for themselves
 
 
 @pytest.mark.parametrize(("optimizer", "copies"), [("sgd", 0), ("momentum", 1), ("adam", 2), ("adamw", 2)])
@@ -177,7 +179,8 @@ def test_a_chip_that_does_not_exist_and_a_batch_below_one_are_refused_later_too(
 
 def test_a_model_without_blocks_or_without_anything_to_train_is_refused():
     with pytest.raises(ValueError, match="Linear has no blocks"):
-        estimate_memory(nn.Linear(WIDTH, 1), EXAMPLE, shards=2)
+        estimate_memory(nn.Linear(WIDTH, 1), EXAMPLE, checkpointing=True)
+    assert estimate_memory(nn.Linear(WIDTH, 1), EXAMPLE, shards=2).gathered == 4 * (WIDTH + 1)
     with pytest.raises(ValueError, match="training=False"):
         estimate_memory(nn.ReLU(), EXAMPLE)
     with pytest.raises(ValueError, match="inputs must hold a tensor"):

@@ -1,4 +1,4 @@
-"""FSDP under the launcher: the same training as with DDP, from a checkpoint too, and the same ends of what goes wrong."""
+"""FSDP under the launcher: the same training as with DDP, and the same ends of what goes wrong."""
 
 import json
 import os

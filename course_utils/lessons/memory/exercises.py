@@ -28,8 +28,8 @@ TRAININGS = (
             ends = 16 * parameters
             return max(begins, ends)
     """,
-    right="That is the whole estimate on two lines. What `estimate_memory` adds is the number that you were given here: "
-    "the bytes of activations.",
+    right="That is the whole estimate on two lines. What `estimate_memory` adds is the number that you were given: the "
+    "bytes of activations.",
 )
 def peak(answer: Any) -> None:
     """Write my_peak(parameters, activation_bytes, batch): the peak in bytes of a training step in fp32 with Adam, where
@@ -102,7 +102,9 @@ def _judge_gradients(found: list[Tensor], right: list[Tensor], seen: list[int], 
         f"With {case}: the gradients are {ratio:.3g} times too large. The mean of a small batch divides by too few "
         "samples.": ratio > 1.3,
         f"With {case}: the gradients differ. Do you set them to zero between the small batches, or does the short last "
-        "batch count as much as a full one?": not all(same(one, two, 1e-6) for one, two in zip(found, right, strict=True)),
+        "batch count as much as a full one?": not all(
+            same(one, two, 1e-6) for one, two in zip(found, right, strict=True)
+        ),
     }
     refuse(mistakes)
 
@@ -135,16 +137,25 @@ def leak(answer: Any) -> None:
     right = [nn.functional.mse_loss(model(x), y).item() for x, y in batches]
     graph = "keeps its whole graph alive, activations included. Keep float(loss)."
     for one in said:
-        refuse({f"An entry of your list has a grad_fn: it {graph}": isinstance(one, Tensor) and one.grad_fn is not None})
+        refuse(
+            {f"An entry of your list has a grad_fn: it {graph}": isinstance(one, Tensor) and one.grad_fn is not None}
+        )
     refuse({f"There are {len(batches)} batches, but you returned {len(said)} losses.": len(said) != len(batches)})
     values = [number_of(one, "each loss") for one in said]
     if any(abs(one - two) > 1e-6 for one, two in zip(values, right, strict=True)):
         raise Wrong("The losses are not the mean squared errors of the batches.")
-    refuse({"The forward pass still saves activations for a backward pass that never comes. Use torch.no_grad().": saved})
+    refuse(
+        {"The forward pass still saves activations for a backward pass that never comes. Use torch.no_grad().": saved}
+    )
 
 
 def _with_saved_tensors(answer: Callable[..., Any], model: nn.Module, batches: list[Any]) -> tuple[Any, int]:
     """Return what the answer returns, and how many tensors its forward passes saved for a backward pass."""
     saved: list[int] = []
-    with torch.autograd.graph.saved_tensors_hooks(lambda x: (saved.append(x.numel()), x)[1], lambda x: x):
+
+    def note(x: Tensor) -> Tensor:
+        saved.append(x.numel())
+        return x
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda x: x):
         return answer(model, batches), len(saved)

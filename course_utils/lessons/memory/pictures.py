@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from course_utils.display.figures import LOOKS, MUTED, Picture, label_end, lecture_axes, picture
+from course_utils.display.figures import LOOKS, MUTED, Picture, lecture_axes, picture
 from course_utils.display.units import format_bytes
 from course_utils.estimate.memory_result import Memory
 from course_utils.lessons.memory.record import Record
@@ -46,6 +46,8 @@ def draw_questions(rows: Sequence[Mapping[str, Any]], numbers: Mapping[str, floa
     axes.axhline(room, color=MUTED)
     axes.annotate(f"the card: {room:g} GiB", (0, room), (0, 10), "data", "offset points", color=MUTED)
     axes.set_ylim(0, 1.1 * max(size for _, size in larger))
+    for height, text, colour in ((0.93, "the next larger batch: did not fit", GPU), (0.25, "published: fitted", CPU)):
+        axes.annotate(text, (0.3, height), xycoords="axes fraction", color=colour)
     right = sum(need(row["tensors"]) <= room for row in rows) + sum(size > room for _, size in larger)
     said = f"{right} of {len(rows) + len(larger)} lie on the right side of the line at {room:g} GiB"
     return picture(axes, f"Estimated need of trainings that fitted and of those that did not: {said}.", colors=16)
@@ -58,12 +60,17 @@ def draw_cures(found: Mapping[str, tuple[float, float]]) -> Picture:
         found: (bytes, seconds) by the name of the way; the first is the training as it was.
     """
     (whole, long), *_ = found.values()
-    axes = lecture_axes("What each cure saves, and what it costs", "time of a step, relative", "peak memory, relative")
-    for number, (name, (size, seconds)) in enumerate(found.items()):
-        look = list(LOOKS.values())[number % 3]
-        axes.plot(seconds / long, size / whole, linestyle="", color=look["color"], marker=look["marker"], markersize=16)
-        label_end(axes, seconds / long, size / whole, name, look["color"])
-    axes.set(ylim=(0, 1.15), xlim=(0, 1.5 * max(seconds for _, seconds in found.values()) / long))
+    axes = lecture_axes("What each cure saves, and what it costs", "relative to the training as it was")
+    for place, (size, seconds) in enumerate(found.values()):
+        for shift, part, colour in ((-0.2, size / whole, CPU), (0.2, seconds / long, GPU)):
+            axes.barh([place + shift], [part], height=0.38, color=colour)
+            axes.annotate(f"{part:.2f}", (part, place + shift), (8, 0), "data", "offset points", va="center")
+    axes.axvline(1, color=MUTED, linestyle=":")
+    axes.set_yticks(range(len(found)), list(found))
+    axes.invert_yaxis()
+    for place, text in ((-0.2, "peak memory"), (0.2, "time of a step")):
+        axes.annotate(text, (0, place), (12, 0), "data", "offset points", va="center", color="white", weight="bold")
+    axes.margins(x=0.12)
     said = ", ".join(f"{name} {size / whole:.0%}" for name, (size, _) in found.items())
     return picture(axes, f"Peak memory of each way to train, relative to the first: {said}.", colors=16)
 
@@ -81,10 +88,12 @@ def draw_chips(memory: Memory, rooms: Mapping[str, float]) -> Picture:
     for name, size in memory.parts().items():
         axes.barh(["needed"], [size / 1e9], left=left, color=colours[name], label=name, height=0.7)
         left += size / 1e9
-    for name, room in rooms.items():
+    for place, (name, room) in enumerate(rooms.items(), start=1):
         fits = memory.needed_bytes <= room
         axes.barh([name], [room / 1e9], color=TPU if fits else "#DDDDDD", height=0.5)
-        axes.annotate("fits" if fits else "too small", (room / 1e9, name), (8, 0), "data", "offset points", va="center")
+        axes.annotate(
+            "fits" if fits else "too small", (room / 1e9, place), (8, 0), "data", "offset points", va="center"
+        )
     axes.axvline(left, color="black", linestyle=":")
     axes.invert_yaxis()
     axes.margins(x=0.15)

@@ -60,7 +60,10 @@ WRONG = {
         (EVALUATION.format(kept="loss"), "grad_fn"),
         (EVALUATION.format(kept="loss.item()"), "still saves activations"),
         ("@torch.no_grad()" + EVALUATION.format(kept="loss.sqrt()"), "not the mean squared errors"),
-        ("@torch.no_grad()" + EVALUATION.format(kept="loss").replace("return losses", "return losses[:1]"), "3 batches"),
+        (
+            "@torch.no_grad()" + EVALUATION.format(kept="loss").replace("return losses", "return losses[:1]"),
+            "3 batches",
+        ),
         ("my_evaluation = lambda model, batches: 0.1", "a list of losses"),
         ("my_evaluation = lambda model: []", "Your function should take"),
     ],
