@@ -14,16 +14,16 @@ import subprocess
 import sys
 
 NETWORKS = {
-    "resnet18": 32,
-    "resnet50": 16,
-    "densenet121": 16,
-    "mobilenetv3_large_100": 32,
-    "efficientnet_b0": 16,
-    "regnety_008": 32,
-    "convnext_atto": 32,
-    "vit_tiny_patch16_224": 32,
-    "mixer_s32_224": 64,
-    "deit_small_patch16_224": 16,
+    "resnet18": 16,
+    "resnet50": 8,
+    "densenet121": 8,
+    "mobilenetv3_large_100": 16,
+    "efficientnet_b0": 8,
+    "regnety_008": 16,
+    "convnext_atto": 16,
+    "vit_tiny_patch16_224": 16,
+    "mixer_s32_224": 32,
+    "deit_small_patch16_224": 8,
 }
 
 

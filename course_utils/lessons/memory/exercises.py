@@ -96,7 +96,9 @@ def _judge_gradients(found: list[Tensor], right: list[Tensor], seen: list[int], 
     case = f"{samples} samples, {most} at a time"
     mistakes = {
         "Your function has not called the model.": not seen,
-        f"With {case}: the model saw {max(seen, default=0)} samples at once, which does not fit.": max(seen) > most,
+        f"With {case}: the model saw {max(seen, default=0)} samples at once, which does not fit.": any(
+            n > most for n in seen
+        ),
         f"With {case}: the model saw {sum(seen)} of {samples} samples.": sum(seen) != samples,
         "There are no gradients. Call backward, and do not set them to zero afterwards.": ratio == 0,
         f"With {case}: the gradients are {ratio:.3g} times too large. The mean of a small batch divides by too few "
