@@ -145,6 +145,7 @@ def test_links_to_other_lessons_and_files_lead_somewhere(lesson, notebook):
         "04_tpu",
         "05_device_speed",
         "06_worth_it",
+        "07_memory",
         "08_darts",
         "09_old_guides",
     }

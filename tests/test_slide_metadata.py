@@ -27,8 +27,8 @@ def heading(cell) -> int:
     return len(found[1]) if found else 0
 
 
-def test_there_are_nine_lessons():
-    assert len(LESSONS) == 9
+def test_there_are_ten_lessons():
+    assert len(LESSONS) == 10
 
 
 def test_every_cell_has_a_decision(cells):

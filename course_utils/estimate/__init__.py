@@ -6,6 +6,7 @@ The package can be called: `from course_utils import estimate; estimate(model, i
     step_time    from these to seconds on a chip
     find_chip    a chip by its name; all_chips lists them
     scaling      many devices
+    estimate_memory   bytes instead of seconds: does it fit, and which is the largest batch that does
     published    speeds of real devices that others measured; estimate_published, the same steps estimated
     python -m course_utils.estimate   the same for a terminal
 """
@@ -18,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from course_utils.estimate.chips import all_chips, all_links, find_chip
     from course_utils.estimate.counting import count_work
+    from course_utils.estimate.memory import estimate_memory
+    from course_utils.estimate.memory_result import capacity_bytes, memory_evidence
     from course_utils.estimate.parallel import scaling
     from course_utils.estimate.question import estimate
     from course_utils.estimate.speeds import estimate_published, published, sources
@@ -27,11 +30,14 @@ if TYPE_CHECKING:
 NAMES = {
     "all_chips": "chips",
     "all_links": "chips",
+    "capacity_bytes": "memory_result",
     "count_work": "counting",
     "estimate": "question",
+    "estimate_memory": "memory",
     "estimate_published": "speeds",
     "find_chip": "chips",
     "fitted": "steptime",
+    "memory_evidence": "memory_result",
     "published": "speeds",
     "scaling": "parallel",
     "sources": "speeds",
@@ -40,11 +46,14 @@ NAMES = {
 __all__ = [
     "all_chips",
     "all_links",
+    "capacity_bytes",
     "count_work",
     "estimate",
+    "estimate_memory",
     "estimate_published",
     "find_chip",
     "fitted",
+    "memory_evidence",
     "published",
     "scaling",
     "sources",

@@ -26,10 +26,15 @@ class Link:
 
     def __init__(self, folder: str):
         self.folder = Path(folder)
+        self.asked: Any = None  # the options of the run, for what a rank has to say about them
         self._owner = 0
 
     def __getstate__(self) -> dict:
-        return {"folder": self.folder, "_owner": 0}  # a spawned process opens a connection of its own
+        return {
+            "folder": self.folder,
+            "asked": self.asked,
+            "_owner": 0,
+        }  # a spawned process opens a connection of its own
 
     def open(self, **hello: int) -> None:
         """Connect this process, unless it already is, and say which rank it is."""

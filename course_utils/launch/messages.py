@@ -9,7 +9,8 @@ import warnings
 from pathlib import Path
 from typing import NamedTuple
 
-CALLS = re.compile(r'\s*File ".*((site|dist)-packages/(pytorch_)?(lightning|torch)/|/launch/ranks\.py")')
+CALLS = re.compile(r'\s*File ".*((site|dist)-packages/(pytorch_)?(lightning|torch)/|/launch/(ranks|sharded)\.py")')
+OUT_OF_MEMORY = re.compile(r"out of memory|can't allocate memory|Cannot allocate memory|MemoryError", re.IGNORECASE)
 ASKED_TO_STOP = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -37,6 +38,11 @@ class Fault(NamedTuple):
     error: str  # the last line of the traceback
     traceback: str
     indirect: bool = False  # reported by another process than the rank
+
+
+def is_out_of_memory(error: str) -> bool:
+    """Say whether an error's text is one that PyTorch, NumPy or Python raise when memory runs out."""
+    return bool(OUT_OF_MEMORY.search(error))
 
 
 def describe_faults(faults: list[Fault]) -> str:

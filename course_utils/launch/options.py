@@ -6,7 +6,7 @@ from course_utils.hardware.machine import usable_cores
 from course_utils.launch.clusters import Cluster
 from course_utils.launch.messages import LaunchError
 
-STRATEGIES = ("auto", "ddp_spawn", "ddp", "ddp_notebook")
+STRATEGIES = ("auto", "ddp_spawn", "ddp", "ddp_notebook", "fsdp")
 ACCELERATORS = ("auto", "cpu", "cuda", "gpu", "mps", "tpu")
 PRECISIONS = ("32-true", "bf16-mixed", "16-mixed", "bf16-true", "16-true", "64-true")
 LIGHTNINGS_NAMES = {"gpu": "cuda", "xla": "tpu"}
@@ -39,7 +39,7 @@ def trainer_arguments(options: Options, cluster: Cluster) -> dict:
     accelerator = _find_accelerator(options, cluster)
     devices = _count_devices(options, accelerator, cluster)
     together = cluster.starts_the_ranks and cluster.nodes * (cluster.devices_per_node or 1) > 1
-    strategy = "ddp" if together else options.strategy
+    strategy = "ddp" if together and options.strategy != "fsdp" else options.strategy
     if accelerator in ("mps", "tpu") and strategy != "auto":
         raise LaunchError(f"--strategy {strategy} does not work on {accelerator}. Leave --strategy out.")
     if accelerator == "cpu" and options.precision in ("16-mixed", "16-true"):

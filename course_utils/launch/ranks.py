@@ -21,7 +21,7 @@ from course_utils.launch.checkpoints import WholeFiles, read_checkpoint
 from course_utils.launch.clusters import find_cluster
 from course_utils.launch.lessons import Lesson, load_lesson
 from course_utils.launch.link import Link
-from course_utils.launch.messages import LaunchError, calm_lightning, short_traceback
+from course_utils.launch.messages import LaunchError, calm_lightning, is_out_of_memory, short_traceback
 from course_utils.launch.options import Options, batch_per_rank, count_ranks
 from course_utils.training import pl
 
@@ -38,7 +38,12 @@ def run_rank(link: Link, function: Callable, *args: Any, **kwargs: Any) -> Any:
     try:
         return function(*args, **kwargs)
     except Exception as error:
-        link.send(fault=short_traceback(error), error=f"{type(error).__name__}: {error}", rank=rank)
+        said = f"{type(error).__name__}: {error}"
+        link.send(fault=short_traceback(error), error=said, rank=rank)
+        if link.asked and is_out_of_memory(said):
+            from course_utils.launch.out_of_memory import memory_note  # costs a second that other runs do not need
+
+            link.send(memory=memory_note(*link.asked))
         raise
 
 
@@ -199,12 +204,13 @@ def _make_trainer(arguments: dict, link: Link, checkpoint: Path) -> pl.Trainer:
             del sys.modules["torch_xla"]
 
 
-def main(options: str, arguments: str, folder: str) -> int:
+def run_main(train: Callable[[Options, dict, Link], None], options: str, arguments: str, folder: str) -> int:
     """Train, tell the supervisor what went wrong if anything did, and return the exit status."""
     link = Link(folder)
     link.open()
+    link.asked = Options(**json.loads(options)), json.loads(arguments)
     try:
-        fit(Options(**json.loads(options)), json.loads(arguments), link)
+        train(link.asked[0], link.asked[1], link)
     except LaunchError as error:
         link.send(refusal=str(error))
     except ProcessExitedException as error:  # a spawned rank that ended without raising anything
@@ -220,4 +226,4 @@ def main(options: str, arguments: str, folder: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(run_main(fit, *sys.argv[1:]))

@@ -25,12 +25,14 @@ from course_utils.launch.messages import (
     describe_death,
     describe_faults,
     describe_silence,
+    is_out_of_memory,
 )
 from course_utils.launch.options import Options, count_ranks, trainer_arguments
 from course_utils.launch.processes import exit_status, only_one, process_group
 from course_utils.launch.view import RunResult, View
 
 START_UP_S = 120.0  # how long a rank may at least take until it begins to train
+ESTIMATE_S = 20.0  # how much longer where memory ran out: they estimate what the step needs
 REPORT_S = 3.0  # how long the other processes have to report after the first fault
 END_S = 10.0  # how long the processes have to end after the training, whatever the lesson has left running
 LEFT_OVER = ("RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR")
@@ -109,7 +111,8 @@ class Run:
             ours, theirs = socket.socketpair()
             self._lines.add(ours, "main")
             words = [json.dumps(asdict(self.options)), json.dumps(self.arguments), folder]
-            command = [sys.executable, "-m", "course_utils.launch.ranks", *words]
+            ranks = "sharded" if self.arguments["strategy"] == "fsdp" else "ranks"
+            command = [sys.executable, "-m", f"course_utils.launch.{ranks}", *words]
             environment = {**environment, "TMPDIR": folder}
             try:
                 streams = {"stdout": theirs, "stderr": theirs}
@@ -149,7 +152,8 @@ class Run:
             case {"fault": text, "error": error, "rank": rank}:
                 name = "the first process" if rank is None else f"rank {rank}"
                 self.faults.append(Fault(name, error, text, "indirect" in message))
-                self._fault_s = min(self._fault_s, time.monotonic())
+                later_s = ESTIMATE_S if is_out_of_memory(error) else 0.0
+                self._fault_s = min(self._fault_s, time.monotonic() + later_s)
             case {"died": rank, "status": status}:
                 self._note_death(f"rank {rank}", status)
             case {"closed": True} if who in self._beats and who != self._first() and not self.faults:
@@ -206,6 +210,7 @@ class Run:
         if why := self._cause():
             for who, line in self._held:
                 self.view.line(who, line)
+            why += f"{'' if why.endswith('.') else '.'} {self._events['memory']}" if "memory" in self._events else ""
             raise RunError(why + " The last checkpoint is whole: --resume continues from it." * checkpoint.exists())
         if "done" not in self._events:
             return None

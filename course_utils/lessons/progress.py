@@ -16,6 +16,7 @@ NOTEBOOKS = {
     "tpu": "04_tpu",
     "device_speed": "05_device_speed",
     "worth_it": "06_worth_it",
+    "memory": "07_memory",
     "darts": "08_darts",
     "old_guides": "09_old_guides",
 }

@@ -50,6 +50,8 @@ class Line(LightningModule):
 def misbehave(fault):
     if fault == "raise":
         raise ValueError("the sample is bad")
+    if fault == "memory":
+        torch.empty(2**50)
     if fault in ("hang", "wait to be killed"):
         time.sleep(600)
     if fault == "exit":

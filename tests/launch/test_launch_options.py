@@ -106,6 +106,13 @@ def test_under_torchrun_the_processes_are_its_own_and_ddp_joins_them(machine):
         arguments(cluster, devices=3)
 
 
+def test_fsdp_stays_fsdp_whoever_starts_the_processes(machine):
+    machine(CPU)
+    torchrun = Cluster("torchrun", nodes=2, devices_per_node=1, rank=1)
+    assert arguments(strategy="fsdp", accelerator="cpu", devices=2)["strategy"] == "fsdp"
+    assert arguments(torchrun, strategy="fsdp", accelerator="cpu")["strategy"] == "fsdp"
+
+
 def test_a_tpu_pod_needs_no_local_proof_of_its_tpu(machine):
     machine(CPU)
     found = arguments(Cluster("tpu pod", 4, None, 2, "4 TPU_WORKER_HOSTNAMES"))

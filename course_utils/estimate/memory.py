@@ -1,0 +1,108 @@
+"""Does it fit? The memory of a training step, estimated before anything is allocated."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from torch import Tensor, nn
+
+from course_utils.estimate.counting import tensors
+from course_utils.estimate.memory_result import Memory, positive
+from course_utils.estimate.memory_step import KINDS, OPTIMIZERS, PRECISIONS, Moment, Optimizer, follow
+
+
+def estimate_memory(
+    model: nn.Module,
+    inputs: Any,
+    *,
+    batch: int | None = None,
+    optimizer: str | Optimizer = "adam",
+    precision: str = "fp32",
+    checkpointing: bool | type[nn.Module] | tuple[type[nn.Module], ...] = False,
+    shards: int = 1,
+    loss: Callable[[Any], Tensor] | None = None,
+    training: bool = True,
+    keep_gradients: bool = False,
+) -> Memory:
+    """Estimate the memory of a step without allocating any.
+
+    A copy of the model without data goes through two steps, of `batch` and of twice as many samples, while every
+    allocation is counted. Memory that a kernel needs only while it runs is not seen; on a GPU, a share fitted on
+    published trainings stands for it.
+
+    Args:
+        model: any module, on any device; it is not touched.
+        inputs: one example input, as for `count_work`; its first dimension is the batch.
+        batch: samples in a step on one device, or None to take the example's.
+        optimizer: "sgd", "momentum", "adam", "adamw", or a function of the parameters that makes your own.
+        precision: "fp32", "tf32", "fp16" or "bf16" (automatic mixed precision, as "amp"), "bf16-true" or "fp16-true".
+        checkpointing: recompute activations in the backward pass; for True, in each block of the model's longest
+            `nn.Sequential` or `nn.ModuleList`, else in each module of the class that you pass.
+        shards: devices that share parameters, gradients and optimizer state, as with FSDP.
+        loss: from the model's result to the loss; None adds up all results.
+        training: forward, backward and optimizer, or the forward pass alone.
+        keep_gradients: they stay from step to step, as they do when they are accumulated.
+
+    Raises:
+        ValueError: a number is not positive, a name unknown, or nothing in the model is trained.
+        RuntimeError: an operation of the model needs data; the message names it.
+    """
+    positive("shards", shards)
+    if precision not in PRECISIONS:
+        raise ValueError(f"unknown precision {precision!r}. Pass one of {', '.join(PRECISIONS)}.")
+    if not callable(optimizer) and optimizer not in OPTIMIZERS:
+        known = ", ".join(OPTIMIZERS)
+        raise ValueError(f"unknown optimizer {optimizer!r}. Pass {known}, or a function of the parameters.")
+    make: Any = optimizer if callable(optimizer) else OPTIMIZERS[optimizer]
+    asked: dict[str, Any] = {"optimizer": make, "loss": loss, "training": training, "keep_gradients": keep_gradients}
+    if checkpointing:
+        kinds: Any = () if checkpointing is True else checkpointing
+        asked["blocks"] = lambda clone: find_blocks(clone, kinds if isinstance(kinds, tuple) else (kinds,))
+    size = _example(inputs) if batch is None else batch
+    positive("batch", size)
+    moments, more = (follow(model, inputs, n, precision, **asked) for n in (size, 2 * size))
+    name = optimizer if isinstance(optimizer, str) else getattr(optimizer, "__name__", type(optimizer).__name__)
+    found = Memory(size, precision, name, shards, training, tuple(moments), _growth(moments, more, size))
+    return found if shards == 1 else _shared(found, model)
+
+
+def find_blocks(model: nn.Module, kinds: tuple[type[nn.Module], ...] = ()) -> list[nn.Module]:
+    """Return the blocks that a model repeats: the modules of some classes, or those in its longest list of modules.
+
+    Raises:
+        ValueError: the model has no such modules.
+    """
+    if kinds:
+        blocks = [module for module in model.modules() if isinstance(module, kinds)]
+    else:
+        lists = [list(m.children()) for m in model.modules() if isinstance(m, (nn.Sequential, nn.ModuleList))]
+        blocks = max(lists, key=len, default=[])
+    if not blocks:
+        where = " or ".join(kind.__name__ for kind in kinds) or "any nn.Sequential or nn.ModuleList"
+        raise ValueError(f"{type(model).__name__} has no blocks of {where}. Pass the class of those that it repeats.")
+    return blocks
+
+
+def _example(inputs: Any) -> int:
+    return next((x.shape[0] for x in tensors(inputs) if x.dim()), 1)  # without a tensor, counting says what is wrong
+
+
+def _growth(moments: list[Moment], more: list[Moment], batch: int) -> tuple[float, ...]:
+    if len(moments) != len(more):  # the model does something else for a larger batch
+        return tuple(moment.activations / batch for moment in moments)
+    return tuple((high.activations - low.activations) / batch for low, high in zip(moments, more, strict=True))
+
+
+def _shared(memory: Memory, model: nn.Module) -> Memory:
+    # FSDP keeps a share of every parameter, and puts together the block that computes and the one that comes next.
+    try:
+        blocks = find_blocks(model)
+    except ValueError:
+        blocks = [model]
+    sizes = [sum(p.numel() * p.element_size() for p in block.parameters()) for block in blocks]
+    whole = sum(p.numel() * p.element_size() for p in model.parameters())
+    moments = tuple(
+        moment._replace(**{kind: getattr(moment, kind) // memory.shards for kind in KINDS[:3]})
+        for moment in memory.moments
+    )
+    return replace(memory, moments=moments, gathered=min(whole, whole - sum(sizes) + 2 * max(sizes)))

@@ -1,0 +1,156 @@
+"""What a memory estimate found: the parts at the peak, the largest batch for a chip, a table and a picture."""
+
+import html
+import json
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from course_utils.display.units import format_bytes
+from course_utils.estimate.chips import Chip, find_chip
+from course_utils.estimate.memory_step import KINDS, Moment
+from course_utils.estimate.show import Picture, html_card, memory_chart, text_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FITTED = Path(__file__).parent / "memory.json"
+GIB = 2**30
+# On these cards error correction takes a sixteenth: nvidia-smi shows 15,360 MiB of a T4's 16 GiB.
+CORRECTED = ("T4", "A10", "L4", "L40S")
+PARTS = (*KINDS, "framework")
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The memory of one step on one device, estimated; every figure in bytes.
+
+    Attributes:
+        batch: samples in a step on this device.
+        precision: as asked.
+        optimizer: its name.
+        shards: devices that share parameters, gradients and optimizer state.
+        training: a training step, or a forward pass alone.
+        moments: what is in use after each operation, in the order of the step.
+        growth: for each moment, the bytes that one more sample adds.
+        gathered: bytes of parameters that are in use whole at a time where they are shared, else 0.
+    """
+
+    batch: int
+    precision: str
+    optimizer: str
+    shards: int
+    training: bool
+    moments: tuple[Moment, ...]
+    growth: tuple[float, ...]
+    gathered: int = 0
+
+    @property
+    def peak(self) -> Moment:
+        """The moment at which most is in use: its amounts, and when it comes."""
+        return max(self.moments, key=lambda moment: moment.total)
+
+    @property
+    def tensors_bytes(self) -> int:
+        """Bytes of all tensors at the peak: what `torch.cuda.max_memory_allocated` shows."""
+        return self.peak.total + self.gathered
+
+    @property
+    def framework_bytes(self) -> float:
+        """What a GPU needs beside the tensors: CUDA, the libraries' work space, and gaps between tensors."""
+        numbers = memory_evidence()["numbers"]
+        return numbers["context_bytes"] + numbers["gaps"] * self.tensors_bytes
+
+    @property
+    def needed_bytes(self) -> float:
+        """What a GPU must have: the tensors at the peak, and the framework."""
+        return self.tensors_bytes + self.framework_bytes
+
+    def parts(self) -> dict[str, float]:
+        """Return the bytes of each part at the peak."""
+        held = {kind: float(getattr(self.peak, kind)) for kind in KINDS}
+        return held | {"framework": self.framework_bytes + self.gathered}
+
+    def at(self, batch: int) -> "Memory":
+        """Return the same for another batch, without following the step again.
+
+        Raises:
+            ValueError: the batch is not a positive integer.
+        """
+        positive("batch", batch)
+        more = batch - self.batch
+        moments = tuple(
+            moment._replace(activations=round(moment.activations + slope * more))
+            for moment, slope in zip(self.moments, self.growth, strict=True)
+        )
+        return replace(self, batch=batch, moments=moments)
+
+    def fits(self, chip: str) -> bool:
+        """Say whether it fits a chip, such as "T4".
+
+        Raises:
+            ValueError: no chip has that name.
+        """
+        return self.needed_bytes <= capacity_bytes(find_chip(chip))
+
+    def largest_batch(self, chip: str) -> int:
+        """Return the largest batch that fits a chip, or 0 where not even one sample does.
+
+        Raises:
+            ValueError: no chip has that name.
+        """
+        room = capacity_bytes(find_chip(chip))
+        numbers = memory_evidence()["numbers"]
+        room = (room - numbers["context_bytes"]) / (1 + numbers["gaps"]) - self.gathered
+        # At each moment the bytes are a straight line over the batch, so each moment has a largest batch of its own.
+        lines = [(m.total - slope * self.batch, slope) for m, slope in zip(self.moments, self.growth, strict=True)]
+        return max(0, int(min((room - base) / slope if slope > 0 else (room >= base) * 1e9 for base, slope in lines)))
+
+    def __repr__(self) -> str:
+        rows = [(name, format_bytes(size)) for name, size in self.parts().items()]
+        return text_table(("part", "at the peak"), [*rows, ("needed", format_bytes(self.needed_bytes))]) + self._note()
+
+    def _repr_html_(self) -> str:
+        rows = [(name, format_bytes(size)) for name, size in self.parts().items()]
+        card = html_card("Does it fit?", ("part", "at the peak"), [*rows, ("needed", format_bytes(self.needed_bytes))])
+        return f"{card}<p>{html.escape(self._note().strip())}</p>"
+
+    def _note(self) -> str:
+        what = f"{self.batch} samples, {self.precision}" + (f", {self.optimizer}" if self.training else ", inference")
+        what += f", shared by {self.shards} devices" * (self.shards > 1)
+        return f"\nEstimated for {what}. The peak comes in the {self.peak.phase} pass, after {self.peak.operation!r}."
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return one row for each moment as a pandas table, in the order of the step."""
+        import pandas as pd
+
+        return pd.DataFrame([moment._asdict() | {"total": moment.total} for moment in self.moments])
+
+    def plot(self) -> Picture:
+        """Return a picture of what fills the memory over one step."""
+        amounts = {kind: [getattr(moment, kind) for moment in self.moments] for kind in KINDS}
+        names = [moment.phase for moment in self.moments]
+        phases = {name: names.index(name) for name in dict.fromkeys(names)}
+        most = max(KINDS, key=lambda kind: getattr(self.peak, kind))
+        share = f"{getattr(self.peak, most) / self.peak.total:.0%} of {format_bytes(self.peak.total)}"
+        return memory_chart(amounts, phases, f"{most.capitalize()} are {share} at the peak")
+
+
+def capacity_bytes(chip: Chip) -> float:
+    """Return the bytes that programs can use of a chip's memory: a GPU's GB are GiB, and a TPU's 10^9 bytes."""
+    if chip.kind == "tpu":
+        return chip.memory_gb * 1e9
+    return chip.memory_gb * GIB * (15 / 16 if chip.name in CORRECTED else 1)
+
+
+@cache
+def memory_evidence() -> dict[str, Any]:
+    """Return the numbers that stand for the framework, what they were fitted on, and how well they did elsewhere."""
+    return dict(json.loads(FITTED.read_text(encoding="utf-8")))
+
+
+def positive(name: str, value: object) -> None:
+    """Raise ValueError unless `value` is a positive integer."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name} must be a positive integer, but got {value!r}.")

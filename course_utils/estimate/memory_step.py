@@ -1,0 +1,152 @@
+"""Follow the memory of one training step, allocation by allocation, on tensors that have a shape and no data."""
+
+import weakref
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.checkpoint import checkpoint
+
+from course_utils.estimate.autocast import Autocast
+from course_utils.estimate.counting import _backward, _clone, _explained, _without_data, tensors
+
+HALF = {"fp16": torch.float16, "bf16": torch.bfloat16, "amp": torch.bfloat16}  # automatic mixed precision
+WHOLE = {"fp16-true": torch.float16, "bf16-true": torch.bfloat16}  # the weights too
+PRECISIONS = ("fp32", "tf32", *HALF, *WHOLE)
+KINDS = ("parameters", "gradients", "optimizer", "activations")
+Optimizer = Callable[[list[nn.Parameter]], torch.optim.Optimizer]
+# With foreach, as PyTorch chooses on a GPU: one kernel for all parameters, and one more copy of them while it runs.
+OPTIMIZERS: dict[str, Optimizer] = {
+    "sgd": partial(torch.optim.SGD, lr=0.1, foreach=True),
+    "momentum": partial(torch.optim.SGD, lr=0.1, momentum=0.9, foreach=True),
+    "adam": partial(torch.optim.Adam, foreach=True),
+    "adamw": partial(torch.optim.AdamW, foreach=True),
+}
+
+
+class Moment(NamedTuple):
+    """The bytes that are in use after one operation of a step."""
+
+    phase: str  # "forward", "backward" or "optimizer"
+    operation: str  # PyTorch's name of it
+    parameters: int
+    gradients: int
+    optimizer: int
+    activations: int  # results that the backward pass will need, the batch itself, and what an operation just made
+
+    @property
+    def total(self) -> int:
+        """All of them together."""
+        return self.parameters + self.gradients + self.optimizer + self.activations
+
+
+class Tracker(TorchDispatchMode):
+    """Notes after each operation how many bytes are in use, and for what: a storage counts until nothing holds it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.phase, self.last = "forward", "its first operation"
+        self.moments: list[Moment] = []
+        self._known: dict[int, tuple[str, int]] = {}
+        self._bytes = dict.fromkeys((*KINDS, ""), 0)  # "" is not shown
+
+    def own(self, found: Iterable[Tensor], kind: str) -> None:
+        """Count tensors that are there before the step."""
+        for tensor in found:
+            storage = tensor.untyped_storage()
+            if id(storage) not in self._known:
+                self._known[id(storage)] = kind, storage.nbytes()
+                self._bytes[kind] += storage.nbytes()
+                weakref.finalize(storage, self._free, id(storage))
+
+    def gradient(self, parameter: Tensor) -> None:
+        """Note that what the backward pass has made is now the gradient of a parameter."""
+        if parameter.grad is not None:
+            key = id(parameter.grad.untyped_storage())
+            kind, size = self._known[key]
+            self._known[key] = "gradients", size
+            self._bytes[kind] -= size
+            self._bytes["gradients"] += size
+
+    def _free(self, key: int) -> None:
+        kind, size = self._known.pop(key)
+        self._bytes[kind] -= size
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None) -> Any:
+        self.last = func.overloadpacket.__name__
+        out = func(*args, **(kwargs or {}))
+        self.own(tensors(out), "activations")
+        self.moments.append(Moment(self.phase, self.last, *(self._bytes[kind] for kind in KINDS)))
+        return out
+
+
+def follow(
+    model: nn.Module,
+    inputs: Any,
+    batch: int | None,
+    precision: str,
+    *,
+    optimizer: Optimizer,
+    blocks: Callable[[nn.Module], list[nn.Module]] | None = None,
+    loss: Callable[[Any], Tensor] | None = None,
+    training: bool = True,
+    keep_gradients: bool = False,
+) -> list[Moment]:
+    """Return every moment of one step in which the optimizer already has its state; see `estimate_memory`.
+
+    Raises:
+        ValueError: the batch is not a positive integer, there is no tensor among the inputs, or nothing to train.
+        RuntimeError: an operation of the model needs data; the message names it.
+    """
+    arguments = _without_data(inputs, batch)
+    clone = _clone(model).train(training)
+    if precision in WHOLE:
+        clone, arguments = clone.to(WHOLE[precision]), _cast(arguments, WHOLE[precision])
+    for block in blocks(clone) if blocks else ():
+        # On a copy that nobody else sees, so the method itself can be exchanged.
+        block.forward = partial(checkpoint, block.forward, use_reentrant=False)
+    tracker = Tracker()
+    tracker.own([*clone.parameters(), *clone.buffers()], "parameters")
+    tracker.own(tensors(arguments), "activations")
+    steps = _optimizer(clone, optimizer, tracker, keep_gradients) if training else None
+    with torch.set_grad_enabled(training), Autocast(HALF.get(precision)), tracker:
+        try:
+            out = clone(**arguments) if isinstance(arguments, dict) else clone(*arguments)
+            del arguments
+            if steps:
+                tracker.phase = "backward"
+                loss(out).backward() if loss else _backward(out)
+                del out
+                tracker.phase = "optimizer"
+                steps.step()
+        except Exception as error:
+            raise _explained(error, tracker.last, model) from error
+    return tracker.moments
+
+
+def _optimizer(clone: nn.Module, make: Optimizer, tracker: Tracker, keep: bool) -> torch.optim.Optimizer:
+    trained = [parameter for parameter in clone.parameters() if parameter.requires_grad]
+    if not trained:
+        raise ValueError("the model has no parameter that is trained. Pass training=False.")
+    # All parameters as one: the amounts are the same, and there are hundreds of operations less to follow.
+    whole = nn.Parameter(torch.empty(sum(p.numel() for p in trained), dtype=trained[0].dtype, device="meta"))
+    whole.grad = torch.empty_like(whole)
+    tracker.own([whole, whole.grad], "")
+    steps = make([whole])
+    steps.step()  # its first step makes the state
+    tracker.own(tensors([list(state.values()) for state in steps.state.values()]), "optimizer")
+    for parameter in trained:
+        parameter.register_post_accumulate_grad_hook(tracker.gradient)
+        if keep:
+            parameter.grad = torch.zeros_like(parameter)
+            tracker.own([parameter.grad], "gradients")
+    return steps
+
+
+def _cast(inputs: Any, dtype: torch.dtype) -> Any:
+    return torch.utils._pytree.tree_map(
+        lambda x: x.to(dtype) if isinstance(x, Tensor) and x.is_floating_point() else x, inputs
+    )

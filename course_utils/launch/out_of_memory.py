@@ -1,0 +1,37 @@
+"""What a run that went out of memory would have needed, to stand beside the error."""
+
+from typing import Any
+
+from torch import nn
+from torch.utils.data import default_collate
+
+from course_utils.estimate.memory import estimate_memory
+from course_utils.launch.lessons import load_lesson
+from course_utils.launch.options import Options, batch_per_rank, count_ranks
+
+
+def memory_note(options: Options, arguments: dict) -> str:
+    """Return what a step of the lesson needs in each rank, estimated, or why that is not known. It never raises."""
+    try:
+        lesson, ranks = load_lesson(options.lesson), count_ranks(arguments)
+        batch = batch_per_rank(options.global_batch or lesson.global_batch, ranks)
+        sample = (lesson.collate or default_collate)([lesson.dataset[0]])
+        inputs = sample[0] if isinstance(sample, (tuple, list)) else sample
+        precision = {"16-mixed": "fp16", "bf16-mixed": "bf16", "bf16-true": "bf16-true", "16-true": "fp16-true"}
+        found = estimate_memory(
+            _network(lesson.module),
+            inputs,
+            batch=batch,
+            precision=precision.get(options.precision, "fp32"),
+            shards=ranks if options.strategy == "fsdp" else 1,
+        )
+    except Exception as error:
+        return f"What a step needs could not be estimated: {str(error).splitlines()[0]}"
+    parts = f"{found.peak.activations / 1e6:,.0f} MB of activations at {batch} samples in each rank"
+    advice = "A smaller --global-batch needs less" + ", and so does --strategy fsdp" * (options.strategy != "fsdp")
+    return f"Estimated need of a step: {found.tensors_bytes / 1e6:,.0f} MB of tensors with Adam, {parts}. {advice}."
+
+
+def _network(module: Any) -> nn.Module:
+    # A LightningModule may have its network in an attribute, and no `forward` of its own.
+    return module if "forward" in vars(type(module)) else next(iter(module.children()), module)

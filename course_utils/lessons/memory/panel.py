@@ -1,0 +1,53 @@
+"""A slider for the batch, and below it what the training needs beside the memory of named chips."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import ipywidgets as widgets
+from IPython.display import HTML, display
+
+from course_utils.display.bars import display_widget
+from course_utils.estimate.chips import find_chip
+from course_utils.estimate.memory_result import Memory, capacity_bytes
+from course_utils.lessons.memory.pictures import draw_chips
+
+CHIPS = ("T4", "RTX 4090", "RTX 5090", "A100 40GB", "H100 SXM", "H200")
+
+
+class BatchPanel:
+    """The panel over an estimate, which follows the slider without tracing the model again.
+
+    Args:
+        memory: an estimate at any batch.
+        chips: whose memory is drawn.
+
+    Attributes:
+        memory: the estimate at the slider's batch.
+    """
+
+    def __init__(self, memory: Memory, chips: Sequence[str] = CHIPS):
+        self.memory = memory
+        self.rooms = {name: capacity_bytes(find_chip(name)) for name in chips}
+        sizes = sorted({2**power for power in range(12)} | {memory.batch})
+        self.batch = widgets.SelectionSlider(options=sizes, value=memory.batch, description="Batch")
+        self.status = widgets.HTML("")
+        for name, control in (("batch", self.batch), ("status", self.status)):
+            control.add_class(f"batchpanel-{name}")
+        self.controls = widgets.VBox([self.batch, self.status])
+        self.controls.add_class("batchpanel")
+        self.batch.observe(lambda change: self.update(), names="value")
+        self._shown: Any = None
+
+    def update(self) -> Memory:
+        """Show what the slider's batch needs, and return it."""
+        self.memory = self.memory.at(self.batch.value)
+        best = ", ".join(f"{name} {self.memory.largest_batch(name):,}" for name in self.rooms)
+        self.status.value = f"Largest batch: {best}"
+        if self._shown:
+            self._shown.update(draw_chips(self.memory, self.rooms))
+        return self.memory
+
+    def _ipython_display_(self) -> None:
+        display_widget(self.controls, "[slider: the batch of the training]")
+        self._shown = display(HTML(""), display_id=True)
+        self.update()

@@ -1,0 +1,102 @@
+"""The pictures of lesson 7: measured against estimated memory, and what each cure saves and costs."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from course_utils.display.figures import LOOKS, MUTED, Picture, lecture_axes, picture
+from course_utils.display.units import format_bytes
+from course_utils.estimate.memory_result import Memory
+from course_utils.lessons.memory.record import Record
+
+CPU, GPU, TPU = (LOOKS[kind]["color"] for kind in ("cpu", "cuda", "xla"))
+GIB = 2**30
+
+
+def draw_two_curves(measured: Record, estimated: Memory) -> Picture:
+    """Draw the measured memory over time, and the estimated peak as a line across."""
+    axes = lecture_axes("The estimate meets the measured peak", "seconds", "MB in use")
+    axes.step(measured.times_s, [used / 1e6 for used in measured.used_bytes], color=CPU, where="post")
+    peak = estimated.tensors_bytes / 1e6
+    axes.axhline(peak, color=GPU, linestyle="--")
+    axes.annotate("estimated peak", (0, peak), (4, 10), "data", "offset points", color=GPU)
+    axes.annotate("measured", (measured.times_s[-1], 0), (-4, 40), "data", "offset points", color=CPU, ha="right")
+    axes.set_ylim(0, 1.2 * peak)
+    said = f"{format_bytes(measured.peak_bytes)} measured, {format_bytes(estimated.tensors_bytes)} estimated"
+    return picture(axes, f"Memory over two training steps; the peak: {said}.", colors=16)
+
+
+def draw_questions(rows: Sequence[Mapping[str, Any]], numbers: Mapping[str, float], room_bytes: float) -> Picture:
+    """Draw for each network what its published batch needs and what the next larger one would need.
+
+    Args:
+        rows: with "tensors" and "tensors_next" in bytes, the latter None where no larger batch was tried.
+        numbers: what stands for the framework.
+        room_bytes: of the card.
+    """
+
+    def need(tensors: float) -> float:
+        return (numbers["context_bytes"] + (1 + numbers["gaps"]) * tensors) / GIB
+
+    rows = sorted(rows, key=lambda row: row["tensors"])
+    axes = lecture_axes("Blue fitted, orange did not", "networks, by the memory they need", "GiB needed (estimated)")
+    axes.plot([need(row["tensors"]) for row in rows], linestyle="", color=CPU, marker="o")
+    larger = [(place, need(row["tensors_next"])) for place, row in enumerate(rows) if row["tensors_next"]]
+    axes.plot(*zip(*larger, strict=True), linestyle="", color=GPU, marker="s", fillstyle="none", markeredgewidth=2)
+    room = room_bytes / GIB
+    axes.axhline(room, color=MUTED)
+    axes.annotate(f"the card: {room:g} GiB", (0, room), (0, 10), "data", "offset points", color=MUTED)
+    axes.set_ylim(0, 1.1 * max(size for _, size in larger))
+    for height, text, colour in ((0.93, "the next larger batch: did not fit", GPU), (0.25, "published: fitted", CPU)):
+        axes.annotate(text, (0.3, height), xycoords="axes fraction", color=colour)
+    right = sum(need(row["tensors"]) <= room for row in rows) + sum(size > room for _, size in larger)
+    said = f"{right} of {len(rows) + len(larger)} lie on the right side of the line at {room:g} GiB"
+    return picture(axes, f"Estimated need of trainings that fitted and of those that did not: {said}.", colors=16)
+
+
+def draw_cures(found: Mapping[str, tuple[float, float]]) -> Picture:
+    """Draw the peak memory against the time of a step for each way to make it fit, relative to the first.
+
+    Args:
+        found: (bytes, seconds) by the name of the way; the first is the training as it was.
+    """
+    (whole, long), *_ = found.values()
+    axes = lecture_axes("What each cure saves, and what it costs", "relative to the training as it was")
+    for place, (size, seconds) in enumerate(found.values()):
+        for shift, part, colour in ((-0.2, size / whole, CPU), (0.2, seconds / long, GPU)):
+            axes.barh([place + shift], [part], height=0.38, color=colour)
+            axes.annotate(f"{part:.2f}", (part, place + shift), (8, 0), "data", "offset points", va="center")
+    axes.axvline(1, color=MUTED, linestyle=":")
+    axes.set_yticks(range(len(found)), list(found))
+    axes.invert_yaxis()
+    for place, text in ((-0.2, "peak memory"), (0.2, "time of a step")):
+        axes.annotate(text, (0, place), (12, 0), "data", "offset points", va="center", color="white", weight="bold")
+    axes.margins(x=0.12)
+    said = ", ".join(f"{name} {size / whole:.0%}" for name, (size, _) in found.items())
+    return picture(axes, f"Peak memory of each way to train, relative to the first: {said}.", colors=16)
+
+
+def draw_chips(memory: Memory, rooms: Mapping[str, float]) -> Picture:
+    """Draw what a training needs as one bar, part by part, below the memory of each chip.
+
+    Args:
+        memory: estimated.
+        rooms: bytes of each chip, by its name.
+    """
+    axes = lecture_axes(f"A batch of {memory.batch:,} needs {format_bytes(memory.needed_bytes)}", "GB")
+    colours = dict(zip(memory.parts(), (CPU, GPU, "#CC79A7", "#F0E442", "#999999"), strict=True))
+    left = 0.0
+    for name, size in memory.parts().items():
+        axes.barh(["needed"], [size / 1e9], left=left, color=colours[name], label=name, height=0.7)
+        left += size / 1e9
+    for place, (name, room) in enumerate(rooms.items(), start=1):
+        fits = memory.needed_bytes <= room
+        axes.barh([name], [room / 1e9], color=TPU if fits else "#DDDDDD", height=0.5)
+        axes.annotate(
+            "fits" if fits else "too small", (room / 1e9, place), (8, 0), "data", "offset points", va="center"
+        )
+    axes.axvline(left, color="black", linestyle=":")
+    axes.invert_yaxis()
+    axes.margins(x=0.15)
+    axes.legend(ncols=5, loc="upper center", bbox_to_anchor=(0.45, -0.12), fontsize=20, columnspacing=0.8)
+    said = ", ".join(name for name, room in rooms.items() if memory.needed_bytes <= room) or "none of them"
+    return picture(axes, f"Needed memory and that of chips: it fits {said}.", colors=32)

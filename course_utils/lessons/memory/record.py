@@ -1,0 +1,58 @@
+"""Measure the memory that PyTorch's CPU allocator hands out while something runs, with PyTorch's own profiler."""
+
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+
+from torch.profiler import ProfilerActivity, profile
+
+from course_utils.display.units import format_bytes, format_seconds
+
+
+@dataclass(frozen=True)
+class Record:
+    """What was measured: bytes in use over time, counted from nothing at the start.
+
+    Attributes:
+        times_s: when something was allocated or freed, from the first time on.
+        used_bytes: what was in use then.
+        took_s: how long it all took, under the profiler.
+    """
+
+    times_s: tuple[float, ...]
+    used_bytes: tuple[int, ...]
+    took_s: float
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most that was in use at a time."""
+        return max(self.used_bytes, default=0)
+
+    def __repr__(self) -> str:
+        return f"measured: {format_bytes(self.peak_bytes)} at the peak, in {format_seconds(self.took_s)}"
+
+
+def record_memory(work: Callable[[], object]) -> Record:
+    """Run `work` once and return what it held of the CPU's memory, from PyTorch's record of every allocation.
+
+    Memory from before is not counted, so what shall count has to be made inside of `work`.
+    """
+    os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # a CUDA build reports on stderr that there is no GPU
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        start = time.perf_counter()
+        work()
+        took_s = time.perf_counter() - start
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trace.json"
+        profiler.export_chrome_trace(str(path))
+        events = json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
+    found = [event for event in events if event["name"] == "[memory]" and event["args"]["Device Type"] == 0]
+    found.sort(key=lambda event: event["ts"])
+    used = accumulate(event["args"]["Bytes"] for event in found)
+    times = tuple((event["ts"] - found[0]["ts"]) / 1e6 for event in found)
+    return Record(times, tuple(used), took_s)

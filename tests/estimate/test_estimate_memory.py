@@ -1,0 +1,235 @@
+"""The memory estimate against PyTorch's own record of what it allocates, closed forms, and published trainings."""
+
+import json
+
+import pytest
+import torch
+from torch import nn
+
+from course_utils.estimate import capacity_bytes, estimate_memory, find_chip, memory_evidence
+from course_utils.lessons.memory.record import record_memory
+
+WIDTH = 64
+EXAMPLE = torch.empty(1, WIDTH, device="meta")
+
+
+def mlp() -> nn.Sequential:
+    return nn.Sequential(*(nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.GELU()) for _ in range(6)))
+
+
+def images() -> nn.Sequential:
+    convolutions = [nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 16, 3), nn.ReLU(inplace=True)]
+    return nn.Sequential(*convolutions, nn.MaxPool2d(2), nn.Flatten(), nn.Linear(16 * 14 * 14, 10))
+
+
+def measured(build, shape, batch) -> int:
+    """Return what two training steps on this CPU allocate at most, by PyTorch's profiler."""
+
+    def work():
+        model = build()
+        optimizer = torch.optim.Adam(model.parameters())
+        for _ in range(2):
+            model(torch.rand(batch, *shape)).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+    return record_memory(work).peak_bytes
+
+
+@pytest.mark.parametrize(("build", "shape"), [(mlp, (WIDTH,)), (images, (3, 32, 32))])
+def test_the_peak_is_what_pytorch_allocates(build, shape):
+    estimated = estimate_memory(build(), torch.empty(1, *shape, device="meta"), batch=128)
+    assert estimated.tensors_bytes == pytest.approx(
+        measured(build, shape, 128), rel=0.05
+    )  # kernels take a little for themselves
+
+
+@pytest.mark.parametrize(("optimizer", "copies"), [("sgd", 0), ("momentum", 1), ("adam", 2), ("adamw", 2)])
+def test_an_optimizer_keeps_so_many_copies_of_the_parameters(optimizer, copies):
+    found = estimate_memory(mlp(), EXAMPLE, batch=8, optimizer=optimizer)
+    numbers = sum(p.numel() for p in mlp().parameters())
+    assert found.peak.parameters == 4 * numbers
+    assert found.peak.optimizer == pytest.approx(4 * numbers * copies, abs=8)
+
+
+def test_an_optimizer_of_your_own_is_asked_for_its_state():
+    own = estimate_memory(mlp(), EXAMPLE, batch=8, optimizer=torch.optim.Adagrad)
+    assert own.peak.optimizer == pytest.approx(own.peak.parameters, abs=8) and own.optimizer == "Adagrad"
+
+
+def test_the_estimate_for_another_batch_is_that_of_another_trace():
+    for batch in (3, 100):
+        assert estimate_memory(mlp(), EXAMPLE, batch=16).at(batch).moments == tuple(
+            estimate_memory(mlp(), EXAMPLE, batch=batch).moments
+        )
+
+
+@pytest.mark.parametrize("chip", ["T4", "RTX 3090", "TPU v5e"])
+def test_the_largest_batch_fits_and_the_next_does_not(chip):
+    found = estimate_memory(mlp(), EXAMPLE, batch=16)
+    largest = found.largest_batch(chip)
+    assert found.at(largest).fits(chip) and not found.at(largest + 1).fits(chip)
+
+
+def test_a_model_that_is_too_large_fits_with_no_batch():
+    large = nn.Sequential(*(nn.Linear(40_000, 40_000, device="meta") for _ in range(4)))  # 6.4 billion parameters
+    found = estimate_memory(large, torch.empty(1, 40_000, device="meta"))
+    assert found.largest_batch("T4") == 0 and not found.fits("H100")
+    assert found.peak.optimizer > 51e9
+
+
+def test_16_bits_everywhere_take_half_and_mixed_precision_less_than_that():
+    sizes = {name: estimate_memory(mlp(), EXAMPLE, batch=512, precision=name) for name in ("fp32", "bf16", "bf16-true")}
+    whole = sizes["fp32"].tensors_bytes
+    assert sizes["bf16-true"].tensors_bytes == pytest.approx(whole / 2, rel=0.06)  # the loss is in 32 bits
+    assert whole / 2 < sizes["bf16"].tensors_bytes < whole
+
+
+@pytest.mark.parametrize("blocks", [True, nn.Sequential, (nn.Sequential, nn.Linear)])
+def test_checkpointing_keeps_less(blocks):
+    plain = estimate_memory(mlp(), EXAMPLE, batch=512)
+    model = nn.Sequential(*(nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.GELU(), nn.GELU(), nn.GELU()) for _ in range(6)))
+    kept = estimate_memory(nn.Module.train(Outer(model)), EXAMPLE, batch=512, checkpointing=blocks)
+    assert kept.peak.activations < 0.8 * estimate_memory(Outer(model), EXAMPLE, batch=512).peak.activations
+    assert plain.peak.activations > 0
+
+
+class Outer(nn.Module):
+    def __init__(self, blocks):
+        super().__init__()
+        self.blocks = nn.ModuleList(blocks)
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+
+def test_shards_divide_everything_but_the_activations():
+    one, four = (estimate_memory(mlp(), EXAMPLE, batch=8, shards=shards) for shards in (1, 4))
+    assert four.peak.optimizer == one.peak.optimizer // 4 and four.peak.parameters == one.peak.parameters // 4
+    assert four.peak.activations == one.peak.activations and four.gathered > 0
+
+
+def test_gradients_that_stay_are_there_in_the_forward_pass():
+    found = estimate_memory(mlp(), EXAMPLE, batch=8, keep_gradients=True)
+    assert found.moments[0].gradients == found.moments[0].parameters
+
+
+def test_inference_keeps_no_activations_of_earlier_layers():
+    found = estimate_memory(mlp(), EXAMPLE, batch=512, training=False)
+    assert found.peak.activations == 4 * 512 * WIDTH * 4  # the batch, and what its block got, a layer got, and it makes
+    assert found.peak.optimizer == found.peak.gradients == 0
+
+
+def test_the_model_is_not_touched():
+    model = mlp()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    estimate_memory(model, torch.rand(4, WIDTH), checkpointing=True)
+    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+    assert all(p.grad is None for p in model.parameters())
+
+
+class Dropped(nn.Module):
+    """Stochastic depth, as networks have it: whole samples are dropped at random."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x):
+        return x + self.layer(x) * x.new_empty(len(x), 1).bernoulli_(0.5)
+
+
+class Picky(Dropped):
+    def forward(self, x):
+        return self.layer(x) if x.sum() > 0 else x
+
+
+def test_stochastic_depth_is_followed_and_a_choice_by_value_is_named():
+    assert estimate_memory(Dropped(), EXAMPLE, batch=8).tensors_bytes > 0
+    with pytest.raises(RuntimeError, match="Picky cannot be counted: at operation"):
+        estimate_memory(Picky(), EXAMPLE, batch=8)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"batch": 0}, "batch must be a positive integer, but got 0"),
+        ({"batch": 2.5}, "positive integer"),
+        ({"shards": 0}, "shards must be a positive integer"),
+        ({"optimizer": "sdg"}, "unknown optimizer 'sdg'. Pass sgd, momentum, adam, adamw"),
+        ({"precision": "fp8"}, "unknown precision 'fp8'. Pass one of fp32"),
+        ({"checkpointing": nn.Conv2d}, "has no blocks of Conv2d"),
+    ],
+)
+def test_a_request_that_makes_no_sense_gets_a_sentence(asked, message):
+    with pytest.raises(ValueError, match=message):
+        estimate_memory(mlp(), EXAMPLE, **asked)
+
+
+def test_a_chip_that_does_not_exist_and_a_batch_below_one_are_refused_later_too():
+    found = estimate_memory(mlp(), EXAMPLE, batch=8)
+    for ask in (found.fits, found.largest_batch):
+        with pytest.raises(ValueError, match="unknown chip 'RTX 3091'"):
+            ask("RTX 3091")
+    with pytest.raises(ValueError, match="batch must be a positive"):
+        found.at(0)
+
+
+def test_a_model_without_blocks_or_without_anything_to_train_is_refused():
+    with pytest.raises(ValueError, match="Linear has no blocks"):
+        estimate_memory(nn.Linear(WIDTH, 1), EXAMPLE, checkpointing=True)
+    assert estimate_memory(nn.Linear(WIDTH, 1), EXAMPLE, shards=2).gathered == 4 * (WIDTH + 1)
+    with pytest.raises(ValueError, match="training=False"):
+        estimate_memory(nn.ReLU(), EXAMPLE)
+    with pytest.raises(ValueError, match="inputs must hold a tensor"):
+        estimate_memory(mlp(), "no tensor")
+
+
+def test_it_shows_itself_as_text_card_table_and_picture():
+    found = estimate_memory(mlp(), EXAMPLE, batch=8, shards=2)
+    assert "activations" in repr(found) and "shared by 2 devices" in repr(found) and "<table" in found._repr_html_()
+    table = found.to_frame()
+    assert table["total"].max() == found.peak.total and list(table["phase"].unique()) == [
+        "forward",
+        "backward",
+        "optimizer",
+    ]
+    assert found.plot().png.startswith(b"\x89PNG")
+    assert sum(found.parts().values()) == pytest.approx(found.needed_bytes)
+
+
+def test_memory_that_error_correction_takes_is_not_counted():
+    assert capacity_bytes(find_chip("T4")) == 15 * 2**30  # what nvidia-smi shows: 15360 MiB
+    assert capacity_bytes(find_chip("RTX 3090")) == 24 * 2**30
+
+
+def verdicts(rows, numbers, room):
+    asked = [(row["tensors"], True) for row in rows]
+    asked += [(row["tensors_next"], False) for row in rows if row["next"]]
+    return [(size * (1 + numbers["gaps"]) + numbers["context_bytes"] <= room) == fitted for size, fitted in asked]
+
+
+def test_the_verdict_is_right_for_most_published_trainings_that_were_not_fitted_on():
+    known = memory_evidence()
+    said = verdicts(known["tested"], known["numbers"], capacity_bytes(find_chip(known["card"])))
+    assert len(known["tested"]) >= 60 and len(said) == known["questions"] >= 120
+    assert sum(said) == known["right"]["tested"] >= 0.85 * len(said)
+    assert not {row["model"] for row in known["tested"]} & set(known["fitted_on"])
+
+
+def test_what_is_stored_of_the_published_trainings_is_what_is_estimated_today():
+    timm = pytest.importorskip("timm")
+    timm.layers.set_fused_attn(False)
+    row = min(memory_evidence()["tested"], key=lambda row: len(row["model"]))
+    image = torch.empty(1, 3, row["image"], row["image"], device="meta")
+    like_theirs = {"optimizer": "momentum", "precision": "fp16", "keep_gradients": True}
+    found = estimate_memory(timm.create_model(row["model"]), image, batch=row["batch"], **like_theirs)
+    assert found.tensors_bytes == pytest.approx(row["tensors"], rel=1e-3), json.dumps(row)
+
+
+def test_on_a_cpu_the_median_error_of_ten_networks_is_below_a_tenth():
+    rows = memory_evidence()["on_cpu"]
+    errors = sorted(abs(row["estimated"] / row["in_ram"] - 1) for row in rows)
+    assert len(rows) == 10 and (errors[4] + errors[5]) / 2 < 0.1

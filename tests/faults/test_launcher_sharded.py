@@ -1,0 +1,89 @@
+"""FSDP under the launcher: the same training as with DDP, and the same ends of what goes wrong."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+import torch
+from launches import PATIENCE_S
+
+CPU = ("--accelerator", "cpu", "--devices", "2")
+TWO = (*CPU, "--epochs", "4", "--strategy", "fsdp")
+
+
+def launch(out, *arguments):
+    command = [sys.executable, "-m", "course_utils.launch", "--lesson", "air_rnn", "--out", str(out), "--json"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([*command, *arguments], env=environment, capture_output=True, text=True, timeout=PATIENCE_S)
+    return done.returncode, json.loads(done.stdout or "null"), done.stderr
+
+
+def weights(out):
+    return torch.load(out / "checkpoints" / "last.ckpt", weights_only=True)["state_dict"]
+
+
+@pytest.fixture(scope="module")
+def with_ddp(tmp_path_factory):
+    out = tmp_path_factory.mktemp("ddp")
+    return out, launch(out, *CPU, "--epochs", "4", "--strategy", "ddp_notebook")[1]
+
+
+def test_losses_and_weights_are_those_of_ddp_also_after_a_break(with_ddp, tmp_path):
+    out, expected = with_ddp
+    _, half, _ = launch(tmp_path, *CPU, "--epochs", "2", "--strategy", "fsdp")
+    assert half["losses"] == pytest.approx(expected["losses"][:2], abs=1e-5) and half["steps"] == 12
+    assert half["samples_per_rank"] == [48, 48] and half["metrics"]["train_loss"] > 0
+    _, resumed, said = launch(tmp_path, *TWO, "--resume")
+    assert "continuing after step 12" in said and resumed["steps"] == 24
+    assert resumed["losses"] == pytest.approx(expected["losses"], abs=1e-5)
+    ours, theirs = weights(tmp_path), weights(out)
+    assert ours.keys() == theirs.keys()
+    assert max((ours[name] - theirs[name]).abs().max().item() for name in ours) < 1e-5
+
+
+def test_a_checkpoint_of_the_other_strategy_is_refused(with_ddp):
+    status, _, said = launch(with_ddp[0], *CPU, "--epochs", "9", "--strategy", "fsdp", "--resume")
+    assert status == 2 and "was written without --strategy fsdp" in said
+
+
+def test_a_precision_that_fsdp_does_not_train_in_is_refused(tmp_path):
+    status, _, said = launch(tmp_path, *TWO, "--precision", "bf16-true")
+    assert status == 2 and "--strategy fsdp trains in 32-true or bf16-mixed, but got bf16-true" in said
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("raise", "launch: rank 1 raised ValueError: the sample is bad"),
+        ("exit", "rank 1 ended with exit status 7"),
+        ("hang", "rank 1 has been silent"),
+    ],
+)
+def test_a_fault_of_a_rank_ends_all_and_names_it(classroom, fault, message):
+    limit = ("--timeout", "3") if fault == "hang" else ()
+    status, output = classroom.run(*TWO, *limit, fault=fault)
+    assert status == 1 and message in output and "--resume continues from it" in output
+    assert classroom.left_behind() == []
+
+
+def test_a_killed_rank_is_named_and_the_run_can_be_resumed(classroom):
+    process = classroom.launch(*TWO, fault="wait to be killed")
+    classroom.wait_for_note("fault")
+    os.kill(int(classroom.wait_for_note("pid-1")), signal.SIGKILL)
+    output, _ = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 1 and "launch: rank 1 was killed by signal 9 (SIGKILL)" in output
+    assert classroom.left_behind() == []
+    status, output = classroom.run(*TWO, "--resume")
+    assert status == 0 and "continuing after step 4" in output
+
+
+@pytest.mark.parametrize("strategy", ["fsdp", "ddp_spawn"])
+def test_a_run_out_of_memory_ends_with_the_estimate_beside_the_error(classroom, strategy):
+    status, output = classroom.run(*CPU, "--epochs", "4", "--strategy", strategy, fault="memory")
+    assert status == 1 and "can't allocate memory" in output
+    last = output[output.index("launch: rank 1 raised RuntimeError") :]
+    assert "Estimated need of a step:" in last and "activations at 4 samples in each rank" in last
+    assert classroom.left_behind() == []
