@@ -1,4 +1,4 @@
-"""The report as Markdown for a public issue: folded, and without what tells who or where somebody is."""
+"""Take out of a text what tells who or where somebody is, before it is shown to everybody."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from course_utils.doctor.report import Diagnosis
 
 SECRET = re.compile("TOKEN|KEY|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)  # in the name of a variable
 OUR_HOSTS = r"(?:[\w-]+\.)*(?:pytorch\.org|nvidia\.com|github\.com)"  # which the doctor's own fixes name
@@ -28,14 +26,6 @@ PATTERNS = (
     (r"(?<![\w:])[0-9a-fA-F]{1,4}::[0-9a-fA-F]{1,4}(?![\w:])", "ADDRESS"),
     (r"\b[\w-]+(?:\.[\w-]+)*\.(?:local|internal|lan|corp|intra|intranet|home)\b", "HOST"),
 )
-
-
-def to_markdown(report: Diagnosis) -> str:
-    """Return a report to paste into an issue. Nothing in it can end the block of text that it stands in."""
-    summary = ", ".join(f"{one.family}: {one.cause}" for one in report.findings)
-    facts = "\n".join(f"{name}: {' '.join(str(value).split())}" for name, value in report.facts.items())
-    body = hide(f"{report!r}\n\n{facts}", private_names())
-    return f"<details><summary>Doctor's report ({summary})</summary>\n\n~~~text\n{body}\n~~~\n\n</details>"
 
 
 def private_names(environ: Mapping[str, str] = os.environ) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from course_utils.display.cards import html_card, text_table
 from course_utils.display.units import format_bytes
 from course_utils.doctor.evidence import PLACES, Finding
-from course_utils.doctor.public import to_markdown
+from course_utils.doctor.public import hide, private_names
 
 if TYPE_CHECKING:
     import pandas
@@ -40,8 +40,11 @@ class Diagnosis:
         return pandas.DataFrame([asdict(finding) for finding in self.findings])
 
     def to_markdown(self) -> str:
-        """Return it folded, as `--report` prints it, without names, home folders, addresses and tokens."""
-        return to_markdown(self)
+        """Return it for a public issue: folded, and without names, home folders, addresses and tokens."""
+        summary = ", ".join(f"{one.family}: {one.cause}" for one in self.findings)
+        facts = "\n".join(f"{name}: {' '.join(value.split())}" for name, value in self.facts.items())
+        body = hide(f"{self!r}\n\n{facts}", private_names())
+        return f"<details><summary>Doctor's report ({summary})</summary>\n\n~~~text\n{body}\n~~~\n\n</details>"
 
     @property
     def title(self) -> str:
