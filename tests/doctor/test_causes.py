@@ -1,5 +1,7 @@
 """Verdicts that need no process: a decision is a function of the evidence."""
 
+import re
+
 import pytest
 
 from course_utils.doctor.causes import find_cause
@@ -79,10 +81,10 @@ NO_GPUS = {"count": 0, "error": "RuntimeError: No CUDA GPUs are available"}
 MIG_CARD = {"name": "NVIDIA A100-SXM4-80GB-MIG", "uuid": "GPU-1", "mig": True}
 
 
-def on_nvidia(told, *, smi=Outcome("badly"), driver=None, torch=TORCH, kernel=None, **machine):
+def on_nvidia(told, *, smi=None, driver=None, torch=TORCH, kernel=None, **machine):
     kernels = ({"device": "cuda:0", "failed": "a copy", "kind": "AcceleratorError", "error": kernel},) if kernel else ()
     probes = {"cuda": Outcome("well", told, kernels), "nvidia": Outcome("well", {"driver": driver})}
-    return find_cause("cuda", Evidence("computer", torch, probes, smi=smi, **machine))
+    return find_cause("cuda", Evidence("computer", torch, probes, smi=smi or Outcome("badly"), **machine))
 
 
 @pytest.mark.parametrize(
@@ -145,13 +147,10 @@ def test_a_card_divided_into_slices_of_which_cuda_finds_none_is_named(variables)
     """pytorch/pytorch 130181."""
     driver = {"version": "550.54.14", "cuda": [13, 0], "cards": [MIG_CARD]}
     found = on_nvidia(NO_GPUS, driver=driver, variables=variables)
-    assert (
-        found.cause == "mig" and "nvidia-smi -L" in found.fix and variables.get("CUDA_VISIBLE_DEVICES", "") in found.why
-    )
+    assert found.cause == "mig" and "nvidia-smi -L" in found.fix
+    assert variables.get("CUDA_VISIBLE_DEVICES", "not set") in found.why
 
 
 def test_no_fix_speaks_of_the_courses_own_commands():
     texts = [text for name in REMEDIES for key, text in REMEDIES[name].items() if name != "install"]
-    assert not [
-        text for text in texts if "lesson" in text or "make " in text.replace("make them", "") or "course" in text
-    ]
+    assert not [text for text in texts if re.search("lesson|course|make (?!them)", text)]

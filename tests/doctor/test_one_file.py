@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from pathlib import Path
 
 import pytest
 from stand_ins import REPOSITORY
@@ -41,8 +42,9 @@ def _is_annotated(node: ast.AST) -> bool:
 @pytest.mark.process
 @pytest.mark.parametrize("version", ["here", "3.8", "3.9", "3.13"])
 def test_it_starts_where_there_is_no_torch(one_file, version, tmp_path):
-    """Real Pythons, those that are on this machine; `-I` keeps the environment's packages away."""
-    python = sys.executable if version == "here" else shutil.which(f"python{version}")
+    """Real Pythons, those that are on this machine; `-S` keeps the environment's packages away."""
+    others = [*Path.home().glob(f".pyenv/versions/{version}.*/bin/python"), shutil.which(f"python{version}")]
+    python = sys.executable if version == "here" else others[0]
     if python is None or subprocess.run([python, "-c", ""], capture_output=True).returncode:
         pytest.skip(f"there is no Python {version} here")
     command = [python, "-S", str(one_file), "--require", "cpu", "--report"]
