@@ -22,7 +22,7 @@ from course_utils.launch.clusters import find_cluster
 from course_utils.launch.lessons import Lesson, load_lesson
 from course_utils.launch.link import Link
 from course_utils.launch.messages import LaunchError, calm_lightning, short_traceback
-from course_utils.launch.options import Options, batch_per_rank, count_ranks
+from course_utils.launch.options import CHECKPOINT, Options, batch_per_rank, count_ranks
 from course_utils.training import pl
 
 START_METHODS = {"ddp": "popen", "ddp_spawn": "spawn", "ddp_notebook": "fork"}  # as Lightning names them
@@ -135,7 +135,8 @@ class _Report(pl.Callback):
             self.link.send(done=results)
 
     def teardown(self, trainer, pl_module, stage):
-        self.link.send(finished=True)  # and the checkpoint is written
+        if not trainer.interrupted:
+            self.link.send(finished=True)  # and the checkpoint is written
 
     def _beat(self, trainer, where: str) -> None:
         self.link.send(step=trainer.global_step, where=where)
@@ -165,8 +166,10 @@ def fit(options: Options, arguments: dict, link: Link) -> None:
     """
     calm_lightning()
     pl.seed_everything(options.seed, workers=True, verbose=False)
+    link.send(loading=os.getpid())
     lesson = load_lesson(options.lesson)
-    checkpoint = Path(options.out) / "checkpoints" / "last.ckpt"
+    link.send(loaded=os.getpid())
+    checkpoint = Path(options.out) / CHECKPOINT
     resumed = options.resume and os.path.lexists(checkpoint)
     if resumed:
         state = read_checkpoint(checkpoint, lesson.module)

@@ -8,7 +8,7 @@ import sys
 import pytest
 import torch
 
-from course_utils.launch import checkpoints
+
 from course_utils.launch.checkpoints import WholeFiles, read_checkpoint
 from course_utils.launch.messages import LaunchError
 
@@ -142,7 +142,7 @@ def test_a_full_disk_names_the_folder_and_the_space_and_keeps_the_previous_one(g
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(checkpoints.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match=r"no space for the checkpoint: it takes .* kB, and the disk of") as error:
         WholeFiles().save_checkpoint({"state_dict": {}, "epoch": 2, "global_step": 16}, good)
     assert str(good.parent) in str(error.value) and "MB free" in str(error.value)
@@ -154,7 +154,7 @@ def test_another_error_of_the_disk_is_passed_on_as_it_is(tmp_path, monkeypatch):
     def broken(*_):
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(checkpoints.os, "fsync", broken)
+    monkeypatch.setattr(os, "fsync", broken)
     with pytest.raises(OSError, match="Input/output error"):
         WholeFiles().save_checkpoint({}, tmp_path / "a.ckpt")
     assert list(tmp_path.iterdir()) == []
