@@ -8,7 +8,6 @@ import sys
 import pytest
 import torch
 
-
 from course_utils.launch.checkpoints import WholeFiles, read_checkpoint
 from course_utils.launch.messages import LaunchError
 
