@@ -135,7 +135,9 @@ class Run:
             self.view.steps(self._step)
             now = time.monotonic()
             if now > self._fault_s + REPORT_S or now > self._finish_s + END_S:
-                return
+                break
+        if self._first() in self._deaths and (status := self.process.poll()) is not None:
+            self._deaths[self._first()] = status
 
     def _listen(self, wait_s: float) -> None:
         for who, message in self._lines.read(wait_s):
@@ -156,7 +158,7 @@ class Run:
                 self._fault_s = min(self._fault_s, time.monotonic())
             case {"died": rank, "status": status}:
                 self._note_death(f"rank {rank}", status, told=True)
-            case {"closed": True} if who in self._beats and who != self._first() and not self.faults:
+            case {"closed": True} if who in self._beats and not self.faults:
                 self._note_death(who, 0)
             case {"hello": {"rank": _, "pid": pid}}:
                 self._pids[who] = pid
