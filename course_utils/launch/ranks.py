@@ -25,6 +25,7 @@ from course_utils.launch.messages import LaunchError, calm_lightning, short_trac
 from course_utils.launch.options import CHECKPOINT, Options, batch_per_rank, count_ranks
 from course_utils.training import pl
 
+INTERRUPTED = "KeyboardInterrupt: a person or another program sent it SIGINT"
 START_METHODS = {"ddp": "popen", "ddp_spawn": "spawn", "ddp_notebook": "fork"}  # as Lightning names them
 
 
@@ -37,6 +38,9 @@ def run_rank(link: Link, function: Callable, *args: Any, **kwargs: Any) -> Any:
     calm_lightning()
     try:
         return function(*args, **kwargs)
+    except KeyboardInterrupt:  # no key: the ranks are not the terminal's
+        link.send(fault=INTERRUPTED, error=INTERRUPTED, rank=rank)
+        raise
     except Exception as error:
         link.send(fault=short_traceback(error), error=f"{type(error).__name__}: {error}", rank=rank)
         raise

@@ -38,3 +38,22 @@ def test_a_rank_that_exits_without_a_word_is_said_to_have_exited():
 @pytest.mark.parametrize("signs", [*itertools.permutations([RAISED, KILLED])])
 def test_a_rank_that_was_killed_is_said_to_have_been_killed(signs):
     assert "SIGKILL" in cause(signs)
+
+
+PEER = ("rank 1", {"fault": "Traceback", "error": "RuntimeError: Connection reset by peer", "rank": 1})
+TERMINATED = ("main", {"died": 0, "status": -signal.SIGTERM})
+CLOSED = ("rank 0", {"closed": True})
+
+
+def alive(rank):
+    return f"rank {rank}", {"hello": {"rank": rank, "pid": rank + 100}}
+
+
+@pytest.mark.parametrize("signs", [(TERMINATED, PEER), (CLOSED, PEER, TERMINATED)])
+def test_a_rank_that_was_asked_to_stop_is_named_and_not_the_one_that_lost_it(signs):
+    text = cause([alive(0), alive(1), *signs])
+    assert text.startswith("rank 0 was killed by signal 15") and "memory" not in text
+
+
+def test_the_first_process_that_ends_without_a_word_is_named_before_who_lost_it():
+    assert cause([alive(0), alive(1), CLOSED, PEER]).startswith("rank 0 ended with exit status")
