@@ -133,26 +133,24 @@ def test_a_taken_port_is_replaced(classroom):
     assert classroom.left_behind() == []
 
 
-LAUNCH_WITH_LITTLE_PATIENCE = """
-import sys
-from course_utils.launch import supervise
-supervise.START_UP_S = 2.0
-from course_utils.launch import main
-sys.exit(main(sys.argv[1:]))
-"""
-
-
-def test_a_lesson_that_hangs_before_any_rank_has_started_ends_too(classroom):
-    command = [sys.executable, "-c", LAUNCH_WITH_LITTLE_PATIENCE, "--lesson", f"{CLASSROOM}:lesson_that_sleeps"]
-    result = subprocess.run(
-        [*command, *FORK, "--timeout", "1", "--out", str(classroom.out)],
-        env=classroom.environment(),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-    )
-    assert result.returncode == 1 and "2 of the ranks of this machine never started" in result.stderr
+def test_a_lesson_that_hangs_before_any_rank_has_started_ends_by_the_timeout(classroom):
+    status, output = classroom.run(*FORK, "--timeout", "1", lesson="lesson_that_sleeps")
+    assert status == 1 and "it is loading the lesson. The limit of 1 s ended the run" in output
+    assert "in lesson_that_sleeps" in output and "is whole" not in output
     assert classroom.left_behind() == []
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux limits the address space")
+def test_too_little_address_space_is_one_sentence(classroom):
+    code = "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (800_000_000, 800_000_000))\n"
+    code += "from course_utils.launch import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", code, "--lesson", f"{CLASSROOM}:make_lesson", "--accelerator", "cpu"]
+    command += ["--out", str(classroom.out)]
+    result = subprocess.run(command, env=classroom.environment(), capture_output=True, text=True, timeout=PATIENCE_S)
+    assert result.returncode == 2 and result.stderr.startswith(
+        "launch: this shell allows a process 0.8 GB of addresses"
+    )
+    assert "Traceback" not in result.stderr + result.stdout and classroom.left_behind() == []
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import errno
 import os
 import pickle
 import sys
+from functools import partial
 
 import pytest
 import torch
@@ -95,6 +96,40 @@ def test_a_checkpoint_with_a_part_of_the_wrong_kind_is_refused(tmp_path, model, 
     torch.save({"state_dict": model.state_dict(), **PLACE, **change}, tmp_path / "x.ckpt")
     with pytest.raises(LaunchError, match="is no checkpoint of a Lightning training"):
         read_checkpoint(tmp_path / "x.ckpt", model)
+
+
+class Trained(torch.nn.Linear):
+    def __init__(self, make):
+        super().__init__(3, 2)
+        self.make = make
+
+    def configure_optimizers(self):
+        return self.make(self.parameters())
+
+
+SGD, ADAM = (partial(kind, lr=0.1) for kind in (torch.optim.SGD, torch.optim.Adam))
+BOTH = {"with its schedule": lambda parameters: {"optimizer": SGD(parameters)}, "in lists": lambda p: ([SGD(p)], [])}
+
+
+@pytest.mark.parametrize(("there", "here", "why"), [(ADAM, SGD, "'momentum'"), (SGD, ADAM, "'betas'")])
+def test_the_checkpoint_of_another_optimizer_is_refused(tmp_path, there, here, why):
+    state = there(Trained(there).parameters()).state_dict()
+    module = Trained(here)
+    content = {"state_dict": module.state_dict(), **PLACE, "optimizer_states": [state]}
+    torch.save(content, tmp_path / "x.ckpt")
+    with pytest.raises(LaunchError, match=f"was written with another optimizer: .*{why}"):
+        read_checkpoint(tmp_path / "x.ckpt", module)
+    torch.save({**content, "optimizer_states": [state, state]}, tmp_path / "x.ckpt")
+    with pytest.raises(LaunchError, match="2 there and 1 here"):
+        read_checkpoint(tmp_path / "x.ckpt", module)
+
+
+@pytest.mark.parametrize("make", [SGD, *BOTH.values()])
+def test_the_same_optimizer_goes_on_in_whichever_form_a_lesson_returns_it(tmp_path, make):
+    module = Trained(make)
+    states = [SGD(module.parameters()).state_dict()]
+    torch.save({"state_dict": module.state_dict(), **PLACE, "optimizer_states": states}, tmp_path / "x.ckpt")
+    assert read_checkpoint(tmp_path / "x.ckpt", module)["global_step"] == 8
 
 
 def test_weights_that_are_not_finite_are_refused(tmp_path, model):
