@@ -77,28 +77,22 @@ def read_checkpoint(path: Path, module: torch.nn.Module) -> dict:
     return state
 
 
-def _other_optimizer(states: list[dict], module: torch.nn.Module) -> str:
-    """Return why the module's optimizers cannot go on from these states, or "" where they can, or cannot be asked."""
+def _other_optimizer(states: list[dict], module: Any) -> str:
+    """Return why the module's first optimizer cannot go on from its state, or "" where it can, or cannot be asked."""
     made: Any = None
     with suppress(Exception):  # some need a trainer to make theirs
-        made = module.configure_optimizers()  # type: ignore[operator]
+        made = module.configure_optimizers()
     made = made.get("optimizer") if isinstance(made, dict) else made
-    while isinstance(made, tuple | list) and made and isinstance(made[0], tuple | list):
-        made = made[0]  # ([optimizers], [schedulers])
-    optimizers = made if isinstance(made, tuple | list) else [made]
-    if not all(isinstance(one, torch.optim.Optimizer) for one in optimizers):
+    while isinstance(made, tuple | list) and made:  # [optimizer], or ([optimizers], [schedulers])
+        made = made[0]
+    if not isinstance(made, torch.optim.Optimizer):
         return ""
-    if len(optimizers) != len(states):
-        return f"{len(states)} there and {len(optimizers)} here"
-    for optimizer, state in zip(optimizers, states, strict=True):
-        try:
-            optimizer.load_state_dict(state)
-        except Exception as error:  # whatever a state of the wrong shape leads to
-            return f"{type(error).__name__}: {error}"
-        lacking = [name for group in optimizer.param_groups for name in optimizer.defaults if name not in group]
-        if lacking:
-            return f"{type(optimizer).__name__} finds no {lacking[0]!r} in it"
-    return ""
+    try:
+        made.load_state_dict(states[0])
+    except Exception as error:  # whatever a state of the wrong shape leads to
+        return f"{type(error).__name__}: {error}"
+    lacking = [name for group in made.param_groups for name in made.defaults if name not in group]
+    return f"{type(made).__name__} finds no {lacking[0]!r} in it" if lacking else ""
 
 
 def _load(path: Path) -> Any:

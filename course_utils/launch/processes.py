@@ -103,9 +103,9 @@ def only_one(folder: Path) -> Iterator[None]:
                 f"{folder} is in use by {holder}, which still runs. Wait for it, stop it, or choose another --out."
             ) from None
         with suppress(OSError):  # a full disk has no room for the name, but the lock holds
-            lock.truncate(0)
-            lock.write(f"process {os.getpid()} on {os.uname().nodename} since {time.strftime('%H:%M:%S')}")
-            lock.flush()
+            os.ftruncate(opened, 0)
+            holder = f"process {os.getpid()} on {os.uname().nodename} since {time.strftime('%H:%M:%S')}"
+            os.pwrite(opened, holder.encode(errors="replace"), 0)
         yield
 
 

@@ -40,7 +40,7 @@ def lane(folder, seed: int) -> tuple[list[str], dict]:
     try:
         for number in range(ROUNDS):
             name, what, status, output = strike(room, chance)
-            told = f"seed {seed}, round {number}: {name} to {what}, status {status}\n{output[-1500:]}"
+            told = f"seed {seed}, round {number}: {name} to {what}, status {status}\n{output[-3000:]}"
             if room.seconds_until_all_ended(10) >= 10:
                 wrong.append(f"{told}\nleft behind: {room.left_behind()}")
             if "launch/supervise.py" in output or "launch/cli.py" in output:
