@@ -83,6 +83,7 @@ class SpeedLab:
 
     def _ipython_display_(self) -> None:
         display_widget(self.controls, "[The panel: it appears when this cell runs in a notebook that shows widgets.]")
+        display(HTML("<small>No controls above? They need a running kernel: run this cell.</small>"))
         self._outputs = [display(place, display_id=True) for place in PLACES]
         if self.comparison:
             self._show_results(self.comparison)

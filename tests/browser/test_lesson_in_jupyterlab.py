@@ -215,7 +215,8 @@ def test_picture_and_table_stay_in_the_saved_notebook(page, panel, folder):
     saved = nbformat.read(folder / "lesson.ipynb", as_version=4)
     kinds = [kind for output in saved.cells[-1].outputs for kind in output.get("data", {})]
     assert "image/png" in kinds
-    assert any("<table" in output.get("data", {}).get("text/html", "") for output in saved.cells[-1].outputs)
+    shown = [output.get("data", {}).get("text/html", "") for output in saved.cells[-1].outputs]
+    assert any("<table" in text for text in shown) and any("run this cell" in text for text in shown)
 
 
 def test_stop_ends_a_run_early(panel):

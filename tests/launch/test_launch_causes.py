@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from course_utils.launch import supervise
 from course_utils.launch.clusters import find_cluster
 from course_utils.launch.options import Options
 from course_utils.launch.supervise import Run
@@ -57,3 +58,18 @@ def test_a_rank_that_was_asked_to_stop_is_named_and_not_the_one_that_lost_it(sig
 
 def test_the_first_process_that_ends_without_a_word_is_named_before_who_lost_it():
     assert cause([alive(0), alive(1), CLOSED, PEER]).startswith("rank 0 ended with exit status")
+
+
+def test_what_is_stopped_or_loads_for_longer_than_the_timeout_before_it_trains_is_named(monkeypatch):
+    arguments = {"devices": 2, "num_nodes": 1, "strategy": "ddp_spawn", "accelerator": "cpu"}
+    run = Run(Options(lesson="air_rnn", timeout_s=3), arguments, find_cluster({}), View(io.StringIO(), bar=False))
+    run.process = SimpleNamespace(pid=7)
+    monkeypatch.setattr(supervise, "group_members", lambda group, stopped: [70] if group == 7 and stopped else [])
+    run._take("main", {"loading": 71})
+    assert run._stuck() == {}
+    run._stopped[70] -= 4
+    run._loading[71] -= 4
+    found = {who: beat.where for who, beat in run._stuck().items()}
+    assert found == {"process 70": "a signal has stopped it", "process 71": "it is loading the lesson"}
+    run._take("main", {"loaded": 71})
+    assert list(run._stuck()) == ["process 70"]
