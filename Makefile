@@ -23,8 +23,15 @@ notebooks: $(VENV)/ready ## execute every lesson and write its outputs
 wheel: $(VENV)/ready ## build the wheel that the set-up cell of a hosted notebook installs
 	$(RUN) -m build --wheel --no-isolation
 
+doctor.pyz: ## the doctor in one file, for any Python from 3.8 on: python doctor.pyz
+	$(PYTHON) tools/doctor_file.py $@
+
+# As they were written: what a name holds is neither run by make nor by the shell.
+override REPO := $(value REPO)
+override BRANCH := $(value BRANCH)
+export REPO BRANCH
 badges: ## write the address of a repository into every launch link: make badges REPO=owner/name BRANCH=main
-	$(PYTHON) tools/badges.py "$(REPO)" "$(BRANCH)"
+	$(PYTHON) tools/badges.py
 
 test-matrix: $(VENV)/ready ## run every lesson with the packages of hosted notebooks, each in a fresh environment; long
 	$(RUN) tests/matrix/run.py
@@ -38,4 +45,4 @@ slides: $(VENV)/ready ## every lesson as slides, in one file each that needs no 
 $(VENV)/ready: pyproject.toml constraints.txt tools/install.py
 	$(PYTHON) tools/install.py $(VENV)
 
-.PHONY: lab check test notebooks wheel badges test-matrix gpu slides
+.PHONY: lab check test notebooks wheel doctor.pyz badges test-matrix gpu slides

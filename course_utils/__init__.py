@@ -3,6 +3,8 @@
 The names below are imported when they are first asked for, so that the package itself starts where torch does not.
 """
 
+from __future__ import annotations
+
 from importlib import import_module
 from typing import TYPE_CHECKING
 

@@ -1,5 +1,7 @@
 """Find, choose and wait for a device."""
 
+from __future__ import annotations
+
 import os
 import re
 from dataclasses import dataclass
@@ -47,7 +49,7 @@ class Device:
         return html_card("Device", HEADER, [_row(self)])
 
 
-class DeviceList(list[Device]):
+class DeviceList(list):  # of Device; Python 3.8, on which the doctor starts too, knows no list[Device] here
     """Devices, best first: a list that shows itself as a table, and in a notebook as a card."""
 
     def __repr__(self) -> str:

@@ -21,6 +21,7 @@ MIN_BLOCKS, MAX_BLOCKS = 20, 10_000
 MIN_S = 7e-3
 FEWEST = 6  # fewer readings than this have no 95 % interval of the median
 CLEAN = 0.97  # a block in which the thread had a core for less of the time than this is left out
+MOST_THREADS = 1024  # more crash the library that makes them (libgomp)
 DOUBT = 0.05  # a share of the median from which drift, spread or contention is worth a warning
 # XLA starts its threads anew at each call, and on few cores they queue behind one another: up to 0.36 was seen on two
 # quiet cores, and 0.34 to 0.58 with two busy neighbours.
@@ -109,11 +110,12 @@ def time_call(
         The timing, first call apart, with warnings where it is not to be trusted.
 
     Raises:
-        ValueError: `max_s` or `threads` is not positive.
+        ValueError: `max_s` or `threads` is not positive, or no machine has so many threads.
         RuntimeError: XLA compiles again and again, or does not run one program a call.
     """
-    if not max_s > 0 or (threads is not None and threads < 1):
-        raise ValueError(f"time_call needs a positive time and thread count, but got max_s={max_s}, threads={threads}.")
+    if not max_s > 0 or (threads is not None and not 1 <= threads <= MOST_THREADS):
+        found = f"max_s={max_s}, threads={threads} (at most {MOST_THREADS})"
+        raise ValueError(f"time_call needs a positive time and thread count, but got {found}.")
     device = device if isinstance(device, Device) else pick_device(device)
     watch = Stopwatch(fn, device)
     with paused_gc(), using_threads(threads):

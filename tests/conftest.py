@@ -54,6 +54,14 @@ def pytest_collection_modifyitems(items):
             item.add_marker("process")
 
 
+@pytest.fixture(autouse=True)
+def answers_are_judged_in_the_process_of_the_test(request, monkeypatch):
+    """Except where a test may start processes: an exercise judges an answer in a copy of its process."""
+    sandbox = sys.modules.get("course_utils.exercises.sandbox")
+    if sandbox and not request.node.get_closest_marker("process"):
+        monkeypatch.setattr(sandbox, "FORKS", False)
+
+
 @pytest.fixture(scope="session")
 def in_xla():
     """Call a function of a test module in a process where XLA was started before anything else, and return its result.

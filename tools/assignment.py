@@ -75,6 +75,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("lesson", type=Path, help="a notebook of this course that has exercises")
     parser.add_argument("out", type=Path, help="where nbgrader looks for it: source/ASSIGNMENT/NAME.ipynb")
     options = parser.parse_args(arguments)
+    if options.out.exists() and options.out.samefile(options.lesson):
+        parser.error(f"{options.out} is the lesson itself, which would be overwritten. Write source/NAME/LESSON.ipynb.")
     made = assignment(nbformat.read(options.lesson, as_version=4))
     options.out.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(made, options.out)

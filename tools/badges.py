@@ -6,6 +6,7 @@ REPO=OWNER/REPO it puts back the placeholder.
 """
 
 import argparse
+import os
 import re
 import sys
 from pathlib import Path
@@ -78,11 +79,12 @@ def rewritten(root: Path, repo: str, branch: str) -> dict[Path, str]:
 def arguments() -> argparse.Namespace:
     """Return what the command line asks for, having checked it."""
     parser = argparse.ArgumentParser(prog="make badges", description=__doc__.splitlines()[0])
-    parser.add_argument("repo", help="owner/name of the repository on GitHub")
-    parser.add_argument("branch", nargs="?", default="main")
+    text = "owner/name of the repository on GitHub (default: the variable REPO)"
+    parser.add_argument("repo", nargs="?", default=os.environ.get("REPO", ""), help=text)
+    parser.add_argument("branch", nargs="?", default=os.environ.get("BRANCH") or "main")
     parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parent.parent, help=argparse.SUPPRESS)
     asked = parser.parse_args()
-    if not re.fullmatch(f"{OWNER}/{NAME}", asked.repo):
+    if not re.fullmatch(f"{OWNER}/{NAME}", asked.repo) or re.fullmatch(r".*/\.+", asked.repo):
         parser.error(
             f"REPO={asked.repo!r} is not an address. Write owner/name: make badges REPO=ada/course BRANCH=main"
         )

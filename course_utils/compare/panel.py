@@ -2,7 +2,9 @@
 
 import asyncio
 import html
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import ipywidgets as widgets
@@ -13,7 +15,11 @@ from course_utils.compare.results import Result, machines_elsewhere
 from course_utils.compare.workloads import ALL, SUITE, Workload
 from course_utils.devices import Device
 from course_utils.display.bars import display_widget
+from course_utils.display.units import format_bytes
+from course_utils.hardware.machine import host_memory_bytes
 
+NO_MEMORY = "out of memory|can't allocate memory|bad_alloc|size calculation overflowed"  # in torch's words
+PLACES = [HTML(f"<em>The {name} appears here when the panel has run.</em>") for name in ("picture", "table")]
 USUAL_SIZES = {"batch": "16 64 256 1024", "side": "64 128 256 512 1024", "elements": "1024 32768 1048576"}
 
 
@@ -21,7 +27,8 @@ class SpeedLab:
     """The panel over `compare_devices`.
 
     Controls are widgets. The picture and the table are ordinary outputs, so that they stay in the saved notebook.
-    Run works between two messages of the browser, without a thread: Stop takes effect after the size in progress.
+    Each size is checked and timed in a thread, so that Stop and the bar answer meanwhile; widgets are changed outside
+    of it only.
 
     Args:
         workloads: what can be chosen, workloads or functions of your own; None for all of `workloads.SUITE`.
@@ -57,7 +64,7 @@ class SpeedLab:
         self.precision = widgets.Dropdown(options=ALL, description="Precision")
         self.run_button = widgets.Button(description="Run", button_style="primary")
         self.stop_button = widgets.Button(description="Stop", disabled=True)
-        self.progress = widgets.IntProgress(min=0, max=1, description="Sizes")
+        self.progress = widgets.IntProgress(min=0, max=1, description="Progress")
         self.status = widgets.HTML("Choose, then press Run.")
         for name in ("workload", "devices", "sizes", "precision", "run_button", "stop_button", "progress", "status"):
             getattr(self, name).add_class(f"speedlab-{name.removesuffix('_button')}")
@@ -76,18 +83,23 @@ class SpeedLab:
 
     def _ipython_display_(self) -> None:
         display_widget(self.controls, "[The panel: it appears when this cell runs in a notebook that shows widgets.]")
-        places = [HTML(f"<em>The {name} appears here.</em>") for name in ("picture", "table")]
-        self._outputs = [display(place, display_id=True) for place in places]
+        display(HTML("<small>No controls above? They need a running kernel: run this cell.</small>"))
+        self._outputs = [display(place, display_id=True) for place in PLACES]
         if self.comparison:
             self._show_results(self.comparison)
 
     def run(self) -> Result | None:
         """Run what is chosen to its end, show the result under the cell that calls this, and return it.
 
-        An interrupt of the kernel stops it and keeps the sizes that were measured.
+        The panel stays as it is. An interrupt of the kernel stops the run and keeps the sizes that were measured.
+
+        Raises:
+            ValueError, RuntimeError, TypeError: as `compare_devices` does.
         """
-        for _ in self._steps(live=False):
-            pass
+        self.comparison = None
+        with suppress(KeyboardInterrupt):
+            for size in possible_sizes(self.sizes.value, self.workload.value.size_name):
+                self._measure(size)
         if self.comparison:
             display(*self._results(self.comparison))
         return self.comparison
@@ -100,51 +112,49 @@ class SpeedLab:
 
     def _start(self) -> None:
         if not self._running:
-            try:
-                self._task = asyncio.get_running_loop().create_task(self._run_between_messages())
-            except RuntimeError:  # no loop to give time to: run to the end
-                self.run()
+            self._set_running(True)
+            self._task = asyncio.get_running_loop().create_task(self._run_live())
 
-    async def _run_between_messages(self) -> None:
-        for _ in self._steps(live=True):
-            await asyncio.sleep(0.1)  # the kernel reads its messages now, and with them a click on Stop
-
-    def _steps(self, live: bool) -> Iterator[None]:
-        self._set_running(True)
+    async def _run_live(self) -> None:
+        self.comparison, self.progress.value = None, 0
         try:
-            yield from self._measure(live)
-        except KeyboardInterrupt:
-            self._say("Interrupted.")
-        except Exception as error:  # whatever went wrong belongs in the panel: a handler's traceback shows nowhere
-            self._say(f"{type(error).__name__}: {error}", alarm=True)
+            await self._measure_all()
+        except BaseException as error:  # whatever went wrong belongs in the panel: a handler's traceback shows nowhere
+            self._say("Interrupted." if isinstance(error, KeyboardInterrupt) else in_a_sentence(error), alarm=True)
+            for output, place in zip(self._outputs, PLACES, strict=False):
+                output.update(place)
         finally:
             self._set_running(False)
 
-    def _measure(self, live: bool) -> Iterator[None]:
-        self.comparison, self.progress.value = None, 0
-        sizes = parse_sizes(self.sizes.value)
+    async def _measure_all(self) -> None:
+        sizes = possible_sizes(self.sizes.value, self.workload.value.size_name)
         self.progress.max = len(sizes)
         for done, size in enumerate(sizes):
-            self._say(f"{done} of {len(sizes)} sizes measured ...")
-            yield
             if self._stopping:
-                self._say(f"Stopped after {done} of {len(sizes)} sizes.")
-                return
-            chosen = {"precision": self.precision.value, "max_s": self.max_s}
-            found = compare_devices(self.workload.value, [size], self.devices.value, **chosen)
-            before = self.comparison.measurements if self.comparison else ()
-            result = self.comparison = replace(found, measurements=before + found.measurements)
+                return self._say(f"Stopped after {done} of {len(sizes)} sizes.")
+            self._say(f"{done} of {len(sizes)} sizes measured. Checking and timing {size:,} ...")
+            result = await asyncio.get_running_loop().run_in_executor(None, self._measure, size)
             self.progress.value = done + 1
-            if live:
-                self._show_results(result)
+            self._show_results(result)
         self._say(f"Done. {result.crossover()}." if len(result.labels) > 1 else "Done.")
+
+    def _measure(self, size: int) -> Result:
+        chosen = {"precision": self.precision.value, "max_s": self.max_s}
+        found = compare_devices(self.workload.value, [size], self.devices.value, **chosen)
+        before = self.comparison.measurements if self.comparison else ()
+        self.comparison = replace(found, measurements=before + found.measurements)
+        return self.comparison
 
     def _set_running(self, running: bool) -> None:
         self._running, self._stopping = running, False
-        self.run_button.disabled, self.stop_button.disabled = running, not running
+        for control in (self.workload, self.devices, self.sizes, self.precision, self.run_button):
+            control.disabled = running
+        self.stop_button.disabled = not running
 
     def _say(self, text: str, alarm: bool = False) -> None:
-        self.status.value = f'<span style="color: {"#B00020" if alarm else "inherit"}">{html.escape(text)}</span>'
+        # The text keeps the theme's own colour, light or dark, and the bar beside it is seen on both.
+        look = ' style="border-left: 4px solid #D93A2B; padding-left: 6px"' if alarm else ""
+        self.status.value = f"<span{look}>{html.escape(text)}</span>"
 
     def _results(self, result: Result) -> list:
         table = result.to_frame().round(3).to_html(index=False)  # pandas escapes every text
@@ -156,6 +166,30 @@ class SpeedLab:
             self._outputs = [display(what, display_id=True) for what in shown]
         for place, what in zip(self._outputs, shown, strict=True):
             place.update(what)
+
+
+def in_a_sentence(error: BaseException) -> str:
+    """Return what a person should read of an error: of a lack of memory, nothing of the allocator's own words."""
+    said = str(error)
+    if isinstance(error, MemoryError) or re.search(
+        "out of memory|can't allocate memory|bad_alloc|size calculation overflowed", said
+    ):
+        return "There is not enough memory for this size. Choose a smaller one."
+    return f"{type(error).__name__}: {said.partition(chr(10))[0]}"
+
+
+def possible_sizes(text: str, size_name: str) -> list[int]:
+    """Return the sizes in a text as `parse_sizes` does, and refuse one that cannot fit into this machine's memory.
+
+    Raises:
+        ValueError: a part is not a size, or one number of four bytes a unit, or three for each of a square, do not fit.
+    """
+    sizes, memory = parse_sizes(text), host_memory_bytes() or 2**63
+    needed = 12 * sizes[-1] ** 2 if size_name == "side" else 4 * sizes[-1]
+    if needed > memory:
+        needs = f"needs {format_bytes(float(min(needed, 10**300)))}, and this machine has {format_bytes(memory)}"
+        raise ValueError(f"{size_name} {sizes[-1]:,} {needs} of memory. Choose a smaller one.")
+    return sizes
 
 
 def parse_sizes(text: str) -> list[int]:

@@ -1,5 +1,7 @@
 """Show rows of text as a table in a terminal and as a card in a notebook, whatever the text is."""
 
+from __future__ import annotations
+
 import html
 import unicodedata
 
@@ -17,8 +19,8 @@ def clean(text: str, longest: int = LONGEST) -> str:
 def text_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     """Return the rows as lines of text under their header, in columns that line up in a terminal."""
     lines = [tuple(clean(cell) for cell in line) for line in [header, *rows]]
-    widths = [max(map(_columns, column)) for column in zip(*lines, strict=True)]
-    padded = ["  ".join(_pad(*place) for place in zip(line, widths, strict=True)) for line in lines]
+    widths = [max(_columns(line[place]) for line in lines) for place in range(len(header))]
+    padded = ["  ".join(map(_pad, line, widths)) for line in lines]
     return "\n".join(line.rstrip() for line in padded)
 
 

@@ -1,8 +1,13 @@
 """Write quantities as a person would, with three digits and a unit: 12.3 ms, 16.9 GB, 3.35 TB/s, 4.83k."""
 
-from collections.abc import Sequence
+from __future__ import annotations
 
-Scale = Sequence[tuple[str, float]]
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    Scale = Sequence[tuple[str, float]]
 DURATIONS: Scale = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
 PREFIXES: Scale = (
     *(("E", 1e18), ("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)),

@@ -1,7 +1,10 @@
 """The command line: `python -m course_utils.doctor`."""
 
+from __future__ import annotations
+
 import argparse
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -10,13 +13,18 @@ from course_utils.doctor.examine import LIMIT_S, diagnose
 from course_utils.doctor.probes import PROBES
 from course_utils.hardware.machine import ROOT
 
+# How it was started: as a module, or as the one file that `make doctor.pyz` makes.
+PROGRAM = "-m course_utils.doctor" if Path(__file__).exists() else "doctor.pyz"
+
 
 def main() -> int:
     """Print the report; return 0 when at least one family that was asked for works, 1 otherwise."""
     about = "Why is an accelerator missing or unusable here, and what is the fix?"
-    parser = argparse.ArgumentParser(prog="python -m course_utils.doctor", description=about)
+    parser = argparse.ArgumentParser(prog=f"python {PROGRAM}", description=about)
     parser.add_argument("--require", action="append", choices=FAMILIES, help="examine this family; may be repeated")
-    parser.add_argument("--json", action="store_true", help="print JSON, for scripts")
+    forms = parser.add_mutually_exclusive_group()
+    forms.add_argument("--json", action="store_true", help="print JSON, for scripts")
+    forms.add_argument("--report", action="store_true", help="print Markdown to paste into an issue, without names")
     parser.add_argument(
         "--limit", type=float, default=LIMIT_S, help="seconds for one step (default 10; three times that for imports)"
     )
@@ -29,7 +37,11 @@ def main() -> int:
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")  # a name that this terminal's encoding lacks
     report = diagnose(tuple(asked.require or FAMILIES), limit_s=asked.limit, root=asked.root)
-    print(json.dumps(report.to_dict(), indent=2) if asked.json else report)
+    text = json.dumps(report.to_dict(), indent=2) if asked.json else report.to_markdown() if asked.report else report
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:  # the reader of `... | head` has what it wanted
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return 0 if any(finding.usable for finding in report.findings) else 1
 
 

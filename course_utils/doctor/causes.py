@@ -1,5 +1,7 @@
 """From what was found on a machine to a cause for each accelerator family. Nothing here asks the machine anything."""
 
+from __future__ import annotations
+
 from course_utils.doctor.cuda_causes import cuda_cause
 from course_utils.doctor.evidence import Evidence, Finding, judge, no_answer
 from course_utils.hardware.machine import INTEL

@@ -1,10 +1,20 @@
 """Why CUDA (or ROCm) does not work: from files, from the driver's own words, and from the kernels that were tried."""
 
+from __future__ import annotations
+
 import re
 
 from course_utils.doctor.evidence import Evidence, Finding, judge, no_answer
 from course_utils.hardware.machine import AMD, NVIDIA
 from course_utils.hardware.nvidia import Card, split_version, visible_cards
+
+# What nvidia-smi, torch or the CUDA runtime says, and what it means; the first that was said counts.
+SAYINGS = {
+    "Driver/library version mismatch|unsupported display driver / cuda driver": "driver-mismatch",
+    "Failed to initialize NVML: Unknown Error": "gpu-taken-away",
+    "CUDA unknown error": "driver-stuck",
+    "No devices were found": "card-refused",
+}
 
 
 def cuda_cause(evidence: Evidence) -> Finding:
@@ -19,7 +29,10 @@ def cuda_cause(evidence: Evidence) -> Finding:
     return (
         _hidden(evidence, hardware)
         or _driver_too_old(evidence)
+        or _said(evidence, hardware)
         or (no_answer("cuda", probe, evidence) if tried else None)
+        or _wsl(evidence)
+        or _mig(evidence)
         or _no_driver(evidence, hardware)
     )
 
@@ -80,6 +93,30 @@ def _driver_too_old(evidence: Evidence) -> Finding | None:
     return evidence.found("cuda", "driver-too-old", driver_cuda=driver_cuda, torch_cuda=needed, compat=compat)
 
 
+def _said(evidence: Evidence, hardware: str) -> Finding | None:
+    told = evidence.probe("cuda").told
+    said = " ".join([evidence.smi.noise, told.get("error", ""), told.get("said", "")])
+    for words, cause in SAYINGS.items():
+        if found := re.search(words, said):
+            return evidence.found("cuda", cause, said=found[0], hardware=hardware or "nvidia-smi is installed")
+    return None
+
+
+def _wsl(evidence: Evidence) -> Finding | None:
+    if evidence.wsl is None or _cards(evidence):
+        return None
+    there = f"{evidence.wsl} is here, but CUDA does not start with it" if evidence.wsl else "/usr/lib/wsl/lib has none"
+    return evidence.found("cuda", "wsl-driver", detail=evidence.probe("cuda").told.get("error", there))
+
+
+def _mig(evidence: Evidence) -> Finding | None:
+    cards = _cards(evidence)
+    if not cards or not all(card.mig for card in cards):
+        return None
+    value = evidence.variables.get("CUDA_VISIBLE_DEVICES", "not set")
+    return evidence.found("cuda", "mig", hardware=", ".join(card.name for card in cards), value=value)
+
+
 def _no_driver(evidence: Evidence, hardware: str) -> Finding:
     error = evidence.probe("cuda").told.get("error", "its library (libcuda) is not here.")
     failed = re.search("NVIDIA-SMI has failed.*", evidence.smi.noise)
@@ -87,7 +124,8 @@ def _no_driver(evidence: Evidence, hardware: str) -> Finding:
         return evidence.found("cuda", "driver-error", error=error)
     if hardware or failed:
         detail = failed[0] if failed else error
-        return evidence.found("cuda", "no-driver", hardware=hardware or "nvidia-smi is installed", detail=detail)
+        cause = "container-without-gpu" if evidence.container and hardware else "no-driver"
+        return evidence.found("cuda", cause, hardware=hardware or "nvidia-smi is installed", detail=detail)
     off = evidence.place in ("colab", "kaggle") and not evidence.tpu_chips
     maker = "AMD graphics card" if evidence.torch.hip else "NVIDIA graphics card"
     return evidence.found("cuda", "accelerator-off" if off else "no-hardware", maker=maker)

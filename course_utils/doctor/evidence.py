@@ -1,5 +1,7 @@
 """What was found on a machine, what the doctor says of it, and the judgement that every family shares."""
 
+from __future__ import annotations
+
 import configparser
 import importlib.metadata
 import importlib.util
@@ -15,7 +17,7 @@ from course_utils.hardware.machine import PciDevice, read_text
 
 # What the doctor says of every cause that it can name: `remedies.ini`, one section a cause.
 REMEDIES = configparser.ConfigParser(interpolation=None, delimiters="=")
-REMEDIES.read_string((pkgutil.get_data(__package__, "remedies.ini") or b"").decode())
+REMEDIES.read_string((pkgutil.get_data("course_utils.doctor", "remedies.ini") or b"").decode())
 PLACES = REMEDIES["places"]
 CHECKOUT = (Path(__file__).parents[2] / "Makefile").exists()
 INSTALL = REMEDIES["install"]["course" if CHECKOUT else "elsewhere"]
@@ -99,6 +101,8 @@ class Evidence:
     variables: dict[str, str] = field(default_factory=dict)
     pci: list[PciDevice] = field(default_factory=list)
     tpu_chips: int = 0
+    container: bool = False
+    wsl: str | None = None  # where Windows' driver for Linux is, "" where it is not, None outside of WSL
     limit_s: float = 0
 
     def probe(self, name: str) -> Outcome:
@@ -145,25 +149,33 @@ def _judge_kernels(family: str, outcome: Outcome, evidence: Evidence, note: str)
             what = "An addition, a matrix product and a gradient ran."
         return evidence.found(family, "works", usable=bool(good), what=what)
     first = {"error": "", "kind": "", **bad[0]}
-    about = outcome.told.get(first["device"], {})
+    about, archs = outcome.told.get(first["device"], {}), outcome.told.get("archs", [])
     words = {
         **first,
         "step": first.get("wrong") or first.get("failed"),
         "name": about.get("name", ""),
         "capability": ".".join(map(str, about.get("capability", ["unknown"]))),
-        "archs": " ".join(outcome.told.get("archs", [])),
+        "archs": " ".join(archs),
     }
-    return evidence.found(family, _cause(first, evidence.place), usable=bool(good), **words)
+    return evidence.found(family, _cause(first, evidence.place, about, archs), usable=bool(good), **words)
 
 
-def _cause(kernel: dict, place: str) -> str:
+def _cause(kernel: dict, place: str, about: dict, archs: list[str]) -> str:
     error = kernel["error"]
     if "wrong" in kernel:
         return "wrong-answer"
+    if "invalid device function" in error:  # HIP's words for it
+        return "amd-card-not-built"
     if "no kernel image" in error:
-        return "card-too-old"
+        return _lacks_kernels(about.get("capability", []), archs)
     if kernel["kind"] == "OutOfMemoryError" or "out of memory" in error:
         # GitHub's virtual Macs list MPS and refuse its first bytes (actions/runner-images 9918 and 11899).
         virtual = kernel["device"] == "mps" and (place == "ci" or "other allocations: 0 bytes" in error)
         return "mps-unavailable" if virtual else "out-of-memory"
     return "kernel-failed"
+
+
+def _lacks_kernels(capability: list[int], archs: list[str]) -> str:
+    """Return whether a card is too old or too new for the architectures of a torch, such as ["sm_90", "sm_120"]."""
+    built = [(int(arch[3:-1]), int(arch[-1])) for arch in archs if re.fullmatch(r"sm_\d+", arch)]
+    return "card-too-new" if built and tuple(capability) > max(built) else "card-too-old"

@@ -1,7 +1,10 @@
 """Examine this machine: read files and variables, and try a kernel on each family in a child process."""
 
+from __future__ import annotations
+
 import os
 import platform
+import re
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -11,9 +14,10 @@ from course_utils.doctor.causes import find_cause
 from course_utils.doctor.children import Outcome, run_limited, run_probe
 from course_utils.doctor.evidence import FAMILIES, Evidence, read_package
 from course_utils.doctor.report import Diagnosis
-from course_utils.hardware.machine import ROOT, pci_devices, place, tpu_chips
+from course_utils.hardware.machine import ROOT, in_container, pci_devices, place, tpu_chips, wsl_driver
 
 LIMIT_S = 10.0  # for one step of a child process
+TELLING = "(CUDA|HIP|ROCR|HSA|NVIDIA|TPU|PJRT|XRT|XLA|LD|COURSE)_|TORCH_DEVICE_BACKEND_AUTOLOAD"  # variables
 SMI = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
 
 
@@ -36,7 +40,27 @@ def diagnose(families: tuple[str, ...] = FAMILIES, *, limit_s: float = LIMIT_S, 
     findings = tuple(find_cause(family, evidence) for family in families)
     torch = f"torch {evidence.torch.version}" if evidence.torch.version else "no torch"
     devices = tuple(evidence.probe("cpu").told.get("devices", ()))
-    return Diagnosis(evidence.place, torch, devices, findings, time.perf_counter() - start)
+    return Diagnosis(evidence.place, torch, devices, findings, time.perf_counter() - start, _facts(evidence))
+
+
+def _facts(evidence: Evidence) -> dict[str, str]:
+    """Return what somebody who helps from afar will ask for."""
+    nvidia = evidence.probe("nvidia").told.get("driver") or {}
+    packages = {"torch": evidence.torch, "torch_xla": evidence.torch_xla, "torch_tpu": evidence.torch_tpu}
+    kinds = {"a container": evidence.container, "WSL": evidence.wsl is not None, evidence.place: True}
+    facts = {
+        "system": f"{platform.platform()}, Python {platform.python_version()}",
+        "inside": ", ".join(kind for kind, true in kinds.items() if true),
+        **{
+            name: f"{one.version}, for CUDA {one.cuda}, ROCm {one.hip}" for name, one in packages.items() if one.version
+        },
+        "NVIDIA driver": "{}, CUDA {}.{}".format(nvidia["version"], *nvidia["cuda"]) if nvidia else "none that answers",
+        "cards": ", ".join(card["name"] for card in nvidia.get("cards", ())),
+        "PCI": ", ".join(f"{pci.vendor} {pci.model}" for pci in evidence.pci if pci.is_display),
+        "nvidia-smi": evidence.smi.noise,
+    }
+    variables = {name: value for name, value in evidence.variables.items() if re.match(TELLING, name)}
+    return {name: value for name, value in {**facts, **variables}.items() if value}
 
 
 def _examine(families: tuple[str, ...], limit_s: float, root: Path) -> Evidence:
@@ -53,6 +77,8 @@ def _examine(families: tuple[str, ...], limit_s: float, root: Path) -> Evidence:
         variables=dict(os.environ),
         pci=pci_devices(root),
         tpu_chips=len(tpu_chips(root)),
+        container=in_container(root),
+        wsl=wsl_driver(root),
         limit_s=limit_s,
         smi=smi,
         probes=probes,

@@ -1,5 +1,7 @@
 """What the doctor tries in a child process, because it can hang or kill Python: one function for each family."""
 
+from __future__ import annotations
+
 import sys
 import warnings
 from dataclasses import asdict

@@ -1,11 +1,14 @@
 """The doctor's report, for a terminal, a notebook and a script."""
 
-from dataclasses import asdict, dataclass
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from course_utils.display.cards import html_card, text_table
 from course_utils.display.units import format_bytes
 from course_utils.doctor.evidence import PLACES, Finding
+from course_utils.doctor.public import hide, private_names
 
 if TYPE_CHECKING:
     import pandas
@@ -20,6 +23,7 @@ class Diagnosis:
     devices: tuple[dict, ...]
     findings: tuple[Finding, ...]
     seconds: float
+    facts: dict[str, str] = field(default_factory=dict)  # of the machine, for a report to others
 
     def finding(self, family: str) -> Finding:
         """Return the finding of one family, such as "cuda"."""
@@ -29,11 +33,18 @@ class Diagnosis:
         """Return everything as plain values, as `--json` prints it."""
         return asdict(self)
 
-    def to_frame(self) -> "pandas.DataFrame":
+    def to_frame(self) -> pandas.DataFrame:
         """Return the findings as a pandas table, one row for each family."""
         import pandas
 
         return pandas.DataFrame([asdict(finding) for finding in self.findings])
+
+    def to_markdown(self) -> str:
+        """Return it for a public issue: folded, and without names, home folders, addresses and tokens."""
+        summary = ", ".join(f"{one.family}: {one.cause}" for one in self.findings)
+        facts = "\n".join(f"{name}: {' '.join(value.split())}" for name, value in self.facts.items())
+        body = hide(f"{self!r}\n\n{facts}", private_names())
+        return f"<details><summary>Doctor's report ({summary})</summary>\n\n~~~text\n{body}\n~~~\n\n</details>"
 
     @property
     def title(self) -> str:

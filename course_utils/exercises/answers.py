@@ -28,7 +28,7 @@ def quote(thing: object) -> str:
     """Return a short text for anything, even for what cannot describe itself."""
     try:
         text = str(thing)
-    except Exception:
+    except BaseException:
         text = f"something of type {type(thing).__name__} that cannot be shown"
     return text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 3] + "..."
 

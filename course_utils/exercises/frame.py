@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from course_utils.exercises.answers import Wrong, quote
-from course_utils.exercises.sandbox import TooLong, everything_restored, time_limit
+from course_utils.exercises.sandbox import TooLong, can_run_apart, everything_restored, run_apart, time_limit
 
 Checker = Callable[[Any], str | None]
 LIMIT_S = 20.0  # for everything that a check runs; the slowest solution takes a tenth of it
+GRACE_S = 2.0  # beyond it, for an answer that is to be interrupted
+STILL_RUNNING = f"Your answer was still running after {LIMIT_S:g} seconds. Does a loop never end?"
 BOX = "padding:4px 12px;border-left:6px solid "  # the style of what a notebook shows, up to its colour
 # A sign and a word beside each colour, so that nothing is said by colour alone.
 SIGNS = {
@@ -119,6 +121,17 @@ class Exercise:
         return Text(self._solution)
 
     def _judge(self, answer: object) -> tuple[str, str]:
+        if not can_run_apart():
+            return self._judge_here(answer)
+        try:
+            found = run_apart(lambda: self._judge_here(answer), LIMIT_S + GRACE_S)
+            return found or ("error", "Your answer ended the Python that checked it: it crashed, or it called exit.")
+        except TooLong:
+            return "too long", f"{STILL_RUNNING} It did not let itself be interrupted, and was ended."
+        except OSError:  # no room for another process
+            return self._judge_here(answer)
+
+    def _judge_here(self, answer: object) -> tuple[str, str]:
         try:
             if is_untouched(answer):
                 return "not tried", f"{self.task} When you are stuck: `ex.{self.name}.hint()`"
@@ -127,8 +140,8 @@ class Exercise:
         except Wrong as wrong:
             return "wrong", str(wrong)
         except TooLong:
-            return "too long", f"Your answer was still running after {LIMIT_S:g} seconds. Does a loop never end?"
-        except (Exception, SystemExit) as error:
+            return "too long", STILL_RUNNING
+        except BaseException as error:  # whatever an answer may raise, also KeyboardInterrupt
             return "error", f"Your answer raised {type(error).__name__}{_where(error)}: {quote(error)}"
 
 

@@ -1,19 +1,94 @@
 """Run a student's code so that it ends in time and leaves the process as it was."""
 
 import _thread
+import builtins
+import gc
+import io
+import json
+import os
 import random
+import select
 import signal
+import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import NoReturn
 
 import torch
 
+FORKS = sys.platform == "linux"  # elsewhere a copy of a process that has used PyTorch may crash
+MOST_PRINTED = 10_000  # characters of what an answer prints that are shown
 AGAIN_S = 0.5  # code that caught the first interruption gets another one after this many seconds
 
 
 class TooLong(BaseException):
     """The time is up. It is not an Exception, so that a student's `except Exception` lets it through."""
+
+
+def can_run_apart() -> bool:
+    """Say whether a copy of this process can run an answer: as a DataLoader's workers, it can use the CPU only."""
+    started = torch.cuda.is_initialized() or torch.xpu.is_initialized() or "torch_xla" in sys.modules
+    return FORKS and not started and threading.current_thread() is threading.main_thread()
+
+
+def run_apart(judge: Callable[[], tuple[str, str]], limit_s: float) -> tuple[str, str] | None:
+    """Return what a function returns in a copy of this process, which ends with the call, whatever it is doing.
+
+    Args:
+        judge: what to run; what it prints is printed here.
+        limit_s: seconds until the copy is killed.
+
+    Returns:
+        The function's two texts, or None where the copy ended before it had them.
+
+    Raises:
+        TooLong: the copy had to be killed.
+        OSError: no copy could be made.
+    """
+    reader, writer = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of threads, which the copy does without
+        copy = os.fork()
+    if not copy:
+        _judge_and_exit(judge, writer)
+    os.close(writer)
+    said, end_s = b"", time.monotonic() + limit_s
+    try:
+        while not said.endswith(b"\n"):
+            if not select.select([reader], [], [], max(0, end_s - time.monotonic()))[0]:
+                raise TooLong
+            if not (more := os.read(reader, 65536)):
+                return None
+            said += more
+    finally:
+        os.close(reader)
+        for kill, number in ((os.killpg, copy), (os.kill, copy)):  # it may not have a group of its own yet
+            with suppress(ProcessLookupError, PermissionError):
+                kill(number, signal.SIGKILL)
+        os.waitpid(copy, 0)
+    status, message, printed = json.loads(said)
+    print(printed, end="")
+    return status, message
+
+
+class _Tail(io.StringIO):
+    def write(self, text: str) -> int:
+        return super().write(text[:MOST_PRINTED]) if self.tell() < MOST_PRINTED else len(text)
+
+
+def _judge_and_exit(judge: Callable[[], tuple[str, str]], writer: int) -> NoReturn:
+    try:
+        os.setsid()
+        torch.set_num_threads(1)  # those of the process that was copied are not here
+        sys.stdout = sys.stderr = printed = _Tail()
+        said = json.dumps([*judge(), printed.getvalue()])
+        with os.fdopen(writer, "w") as pipe:
+            pipe.write(f"{said}\n")
+    finally:
+        os._exit(0)
 
 
 @contextmanager
@@ -69,15 +144,28 @@ def _interruption(seconds: float) -> Iterator[None]:
 def everything_restored() -> Iterator[None]:
     """Undo on leaving what an answer changed for the whole process, so that a lesson's results do not depend on it.
 
-    That is PyTorch's threads, default device and type, gradients on or off, and the random numbers of Python and of
-    PyTorch on the CPU.
+    That is PyTorch's threads, default device and type, gradients on or off, the random numbers of Python and of
+    PyTorch on the CPU, and Python's builtins, folder, environment, output, garbage collection and recursion limit.
     """
+    known, folder, environment = vars(builtins), os.getcwd(), dict(os.environ)
+    names = dict(known)
+    output, collects, depth = (sys.stdout, sys.stderr), gc.isenabled(), sys.getrecursionlimit()
     threads, dtype, device = torch.get_num_threads(), torch.get_default_dtype(), torch.empty(0).device
     state = random.getstate()
     try:
         with torch.random.fork_rng(devices=[]), torch.set_grad_enabled(torch.is_grad_enabled()):
             yield
     finally:
+        known.update(names)  # first of all: what follows uses them
+        for name in known.keys() - names.keys():
+            del known[name]
+        sys.stdout, sys.stderr = output
+        sys.setrecursionlimit(depth)
+        (gc.enable if collects else gc.disable)()
+        os.chdir(folder)
+        if os.environ != environment:
+            os.environ.clear()
+            os.environ.update(environment)
         random.setstate(state)
         torch.set_num_threads(threads)
         torch.set_default_dtype(dtype)

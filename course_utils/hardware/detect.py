@@ -1,10 +1,13 @@
 """Find the accelerators that this torch can use, by asking what a question does not start."""
 
+from __future__ import annotations
+
 import importlib.metadata
 import importlib.util
 import os
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -21,8 +24,8 @@ from course_utils.hardware.machine import (
 )
 from course_utils.hardware.nvidia import Card, has_cuda_library, read_driver, visible_cards
 
-# What a `Device` is made of: kind, index, name, memory in bytes, detail.
-Found = tuple[str, int, str, int | None, str]
+if TYPE_CHECKING:  # what a `Device` is made of: kind, index, name, memory in bytes, detail
+    Found = tuple[str, int, str, int | None, str]
 
 
 def accelerators(root: Path) -> list[Found]:

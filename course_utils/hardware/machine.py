@@ -3,6 +3,8 @@
 Every function that reads files takes `root`, so that a copy of another machine's /sys, /proc and /dev can be read.
 """
 
+from __future__ import annotations
+
 import ctypes
 import os
 import platform
@@ -107,6 +109,32 @@ def place(root: Path = ROOT) -> str:
         if any(os.environ.get(variable) for variable in variables):
             return name
     return "tpu-vm" if tpu_chips(root) else "computer"
+
+
+def processes_with(setting: str) -> list[int]:
+    """Return the processes that were started with a variable set like this, NAME=value (Linux, proc(5))."""
+    found, mark = [], setting.encode()
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if mark in path.read_bytes().split(b"\0"):
+                found.append(int(path.parent.name))
+        except OSError:  # it has ended, or is another user's
+            continue
+    return found
+
+
+def in_container(root: Path = ROOT) -> bool:
+    """Say whether this is a container of Docker, Podman or Kubernetes."""
+    marks = any((root / name).exists() for name in (".dockerenv", "run/.containerenv"))
+    return marks or "KUBERNETES_SERVICE_HOST" in os.environ
+
+
+def wsl_driver(root: Path = ROOT) -> str | None:
+    """Return where Windows puts its CUDA driver for Linux, "" where it is not there, or None outside of WSL."""
+    if "microsoft" not in read_text(root / "proc/version").lower():
+        return None
+    library = root / "usr/lib/wsl/lib/libcuda.so.1"
+    return str(library) if library.exists() else ""
 
 
 def read_text(path: Path, limit: int = 65536) -> str:

@@ -3,6 +3,8 @@
 NVML is the library behind `nvidia-smi`. Its functions are described in NVIDIA's NVML API Reference Guide.
 """
 
+from __future__ import annotations
+
 import ctypes
 import os
 import re
@@ -19,6 +21,7 @@ class Card:
     uuid: str  # such as "GPU-8f6d...", which CUDA_VISIBLE_DEVICES may name
     memory_bytes: int | None = None
     capability: tuple[int, int] | None = None  # such as (9, 0)
+    mig: bool = False  # only in slices, each of which has a name of its own (NVIDIA, Multi-Instance GPU User Guide)
 
 
 @dataclass(frozen=True)
@@ -114,7 +117,10 @@ def _card(nvml: ctypes.CDLL, handle: ctypes.c_void_p) -> Card:
     major, minor = ctypes.c_int(0), ctypes.c_int(0)
     status = nvml.nvmlDeviceGetCudaComputeCapability(handle, ctypes.byref(major), ctypes.byref(minor))
     capability = None if status else (major.value, minor.value)
-    return Card(_text(name), _text(uuid), memory[0] if has_memory else None, capability)
+    mig, pending = ctypes.c_uint(0), ctypes.c_uint(0)
+    if hasattr(nvml, "nvmlDeviceGetMigMode"):  # stays 0 on a card that has no slices
+        nvml.nvmlDeviceGetMigMode(handle, ctypes.byref(mig), ctypes.byref(pending))
+    return Card(_text(name), _text(uuid), memory[0] if has_memory else None, capability, mig.value == 1)
 
 
 def _text(buffer: ctypes.Array) -> str:

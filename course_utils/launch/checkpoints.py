@@ -2,11 +2,10 @@
 
 import errno
 import io
-import os
 import resource
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import psutil
 import torch
 
 from course_utils.launch.messages import LaunchError
+from course_utils.launch.processes import write_whole
 from course_utils.training import pl
 
 plugins: Any = pl.plugins
@@ -34,15 +34,9 @@ class WholeFiles(plugins.io.TorchCheckpointIO):
         path.parent.mkdir(parents=True, exist_ok=True)
         data = io.BytesIO()
         torch.save(checkpoint, data)
-        part = path.with_suffix(".part")
         try:
-            with part.open("wb") as file:
-                file.write(data.getbuffer())
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(part, path)
+            write_whole(path, data.getvalue())
         except OSError as error:
-            part.unlink(missing_ok=True)
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
             space = f"it takes {data.tell() / 1e3:,.1f} kB, and the disk of {path.parent} has"
@@ -87,7 +81,28 @@ def read_checkpoint(path: Path, module: torch.nn.Module, *, sharded: bool = Fals
     if broken:
         advice = "Start anew without --resume, with a smaller learning rate."
         raise LaunchError(f"{path} holds weights that are not finite numbers: {broken[0]!r}. {advice}")
+    if why := _other_optimizer(state["optimizer_states"], module):
+        advice = "Use the lesson that wrote it, or another --out."
+        raise LaunchError(f"{path} was written with another optimizer: {why}. {advice}")
     return state
+
+
+def _other_optimizer(states: list[dict], module: Any) -> str:
+    """Return why the module's first optimizer cannot go on from its state, or "" where it can, or cannot be asked."""
+    made: Any = None
+    with suppress(Exception):  # some need a trainer to make theirs
+        made = module.configure_optimizers()
+    made = made.get("optimizer") if isinstance(made, dict) else made
+    while isinstance(made, tuple | list) and made:  # [optimizer], or ([optimizers], [schedulers])
+        made = made[0]
+    if not isinstance(made, torch.optim.Optimizer):
+        return ""
+    try:
+        made.load_state_dict(states[0])
+    except Exception as error:  # whatever a state of the wrong shape leads to
+        return f"{type(error).__name__}: {error}"
+    lacking = [name for group in made.param_groups for name in made.defaults if name not in group]
+    return f"{type(made).__name__} finds no {lacking[0]!r} in it" if lacking else ""
 
 
 def _load(path: Path) -> Any:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from course_utils.launch.clusters import find_cluster
 from course_utils.launch.lessons import check_lesson
 from course_utils.launch.messages import LaunchError, RunError
-from course_utils.launch.options import ACCELERATORS, PRECISIONS, STRATEGIES, Options, trainer_arguments
+from course_utils.launch.options import ACCELERATORS, CHECKPOINT, PRECISIONS, STRATEGIES, Options, trainer_arguments
 from course_utils.launch.supervise import START_UP_S, launch
 from course_utils.launch.view import View
 
@@ -56,8 +56,8 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("how").add_argument
     add("--out", default="runs/last", metavar="DIR", help="folder for checkpoint and results (default runs/last)")
     add("--resume", action="store_true", help="continue from the checkpoint in --out, if there is one")
-    text = "end the run when a rank gives no sign of life for S seconds (default 600); a rank that is still starting "
-    text += f"has {START_UP_S:g} seconds, or S if that is more"
+    text = "end the run when a rank gives no sign of life, or the lesson does not load, for S seconds (default 600); "
+    text += f"a rank that is still importing has {START_UP_S:g} seconds, or S if that is more"
     add("--timeout", type=_seconds, default=600.0, metavar="S", dest="timeout_s", help=text)
     add("--json", action="store_true", help="print the result as one JSON object, and all else to stderr")
     add("--dry-run", action="store_true", help="print the Trainer's arguments and stop")
@@ -87,8 +87,11 @@ def _seconds(text: str) -> float:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return the exit status."""
-    for name in ("stdout", "stderr"):  # closed by `>&-`
-        setattr(sys, name, getattr(sys, name) or open(os.devnull, "w"))  # noqa: SIM115
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name) or open(os.devnull, "w")  # noqa: SIM115  (closed by `>&-`)
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # a folder's name may hold what no encoding has
+        setattr(sys, name, stream)
     namespace = vars(build_parser().parse_args(arguments))
     as_json, dry_run = namespace.pop("json"), namespace.pop("dry_run")
     try:
@@ -101,7 +104,9 @@ def main(arguments: list[str] | None = None) -> int:
         if result:
             print(result.to_json() if as_json else result, flush=True)
     except KeyboardInterrupt:
-        print("Stopped: every process has ended. --resume continues from the last checkpoint.", file=sys.stderr)
+        kept = os.path.exists(os.path.join(namespace["out"], CHECKPOINT))
+        hint = " --resume continues from the last checkpoint." * kept
+        print(f"Stopped: every process has ended.{hint}", file=sys.stderr)
         return 128 + signal.SIGINT
     except BrokenPipeError:  # the reader of `... | head` has gone, and the run has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -11,11 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-EVENT = b"\x1e"  # the ASCII record separator starts an event: a line of JSON among the lines of output
 CHATTER = b"[Gloo] Rank "  # torch's CPU back end tells each process whom it met, with no way to turn that off
 LONGEST = 1 << 16  # bytes; what has no newline is shown in pieces of about this size
+LONGEST_EVENT = 1 << 24
 SHOW_STACK = signal.SIGUSR2  # asks a silent rank for the line on which it stands
 Message = tuple[str, str | dict]  # from whom, and a line of output or an event
+
+
+def event_mark(folder: Path) -> bytes:
+    """Return what starts an event, a line of JSON among the lines of output: nothing that a lesson prints by chance."""
+    return b"\x1e" + folder.name.encode(errors="replace") + b" "
 
 
 class Link:
@@ -50,7 +55,13 @@ class Link:
     def send(self, **event: Any) -> None:
         """Send one event, unless the supervisor has gone: then this process is about to be ended too."""
         with suppress(OSError):
-            self._socket.sendall(EVENT + json.dumps(event).encode() + b"\n")
+            self._socket.sendall(event_mark(self.folder) + json.dumps(event).encode() + b"\n")
+
+
+def show_stack(pid: int) -> None:
+    """Ask a process for the line on which it stands, if it is still there."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, SHOW_STACK)
 
 
 @dataclass
@@ -63,6 +74,7 @@ class Lines:
     """The supervisor's end of all connections, which returns what arrives in the order in which it came."""
 
     def __init__(self, folder: Path):
+        self.mark = event_mark(folder)
         self._selector = selectors.DefaultSelector()
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(folder / "socket"))
@@ -100,26 +112,23 @@ class Lines:
         if not data:
             self._selector.unregister(connection)
             connection.close()
-            return [*_parse(source.unread, source)] * bool(source.unread) + [(source.name, {"closed": True})]
+            return [*self._parse(source.unread, source)] * bool(source.unread) + [(source.name, {"closed": True})]
         *lines, source.unread = (source.unread + data).split(b"\n")
-        if len(source.unread) > LONGEST and EVENT not in source.unread:
+        if len(source.unread) > (LONGEST_EVENT if self.mark in source.unread else LONGEST):
             lines, source.unread = [*lines, source.unread], b""
-        return [message for line in lines for message in _parse(line, source)]
+        return [message for line in lines for message in self._parse(line, source)]
 
-
-def _parse(line: bytes, source: _Source) -> list[Message]:
-    output, _, text = line.partition(EVENT)
-    event = None
-    messages: list[Message] = []
-    with suppress(ValueError):  # a lesson may print that byte too
-        event = json.loads(text)
-    if not isinstance(event, dict):
-        output, event = line, None
-    if (output.strip() or event is None) and not output.startswith(CHATTER):
-        # A bar that redraws itself in place counts as its last state.
-        messages.append((source.name, output.rstrip(b"\r").rpartition(b"\r")[2].decode(errors="replace")))
-    if event is not None:
-        if "rank" in event.get("hello", {}):
-            source.name = f"rank {event['hello']['rank']}"
-        messages.append((source.name, event))
-    return messages
+    def _parse(self, line: bytes, source: _Source) -> list[Message]:
+        output, _, text = line.partition(self.mark)
+        event = None
+        messages: list[Message] = []
+        with suppress(ValueError):  # most lines hold no event, and one may be torn
+            event = json.loads(text)
+        if (output.strip() or event is None) and not output.startswith(CHATTER):
+            # A bar that redraws itself in place counts as its last state.
+            messages.append((source.name, output.rstrip(b"\r").rpartition(b"\r")[2].decode(errors="replace")))
+        if event is not None:
+            if "rank" in event.get("hello", {}):
+                source.name = f"rank {event['hello']['rank']}"
+            messages.append((source.name, event))
+        return messages

@@ -50,7 +50,8 @@ def describe_faults(faults: list[Fault]) -> str:
     first, *rest = faults
     others = {fault.who: fault.error.partition("\n")[0] for fault in reversed(rest) if fault.who != first.who}
     then = "".join(f" Then {who} failed, most likely because of it: {error}" for who, error in others.items())
-    return f"{first.who} raised {first.error}{'' if first.error.endswith('.') else '.'}{then}"
+    error = first.error.partition("\n")[0]  # the rest stands in its traceback
+    return f"{first.who} raised {error}{'' if error.endswith('.') else '.'}{then}"
 
 
 def describe_death(who: str, status: int, step: int) -> str:

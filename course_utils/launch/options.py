@@ -9,6 +9,7 @@ from course_utils.launch.messages import LaunchError
 STRATEGIES = ("auto", "ddp_spawn", "ddp", "ddp_notebook", "fsdp")
 ACCELERATORS = ("auto", "cpu", "cuda", "gpu", "mps", "tpu")
 PRECISIONS = ("32-true", "bf16-mixed", "16-mixed", "bf16-true", "16-true", "64-true")
+CHECKPOINT = "checkpoints/last.ckpt"  # in the folder --out
 LIGHTNINGS_NAMES = {"gpu": "cuda", "xla": "tpu"}
 
 
@@ -61,8 +62,10 @@ def trainer_arguments(options: Options, cluster: Cluster) -> dict:
 def _find_accelerator(options: Options, cluster: Cluster) -> str:
     if options.accelerator == "cpu":  # is always there: no driver is asked, and torch is not imported
         return "cpu"
-    from course_utils.devices import find_devices, pick_device
-
+    try:
+        from course_utils.devices import find_devices, pick_device
+    except (ImportError, OSError, MemoryError) as error:
+        raise LaunchError(f"torch does not load here: {error}. To learn why: python -m course_utils.doctor") from None
     asked = options.accelerator
     try:
         if asked == "auto":

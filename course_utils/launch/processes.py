@@ -12,17 +12,28 @@ from typing import Any
 
 import psutil
 
+from course_utils.hardware.machine import processes_with
 from course_utils.launch.messages import LaunchError
 
-# Ends a group of processes and removes a folder when its standard input closes, which happens when the supervisor ends
-# in whatever way. It is no thread of the ranks, which could not run while C code holds the interpreter's lock.
-# multiprocessing's resource tracker ignores SIGTERM, and uses the second to remove the semaphores of the dead.
-GUARD = 'trap "" HUP INT TERM; read _; kill -s TERM -- "-$1"; sleep 1; kill -s KILL -- "-$1"; rm -rf "$2"'
+# Ends a group of processes, and what has left the group (Linux), and removes a folder when its standard input closes,
+# which happens when the supervisor ends in whatever way. It is no thread of the ranks, which could not run while C code
+# holds the interpreter's lock. multiprocessing's resource tracker ignores SIGTERM, and uses the second to remove the
+# semaphores of the dead.
+GUARD = """
+trap "" HUP INT TERM; read _; kill -s TERM -- "-$1"; sleep 1; kill -s KILL -- "-$1"
+for file in $(grep -lsaF -- "TMPDIR=$2" /proc/[0-9]*/environ); do
+  file="${file%/environ}"; kill -s KILL "${file#/proc/}"
+done
+rm -rf "$2"
+"""
 
 
 @contextmanager
 def process_group(command: list[str], folder: Path, **options: Any) -> Iterator[subprocess.Popen]:
-    """Start a command in a group of its own, and end whatever is in that group with the block or with this process."""
+    """Start a command in a group of its own, and end all that came of it with the block or with this process.
+
+    What has left the group is found by its variable TMPDIR, which names the folder.
+    """
     quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     process = guard = None
     try:
@@ -32,29 +43,35 @@ def process_group(command: list[str], folder: Path, **options: Any) -> Iterator[
         yield process
     finally:
         if process:
-            end_group(process.pid)
+            end_group(process.pid, f"TMPDIR={folder}")
             process.wait()
         if guard:
             guard.kill()
             guard.communicate()
 
 
-def group_members(group: int) -> list[int]:
-    """Return the running processes of a process group, without those that only wait to be reaped."""
+def group_members(group: int, *, stopped: bool = False) -> list[int]:
+    """Return the running processes of a group, or those that a signal has stopped; none that only wait to be reaped."""
     members = []
     for process in psutil.process_iter(["status"]):
         with suppress(OSError):
-            if os.getpgid(process.pid) == group and process.info["status"] != psutil.STATUS_ZOMBIE:
+            status = process.info["status"]
+            wanted = status == psutil.STATUS_STOPPED if stopped else status != psutil.STATUS_ZOMBIE
+            if wanted and os.getpgid(process.pid) == group:
                 members.append(process.pid)
     return members
 
 
-def end_group(group: int, *, wait_s: float = 5.0) -> None:
-    """End every process of a group, a stubborn one after a second, and wait until they are gone."""
+def end_group(group: int, setting: str = "", *, wait_s: float = 5.0) -> None:
+    """End every process of a group, and every other with this variable set, a stubborn one after a second."""
     start, number = time.monotonic(), signal.SIGTERM
-    while group_members(group) and time.monotonic() - start < wait_s:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(group, number)
+    while time.monotonic() - start < wait_s:
+        members = {*group_members(group), *(processes_with(setting) if setting else ())}
+        if not members:
+            break
+        for pid in members:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, number)
         time.sleep(0.02)
         number = signal.SIGKILL if time.monotonic() - start > 1 else signal.SIGTERM
 
@@ -76,15 +93,36 @@ def only_one(folder: Path) -> Iterator[None]:
     Raises:
         LaunchError: another launch holds it.
     """
-    path = folder / "launch.lock"
-    with path.open("a+") as lock:
+    opened = os.open(folder / "launch.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
+    with os.fdopen(opened, "r+") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            holder = path.read_text().strip() or "another launch"
+            holder = lock.read(200).strip() or "another launch"
             raise LaunchError(
                 f"{folder} is in use by {holder}, which still runs. Wait for it, stop it, or choose another --out."
             ) from None
         with suppress(OSError):  # a full disk has no room for the name, but the lock holds
-            path.write_text(f"process {os.getpid()} on {os.uname().nodename} since {time.strftime('%H:%M:%S')}")
+            os.ftruncate(opened, 0)
+            holder = f"process {os.getpid()} on {os.uname().nodename} since {time.strftime('%H:%M:%S')}"
+            os.pwrite(opened, holder.encode(errors="replace"), 0)
         yield
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file that is whole or the old one, whatever happens, and that replaces a link rather than follows it.
+
+    Raises:
+        OSError: it could not be written; nothing is left beside the old one.
+    """
+    part = path.with_name(f"{path.name}.part")
+    part.unlink(missing_ok=True)
+    try:
+        with part.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise

@@ -22,9 +22,10 @@ from course_utils.launch.clusters import find_cluster
 from course_utils.launch.lessons import Lesson, load_lesson
 from course_utils.launch.link import Link
 from course_utils.launch.messages import LaunchError, calm_lightning, is_out_of_memory, short_traceback
-from course_utils.launch.options import Options, batch_per_rank, count_ranks
+from course_utils.launch.options import CHECKPOINT, Options, batch_per_rank, count_ranks
 from course_utils.training import pl
 
+INTERRUPTED = "KeyboardInterrupt: a person or another program sent it SIGINT"
 START_METHODS = {"ddp": "popen", "ddp_spawn": "spawn", "ddp_notebook": "fork"}  # as Lightning names them
 
 
@@ -37,6 +38,9 @@ def run_rank(link: Link, function: Callable, *args: Any, **kwargs: Any) -> Any:
     calm_lightning()
     try:
         return function(*args, **kwargs)
+    except KeyboardInterrupt:  # no key: the ranks are not the terminal's
+        link.send(fault=INTERRUPTED, error=INTERRUPTED, rank=rank)
+        raise
     except Exception as error:
         said = f"{type(error).__name__}: {error}"
         link.send(fault=short_traceback(error), error=said, rank=rank)
@@ -140,7 +144,8 @@ class _Report(pl.Callback):
             self.link.send(done=results)
 
     def teardown(self, trainer, pl_module, stage):
-        self.link.send(finished=True)  # and the checkpoint is written
+        if not trainer.interrupted:
+            self.link.send(finished=True)  # and the checkpoint is written
 
     def _beat(self, trainer, where: str) -> None:
         self.link.send(step=trainer.global_step, where=where)
@@ -170,8 +175,10 @@ def fit(options: Options, arguments: dict, link: Link) -> None:
     """
     calm_lightning()
     pl.seed_everything(options.seed, workers=True, verbose=False)
+    link.send(loading=os.getpid())
     lesson = load_lesson(options.lesson)
-    checkpoint = Path(options.out) / "checkpoints" / "last.ckpt"
+    link.send(loaded=os.getpid())
+    checkpoint = Path(options.out) / CHECKPOINT
     resumed = options.resume and os.path.lexists(checkpoint)
     if resumed:
         state = read_checkpoint(checkpoint, lesson.module)

@@ -2,13 +2,14 @@
 
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 from dataclasses import asdict
 from math import inf
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 
 from course_utils.launch.clusters import Cluster, find_cluster
 from course_utils.launch.lessons import check_lesson
-from course_utils.launch.link import SHOW_STACK, Lines
+from course_utils.launch.link import Lines, show_stack
 from course_utils.launch.messages import (
     Fault,
     Heartbeat,
@@ -27,8 +28,8 @@ from course_utils.launch.messages import (
     describe_silence,
     is_out_of_memory,
 )
-from course_utils.launch.options import Options, count_ranks, trainer_arguments
-from course_utils.launch.processes import exit_status, only_one, process_group
+from course_utils.launch.options import CHECKPOINT, Options, count_ranks, trainer_arguments
+from course_utils.launch.processes import exit_status, group_members, only_one, process_group, write_whole
 from course_utils.launch.view import RunResult, View
 
 START_UP_S = 120.0  # how long a rank may at least take until it begins to train
@@ -61,7 +62,7 @@ def launch(options: Options, view: View) -> RunResult | None:
             Path(options.out).mkdir(parents=True, exist_ok=True)
             if cluster.rank == 0:
                 stack.enter_context(only_one(Path(options.out)))
-        except OSError as error:
+        except (OSError, ValueError) as error:
             why = f"--out {options.out!r} cannot be used: {error}. Choose a folder that you may write to."
             raise LaunchError(why) from None
         return _launch_on_a_free_port(options, arguments, cluster, view)
@@ -97,7 +98,10 @@ class Run:
         self._beats: dict[str, Heartbeat] = {}  # of the ranks that have not finished
         self._finished: set[str] = set()  # the ranks that have trained to the end
         self._events: dict[str, Any] = {}  # the last of each other event
-        self._silence, self._step = "", 0
+        self._loading: dict[int, float] = {}  # process that is in the lesson's file or function -> since when
+        self._stopped: dict[int, float] = {}  # process that a signal has stopped before it trained -> since when
+        self._limit_bytes = resource.getrlimit(resource.RLIMIT_AS)[0]
+        self._silence, self._step, self._look_s = "", 0, 0.0
         self._held: list[tuple[str, str]] = []  # lines that came after the first fault
         self._start_s, self._fault_s, self._finish_s = time.monotonic(), inf, inf
 
@@ -134,7 +138,9 @@ class Run:
             self.view.steps(self._step)
             now = time.monotonic()
             if now > self._fault_s + REPORT_S or now > self._finish_s + END_S:
-                return
+                break
+        if self._first() in self._deaths and (status := self.process.poll()) is not None:
+            self._deaths[self._first()] = status
 
     def _listen(self, wait_s: float) -> None:
         for who, message in self._lines.read(wait_s):
@@ -142,7 +148,7 @@ class Run:
 
     def _take(self, who: str, message: str | dict) -> None:
         match message:
-            case str() if self.faults or self._deaths:
+            case str() if self.faults or self._deaths or self._may_lack_room():
                 self._held.append((who, message))
             case str():
                 self.view.line(who, message)
@@ -155,12 +161,16 @@ class Run:
                 later_s = ESTIMATE_S if is_out_of_memory(error) else 0.0
                 self._fault_s = min(self._fault_s, time.monotonic() + later_s)
             case {"died": rank, "status": status}:
-                self._note_death(f"rank {rank}", status)
-            case {"closed": True} if who in self._beats and who != self._first() and not self.faults:
+                self._note_death(f"rank {rank}", status, told=True)
+            case {"closed": True} if who in self._beats and not self.faults:
                 self._note_death(who, 0)
             case {"hello": {"rank": _, "pid": pid}}:
                 self._pids[who] = pid
                 self._beats.setdefault(who, Heartbeat(time.monotonic()))
+            case {"loading": pid}:
+                self._loading[pid] = time.monotonic()
+            case {"loaded": pid}:
+                self._loading.pop(pid, None)
             case {"finished": True}:
                 self._beats.pop(who, None)
                 self._finished.add(who)
@@ -179,9 +189,14 @@ class Run:
         elif "epoch" in event:
             self.view.epoch(event["epoch"], event["loss"])
 
-    def _note_death(self, who: str, status: int) -> None:
-        # multiprocessing ends the others with SIGTERM after one has failed: those are a consequence, not a cause.
-        if who not in self._finished and (status != -signal.SIGTERM or who in self._deaths):
+    def _may_lack_room(self) -> bool:
+        """Say whether the first process has yet to import torch, in a shell that limits its address space."""
+        return self._limit_bytes != resource.RLIM_INFINITY and "hello" not in self._events and not self._pids
+
+    def _note_death(self, who: str, status: int, told: bool = False) -> None:
+        # multiprocessing ends the others with SIGTERM after one has failed: those are a consequence, not a cause. The
+        # one of which it tells is the cause.
+        if who not in self._finished and (told or status != -signal.SIGTERM or who in self._deaths):
             self._deaths[who] = self._deaths.get(who) or status
             self._fault_s = min(self._fault_s, time.monotonic())
 
@@ -191,22 +206,47 @@ class Run:
         begun = all(beat.number for beat in self._beats.values()) and not missing
         limit_s = max(self.options.timeout_s, 0 if begun else START_UP_S)
         latest_s = time.monotonic() - limit_s
+        stuck = self._stuck() if limit_s > self.options.timeout_s else {}
+        if stuck:
+            self._silence = describe_silence(stuck, self.options.timeout_s, 0)
+            for pid in self._loading:
+                show_stack(pid)
         # Ranks wait for each other: of those that stand still, the ones with the fewest signs of life are the cause.
         fewest = min((beat.number for beat in self._beats.values()), default=0)
         silent = {who: beat for who, beat in self._beats.items() if beat.number == fewest and beat.time_s < latest_s}
         if silent or (missing and self._start_s < latest_s):
             self._silence = describe_silence(silent, limit_s, missing)
             for who in silent:
-                with suppress(ProcessLookupError):
-                    os.kill(self._pids[who], SHOW_STACK)
-            for _ in range(5):
-                self._listen(0.1)
+                show_stack(self._pids[who])
+        for _ in range(5 * bool(self._silence)):
+            self._listen(0.1)
+
+    def _stuck(self) -> dict[str, Heartbeat]:
+        """Return what --timeout ends before any rank trains: a lesson that does not load, or a stopped process."""
+        now = time.monotonic()
+        if now > self._look_s:
+            self._look_s = now + 1
+            stopped = group_members(self.process.pid, stopped=True)
+            self._stopped = {pid: self._stopped.get(pid, now) for pid in stopped}
+        waits = [(self._stopped, "a signal has stopped it"), (self._loading, "it is loading the lesson")]
+        latest_s = now - self.options.timeout_s
+        return {
+            f"process {pid}": Heartbeat(since_s, where=where)
+            for times, where in waits
+            for pid, since_s in times.items()
+            if since_s < latest_s
+        }
 
     def finish(self) -> RunResult | None:
         """Return the result of the run, or raise why it failed."""
         if "refusal" in self._events:
             raise LaunchError(self._events["refusal"])
-        checkpoint = Path(self.options.out) / "checkpoints" / "last.ckpt"
+        if self._may_lack_room() and not self._silence:
+            why = f"this shell allows a process {self._limit_bytes / 1e9:.1f} GB of addresses (`ulimit -v`)"
+            last = self._held[-1][1] if self._held else "nothing"
+            advice = "Write `ulimit -v unlimited` before, or ask your administrator."
+            raise LaunchError(f"{why}, and torch could not be imported, which said: {last}. {advice}")
+        checkpoint = Path(self.options.out) / CHECKPOINT
         if why := self._cause():
             for who, line in self._held:
                 self.view.line(who, line)
@@ -220,7 +260,7 @@ class Run:
         parts |= {"ranks": count_ranks(self.arguments), "total_s": time.monotonic() - self._start_s}
         result = RunResult(self.options.lesson, self.options.strategy, checkpoint=str(checkpoint), **parts)
         try:
-            (Path(self.options.out) / "result.json").write_text(result.to_json() + "\n")
+            write_whole(Path(self.options.out) / "result.json", f"{result.to_json()}\n".encode())
         except OSError as error:
             self.view.line("launch", f"the training is done, but its result.json could not be written: {error}")
         return result

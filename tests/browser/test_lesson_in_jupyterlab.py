@@ -215,17 +215,28 @@ def test_picture_and_table_stay_in_the_saved_notebook(page, panel, folder):
     saved = nbformat.read(folder / "lesson.ipynb", as_version=4)
     kinds = [kind for output in saved.cells[-1].outputs for kind in output.get("data", {})]
     assert "image/png" in kinds
-    assert any("<table" in output.get("data", {}).get("text/html", "") for output in saved.cells[-1].outputs)
+    shown = [output.get("data", {}).get("text/html", "") for output in saved.cells[-1].outputs]
+    assert any("<table" in text for text in shown) and any("run this cell" in text for text in shown)
 
 
 def test_stop_ends_a_run_early(panel):
     panel.choose("slow", "1 2 3 4 5 6 7 8 9 10 11 12")
     panel.run()
     _wait_until(lambda: 0 < panel.bar() < 100, 60, "the bar did not move")
+    assert panel.part("sizes", "input").is_disabled() and panel.part("workload", "select").is_disabled()
     panel.root.locator("button.speedlab-stop").click()
     panel.wait_for_status("Stopped after")
+    assert panel.part("sizes", "input").is_enabled()
     assert panel.bar() < 100
     assert panel.root.locator("button.speedlab-run").is_enabled()
+
+
+def test_a_size_that_cannot_fit_is_one_sentence_and_the_picture_before_it_is_gone(page, panel):
+    panel.choose("Matrix product", "1000000")
+    panel.run()
+    panel.wait_for_status("of memory. Choose a smaller one.")
+    assert "frame" not in panel.status() and "ValueError" in panel.status()
+    _wait_until(lambda: "image/png" not in str(cells(page)[-1]["outputs"]), 30, "an old picture stands by an error")
 
 
 def test_an_odd_size_is_explained_in_the_panel(panel):

@@ -1,6 +1,7 @@
 """The panel without a browser: what its controls do. tests/browser looks at it in a real one."""
 
 import asyncio
+import threading
 
 import pytest
 import torch
@@ -46,16 +47,56 @@ def lab(*works) -> SpeedLab:
     return panel
 
 
-def test_run_shows_a_picture_and_a_table_and_moves_the_bar(shown):
+def click_run(panel):
+    """Click Run, wait for the end, and return the panel."""
+
+    async def scenario():
+        panel.run_button.click()
+        await panel._task
+        return panel
+
+    return asyncio.run(scenario())
+
+
+def test_run_shows_a_picture_and_a_table_and_leaves_the_panel_above_as_it_is(shown):
     panel = lab()
     panel._ipython_display_()
+    before = (panel.progress.value, panel.status.value)
     result = panel.run()
     assert result.sizes == (4, 8, 16)
-    assert (panel.progress.value, panel.progress.max) == (3, 3)
     assert "counting (fp32)" in repr(shown[-2])
     assert "<table" in shown[-1].data
-    assert "Done." in panel.status.value
+    assert before == (panel.progress.value, panel.status.value)
+
+
+def test_a_click_moves_the_bar_to_its_end(shown):
+    panel = click_run(lab())
+    assert (panel.progress.value, panel.progress.max) == (3, 3) and "Done." in panel.status.value
     assert (panel.run_button.disabled, panel.stop_button.disabled) == (False, True)
+
+
+def test_the_controls_are_locked_while_it_runs_and_stop_answers_while_an_answer_is_checked(shown):
+    checked = threading.Event()
+
+    def slow(size, device):
+        return lambda: checked.wait(30) and torch.zeros(1)
+
+    async def scenario():
+        panel = lab(slow)
+        panel.run_button.click()
+        await asyncio.sleep(0.1)
+        locked = [control.disabled for control in (panel.workload, panel.devices, panel.sizes, panel.precision)]
+        panel.stop_button.click()
+        said = panel.status.value
+        checked.set()
+        await panel._task
+        return locked, said, panel
+
+    locked, said, panel = asyncio.run(scenario())
+    assert (
+        all(locked) and "Stopping after the size in progress" in said and "Stopped after 1 of 3" in panel.status.value
+    )
+    assert not panel.workload.disabled
 
 
 def test_a_click_updates_the_outputs_of_the_panel(shown):
@@ -91,16 +132,17 @@ def test_a_stop_between_two_sizes_keeps_what_is_there(shown):
 
 def test_an_error_is_shown_in_the_panel_as_text(shown):
     panel = lab(failing)
-    assert panel.run() is None
+    panel._ipython_display_()
+    click_run(panel)
+    assert ["appears here" in what.data for what in shown[-2:]] == [True, True], "the picture before it is gone"
     assert "ZeroDivisionError: &lt;b&gt;4&lt;/b&gt; is a bad size" in panel.status.value
     assert not panel.run_button.disabled
 
 
 def test_the_bar_of_the_last_run_does_not_stand_beside_an_error(shown):
-    panel = lab()
-    panel.run()
+    panel = click_run(lab())
     panel.sizes.value = "many"
-    panel.run()
+    click_run(panel)
     assert "&#x27;many&#x27; is not one" in panel.status.value
     assert panel.progress.value == 0
 
@@ -109,9 +151,24 @@ def test_an_interrupt_of_the_kernel_stops_it(shown):
     def interrupted(size, device):
         raise KeyboardInterrupt
 
-    panel = lab(interrupted)
-    panel.run()
-    assert "Interrupted." in panel.status.value
+    assert lab(interrupted).run() is None
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory\nframe #0")])
+def test_a_lack_of_memory_is_one_plain_sentence(shown, error):
+    def hungry(size, device):
+        raise error
+
+    status = click_run(lab(hungry)).status.value
+    assert "There is not enough memory for this size. Choose a smaller one." in status and "alloc" not in status
+
+
+@pytest.mark.parametrize(("work", "size"), [("Matrix product", "1000000"), ("Matrix product", f"{10**21}")])
+def test_a_size_that_cannot_fit_is_refused_beforehand(shown, work, size):
+    panel = lab(SUITE[work])
+    panel.sizes.value = f"64 {size}"
+    status = click_run(panel).status.value
+    assert "of memory. Choose a smaller one." in status and panel.comparison is None
 
 
 def test_a_second_click_on_run_changes_nothing(shown):

@@ -1,10 +1,13 @@
 """Verdicts that need no process: a decision is a function of the evidence."""
 
+import re
+
 import pytest
 
 from course_utils.doctor.causes import find_cause
 from course_utils.doctor.children import Outcome
-from course_utils.doctor.evidence import Evidence, Package
+from course_utils.doctor.evidence import REMEDIES, Evidence, Package
+from course_utils.hardware.machine import PciDevice
 
 TORCH = Package("2.9.0", "13.0")
 RAN = ({"device": "xla:0"},)
@@ -70,3 +73,84 @@ def test_what_is_not_installed_promises_nothing_that_is_not_there(place):
 def test_a_family_whose_probe_never_started_gets_a_finding_all_the_same():
     for family in ("cpu", "cuda", "mps", "xpu", "xla", "tpu"):
         assert not find_cause(family, Evidence("computer", TORCH, {}, torch_xla=TORCH, torch_tpu=TORCH)).usable
+
+
+NO_KERNEL = "AcceleratorError: CUDA error: no kernel image is available for execution on the device"
+HIP_NO_KERNEL = "AcceleratorError: HIP error: invalid device function"
+NO_GPUS = {"count": 0, "error": "RuntimeError: No CUDA GPUs are available"}
+MIG_CARD = {"name": "NVIDIA A100-SXM4-80GB-MIG", "uuid": "GPU-1", "mig": True}
+
+
+def on_nvidia(told, *, smi=None, driver=None, torch=TORCH, kernel=None, **machine):
+    kernels = ({"device": "cuda:0", "failed": "a copy", "kind": "AcceleratorError", "error": kernel},) if kernel else ()
+    probes = {"cuda": Outcome("well", told, kernels), "nvidia": Outcome("well", {"driver": driver})}
+    return find_cause("cuda", Evidence("computer", torch, probes, smi=smi or Outcome("badly"), **machine))
+
+
+@pytest.mark.parametrize(
+    ("archs", "name", "capability", "cause", "advice"),
+    [  # pytorch/pytorch 167244: an RTX 5090 under a build for CUDA 12.4; Nerogar/OneTrainer 1572: Pascal under CUDA 13
+        ("sm_50 sm_60 sm_70 sm_75 sm_80 sm_86 sm_90", "NVIDIA GeForce RTX 5090", [12, 0], "card-too-new", "12.8"),
+        ("sm_75 sm_80 sm_86 sm_90 sm_100 sm_120", "NVIDIA GeForce GTX 1080 Ti", [6, 1], "card-too-old", "CUDA 12.6"),
+    ],
+)
+def test_a_card_that_this_torch_was_not_built_for_is_too_new_or_too_old(archs, name, capability, cause, advice):
+    told = {"count": 1, "archs": archs.split(), "cuda:0": {"name": name, "capability": capability}}
+    found = on_nvidia(told, kernel=NO_KERNEL)
+    assert found.cause == cause and name in found.why and advice in found.fix
+
+
+def test_an_amd_card_that_this_torch_was_not_built_for_is_named():
+    """pytorch/pytorch 164346: a gfx1151 under a build for ROCm 7.0."""
+    rocm = Package("2.10.0+rocm7.0", None, "7.0")
+    found = on_nvidia({"count": 1, "archs": ["gfx1100"]}, kernel=HIP_NO_KERNEL, torch=rocm)
+    assert found.cause == "amd-card-not-built" and "HSA_OVERRIDE_GFX_VERSION" in found.fix
+
+
+@pytest.mark.parametrize(
+    ("said", "cause", "advice"),
+    [
+        # NVIDIA-BioNeMo/nvMolKit 209 (June 2026): pip brings a torch for CUDA 13 to a driver for 12.7
+        ("The NVIDIA driver on your system is too old (found version 12070)", "driver-too-old", "12.6"),
+        # tinygrad/open-gpu-kernel-modules 47
+        ("Failed to initialize NVML: Driver/library version mismatch", "driver-mismatch", "Restart"),
+        # NVIDIA/nvidia-container-toolkit 1227
+        ("Failed to initialize NVML: Unknown Error", "gpu-taken-away", "Start the container again"),
+        # pytorch/pytorch 88639, ultralytics/ultralytics 7716
+        ("CUDA unknown error - this may be due to an incorrectly set up environment", "driver-stuck", "nvidia_uvm"),
+        # NVIDIA/open-gpu-kernel-modules 872
+        ("No devices were found", "card-refused", "-open"),
+    ],
+)
+def test_what_the_driver_says_names_the_cause(said, cause, advice):
+    by_smi, by_torch = Outcome("badly", noise=said), {"count": 0, "said": said}
+    found = [on_nvidia(by_torch), on_nvidia(NO_GPUS, smi=by_smi)][not said.startswith(("The NVIDIA", "CUDA"))]
+    assert found.cause == cause and advice in found.fix
+
+
+def test_a_container_without_the_machines_gpu_is_told_from_a_machine_without_a_driver():
+    """TorchDSP/torchsig 329, zzzyuqing/DreamMat 14: the card is on the bus, and no driver is in the container."""
+    card = [PciDevice("0000:01:00.0", "0x10de", "0x2684", "0x030000")]
+    found = [on_nvidia({"libcuda": False}, pci=card, container=inside) for inside in (True, False)]
+    assert [one.cause for one in found] == ["container-without-gpu", "no-driver"] and "--gpus all" in found[0].fix
+
+
+@pytest.mark.parametrize("wsl", ["", "/usr/lib/wsl/lib/libcuda.so.1"])
+def test_inside_of_windows_the_driver_belongs_to_windows(wsl):
+    """NVIDIA/cuml 6218: a Linux driver inside of WSL hid the one that Windows brings."""
+    found = on_nvidia(NO_GPUS if wsl else {"libcuda": False}, wsl=wsl)
+    assert found.cause == "wsl-driver" and "in Windows" in found.fix and "wsl --shutdown" in found.fix
+
+
+@pytest.mark.parametrize("variables", [{}, {"CUDA_VISIBLE_DEVICES": "MIG-gone"}])
+def test_a_card_divided_into_slices_of_which_cuda_finds_none_is_named(variables):
+    """pytorch/pytorch 130181."""
+    driver = {"version": "550.54.14", "cuda": [13, 0], "cards": [MIG_CARD]}
+    found = on_nvidia(NO_GPUS, driver=driver, variables=variables)
+    assert found.cause == "mig" and "nvidia-smi -L" in found.fix
+    assert variables.get("CUDA_VISIBLE_DEVICES", "not set") in found.why
+
+
+def test_no_fix_speaks_of_the_courses_own_commands():
+    texts = [text for name in REMEDIES for key, text in REMEDIES[name].items() if name != "install"]
+    assert not [text for text in texts if re.search("lesson|course|make (?!them)", text)]

@@ -97,9 +97,11 @@ def test_bytes_that_are_no_text_do_no_harm():
 @needs_linux
 @pytest.mark.parametrize(("last", "ended"), [("time.sleep(600)", "late"), ("", "well")])
 def test_a_child_takes_its_own_children_along(last, ended):
-    """However it ends: one that ends by itself may leave a process behind, which holds its pipe open."""
+    """However it ends, and into whatever session its child has gone, which holds its pipe open."""
     outcome = python(
-        f"import subprocess, time; print(subprocess.Popen(['sleep', '600']).pid, flush=True); {last}", limit_s=5
+        "import subprocess, time; sleep = subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
+        f"print(sleep.pid, flush=True); {last}",
+        limit_s=2,
     )
     grandchild = int(outcome.noise)
     for _ in range(50):  # until it is gone, or only waits to be collected

@@ -77,10 +77,6 @@ def lesson_that_calls_exit():
     sys.exit(0)
 
 
-def wider_lesson():
-    return Line(3), Numbers()
-
-
 def lesson_that_sleeps():
     time.sleep(600)
 

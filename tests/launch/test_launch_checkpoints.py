@@ -4,11 +4,11 @@ import errno
 import os
 import pickle
 import sys
+from functools import partial
 
 import pytest
 import torch
 
-from course_utils.launch import checkpoints
 from course_utils.launch.checkpoints import WholeFiles, read_checkpoint
 from course_utils.launch.messages import LaunchError
 
@@ -98,6 +98,40 @@ def test_a_checkpoint_with_a_part_of_the_wrong_kind_is_refused(tmp_path, model, 
         read_checkpoint(tmp_path / "x.ckpt", model)
 
 
+class Trained(torch.nn.Linear):
+    def __init__(self, make):
+        super().__init__(3, 2)
+        self.make = make
+
+    def configure_optimizers(self):
+        return self.make(self.parameters())
+
+
+SGD, ADAM = (partial(kind, lr=0.1) for kind in (torch.optim.SGD, torch.optim.Adam))
+BOTH = {"with its schedule": lambda parameters: {"optimizer": SGD(parameters)}, "in lists": lambda p: ([SGD(p)], [])}
+
+
+@pytest.mark.parametrize(("there", "here", "why"), [(ADAM, SGD, "'momentum'"), (SGD, ADAM, "'betas'")])
+def test_the_checkpoint_of_another_optimizer_is_refused(tmp_path, there, here, why):
+    state = there(Trained(there).parameters()).state_dict()
+    module = Trained(here)
+    content = {"state_dict": module.state_dict(), **PLACE, "optimizer_states": [state]}
+    torch.save(content, tmp_path / "x.ckpt")
+    with pytest.raises(LaunchError, match=f"was written with another optimizer: .*{why}"):
+        read_checkpoint(tmp_path / "x.ckpt", module)
+    torch.save({**content, "optimizer_states": []}, tmp_path / "x.ckpt")
+    with pytest.raises(LaunchError, match="IndexError"):
+        read_checkpoint(tmp_path / "x.ckpt", module)
+
+
+@pytest.mark.parametrize("make", [SGD, *BOTH.values()])
+def test_the_same_optimizer_goes_on_in_whichever_form_a_lesson_returns_it(tmp_path, make):
+    module = Trained(make)
+    states = [SGD(module.parameters()).state_dict()]
+    torch.save({"state_dict": module.state_dict(), **PLACE, "optimizer_states": states}, tmp_path / "x.ckpt")
+    assert read_checkpoint(tmp_path / "x.ckpt", module)["global_step"] == 8
+
+
 def test_weights_that_are_not_finite_are_refused(tmp_path, model):
     model.bias.data[1] = float("nan")
     torch.save({"state_dict": model.state_dict(), **PLACE}, tmp_path / "x.ckpt")
@@ -142,7 +176,7 @@ def test_a_full_disk_names_the_folder_and_the_space_and_keeps_the_previous_one(g
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(checkpoints.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match=r"no space for the checkpoint: it takes .* kB, and the disk of") as error:
         WholeFiles().save_checkpoint({"state_dict": {}, "epoch": 2, "global_step": 16}, good)
     assert str(good.parent) in str(error.value) and "MB free" in str(error.value)
@@ -154,7 +188,7 @@ def test_another_error_of_the_disk_is_passed_on_as_it_is(tmp_path, monkeypatch):
     def broken(*_):
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(checkpoints.os, "fsync", broken)
+    monkeypatch.setattr(os, "fsync", broken)
     with pytest.raises(OSError, match="Input/output error"):
         WholeFiles().save_checkpoint({}, tmp_path / "a.ckpt")
     assert list(tmp_path.iterdir()) == []

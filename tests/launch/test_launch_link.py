@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from course_utils.launch.link import EVENT, Lines, Link
+from course_utils.launch.link import Lines, Link
 
 
 @pytest.fixture
@@ -37,12 +37,12 @@ def test_lines_arrive_whole_however_they_were_cut(lines):
 
 
 def test_an_event_is_told_apart_from_the_output_before_it(lines):
-    read, _ = send(lines, b"50 %" + EVENT + b'{"epoch": 1}\n')
+    read, _ = send(lines, b"50 %" + lines.mark + b'{"epoch": 1}\n')
     assert read == [("main", "50 %"), ("main", {"epoch": 1})]
 
 
 def test_a_process_is_called_by_its_rank_once_it_has_said_it(lines):
-    read, _ = send(lines, EVENT + b'{"hello": {"pid": 5, "rank": 3}}\nhi\n')
+    read, _ = send(lines, lines.mark + b'{"hello": {"pid": 5, "rank": 3}}\nhi\n')
     assert read[0][1] == {"hello": {"pid": 5, "rank": 3}} and read[1] == ("rank 3", "hi")
 
 
@@ -94,7 +94,7 @@ def test_a_line_without_end_arrives_in_pieces_of_bounded_size(lines):
     assert len("".join(texts)) == 1_000_000 and max(map(len, texts)) < 200_000
 
 
-@pytest.mark.parametrize("line", [EVENT, EVENT + b"not json", b"a" + EVENT + b"[1]"])
+@pytest.mark.parametrize("line", [b"\x1e", b"\x1e{}", b'a\x1e{"hello": 3}'])
 def test_a_lesson_may_print_the_byte_that_starts_an_event(lines, line):
     read, _ = send(lines, line + b"\n")
     assert read == [("main", line.decode())]

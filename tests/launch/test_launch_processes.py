@@ -1,5 +1,6 @@
 """Ending groups of processes, and the lock of a folder."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -7,8 +8,9 @@ import time
 
 import pytest
 
+from course_utils.hardware.machine import processes_with
 from course_utils.launch.messages import LaunchError
-from course_utils.launch.processes import end_group, exit_status, group_members, only_one
+from course_utils.launch.processes import end_group, exit_status, group_members, only_one, write_whole
 
 STUBBORN = """
 import signal, subprocess, sys, time
@@ -43,16 +45,19 @@ def test_a_stopped_process_ends_too():
 
 
 SUPERVISOR = """
-import pathlib, subprocess, sys, time
+import os, pathlib, subprocess, sys, time
 from course_utils.launch.processes import process_group
-stuck = "import re; print('stuck', flush=True); re.match('(a+)+$', 'a' * 60 + 'b')"
-with process_group([sys.executable, "-c", stuck], pathlib.Path(sys.argv[1])) as process:
+stuck = "import subprocess; subprocess.Popen(['sleep', '600'], start_new_session=True); "
+stuck += "import re; print('stuck', flush=True); re.match('(a+)+$', 'a' * 60 + 'b')"
+folder = pathlib.Path(sys.argv[1])
+with process_group([sys.executable, "-c", stuck], folder, env={**os.environ, "TMPDIR": str(folder)}) as process:
     print(process.pid, flush=True)
     time.sleep(600)
 """
 
 
-def test_code_that_holds_the_interpreters_lock_ends_with_its_supervisor_and_so_does_the_folder(tmp_path):
+def test_code_that_holds_the_interpreters_lock_ends_with_its_supervisor_and_so_does_all_that_came_of_it(tmp_path):
+    """Also a child that has gone into a session of its own, and the folder."""
     folder = tmp_path / "a 'folder' $(of it)"
     folder.mkdir()
     with subprocess.Popen([sys.executable, "-c", SUPERVISOR, folder], stdout=subprocess.PIPE, text=True) as supervisor:
@@ -60,9 +65,10 @@ def test_code_that_holds_the_interpreters_lock_ends_with_its_supervisor_and_so_d
         supervisor.kill()
     group = int(next(line for line in lines if line != "stuck\n"))
     deadline = time.monotonic() + 10
-    while (group_members(group) or folder.exists()) and time.monotonic() < deadline:
+    setting = f"TMPDIR={folder}"
+    while (group_members(group) or processes_with(setting) or folder.exists()) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert group_members(group) == [] and not folder.exists()
+    assert group_members(group) == processes_with(setting) == [] and not folder.exists()
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux keeps the signal in /proc")
@@ -77,6 +83,35 @@ def test_the_signal_of_a_dead_process_can_be_read_until_it_is_reaped():
     process.wait()
     assert exit_status(process.pid) is None
     process.stdout.close()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells the variables of a process")
+def test_a_group_ends_with_a_child_in_a_session_of_its_own(tmp_path):
+    setting = f"TMPDIR={tmp_path}"
+    code = "import subprocess; subprocess.Popen(['sleep', '600'], start_new_session=True); print(1, flush=True)"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    process.stdout.read(1)
+    process.stdout.close()
+    assert processes_with(setting)
+    end_group(process.pid, setting)
+    process.wait()
+    assert processes_with(setting) == []
+
+
+def test_a_link_in_place_of_the_lock_or_of_a_result_leads_nowhere(tmp_path):
+    other = tmp_path / "other"
+    other.write_text("somebody else's")
+    (tmp_path / "launch.lock").symlink_to(other)
+    with pytest.raises(OSError, match="symbolic"), only_one(tmp_path):
+        pass
+    (tmp_path / "result.json").symlink_to(other)
+    write_whole(tmp_path / "result.json", b"{}")
+    assert other.read_text() == "somebody else's" and (tmp_path / "result.json").read_bytes() == b"{}"
 
 
 def test_a_folder_is_kept_to_one_launch_until_it_ends_however_it_ends(tmp_path):

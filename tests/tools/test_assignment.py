@@ -56,6 +56,16 @@ def test_a_lesson_without_exercises_is_refused():
         assignment(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1 + 1")]))
 
 
+def test_the_lesson_itself_is_not_overwritten(lesson, tmp_path, capsys):
+    nbformat.write(lesson, tmp_path / "lesson.ipynb")
+    (tmp_path / "link.ipynb").symlink_to(tmp_path / "lesson.ipynb")
+    before = (tmp_path / "lesson.ipynb").read_bytes()
+    for out in ("lesson.ipynb", "link.ipynb"):
+        with pytest.raises(SystemExit):
+            main([str(tmp_path / "lesson.ipynb"), str(tmp_path / out)])
+    assert (tmp_path / "lesson.ipynb").read_bytes() == before and "is the lesson itself" in capsys.readouterr().err
+
+
 def test_the_command_writes_where_nbgrader_looks_and_says_how_many(lesson, tmp_path, capsys):
     nbformat.write(lesson, tmp_path / "lesson.ipynb")
     main([str(tmp_path / "lesson.ipynb"), str(tmp_path / "source" / "one" / "lesson.ipynb")])

@@ -140,3 +140,16 @@ def test_no_lesson_loads_a_picture_from_elsewhere():
         for cell in json.loads(lesson.read_text(encoding="utf-8"))["cells"]:
             source = "".join(cell["source"])
             assert not re.search(r"!\[[^]]*\]\(https?:|<img[^>]+src=.https?:", source), (lesson.name, cell["id"])
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+def test_nothing_in_a_name_is_run_by_make_or_the_shell(tmp_path):
+    """With a stand-in for Python, which writes down what it is given."""
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    (tmp_path / "python").write_text('#!/bin/sh\nprintf "%s" "$REPO" > given\n')
+    (tmp_path / "python").chmod(0o755)
+    for attack in ("x$(shell touch ran)", "x`touch ran`", '"; touch ran; "', "$(touch ran)", "'; touch ran #", "${x}"):
+        command = ["make", "badges", f"REPO={attack}", f"BRANCH={attack}", "PYTHON=./python"]
+        subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        assert not (tmp_path / "ran").exists(), attack
+        assert (tmp_path / "given").read_text() == attack

@@ -1,0 +1,52 @@
+"""Take out of a text what tells who or where somebody is, before it is shown to everybody."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import platform
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SECRET = re.compile("TOKEN|KEY|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)  # in the name of a variable
+OUR_HOSTS = r"(?:[\w-]+\.)*(?:pytorch\.org|nvidia\.com|github\.com)"  # which the doctor's own fixes name
+# What is hidden wherever it stands, in this order: a pattern, and what is written in its place.
+PATTERNS = (
+    (r"\w+://(?!" + OUR_HOSTS + r"\b)[^\s'\"<>]+", "ADDRESS"),
+    (r"\b(?:gh[pousr]_|github_pat_|hf_|sk-|xox[a-z]-|AKIA|AIza|glpat-|eyJ)[\w.-]{8,}", "TOKEN"),
+    (r"\b(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w-]{32,}", "TOKEN"),  # also the serial number of a card
+    (r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+", "ADDRESS"),
+    (r"(?:/home|/Users|/export/home)/[^/\s:'\"]+|\b[A-Za-z]:\\Users\\[^\\\s'\"]+|/root\b", "~"),
+    (r"\b\d{1,3}(?:\.\d{1,3}){3}\b", "ADDRESS"),
+    (r"(?<![\w:])[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){3,7}(?![\w:])", "ADDRESS"),
+    (r"(?<![\w:])[0-9a-fA-F]{1,4}::[0-9a-fA-F]{1,4}(?![\w:])", "ADDRESS"),
+    (r"\b[\w-]+(?:\.[\w-]+)*\.(?:local|internal|lan|corp|intra|intranet|home)\b", "HOST"),
+)
+
+
+def private_names(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return what must not be told: names of this user and machine, secrets in variables, and words for them."""
+    names = {value: "SECRET" for name, value in environ.items() if SECRET.search(name) and len(value) > 5}
+    hosts = {platform.node(), *(environ.get(name, "") for name in ("HOSTNAME", "COMPUTERNAME"))}
+    users = {environ.get(name, "") for name in ("USER", "LOGNAME", "USERNAME", "SUDO_USER", "JUPYTERHUB_USER")}
+    try:
+        users |= {getpass.getuser(), Path.home().name}
+        names[str(Path.home())] = "~"
+    except (OSError, KeyError, RuntimeError):  # a user without an entry in the system's list
+        pass
+    names.update({part: "HOST" for host in hosts for part in (host, host.partition(".")[0])})
+    names.update(dict.fromkeys(users, "USER"))
+    return {name: word for name, word in names.items() if len(name) > 1}
+
+
+def hide(text: str, names: Mapping[str, str]) -> str:
+    """Return a text with these names, and with every address, home folder and token, replaced by words for them."""
+    for name in sorted(names, key=len, reverse=True):  # a home folder before the name that it ends in
+        text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", names[name], text, flags=re.IGNORECASE)
+    for pattern, word in PATTERNS:
+        text = re.sub(pattern, word, text)
+    return text

@@ -1,0 +1,69 @@
+"""A report for a public issue tells nobody who or where somebody is."""
+
+import pytest
+
+from course_utils.doctor.evidence import Finding
+from course_utils.doctor.public import hide, private_names
+from course_utils.doctor.report import Diagnosis
+
+PLANTED = {
+    "USER": "ada.lovelace",
+    "HOSTNAME": "engine-07.cam.ac.uk",
+    "HF_TOKEN": "hf_PlantedPlantedPlanted1",
+    "DB_PASSWORD": "correct horse",
+}
+SENTENCE = "ImportError: libcudart.so.12: cannot open shared object file"
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "/home/ada/envs/x/lib.so",
+        "/Users/Ada/x",
+        "C:\\Users\\Ada\\torch\\lib.dll",
+        "engine-07",
+        "engine-07.cam.ac.uk",
+        "ada.lovelace",
+        "ADA.Lovelace",
+        "hf_PlantedPlantedPlanted1",
+        "correct horse",
+        "ghp_0123456789abcdefghij0123456789abcdef",
+        "sk-proj-abcdefghijk1",
+        "ada@corp.example",
+        "10.11.12.13",
+        "[fe80::1ff:fe23:4567:890a]",
+        "02:42:ac:11:00:02",
+        "tcp://10.0.0.2:8470",
+        "https://ada:secret@pypi.corp.example/simple",
+        "gpu-node.internal",
+        "GPU-8f6d2c51-1b2a-4c3d-9e8f-0123456789ab",
+    ],
+)
+def test_a_planted_name_is_hidden_and_the_sentence_around_it_stays(planted):
+    hidden = hide(f"{SENTENCE} at {planted} (no such file)", private_names(PLANTED))
+    kept = planted.strip("[]").lower()
+    assert kept not in hidden.lower() and hidden.startswith(f"{SENTENCE} at ") and hidden.endswith("(no such file)")
+    assert not any(part in hidden for part in ("ada", "corp", "engine", "secret", "8f6d2c51"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "torch 2.9.0+cu128 with CUDA 12.8, driver 575.57.08, NVIDIA H200",
+        "undefined symbol: _ZN3c104cuda9SetDeviceEi in libtorch_cuda.so of c10::cuda",
+        "choose one at https://pytorch.org/get-started/locally",
+        "sm_75 sm_80 sm_120; cuda:0; 0x10de 0x2335",
+        "Silent since 12:34 h; step: a copy on cuda:0",
+    ],
+)
+def test_what_helps_stays(text):
+    assert hide(text, {}) == text
+
+
+def test_the_report_is_folded_and_nothing_in_it_ends_its_block():
+    hostile = Finding("cuda", False, "no-driver", "~~~\n</details>\n@everyone", "")
+    text = Diagnosis("computer", "torch 2.9.0", (), (hostile,), 1.0, {"nvidia-smi": "~~~\n# big"}).to_markdown()
+    lines = text.splitlines()
+    assert lines[0].startswith("<details><summary>") and lines[-1] == "</details>" and "cuda: no-driver" in lines[0]
+    assert [line for line in lines if line.startswith("~~~")] == ["~~~text", "~~~"]
+    assert [line for line in lines if line.startswith(("</details>", "#"))] == ["</details>"]

@@ -1,0 +1,91 @@
+"""Answers that would hang or end the kernel, and answers that change what is not theirs."""
+
+import builtins
+import ctypes
+import gc
+import itertools
+import os
+import sys
+import time
+
+import pytest
+
+from course_utils.exercises import exercise, frame, sandbox
+from course_utils.exercises.sandbox import can_run_apart
+
+
+@exercise("One.", "Two.", solution="", right="done")
+def called(answer):
+    """Write a function that does what it likes."""
+    return answer()
+
+
+class Nameless(BaseException):
+    def __str__(self):
+        raise GeneratorExit
+
+    __repr__ = __str__
+
+
+def raises(error):
+    raise error
+
+
+def swallows():
+    while True:
+        try:
+            while True:
+                time.sleep(0.01)
+        except BaseException:
+            continue
+
+
+def prints_for_ever():
+    while True:
+        print("x" * 1000)
+
+
+HOSTILE = {
+    "a loop inside C": (lambda: sum(itertools.repeat(1)), "too long"),
+    "swallows the limit": (swallows, "too long"),
+    "prints for ever": (prints_for_ever, "too long"),
+    "leaves Python": (lambda: os._exit(0), "error"),
+    "crashes": (lambda: ctypes.string_at(0), "error"),
+    "closes all files": (lambda: os.closerange(0, 1000), "error"),
+}
+RAISED = [KeyboardInterrupt(), GeneratorExit(), SystemExit(3), Nameless(), MemoryError()]
+
+
+@pytest.mark.process
+@pytest.mark.skipif(not sandbox.FORKS, reason="only Linux makes a safe copy of a process that has used PyTorch")
+@pytest.mark.parametrize("name", HOSTILE)
+def test_an_answer_that_would_hang_or_end_the_kernel_gets_a_verdict(name, monkeypatch):
+    monkeypatch.setattr(frame, "LIMIT_S", 0.5)
+    monkeypatch.setattr(frame, "GRACE_S", 0.5)
+    if not can_run_apart():
+        pytest.skip("another test of this process has started XLA or a device")
+    answer, status = HOSTILE[name]
+    assert called.check(answer).status == status
+    assert called.check(lambda: "and goes on").solved
+
+
+@pytest.mark.parametrize("error", RAISED, ids=lambda error: type(error).__name__)
+def test_whatever_an_answer_raises_is_a_verdict(error):
+    verdict = called.check(lambda: raises(error))
+    assert verdict.status == "error" and type(error).__name__ in verdict.message
+
+
+def test_what_an_answer_changes_outside_of_torch_is_put_back(tmp_path):
+    before = (os.getcwd(), dict(os.environ), sys.stdout, gc.isenabled(), sys.getrecursionlimit(), builtins.len)
+
+    def change():
+        os.chdir(tmp_path)
+        os.environ["PATH"] = ""
+        os.environ["CHANGED"] = "yes"
+        sys.stdout = None
+        gc.disable()
+        sys.setrecursionlimit(500)
+        builtins.len, builtins.odd = None, 1
+
+    assert called.check(change).solved and not hasattr(builtins, "odd")
+    assert before == (os.getcwd(), dict(os.environ), sys.stdout, gc.isenabled(), sys.getrecursionlimit(), builtins.len)

@@ -1,0 +1,34 @@
+"""Write the doctor as one file that any Python from 3.8 on can run: `python tools/doctor_file.py doctor.pyz`."""
+
+import sys
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PARTS = (
+    *("__init__.py", "devices.py", "display/__init__.py", "display/cards.py", "display/units.py"),
+    *("hardware/*.py", "doctor/*.py", "doctor/remedies.ini"),
+)
+ABSENT = {"cases.py"}  # the reported machines, which a lesson shows
+START = """import runpy, sys
+
+if sys.version_info < (3, 8):
+    sys.exit("The doctor needs Python 3.8 or later, and this is %d.%d." % sys.version_info[:2])
+runpy.run_module("course_utils.doctor", run_name="__main__", alter_sys=True)
+"""
+
+
+def write(target: Path) -> None:
+    """Write the file: a shebang and a zip, which Python runs (https://docs.python.org/3/library/zipapp.html)."""
+    files = sorted(path for part in PARTS for path in (ROOT / "course_utils").glob(part))
+    with target.open("wb") as file:
+        file.write(b"#!/usr/bin/env python3\n")
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("__main__.py", START)
+            for path in files:
+                if path.name not in ABSENT:
+                    archive.write(path, path.relative_to(ROOT).as_posix())
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))
