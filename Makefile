@@ -1,11 +1,12 @@
 VENV ?= .venv
 PYTHON ?= python3
 RUN := $(VENV)/bin/python
-BRANCH ?= main
+BRANCH ?= lessons
 SOLVED := tests/exercises/test_solved_notebooks.py
 
-lab: $(VENV)/ready ## open JupyterLab on the lessons
-	$(RUN) -m jupyter lab notebooks $(if $(filter 0,$(shell id -u)),--allow-root)
+lab: $(VENV)/ready ## open JupyterLab on copies of the lessons that are yours: my-lessons
+	$(RUN) tools/copies.py my-lessons
+	$(RUN) -m jupyter lab my-lessons $(if $(filter 0,$(shell id -u)),--allow-root)
 
 check: $(VENV)/ready ## lint, types, and every test that needs no other process, browser or notebook
 	$(RUN) -m ruff check . && $(RUN) -m ruff format --check . && $(RUN) -m mypy
@@ -23,7 +24,7 @@ notebooks: $(VENV)/ready ## execute every lesson and write its outputs
 wheel: $(VENV)/ready ## build the wheel that the set-up cell of a hosted notebook installs
 	$(RUN) -m build --wheel --no-isolation
 
-badges: ## write the address of a repository into every launch link: make badges REPO=owner/name BRANCH=main
+badges: ## write the address of a repository into every launch link: make badges REPO=owner/name
 	$(PYTHON) tools/badges.py "$(REPO)" "$(BRANCH)"
 
 test-matrix: $(VENV)/ready ## run every lesson with the packages of hosted notebooks, each in a fresh environment; long
