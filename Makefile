@@ -20,6 +20,7 @@ test: $(VENV)/ready ## check, then every other test, and every lesson as a test
 notebooks: $(VENV)/ready ## execute every lesson and write its outputs
 	$(RUN) -m jupyter nbconvert --to notebook --execute --inplace \
 	  --ExecutePreprocessor.record_timing=False --ExecutePreprocessor.store_widget_state=False notebooks/*.ipynb
+	$(RUN) tools/picture.py
 
 wheel: $(VENV)/ready ## build the wheel that the set-up cell of a hosted notebook installs
 	$(RUN) -m build --wheel --no-isolation
@@ -36,7 +37,10 @@ gpu: ## everything that only a real GPU can show, in eight minutes: make gpu, or
 slides: $(VENV)/ready ## every lesson as slides, in one file each that needs no network: tools/slides/*.html
 	$(RUN) -m jupyter nbconvert --config tools/slides/config.py notebooks/*.ipynb
 
+book: $(VENV)/ready ## every lesson, the glossary, the teacher's guide and the reference as static pages: tools/book/html
+	$(RUN) tools/book/build.py
+
 $(VENV)/ready: pyproject.toml constraints.txt tools/install.py
 	$(PYTHON) tools/install.py $(VENV)
 
-.PHONY: lab check test notebooks wheel badges test-matrix gpu slides
+.PHONY: lab check test notebooks wheel badges test-matrix gpu slides book
