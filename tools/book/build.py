@@ -31,7 +31,9 @@ DOCUMENTS = {
     "CHANGELOG.md": "changes.md",
     "CODE_OF_CONDUCT.md": "conduct.md",
 }
-NOT_PROSE = re.compile(r"```.*?```|\$\$.*?\$\$|`[^`]*`|!?\[[^\]]*\]\([^)]*\)|<[^>]+>|^#.*$|https?:\S+|\{[^}]*\}", re.S | re.M)
+NOT_PROSE = re.compile(
+    r"```.*?```|\$\$.*?\$\$|`[^`]*`|!?\[[^\]]*\]\([^)]*\)|<[^>]+>|^#[^\n]*|https?:\S+|\{[^}]*\}", re.S | re.M
+)
 
 
 def address() -> tuple[str, str]:
@@ -156,7 +158,9 @@ def write_documents(source: Path) -> None:
         text = re.sub(r"\[([^\]]+)\]\((?:LICENSE|CITATION|tools/slides/)[^)]*\)", r"\1", text)  # files beside the book
         if page == "index.md":
             text += contents("Lessons", [lesson.stem for lesson in LESSONS])
-            text += contents("More", ["glossary", "elsewhere", "tools", "teaching", "contributing", "changes", "conduct"])
+            text += contents(
+                "More", ["glossary", "elsewhere", "tools", "teaching", "contributing", "changes", "conduct"]
+            )
             text += contents("Reference", ["reference/helpers", *(f"reference/{name}" for name in PACKAGES)])
         (source / page).write_text(text, encoding="utf-8")
 

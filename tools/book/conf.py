@@ -30,6 +30,7 @@ html_copy_source = False
 html_show_sourcelink = False
 html_math_renderer = "mathml"
 html_theme_options = {
+    "logo": {"text": "CPU · GPU · TPU"},
     "navbar_align": "left",
     "navbar_center": [],
     "navbar_persistent": ["search-button"],
@@ -42,7 +43,7 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {"**": ["sidebar-nav-bs"]}
+html_sidebars = {"**": ["globaltoc.html"]}
 copyright = "the authors of the course. Text and pictures: CC BY 4.0. Code: Apache-2.0"
 
 
