@@ -170,6 +170,7 @@ def assemble(source: Path) -> None:
     shutil.rmtree(source, ignore_errors=True)
     shutil.copytree(HERE / "pages", source)
     shutil.copytree(HERE / "static", source / "_static")
+    shutil.copytree(HERE / "templates", source / "_templates")
     shutil.copy(HERE / "conf.py", source)
     shutil.copy(ROOT / ".github" / "worth-it.png", source)
     write_lessons(source, words((HERE / "pages" / "glossary.md").read_text(encoding="utf-8")))

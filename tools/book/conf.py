@@ -8,7 +8,7 @@ html_title = "CPU, GPU and TPU for PyTorch"
 author = "the authors of the course"
 language = "en"
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
-exclude_patterns = ["copies"]
+exclude_patterns = ["copies", "_templates"]
 default_role = "code"  # docstrings write `name`
 
 nb_execution_mode = "off"
@@ -43,7 +43,8 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {"**": ["globaltoc.html"]}
+html_sidebars = {"**": ["contents.html"]}
+templates_path = ["_templates"]
 copyright = "the authors of the course. Text and pictures: CC BY 4.0. Code: Apache-2.0"
 
 
