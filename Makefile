@@ -1,11 +1,12 @@
 VENV ?= .venv
 PYTHON ?= python3
 RUN := $(VENV)/bin/python
-BRANCH ?= main
+BRANCH ?= lessons
 SOLVED := tests/exercises/test_solved_notebooks.py
 
-lab: $(VENV)/ready ## open JupyterLab on the lessons
-	$(RUN) -m jupyter lab notebooks $(if $(filter 0,$(shell id -u)),--allow-root)
+lab: $(VENV)/ready ## open JupyterLab on copies of the lessons that are yours: my-lessons
+	$(RUN) tools/copies.py my-lessons
+	$(RUN) -m jupyter lab my-lessons $(if $(filter 0,$(shell id -u)),--allow-root)
 
 check: $(VENV)/ready ## lint, types, and every test that needs no other process, browser or notebook
 	$(RUN) -m ruff check . && $(RUN) -m ruff format --check . && $(RUN) -m mypy
@@ -19,6 +20,7 @@ test: $(VENV)/ready ## check, then every other test, and every lesson as a test
 notebooks: $(VENV)/ready ## execute every lesson and write its outputs
 	$(RUN) -m jupyter nbconvert --to notebook --execute --inplace \
 	  --ExecutePreprocessor.record_timing=False --ExecutePreprocessor.store_widget_state=False notebooks/*.ipynb
+	$(RUN) tools/picture.py
 
 wheel: $(VENV)/ready ## build the wheel that the set-up cell of a hosted notebook installs
 	$(RUN) -m build --wheel --no-isolation
@@ -30,7 +32,7 @@ doctor.pyz: ## the doctor in one file, for any Python from 3.8 on: python doctor
 override REPO := $(value REPO)
 override BRANCH := $(value BRANCH)
 export REPO BRANCH
-badges: ## write the address of a repository into every launch link: make badges REPO=owner/name BRANCH=main
+badges: ## write the address of a repository into every launch link: make badges REPO=owner/name
 	$(PYTHON) tools/badges.py
 
 test-matrix: $(VENV)/ready ## run every lesson with the packages of hosted notebooks, each in a fresh environment; long
@@ -42,7 +44,10 @@ gpu: ## everything that only a real GPU can show, in eight minutes: make gpu, or
 slides: $(VENV)/ready ## every lesson as slides, in one file each that needs no network: tools/slides/*.html
 	$(RUN) -m jupyter nbconvert --config tools/slides/config.py notebooks/*.ipynb
 
+book: $(VENV)/ready ## every lesson, the glossary, the teacher's guide and the reference as static pages: tools/book/html
+	$(RUN) tools/book/build.py
+
 $(VENV)/ready: pyproject.toml constraints.txt tools/install.py
 	$(PYTHON) tools/install.py $(VENV)
 
-.PHONY: lab check test notebooks wheel doctor.pyz badges test-matrix gpu slides
+.PHONY: lab check test notebooks wheel doctor.pyz badges test-matrix gpu slides book

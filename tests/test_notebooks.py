@@ -87,13 +87,6 @@ def test_the_opening_says_what_the_lesson_is_for_and_what_it_needs(lesson, noteb
     assert 1 <= len(goals) <= 3
 
 
-def test_every_launch_link_names_this_lesson(lesson, notebook):
-    links = re.search(r"^Launch: (.*)$", notebook.cells[0].source, re.MULTILINE)[1].split(" · ")
-    assert [re.match(r"\[(\w+)\]", link)[1] for link in links] == ["Colab", "Kaggle", "Binder"]
-    for link in links:
-        assert re.search(r"notebooks(/|%2F)(\w+\.ipynb)", link)[2] == lesson.name
-
-
 def test_the_closing_has_three_takeaways_a_limit_a_way_on_and_sources(notebook):
     closing = texts(notebook)[-1]
     assert len(re.findall(r"^[1-9]\. ", closing, re.MULTILINE)) == 3

@@ -4,6 +4,7 @@ import argparse
 import importlib
 import re
 from pathlib import Path
+from types import ModuleType
 
 import nbformat
 from nbformat import NotebookNode
@@ -25,6 +26,18 @@ def assignment(lesson: NotebookNode, *, points: float = 1) -> NotebookNode:
     Raises:
         ValueError: the lesson has no exercises.
     """
+    exercises = exercises_of(lesson)
+    made = nbformat.from_dict(lesson)
+    made.cells = [part for cell in lesson.cells for part in _parts(cell, exercises, points)]
+    return made
+
+
+def exercises_of(lesson: NotebookNode) -> ModuleType:
+    """Return the module that holds the exercises of a lesson.
+
+    Raises:
+        ValueError: the lesson has none.
+    """
     sources = "\n".join(cell.source for cell in lesson.cells if cell.cell_type == "code")
     imported = IMPORT.search(sources)
     if imported is None or not CHECK.search(sources):
@@ -33,10 +46,7 @@ def assignment(lesson: NotebookNode, *, points: float = 1) -> NotebookNode:
             "`from course_utils.lessons... import exercises as ex` with cells that end in `ex.NAME.check(...)`. "
             "Take another lesson."
         )
-    exercises = importlib.import_module(f"course_utils.lessons.{imported[1]}.exercises")
-    made = nbformat.from_dict(lesson)
-    made.cells = [part for cell in lesson.cells for part in _parts(cell, exercises, points)]
-    return made
+    return importlib.import_module(f"course_utils.lessons.{imported[1]}.exercises")
 
 
 def _parts(cell: NotebookNode, exercises: object, points: float) -> list[NotebookNode]:

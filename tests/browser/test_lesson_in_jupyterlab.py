@@ -16,12 +16,15 @@ import nbformat
 import pytest
 from PIL import Image
 
+from tools.copies import copy_of
+
 sync_api = pytest.importorskip("playwright.sync_api")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 if CHROMIUM is None:
     pytest.skip("no Chromium here: apt-get install chromium", allow_module_level=True)
 
 ROOT = Path(__file__).resolve().parents[2]
+LESSON = ROOT / "notebooks" / "05_device_speed.ipynb"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 FLAGS += ["--disable-component-update", "--disable-sync"]
 TOKEN = "only-for-this-test"
@@ -48,12 +51,9 @@ SpeedLab([PRODUCT, slow, failing], [Device("cpu", 0, HOSTILE)], recordings=[reco
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """A folder with the lesson, to which a cell with a panel for this test is added."""
+    """A folder with the learner's copy of the lesson, to which a cell with a panel for this test is added."""
     folder = tmp_path_factory.mktemp("lab")
-    lesson = nbformat.read(ROOT / "notebooks" / "05_device_speed.ipynb", as_version=4)
-    for cell in lesson.cells:
-        if cell.cell_type == "code":
-            cell.outputs, cell.execution_count = [], None
+    lesson = nbformat.reads(copy_of(LESSON), as_version=4)
     lesson.cells.append(nbformat.v4.new_code_cell(PANEL, id="panel-of-this-test"))
     nbformat.write(lesson, folder / "lesson.ipynb")
     return folder
@@ -186,6 +186,24 @@ def test_the_lesson_runs_in_the_browser(page):
             errors = [out["evalue"] for out in cell["outputs"] if out["output_type"] == "error"]
             assert not errors, f"{cell['id']}: {errors}"
             assert cell["execution_count"], f"{cell['id']} did not run"
+
+
+def test_a_copy_shows_what_the_committed_lesson_shows_where_that_does_not_depend_on_the_machine(page):
+    committed = {cell.id: cell for cell in nbformat.read(LESSON, as_version=4).cells if cell.cell_type == "code"}
+    compared = 0
+    for cell in cells(page):
+        before = committed.get(cell["id"])
+        if before is None or {"nbval-ignore-output", "check"} & set(before.metadata.get("tags", [])):
+            continue
+        compared += bool(before.outputs)
+        assert kinds_and_text(cell["outputs"]) == kinds_and_text(before.outputs), cell["id"]
+    assert compared >= 3
+
+
+def kinds_and_text(outputs: list) -> list[tuple[str, str]]:
+    """Return the kind of each output with what it says as text."""
+    said = [(out["output_type"], out.get("text") or out.get("data", {}).get("text/plain", "")) for out in outputs]
+    return [(kind, "".join(text)) for kind, text in said]
 
 
 def test_a_run_moves_the_bar_and_shows_the_picture(page, panel, tmp_path):

@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 LESSON_LIMIT_S = 1200
 TOOLS = ("pytest", "nbval")
-DARTS = "6 with Darts"
+DARTS = "8 with Darts"
 SHOWN = (
     "torch",
     "torch-xla",
@@ -41,14 +41,14 @@ SHOWN = (
     "ipykernel",
 )
 
-# googlecolab/backend-info, 19 August 2026, which has torch 2.11 on CPU and GPU: here the newest there is.
+# googlecolab/backend-info, 19 August 2026. tools/images.py says when it has moved.
 HOSTED = """
     ipywidgets==7.7.1 ipython==7.34.0 ipykernel==6.17.1 pandas==2.2.3 matplotlib==3.10.0 numpy==2.1.3 psutil==5.9.5
     tqdm==4.67.3
 """
 # name: the version of Python, and what is installed before the course comes
 SETS = {
-    "hosted": ("3.13", f"{HOSTED} tensorboard==2.20.0 torch"),
+    "hosted": ("3.13", f"{HOSTED} tensorboard==2.20.0 torch==2.11.0"),
     "hosted-tpu": ("3.13", f"{HOSTED} torch==2.9.0 torch_xla==2.9.0"),
     # Kaggle/docker-python, August 2026.
     "kaggle-tpu": (

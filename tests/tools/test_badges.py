@@ -10,9 +10,12 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 from small_machines import LESSONS, ROOT, first_code_cell
 
+from course_utils import __version__
+
 FILES = ["pyproject.toml", "README.md", *(f"notebooks/{lesson.name}" for lesson in LESSONS)]
 PYPROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-REPO = re.search(r'^Repository = "https://github.com/(.*)"$', PYPROJECT, re.MULTILINE)[1]
+REPO = re.search(r'^repository = "(.*)"$', PYPROJECT, re.MULTILINE)[1]
+HERE = [] if REPO == "OWNER/REPO" else [REPO]  # no link before there is an address
 BRANCH = re.search(r'^branch = "(.*)"$', PYPROJECT, re.MULTILINE)[1]
 
 
@@ -52,37 +55,53 @@ def addresses(link: str) -> tuple[str, str, str]:
 
 
 def launch_links(text: str) -> list[str]:
-    return re.findall(r"\]\((https://(?:colab|kaggle|mybinder)[^)]*)\)", text)
+    return re.findall(r"\]\((https://(?:colab|kaggle|mybinder)[^)]*)(?<!\.svg)\)", text)
 
 
 def test_every_launch_link_opens_its_own_lesson_at_the_address_of_pyproject():
     for lesson in LESSONS:
         opening = "".join(json.loads(lesson.read_text(encoding="utf-8"))["cells"][0]["source"])
-        expected = (REPO, BRANCH, f"notebooks/{lesson.name}")
-        assert [addresses(link) for link in launch_links(opening)] == [expected] * 3
+        expected = [(repo, BRANCH, f"notebooks/{lesson.name}") for repo in HERE for _ in range(3)]
+        assert [addresses(link) for link in launch_links(opening)] == expected
 
 
 def test_the_readme_has_the_links_of_every_lesson():
     links = launch_links((ROOT / "README.md").read_text(encoding="utf-8"))
-    expected = [(REPO, BRANCH, f"notebooks/{lesson.name}") for lesson in LESSONS for _ in range(3)]
+    expected = [(repo, BRANCH, f"notebooks/{lesson.name}") for repo in HERE for lesson in LESSONS for _ in range(3)]
     assert [addresses(link) for link in links] == expected
 
 
-def test_the_set_up_cell_has_the_address_too():
-    assert f"https://github.com/{REPO}/releases/" in "".join(first_code_cell(LESSONS[0])["source"])
-
-
-def test_the_placeholder_says_that_it_is_one_and_an_address_does_not(copy):
+def test_until_there_is_an_address_no_link_leads_nowhere_and_one_line_says_how_to_set_it(copy):
     assert badges(copy, "OWNER/REPO").returncode == 0
-    assert "`OWNER/REPO` in these links and above is a placeholder" in texts(copy)["README.md"]
+    before = texts(copy)
+    assert not any("github.com/OWNER" in text for text in before.values())
+    for name, text in before.items():
+        if name != "pyproject.toml":
+            assert text.count("`make badges REPO=owner/name` puts the links here") == 1, name
     assert badges(copy, "ada/course").returncode == 0
-    assert "placeholder" not in texts(copy)["README.md"]
-    assert "OWNER/REPO is a placeholder until it is set" in PYPROJECT
+    assert not any("puts the links here" in text for text in texts(copy).values())
+    assert "git clone https://github.com/ada/course course" in texts(copy)["README.md"]
+    assert "<https://ada.github.io/course/>" in texts(copy)["README.md"]
 
 
-@pytest.mark.parametrize(("repo", "branch"), [("ada-l/gpu.course_1", "main"), ("OWNER2/REPO2", "autumn/2026")])
+def test_the_set_up_cell_gets_the_address_that_the_release_gives_the_wheel(copy):
+    badges(copy, "ada/course")
+    lesson = copy / "notebooks" / LESSONS[0].name
+    where = "https://github.com/ada/course/releases/download"
+    wheel = f"v{__version__}/accelerator_course-{__version__}-py3-none-any.whl"
+    assert f'WHEEL = "{where}/{wheel}"' in "".join(first_code_cell(lesson)["source"])
+
+
+def test_the_launch_links_are_badges_with_words_for_who_does_not_see_them(copy):
+    badges(copy, "ada/course")
+    opening = "".join(json.loads((copy / FILES[-1]).read_text(encoding="utf-8"))["cells"][0]["source"])
+    words = re.findall(r"\[!\[([^]]*)\]\(https://\S+\.svg\)\]\(https://", opening)
+    assert words == [f"Open this lesson in {host}" for host in ("Colab", "Kaggle", "Binder")]
+
+
+@pytest.mark.parametrize(("repo", "branch"), [("ada-l/gpu.course_1", "lessons"), ("OWNER2/REPO2", "autumn/2026")])
 def test_a_fork_changes_every_address_and_nothing_else_and_comes_back(copy, repo, branch):
-    badges(copy, "OWNER/REPO", "main")
+    badges(copy, "OWNER/REPO", "lessons")
     before = texts(copy)
     done = badges(copy, repo, branch)
     assert done.returncode == 0, done.stderr
@@ -96,12 +115,14 @@ def test_a_fork_changes_every_address_and_nothing_else_and_comes_back(copy, repo
             assert "Launch: " in changed[0] and "WHEEL = " in changed[1]
     assert badges(copy, repo, branch).stdout.endswith("nothing, all of it was right.\n")
     assert texts(copy) == after
-    badges(copy, "OWNER/REPO", "main")
+    badges(copy, "OWNER/REPO", "lessons")
     assert texts(copy) == before
 
 
 def test_no_other_committed_file_names_the_address(copy):
-    done = subprocess.run(["git", "grep", "-l", f"github.com/{REPO}"], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(
+        ["git", "grep", "-l", f"github.com/{REPO}", ":!tests"], cwd=ROOT, capture_output=True, text=True
+    )
     if done.returncode > 1:
         pytest.skip("this is not a checkout")
     assert set(done.stdout.split()) <= set(FILES)
@@ -135,10 +156,11 @@ def test_a_file_without_its_place_is_named_and_nothing_is_written(copy):
     assert texts(copy) == before
 
 
-def test_no_lesson_loads_a_picture_from_elsewhere():
+def test_no_lesson_loads_a_picture_from_elsewhere_but_its_badges():
     for lesson in LESSONS:
         for cell in json.loads(lesson.read_text(encoding="utf-8"))["cells"]:
-            source = "".join(cell["source"])
+            lines = "".join(cell["source"]).splitlines()
+            source = "\n".join(line for line in lines if not line.startswith("Launch: "))
             assert not re.search(r"!\[[^]]*\]\(https?:|<img[^>]+src=.https?:", source), (lesson.name, cell["id"])
 
 

@@ -1,0 +1,151 @@
+"""The book in a real browser that has no network."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import unquote, urldefrag, urljoin
+
+import pytest
+
+from tools.copies import LESSONS, copy_of
+
+sync_api = pytest.importorskip("playwright.sync_api")
+pytest.importorskip("myst_nb", reason="the book needs Python 3.11 or later")
+axe_in = pytest.importorskip("axe_playwright_python.sync_playwright")
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+if CHROMIUM is None:
+    pytest.skip("no Chromium here: apt-get install chromium", allow_module_level=True)
+
+ROOT = Path(__file__).resolve().parents[2]
+WCAG = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"], "resultTypes": ["violations"]}
+WITH_CODE = "08_darts.html"
+FAINT = {"runOnly": {"type": "rule", "values": ["color-contrast"]}, "resultTypes": ["violations"]}
+
+
+@pytest.fixture(scope="module")
+def book(tmp_path_factory) -> Path:
+    """The folder with the pages, made as `make book` makes them."""
+    out = tmp_path_factory.mktemp("book") / "html"
+    command = [sys.executable, ROOT / "tools" / "book" / "build.py", "--out", out]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return out
+
+
+@pytest.fixture(scope="module")
+def names(book) -> list[str]:
+    pages = sorted(path.relative_to(book).as_posix() for path in book.rglob("*.html") if "_static" not in path.parts)
+    return [name for name in pages if name not in ("genindex.html", "py-modindex.html")]
+
+
+@pytest.fixture(scope="module")
+def show(book):
+    """Open a page without a network; page.asked holds what it asks of one."""
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        pages = {}
+
+        def _show(name: str, scheme: str = "light", width: int = 1280):
+            if (scheme, width) not in pages:
+                context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+                context.set_offline(True)
+                page = pages[scheme, width] = context.new_page()
+                page.asked = []
+                page.on("request", lambda request: page.asked.append(request.url))
+            page = pages[scheme, width]
+            page.goto((book / name).as_uri())
+            return page
+
+        yield _show
+        browser.close()
+
+
+def problems(page, options: dict, *, code: bool = False) -> list[str]:
+    """Return what axe finds, as the rule and the places where it is broken.
+
+    The colours of code are the same on every page, and cost axe most of its time: one page is enough for them.
+    """
+    context = None if code else {"exclude": [[".highlight"]]}
+    found = axe_in.Axe().run(page, context, options).response["violations"]
+    return [f"{rule['id']}: {[node['target'] for node in rule['nodes']][:5]}" for rule in found]
+
+
+def test_it_has_every_lesson_the_glossary_the_guide_and_the_reference(names):
+    wanted = {f"{lesson.stem}.html" for lesson in LESSONS} | {"index.html", "search.html", "glossary.html"}
+    wanted |= {"teaching.html", "reference/helpers.html", "reference/doctor.html"}
+    assert wanted <= set(names)
+
+
+def test_axe_finds_no_barrier_and_no_page_asks_a_network(show, names):
+    for name in names:
+        page = show(name)
+        assert not (found := problems(page, WCAG, code=name == WITH_CODE)), f"{name}: {found}"
+        assert all(url.startswith(("file:", "data:")) for url in page.asked), name
+
+
+def test_everything_reads_in_dark_mode(show, names):
+    for name in names:
+        if name.startswith("reference/") and name != "reference/helpers.html":
+            continue  # made in the same way
+        page = show(name, scheme="dark")
+        assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+        assert not (found := problems(page, FAINT, code=name == WITH_CODE)), f"{name}: {found}"
+
+
+def test_no_page_scrolls_sideways_on_a_telephone(show, names):
+    for name in names:
+        page = show(name, width=400)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 400, name
+
+
+def test_every_picture_has_words_in_its_place(show, names):
+    pictures = 0
+    for name in names:
+        for alt in show(name).eval_on_selector_all("article img", "all => all.map(one => one.alt)"):
+            pictures += 1
+            assert len(alt.split()) >= 4, f"{name}: {alt!r}"
+    assert pictures > 15
+
+
+def test_search_finds_the_page_that_explains_a_word(show):
+    for word, page_of_it in (("checkpointing", "glossary.html"), ("pick_device", "reference/helpers.html")):
+        page = show(f"search.html?q={word}") if False else show("search.html")
+        page.goto(page.url.partition("?")[0] + f"?q={word}")
+        page.wait_for_selector("#search-results li a", timeout=30_000)
+        page.wait_for_function("() => /found|matching/.test(document.querySelector('#search-results').innerText)")
+        found = page.eval_on_selector_all("#search-results li a", "all => all.map(one => one.getAttribute('href'))")
+        assert any(urldefrag(link)[0].split("?")[0] == page_of_it for link in found), found
+
+
+def test_no_link_within_the_book_is_dead(book, names):
+    ids = {}
+    for name in [*names, "genindex.html", "py-modindex.html"]:
+        text = (book / name).read_text(encoding="utf-8")
+        ids[name] = set(re.findall(r'\bid="([^"]+)"', text))
+    for name in names:
+        for link in re.findall(r'<a\b[^>]*?href="([^"]+)"', (book / name).read_text(encoding="utf-8")):
+            if re.match(r"[a-z]+:", link):
+                continue
+            path, anchor = urldefrag(urljoin(name, link.replace("&amp;", "&")))
+            assert (book / unquote(path)).exists(), f"{name} -> {link}"
+            assert not anchor or path not in ids or unquote(anchor) in ids[path], f"{name} -> {link}"
+
+
+def test_a_word_of_the_glossary_is_linked_where_a_lesson_first_uses_it(book):
+    linked = set()
+    for lesson in LESSONS:
+        text = (book / f"{lesson.stem}.html").read_text(encoding="utf-8")
+        links = re.findall(r'href="glossary\.html#(term-[^"]+)"', text)
+        assert len(links) == len(set(links)) >= 5, lesson.stem
+        linked |= set(links)
+    terms = set(re.findall(r'id="(term-[^"]+)"', (book / "glossary.html").read_text(encoding="utf-8")))
+    assert len(terms) >= 60 and len(linked) >= 45
+
+
+def test_the_lesson_that_a_page_offers_is_the_learners_copy(book):
+    for lesson in LESSONS:
+        page = (book / f"{lesson.stem}.html").read_text(encoding="utf-8")
+        link = re.search(r'href="(_downloads/[^"]+\.ipynb)"', page)[1]
+        assert (book / link).read_bytes().decode() == copy_of(lesson)

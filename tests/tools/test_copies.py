@@ -1,0 +1,114 @@
+"""The notebooks that people open, made from the lessons, and how they are handed out."""
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from tools.copies import LESSONS, ROOT, copy_of, hand_out
+
+FOLDED = {"jupyter": {"source_hidden": True}, "cellView": "form", "_kg_hide-input": True}
+
+
+def by_hand(lesson: Path) -> str:
+    """Return a learner's copy made with json alone: what nbconvert has to arrive at."""
+    made = json.loads(lesson.read_text(encoding="utf-8"))
+    made["cells"] = [cell for cell in made["cells"] if "check" not in cell["metadata"].get("tags", [])]
+    for cell in made["cells"]:
+        if cell["cell_type"] == "code":
+            cell.update(outputs=[], execution_count=None)
+        if cell["id"].endswith("-setup"):
+            cell["metadata"] |= FOLDED
+    colab, gpu, kaggle = {
+        "02": ({"accelerator": "GPU", "colab": {"gpuType": "T4", "provenance": []}}, True, "nvidiaTeslaT4"),
+        "04": ({"accelerator": "TPU", "colab": {"gpuType": "V5E1", "provenance": []}}, False, "tpuV5e8"),
+    }.get(lesson.name[:2], ({"colab": {"provenance": []}}, False, "none"))
+    kaggle = {"accelerator": kaggle, "isGpuEnabled": gpu, "dataSources": [], "isInternetEnabled": True}
+    made["metadata"] |= {**colab, "kaggle": {**kaggle, "language": "python", "sourceType": "notebook"}}
+    return json.dumps(made, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
+def test_a_copy_is_byte_for_byte_what_the_lesson_makes_it(lesson):
+    assert copy_of(lesson) == by_hand(lesson)
+    nbformat.validate(nbformat.reads(copy_of(lesson), as_version=4))
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
+def test_no_cell_of_a_copy_needs_a_name_that_only_a_check_cell_makes(lesson):
+    made, used = set(), set()
+    for cell in nbformat.read(lesson, as_version=4).cells:
+        if cell.cell_type != "code" or cell.source.lstrip().startswith(("%", "!")):
+            continue
+        source = "\n".join(line for line in cell.source.splitlines() if not line.lstrip().startswith(("%", "!")))
+        try:
+            names = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)]
+        except SyntaxError:  # a mistake that the lesson shows
+            continue
+        if "check" in cell.metadata.get("tags", []):
+            made |= {name.id for name in names if isinstance(name.ctx, ast.Store)} - used
+        else:
+            used |= {name.id for name in names if isinstance(name.ctx, ast.Store)}
+            needed = {name.id for name in names if isinstance(name.ctx, ast.Load)} & made - used
+            assert not needed, f"{cell.id} needs {needed}, which only a check cell makes"
+
+
+def test_a_teachers_copy_has_the_solutions_in_place_of_the_dots():
+    cells = nbformat.reads(copy_of(ROOT / "notebooks" / "01_cpu.ipynb", with_solutions=True), as_version=4).cells
+    exercises = [cell.source for cell in cells if "ex.windows.check" in cell.source]
+    assert len(exercises) == 1 and "..." not in exercises[0]
+    assert exercises[0].startswith("from course_utils.lessons.cpu import exercises as ex\n")
+    assert exercises[0].endswith("ex.windows.check(my_windows)")
+
+
+def test_a_learners_folder_gets_each_lesson_once_and_says_nothing(tmp_path):
+    assert hand_out({"a.ipynb": "one\n"}, tmp_path / "mine") == []
+    assert (tmp_path / "mine" / "a.ipynb").read_bytes() == b"one\n"
+    assert hand_out({"a.ipynb": "one\n"}, tmp_path / "mine") == []
+
+
+def test_a_copy_that_was_changed_is_never_overwritten_and_a_newer_lesson_is_announced(tmp_path):
+    hand_out({"a.ipynb": "one\n"}, tmp_path)
+    (tmp_path / "a.ipynb").write_text("mine\n")
+    assert hand_out({"a.ipynb": "one\n"}, tmp_path) == []
+    for _ in range(2):
+        (said,) = hand_out({"a.ipynb": "two\n"}, tmp_path)
+        assert said.startswith("a.ipynb: there is a newer version.")
+        assert (tmp_path / "a.ipynb").read_text() == "mine\n"
+    (tmp_path / "a.ipynb").rename(tmp_path / "b.ipynb")
+    assert hand_out({"a.ipynb": "two\n"}, tmp_path) == []
+    assert (tmp_path / "a.ipynb").read_text() == "two\n" and (tmp_path / "b.ipynb").read_text() == "mine\n"
+
+
+def test_a_copy_that_was_not_changed_becomes_the_newer_lesson_and_says_so(tmp_path):
+    hand_out({"a.ipynb": "one\n"}, tmp_path)
+    (said,) = hand_out({"a.ipynb": "two\n"}, tmp_path)
+    assert said.startswith("a.ipynb: replaced by its newer version")
+    assert (tmp_path / "a.ipynb").read_text() == "two\n"
+
+
+def test_a_file_whose_record_was_lost_counts_as_changed(tmp_path):
+    (tmp_path / "a.ipynb").write_text("whose?\n")
+    assert "newer version" in hand_out({"a.ipynb": "one\n"}, tmp_path)[0]
+    assert (tmp_path / "a.ipynb").read_text() == "whose?\n"
+
+
+def test_the_folder_that_make_lab_opens_is_one_that_git_does_not_see():
+    lab = (ROOT / "Makefile").read_text(encoding="utf-8").partition("lab:")[2].partition("\n\n")[0]
+    assert "tools/copies.py my-lessons" in lab and "jupyter lab my-lessons" in lab
+    assert "my-lessons/" in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+
+
+@pytest.mark.process
+def test_a_release_publishes_copies_for_learners_and_for_teachers(tmp_path):
+    subprocess.run([sys.executable, ROOT / "tools" / "copies.py", "--publish", tmp_path], check=True, timeout=300)
+    for kind in ("notebooks", "solutions"):
+        assert sorted(path.name for path in (tmp_path / kind).iterdir()) == [path.name for path in LESSONS]
+    published = tmp_path / "notebooks" / LESSONS[0].name
+    assert published.read_bytes().decode() == copy_of(LESSONS[0])
+    release = (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
+    assert "tools/copies.py --publish ." in release

@@ -1,0 +1,59 @@
+"""How Sphinx makes the book. tools/book/build.py writes what it reads, and copies this file there."""
+
+from docutils import nodes
+from docutils.utils.math import latex2mathml
+
+project = "How do I use a GPU (a TPU), and is it worth it?"
+html_title = "CPU, GPU and TPU for PyTorch"
+author = "the authors of the course"
+language = "en"
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+exclude_patterns = ["copies", "_templates"]
+default_role = "code"  # docstrings write `name`
+
+nb_execution_mode = "off"
+nb_ipywidgets_js = {}  # without a kernel a widget cannot live: what it left as text is shown
+nb_mime_priority_overrides = [("html", "application/vnd.jupyter.widget-view+json", None)]
+nb_merge_streams = True
+myst_enable_extensions = ["deflist", "dollarmath", "attrs_inline"]
+myst_heading_anchors = 4
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented"
+napoleon_use_ivar = True  # autodoc shows the attributes themselves
+
+html_theme = "pydata_sphinx_theme"
+html_static_path = ["_static"]
+html_css_files = ["course.css"]
+html_copy_source = False
+html_show_sourcelink = False
+html_math_renderer = "mathml"
+html_theme_options = {
+    "logo": {"text": "CPU · GPU · TPU"},
+    "navbar_align": "left",
+    "navbar_center": [],
+    "navbar_persistent": ["search-button"],
+    "secondary_sidebar_items": ["page-toc"],
+    "article_header_start": [],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "show_prev_next": True,
+    "search_as_you_type": False,
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}
+html_sidebars = {"**": ["contents.html"]}
+templates_path = ["_templates"]
+copyright = "the authors of the course. Text and pictures: CC BY 4.0. Code: Apache-2.0"
+
+
+def inline_math(translator, node: nodes.math) -> None:
+    """Write a formula as MathML, which browsers draw themselves: nothing is loaded."""
+    translator.body.append(latex2mathml.tex2mathml(node.astext(), as_block=isinstance(node, nodes.math_block)))
+    raise nodes.SkipNode
+
+
+def setup(app) -> None:
+    """Add the way in which formulas are written."""
+    app.add_html_math_renderer("mathml", (inline_math, None), (inline_math, None))
