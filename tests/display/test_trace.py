@@ -9,7 +9,7 @@ def shown(lane):
     return [(span.name, round(span.start_s * 1e6), round(span.end_s * 1e6)) for span in lane]
 
 
-# What a GPU leaves in a trace: names as in one of PyTorch's own, from an A100.
+# What a GPU adds to a trace: kernels, copies and NCCL's kernels on streams, and the driver's calls on the host.
 GPU = [
     event("forward", 100, 30, category="user_annotation"),
     event("aten::mm", 102, 10),

@@ -11,6 +11,7 @@ import torch
 from course_utils.compare.workloads import as_cuda_graph, cnn_step, rnn_step, using_tf32
 from course_utils.devices import find_devices, pick_device, wait_for
 from course_utils.moves import _copiers, copy_rate, device_of, to_device
+from course_utils.timeline import timeline
 from course_utils.timing import time_call
 
 CPU = pick_device("cpu")
@@ -122,3 +123,14 @@ def test_lightning_trains_on_the_device(device, tmp_path):
     )
     trainer.fit(model, torch.utils.data.DataLoader(data, batch_size=8))
     assert trainer.strategy.root_device.type == device.kind and trainer.global_step == 4
+
+
+@needs_cuda
+def test_a_timeline_shows_the_stream_and_the_copies_and_that_the_host_goes_on(device):
+    x, source = torch.ones(4096, 4096, device="cuda"), torch.ones(1024, 1024).pin_memory()
+    found = timeline(lambda: (source.to("cuda", non_blocking=True), x @ x, x @ x), device=device)
+    lanes = {lane.kind: lane for lane in found.lanes}
+    assert {"host", "device", "copies"} <= lanes.keys()
+    calls = [span for span in lanes["host"].work if span.name == "aten::matmul"]
+    assert len(calls) == 2 and calls[-1].end_s < lanes["device"].work[-1].end_s
+    assert lanes["host"].waits[-1].end_s >= lanes["device"].work[-1].end_s - 1e-4
