@@ -138,7 +138,8 @@ def test_a_picture_takes_the_place_of_its_code_and_is_large(show):
     page = show("01_cpu")
     page.evaluate("""() => { const slide = document.querySelector('img').closest('section');
         Reveal.slide(...Object.values(Reveal.getIndices(slide)).slice(0, 2), -1); }""")
-    code, picture = page.locator("section.present .jp-InputArea").last, page.locator("section.present img").last
+    shown = page.locator("section.present section.present")
+    code, picture = shown.locator(".jp-InputArea").last, shown.locator("img").last
     assert blue_dots(page) < 1000 and code.is_visible()
     page.keyboard.press("ArrowRight")
     assert picture.bounding_box()["height"] >= 540

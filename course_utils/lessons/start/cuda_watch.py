@@ -44,18 +44,14 @@ class CudaWatch:
             shell.events.register("post_run_cell", self._look)
         return self
 
-    def stop(self) -> None:
+    def stop(self, *error: object) -> None:
         """Look a last time and stop watching."""
         self._look()
         self._watching = False
         if (shell := _notebook()) and self._look in shell.events.callbacks["post_run_cell"]:
             shell.events.unregister("post_run_cell", self._look)
 
-    def __enter__(self) -> "CudaWatch":
-        return self.start()
-
-    def __exit__(self, *error: object) -> None:
-        self.stop()
+    __enter__, __exit__ = start, stop
 
     def __repr__(self) -> str:
         self._look()
@@ -90,11 +86,8 @@ def _blame(frames: list[FrameType]) -> str:
     names = [frame.f_globals.get("__name__", "") for frame in frames]
     yours = names.index("__main__") if "__main__" in names else len(frames) - 1
     plumbing = ("runpy", "IPython", "ipykernel", "torch")
-    imports = [
-        place
-        for place in range(yours)
-        if frames[place].f_code.co_name == "<module>" and names[place].partition(".")[0] not in plumbing
-    ]
+    bodies = [place for place in range(yours) if frames[place].f_code.co_name == "<module>"]
+    imports = [place for place in bodies if names[place].partition(".")[0] not in plumbing]
     blamed = frames[imports[-1] if imports else yours]
     file, line = blamed.f_code.co_filename, blamed.f_lineno
     who = f"the import of {names[imports[-1]]}, {file}" if imports else _cell() or file
