@@ -55,7 +55,7 @@ def plot_rates(
     if doubts := sum(bool(one.warnings) for one in figures):
         where: dict[str, Any] = {"xycoords": "axes fraction", "va": "top", "color": MUTED, "fontsize": 20}
         axes.annotate(f"{doubts} of {len(figures)} points not to be trusted", (0.01, 1.0), **where)
-    said = [f"{name}: {work.workload}, {work.precision}, {work.unit} a second against {work.size_name}, logarithmic."]
+    said = [f"{name}: {work.workload} ({work.precision}), {work.unit} a second against {work.size_name}, logarithmic."]
     said += [_in_words(line) for line in lines] + [f"Recorded elsewhere: {_in_words(line)}" for line in recorded]
     if crossover:
         said.append(f"{crossover}.")

@@ -64,7 +64,7 @@ def test_the_words_say_what_the_picture_shows():
 )
 def test_the_title_says_who_wins_and_the_axes_that_they_are_logarithmic(rates, title):
     alt = comparison(CPU_ROWS, rows("cuda:0", "cuda", *rates)).plot().alt
-    assert alt.startswith(f"{title}: CNN step, fp32, samples a second against batch, logarithmic.")
+    assert alt.startswith(f"{title}: CNN step (fp32), samples a second against batch, logarithmic.")
     assert comparison(CPU_ROWS).plot().alt.startswith("CNN step (fp32): ")
     assert comparison(CPU_ROWS).plot(title="Mine").alt.startswith("Mine: ")
 
@@ -117,7 +117,7 @@ def test_the_class_is_drawn_with_its_median():
     class_of_three = [comparison(rows("cpu, 2 threads", "cpu", rate, rate, rate)) for rate in (100, 200, 900)]
     shown = ClassResult({str(number): one for number, one in enumerate(class_of_three)}, {}).plot()
     assert shown.alt.startswith(
-        "CNN step: the class of 3: CNN step, fp32, samples a second against batch, logarithmic."
+        "CNN step: the class of 3: CNN step (fp32), samples a second against batch, logarithmic."
     )
     assert "median cpu: 200 at 16, 200 at 256." in shown.alt
 

@@ -103,7 +103,8 @@ class _Asked(TorchFunctionMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.count, self.fallbacks = 0, []
+        self.count = 0
+        self.fallbacks: list[str] = []
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         name, kwargs = getattr(function, "__name__", ""), kwargs or {}

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.patches import Rectangle
@@ -39,8 +40,9 @@ def draw_cache(sizes: Sequence[int], compiled: Sequence[int]) -> Picture:
     axes = lecture_axes("A known shape is found in the cache", "call", "rows of the input")
     calls = np.arange(1, len(sizes) + 1)
     found = np.array(compiled) == 0
-    for where, look, name in ((~found, {"color": TPU}, "compiled"), (found, {"facecolor": "white"}, "from the cache")):
-        axes.scatter(calls[where], np.array(sizes)[where], s=900, marker="s", edgecolor=TPU, lw=3, label=name, **look)
+    for where, colour, name in ((~found, TPU, "compiled"), (found, "white", "from the cache")):
+        marks: dict[str, Any] = {"s": 900, "marker": "s", "edgecolors": TPU, "linewidths": 3}
+        axes.scatter(calls[where], np.array(sizes)[where], facecolors=colour, label=name, **marks)
     axes.set(xticks=calls, yticks=sorted(set(sizes)))
     axes.margins(0.12)
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, frameon=False, markerscale=0.6)
