@@ -121,7 +121,8 @@ def advise(name: str) -> tuple[str, str] | None:
     whole = [name[: match.start()] for match in re.finditer(r"\.|$", name)]
     written = next((NAMES[each] for each in whole if each in NAMES), None)
     below = next((NAMES[f"{each}."] for each in reversed(whole) if f"{each}." in NAMES), None)
-    if entry := written or (below if not new_home(name) else None):
+    moved = below and below[0].startswith("lightning") and new_home(name)
+    if entry := written or (below if not moved else None):
         return entry[0], entry[1]
     if below or is_gone(name):
         home = new_home(name)
@@ -192,7 +193,7 @@ def _keywords(code: Code, call: Call, name: str, scope: Scope) -> Iterator[Findi
     for each in call.arguments:
         if each.name in ("", "*", "**") or (known is not None and each.name in known):
             continue
-        advice = KEYWORDS.get(f"{function}.{each.name}") if known is not None or scope.plain(name) else None
+        advice = KEYWORDS.get(f"{function}.{each.name}") if known is not None or scope.plain(name, call.name) else None
         advice = advice or KEYWORDS.get(f"*.{each.name}")
         if advice is None and known is not None and not scope.guarded(call.node, code):
             advice = ["", f"{version(name)}, which is installed here, has no such argument."]

@@ -4,7 +4,7 @@ import re
 from functools import cached_property
 from typing import Any
 
-from course_utils.old_guides.installed import TRAINER, find, today
+from course_utils.old_guides.installed import IMPORTED, READ, TRAINER, find, today
 from course_utils.old_guides.names import ALIASES
 from course_utils.old_guides.old_arguments import RULES
 from course_utils.old_guides.old_trainer import removed
@@ -63,13 +63,15 @@ class Scope:
         known = self.imported.get(head) or (ALIASES.get(head) if head not in self.defined else None) or head
         return today(f"{known}{dot}{rest}")
 
-    def plain(self, name: str) -> bool:
-        """Say whether nothing is known of what a method is called on."""
-        return name.count(".") > 0 and name.partition(".")[0] not in self.imported.values()
+    def plain(self, name: str, written: str) -> bool:
+        """Say whether nothing is known of what is called, so that its name alone has to tell."""
+        head = written.partition(".")[0]
+        return head not in self.defined and (head not in self.imported or name.partition(".")[0] in (*IMPORTED, *READ))
 
     def is_iterator(self, name: str) -> bool:
-        """Say whether a name holds what `iter` returned, or is a call of it."""
-        return name == "iter()" or self.assigned.get(name) == "iter()"
+        """Say whether a name holds what `iter` returned, is a call of it, or is called as an iterator over data is."""
+        by_name = re.search(r"(data|loader)\w*iter|iter\w*(data|loader)", name.lower())
+        return name == "iter()" or self.assigned.get(name) == "iter()" or bool(by_name)
 
     def is_trainer(self, name: str, call: Call) -> bool:
         """Say whether a call makes a Lightning Trainer or a dictionary for one."""
