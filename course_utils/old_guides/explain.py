@@ -17,7 +17,7 @@ __all__ = ["Explanation", "Unreadable", "explain"]
 _LARGEST = 50_000_000  # bytes: a notebook has its pictures in it
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation:
     """What is outdated in a text, and the text as it has to read today.
 
@@ -33,7 +33,7 @@ class Explanation:
     after: dict[str, str]
     text: str
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return "\n".join(map(str, self.findings)) or "Nothing here is outdated."
 
     def __iter__(self):
