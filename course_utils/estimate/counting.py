@@ -192,14 +192,13 @@ def _without_data(inputs: Any, batch: int | None) -> Any:
     if not isinstance(batch, int) or isinstance(batch, bool) or batch < 1:
         raise ValueError(f"batch is the number of samples in a step, a positive integer, but got {batch!r}.")
 
-    def resize(x: Any) -> Any:
-        if not isinstance(x, Tensor):
-            return x
+    def resized(x: Tensor) -> Tensor:
         shape = (batch, *x.shape[1:]) if x.dim() and x.shape[0] == size else x.shape
         return torch.empty(shape, dtype=x.dtype, device="meta")
 
-    resized = tree_map(resize, inputs)
-    return resized if isinstance(resized, (dict, tuple)) else (resized,)
+    twins = {id(x): resized(x) for x in tensors(inputs)}  # a tensor that is passed twice stays one tensor
+    resized_inputs = tree_map(lambda x: twins.get(id(x), x), inputs)
+    return resized_inputs if isinstance(resized_inputs, (dict, tuple)) else (resized_inputs,)
 
 
 def _explained(error: Exception, operation: str, model: nn.Module) -> Exception:

@@ -91,19 +91,24 @@ def together(one: StepTime, work: Work, link: Link, count: int) -> float:
     """Return the seconds of a step of `count` devices, each with the work of one."""
     if count == 1:
         return one.total_s
-    # The exchange goes on while the rest of the backward pass, two thirds of the step, is calculated.
-    late = max(0.0, exchange_s(work.parameters, link, count) - one.total_s * 2 / 3)
+    late = overlapped(exchange_s(work.parameters, link, count), one.total_s)
     return float(one.total_s * fitted()["numbers"]["doubling"]["value"] ** math.log2(count) + late)
 
 
-def exchange_s(parameters: int, link: Link, count: int) -> float:
+def overlapped(exchange: float, step: float) -> float:
+    """Return the seconds of an exchange that are left when the backward pass, two thirds of the step, has ended."""
+    return max(0.0, exchange - step * 2 / 3)
+
+
+def exchange_s(parameters: int, link: Link, count: int, *, round_s: float | None = None) -> float:
     """Return the seconds in which a ring of `count` devices adds up gradients of 4 bytes a parameter.
 
     Each device sends 2 (n - 1) / n times all gradients: P. Patarasuk and X. Yuan, Bandwidth optimal all-reduce
-    algorithms for clusters of workstations (2009). Each of the 2 (n - 1) rounds has a latency besides.
+    algorithms for clusters of workstations (2009). Each of the 2 (n - 1) rounds has a latency of `round_s` besides, or
+    of the assumed one.
     """
     rounds = 2 * (count - 1)
-    latency_s = float(fitted()["numbers"]["round_s"]["value"])
+    latency_s = float(fitted()["numbers"]["round_s"]["value"]) if round_s is None else round_s
     return rounds / count * 4 * parameters / (link.gb_per_s * 1e9) + rounds * latency_s
 
 

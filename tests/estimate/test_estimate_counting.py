@@ -94,15 +94,30 @@ def test_twice_the_batch_is_twice_the_operations():
     assert two.flops == 2 * one.flops and two.kernels == one.kernels and two.batch == 32
 
 
-@pytest.mark.xfail(strict=True, reason="open: a TorchFunctionMode does not see inside nn.MultiheadAttention")
-def test_fused_attention_writes_no_scores():
-    layer = nn.MultiheadAttention(64, 4, batch_first=True)
+@pytest.mark.parametrize("masks", [{}, {"mask": 0}, {"padding": 1}, {"mask": 0, "padding": 1}])
+@pytest.mark.parametrize("training", [False, True])
+def test_fused_attention_writes_no_scores(masks, training):
+    layer = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True)
     x = torch.empty(2, 512, 64)
-    work = count_work(
-        layer, {"query": x, "key": x, "value": x, "need_weights": False}, precision="bf16", training=False
-    )
-    assert [op.kind for op in work.ops].count("attention") == 1
-    assert max(op.elements for op in work.ops) < 2 * 4 * 512 * 512
+    inputs = {"src": x}
+    inputs |= {"src_mask": torch.zeros(512, 512)} if "mask" in masks else {}
+    inputs |= {"src_key_padding_mask": torch.zeros(2, 512)} if "padding" in masks else {}
+    work = count_work(layer, inputs, precision="bf16", training=training)
+    assert [op.kind for op in work.ops].count("attention") == (2 if training else 1)
+    products = [op for op in work.ops if op.kind != "other"]
+    assert max(op.elements for op in products) < 2 * 4 * 512 * 512
+    # Four products of 64 x 64, two of 64 x 128 and the scores twice; backward does each product twice.
+    forward = 2 * (2 * 512) * (4 * 64 * 64 + 2 * 64 * 128) + 2 * 2 * 2 * 512 * 512 * 64
+    assert work.flops == pytest.approx(forward * (3 if training else 1), rel=0.1)
+
+
+def test_attention_whose_weights_are_asked_for_is_counted_as_it_runs():
+    layer, x = nn.MultiheadAttention(64, 4, batch_first=True), torch.empty(2, 512, 64)
+    plain = count_work(layer, {"query": x, "key": x, "value": x}, training=False)
+    fused = count_work(layer, {"query": x, "key": x, "value": x, "need_weights": False}, training=False)
+    other = count_work(layer, {"query": x, "key": x + 0, "value": x, "need_weights": False}, training=False)
+    assert plain.bytes_moved > 3 * fused.bytes_moved and plain.flops == fused.flops == other.flops
+    assert other.kernels > fused.kernels
 
 
 def test_the_model_is_not_touched():

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from course_utils.compare.measurement import Measurement
 from course_utils.compare.results import Result
@@ -58,6 +59,21 @@ def test_a_part_that_fails_or_hangs_ends_alone(tmp_path):
     )
     assert (bad.status, hangs.status) == ("failed", "too long")
     assert "it broke" in bad.last_words and "on" in hangs.last_words
+
+
+def test_a_part_whose_packages_are_absent_names_them_and_does_not_start(tmp_path):
+    from tools.gpu.run import Part, run_part
+
+    left_out = run_part(Part("x", ("-c", "1 / 0"), 5, needs=("json", "no_such_package")), tmp_path, 5, True)
+    assert left_out.status == "not possible here" and left_out.last_words == "This Python lacks no_such_package."
+
+
+def test_the_estimate_is_held_against_ten_models_whose_inputs_fit():
+    from course_utils.estimate import count_work
+    from tools.gpu.measure import TEN_MODELS
+
+    works = [count_work(build(), torch.empty(1, *shape), precision="fp16") for build, shape, _ in TEN_MODELS.values()]
+    assert len(works) == 10 and all(work.training and work.flops > 0 for work in works)
 
 
 def test_an_unknown_part_is_refused_with_those_there_are(tmp_path):

@@ -248,26 +248,66 @@ def memory(device: Device, small: bool) -> Found:
         del call
 
 
+def encoder(width: int, layers: int) -> nn.Module:
+    """Return a transformer encoder."""
+    layer = nn.TransformerEncoderLayer(width, 8, 4 * width, dropout=0.0, batch_first=True)
+    return nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
+
+
+def convolutions(channels: int, groups: int) -> nn.Module:
+    """Return eight convolutions, each with a batch norm, either ordinary ones or one group for each channel."""
+    layers = [nn.Conv2d(3, channels, 4, 4)]
+    for _ in range(8):
+        layers += [nn.Conv2d(channels, channels, 3, 1, 1, groups=groups), nn.BatchNorm2d(channels), nn.ReLU()]
+    return nn.Sequential(*layers)
+
+
+def dense(width: int, layers: int) -> nn.Module:
+    """Return linear layers of one width."""
+    return nn.Sequential(*(part for _ in range(layers) for part in (nn.Linear(width, width), nn.ReLU())))
+
+
+TEN_MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], int]] = {  # shape of one sample, batch
+    "ResNet-50, 64": (ResNet50, (3, 224, 224), 64),
+    "ResNet-50, 8": (ResNet50, (3, 224, 224), 8),
+    "ResNet-50, 1": (ResNet50, (3, 224, 224), 1),
+    "convolutions": (partial(convolutions, 128, 1), (3, 224, 224), 64),
+    "depthwise convolutions": (partial(convolutions, 256, 256), (3, 224, 224), 64),
+    "wide layers": (partial(dense, 4096, 4), (4096,), 8192),
+    "narrow layers": (partial(dense, 256, 16), (256,), 1024),
+    "transformer, 128 tokens": (partial(encoder, 512, 4), (128, 512), 64),
+    "transformer, 1,024 tokens": (partial(encoder, 512, 4), (1024, 512), 8),
+    "LSTM": (lambda: FirstOf(nn.LSTM(256, 512, 2, batch_first=True)), (64, 256), 128),
+}
+
+
+class FirstOf(nn.Module):
+    """The first of a model's results."""
+
+    def __init__(self, model: nn.Module):
+        super().__init__()
+        self.model = model
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return it."""
+        return self.model(x)[0]
+
+
 def estimate(device: Device, small: bool) -> Found:
-    """Estimated over measured step times of models that the course can build itself."""
+    """Estimated over measured step times of ten models that the course can build itself."""
     from check import chip_of
 
     from course_utils.estimate import count_work, step_time
 
-    cases = {
-        "ResNet-50 step": (ResNet50(), (3, 224, 224), 64),
-        "transformer": (nn.TransformerEncoderLayer(512, 8, 2048, dropout=0.0, batch_first=True), (128, 512), 64),
-        "two layers": (nn.Sequential(nn.Linear(4096, 4096), nn.ReLU(), nn.Linear(4096, 4096)), (4096,), 8192),
-        "small batch": (ResNet50(), (3, 224, 224), 1),
-    }
-    for name, (model, shape, batch) in cases.items():
-        work = count_work(model, torch.empty(1, *shape), batch=1 if small else batch, precision="fp32")
-        if chip := chip_of(device.name):
-            step = training_step(model, torch.randn(batch, *shape), torch.zeros(batch), sum_of, device, "fp32")
-            with using_tf32(False):
-                seconds = time_call(step, device=device, max_s=SECONDS).median_s
-            ratio = step_time(work, chip).total_s / seconds
-            yield Finding(f"estimated over measured, {name}", ratio, "ratio", 0.5, 2.0)
+    for precision in ("fp32",) if small else ("fp32", "fp16"):
+        for name, (build, shape, batch) in TEN_MODELS.items():
+            work = count_work(build(), torch.empty(1, *shape), batch=1 if small else batch, precision=precision)
+            if chip := chip_of(device.name):
+                step = training_step(build(), torch.randn(batch, *shape), torch.zeros(batch), sum_of, device, precision)
+                with using_tf32(False):
+                    seconds = time_call(step, device=device, max_s=SECONDS).median_s
+                ratio = step_time(work, chip).total_s / seconds
+                yield Finding(f"estimated over measured step, {name}, {precision}", ratio, "ratio", 0.5, 2.0)
 
 
 def sum_of(results: torch.Tensor, _: torch.Tensor) -> torch.Tensor:

@@ -11,6 +11,7 @@ or hangs ends alone. A second call goes on where the first one stopped; `--again
 
 import argparse
 import contextlib
+import importlib.util
 import json
 import os
 import signal
@@ -46,11 +47,13 @@ class Part:
         name: under which status and output are kept.
         command: the words after the Python that runs it.
         limit_s: seconds after which it is ended.
+        needs: the modules that it cannot do without.
     """
 
     name: str
     command: tuple[str, ...]
     limit_s: float
+    needs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ class Ended:
 
     Attributes:
         name: of the part.
-        status: "passed", "failed", "too long" or "no time left".
+        status: "passed", "failed", "too long", "no time left" or "not possible here".
         seconds: that it took.
         last_words: the end of what it printed, when it did not pass.
     """
@@ -85,8 +88,8 @@ def parts(out: Path, dry: bool) -> list[Part]:
     return [
         Part("doctor", ("-m", "course_utils.doctor", "--require", "cpu" if dry else "cuda"), 60),
         *measure,
-        Part("tests", (*pytest, "-p", "no:cacheprovider"), 120),
-        Part("launcher", (str(HERE / "launcher.py"), "--out", str(out), *flags), 150),
+        Part("tests", (*pytest, "-p", "no:cacheprovider"), 120, needs=("pytest", "lightning")),
+        Part("launcher", (str(HERE / "launcher.py"), "--out", str(out), *flags), 150, needs=("psutil", "lightning")),
         Part("timelines", (str(HERE / "timelines.py"), "--out", str(out), *flags), 60),
         *lessons,
     ]
@@ -94,6 +97,8 @@ def parts(out: Path, dry: bool) -> list[Part]:
 
 def run_part(part: Part, out: Path, limit_s: float, dry: bool) -> Ended:
     """Run one part, with its output in a file, and end everything that it started."""
+    if missing := [name for name in part.needs if importlib.util.find_spec(name) is None]:
+        return Ended(part.name, "not possible here", 0.0, f"This Python lacks {', '.join(missing)}.")
     log = out / "logs" / f"{part.name}.txt"
     log.parent.mkdir(parents=True, exist_ok=True)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
