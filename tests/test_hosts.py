@@ -21,7 +21,6 @@ LOCAL = re.compile(r"127\.0\.0\.1|localhost|\[::1\]|0\.0\.0\.0|\{.*")
 ALLOWED = {
     "course_utils/data/images.py": {"www.cs.toronto.edu"},  # the CIFAR-10 download; without it there are offline images
     "course_utils/doctor/remedies.py": {"nvidia.com", "pytorch.org"},  # advice to the reader
-    "course_utils/old_guides/old_calls.py": {"tpu-pytorch"},  # a pattern that finds an old guide's address
 }
 # What opens an address: a module, or a name out of one
 OPENERS = re.compile(

@@ -9,7 +9,7 @@ from course_utils.display.cards import html_card
 from course_utils.old_guides.arguments import Edit
 from course_utils.old_guides.findings import find_in
 from course_utils.old_guides.old_trainer import Note
-from course_utils.old_guides.reading import Unreadable, parses, read
+from course_utils.old_guides.reading import Unreadable, mended, parses, read
 from course_utils.old_guides.scope import Scope
 from course_utils.old_guides.syntax import Code
 
@@ -17,7 +17,7 @@ __all__ = ["Explanation", "Unreadable", "explain"]
 _LARGEST = 50_000_000  # bytes: a notebook has its pictures in it
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation:
     """What is outdated in a text, and the text as it has to read today.
 
@@ -33,7 +33,7 @@ class Explanation:
     after: dict[str, str]
     text: str
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return "\n".join(map(str, self.findings)) or "Nothing here is outdated."
 
     def __iter__(self):
@@ -76,7 +76,7 @@ def explain(source: str | os.PathLike) -> Explanation:
     text, suffix = _text_of(source)
     parts, join = read(text, suffix)
     try:
-        codes = [[Code(*stretch) for stretch in part.code] for part in parts]
+        codes = [[_code(*stretch) for stretch in part.code] for part in parts]
         scope = Scope([code for each in codes for code in each])
         found = [find_in(part, each, scope) for part, each in zip(parts, codes, strict=True)]
         after = [
@@ -90,6 +90,12 @@ def explain(source: str | os.PathLike) -> Explanation:
     names = [part.name for part in parts]
     before = dict(zip(names, (part.text for part in parts), strict=True))
     return Explanation(notes, before, dict(zip(names, after, strict=True)), join(after) if changed else text)
+
+
+def _code(offset: int, text: str) -> Code:
+    """Return the syntax of a stretch; one that was cut out of the middle of a call is made whole for that."""
+    before, after = ("", "") if parses(text) else mended(text)
+    return Code(offset - len(before), f"{before}{text}" + f"\n{after}" * bool(after))
 
 
 def _text_of(source: str | os.PathLike) -> tuple[str, str]:

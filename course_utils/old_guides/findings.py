@@ -29,7 +29,7 @@ from course_utils.old_guides.values import Expression, NewCallback, write
 Finding = tuple[Note, int, list[Edit]]  # what, its place in the part, and how to change it
 _ROOTS = {*IMPORTED, *READ}
 _FLAG = re.compile(r"(?<!\S)(?:--|\+?(?:trainer|pl_trainer)\.)(\w+)(?:[= ]+(-?[^\s-]\S*))?")
-_CALLERS = {TRAINER, "Trainer", f"{TRAINER}.from_argparse_args", "functools.partial", "partial"}
+_CALLERS = {TRAINER, "Trainer", "_Trainer", f"{TRAINER}.from_argparse_args", "functools.partial", "partial"}
 SPAWN = "torch_xla.launch(function)"
 _SPAWN = "spawn takes nprocs=1 or None today. launch has no number: it uses all devices."
 _NEXT = "Python 3 iterators have no next method, and a DataLoader's has lost the one that it had."
@@ -70,6 +70,9 @@ def _names(code: Code, scope: Scope) -> Iterator[Finding]:
             yield Note(name, *advice), code.span(node)[0], edits
     for node in code.nodes:
         chain = names_in(node) if node.type in ("atom_expr", "power") else []
+        if chain and chain[0][0] in ("lightning", "pytorch_lightning") and chain[0][0] not in scope.imported:
+            continue  # prose about the package
+        yield from _loss_data(code, node, chain)
         for written, last in chain[1:]:
             name = scope.full(written)
             if name == "torch.autograd.Variable" and not any(call.node.parent is node for call in code.calls):
@@ -84,6 +87,17 @@ def _names(code: Code, scope: Scope) -> Iterator[Finding]:
                     advice = advise(scope.full(chain[-1][0])) or advice
                 yield Note(written, *advice), code.span(last)[0], edits
                 break
+
+
+def _loss_data(code: Code, node: Any, chain: list) -> Iterator[Finding]:
+    """Find `loss.data[0]`, which a tensor without dimensions refuses since PyTorch 0.5."""
+    name, (start, end) = code.source(node), code.span(node)
+    if found := re.fullmatch(r"((?:\w+\.)*\w*loss\w*)\.data\[0\]", name):
+        yield (
+            Note(name, f"{found[1]}.item()", "It raises IndexError today."),
+            start,
+            [(start, end, f"{found[1]}.item()")],
+        )
 
 
 def _advise_use(name: str, scope: Scope, head: str) -> tuple[str, str] | None:
@@ -107,7 +121,8 @@ def advise(name: str) -> tuple[str, str] | None:
     whole = [name[: match.start()] for match in re.finditer(r"\.|$", name)]
     written = next((NAMES[each] for each in whole if each in NAMES), None)
     below = next((NAMES[f"{each}."] for each in reversed(whole) if f"{each}." in NAMES), None)
-    if entry := written or (below if not new_home(name) else None):
+    moved = below and below[0].startswith("lightning") and new_home(name)
+    if entry := written or (below if not moved else None):
         return entry[0], entry[1]
     if below or is_gone(name):
         home = new_home(name)
@@ -132,7 +147,9 @@ def _calls(code: Code, scope: Scope) -> Iterator[Finding]:
             and scope.is_iterator(call.name.removesuffix(".next"))
         ):
             yield from _next(code, call)
-        if scope.is_trainer(name, call) and (name in _CALLERS or name == "dict"):
+        if name == "torch.autograd.Variable" and call.name == "Variable" and call.name not in scope.imported:
+            yield Note("Variable(...)", NAMES[name][0], NAMES[name][1]), place, []
+        if scope.is_trainer(name, call) and (name in _CALLERS or name == "dict" or name.endswith(".Trainer")):
             yield from _trainer(code, call, list(call.arguments), scope, whole=name in (TRAINER, "Trainer"))
             continue
         if name.endswith("xla_multiprocessing.spawn") and getattr(call.keyword("nprocs"), "value", "1") not in (
@@ -144,7 +161,8 @@ def _calls(code: Code, scope: Scope) -> Iterator[Finding]:
             name.rpartition(".")[0], name.endswith("defaults")
         ):
             yield from _trainer(code, call, list(call.arguments), scope, whole=False)
-        yield from _keywords(code, call, name, scope)
+        if name != TRAINER or "Trainer" in (*scope.imported, call.name.partition(".")[2]):
+            yield from _keywords(code, call, name, scope)
 
 
 def _next(code: Code, call: Call) -> Iterator[Finding]:
@@ -175,7 +193,7 @@ def _keywords(code: Code, call: Call, name: str, scope: Scope) -> Iterator[Findi
     for each in call.arguments:
         if each.name in ("", "*", "**") or (known is not None and each.name in known):
             continue
-        advice = KEYWORDS.get(f"{function}.{each.name}") if known is not None or scope.plain(name) else None
+        advice = KEYWORDS.get(f"{function}.{each.name}") if known is not None or scope.plain(name, call.name) else None
         advice = advice or KEYWORDS.get(f"*.{each.name}")
         if advice is None and known is not None and not scope.guarded(call.node, code):
             advice = ["", f"{version(name)}, which is installed here, has no such argument."]
@@ -295,7 +313,7 @@ def _in_text(text: str) -> list[Note]:
 def _in_shell(command: str, scope: Scope) -> list[Note]:
     found = _in_text(command)
     flags = {name: value for name, value in _FLAG.findall(command) if name in removed()}
-    if flags and "python" in command and (scope.lightning or len(flags) > 1 or "trainer." in command):
+    if flags and re.match(r".*python|--", command) and (scope.lightning or len(flags) > 1 or "trainer." in command):
         draft = translate({name: _flag(name, value) for name, value in flags.items()})
         new = " ".join(f"--{name} {_as_flag(value)}" for name, value in draft.new.items())
         why = " ".join(dict.fromkeys([*(note.why for note in draft.notes), *(why for _, why in draft.refused)]))

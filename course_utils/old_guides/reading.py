@@ -147,7 +147,7 @@ def _kind(language: str) -> str:
 def _fences(lines: list[str]) -> Iterator[tuple[str, int, int]]:
     """Yield the blocks between fences. One that is never closed goes to the end, one never opened begins at the top."""
     fences = [(number, found[1]) for number, line in enumerate(lines) if (found := _FENCE.match(line))]
-    if len(fences) == 1 and fences[0][0] > 0 and not fences[0][1]:
+    if len(fences) % 2 and fences[0][0] > 0 and not fences[0][1]:  # the text was cut off inside a block
         fences.insert(0, (-1, ""))
     for (first, language), (last, _) in zip(fences[::2], [*fences[1::2], (len(lines), "")], strict=False):
         if _kind(language):
@@ -157,6 +157,9 @@ def _fences(lines: list[str]) -> Iterator[tuple[str, int, int]]:
 def _indented(lines: list[str]) -> Iterator[tuple[str, int, int]]:
     """Yield the indented blocks under the directives of reST."""
     number = 0
+    if any(line.strip() for line in lines) and next(line for line in lines if line.strip())[:1].isspace():
+        number = next((at for at, line in enumerate(lines) if line.strip() and not line[0].isspace()), len(lines))
+        yield "python", 0, number  # the text was cut off inside a block
     while number < len(lines):
         opening, number = _DIRECTIVE.match(lines[number]), number + 1
         if opening is None:
@@ -185,7 +188,7 @@ def _cleaned(lines: list[str], number: int, kind: str) -> tuple[str, list[tuple[
         is_shell = kind == "shell" or (
             not valid and (follows or bool(_SHELL.match(body[prompt.end() if prompt else 0 :])))
         )
-        if is_shell and follows:  # one command over several lines
+        if is_shell and shell and (follows or body.lstrip().startswith("--")):  # one command over several lines
             shell[-1] = (shell[-1][0], f"{shell[-1][1].removesuffix(chr(92))} {body.strip()}")
         elif is_shell:
             shell.append((number + len(cleaned), body.strip()))
@@ -195,6 +198,27 @@ def _cleaned(lines: list[str], number: int, kind: str) -> tuple[str, list[tuple[
         )
         cleaned.append((body if valid else new) + line[len(body) :])
     return "".join(cleaned), shell
+
+
+_TOKEN = re.compile(r"""#[^\n]*|("{3}|'{3})[\s\S]*?(?:\1|$)|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|[()\[\]{}]""")
+_PAIRS = {")": "(", "]": "[", "}": "{"}
+
+
+def mended(text: str) -> tuple[str, str]:
+    """Return what to write before and after a text that was cut out of the middle of a call, so that it is whole.
+
+    A call of which only the end is there is taken for that of a Trainer: if it is not, its arguments say so.
+    """
+    before, still_open = "", []
+    for token in (match[0] for match in _TOKEN.finditer(text) if match[0] in "()[]{}"):
+        if token in _PAIRS.values():
+            still_open.append(token)
+        elif still_open and still_open[-1] == _PAIRS[token]:
+            still_open.pop()
+        elif not still_open:
+            before = {"(": "_Trainer("}.get(_PAIRS[token], _PAIRS[token]) + before
+    closing = {opening: closing for closing, opening in _PAIRS.items()}
+    return before, "".join(closing[each] for each in reversed(still_open))
 
 
 def _cleaned_line(line: str, prompt: Any, leave_out: bool, opens: bool) -> str:

@@ -4,7 +4,7 @@ import re
 from functools import cached_property
 from typing import Any
 
-from course_utils.old_guides.installed import TRAINER, find, today
+from course_utils.old_guides.installed import IMPORTED, READ, TRAINER, find, today
 from course_utils.old_guides.names import ALIASES
 from course_utils.old_guides.old_arguments import RULES
 from course_utils.old_guides.old_trainer import removed
@@ -13,6 +13,7 @@ from course_utils.old_guides.syntax import Call, Code, dotted, statement_of
 _GUARD = re.compile(
     r"hasattr|getattr|version|VERSION|_AVAILABLE|available|TYPE_CHECKING|GREATER|ImportError", re.IGNORECASE
 )
+_OTHERS = ("transformers", "accelerate", "ray", "trl", "fairseq", "chainer")  # their Trainers are their own
 _AMP = ("torch.amp.autocast", "torch.amp.GradScaler")
 
 
@@ -32,10 +33,10 @@ class Scope:
             each.name.value for code in codes for each in code.nodes if each.type in ("funcdef", "classdef")
         }
         self.assigned = dict(self._assignments())
-        self.names_lightning = any("lightning" in code.text for code in codes)
+        self.names_lightning = any(re.search(r"lightning|\bpl\.", code.text, re.IGNORECASE) for code in codes)
         self.lightning = self.names_lightning or not self.imported  # a fragment can be of Lightning
         known = {*self.imported, *self.defined}
-        makers = {TRAINER, f"{TRAINER}.from_argparse_args"} | {"Trainer"} - known
+        makers = {TRAINER, f"{TRAINER}.from_argparse_args"}
         self.trainers = {name for name, value in self.assigned.items() if self.full(value.removesuffix("()")) in makers}
         if self.lightning and "trainer" not in self.assigned and "trainer" not in known:
             self.trainers.add("trainer")
@@ -49,6 +50,8 @@ class Scope:
                     and node.children[0].type in ("name", "atom_expr", "power")
                 ):
                     yield code.source(node.children[0]), _called(node.children[2])
+                elif node.type == "annassign" and len(node.children) == 4:
+                    yield code.source(node.parent.children[0]), _called(node.children[3])
 
     def full(self, name: str) -> str:
         """Return the full name behind a name of the text, under today's name of Lightning."""
@@ -60,19 +63,25 @@ class Scope:
         known = self.imported.get(head) or (ALIASES.get(head) if head not in self.defined else None) or head
         return today(f"{known}{dot}{rest}")
 
-    def plain(self, name: str) -> bool:
-        """Say whether nothing is known of what a method is called on."""
-        return name.count(".") > 0 and name.partition(".")[0] not in self.imported.values()
+    def plain(self, name: str, written: str) -> bool:
+        """Say whether nothing is known of what is called, so that its name alone has to tell."""
+        head = written.partition(".")[0]
+        return head not in self.defined and (head not in self.imported or name.partition(".")[0] in (*IMPORTED, *READ))
 
     def is_iterator(self, name: str) -> bool:
-        """Say whether a name holds what `iter` returned, or is a call of it."""
-        return name == "iter()" or self.assigned.get(name) == "iter()"
+        """Say whether a name holds what `iter` returned, is a call of it, or is called as an iterator over data is."""
+        by_name = re.search(r"(data|loader)\w*iter|iter\w*(data|loader)", name.lower())
+        return name == "iter()" or self.assigned.get(name) == "iter()" or bool(by_name)
 
     def is_trainer(self, name: str, call: Call) -> bool:
         """Say whether a call makes a Lightning Trainer or a dictionary for one."""
         names = {each.name for each in call.arguments}
-        if name == "Trainer":
-            return "Trainer" not in {*self.imported, *self.defined} and bool(names & RULES.keys())
+        if call.name.partition(".")[0] == "Trainer" and "Trainer" not in self.imported:
+            return "Trainer" not in self.defined and (name != TRAINER or bool(names & RULES.keys()))
+        if name == "_Trainer":  # the end of a call that was cut off
+            return bool(names & removed())
+        if name.endswith(".Trainer") and not name.startswith(TRAINER):  # a subclass of a package that is not here
+            return name.partition(".")[0] not in _OTHERS and bool(names & removed())
         if name in ("partial", "functools.partial"):
             return bool(call.arguments) and self.full(dotted(call.arguments[0].node)) == TRAINER
         if name == "dict":
@@ -161,7 +170,11 @@ class Scope:
 
     def import_edit(self, code: Code, callback: str) -> list[tuple[int, int, str]]:
         """Import a callback after the first import of Lightning, unless the text has it."""
-        lightning = (each for each in code.imports() if "lightning" in each[1] and callback not in self.imported)
+        lightning = (
+            each
+            for each in code.imports()
+            if each[1].startswith(("pytorch_lightning", "lightning.")) and callback not in self.imported
+        )
         for node, path, _ in lightning:
             statement = statement_of(node)
             package = "pytorch_lightning" if path.startswith("pytorch_lightning") else "lightning.pytorch"

@@ -1,25 +1,21 @@
 import inspect
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import torch
-from torch.nn.functional import mse_loss
 
-from course_utils.data import AIR_PASSENGERS, count_parameters
+from course_utils.data import AIR_PASSENGERS, Scale, air_passengers, count_parameters, make_windows
 from course_utils.lessons.darts import guide as darts_lesson
 from course_utils.lessons.darts.guide import (
     GUIDE,
     QUIET,
     DartsNetwork,
-    air_darts,
     air_series,
     darts_order,
     darts_problem,
 )
-from course_utils.training import pl
 
 needs_darts = pytest.mark.skipif(darts_problem() is not None, reason=str(darts_problem()))
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,6 +25,11 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*'pin_memory' argument is set"),
     pytest.mark.filterwarnings("ignore:.*does not have many workers"),
 ]
+
+
+def windows_of_the_course():
+    series, _ = air_passengers()
+    return make_windows(Scale.fit(series).apply(series), GUIDE["training_length"])
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +73,7 @@ def test_the_network_has_the_parts_and_the_parameters_of_the_one_in_darts(fitted
 @needs_darts
 def test_the_windows_are_those_of_darts_from_the_end_of_the_series(fitted):
     _, windows = fitted
-    inputs, targets = air_darts()[1].tensors
+    inputs, targets = windows_of_the_course()
     assert len(windows) == len(inputs) == 101
     for number in range(101):
         sample = windows[number]
@@ -88,7 +89,7 @@ def test_the_plain_loop_makes_the_weights_that_darts_makes(fitted):
     network = DartsNetwork()
     network.load_state_dict(darts_lesson.untrained().model.state_dict())
     before = {name: value.clone() for name, value in network.state_dict().items()}
-    inputs, targets = air_darts()[1].tensors
+    inputs, targets = windows_of_the_course()
     train_plain(network, inputs, targets, batches=darts_order(101, 16, seed=42), epochs=2)
     for name, value in model.model.state_dict().items():
         torch.testing.assert_close(network.state_dict()[name], value, rtol=0, atol=1e-5)
@@ -105,26 +106,37 @@ def test_an_untrained_model_has_the_weights_that_a_trained_one_started_from():
 
 @needs_darts
 def test_weights_that_were_put_back_forecast_in_darts():
-    module, _ = air_darts()
-    model = darts_lesson.untrained()
-    model.model.load_state_dict(module.model.state_dict())
+    network, model = DartsNetwork(), darts_lesson.untrained()
+    model.model.load_state_dict(network.state_dict())
     train, _ = air_series()
     history = train[-14:]
     forecast = model.predict(1, series=history / 500)
     with torch.no_grad():
-        expected = module.model(torch.from_numpy((history / 500).values()).unsqueeze(0))[0, -1, 0]
+        expected = network(torch.from_numpy((history / 500).values()).unsqueeze(0))[0, -1, 0]
     assert forecast.values().item() == pytest.approx(expected.item(), abs=1e-6)
 
 
-def test_the_lesson_for_the_launcher_trains_without_darts():
-    module, windows = air_darts()
-    assert isinstance(module, pl.LightningModule)
-    assert windows[0][0].shape == windows[0][1].shape == (20, 1)
-    inputs, targets = windows.tensors
-    assert mse_loss(module.model(inputs), targets).isfinite()
-    code = "import sys; from course_utils.lessons.darts import air_darts; air_darts(); print('darts' in sys.modules)"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=120)
-    assert run.stdout.strip() == "False", run.stderr
+@needs_darts
+def test_a_large_model_as_a_plain_module_forecasts_what_darts_forecasts():
+    from darts.models import NHiTSModel
+
+    shops = darts_lesson.many_series(count=3, days=100)
+    assert len({shop.values().tobytes() for shop in shops}) == 3 and shops[0].dtype == "float32"
+    off = {**QUIET, "accelerator": "cpu", "limit_train_batches": 0}
+    model = NHiTSModel(28, 7, n_epochs=1, num_stacks=1, layer_widths=8, random_state=1, pl_trainer_kwargs=off)
+    model.fit(shops)
+    network = darts_lesson.Forecaster(model).eval()
+    expected = model.predict(7, series=shops[0]).values().flatten()
+    with torch.no_grad():
+        found = network(torch.from_numpy(shops[0].values()[-28:]).unsqueeze(0)).flatten()
+    torch.testing.assert_close(found, torch.from_numpy(expected), rtol=0, atol=1e-5)
+
+
+def test_a_step_of_training_changes_every_weight():
+    network = torch.nn.Linear(1, 1)
+    before = [parameter.clone() for parameter in network.parameters()]
+    darts_lesson.training_step(network, batch=4, steps_in=5)()
+    assert not any(torch.equal(one, other) for one, other in zip(before, network.parameters(), strict=True))
 
 
 def test_the_order_holds_every_window_once_an_epoch_and_changes():

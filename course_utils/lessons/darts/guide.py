@@ -111,7 +111,7 @@ class Forecaster(nn.Module):
 
     def forward(self, past: torch.Tensor) -> torch.Tensor:
         """Map the past, (batch, steps in, 1), to the forecast, (batch, steps out, 1)."""
-        from darts.utils.data.torch_datasets.utils import PLModuleInput
+        from darts.utils.data import PLModuleInput
 
         result = self.network(PLModuleInput(past_target=past))
         return getattr(result, "prediction", result)

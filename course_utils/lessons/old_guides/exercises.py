@@ -33,10 +33,10 @@ STILL_RIGHT = {
 
 
 @exercise(
-    "Two of the arguments have left the Trainer. The section 'Other arguments that have gone' has both.",
+    "Two of the arguments have left the Trainer. `explain` knows them: paste the snippet.",
     "`explain(ex.SNIPPET)` reads the snippet and names the lines.",
     solution="my_lines = [finding.line for finding in explain(ex.SNIPPET)]",
-    right="Both raise TypeError, and neither is about a device: 'Other arguments that have gone' has translated them.",
+    right="Both raise TypeError, and neither is about a device. `explain(ex.SNIPPET).diff()` shows the new lines.",
 )
 def outdated(answer: Any) -> None:
     """Say which lines of the snippet are outdated: a list of their numbers, counted from 1."""
@@ -54,7 +54,7 @@ def outdated(answer: Any) -> None:
     "What does a list mean, from where did old Lightning count, and from where does today's?",
     "`modernize` knows all four arguments: print what it makes of them, and read its notes.",
     solution='my_arguments = {"accelerator": "tpu", "devices": [3], "precision": "bf16-true", "max_epochs": 3}',
-    right="One core, the fourth, in bfloat16. In the row '`[4]` is four TPUs' above, the guide printed `using: [4] TPU "
+    right="One core, the fourth, in bfloat16. In 'Four in brackets' above, the guide printed `using: [4] TPU "
     "cores` and read it as four: the output was right, and its reader was not.",
 )
 def core(answer: Any) -> None:

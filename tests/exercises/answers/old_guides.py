@@ -2,7 +2,7 @@
 
 CONTEXT = """
 from course_utils.lessons.old_guides import exercises as ex
-from course_utils.old_guides import CannotTranslate, explain_snippet, modernize
+from course_utils.old_guides import CannotTranslate, explain, modernize
 """
 
 WRONG = {
@@ -115,7 +115,7 @@ RIGHT = {
         "my_lines = {8, 6}",
         "import torch\nmy_lines = torch.tensor([6, 8])",
         "my_lines = range(6, 9, 2)",
-        "my_lines = (finding.line for finding in explain_snippet(ex.SNIPPET))",
+        "my_lines = (finding.line for finding in explain(ex.SNIPPET))",
     ],
     "core": [
         "my_arguments = modernize({'tpu_cores': [4], 'precision': 16, 'max_epochs': 3})",
