@@ -113,8 +113,8 @@ def _judge_gradients(found: list[Tensor], right: list[Tensor], seen: list[int], 
 
 @exercise(
     "What does a loss hold on to when it was calculated with gradients? Everything that a backward pass would need.",
-    "Two cures, and you want both: `with torch.no_grad():` around the forward pass, and `float(loss)` or `loss.item()` "
-    "for what you keep.",
+    "Two cures, and you want both: `with torch.no_grad():` around the forward pass, and `loss.item()` for what "
+    "you keep.",
     solution="""
         def my_evaluation(model, batches):
             losses = []
@@ -137,7 +137,7 @@ def leak(answer: Any) -> None:
     said, saved = _with_saved_tensors(answer, model, batches)
     expect(said, list | tuple, "a list of losses")
     right = [nn.functional.mse_loss(model(x), y).item() for x, y in batches]
-    graph = "keeps its whole graph alive, activations included. Keep float(loss)."
+    graph = "keeps its whole graph alive, activations included. Keep loss.item()."
     for one in said:
         refuse(
             {f"An entry of your list has a grad_fn: it {graph}": isinstance(one, Tensor) and one.grad_fn is not None}
