@@ -70,7 +70,8 @@ def test_nothing_is_left_and_the_resumed_training_equals_the_uninterrupted_one(t
         assert whole.run(*ARGUMENTS)[0] == 0
         right = torch.load(whole.out / "checkpoints" / "last.ckpt", weights_only=True)
         done = [one.result() for one in lanes]
-    assert not [text for wrong, _ in done for text in wrong]
+    wrong = [text for texts, _ in done for text in texts]
+    assert not wrong, "\n\n".join(wrong)
     for _, state in done:
         assert state["global_step"] == right["global_step"] == EPOCHS * 4
         assert state["callbacks"]["RankReport"] == right["callbacks"]["RankReport"]
