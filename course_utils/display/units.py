@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    Scale = Sequence[tuple[str, float]]
-DURATIONS: Scale = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
-PREFIXES: Scale = (
+DURATIONS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
+PREFIXES = (
     *(("E", 1e18), ("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)),
     *(("", 1), ("m", 1e-3), ("µ", 1e-6), ("n", 1e-9)),
 )
@@ -41,7 +37,7 @@ def format_count(number: float, unit: str = "") -> str:
     return f"{digits} {prefix}{unit}" if unit.isupper() else f"{digits}{prefix} {unit}".rstrip()
 
 
-def _scaled(number: float, scale: Scale, plain: str) -> tuple[str, str]:
+def _scaled(number: float, scale: Sequence[tuple[str, float]], plain: str) -> tuple[str, str]:
     # 0.9995 of a unit is 1.00 of it in three digits, where the next smaller one would say 1e+03.
     name, size = next(((name, size) for name, size in scale if abs(number) >= 0.9995 * size), (plain, 1))
     return f"{number / size:.3g}", name

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING
 
 from course_utils.display.cards import html_card, text_table
 from course_utils.display.units import format_bytes
 from course_utils.doctor.evidence import PLACES, Finding
 from course_utils.doctor.public import hide, private_names
-
-if TYPE_CHECKING:
-    import pandas
 
 
 @dataclass(frozen=True, repr=False)
@@ -32,12 +28,6 @@ class Diagnosis:
     def to_dict(self) -> dict:
         """Return everything as plain values, as `--json` prints it."""
         return asdict(self)
-
-    def to_frame(self) -> pandas.DataFrame:
-        """Return the findings as a pandas table, one row for each family."""
-        import pandas
-
-        return pandas.DataFrame([asdict(finding) for finding in self.findings])
 
     def to_markdown(self) -> str:
         """Return it for a public issue: folded, and without names, home folders, addresses and tokens."""

@@ -75,6 +75,28 @@ def test_a_family_whose_probe_never_started_gets_a_finding_all_the_same():
         assert not find_cause(family, Evidence("computer", TORCH, {}, torch_xla=TORCH, torch_tpu=TORCH)).usable
 
 
+@pytest.mark.parametrize(
+    ("place", "cause", "word"),
+    [
+        ("colab", "accelerator-off", "Runtime > Change runtime type"),
+        ("kaggle", "accelerator-off", "Settings > Accelerator"),
+        ("binder", "no-hardware", "Binder lends"),
+        ("ci", "no-hardware", "CI runners"),
+        ("computer", "no-hardware", "Colab"),
+    ],
+)
+def test_where_there_is_no_card_the_fix_is_one_for_the_place(place, cause, word):
+    found = find_cause("cuda", Evidence(place, TORCH, {"cuda": Outcome("well", {"libcuda": False})}))
+    assert found.cause == cause and word in found.fix
+
+
+@pytest.mark.parametrize("value", ["", "-1", "7", "GPU-ffff"])
+def test_every_value_that_shows_no_card_hides_it(value):
+    driver = {"version": "575.57", "cuda": [13, 0], "cards": [{"name": "NVIDIA H200", "uuid": "GPU-1"}]}
+    found = on_nvidia(NO_GPUS, driver=driver, variables={"CUDA_VISIBLE_DEVICES": value})
+    assert found.cause == "hidden" and repr(value) in found.why and "unset CUDA_VISIBLE_DEVICES" in found.fix
+
+
 NO_KERNEL = "AcceleratorError: CUDA error: no kernel image is available for execution on the device"
 HIP_NO_KERNEL = "AcceleratorError: HIP error: invalid device function"
 NO_GPUS = {"count": 0, "error": "RuntimeError: No CUDA GPUs are available"}
