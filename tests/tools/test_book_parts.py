@@ -65,3 +65,14 @@ def test_the_launch_links_appear_with_an_address_and_the_download_always(monkeyp
     monkeypatch.setattr(build, "address", lambda: ("ada/course", "lessons"))
     line = build.open_line(LESSONS[0], tabs)
     assert all(f"[Open it in {host}](https://" in line for host in ("Colab", "Kaggle", "Binder"))
+
+
+def test_badges_become_links_in_words_since_the_book_loads_nothing(tmp_path, monkeypatch):
+    readme = "# A\n\n[![Open this lesson in Colab](https://x.org/badge.svg)](https://colab.research.google.com/y)\n"
+    monkeypatch.setattr(build, "ROOT", tmp_path)
+    monkeypatch.setattr(build, "DOCUMENTS", {"README.md": "index.md"})
+    (tmp_path / "README.md").write_text(readme)
+    (tmp_path / "source").mkdir()
+    build.write_documents(tmp_path / "source")
+    text = (tmp_path / "source" / "index.md").read_text()
+    assert "[Open this lesson in Colab](https://colab.research.google.com/y)" in text and "badge" not in text
