@@ -24,7 +24,8 @@ from course_utils.lessons.tpu.pictures import draw_payoff
 
 ROOT = Path(__file__).resolve().parent.parent
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "notebooks").glob("*.md"))]
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "notebooks").glob("*.md"))]
+DOCUMENTS += sorted((ROOT / "tools" / "book" / "pages").glob("*.md"))
 SAYS_NOTHING = {"here", "this", "link", "click here", "this page", "this link", "more", "read more", "see", "it"}
 ONE_THREAD = rows("cpu, 1 thread", "cpu", 500, 600, 700)
 XLA_ROWS = rows("xla:0", "xla", 5, 50, 500)

@@ -155,6 +155,7 @@ def write_documents(source: Path) -> None:
         for other, its_page in DOCUMENTS.items():
             text = re.sub(rf"\]\((?:\.\./|notebooks/)?{Path(other).name}(#[^)]*)?\)", rf"]({its_page}\1)", text)
         text = re.sub(r"\]\((?:\.github|notebooks|tools/book/pages)/([\w-]+\.\w+)", r"](\1", text)
+        text = re.sub(r"\[!\[([^\]]*)\]\(https?:[^)]*\)\]", r"[\1]", text)  # badges come from a network
         text = re.sub(r"\[([^\]]+)\]\((?:LICENSE|CITATION|tools/slides/)[^)]*\)", r"\1", text)  # files beside the book
         if page == "index.md":
             text += contents("Lessons", [lesson.stem for lesson in LESSONS])

@@ -1,0 +1,78 @@
+"""How a lesson becomes a page of the book. What the pages look like is tested in tests/browser/test_book.py."""
+
+import nbformat
+import pytest
+
+from tools.book import build
+from tools.copies import LESSONS
+
+GLOSSARY = "# G\n\n```{glossary}\nbatch\nbatch size\n  The samples.\n\nGPU\n  A card.\n```\n"
+
+
+def test_words_are_read_with_their_other_forms():
+    assert build.words(GLOSSARY) == {"batch": "batch", "batch size": "batch", "GPU": "GPU"}
+
+
+@pytest.mark.parametrize(
+    ("text", "linked"),
+    [
+        ("A batch, then a batch.", "A {term}`batch <batch>`, then a batch."),
+        ("Batches no, batchs and `batch` no.", "Batches no, {term}`batchs <batch>` and `batch` no."),
+        ("# The GPU\n\nTwo GPUs.", "# The GPU\n\nTwo {term}`GPUs <GPU>`."),
+        ("The batch size counts.", "The {term}`batch size <batch>` counts."),
+        ("[a GPU](gpu.md) and gpu", "[a GPU](gpu.md) and gpu"),
+        ("```\nGPU\n```", "```\nGPU\n```"),
+    ],
+)
+def test_a_word_is_linked_once_in_prose_alone(text, linked):
+    assert build.with_links(text, build.words(GLOSSARY)) == linked
+
+
+def test_what_was_linked_in_one_cell_is_not_linked_in_the_next():
+    left = build.words(GLOSSARY)
+    build.with_links("A batch.", left)
+    assert build.with_links("A batch on a GPU.", left) == "A batch on a {term}`GPU <GPU>`."
+
+
+def test_every_word_of_the_glossary_has_an_entry_of_its_own_and_a_table_compares_three_makers():
+    text = (build.HERE / "pages" / "glossary.md").read_text(encoding="utf-8")
+    entries = list(dict.fromkeys(build.words(text).values()))
+    assert len(entries) >= 60 and entries == sorted(entries, key=str.lower)
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert "NVIDIA" in rows[0] and "AMD" in rows[0] and "TPU" in rows[0] and len(rows) > 12
+
+
+def test_a_lesson_that_ran_on_another_device_is_a_second_tab(tmp_path, monkeypatch):
+    lesson = LESSONS[0]
+    there = tmp_path / "recorded" / "NVIDIA H100"
+    there.mkdir(parents=True)
+    executed = nbformat.read(lesson, as_version=4)
+    next(cell for cell in executed.cells if cell.id == "00-05").outputs[0].data["text/plain"] = "on the card"
+    nbformat.write(executed, there / lesson.name)
+    monkeypatch.setattr(build, "RECORDED", tmp_path / "recorded")
+    (tmp_path / "source").mkdir()
+    build.write_lessons(tmp_path / "source", {})
+    first, second = tmp_path / "source" / lesson.name, tmp_path / "source" / f"{lesson.stem}-nvidia-h100.ipynb"
+    for page in (first, second):
+        opening = nbformat.read(page, as_version=4).cells[0].source
+        assert f"[a CPU]({first.name}) · [NVIDIA H100]({second.name})" in opening
+    assert "on the card" in second.read_text() and "on the card" not in first.read_text()
+
+
+def test_the_launch_links_appear_with_an_address_and_the_download_always(monkeypatch):
+    tabs = {"a CPU": LESSONS[0].name}
+    assert build.open_line(LESSONS[0], tabs).startswith("{download}`Download this lesson <copies/")
+    monkeypatch.setattr(build, "address", lambda: ("ada/course", "lessons"))
+    line = build.open_line(LESSONS[0], tabs)
+    assert all(f"[Open it in {host}](https://" in line for host in ("Colab", "Kaggle", "Binder"))
+
+
+def test_badges_become_links_in_words_since_the_book_loads_nothing(tmp_path, monkeypatch):
+    readme = "# A\n\n[![Open this lesson in Colab](https://x.org/badge.svg)](https://colab.research.google.com/y)\n"
+    monkeypatch.setattr(build, "ROOT", tmp_path)
+    monkeypatch.setattr(build, "DOCUMENTS", {"README.md": "index.md"})
+    (tmp_path / "README.md").write_text(readme)
+    (tmp_path / "source").mkdir()
+    build.write_documents(tmp_path / "source")
+    text = (tmp_path / "source" / "index.md").read_text()
+    assert "[Open this lesson in Colab](https://colab.research.google.com/y)" in text and "badge" not in text
