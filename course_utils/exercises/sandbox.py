@@ -30,8 +30,9 @@ class TooLong(BaseException):
 
 def can_run_apart() -> bool:
     """Say whether a copy of this process can run an answer: as a DataLoader's workers, it can use the CPU only."""
-    started = torch.cuda.is_initialized() or torch.xpu.is_initialized() or "torch_xla" in sys.modules
-    return FORKS and not started and threading.current_thread() is threading.main_thread()
+    # Where there is a GPU, the first backward pass on the CPU starts a thread for it, which a copy would lack.
+    accelerated = torch.cuda.device_count() or torch.xpu.device_count() or "torch_xla" in sys.modules
+    return FORKS and not accelerated and threading.current_thread() is threading.main_thread()
 
 
 def run_apart(judge: Callable[[], tuple[str, str]], limit_s: float) -> tuple[str, str] | None:
