@@ -14,8 +14,11 @@ check: $(VENV)/ready ## lint, types, and every test that needs no other process,
 
 test: $(VENV)/ready ## check, then every other test, and every lesson as a test
 	$(MAKE) check VENV=$(VENV)
-	$(RUN) -m pytest -m "process or browser" tests
+	$(RUN) -m pytest -n 2 --dist loadfile -m "process or browser" tests
 	$(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(SOLVED) notebooks
+
+faults: $(VENV)/ready ## thirty launches with a random signal to a random process at a random moment: four minutes
+	RANDOM_FAULTS=1 $(RUN) -m pytest tests/faults/test_random_faults.py
 
 notebooks: $(VENV)/ready ## execute every lesson and write its outputs
 	$(RUN) -m jupyter nbconvert --to notebook --execute --inplace \
@@ -50,4 +53,4 @@ book: $(VENV)/ready ## every lesson, the glossary, the teacher's guide and the r
 $(VENV)/ready: pyproject.toml constraints.txt tools/install.py
 	$(PYTHON) tools/install.py $(VENV)
 
-.PHONY: lab check test notebooks wheel doctor.pyz badges test-matrix gpu slides book
+.PHONY: lab check test faults notebooks wheel doctor.pyz badges test-matrix gpu slides book

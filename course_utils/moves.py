@@ -74,7 +74,7 @@ def _walk(node: Any, move: Callable[[Any], Any]) -> Any:
         for key, part in node.items() if isinstance(node, dict | UserDict) else enumerate(node):
             result[key] = _walk(part, move)
         return result
-    if _is_dataclass(node):
+    if dataclasses.is_dataclass(node) and not isinstance(node, type):
         result = copy.copy(node)
         for field in dataclasses.fields(node):  # object's own way, for frozen ones too
             object.__setattr__(result, field.name, _walk(getattr(node, field.name), move))
@@ -131,16 +131,12 @@ def _places(node: Any, path: str) -> Iterator[tuple[str, torch.device]]:
     elif isinstance(node, dict | UserDict):
         for key, part in node.items():
             yield from _places(part, f"{path}[{key!r}]")
-    elif _is_dataclass(node) or hasattr(node, "_fields"):
+    elif hasattr(node, "_fields") or (dataclasses.is_dataclass(node) and not isinstance(node, type)):
         for name in getattr(node, "_fields", None) or [field.name for field in dataclasses.fields(node)]:
             yield from _places(getattr(node, name), f"{path}.{name}")
     elif isinstance(node, list | UserList | tuple | deque):
         for index, part in enumerate(node):
             yield from _places(part, f"{path}[{index}]")
-
-
-def _is_dataclass(node: object) -> bool:
-    return dataclasses.is_dataclass(node) and not isinstance(node, type)
 
 
 def _endless(obj: object) -> ValueError:

@@ -102,9 +102,8 @@ class Timeline:
 
 def _all_threads() -> _ExperimentalConfig | None:
     """Return the setting by which the profiler sees the threads that Python has started: since torch 2.7."""
-    setting: dict[str, Any] = {"profile_all_threads": True}
     try:
-        return _ExperimentalConfig(**setting)
+        return _ExperimentalConfig(profile_all_threads=True)
     except TypeError:
         return None
 

@@ -32,6 +32,7 @@ from course_utils.compare.workloads import (
 )
 from course_utils.data.resnet import ResNet50
 from course_utils.devices import Device, pick_device, wait_for
+from course_utils.estimate import estimate_memory
 from course_utils.moves import copy_rate
 from course_utils.timing import time_call
 
@@ -232,20 +233,23 @@ def zeros(device: Device, small: bool) -> Found:
 
 
 def memory(device: Device, small: bool) -> Found:
-    """Peaks of memory of training steps, as PyTorch's allocator counts them."""
-    if device.kind != "cuda":
-        return
-    for work, batch in ((CNN_STEP, 512), (CNN_STEP, 4096), (RESNET, 32), (RESNET, 128), (TRANSFORMER, 64)):
-        torch.cuda.empty_cache()
-        torch.cuda.reset_peak_memory_stats()
-        call = build_seeded(work, batch, device, "fp32")
-        for _ in range(3):
-            call()
-        wait_for(device)
-        yield Finding(
-            f"peak memory, {work.name}, batch {batch}, fp32", float(torch.cuda.max_memory_allocated()), "bytes"
-        )
-        del call
+    """Peaks of memory of training steps, as PyTorch's allocator counts them, against the estimate."""
+    for precision in ("fp32",) if small else ("fp32", "fp16"):
+        for name, (build, shape, batch) in TEN_MODELS.items():
+            example, size = torch.empty(1, *shape), 1 if small else batch
+            estimated = estimate_memory(build(), example, batch=size, precision=precision).tensors_bytes
+            if device.kind != "cuda":
+                continue
+            torch.cuda.empty_cache()
+            torch.cuda.reset_peak_memory_stats()
+            step = training_step(build(), torch.randn(batch, *shape), torch.zeros(batch), sum_of, device, precision)
+            for _ in range(3):
+                step()
+            wait_for(device)
+            measured = float(torch.cuda.max_memory_allocated())
+            yield Finding(f"peak memory, {name}, {precision}", measured, "bytes")
+            yield Finding(f"estimated over measured peak, {name}, {precision}", estimated / measured, "ratio", 0.7, 1.3)
+            del step
 
 
 def encoder(width: int, layers: int) -> nn.Module:
