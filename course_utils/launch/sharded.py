@@ -110,6 +110,7 @@ class _Loop:
         self.loader = _loader(lesson, options)
         self.num_training_batches, self.global_step, self.current_epoch = len(self.loader), 0, 0
         self.callback_metrics: dict[str, float] = {}
+        self.interrupted = False  # Lightning's Trainer catches a KeyboardInterrupt; here it ends the rank
         # With a fabric, a module takes `self.log` and `self.trainer` from there.
         module.fabric = module.trainer = self  # type: ignore[assignment]
         found = module.configure_optimizers()  # type: ignore[operator]
