@@ -172,9 +172,9 @@ class _Loop:
 
     def _restore(self, state: dict) -> int:
         weights, optimizer = state["state_dict"], state["optimizer_states"][0]
-        states.set_state_dict(
-            self.module, self.optimizer, model_state_dict=weights, optim_state_dict=optimizer, options=WHOLE
-        )
+        states.set_model_state_dict(self.module, weights, options=WHOLE)
+        if optimizer["state"]:  # plain SGD keeps none, and torch does not load nothing
+            states.set_optimizer_state_dict(self.module, self.optimizer, optimizer, options=WHOLE)
         self.report.load_state_dict(state["callbacks"]["RankReport"])
         self.global_step = state["global_step"]
         if self.is_global_zero:

@@ -77,7 +77,7 @@ def test_a_killed_rank_is_named_and_the_run_can_be_resumed(classroom):
     assert process.returncode == 1 and "launch: rank 1 was killed by signal 9 (SIGKILL)" in output
     assert classroom.left_behind() == []
     status, output = classroom.run(*TWO, "--resume")
-    assert status == 0 and "continuing after step 4" in output
+    assert status == 0 and "continuing after step 4" in output, output
 
 
 @pytest.mark.parametrize("strategy", ["fsdp", "ddp_spawn"])
