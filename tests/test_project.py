@@ -53,7 +53,7 @@ def test_a_workflow_names_what_it_may_do_and_a_limit_and_calls_what_exists(path)
             assert "@" in step.get("uses", "@") or step["uses"].startswith("docker://"), step
             for script in re.findall(r"(?:tools|tests|\.ci)/[\w/]+(?:\.py)?", step.get("run", "")):
                 assert (ROOT / script).exists(), script
-            for target in re.findall(r"\bmake (\w+)", step.get("run", "")):
+            for target in re.findall(r"\bmake ([\w.]+)", step.get("run", "")):
                 assert f"\n{target}:" in MAKEFILE, target
 
 

@@ -56,12 +56,15 @@ SETS = {
         """torch==2.8.0 torch_xla==2.8.0 pytorch-lightning numpy==2.0.2 pandas==2.2.2 ipywidgets==8.1.5 matplotlib
         tensorboard psutil tqdm""",
     ),
-    "newest": ("3.13", "torch lightning numpy pandas matplotlib ipywidgets ipykernel tensorboard psutil pooch tqdm"),
+    "newest": (
+        "3.13",
+        "torch lightning numpy pandas matplotlib ipywidgets ipykernel tensorboard psutil pooch parso tqdm",
+    ),
     # The lowest versions that pyproject.toml allows: a test keeps the two in step.
     "oldest": (
         "3.10",
         """torch==2.6.0 lightning==2.4.0 numpy==1.26.0 pandas==2.2.0 matplotlib==3.8.0 ipywidgets==7.7.1
-        tensorboard==2.16.2 psutil==5.9.0 pooch==1.8.0 tqdm==4.66.0 ipython==7.34.0 ipykernel==6.17.1""",
+        tensorboard==2.16.2 psutil==5.9.0 pooch==1.8.0 parso==0.8.3 tqdm==4.66.0 ipython==7.34.0 ipykernel==6.17.1""",
     ),
 }
 

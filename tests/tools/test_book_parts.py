@@ -47,7 +47,7 @@ def test_a_lesson_that_ran_on_another_device_is_a_second_tab(tmp_path, monkeypat
     there = tmp_path / "recorded" / "NVIDIA H100"
     there.mkdir(parents=True)
     executed = nbformat.read(lesson, as_version=4)
-    next(cell for cell in executed.cells if cell.id == "00-05").outputs[0].data["text/plain"] = "on the card"
+    next(cell for cell in executed.cells if cell.id == "00-05").outputs[0].data["text/plain"] = "on another card"
     nbformat.write(executed, there / lesson.name)
     monkeypatch.setattr(build, "RECORDED", tmp_path / "recorded")
     (tmp_path / "source").mkdir()
@@ -56,7 +56,7 @@ def test_a_lesson_that_ran_on_another_device_is_a_second_tab(tmp_path, monkeypat
     for page in (first, second):
         opening = nbformat.read(page, as_version=4).cells[0].source
         assert f"[a CPU]({first.name}) · [NVIDIA H100]({second.name})" in opening
-    assert "on the card" in second.read_text() and "on the card" not in first.read_text()
+    assert "on another card" in second.read_text() and "on another card" not in first.read_text()
 
 
 def test_the_launch_links_appear_with_an_address_and_the_download_always(monkeypatch):
