@@ -59,10 +59,10 @@ def test_no_cell_of_a_copy_needs_a_name_that_only_a_check_cell_makes(lesson):
 
 def test_a_teachers_copy_has_the_solutions_in_place_of_the_dots():
     cells = nbformat.reads(copy_of(ROOT / "notebooks" / "01_cpu.ipynb", with_solutions=True), as_version=4).cells
-    exercises = [cell.source for cell in cells if "ex.overhead.check" in cell.source]
+    exercises = [cell.source for cell in cells if "ex.one_epoch.check" in cell.source]
     assert len(exercises) == 1 and "..." not in exercises[0]
     assert exercises[0].startswith("from course_utils.lessons.cpu import exercises as ex\n")
-    assert exercises[0].endswith("ex.overhead.check(my_windows)")
+    assert exercises[0].endswith("ex.one_epoch.check(my_epoch)")
 
 
 def test_a_learners_folder_gets_each_lesson_once_and_says_nothing(tmp_path):

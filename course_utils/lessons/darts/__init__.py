@@ -1,4 +1,4 @@
-"""What lesson 8 needs beside the helper package: the guide's model, pictures, the estimate, and cells that need Darts."""
+"""What lesson 8 needs beside the helper package: its model, pictures, the estimate, and cells that need Darts."""
 
 from course_utils.display.figures import LOOKS, MUTED, label_end, lecture_axes, picture
 from course_utils.estimate.chips import find_chip
