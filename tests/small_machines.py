@@ -25,6 +25,7 @@ GOOD = {
     "tensorboard": "2.20.0",
     "psutil": "5.9.5",
     "pooch": "1.8.2",
+    "parso": "0.8.4",
     "tqdm": "4.67.3",
 }
 
