@@ -115,7 +115,7 @@ def time_call(
     """
     if not max_s > 0 or (threads is not None and not 1 <= threads <= MOST_THREADS):
         raise ValueError(
-            f"time_call needs a positive time and 1 to {MOST_THREADS} threads, but got {max_s=}, {threads=}."
+            f"time_call needs a positive time and 1 to {MOST_THREADS} threads: got {max_s=}, {threads=}."
         )
     device = device if isinstance(device, Device) else pick_device(device)
     watch = Stopwatch(fn, device)

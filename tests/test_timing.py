@@ -239,7 +239,7 @@ def test_the_settings_come_back_when_the_work_fails():
 
 @pytest.mark.parametrize(("arguments", "found"), [({"max_s": 0}, "max_s=0"), ({"threads": 0}, "threads=0")])
 def test_a_time_or_thread_count_that_is_not_positive_is_refused(arguments, found):
-    with pytest.raises(ValueError, match=f"needs a positive time and 1 to 1024 threads, but got .*{found}"):
+    with pytest.raises(ValueError, match=f"needs a positive time and 1 to 1024 threads: got .*{found}"):
         time_call(lambda: None, **arguments)
 
 
