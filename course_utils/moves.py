@@ -75,10 +75,10 @@ def _walk(node: Any, move: Callable[[Any], Any]) -> Any:
             result[key] = _walk(part, move)
         return result
     if dataclasses.is_dataclass(node) and not isinstance(node, type):
-        result = copy.copy(node)
+        twin = copy.copy(node)
         for field in dataclasses.fields(node):  # object's own way, for frozen ones too
-            object.__setattr__(result, field.name, _walk(getattr(node, field.name), move))
-        return result
+            object.__setattr__(twin, field.name, _walk(getattr(node, field.name), move))
+        return twin
     return node
 
 

@@ -103,7 +103,7 @@ class Timeline:
 def _all_threads() -> _ExperimentalConfig | None:
     """Return the setting by which the profiler sees the threads that Python has started: since torch 2.7."""
     try:
-        return _ExperimentalConfig(profile_all_threads=True)
+        return _ExperimentalConfig(profile_all_threads=True)  # type: ignore[call-arg]
     except TypeError:
         return None
 

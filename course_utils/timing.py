@@ -114,9 +114,7 @@ def time_call(
         RuntimeError: XLA compiles again and again, or does not run one program a call.
     """
     if not max_s > 0 or (threads is not None and not 1 <= threads <= MOST_THREADS):
-        raise ValueError(
-            f"time_call needs a positive time and 1 to {MOST_THREADS} threads: got {max_s=}, {threads=}."
-        )
+        raise ValueError(f"time_call needs a positive time and 1 to {MOST_THREADS} threads: got {max_s=}, {threads=}.")
     device = device if isinstance(device, Device) else pick_device(device)
     watch = Stopwatch(fn, device)
     with paused_gc(), using_threads(threads):
