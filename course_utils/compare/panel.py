@@ -171,9 +171,7 @@ class SpeedLab:
 def in_a_sentence(error: BaseException) -> str:
     """Return what a person should read of an error: of a lack of memory, nothing of the allocator's own words."""
     said = str(error)
-    if isinstance(error, MemoryError) or re.search(
-        "out of memory|can't allocate memory|bad_alloc|size calculation overflowed", said
-    ):
+    if isinstance(error, MemoryError) or re.search(NO_MEMORY, said):
         return "There is not enough memory for this size. Choose a smaller one."
     return f"{type(error).__name__}: {said.partition(chr(10))[0]}"
 
