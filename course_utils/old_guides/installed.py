@@ -13,26 +13,14 @@ IMPORTED = ("torch", "lightning", "pytorch_lightning")  # these are asked; of th
 READ = ("torch_xla", "darts")
 GONE, UNKNOWN = object(), object()
 TRAINER = "lightning.pytorch.Trainer"
-_NEW_HOMES = (
-    *(
-        f"lightning.pytorch.{each}"
-        for each in ("callbacks", "strategies", "loggers", "plugins", "profilers", "utilities", "tuner")
-    ),
-    *(
-        f"torch.{each}"
-        for each in (
-            "linalg",
-            "fft",
-            "special",
-            "amp",
-            "nn.functional",
-            "nn",
-            "nn.utils",
-            "utils.data",
-            "optim.lr_scheduler",
-        )
-    ),
-)
+_NEW_HOMES = [
+    f"lightning.pytorch.{each}"
+    for each in ["callbacks", "strategies", "loggers", "plugins", "profilers", "utilities", "tuner"]
+]
+_NEW_HOMES += [
+    f"torch.{each}" for each in ["linalg", "fft", "special", "amp", "nn.functional", "nn", "nn.utils", "utils.data"]
+]
+_NEW_HOMES += ["torch.optim.lr_scheduler"]
 
 
 def today(name: str) -> str:

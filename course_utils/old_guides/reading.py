@@ -53,10 +53,8 @@ _FENCE = re.compile(r"\s*(?:```+|~~~+)\s*\{?\.?([\w+-]*)")
 _DIRECTIVE = re.compile(
     r"(\s*)(?:\.\. (?:code-block|code|sourcecode|testcode|ipython|jupyter-execute)::\s*(\w*)|(?!\.\. ).*::\s*$)"
 )
-_PYTHON, _COMMANDS = (
-    {"", "python", "python3", "py", "pycon", "ipython", "ipython3"},
-    {"sh", "bash", "console", "shell", "zsh"},
-)
+_PYTHON = {"", "python", "python3", "py", "pycon", "ipython", "ipython3"}
+_COMMANDS = {"sh", "bash", "console", "shell", "zsh", "yaml", "text", "none"}  # what is no command is left out
 
 
 def read(text: str, suffix: str = "") -> tuple[list[Part], Callable[[list[str]], str]]:
@@ -147,11 +145,22 @@ def _kind(language: str) -> str:
 def _fences(lines: list[str]) -> Iterator[tuple[str, int, int]]:
     """Yield the blocks between fences. One that is never closed goes to the end, one never opened begins at the top."""
     fences = [(number, found[1]) for number, line in enumerate(lines) if (found := _FENCE.match(line))]
-    if len(fences) % 2 and fences[0][0] > 0 and not fences[0][1]:  # the text was cut off inside a block
-        fences.insert(0, (-1, ""))
-    for (first, language), (last, _) in zip(fences[::2], [*fences[1::2], (len(lines), "")], strict=False):
+    opened = [(-1, ""), *fences]
+    if len(fences) % 2 and not fences[0][1] and _looks_like_code(lines, opened) > _looks_like_code(lines, fences):
+        fences = opened  # the text was cut off inside a block
+    for (first, language), (last, _) in _pairs(fences, len(lines)):
         if _kind(language):
             yield _kind(language), first + 1, last
+
+
+def _pairs(fences: list[tuple[int, str]], end: int) -> Iterator[tuple[tuple[int, str], tuple[int, str]]]:
+    return zip(fences[::2], [*fences[1::2], (end, "")], strict=False)
+
+
+def _looks_like_code(lines: list[str], fences: list[tuple[int, str]]) -> int:
+    """Return how many more lines between the fences are Python or for a shell than are neither."""
+    inside = [line for (first, _), (last, _) in _pairs(fences, len(lines)) for line in lines[first + 1 : last]]
+    return sum(1 if _SHELL.match(line) or parses(line) else -1 for line in inside)
 
 
 def _indented(lines: list[str]) -> Iterator[tuple[str, int, int]]:
@@ -204,11 +213,20 @@ _TOKEN = re.compile(r"""#[^\n]*|("{3}|'{3})[\s\S]*?(?:\1|$)|"(?:[^"\\\n]|\\.)*"|
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 
 
-def mended(text: str) -> tuple[str, str]:
-    """Return what to write before and after a text that was cut out of the middle of a call, so that it is whole.
+def mended(text: str) -> list[tuple[str, str]]:
+    """Return what to write before and after a text that was cut out of a call or of a docstring, so that it is whole.
 
-    A call of which only the end is there is taken for that of a Trainer: if it is not, its arguments say so.
+    A call of which only the end is there is taken for that of a Trainer: if it is not, its arguments say so. Where the
+    quotes do not say whether the text begins or ends inside a string, there are two ways.
     """
+    ways = [_brackets(text)]
+    for quotes in ('"""', "'''"):
+        if text.count(quotes) % 2:
+            ways.append((quotes, _brackets(text.partition(quotes)[2])[1]))
+    return ways
+
+
+def _brackets(text: str) -> tuple[str, str]:
     before, still_open = "", []
     for token in (match[0] for match in _TOKEN.finditer(text) if match[0] in "()[]{}"):
         if token in _PAIRS.values():

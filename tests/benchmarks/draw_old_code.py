@@ -72,7 +72,9 @@ def draw(folders: list[Path], chance: random.Random, count: int) -> list[dict]:
             commit, path = pools[folder].pop()
             found = snippet(git(folder, "show", f"{commit}:{path}"), path, chance)
             if found and found[0] not in drawn and taken[folder] < PER_REPOSITORY and len(drawn) < count:
-                owner, _, name = folder.parent.name.partition("+") if folder.name == "repo" else folder.name.partition("+")
+                owner, _, name = (
+                    folder.parent.name.partition("+") if folder.name == "repo" else folder.name.partition("+")
+                )
                 drawn[found[0]] = {"source": [f"{owner}/{name}", commit, path, found[1]]}
                 taken[folder] += 1
     return [{"text": text, **fact} for text, fact in drawn.items()]
@@ -96,7 +98,9 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=110)
     parser.add_argument("--only", type=Path, help="a JSON list of the repositories to draw from, as OWNER/NAME")
     options = parser.parse_args()
-    folders = sorted(each / "repo" if (each / "repo").is_dir() else each for each in options.repositories.iterdir() if each.is_dir())
+    folders = sorted(
+        each / "repo" if (each / "repo").is_dir() else each for each in options.repositories.iterdir() if each.is_dir()
+    )
     if options.only:
         names = {name.replace("/", "+") for name in json.loads(options.only.read_text(encoding="utf-8"))}
         folders = [each for each in folders if names & {each.name, each.parent.name}]
