@@ -172,7 +172,7 @@ def _dictionaries(code: Code, scope: Scope) -> Iterator[Finding]:
     for node in code.nodes:
         pairs = pairs_of(node)
         names = {each.name for each in pairs}
-        if names & {*removed(), "accelerator"} and scope.is_for_trainer(node, names):
+        if pairs and names & {*removed(), "accelerator"} and scope.is_for_trainer(node, names):
             yield from _trainer(code, None, pairs, scope, '"{}": {}', whole=False)
 
 

@@ -204,6 +204,7 @@ def translate(kwargs: Mapping, *, whole: bool = True, package: ModuleType | None
 _CPU = "An old Trainer that named no device used the CPU; today's takes the best one. Omit it if you want that."
 
 
+@cache
 def removed() -> frozenset[str]:
     """Return the old arguments that today's Trainer does not take."""
     return frozenset(RULES) - _accepted(_lightning())

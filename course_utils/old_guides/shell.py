@@ -49,9 +49,10 @@ def _flags(text: str) -> list[Note]:
     if not flags:
         return []
     draft = translate({name: _value(name, value) for name, value in flags.items()})
-    new = " ".join(f"--{name} {_as_flag(value)}" for name, value in draft.new.items())
+    form = "trainer.{}={}" if _OVERRIDE.search(text) else "--{} {}"
+    new = " ".join(form.format(name, _as_flag(value)) for name, value in draft.new.items())
     whys = dict.fromkeys([*(note.why for note in draft.notes.values()), *draft.refused.values()])
-    old = " ".join(f"--{name} {value}".strip() for name, value in flags.items())
+    old = " ".join(form.format(name, value).strip() for name, value in flags.items())
     return [Note(old, new, f"If the script hands its flags to a Lightning Trainer: {' '.join(whys)}")]
 
 

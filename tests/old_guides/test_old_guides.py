@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from course_utils.old_guides import Unreadable, explain
 from course_utils.old_guides.__main__ import main
-from course_utils.old_guides.findings import advise
-from course_utils.old_guides.names import ATTRIBUTES, KEYWORDS, METHODS, NAMES, TEXTS
+from course_utils.old_guides.names import ATTRIBUTES, KEYWORDS, METHODS, NAMES, TEXTS, advise
 from course_utils.old_guides.reading import LIMIT
 from course_utils.training import pl
 
