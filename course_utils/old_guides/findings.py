@@ -54,8 +54,9 @@ def _imports(code: Code, scope: Scope) -> Iterator[Finding]:
         for node, name, bound in names:
             is_used = name != _VARIABLE or any(call.name == bound for call in code.calls)
             advice = advise(name) if name.partition(".")[0] in _ROOTS and is_used else None
-            if advice and not scope.guarded(node, code):
+            if advice:
                 scope.gone.add(bound or name)
+            if advice and not scope.guarded(node, code):
                 places[bound or name] = new_place(name, advice[0])
                 found.append((Note(name, *advice), code.span(node)[0]))
         edits = moved_imports(code, statement, places) if places else []
@@ -66,8 +67,10 @@ def _imports(code: Code, scope: Scope) -> Iterator[Finding]:
 def _uses(code: Code, scope: Scope) -> Iterator[Finding]:
     for node in code.nodes:
         chain = names_in(node) if node.type in ("atom_expr", "power") else []
-        if not chain or (chain[0][0] in ("lightning", "pytorch_lightning") and chain[0][0] not in scope.imported):
-            continue  # prose about the package
+        head = chain[0][0] if chain else ""
+        is_prose = head in ("lightning", "pytorch_lightning") and head not in scope.imported
+        if not chain or is_prose or head in scope.hidden or _is_declared(node, scope, head):
+            continue
         start, end = code.span(node)
         if found := re.fullmatch(r"((?:\w+\.)*\w*loss\w*)\.data\[0\]", code.source(node)):
             new = f"{found[1]}.item()"
@@ -75,12 +78,18 @@ def _uses(code: Code, scope: Scope) -> Iterator[Finding]:
         yield from _use(code, chain, scope)
 
 
+def _is_declared(node: Any, scope: Scope, head: str) -> bool:
+    """Say whether a name is only the type of a parameter, or what is assigned, other than to a Trainer."""
+    assigned = node.parent.type == "expr_stmt" and node is node.parent.children[0]
+    return (assigned and head not in ("self", *scope.trainers)) or enclosing(node, "tfpdef") is not None
+
+
 def _use(code: Code, chain: list[tuple[str, Any]], scope: Scope) -> Iterator[Finding]:
     """Find the first part of a name such as `torch.a.b` that is outdated."""
     head, first = chain[0]
     for written, last in chain[1:]:
         name = scope.full(written)
-        is_called = any(call.node.parent is first.parent for call in code.calls) if name == _VARIABLE else True
+        is_called = name != _VARIABLE or any(call.name == written for call in code.calls)
         if head in scope.gone or not is_called or any(name.startswith(f"{gone}.") for gone in scope.gone):
             return
         if (advice := _advise_use(name, scope, head)) and not scope.guarded(first, code):
@@ -279,10 +288,13 @@ _CLOCK = (
 
 
 def _clocks(code: Code, scope: Scope) -> Iterator[Finding]:
-    """Find a clock that is read around GPU work with nothing that waits for the GPU."""
-    reads = [call for call in code.calls if scope.full(call.name) in _CLOCKS]
-    waits = any(call.name.rpartition(".")[2] in _WAITS for call in code.calls)
-    strings = (node.value for node in code.nodes if node.type == "string")
-    on_gpu = any(call.name.endswith(".cuda") for call in code.calls) or any(text[1:5] == "cuda" for text in strings)
-    if len(reads) >= 2 and not waits and on_gpu:
-        yield Note(f"{reads[-1].name}()", *_CLOCK), code.span(reads[-1].node.parent)[0], []
+    """Find a clock that is read twice around GPU work in a function, with nothing that waits for the GPU."""
+    inside: dict[Any, list[Call]] = {}
+    for call in code.calls:
+        inside.setdefault(enclosing(call.node, "funcdef"), []).append(call)
+    for function, calls in inside.items():
+        reads = [call for call in calls if scope.full(call.name) in _CLOCKS]
+        waits = any(call.name.rpartition(".")[2] in _WAITS for call in calls)
+        text = code.source(function) if function is not None else code.text
+        if len(reads) >= 2 and not waits and re.search(r"""\.cuda\(|['"]cuda""", text):
+            yield Note(f"{reads[-1].name}()", *_CLOCK), code.span(reads[-1].node.parent)[0], []

@@ -1,5 +1,6 @@
 """What the installed packages have today: names, keywords and methods. Nothing but their own modules is imported."""
 
+import enum
 import importlib
 import importlib.metadata
 import importlib.util
@@ -56,7 +57,7 @@ def find(name: str) -> Any:
         try:
             thing = getattr(thing, part)
         except AttributeError:
-            if thing is UNKNOWN or not (inspect.ismodule(thing) or inspect.isclass(thing)):
+            if not (inspect.ismodule(thing) or inspect.isclass(thing)) or isinstance(thing, enum.EnumMeta):
                 return UNKNOWN
             if inspect.isclass(thing) or not hasattr(thing, "__path__") or importlib.util.find_spec(path) is None:
                 return GONE

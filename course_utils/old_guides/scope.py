@@ -34,6 +34,7 @@ class Scope:
         names_lightning: whether the text, or the page that it is on, speaks of Lightning.
         lightning: whether the code can be for Lightning: a fragment without imports can.
         has_hooks: whether it is known to be, by that or by methods that no other library calls.
+        hidden: imported names that are parameters elsewhere in the text.
         trainers: the variables that hold a Trainer.
     """
 
@@ -44,8 +45,9 @@ class Scope:
         self.imported = {
             bound.rstrip("."): bound[:-1] if bound.endswith(".") else path for _, path, bound in names if bound
         }
-        nodes = (node for code in codes for node in code.nodes)
+        nodes = [node for code in codes for node in code.nodes]
         self.defined = {node.name.value for node in nodes if node.type in ("funcdef", "classdef")}
+        self.hidden = {node.name.value for node in nodes if node.type == "param"} & self.imported.keys()
         self.assigned = dict(assigned for code in codes for assigned in _assignments(code))
         self.names_lightning = bool(_LIGHTNING.search(text))
         self.lightning = self.names_lightning or not self.imported
@@ -127,13 +129,22 @@ class Scope:
     def guarded(self, node: Any, code: Code) -> bool:
         """Say whether the code itself asks first whether something is there."""
         while node.parent is not None:
+            before = [
+                each for each in node.parent.children if each.type == "if_stmt" and each.end_pos <= node.start_pos
+            ]
             node = node.parent
             if node.type == "try_stmt" and _EXCEPT.search(code.source(node)):
                 return True
-            asks = node.type in ("if_stmt", "ternary", "or_test", "and_test")
-            if asks and _GUARD.search(code.source(node).partition("\n")[0]):
+            if node.type in ("if_stmt", "ternary", "or_test", "and_test") and _asks(code.source(node)):
+                return True
+            if any("return" in code.source(each) and _asks(code.source(each)) for each in before):
                 return True
         return False
+
+
+def _asks(source: str) -> bool:
+    """Say whether the first line asks for a version, or whether something is there."""
+    return bool(_GUARD.search(source.partition("\n")[0]))
 
 
 def _assignments(code: Code) -> Iterator[tuple[str, str]]:
