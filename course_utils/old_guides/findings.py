@@ -221,8 +221,9 @@ def _part_of(code: Code, target: Any) -> tuple[str, str, bool]:
 
 def _reads_arguments(owner: str, name: str, scope: Scope) -> bool:
     """Say whether an attribute is an argument for a Trainer: of `args`, or of the part of a configuration for it."""
-    is_own = name in COUNTS or owner in ("trainer", "self.trainer", *scope.trainers)
-    return not is_own and (owner.endswith("trainer") or (owner in ("args", "hparams") and scope.names_lightning))
+    if owner in ("args", "hparams"):
+        return scope.names_lightning and name not in COUNTS  # which many scripts call so
+    return owner.endswith(".trainer") and owner != "self.trainer"
 
 
 def _methods(code: Code, scope: Scope) -> Iterator[Finding]:
@@ -260,13 +261,14 @@ def _method(code: Code, method: Any, base: str, beside: set[str]) -> Iterator[Fi
 
 
 def _results(code: Code, scope: Scope) -> Iterator[Finding]:
-    """Find "log" and "progress_bar" in what a step returns."""
+    """Find "log" and "progress_bar" in what a step returns: `{"log": ...}` or `output["log"] = ...`."""
     for node in code.nodes:
         if node.type == "string" and node.value[1:-1] in ("log", "progress_bar"):
             function = enclosing(node, "funcdef")
-            name = function.name.value if function is not None else "_step" * bool(enclosing(node, "return_stmt"))
-            is_step = name.endswith(("_step", "_end"))
-            is_key = getattr(node.get_next_sibling(), "value", "") == ":"
+            is_cut = function is None and enclosing(node, "return_stmt", "expr_stmt") is not None
+            is_step = is_cut or (function is not None and function.name.value.endswith(("_step", "_end")))
+            following = [leaf.value for leaf in (node.get_next_leaf(), node.get_next_leaf().get_next_leaf()) if leaf]
+            is_key = following[:1] == [":"] or following == ["]", "="]
             if is_key and is_step and scope.has_hooks and scope.lightning_base(enclosing(node, "classdef")) is not None:
                 why = "Today only the loss is read from what a step returns."
                 yield Note(f"{node.value}: ...", "self.log_dict(...)", why), code.span(node)[0], []
@@ -295,6 +297,9 @@ def _clocks(code: Code, scope: Scope) -> Iterator[Finding]:
     for function, calls in inside.items():
         reads = [call for call in calls if scope.full(call.name) in _CLOCKS]
         waits = any(call.name.rpartition(".")[2] in _WAITS for call in calls)
-        text = code.source(function) if function is not None else code.text
-        if len(reads) >= 2 and not waits and re.search(r"""\.cuda\(|['"]cuda""", text):
+        start, end = code.span(function) if function is not None else (code.offset, code.offset + len(code.text))
+        strings = (node for node in code.nodes if node.type == "string" and node.value[1:5] == "cuda")
+        on_gpu = any(call.name.endswith(".cuda") for call in calls)
+        on_gpu = on_gpu or any(start <= code.span(node)[0] < end for node in strings)
+        if len(reads) >= 2 and not waits and on_gpu:
             yield Note(f"{reads[-1].name}()", *_CLOCK), code.span(reads[-1].node.parent)[0], []

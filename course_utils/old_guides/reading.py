@@ -146,7 +146,9 @@ def _fences(lines: list[str]) -> Iterator[tuple[str, int, int]]:
     """Yield the blocks between fences. One that is never closed goes to the end, one never opened begins at the top."""
     fences = [(number, found[1]) for number, line in enumerate(lines) if (found := _FENCE.match(line))]
     opened = [(-1, ""), *fences]
-    if len(fences) % 2 and not fences[0][1] and _looks_like_code(lines, opened) > _looks_like_code(lines, fences):
+    is_odd = len(fences) % 2 == 1 and not fences[0][1]
+    looks_opened = is_odd and _looks_like_code(lines, opened) > _looks_like_code(lines, fences)
+    if looks_opened or any(language for _, language in fences[1::2]):  # only an opening fence names a language
         fences = opened  # the text was cut off inside a block
     for (first, language), (last, _) in _pairs(fences, len(lines)):
         if _kind(language):

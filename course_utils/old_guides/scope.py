@@ -89,8 +89,11 @@ class Scope:
             return is_old and self.is_for_trainer(call.node, names)
         if name == "_Trainer":  # the end of a call that was cut off
             return is_old
-        if name.endswith(".Trainer") and name != TRAINER:  # a subclass of a package that is not here
-            return is_old and name.partition(".")[0] not in _OTHERS
+        if name.endswith("instantiate"):  # Hydra makes what a configuration names
+            return is_old and any("trainer" in dotted(each.value) for each in call.arguments[:1])
+        if name.endswith("Trainer") and name != TRAINER:  # a subclass that is not here, if it takes several of them
+            is_other = name.partition(".")[0] in _OTHERS
+            return is_old and not is_other and (name.endswith(".Trainer") or len(names & RULES.keys()) > 1)
         return name in _MAKERS
 
     def is_for_trainer(self, node: Any, names: set[str]) -> bool:
