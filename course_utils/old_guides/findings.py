@@ -6,15 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from course_utils.old_guides.arguments import translate_arguments
-from course_utils.old_guides.installed import (
-    IMPORTED,
-    READ,
-    TRAINER,
-    parameters,
-    too_many,
-    trainer_attributes,
-    version,
-)
+from course_utils.old_guides.installed import IMPORTED, READ, TRAINER, parameters, too_many, trainer_attributes, version
 from course_utils.old_guides.names import ALIASES, ATTRIBUTES, KEYWORDS, METHODS, advise, new_place
 from course_utils.old_guides.old_devices import COUNTS
 from course_utils.old_guides.old_trainer import Note, removed
@@ -59,9 +51,12 @@ def _imports(code: Code, scope: Scope) -> Iterator[Finding]:
             if advice and not scope.guarded(node, code):
                 places[bound or name] = new_place(name, advice[0])
                 found.append((Note(name, *advice), code.span(node)[0]))
-        edits = moved_imports(code, statement, places) if places else []
-        for number, (note, place) in enumerate(found):
-            yield note, place, edits if number == 0 else []
+        yield from _with_edits(found, moved_imports(code, statement, places) if places else [])
+
+
+def _with_edits(notes: list[tuple[Note, int]], edits: list[Edit]) -> list[Finding]:
+    """Return findings that are changed together: the edits go with the first."""
+    return [(note, place, edits if number == 0 else []) for number, (note, place) in enumerate(notes)]
 
 
 def _uses(code: Code, scope: Scope) -> Iterator[Finding]:
@@ -144,7 +139,7 @@ def _next(code: Code, call: Call) -> Finding:
 
 def _trainer(
     code: Code, call: Call | None, arguments: list[Argument], scope: Scope, form: str = "{}={}", whole: bool = True
-) -> Iterator[Finding]:
+) -> list[Finding]:
     notes, edits, draft = translate_arguments(code, arguments, form, whole)
     if draft.fit:
         fit = ", ".join(f"{name}={write(value)}" for name, value in draft.fit.items())
@@ -153,8 +148,7 @@ def _trainer(
     for callback in callbacks if isinstance(callbacks, list) else []:
         if isinstance(callback, NewCallback):
             edits += import_edits(code, scope, callback.name)
-    for number, (note, place) in enumerate(notes):
-        yield note, place, edits if number == 0 else []
+    return _with_edits(notes, edits)
 
 
 def _keywords(code: Code, call: Call, name: str, scope: Scope) -> Iterator[Finding]:
@@ -247,17 +241,13 @@ def _method(code: Code, method: Any, base: str, beside: set[str]) -> Iterator[Fi
         if not (counterpart and counterpart[1] in beside):
             yield Note(f"def {name}", METHODS[name][0], METHODS[name][1]), place, []
     elif name in ("training_step", "validation_step") and {"optimizer_idx", "optimizer_i"} & {*names}:
-        why = "Automatic optimization takes one optimizer: with several, set automatic_optimization and call "
-        yield (
-            Note(f"{name}(..., optimizer_idx)", f"{name}(self, batch, batch_idx)", why + "self.optimizers()."),
-            place,
-            [],
-        )
-    elif base.startswith("lightning.") and (
-        heading := too_many(base, name, len([each for each in parameters if not each.default]))
-    ):
-        why = f"{version(base)} calls it with fewer arguments."
-        yield Note(f"def {name}({', '.join(names)})", heading, why), place, []
+        why = "Automatic optimization takes one optimizer. With several, switch it off and call self.optimizers()."
+        yield Note(f"{name}(..., optimizer_idx)", f"{name}(self, batch, batch_idx)", why), place, []
+    elif base.startswith("lightning."):
+        needed = sum(not each.default for each in parameters)
+        if heading := too_many(base, name, needed):
+            why = f"{version(base)} calls it with fewer arguments."
+            yield Note(f"def {name}({', '.join(names)})", heading, why), place, []
 
 
 def _results(code: Code, scope: Scope) -> Iterator[Finding]:

@@ -33,7 +33,7 @@ def in_commands(commands: Iterable[tuple[int, str]], scope: Scope) -> Iterator[t
     is_lightning = scope.names_lightning or names or any("," in value for _, value in flags)
     for number, line in lines:
         yield from ((number, note) for note in in_text(line))
-        if is_lightning and re.match(r".*python|--", line):
+        if (is_lightning or _OVERRIDE.search(line)) and re.match(r".*python|--", line):
             yield from ((number, note) for note in _flags(line))
 
 
