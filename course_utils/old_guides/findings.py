@@ -1,5 +1,6 @@
 """Find what is outdated in the code of a text: names, calls, arguments, keywords, methods, strings and clocks."""
 
+import bisect
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -32,10 +33,8 @@ def find_in(part: Part, codes: list[Code], scope: Scope) -> list[Finding]:
     starts = [0, *(match.end() for match in re.finditer("\n", part.text))]
     found += [(note, starts[line - 1], []) for line, note in in_commands(part.shell, scope)]
     found.sort(key=lambda finding: finding[1])
-    lines = (part.text.count("\n", 0, place) + 1 for _, place, _ in found)
     return [
-        (replace(note, line=line, cell=part.name), place, edits)
-        for line, (note, place, edits) in zip(lines, found, strict=True)
+        (replace(note, line=bisect.bisect(starts, place), cell=part.name), place, edits) for note, place, edits in found
     ]
 
 

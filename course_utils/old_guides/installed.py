@@ -6,6 +6,7 @@ import importlib.metadata
 import importlib.util
 import inspect
 import re
+import warnings
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,9 @@ def find(name: str) -> Any:
     for part in parts:
         path = f"{path}.{part}"
         try:
-            thing = getattr(thing, part)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of names such as torch.has_cuda
+                thing = getattr(thing, part)
         except AttributeError:
             if not (inspect.ismodule(thing) or inspect.isclass(thing)) or isinstance(thing, enum.EnumMeta):
                 return UNKNOWN

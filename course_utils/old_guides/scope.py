@@ -12,9 +12,7 @@ from course_utils.old_guides.old_trainer import removed
 from course_utils.old_guides.syntax import Call, Code, dotted, enclosing
 
 _EXCEPT = re.compile(r"except.*(ImportError|ModuleNotFound|AttributeError|Exception)|except\s*:")
-_GUARD = re.compile(
-    r"hasattr|getattr|version|VERSION|_AVAILABLE|available|TYPE_CHECKING|GREATER|ImportError", re.IGNORECASE
-)
+_GUARD = re.compile(r"hasattr|getattr|version|_?has_|available|TYPE_CHECKING|GREATER|ImportError", re.IGNORECASE)
 _OTHERS = ("transformers", "accelerate", "ray", "trl", "fairseq", "chainer")  # their Trainers are their own
 _LIGHTNING = re.compile(r"lightning|\bpl\.", re.IGNORECASE)
 _HOOKS = re.compile(
@@ -64,8 +62,8 @@ class Scope:
             return f"{TRAINER}.{name.removeprefix('self.trainer.')}"
         if head in self.trainers:
             return f"{TRAINER}{dot}{rest}"
-        known = self.imported.get(head) or (ALIASES.get(head) if head not in self.defined else None) or head
-        return today(f"{known}{dot}{rest}")
+        is_own = head in self.defined or head in self.assigned
+        return today(f"{self.imported.get(head) or (not is_own and ALIASES.get(head)) or head}{dot}{rest}")
 
     def is_known(self, name: str, written: str) -> bool:
         """Say whether what is called is the text's own, or of a package that is not asked."""

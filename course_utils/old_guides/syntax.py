@@ -99,7 +99,7 @@ class Code:
         """
         found = []
         for node in self.nodes:
-            if node.type not in ("import_name", "import_from") or getattr(node, "level", 0):
+            if node.type not in ("import_name", "import_from") or getattr(node, "level", False):
                 continue
             names = []
             for path, name in zip(node.get_paths(), node.get_defined_names() or [None], strict=False):
