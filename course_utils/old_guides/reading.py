@@ -125,9 +125,8 @@ def _part(name: str, text: str, suffix: str) -> Part:
 
 def _blocks(lines: list[str], suffix: str, fenced: bool) -> Iterator[tuple[str, int, int]]:
     """Yield the blocks of code, as "python" or "shell" with their first line and the one after their last."""
-    directives = suffix == ".rst" or (
-        suffix == "" and any(re.match(r"\s*\.\. (code|test|source)", line) for line in lines)
-    )
+    has_directive = any(re.match(r"\s*\.\. (code|test|source)", line) for line in lines)
+    directives = suffix == ".rst" or (suffix == "" and has_directive)
     if suffix == ".sh" or (lines and lines[0].startswith(("%%bash", "%%sh", "%%script"))):
         yield "shell", 0, len(lines)
     elif suffix == ".md" or (fenced and not directives):
@@ -188,26 +187,23 @@ def _indented(lines: list[str]) -> Iterator[tuple[str, int, int]]:
 
 def _cleaned(lines: list[str], number: int, kind: str) -> tuple[str, list[tuple[int, str]]]:
     """Return the Python of a block, each line as long as it was, and its lines for a shell."""
-    valid = kind == "python" and parses("".join(lines))
-    prompts = not valid and any(line.lstrip().startswith(">>>") for line in lines)
+    if kind == "python" and parses("".join(lines)):
+        return "".join(lines), []
+    prompts = any(line.lstrip().startswith(">>>") for line in lines)
     cleaned: list[str] = []
     shell: list[tuple[int, str]] = []
     follows = False
     for line in lines:
         body = line.rstrip("\r\n")
-        prompt = _PROMPT.match(body) if not valid else None
-        is_shell = kind == "shell" or (
-            not valid and (follows or bool(_SHELL.match(body[prompt.end() if prompt else 0 :])))
-        )
+        prompt = _PROMPT.match(body)
+        is_shell = kind == "shell" or follows or bool(_SHELL.match(body[prompt.end() if prompt else 0 :]))
         if is_shell and shell and (follows or body.lstrip().startswith("--")):  # one command over several lines
             shell[-1] = (shell[-1][0], f"{shell[-1][1].removesuffix(chr(92))} {body.strip()}")
         elif is_shell:
             shell.append((number + len(cleaned), body.strip()))
         follows = is_shell and body.endswith("\\")
-        new = _cleaned_line(
-            body, prompt, is_shell or (prompts and not prompt), bool(cleaned) and cleaned[-1].rstrip().endswith(":")
-        )
-        cleaned.append((body if valid else new) + line[len(body) :])
+        opens = bool(cleaned) and cleaned[-1].rstrip().endswith(":")
+        cleaned.append(_cleaned_line(body, prompt, is_shell or (prompts and not prompt), opens) + line[len(body) :])
     return "".join(cleaned), shell
 
 
