@@ -179,7 +179,7 @@ def _argument(node: Any) -> Argument:
     children = node.children if node.type == "argument" else [node]
     if children[0].type == "operator" and len(children) == 2:  # *a or **a
         return Argument(children[0].value, node, children[1])
-    if len(children) == 3 and getattr(children[1], "value", "") == "=":
+    if len(children) == 3 and children[0].type == "name" and getattr(children[1], "value", "") == "=":
         return Argument(children[0].value, node, children[2])
     return Argument("", node, node)
 
