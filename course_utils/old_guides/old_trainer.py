@@ -152,7 +152,9 @@ class Draft:
                 try:
                     self.new["callbacks"][number] = getattr(self.package.callbacks, each.name)(**each.arguments)
                 except Exception as error:
-                    self.refused[repr(each)] = f"{each.name} of {self.package.__name__} does not take it: {error}"
+                    self.refused[_SHORT.repr(each)] = (
+                        f"{each.name} of {self.package.__name__} does not take it: {error}"
+                    )
 
 
 def modernize(kwargs: Mapping, *, package: ModuleType | None = None) -> Modern:

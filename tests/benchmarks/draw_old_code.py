@@ -20,7 +20,8 @@ BEFORE = "2023-02-01"  # Lightning 2.0 came in March 2023
 AROUND, PER_REPOSITORY = 12, 4
 OLD = re.compile(
     r"gpus ?=|tpu_cores|distributed_backend|_epoch_end\(|progress_bar_refresh_rate|weights_summary|torch\.cuda\.amp"
-    r"|resume_from_checkpoint|xrt_world_size|xmp\.spawn|checkpoint_callback ?=|pytorch_lightning\.(metrics|logging|core)"
+    r"|resume_from_checkpoint|xrt_world_size|xmp\.spawn|checkpoint_callback ?="
+    r"|pytorch_lightning\.(metrics|logging|core)"
     r"|volatile=True|async=True|torch\.distributed\.launch|--gpus|\.next\(\)|auto_lr_find|add_argparse_args"
 )
 
