@@ -133,6 +133,12 @@ class Counter(TorchDispatchMode):
         return out
 
 
+def positive(name: str, value: object) -> None:
+    """Raise ValueError unless `value` is a positive integer."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name} must be a positive integer, but got {value!r}.")
+
+
 def tensors(data: Any) -> list[Tensor]:
     """Return the tensors in nested data."""
     return [leaf for leaf in tree_leaves(data) if isinstance(leaf, Tensor)]
@@ -189,8 +195,7 @@ def _without_data(inputs: Any, batch: int | None) -> Any:
         raise ValueError(f"inputs must hold a tensor whose first dimension is the batch, but got {inputs!r}.")
     size = found[0].shape[0]
     batch = size if batch is None else batch
-    if not isinstance(batch, int) or isinstance(batch, bool) or batch < 1:
-        raise ValueError(f"batch is the number of samples in a step, a positive integer, but got {batch!r}.")
+    positive("batch", batch)
 
     def resized(x: Tensor) -> Tensor:
         shape = (batch, *x.shape[1:]) if x.dim() and x.shape[0] == size else x.shape

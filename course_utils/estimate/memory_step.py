@@ -79,8 +79,12 @@ class Tracker(TorchDispatchMode):
         self.last = func.overloadpacket.__name__
         out = func(*args, **(kwargs or {}))
         self.own(tensors(out), "activations")
-        self.moments.append(Moment(self.phase, self.last, *(self._bytes[kind] for kind in KINDS)))
+        self.note()
         return out
+
+    def note(self) -> None:
+        """Write down what is in use now."""
+        self.moments.append(Moment(self.phase, self.last, *(self._bytes[kind] for kind in KINDS)))
 
 
 def follow(
@@ -112,6 +116,7 @@ def follow(
     tracker.own([*clone.parameters(), *clone.buffers()], "parameters")
     tracker.own(tensors(arguments), "activations")
     steps = _optimizer(clone, optimizer, tracker, keep_gradients) if training else None
+    tracker.note()
     with torch.set_grad_enabled(training), Autocast(HALF.get(precision)), tracker:
         try:
             out = clone(**arguments) if isinstance(arguments, dict) else clone(*arguments)

@@ -12,6 +12,7 @@ from course_utils import estimate
 from course_utils.estimate.__main__ import main
 from course_utils.estimate.chips import all_chips, all_links, find_chip
 from course_utils.estimate.counting import count_work
+from course_utils.estimate.memory import estimate_memory
 from course_utils.estimate.parallel import exchange_s, scaling
 from course_utils.estimate.steptime import fitted, step_time
 
@@ -67,6 +68,25 @@ def test_stay_on_the_cpu_is_a_possible_answer(model):
     answer = estimate(model, X, batch=64, devices=["A100"], this_machine=1e-3)
     assert answer.cheapest().device == "this machine" and answer.cheapest().kind == "measured"
     assert estimate(model, X, batch=64, devices=["A100"], this_machine=1e4).fastest().device == "A100 80GB"
+
+
+def test_each_row_says_whether_it_fits_as_estimate_memory_does():
+    wide, x = nn.Sequential(*(nn.Linear(2**14, 2**14, device="meta") for _ in range(6))), torch.empty(1, 2**14)
+    answer = estimate(wide, x, batch=64, devices=["T4", "H100"], prices={"T4": 0.01, "H100": 3}, this_machine=1e6)
+    memory = {name: estimate_memory(wide, x, batch=64, precision=name) for name in ("fp16", "bf16")}
+    assert [row.fits for row in answer.rows] == [memory["fp16"].fits("T4"), memory["bf16"].fits("H100"), None]
+    assert answer["T4"].fits is False and answer["H100 SXM"].fits
+    assert answer["T4"].needed_bytes == pytest.approx(memory["fp16"].needed_bytes)
+    assert "too much" in repr(answer) and "of 121" in repr(answer) and answer.to_dict()["rows"][0]["fits"] is False
+    # What does not fit is not recommended, however cheap it is.
+    assert answer.cheapest().device == "this machine" and answer.fastest().device == "H100 SXM"
+    assert estimate(wide, x, batch=64, devices=["T4"], prices={"T4": 1}).cheapest() is None
+    assert estimate(wide, x, batch=64, devices=["T4"]).fastest() is None
+
+
+def test_a_model_that_does_nothing_needs_its_input_and_the_framework():
+    row = estimate(nn.Identity(), X, batch=10, training=False, devices=["T4"]).rows[0]
+    assert row.fits and row.needed_bytes > 4 * 10 * 16
 
 
 def test_a_deadline_counts_the_far_end_of_the_interval(answer):
