@@ -8,6 +8,8 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map
 
+from course_utils.estimate.recurrent import GATES, layers
+
 # The operations that autocast runs in 16 bits, and those that it runs in 32 bits, on a GPU: the lists of PyTorch's
 # documentation (https://docs.pytorch.org/docs/stable/amp.html, "CUDA Op-Specific Behavior"). PyTorch's own autocast
 # leaves tensors on the meta device alone.
@@ -48,7 +50,7 @@ IN_32_BITS = {
 
 
 class Autocast(TorchFunctionMode):
-    """Casts what operations get as torch.autocast does, and has attention counted as the one kernel that a GPU runs."""
+    """Casts as torch.autocast does, and has attention and recurrent layers counted as the kernels that a GPU runs."""
 
     def __init__(self, dtype: torch.dtype | None):
         super().__init__()
@@ -64,6 +66,8 @@ class Autocast(TorchFunctionMode):
             args, kwargs = tree_map(lambda x: _cast(x, to), (args, kwargs))
         if name == "scaled_dot_product_attention":
             return _attention(*args, **kwargs)
+        if name in GATES and isinstance(args[2], list):  # the weights; a packed sequence has its state there
+            return layers(name, *args)
         if name == "multi_head_attention_forward" and _is_plain(*args, **kwargs):
             with self:  # PyTorch hides what this function calls from the mode that got the function itself
                 return _multi_head(*args, **kwargs), None

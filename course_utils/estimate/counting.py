@@ -11,7 +11,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.flop_counter import flop_registry
 
+from course_utils.display.units import format_bytes, format_count
 from course_utils.estimate.autocast import Autocast
+from course_utils.estimate.recurrent import KERNELS, amounts
 
 # No kernel runs for these: they allocate, or they give the same memory another shape.
 FREE = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "_unsafe_view", "unsafe_split"}
@@ -26,10 +28,11 @@ class Op:
 
     Attributes:
         name: PyTorch's name of it, such as "addmm".
-        kind: "matrix" (a matrix product), "convolution", "attention", or "other".
+        kind: "matrix" (a matrix product), "convolution", "attention", "recurrent", or "other".
         flops: arithmetic operations, where a multiply-add is two; 0 for "other".
         bytes_moved: bytes read and written.
         elements: numbers in the results.
+        kernels: how many the host launches for it; 1 but for recurrent layers.
     """
 
     name: str
@@ -37,6 +40,7 @@ class Op:
     flops: float
     bytes_moved: float
     elements: float
+    kernels: int = 1
 
 
 @dataclass(frozen=True)
@@ -66,13 +70,16 @@ class Work:
 
     @property
     def kernels(self) -> int:
-        """How many kernels the host launches: one for each operation."""
-        return len(self.ops)
+        """How many kernels the host launches."""
+        return sum(op.kernels for op in self.ops)
 
     def __repr__(self) -> str:
         step = "training step" if self.training else "forward pass"
-        amounts = f"{self.flops / 1e9:,.1f} GFLOP, {self.bytes_moved / 1e9:,.2f} GB moved, {self.kernels:,} kernels"
-        return f"{step} of {self.batch} samples in {self.precision}, counted: {amounts}"
+        samples = f"{self.batch:,} sample{'s' * (self.batch != 1)}"
+        amounts = (
+            f"{format_count(self.flops, 'FLOP')}, {format_bytes(self.bytes_moved)} moved, {self.kernels:,} kernels"
+        )
+        return f"{step} of {samples} in {self.precision}, counted: {amounts}"
 
 
 def count_work(
@@ -100,7 +107,7 @@ def count_work(
         RuntimeError: an operation of the model needs data, so that it cannot be counted; the message names it.
     """
     arguments = _without_data(inputs, batch)
-    clone = _clone(model).train(training)
+    clone = _clone(model, precision).train(training)
     counter, dtype = Counter(), {"fp16": torch.float16, "bf16": torch.bfloat16}.get(precision)
     with torch.set_grad_enabled(training), Autocast(dtype), counter:
         try:
@@ -163,6 +170,9 @@ def _op(name: str, packet: Any, args: Any, kwargs: dict[str, Any], out: Any) -> 
         pixels = (image if args[7] else grad).numel()  # a transposed convolution has its roles exchanged
         flops = 2.0 * pixels * math.prod(weight.shape[1:]) * sum(needed[:2])
         moved += size_bytes(grad) if all(needed[:2]) else 0  # read by two kernels
+    if name in KERNELS:
+        flops, kernels = amounts(name, *args[:4])
+        return Op(name, "recurrent", flops, float(moved), float(results[0].numel()), kernels)
     if name in TWICE and (name.endswith("backward") or args[5]):
         moved += sum(map(size_bytes, inputs))
     return Op(name, kind, flops, float(moved), float(sum(x.numel() for x in results)))
@@ -179,10 +189,26 @@ def _backward(out: Any) -> None:
     results = [x.float().sum() for x in tensors(out) if x.requires_grad]
     if not results:
         raise ValueError("no result of the model depends on a parameter that is trained. Pass training=False.")
-    torch.stack(results).sum().backward()
+    # Not Tensor.backward, which would hide what checkpointing computes again from `Autocast`.
+    torch.autograd.backward(torch.stack(results).sum())
 
 
-def _clone(model: nn.Module) -> nn.Module:
+def unwrapped(model: nn.Module) -> nn.Module:
+    """Return the model itself, without what spreads it over devices.
+
+    Raises:
+        TypeError: it is no module.
+    """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model must be a torch.nn.Module, but got {model!r}.")
+    return model.module if isinstance(model, (nn.DataParallel, nn.parallel.DistributedDataParallel)) else model
+
+
+def _clone(model: nn.Module, precision: str) -> nn.Module:
+    model = unwrapped(model)
+    own = {p.dtype for p in model.parameters()} & {torch.float16, torch.bfloat16}
+    if own and precision in ("fp32", "tf32"):
+        raise ValueError(f"precision {precision!r} was asked of a model in {own.pop()}. Pass 'bf16', or model.float().")
     # What deepcopy finds in `memo` it takes as already copied: the structure is copied and the weights are not.
     memo: dict[int, Any] = {id(p): nn.Parameter(p.detach().to("meta"), p.requires_grad) for p in model.parameters()}
     memo |= {id(b): b.detach().to("meta") for b in model.buffers()}
@@ -209,7 +235,7 @@ def _without_data(inputs: Any, batch: int | None) -> Any:
 def _explained(error: Exception, operation: str, model: nn.Module) -> Exception:
     if isinstance(error, ValueError) and "depends on a parameter" in str(error):
         return error
-    said = (str(error) or type(error).__name__).splitlines()[0][:200]
+    said = (str(error) or type(error).__name__).splitlines()[0][:200].rstrip(".!")
     return RuntimeError(
         f"{type(model).__name__} cannot be counted: at operation {operation!r} PyTorch said: {said}. Check that the "
         "inputs fit. Counting has shapes and no data, so a step that depends on values (.item(), a mask as an index) "

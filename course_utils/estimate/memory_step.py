@@ -106,7 +106,7 @@ def follow(
         RuntimeError: an operation of the model needs data; the message names it.
     """
     arguments = _without_data(inputs, batch)
-    clone = _clone(model).train(training)
+    clone = _clone(model, precision).train(training)
     if precision in WHOLE:
         clone, arguments = clone.to(WHOLE[precision]), _cast(arguments, WHOLE[precision])
     for block in blocks(clone) if blocks else ():
@@ -123,7 +123,7 @@ def follow(
             del arguments
             if steps:
                 tracker.phase = "backward"
-                loss(out).backward() if loss else _backward(out)
+                torch.autograd.backward(loss(out)) if loss else _backward(out)
                 del out
                 tracker.phase = "optimizer"
                 steps.step()
@@ -140,8 +140,11 @@ def _optimizer(clone: nn.Module, make: Optimizer, tracker: Tracker, keep: bool) 
     whole = nn.Parameter(torch.empty(sum(p.numel() for p in trained), dtype=trained[0].dtype, device="meta"))
     whole.grad = torch.empty_like(whole)
     tracker.own([whole, whole.grad], "")
-    steps = make([whole])
-    steps.step()  # its first step makes the state
+    try:
+        steps = make([whole])
+        steps.step()  # its first step makes the state
+    except Exception as error:
+        raise ValueError(f"the optimizer cannot be followed without data: {error}") from error
     tracker.own(tensors([list(state.values()) for state in steps.state.values()]), "optimizer")
     for parameter in trained:
         parameter.register_post_accumulate_grad_hook(tracker.gradient)

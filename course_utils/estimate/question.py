@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import torch
 from torch import nn
 
 from course_utils.estimate.chips import Chip, find_chip, find_link
-from course_utils.estimate.counting import Work, count_work, positive
+from course_utils.estimate.counting import Work, count_work, positive, unwrapped
 from course_utils.estimate.evidence import evidence
 from course_utils.estimate.memory import needed_bytes
 from course_utils.estimate.memory_result import capacity_bytes
@@ -17,7 +18,6 @@ from course_utils.estimate.result import Estimate, Row
 from course_utils.estimate.steptime import step_time
 
 HERE = "this machine"
-SAME_BYTES = {"bf16": "fp16", "tf32": "fp32"}
 DEVICES = ("T4", "L4", "A100", "H100", "RTX 5090", "TPU v5e")
 
 
@@ -66,6 +66,8 @@ def estimate(
         RuntimeError: an operation of the model needs data, so that it cannot be counted.
     """
     _check(devices, samples=samples, epochs=epochs, count=count)
+    if not devices and this_machine is None:
+        raise ValueError("devices is empty. Name a chip at least; `chips.all_chips()` lists them.")
     chips = [find_chip(name) for name in devices]
     own = own_prices(prices, HERE)
     steps = _count(model, inputs, batch, training, [chip.at(precision) for chip in chips] or ["fp32"])
@@ -87,8 +89,10 @@ def _count(
     model: nn.Module, inputs: Any, batch: int | None, training: bool, precisions: list[str]
 ) -> dict[str, tuple[Work, float]]:
     known: dict[str, tuple[Work, float]] = {}
+    half = "bf16" if torch.bfloat16 in {p.dtype for p in unwrapped(model).parameters()} else "fp16"
+    same_bytes = {"bf16": half, "fp16": half, "tf32": "fp32"}
     for precision in precisions:
-        like = SAME_BYTES.get(precision, precision)
+        like = same_bytes.get(precision, precision)
         if like not in known:
             work = count_work(model, inputs, batch=batch, precision=like, training=training)
             known[like] = work, needed_bytes(model, inputs, work.batch, like, training)

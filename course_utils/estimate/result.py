@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from course_utils.display.units import format_bytes
+from course_utils.display.units import format_bytes, format_seconds
+from course_utils.estimate.chips import find_chip
 from course_utils.estimate.counting import Work
 from course_utils.estimate.evidence import Evidence
 from course_utils.estimate.memory_result import memory_note
@@ -94,7 +95,7 @@ class Row:
         return (
             self.device if self.count == 1 else f"{self.count} x {self.device}",
             self.precision,
-            f"{self.step_s * 1e3:.3g} ms",
+            format_seconds(self.step_s),
             _short(self.samples_per_s),
             f"{_short(self.hours)} ({_short(low)} to {_short(high)})",
             self.limit or "?",
@@ -118,12 +119,11 @@ class Estimate:
     work: Work
 
     def __getitem__(self, device: str) -> Row:
-        try:
-            return next(row for row in self.rows if row.device == device)
-        except StopIteration:
-            raise KeyError(
-                f"{device!r} is not among the devices of this estimate: {[r.device for r in self.rows]}"
-            ) from None
+        known = {row.device: row for row in self.rows}
+        name = device if device in known else find_chip(device).name
+        if name not in known:
+            raise KeyError(f"{device!r} is not among the devices of this estimate: {', '.join(known)}")
+        return known[name]
 
     def fastest(self) -> Row | None:
         """Return the device that is done first, of those whose memory is large enough, or None."""

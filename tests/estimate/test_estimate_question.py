@@ -172,6 +172,7 @@ def test_eight_cards_are_faster_than_one(model):
         ({"epochs": 1.5}, "epochs"),
         ({"batch": 0}, "batch"),
         ({"count": 0}, "count"),
+        ({"devices": []}, "devices is empty"),
         ({"this_machine": 0}, "this_machine"),
         ({"devices": ["M4 Max"], "count": 2}, "M4 Max.*link="),
         ({"devices": ["A100"], "count": 2, "link": "string"}, "unknown link"),
@@ -187,8 +188,29 @@ def test_one_name_in_place_of_a_list_is_refused(model):
         estimate(model, X, devices="T4")
     with pytest.raises(TypeError, match="by its name"):
         estimate(model, X, devices=[4])
+    with pytest.raises(TypeError, match="prices is a dictionary"):
+        estimate(model, X, devices=["T4"], prices=[1])
+    with pytest.raises(TypeError, match="must be a"):
+        estimate(nn.Linear, X, devices=["T4"])
     with pytest.raises(KeyError, match="not among the devices"):
         estimate(model, X, devices=["T4"])["A100"]
+
+
+def test_a_row_is_found_by_the_name_that_was_asked_for(answer):
+    assert answer["a100"] is answer["A100 80GB"] and answer["v5e"].device == "TPU v5e"
+
+
+def test_a_model_in_16_bits_is_counted_without_casts_and_refuses_32():
+    model, x = nn.Linear(16, 16).bfloat16(), X.bfloat16()
+    work = estimate(model, x, devices=["T4", "A100"]).work
+    assert not [op for op in work.ops if op.name == "_to_copy" and op.elements == 16 * 16]
+    with pytest.raises(ValueError, match="'fp32' was asked of a model in"):
+        estimate(model, x, devices=["T4"], precision="fp32")
+
+
+def test_a_model_spread_over_devices_is_the_model_itself(model):
+    one, spread = (estimate(net, X, devices=["T4"]).work for net in (model, nn.DataParallel(model)))
+    assert spread == one
 
 
 def test_scaling_wants_a_training_and_numbers_of_devices():
