@@ -1,6 +1,5 @@
 """Count what a step of a model does: operations, bytes and kernels, without running it at size or allocating memory."""
 
-import copy
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -8,11 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.flop_counter import flop_registry
 
 from course_utils.display.units import format_bytes, format_count
 from course_utils.estimate.autocast import Autocast
+from course_utils.estimate.no_data import backward, clone, explained, tensors, without_data
 from course_utils.estimate.recurrent import KERNELS, amounts
 
 # No kernel runs for these: they allocate, or they give the same memory another shape.
@@ -106,18 +105,18 @@ def count_work(
         ValueError: the batch is not a positive integer, or there is no tensor among the inputs.
         RuntimeError: an operation of the model needs data, so that it cannot be counted; the message names it.
     """
-    arguments = _without_data(inputs, batch)
-    clone = _clone(model, precision).train(training)
+    arguments = without_data(inputs, batch)
+    copied = clone(model, precision).train(training)
     counter, dtype = Counter(), {"fp16": torch.float16, "bf16": torch.bfloat16}.get(precision)
     with torch.set_grad_enabled(training), Autocast(dtype), counter:
         try:
-            out = clone(**arguments) if isinstance(arguments, dict) else clone(*arguments)
+            out = copied(**arguments) if isinstance(arguments, dict) else copied(*arguments)
             if training:
-                _backward(out)
+                backward(out)
         except Exception as error:
-            raise _explained(error, counter.last, model) from error
-    parameters = sum(p.numel() for p in clone.parameters())
-    ops = counter.ops + (_optimizer(clone) if training else [])
+            raise explained(error, counter.last, model) from error
+    parameters = sum(p.numel() for p in copied.parameters())
+    ops = counter.ops + (_optimizer(copied) if training else [])
     size = next(x for x in tensors(arguments) if x.dim()).shape[0]
     return Work(tuple(ops), size, parameters, training, precision)
 
@@ -138,17 +137,6 @@ class Counter(TorchDispatchMode):
         if not (func.is_view or name in FREE):
             self.ops.append(_op(name, func.overloadpacket, args, kwargs, out))
         return out
-
-
-def positive(name: str, value: object) -> None:
-    """Raise ValueError unless `value` is a positive integer."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} must be a positive integer, but got {value!r}.")
-
-
-def tensors(data: Any) -> list[Tensor]:
-    """Return the tensors in nested data."""
-    return [leaf for leaf in tree_leaves(data) if isinstance(leaf, Tensor)]
 
 
 def size_bytes(x: Tensor) -> int:
@@ -183,61 +171,3 @@ def _optimizer(model: nn.Module) -> list[Op]:
     # for all parameters together (PyTorch's foreach), so its launches do not count.
     numbers = sum(p.numel() for p in model.parameters() if p.requires_grad)
     return [Op("_foreach_adam", "other", 0.0, 28.0 * numbers, float(numbers))] if numbers else []
-
-
-def _backward(out: Any) -> None:
-    results = [x.float().sum() for x in tensors(out) if x.requires_grad]
-    if not results:
-        raise ValueError("no result of the model depends on a parameter that is trained. Pass training=False.")
-    # Not Tensor.backward, which would hide what checkpointing computes again from `Autocast`.
-    torch.autograd.backward(torch.stack(results).sum())
-
-
-def unwrapped(model: nn.Module) -> nn.Module:
-    """Return the model itself, without what spreads it over devices.
-
-    Raises:
-        TypeError: it is no module.
-    """
-    if not isinstance(model, nn.Module):
-        raise TypeError(f"model must be a torch.nn.Module, but got {model!r}.")
-    return model.module if isinstance(model, (nn.DataParallel, nn.parallel.DistributedDataParallel)) else model
-
-
-def _clone(model: nn.Module, precision: str) -> nn.Module:
-    model = unwrapped(model)
-    own = {p.dtype for p in model.parameters()} & {torch.float16, torch.bfloat16}
-    if own and precision in ("fp32", "tf32"):
-        raise ValueError(f"precision {precision!r} was asked of a model in {own.pop()}. Pass 'bf16', or model.float().")
-    # What deepcopy finds in `memo` it takes as already copied: the structure is copied and the weights are not.
-    memo: dict[int, Any] = {id(p): nn.Parameter(p.detach().to("meta"), p.requires_grad) for p in model.parameters()}
-    memo |= {id(b): b.detach().to("meta") for b in model.buffers()}
-    return copy.deepcopy(model, memo)
-
-
-def _without_data(inputs: Any, batch: int | None) -> Any:
-    found = [x for x in tensors(inputs) if x.dim()]
-    if not found:
-        raise ValueError(f"inputs must hold a tensor whose first dimension is the batch, but got {inputs!r}.")
-    size = found[0].shape[0]
-    batch = size if batch is None else batch
-    positive("batch", batch)
-
-    def resized(x: Tensor) -> Tensor:
-        shape = (batch, *x.shape[1:]) if x.dim() and x.shape[0] == size else x.shape
-        return torch.empty(shape, dtype=x.dtype, device="meta")
-
-    twins = {id(x): resized(x) for x in tensors(inputs)}  # a tensor that is passed twice stays one tensor
-    resized_inputs = tree_map(lambda x: twins.get(id(x), x), inputs)
-    return resized_inputs if isinstance(resized_inputs, (dict, tuple)) else (resized_inputs,)
-
-
-def _explained(error: Exception, operation: str, model: nn.Module) -> Exception:
-    if isinstance(error, ValueError) and "depends on a parameter" in str(error):
-        return error
-    said = (str(error) or type(error).__name__).splitlines()[0][:200].rstrip(".!")
-    return RuntimeError(
-        f"{type(model).__name__} cannot be counted: at operation {operation!r} PyTorch said: {said}. Check that the "
-        "inputs fit. Counting has shapes and no data, so a step that depends on values (.item(), a mask as an index) "
-        "has to be left out."
-    )

@@ -6,9 +6,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from course_utils.estimate.counting import positive, tensors
 from course_utils.estimate.memory_result import Memory
 from course_utils.estimate.memory_step import KINDS, OPTIMIZERS, PRECISIONS, Moment, Optimizer, follow
+from course_utils.estimate.no_data import positive, tensors
 
 
 def estimate_memory(

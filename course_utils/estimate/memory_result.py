@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from course_utils.display.units import format_bytes
 from course_utils.estimate.chips import Chip, find_chip
-from course_utils.estimate.counting import positive
 from course_utils.estimate.memory_step import KINDS, Moment
+from course_utils.estimate.no_data import positive
 from course_utils.estimate.show import Picture, html_card, memory_chart, text_table
 
 if TYPE_CHECKING:

@@ -8,10 +8,11 @@ import torch
 from torch import nn
 
 from course_utils.estimate.chips import Chip, find_chip, find_link
-from course_utils.estimate.counting import Work, count_work, positive, unwrapped
+from course_utils.estimate.counting import Work, count_work
 from course_utils.estimate.evidence import evidence
 from course_utils.estimate.memory import needed_bytes
 from course_utils.estimate.memory_result import capacity_bytes
+from course_utils.estimate.no_data import positive, unwrapped
 from course_utils.estimate.parallel import own_link, together
 from course_utils.estimate.prices import Price, own_prices, price_of
 from course_utils.estimate.result import Estimate, Row
