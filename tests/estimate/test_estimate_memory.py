@@ -241,7 +241,10 @@ def test_what_is_stored_of_the_published_trainings_is_what_is_estimated_today():
     assert found.tensors_bytes == pytest.approx(row["tensors"], rel=1e-3), json.dumps(row)
 
 
-def test_on_a_cpu_the_median_error_of_ten_networks_is_below_a_tenth():
+@pytest.mark.parametrize("measured", ["recorded", "in_ram_returned"])
+def test_on_a_cpu_the_median_error_of_ten_networks_is_below_a_tenth(measured):
+    """By PyTorch's own record, and by the process's RAM where the C library returns what was freed."""
     rows = memory_evidence()["on_cpu"]
-    errors = sorted(abs(row["estimated"] / row["recorded"] - 1) for row in rows)
+    errors = sorted(abs(row["estimated"] / row[measured] - 1) for row in rows)
     assert len(rows) == 10 and (errors[4] + errors[5]) / 2 < 0.1
+    assert all(row["in_ram"] > row["in_ram_returned"] for row in rows)  # what it keeps otherwise
