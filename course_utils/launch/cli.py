@@ -6,12 +6,14 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 from course_utils.launch.clusters import find_cluster
 from course_utils.launch.lessons import check_lesson
 from course_utils.launch.messages import LaunchError, RunError
-from course_utils.launch.options import ACCELERATORS, CHECKPOINT, PRECISIONS, STRATEGIES, Options, trainer_arguments
-from course_utils.launch.supervise import START_UP_S, launch
+from course_utils.launch.options import ACCELERATORS, PRECISIONS, STRATEGIES, Options, trainer_arguments
+from course_utils.launch.reports import START_UP_S
+from course_utils.launch.supervise import launch
 from course_utils.launch.view import View
 
 EXAMPLES = """examples:
@@ -92,32 +94,29 @@ def main(arguments: list[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a folder's name may hold what no encoding has
         setattr(sys, name, stream)
-    namespace = vars(build_parser().parse_args(arguments))
-    as_json, dry_run = namespace.pop("json"), namespace.pop("dry_run")
     try:
-        if dry_run:
-            print(_trainer_call(Options(**namespace)))
-            return 0
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-        stream = sys.stderr if as_json else sys.stdout
-        result = launch(Options(**namespace), View(stream, bar=stream.isatty()))
-        if result:
-            print(result.to_json() if as_json else result, flush=True)
+        _run(vars(build_parser().parse_args(arguments)))
+        return 0
     except KeyboardInterrupt:
-        kept = os.path.exists(os.path.join(namespace["out"], CHECKPOINT))
-        hint = " --resume continues from the last checkpoint." * kept
-        print(f"Stopped: every process has ended.{hint}", file=sys.stderr)
+        print("launch: stopped.", file=sys.stderr)
         return 128 + signal.SIGINT
     except BrokenPipeError:  # the reader of `... | head` has gone, and the run has ended
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        for number in (1, 2):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), number)
         return 128 + signal.SIGPIPE
     except (LaunchError, RunError) as error:
         print(f"launch: {error}", file=sys.stderr)
         return 2 if isinstance(error, LaunchError) else 1
-    return 0
 
 
-def _trainer_call(options: Options) -> str:
-    check_lesson(options.lesson)
-    arguments = trainer_arguments(options, find_cluster(os.environ))
-    return "Trainer(\n" + "".join(f"    {name}={value!r},\n" for name, value in arguments.items()) + ")"
+def _run(chosen: dict[str, Any]) -> None:
+    as_json, dry_run = chosen.pop("json"), chosen.pop("dry_run")
+    options = Options(**chosen)
+    if dry_run:
+        check_lesson(options.lesson)
+        call = trainer_arguments(options, find_cluster(os.environ)).items()
+        return print("Trainer(", *(f"    {name}={value!r}," for name, value in call), ")", sep="\n", flush=True)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    stream = sys.stderr if as_json else sys.stdout
+    if result := launch(options, View(stream, bar=stream.isatty())):
+        print(result.to_json() if as_json else result, flush=True)

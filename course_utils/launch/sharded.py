@@ -8,7 +8,6 @@ what a LightningModule has for training: `training_step`, `configure_optimizers`
 import os
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,15 +15,16 @@ import torch.distributed as dist
 from torch import nn
 from torch.distributed.checkpoint import state_dict as states
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard, register_fsdp_forward_method
-from torch.utils.data import DataLoader, DistributedSampler
+from torch.utils.data import DistributedSampler
 
-from course_utils.launch.checkpoints import WholeFiles, read_checkpoint
+from course_utils.launch.checkpoints import WholeFiles, state_to_resume
 from course_utils.launch.clusters import find_cluster
 from course_utils.launch.lessons import Lesson, load_lesson
 from course_utils.launch.link import Link
 from course_utils.launch.messages import LaunchError
 from course_utils.launch.options import Options, batch_per_rank, count_ranks
-from course_utils.launch.ranks import _Report, run_main, run_rank
+from course_utils.launch.ranks import make_loader, run_main, trained_before
+from course_utils.launch.reporting import Report, run_rank
 from course_utils.moves import to_device
 from course_utils.training import pl
 
@@ -44,18 +44,12 @@ def fit(options: Options, arguments: dict, link: Link) -> None:
     batch_per_rank(options.global_batch or lesson.global_batch, ranks)
     if not lesson.module.automatic_optimization:
         raise LaunchError(f"the lesson {options.lesson!r} steps its optimizer itself. Choose --strategy ddp.")
-    path = _checkpoint(options)
-    state = read_checkpoint(path, lesson.module, sharded=True) if options.resume and os.path.lexists(path) else None
-    if state and state["epoch"] + 1 >= options.epochs:
-        losses = state["callbacks"]["RankReport"]["losses"]
-        return link.send(already=state["epoch"] + 1, done={"losses": losses, "steps": state["global_step"]})
+    state = state_to_resume(options, lesson.module)
+    if state and trained_before(state, options, link):
+        return None
     if find_cluster(os.environ).starts_the_ranks:
         return run_rank(link, train, options, arguments, link)
     torch.multiprocessing.spawn(_start, (options, arguments, link), arguments["devices"])
-
-
-def _checkpoint(options: Options) -> Path:
-    return Path(options.out) / "checkpoints" / "last.ckpt"
 
 
 def _start(rank: int, options: Options, arguments: dict, link: Link) -> None:
@@ -75,8 +69,7 @@ def train(options: Options, arguments: dict, link: Link, **where: Any) -> None:
     try:
         pl.seed_everything(options.seed, workers=True, verbose=False)
         lesson = load_lesson(options.lesson)
-        path = _checkpoint(options)
-        state = read_checkpoint(path, lesson.module, sharded=True) if options.resume and os.path.lexists(path) else None
+        state = state_to_resume(options, lesson.module)
         module = shard(lesson.module.to(device), PRECISIONS[options.precision])
         _Loop(options, lesson, module, device, link).run(state)
     finally:
@@ -101,13 +94,14 @@ def shard(module: nn.Module, precision: torch.dtype | None = None) -> nn.Module:
 
 
 class _Loop:
-    """The training in one rank, with the names that `_Report` and a LightningModule read of Lightning's Trainer."""
+    """The training in one rank, with the names that `Report` and a LightningModule read of Lightning's Trainer."""
 
     def __init__(self, options: Options, lesson: Lesson, module: nn.Module, device: torch.device, link: Link):
         self.options, self.module, self.device = options, module, device
-        self.report, self.global_rank, self.world_size = _Report(link), dist.get_rank(), dist.get_world_size()
+        self.report, self.global_rank, self.world_size = Report(link), dist.get_rank(), dist.get_world_size()
         self.is_global_zero, self.max_epochs = self.global_rank == 0, options.epochs
-        self.loader = _loader(lesson, options)
+        sampler: Any = DistributedSampler(lesson.dataset, seed=options.seed)
+        self.loader = make_loader(lesson, options, self.world_size, sampler)
         self.num_training_batches, self.global_step, self.current_epoch = len(self.loader), 0, 0
         self.callback_metrics: dict[str, float] = {}
         self.interrupted = False  # Lightning's Trainer catches a KeyboardInterrupt; here it ends the rank
@@ -167,7 +161,7 @@ class _Loop:
         kept = {"epoch": epoch, "global_step": self.global_step, "strategy": "fsdp", "state_dict": weights}
         kept |= {"optimizer_states": [optimizer], "callbacks": {"RankReport": self.report.state_dict()}}
         if self.is_global_zero:
-            WholeFiles().save_checkpoint(kept, _checkpoint(self.options))
+            WholeFiles().save_checkpoint(kept, self.options.checkpoint)
         dist.barrier()  # an error of rank 0 ends the others here
 
     def _restore(self, state: dict) -> int:
@@ -180,18 +174,6 @@ class _Loop:
         if self.is_global_zero:
             self.report.link.send(resumed=self.global_step)
         return int(state["epoch"]) + 1
-
-
-def _loader(lesson: Lesson, options: Options) -> DataLoader:
-    sampler: DistributedSampler = DistributedSampler(lesson.dataset, seed=options.seed)
-    return DataLoader(
-        lesson.dataset,
-        batch_size=batch_per_rank(options.global_batch or lesson.global_batch, dist.get_world_size()),
-        sampler=sampler,
-        num_workers=options.num_workers,
-        persistent_workers=options.num_workers > 0,
-        collate_fn=lesson.collate,
-    )
 
 
 if __name__ == "__main__":
