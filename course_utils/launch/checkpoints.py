@@ -61,28 +61,22 @@ def state_to_resume(options: Options, module: torch.nn.Module) -> dict | None:
     """
     if not options.resume or not os.path.lexists(options.checkpoint):
         return None
-    return read_checkpoint(options.checkpoint, module, sharded=options.strategy == "fsdp")
+    return read_checkpoint(options.checkpoint, module)
 
 
-def read_checkpoint(path: Path, module: torch.nn.Module, *, sharded: bool = False) -> dict:
+def read_checkpoint(path: Path, module: torch.nn.Module) -> dict:
     """Return a checkpoint after making sure that it is whole, harmless, and of this model.
 
     Args:
         path: of the file.
         module: whose weights it should hold.
-        sharded: whether FSDP is to go on with it, which keeps its optimizer state under other names than Lightning.
 
     Raises:
-        LaunchError: it is torn, holds code, is no checkpoint of a training, or belongs to another model or strategy.
+        LaunchError: it is torn, holds code, is no checkpoint of a training, or belongs to another model or optimizer.
     """
     state = _load(path)
     if not _is_training(state):
         raise LaunchError(f"{path} is no checkpoint of a Lightning training. Start anew without --resume.")
-    if (state.get("strategy") == "fsdp") != sharded:
-        wrote = "without" if sharded else "with"
-        raise LaunchError(
-            f"{path} was written {wrote} --strategy fsdp. Resume it as it was begun, or use another --out."
-        )
     there = {name: tuple(value.shape) for name, value in state["state_dict"].items()}
     here = {name: tuple(value.shape) for name, value in module.state_dict().items()}
     for name in sorted(there.keys() | here.keys()):

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from course_utils.launch.causes import START_UP_S
 from course_utils.launch.clusters import find_cluster
 from course_utils.launch.lessons import check_lesson
 from course_utils.launch.messages import LaunchError, RunError
 from course_utils.launch.options import ACCELERATORS, PRECISIONS, STRATEGIES, Options, trainer_arguments
-from course_utils.launch.reports import START_UP_S
 from course_utils.launch.supervise import launch
 from course_utils.launch.view import View
 

@@ -29,17 +29,12 @@ class Link:
     After `open`, all that the process prints goes to the supervisor, also what C++ code writes.
     """
 
-    def __init__(self, folder: str):
-        self.folder = Path(folder)
-        self.asked: Any = None  # the options of the run, for what a rank has to say about them
+    def __init__(self, folder: str, asked: Any = None):
+        self.folder, self.asked = Path(folder), asked  # the options of the run, for what a rank has to say about them
         self._owner = 0
 
-    def __getstate__(self) -> dict:
-        return {
-            "folder": self.folder,
-            "asked": self.asked,
-            "_owner": 0,
-        }  # a spawned process opens a connection of its own
+    def __getstate__(self) -> dict:  # a spawned process opens a connection of its own
+        return {"folder": self.folder, "asked": self.asked, "_owner": 0}
 
     def open(self, **hello: int) -> None:
         """Connect this process, unless it already is, and say which rank it is."""

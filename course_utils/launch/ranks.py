@@ -6,9 +6,7 @@ Lightning starts the ranks from there. With ddp_spawn each of them imports this 
 import json
 import os
 import sys
-from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from torch.multiprocessing import ProcessExitedException, ProcessRaisedException
 from torch.utils.data import DataLoader, DistributedSampler
@@ -18,38 +16,28 @@ from course_utils.launch.lessons import Lesson, load_lesson
 from course_utils.launch.link import Link
 from course_utils.launch.messages import LaunchError, calm_lightning, short_traceback
 from course_utils.launch.options import Options, batch_per_rank, count_ranks
-from course_utils.launch.reporting import Report, ReportingDDP, run_rank
+from course_utils.launch.reporting import ReportingDDP, _Report, run_rank
+from course_utils.launch.sharded import ReportingFSDP, make_sharded
 from course_utils.training import pl
 
 START_METHODS = {"ddp": "popen", "ddp_spawn": "spawn", "ddp_notebook": "fork"}  # as Lightning names them
 
 
-def make_loader(lesson: Lesson, options: Options, ranks: int, sampler: Any = None) -> DataLoader:
+def make_loader(lesson: Lesson, options: Options, ranks: int) -> DataLoader:
     """Return a loader of one rank's batches; Lightning will give it the sampler that picks the samples of a rank.
 
     A single process gets that sampler too: the order of an epoch then depends on the seed and the number of the epoch
     alone, so that one device sees the batches that several see together, and so does a resumed run.
     """
-    if ranks == 1 and sampler is None:
-        sampler = DistributedSampler(lesson.dataset, 1, 0, seed=options.seed)
     return DataLoader(
         lesson.dataset,
         batch_size=batch_per_rank(options.global_batch or lesson.global_batch, ranks),
-        shuffle=sampler is None,
-        sampler=sampler,
+        shuffle=ranks > 1,
+        sampler=DistributedSampler(lesson.dataset, 1, 0, seed=options.seed) if ranks == 1 else None,
         num_workers=options.num_workers,
         persistent_workers=options.num_workers > 0,
         collate_fn=lesson.collate,
     )
-
-
-def trained_before(state: dict, options: Options, link: Link) -> bool:
-    """Say whether a checkpoint has all the epochs that were asked for, and report what it holds if so."""
-    epochs = state["epoch"] + 1
-    if epochs >= options.epochs:
-        results = {"losses": state["callbacks"]["RankReport"]["losses"], "steps": state["global_step"]}
-        link.send(already=epochs, done=results)
-    return bool(epochs >= options.epochs)
 
 
 def fit(options: Options, arguments: dict, link: Link) -> None:
@@ -63,10 +51,13 @@ def fit(options: Options, arguments: dict, link: Link) -> None:
     lesson = load_lesson(options.lesson)
     link.send(loaded=os.getpid())
     state = state_to_resume(options, lesson.module)
-    if state and trained_before(state, options, link):
-        return
+    if state and state["epoch"] + 1 >= options.epochs:
+        results = {"losses": state["callbacks"]["RankReport"]["losses"], "steps": state["global_step"]}
+        return link.send(already=state["epoch"] + 1, done=results)
     if state:
         link.send(resumed=state["global_step"])
+    if options.strategy == "fsdp":
+        make_sharded(lesson.module, options.precision)
     trainer = _make_trainer(options, arguments, link)
     loader = make_loader(lesson, options, count_ranks(arguments))
     # Without a launcher of Lightning's, this process is the rank.
@@ -80,8 +71,11 @@ def _make_trainer(options: Options, arguments: dict, link: Link) -> pl.Trainer:
         strategy = "ddp"  # what Lightning takes then
     if strategy in START_METHODS:
         strategy = ReportingDDP(link, start_method=START_METHODS[strategy])
+    elif strategy == "fsdp":
+        strategy = ReportingFSDP(link, count_ranks(arguments))
+        arguments = {**arguments, "precision": "32-true"}  # FSDP itself computes in another
     saving = pl.callbacks.ModelCheckpoint(options.checkpoint.parent, "last", enable_version_counter=False)
-    arguments = {**arguments, "strategy": strategy, "callbacks": [Report(link), saving], "plugins": [WholeFiles()]}
+    arguments = {**arguments, "strategy": strategy, "callbacks": [_Report(link), saving], "plugins": [WholeFiles()]}
     # Lightning imports torch_xla to count TPUs, whatever it trains on, which takes seconds. None in its place says
     # that it is not there (https://docs.python.org/3/reference/import.html#the-module-cache).
     absent = not on_tpu and sys.modules.setdefault("torch_xla", None) is None  # type: ignore[arg-type]
@@ -92,13 +86,13 @@ def _make_trainer(options: Options, arguments: dict, link: Link) -> pl.Trainer:
             del sys.modules["torch_xla"]
 
 
-def run_main(train: Callable[[Options, dict, Link], None], options: str, arguments: str, folder: str) -> int:
+def main(options: str, arguments: str, folder: str) -> int:
     """Train, tell the supervisor what went wrong if anything did, and return the exit status."""
-    link = Link(folder)
+    asked = Options(**json.loads(options)), json.loads(arguments)
+    link = Link(folder, asked)
     link.open()
-    link.asked = Options(**json.loads(options)), json.loads(arguments)
     try:
-        train(link.asked[0], link.asked[1], link)
+        fit(*asked, link)
     except LaunchError as error:
         link.send(refusal=str(error))
     except ProcessExitedException as error:  # a spawned rank that ended without raising anything
@@ -114,4 +108,4 @@ def run_main(train: Callable[[Options, dict, Link], None], options: str, argumen
 
 
 if __name__ == "__main__":
-    sys.exit(run_main(fit, *sys.argv[1:]))
+    sys.exit(main(*sys.argv[1:]))

@@ -39,8 +39,8 @@ def run_rank(link: Link, function: Callable, *args: Any, **kwargs: Any) -> Any:
         raise
 
 
-class ReportingDDP(pl.strategies.DDPStrategy):
-    """DDP in which every rank reports its own exceptions.
+class Reporting:
+    """A strategy of Lightning's in which every rank reports its own exceptions.
 
     A callback's `on_exception` would not do: Lightning calls it in the process that called `fit`. With ddp_spawn that
     is no rank, and of several ranks that failed it knows only one, not always the first.
@@ -53,7 +53,12 @@ class ReportingDDP(pl.strategies.DDPStrategy):
     @property
     def launcher(self) -> Any:
         """Lightning's own launcher, which is given `run_rank` to start in each rank."""
-        return super().launcher and _Launcher(super().launcher, self.link)
+        launcher = super().launcher  # type: ignore[misc]
+        return launcher and _Launcher(launcher, self.link)
+
+
+class ReportingDDP(Reporting, pl.strategies.DDPStrategy):
+    """DDP in which every rank reports its own exceptions."""
 
 
 class _Launcher:
@@ -67,7 +72,7 @@ class _Launcher:
         return getattr(self._launcher, name)
 
 
-class Report(pl.Callback):
+class _Report(pl.Callback):
     """Sends heartbeats in every step of a rank, adds up its loss and its samples, and reports each epoch."""
 
     state_key = "RankReport"

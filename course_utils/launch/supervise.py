@@ -13,19 +13,19 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from course_utils.launch.causes import Reports
 from course_utils.launch.clusters import Cluster, find_cluster
 from course_utils.launch.lessons import check_lesson
 from course_utils.launch.link import Lines, show_stack
 from course_utils.launch.messages import LaunchError, RunError
 from course_utils.launch.options import Options, count_ranks, trainer_arguments
 from course_utils.launch.processes import exit_status, group_members, only_one, process_group, write_whole
-from course_utils.launch.reports import Reports
 from course_utils.launch.view import RunResult, View
 
 # What another shell may have left: a rank would wait for others that nobody starts, or meet them at a port that is
 # taken. Without the port, Lightning looks for a free one.
-LEFT_OVER = ("RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
-LEFT_OVER += ("MASTER_ADDR", "MASTER_PORT")
+LEFT_OVER = {"RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR"}
+LEFT_OVER |= {"MASTER_PORT"}
 
 
 def launch(options: Options, view: View) -> RunResult | None:
@@ -88,8 +88,7 @@ class Run:
             ours, theirs = socket.socketpair()
             self._lines.add(ours, "main")
             words = [json.dumps(asdict(self.options)), json.dumps(self.arguments), folder]
-            ranks = "sharded" if self.arguments["strategy"] == "fsdp" else "ranks"
-            command = [sys.executable, "-m", f"course_utils.launch.{ranks}", *words]
+            command = [sys.executable, "-m", "course_utils.launch.ranks", *words]
             streams: dict[str, Any] = {"stdout": theirs, "stderr": theirs, "env": self._environment(folder)}
             try:
                 with process_group(command, Path(folder), **streams) as self.process:
@@ -102,7 +101,7 @@ class Run:
                     self._take(who, message)
 
     def _environment(self, folder: str) -> dict[str, str]:
-        left_over = LEFT_OVER if self._cluster.kind == "none" else ()
+        left_over = LEFT_OVER if self._cluster.kind == "none" else set()
         kept = {name: value for name, value in os.environ.items() if name not in left_over}
         return {**kept, "PYTHONUNBUFFERED": "1", "TMPDIR": folder}
 
