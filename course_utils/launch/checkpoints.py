@@ -2,7 +2,6 @@
 
 import errno
 import io
-import os
 import resource
 import shutil
 from collections.abc import Iterator
@@ -14,7 +13,6 @@ import psutil
 import torch
 
 from course_utils.launch.messages import LaunchError
-from course_utils.launch.options import Options
 from course_utils.launch.processes import write_whole
 from course_utils.training import pl
 
@@ -51,17 +49,6 @@ class WholeFiles(plugins.io.TorchCheckpointIO):
     def load_checkpoint(self, path: str | Path, map_location: Any = "cpu", weights_only: bool | None = True) -> Any:
         """Load it, and never run code that a file brings along, whatever the caller says."""
         return torch.load(path, map_location=map_location, weights_only=True)
-
-
-def state_to_resume(options: Options, module: torch.nn.Module) -> dict | None:
-    """Return what the checkpoint holds that these options ask to resume, or None where there is none.
-
-    Raises:
-        LaunchError: as `read_checkpoint` does.
-    """
-    if not options.resume or not os.path.lexists(options.checkpoint):
-        return None
-    return read_checkpoint(options.checkpoint, module)
 
 
 def read_checkpoint(path: Path, module: torch.nn.Module) -> dict:

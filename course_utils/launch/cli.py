@@ -58,33 +58,31 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("how").add_argument
     add("--out", default="runs/last", metavar="DIR", help="folder for checkpoint and results (default runs/last)")
     add("--resume", action="store_true", help="continue from the checkpoint in --out, if there is one")
+    seconds = _number(float, lambda value: 0 < value < 10**7, "a number of seconds above 0")
     text = "end the run when a rank gives no sign of life, or the lesson does not load, for S seconds (default 600); "
     text += f"a rank that is still importing has {START_UP_S:g} seconds, or S if that is more"
-    add("--timeout", type=_seconds, default=600.0, metavar="S", dest="timeout_s", help=text)
+    add("--timeout", type=seconds, default=600.0, metavar="S", dest="timeout_s", help=text)
     add("--json", action="store_true", help="print the result as one JSON object, and all else to stderr")
     add("--dry-run", action="store_true", help="print the Trainer's arguments and stop")
 
 
-def _whole(least: int) -> Callable[[str], int]:
-    def number(text: str) -> int:
-        if not text.isdigit() or not least <= int(text) < 2**32:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
-        return int(text)
+def _number(read: Callable[[str], Any], fits: Callable[[Any], bool], what: str) -> Callable[[str], Any]:
+    def number(text: str) -> Any:
+        with suppress(ValueError):
+            if fits(value := read(text)):
+                return value
+        raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
 
     return number
 
 
+def _whole(least: int) -> Callable[[str], int]:
+    return _number(int, lambda value: least <= value < 2**32, f"a whole number of at least {least}")
+
+
 def _devices(text: str) -> int | str:
-    if text != "auto" and (not text.isdigit() or int(text) < 1):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of devices. Write 1, 2, ... or auto")
-    return text if text == "auto" else int(text)
-
-
-def _seconds(text: str) -> float:
-    with suppress(ValueError):
-        if 0 < float(text) < 10**7:
-            return float(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    read = _number(int, lambda value: value > 0, "a number of devices. Write 1, 2, ... or auto")
+    return text if text == "auto" else read(text)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -53,12 +53,6 @@ class Link:
             self._socket.sendall(event_mark(self.folder) + json.dumps(event).encode() + b"\n")
 
 
-def show_stack(pid: int) -> None:
-    """Ask a process for the line on which it stands, if it is still there."""
-    with suppress(ProcessLookupError):
-        os.kill(pid, SHOW_STACK)
-
-
 @dataclass
 class _Source:
     name: str

@@ -11,7 +11,7 @@ from functools import partial
 from torch.multiprocessing import ProcessExitedException, ProcessRaisedException
 from torch.utils.data import DataLoader, DistributedSampler
 
-from course_utils.launch.checkpoints import WholeFiles, state_to_resume
+from course_utils.launch.checkpoints import WholeFiles, read_checkpoint
 from course_utils.launch.lessons import Lesson, load_lesson
 from course_utils.launch.link import Link
 from course_utils.launch.messages import LaunchError, calm_lightning, short_traceback
@@ -50,7 +50,8 @@ def fit(options: Options, arguments: dict, link: Link) -> None:
     link.send(loading=os.getpid())
     lesson = load_lesson(options.lesson)
     link.send(loaded=os.getpid())
-    state = state_to_resume(options, lesson.module)
+    resumes = options.resume and os.path.lexists(options.checkpoint)
+    state = read_checkpoint(options.checkpoint, lesson.module) if resumes else None
     if state and state["epoch"] + 1 >= options.epochs:
         results = {"losses": state["callbacks"]["RankReport"]["losses"], "steps": state["global_step"]}
         return link.send(already=state["epoch"] + 1, done=results)

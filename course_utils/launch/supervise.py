@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 from course_utils.launch.causes import Reports
 from course_utils.launch.clusters import Cluster, find_cluster
 from course_utils.launch.lessons import check_lesson
-from course_utils.launch.link import Lines, show_stack
+from course_utils.launch.link import SHOW_STACK, Lines
 from course_utils.launch.messages import LaunchError, RunError
 from course_utils.launch.options import Options, count_ranks, trainer_arguments
 from course_utils.launch.processes import exit_status, group_members, only_one, process_group, write_whole
@@ -75,8 +75,9 @@ class Run:
         self._stopped: dict[int, float] = {}  # process that a signal has stopped before it trained -> since when
         self._limit_bytes = resource.getrlimit(resource.RLIMIT_AS)[0]
         self._silence, self._look_s = "", 0.0
+        self._status: int | None = None  # how the first process ended, if it did by itself
         self._held: list[tuple[str, str]] = []  # lines that came after the first fault
-        self._start_s, self._checkpoint_before = time.monotonic(), _time_of(options.checkpoint)
+        self._start_s = time.monotonic()
 
     def watch(self) -> None:
         """Start the processes, and listen until the run is over, or has nothing left to report after a fault."""
@@ -114,7 +115,7 @@ class Run:
                     reports.note_death(who, status)
             self._look_for_silence()
             self.view.steps(reports.step)
-        reports.note_main_status(self.process.poll())
+        self._status = self.process.poll()
 
     def _listen(self, wait_s: float) -> None:
         for who, message in self._lines.read(wait_s):
@@ -153,15 +154,16 @@ class Run:
             self._stopped = {pid: self._stopped.get(pid, now) for pid in stopped}
         self._silence, pids = self._reports.silence(self.options.timeout_s, self._stopped)
         for pid in pids:
-            show_stack(pid)
+            with suppress(ProcessLookupError):
+                os.kill(pid, SHOW_STACK)
         for _ in range(5 * bool(self._silence)):
             self._listen(0.1)
 
     def hint(self) -> str:
         """Return that --resume can continue, where this run or the one that it resumed has left a checkpoint."""
-        written = _time_of(self.options.checkpoint)
-        ours = written and (self.options.resume or written != self._checkpoint_before)
-        return " The last checkpoint is whole: --resume continues from it." if ours else ""
+        ours = self.options.resume or "epoch" in self._reports.events
+        kept = ours and self.options.checkpoint.exists()
+        return " The last checkpoint is whole: --resume continues from it." if kept else ""
 
     def finish(self) -> RunResult | None:
         """Return the result of the run, or raise why it failed."""
@@ -173,10 +175,11 @@ class Run:
             last = self._held[-1][1] if self._held else "nothing"
             advice = "Write `ulimit -v unlimited` before, or ask your administrator."
             raise LaunchError(f"{why}, and torch could not be imported, which said: {last}. {advice}")
-        why, who, text = (self._silence, "", "") if self._silence else self._reports.cause(self.process.returncode)
+        why, fault = (self._silence, None) if self._silence else self._reports.cause(self._status)
         if why:
-            for source, line in [*((who, line) for line in text.rstrip().splitlines()), *self._held]:
-                self.view.line(source, line)
+            raised = [(fault.who, line) for line in fault.traceback.rstrip().splitlines()] if fault else []
+            for who, line in raised + self._held:
+                self.view.line(who, line)
             memory = f" {events['memory']}" if "memory" in events else ""
             raise RunError(f"{why}{'' if why.endswith('.') else '.'}{memory}{self.hint()}")
         return self._result() if "done" in events else None
@@ -192,11 +195,3 @@ class Run:
         except OSError as error:
             self.view.line("launch", f"the training is done, but its result.json could not be written: {error}")
         return result
-
-
-def _time_of(path: Path) -> int:
-    """Return when a file was written, in nanoseconds, or 0 where there is none."""
-    try:
-        return path.stat().st_mtime_ns
-    except OSError:
-        return 0
