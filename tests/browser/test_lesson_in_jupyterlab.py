@@ -261,9 +261,7 @@ def test_the_picture_is_on_a_card_and_axe_finds_no_barrier_in_either_theme(page,
     assert seen.getpixel((seen.width // 2, 10)) == (255, 255, 255), "and the card is white"
     panel.root.evaluate("root => { root.closest('.jp-OutputArea').id = 'panel-and-results'; }")
     found = axe_in.Axe().run(page, {"include": [["#panel-and-results"]]}, WCAG).response["violations"]
-    assert not found, [
-        (rule["id"], [(node["target"], node["failureSummary"]) for node in rule["nodes"]]) for rule in found
-    ]
+    assert not [(rule["id"], node["target"], node["failureSummary"]) for rule in found for node in rule["nodes"]]
 
 
 def test_stop_ends_a_run_early(panel):
