@@ -58,6 +58,11 @@ class Reports:
         return bool(self._faults or self._deaths)
 
     @property
+    def imported(self) -> bool:
+        """Whether a process has come so far that PyTorch and Lightning are loaded."""
+        return "hello" in self.events or bool(self.pids)
+
+    @property
     def starting(self) -> bool:
         """Whether a rank has not begun to train."""
         return len(self.pids) < self._expected or not all(beat.number for beat in self._beats.values())

@@ -73,10 +73,9 @@ class Run:
         expected = 1 if cluster.starts_the_ranks else count_ranks(arguments) // arguments["num_nodes"]
         self._reports = Reports(expected, has_rank_0=cluster.rank == 0)
         self._stopped: dict[int, float] = {}  # process that a signal has stopped before it trained -> since when
-        self._limit_bytes = resource.getrlimit(resource.RLIMIT_AS)[0]
         self._silence, self._look_s = "", 0.0
         self._status: int | None = None  # how the first process ended, if it did by itself
-        self._held: list[tuple[str, str]] = []  # lines that came after the first fault
+        self._held: list[tuple[str, str]] = []  # lines from before torch was there, and after the first fault
         self._start_s = time.monotonic()
 
     def watch(self) -> None:
@@ -125,7 +124,7 @@ class Run:
         if isinstance(message, dict):
             self._reports.take(who, message)
             self._show(message)
-        elif self._reports.failed or self._may_lack_room():
+        elif self._reports.failed or not self._reports.imported:
             self._held.append((who, message))
         else:
             self.view.line(who, message)
@@ -140,11 +139,6 @@ class Run:
                 self.view.begin(**begin)
             case {"epoch": number, "loss": loss}:
                 self.view.epoch(number, loss)
-
-    def _may_lack_room(self) -> bool:
-        """Say whether the first process has yet to import torch, in a shell that limits its address space."""
-        begun = "hello" in self._reports.events or self._reports.pids
-        return self._limit_bytes != resource.RLIM_INFINITY and not begun
 
     def _look_for_silence(self) -> None:
         now = time.monotonic()
@@ -170,11 +164,12 @@ class Run:
         events = self._reports.events
         if "refusal" in events:
             raise LaunchError(events["refusal"])
-        if self._may_lack_room() and not self._silence:
-            why = f"this shell allows a process {self._limit_bytes / 1e9:.1f} GB of addresses (`ulimit -v`)"
-            last = self._held[-1][1] if self._held else "nothing"
-            advice = "Write `ulimit -v unlimited` before, or ask your administrator."
-            raise LaunchError(f"{why}, and torch could not be imported, which said: {last}. {advice}")
+        if self._status and self._status > 0 and not self._reports.imported:
+            limit_bytes = resource.getrlimit(resource.RLIMIT_AS)[0]
+            limit = f" This shell allows a process {limit_bytes / 1e9:.1f} GB of addresses (`ulimit -v`)."
+            why = f"PyTorch or Lightning does not load: {self._held[-1][1] if self._held else 'it gave no reason'}."
+            known = limit if limit_bytes != resource.RLIM_INFINITY else ""
+            raise LaunchError(f"{why}{known} To learn more: python -m course_utils.doctor")
         why, fault = (self._silence, None) if self._silence else self._reports.cause(self._status)
         if why:
             raised = [(fault.who, line) for line in fault.traceback.rstrip().splitlines()] if fault else []
