@@ -93,6 +93,10 @@ def _other_optimizer(states: list[dict], module: Any) -> str:
         return ""
     try:
         made.load_state_dict(states[0])
+        for parameter, state in made.state.items():
+            for name, value in state.items():
+                if isinstance(value, torch.Tensor) and value.numel() > 1 and value.shape != parameter.shape:
+                    return f"its {name!r} has shape {tuple(value.shape)} for weights of {tuple(parameter.shape)}"
     except Exception as error:  # whatever a state of the wrong shape leads to
         return f"{type(error).__name__}: {error}"
     lacking = [name for group in made.param_groups for name in made.defaults if name not in group]

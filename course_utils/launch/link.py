@@ -13,7 +13,7 @@ from typing import Any
 
 CHATTER = b"[Gloo] Rank "  # torch's CPU back end tells each process whom it met, with no way to turn that off
 LONGEST = 1 << 16  # bytes; what has no newline is shown in pieces of about this size
-LONGEST_EVENT = 1 << 24
+LONGEST_EVENT = 1 << 20
 SHOW_STACK = signal.SIGUSR2  # asks a silent rank for the line on which it stands
 Message = tuple[str, str | dict]  # from whom, and a line of output or an event
 
@@ -113,11 +113,13 @@ class Lines:
         messages: list[Message] = []
         with suppress(ValueError):  # most lines hold no event, and one may be torn
             event = json.loads(text)
+        event = event if isinstance(event, dict) else None
         if (output.strip() or event is None) and not output.startswith(CHATTER):
             # A bar that redraws itself in place counts as its last state.
             messages.append((source.name, output.rstrip(b"\r").rpartition(b"\r")[2].decode(errors="replace")))
         if event is not None:
-            if "rank" in event.get("hello", {}):
-                source.name = f"rank {event['hello']['rank']}"
+            match event:
+                case {"hello": {"rank": rank}}:
+                    source.name = f"rank {rank}"
             messages.append((source.name, event))
         return messages

@@ -14,7 +14,7 @@ from course_utils.launch.link import Link
 from course_utils.launch.messages import calm_lightning, is_out_of_memory, short_traceback
 from course_utils.training import pl
 
-INTERRUPTED = "KeyboardInterrupt: a person or another program sent it SIGINT"
+MOST_SAID = 20_000  # characters of an error, and of its traceback, that are reported
 
 
 def run_rank(link: Link, function: Callable, *args: Any, **kwargs: Any) -> Any:
@@ -26,12 +26,13 @@ def run_rank(link: Link, function: Callable, *args: Any, **kwargs: Any) -> Any:
     calm_lightning()
     try:
         return function(*args, **kwargs)
-    except KeyboardInterrupt:  # no key: the ranks are not the terminal's
-        link.send(fault=INTERRUPTED, error=INTERRUPTED, rank=rank)
+    except SystemExit:  # its status says enough
         raise
-    except Exception as error:
-        said = f"{type(error).__name__}: {error}"
-        link.send(fault=short_traceback(error), error=said, rank=rank)
+    except BaseException as error:
+        # The ranks are not the terminal's, so no key was pressed.
+        why = "a person or another program sent it SIGINT" if isinstance(error, KeyboardInterrupt) else error
+        said = f"{type(error).__name__}: {why}"[:MOST_SAID]
+        link.send(fault=short_traceback(error)[-MOST_SAID:], error=said, rank=rank)
         if link.asked and is_out_of_memory(said):
             from course_utils.launch.out_of_memory import memory_note  # costs a second that other runs do not need
 

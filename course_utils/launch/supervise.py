@@ -51,6 +51,8 @@ def launch(options: Options, view: View) -> RunResult | None:
             Path(options.out).mkdir(parents=True, exist_ok=True)
             if cluster.rank == 0:
                 stack.enter_context(only_one(Path(options.out)))
+        except LaunchError:
+            raise
         except (OSError, ValueError) as error:
             why = f"--out {options.out!r} cannot be used: {error}. Choose a folder that you may write to."
             raise LaunchError(why) from None
@@ -103,7 +105,9 @@ class Run:
     def _environment(self, folder: str) -> dict[str, str]:
         left_over = LEFT_OVER if self._cluster.kind == "none" else set()
         kept = {name: value for name, value in os.environ.items() if name not in left_over}
-        return {**kept, "PYTHONUNBUFFERED": "1", "TMPDIR": folder}
+        # A driver's library may hang or crash, and Lightning asks it for GPUs whatever it trains on.
+        hidden = {"CUDA_VISIBLE_DEVICES": ""} if self.arguments["accelerator"] == "cpu" else {}
+        return {**kept, **hidden, "PYTHONUNBUFFERED": "1", "TMPDIR": folder}
 
     def _watch(self) -> None:
         reports = self._reports
@@ -155,6 +159,9 @@ class Run:
 
     def hint(self) -> str:
         """Return that --resume can continue, where this run or the one that it resumed has left a checkpoint."""
+        if self._reports.step <= self._reports.events.get("resumed", -1):
+            advice = "It may be damaged: start anew without --resume, or put an older copy in its place."
+            return f" It had made no step since it read {self.options.checkpoint}. {advice}"
         ours = self.options.resume or "epoch" in self._reports.events
         kept = ours and self.options.checkpoint.exists()
         return " The last checkpoint is whole: --resume continues from it." if kept else ""

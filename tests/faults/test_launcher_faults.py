@@ -11,6 +11,7 @@ import time
 import pytest
 import torch
 from launches import CLASSROOM, PATIENCE_S
+from stand_ins import compile_stub, needs_gcc
 
 TWO = ("--devices", "2", "--accelerator", "cpu", "--epochs", "4")
 FORK = (*TWO, "--strategy", "ddp_notebook")  # imports Lightning once, where ddp_spawn does three times
@@ -119,6 +120,7 @@ def refused_as_the_second_launch(classroom):
     """Two launches at once in one --out."""
     status, output = classroom.run(*TWO)
     assert status == 2 and "is in use by process" in output and "Traceback" not in output
+    assert "cannot be used" not in output, "one reason is enough"
     assert str(classroom.started[0].pid) in output
 
 
@@ -158,6 +160,18 @@ def test_a_torch_that_does_not_load_is_one_sentence_that_leads_to_the_doctor(cla
     assert status == 2 and "Traceback" not in output
     assert output.startswith("launch: PyTorch or Lightning does not load: ImportError: libcudart.so.12: cannot open.")
     assert "python -m course_utils.doctor" in output and classroom.left_behind() == []
+
+
+@needs_gcc
+def test_a_library_of_a_driver_that_hangs_does_no_harm_where_the_cpu_was_asked_for(classroom):
+    hangs = (
+        "#include <unistd.h>\nint nvmlInit(void) { return sleep(600); }\nint nvmlInit_v2(void) { return sleep(600); }\n"
+    )
+    (classroom.folder / "hangs.c").write_text(hangs)
+    compile_stub(classroom.folder / "hangs.c", classroom.folder / "libnvidia-ml.so.1")
+    arguments = ("--accelerator", "cpu", "--epochs", "1", "--timeout", "20")
+    status, output = classroom.run(*arguments, LD_LIBRARY_PATH=str(classroom.folder))
+    assert status == 0 and classroom.left_behind() == [], output
 
 
 @pytest.fixture
