@@ -14,7 +14,7 @@ from course_utils.launch.link import Link
 from course_utils.launch.messages import calm_lightning, is_out_of_memory, short_traceback
 from course_utils.training import pl
 
-MOST_SAID = 20_000  # characters of an error, and of its traceback, that are reported
+MOST_SAID = 20_000  # characters of a traceback that are reported
 
 
 def run_rank(link: Link, function: Callable, *args: Any, **kwargs: Any) -> Any:
@@ -31,7 +31,7 @@ def run_rank(link: Link, function: Callable, *args: Any, **kwargs: Any) -> Any:
     except BaseException as error:
         # The ranks are not the terminal's, so no key was pressed.
         why = "a person or another program sent it SIGINT" if isinstance(error, KeyboardInterrupt) else error
-        said = f"{type(error).__name__}: {why}"[:MOST_SAID]
+        said = f"{type(error).__name__}: {why}"[:600]
         link.send(fault=short_traceback(error)[-MOST_SAID:], error=said, rank=rank)
         if link.asked and is_out_of_memory(said):
             from course_utils.launch.out_of_memory import memory_note  # costs a second that other runs do not need

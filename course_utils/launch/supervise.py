@@ -126,8 +126,8 @@ class Run:
 
     def _take(self, who: str, message: str | dict) -> None:
         if isinstance(message, dict):
-            self._reports.take(who, message)
             self._show(message)
+            self._reports.take(who, message)
         elif self._reports.failed or not self._reports.imported:
             self._held.append((who, message))
         else:
@@ -135,7 +135,7 @@ class Run:
 
     def _show(self, event: dict) -> None:
         match event:
-            case {"resumed": step}:
+            case {"resumed": step} if "resumed" not in self._reports.events:  # each rank may say so
                 self.view.line("launch", f"continuing after step {step}")
             case {"already": epochs}:
                 self.view.line("launch", f"all {epochs} epochs were trained before: nothing to do")
