@@ -124,6 +124,22 @@ def test_the_checkpoint_of_another_optimizer_is_refused(tmp_path, there, here, w
         read_checkpoint(tmp_path / "x.ckpt", module)
 
 
+def test_an_optimizers_state_of_another_shape_is_refused(tmp_path):
+    """A fused Adam would read past its end."""
+    module = Trained(ADAM)
+    optimizer = ADAM(module.parameters())
+    module(torch.ones(1, 3)).sum().backward()
+    optimizer.step()
+    state = optimizer.state_dict()
+    content = {"state_dict": module.state_dict(), **PLACE, "optimizer_states": [state]}
+    torch.save(content, tmp_path / "x.ckpt")
+    assert read_checkpoint(tmp_path / "x.ckpt", module)["global_step"] == 8
+    state["state"][0]["exp_avg"] = torch.zeros(2)
+    torch.save(content, tmp_path / "x.ckpt")
+    with pytest.raises(LaunchError, match=r"'exp_avg' has shape \(2,\) for weights of \(2, 3\)"):
+        read_checkpoint(tmp_path / "x.ckpt", module)
+
+
 @pytest.mark.parametrize("make", [SGD, *BOTH.values()])
 def test_the_same_optimizer_goes_on_in_whichever_form_a_lesson_returns_it(tmp_path, make):
     module = Trained(make)
