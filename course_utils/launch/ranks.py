@@ -50,8 +50,9 @@ def fit(options: Options, arguments: dict, link: Link) -> None:
     link.send(loading=os.getpid())
     lesson = load_lesson(options.lesson)
     link.send(loaded=os.getpid())
+    trainer = _make_trainer(options, arguments, link)
     resumes = options.resume and os.path.lexists(options.checkpoint)
-    state = read_checkpoint(options.checkpoint, lesson.module) if resumes else None
+    state = read_checkpoint(options.checkpoint, lesson.module, trainer.fit_loop.state_dict()) if resumes else None
     if state and state["epoch"] + 1 >= options.epochs:
         results = {"losses": state["callbacks"]["RankReport"]["losses"], "steps": state["global_step"]}
         return link.send(already=state["epoch"] + 1, done=results)
@@ -59,7 +60,6 @@ def fit(options: Options, arguments: dict, link: Link) -> None:
         link.send(resumed=state["global_step"])
     if options.strategy == "fsdp":
         make_sharded(lesson.module, options.precision)
-    trainer = _make_trainer(options, arguments, link)
     loader = make_loader(lesson, options, count_ranks(arguments))
     # Without a launcher of Lightning's, this process is the rank.
     run = trainer.fit if trainer.strategy.launcher else partial(run_rank, link, trainer.fit)
