@@ -17,8 +17,8 @@ test: $(VENV)/ready ## check, then every other test, and every lesson as a test
 	$(RUN) -m pytest -n 2 --dist loadfile -m "process or browser" tests
 	$(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(SOLVED) notebooks
 
-faults: $(VENV)/ready ## thirty launches with a random signal to a random process at a random moment: four minutes
-	RANDOM_FAULTS=1 $(RUN) -m pytest tests/faults/test_random_faults.py
+faults: $(VENV)/ready ## thirty launches with a random signal to a random process at a random moment: four minutes; SEED=2 for others
+	RANDOM_FAULTS=$(or $(SEED),1) $(RUN) -m pytest tests/faults/test_random_faults.py
 
 notebooks: $(VENV)/ready ## execute every lesson and write its outputs
 	$(RUN) -m jupyter nbconvert --to notebook --execute --inplace \
