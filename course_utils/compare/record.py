@@ -2,6 +2,7 @@
 
 import argparse
 import re
+import subprocess
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +27,7 @@ from course_utils.timing import time_call, using_threads
 
 ACCELERATOR_BATCHES = tuple(2**power for power in range(4, 14))  # 16 to 8192
 ACCELERATOR_SIDE, CPU_SIDE = 8192, 2048
+SENSORS = ("nvidia-smi", "--query-gpu=clocks.sm,power.draw", "--format=csv,noheader,nounits")
 CPU_BATCHES = ACCELERATOR_BATCHES[:7]  # to 1024: a core needs a second for more
 
 
@@ -82,14 +84,16 @@ def precisions(device: Device) -> tuple[str, ...]:
 
 
 def read_sensors(device: Device) -> dict[str, float]:
-    """Return what an NVIDIA card says of its clock (MHz) and power (W) at this moment; nothing for other devices."""
+    """Return what an NVIDIA card says of its clock (MHz) and power (W) at this moment; nothing where it does not."""
     if device.kind != "cuda":
         return {}
+    uuid = getattr(torch.cuda.get_device_properties(device.torch_device), "uuid", "")
     try:
-        clock, power = torch.cuda.clock_rate(device.index), torch.cuda.power_draw(device.index)
-    except (ImportError, RuntimeError):  # PyTorch reads them through NVIDIA's library, if that is installed
+        said = subprocess.run([*SENSORS, f"--id=GPU-{uuid}"], capture_output=True, text=True, timeout=10, check=True)
+        clock, power = map(float, said.stdout.split(","))
+    except (OSError, subprocess.SubprocessError, ValueError):
         return {}
-    return {"sm_clock_mhz": float(clock), "power_w": power / 1e3}
+    return {"sm_clock_mhz": clock, "power_w": power}
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -61,6 +61,55 @@ def test_a_part_that_fails_or_hangs_ends_alone(tmp_path):
     assert "it broke" in bad.last_words and "on" in hangs.last_words
 
 
+def test_a_part_that_misses_a_goal_came_to_its_end_and_is_not_run_again(tmp_path, monkeypatch):
+    from tools.gpu import run
+
+    missed = run.Part("missed", ("-c", f"open('ran', 'a').write('x'); raise SystemExit({run.GOAL_MISSED})"), 30)
+    monkeypatch.setattr(run, "parts", lambda out, dry: [missed])
+    monkeypatch.setattr(run, "ROOT", tmp_path)
+    for _ in range(2):
+        (ended,) = run.run(tmp_path, dry=True, minutes=1, only=[], again=False)
+        assert ended.status == "goal missed" and (tmp_path / "ran").read_text() == "x"
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
+def test_without_a_gpu_the_report_says_so_in_place_of_the_doctor_alone(tmp_path):
+    words = ["--out", tmp_path, "--only", "doctor", "measure-zeros"]
+    command = [sys.executable, ROOT / "tools" / "gpu" / "run.py", *words]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200)
+    text = (tmp_path / "report.md").read_text()
+    assert done.returncode == 1 and text.startswith("# No cuda device")
+    assert "0 of 2 parts passed" in text and "measure-zeros (failed)" in text
+    assert not (tmp_path / "recording.json").exists()
+
+
+def test_the_sections_and_the_command_agree_on_how_a_missed_goal_is_told():
+    from tools.gpu import measure, run
+
+    assert measure.GOAL_MISSED == run.GOAL_MISSED
+    assert list(run.SECTIONS) == [section.__name__ for section in measure.SECTIONS]
+
+
+def test_a_figure_too_large_for_the_card_is_left_out_alone(capsys):
+    from tools.gpu.measure import if_it_fits
+
+    def too_large(*_):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 88 GiB.")
+
+    assert list(if_it_fits(too_large, "device", "a large one", 256)) == []
+    assert "('a large one', 256)" in capsys.readouterr().out
+    assert list(if_it_fits(lambda *_: 3, "device")) == [3]
+
+
+def test_user_host_and_folders_do_not_show(monkeypatch):
+    from tools.gpu import run
+
+    monkeypatch.setenv("USER", "ada")
+    monkeypatch.setattr(run.socket, "gethostname", lambda: "node-17")
+    text = run.without_names(f"{ROOT}/x.py of ada on node-17 at 10.0.0.7 in /scratch/ada/adagrad")
+    assert text == "COURSE/x.py of USER on HOST at ADDRESS in /scratch/USER/adagrad"
+
+
 def test_a_part_whose_packages_are_absent_names_them_and_does_not_start(tmp_path):
     from tools.gpu.run import Part, run_part
 
@@ -79,6 +128,24 @@ def test_the_estimate_is_held_against_ten_models_whose_inputs_fit():
 def test_an_unknown_part_is_refused_with_those_there_are(tmp_path):
     done = subprocess.run([*RUN, "--out", tmp_path, "--only", "nonsense"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 2 and "measure-copies" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("device", "chip"),
+    [
+        ("Tesla T4", "T4"),
+        ("NVIDIA A100-SXM4-40GB", "A100 40GB"),
+        ("NVIDIA H100 80GB HBM3", "H100 SXM"),
+        ("NVIDIA L40S", "L40S"),
+        ("NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition", "RTX PRO 6000 Max-Q"),
+        *((other, None) for other in ("NVIDIA L40", "NVIDIA GH200 480GB", "NVIDIA A10G", "NVIDIA H100 NVL")),
+        *((other, None) for other in ("NVIDIA GeForce RTX 4090 Laptop GPU", "NVIDIA H100 80GB HBM3 MIG 1g.10gb")),
+    ],
+)
+def test_a_card_is_held_against_its_own_data_sheet_or_none(device, chip):
+    from tools.gpu.check import chip_of
+
+    assert getattr(chip_of(device), "name", None) == chip
 
 
 def recording(tmp_path, **changed):
@@ -109,10 +176,22 @@ def test_what_no_such_card_can_have_done_is_named(tmp_path, changed, said):
     assert said in run(*CHECK, recording(tmp_path, **changed), code=1)
 
 
-def test_a_torn_file_is_a_sentence(tmp_path):
-    path = tmp_path / "torn.json"
-    path.write_text('{"schema": ')
-    assert "torn.json" in run(*CHECK, path, code=1)
+@pytest.mark.parametrize(
+    "text",
+    ['{"schema": ', "[" * 10**5, "[]", "null", " " * 6_000_000, '{"schema": NaN}', "\0", ""],
+    ids=["torn", "nested", "a list", "null", "huge", "NaN", "a zero", "empty"],
+)
+def test_what_is_no_recording_is_a_sentence(tmp_path, text):
+    path = tmp_path / "sent.json"
+    path.write_text(text)
+    said = run(*CHECK, path, code=1)
+    assert said.startswith("sent.json") and len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["<script>alert(1)</script>", "\x1b[2J", "A" * 400, "NVIDIA H100\n# All is well"])
+def test_markup_and_control_characters_in_a_name_are_shown_as_text(tmp_path, name):
+    said = run(*CHECK, recording(tmp_path, device=name), code=1)
+    assert said.isascii() and said.count("\n") == 1 and "\x1b" not in said
 
 
 def test_the_time_in_which_something_ran_counts_overlaps_once():

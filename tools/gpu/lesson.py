@@ -14,6 +14,8 @@ import sys
 import traceback
 from pathlib import Path
 
+from tools.gpu.run import without_names
+
 NEEDED = ("nbclient", "nbformat", "ipykernel", "ipywidgets")
 
 
@@ -49,7 +51,7 @@ def execute_notebook(lesson: Path, target: Path) -> int:
         print(error)
         return 1
     finally:
-        nbformat.write(notebook, target)
+        target.write_text(without_names(nbformat.writes(notebook)), encoding="utf-8")
     return 0
 
 
@@ -88,7 +90,7 @@ def execute_cells(lesson: Path, target: Path) -> int:
             said = io.StringIO()
             with contextlib.redirect_stdout(said):
                 error = execute_cell(source, f"{lesson.name}[{number}]", names)
-            file.write(f"[{number}]\n{said.getvalue()}{error}\n")
+            file.write(without_names(f"[{number}]\n{said.getvalue()}{error}\n"))
             if bool(error) != raises:
                 failed += 1
                 print(f"cell {number}: {error.splitlines()[-1] if error else 'it should have raised'}")
