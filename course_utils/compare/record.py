@@ -3,7 +3,7 @@
 import argparse
 import re
 import subprocess
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,7 +27,6 @@ from course_utils.timing import time_call, using_threads
 
 ACCELERATOR_BATCHES = tuple(2**power for power in range(4, 14))  # 16 to 8192
 ACCELERATOR_SIDE, CPU_SIDE = 8192, 2048
-SENSORS = ("nvidia-smi", "--query-gpu=clocks.sm,power.draw", "--format=csv,noheader,nounits")
 CPU_BATCHES = ACCELERATOR_BATCHES[:7]  # to 1024: a core needs a second for more
 
 
@@ -87,13 +86,12 @@ def read_sensors(device: Device) -> dict[str, float]:
     """Return what an NVIDIA card says of its clock (MHz) and power (W) at this moment; nothing where it does not."""
     if device.kind != "cuda":
         return {}
-    uuid = getattr(torch.cuda.get_device_properties(device.torch_device), "uuid", "")
-    try:
-        said = subprocess.run([*SENSORS, f"--id=GPU-{uuid}"], capture_output=True, text=True, timeout=10, check=True)
-        clock, power = map(float, said.stdout.split(","))
-    except (OSError, subprocess.SubprocessError, ValueError):
-        return {}
-    return {"sm_clock_mhz": clock, "power_w": power}
+    query = ("--query-gpu=clocks.sm,power.draw", "--format=csv,noheader,nounits")
+    card = f"--id=GPU-{torch.cuda.get_device_properties(device.torch_device).uuid}"
+    with suppress(OSError, subprocess.SubprocessError, ValueError):
+        said = subprocess.run(["nvidia-smi", *query, card], capture_output=True, text=True, timeout=10).stdout
+        return dict(zip(("sm_clock_mhz", "power_w"), map(float, said.split(",")), strict=True))
+    return {}
 
 
 def main(arguments: list[str] | None = None) -> None:
