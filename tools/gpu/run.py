@@ -94,9 +94,9 @@ def parts(out: Path, dry: bool) -> list[Part]:
     return [
         Part("doctor", ("-m", "course_utils.doctor", "--require", "cpu" if dry else "cuda"), 60),
         *measure,
-        Part("tests", (*pytest, "-p", "no:cacheprovider"), 120, needs=("pytest", "lightning")),
+        Part("tests", (*pytest, "-p", "no:cacheprovider"), 120, needs=("pytest", "matplotlib")),
         Part("launcher", (str(HERE / "launcher.py"), "--out", str(out), *flags), 150, needs=("psutil", "lightning")),
-        Part("timelines", (str(HERE / "timelines.py"), "--out", str(out), *flags), 60),
+        Part("timelines", (str(HERE / "timelines.py"), "--out", str(out), *flags), 60, needs=("matplotlib",)),
         *lessons,
     ]
 
