@@ -398,8 +398,8 @@ def eager_and_graph(device: Device, work: Workload, size: int, precision: str) -
 def compiled(device: Device, work: Workload, size: int, precision: str) -> Measurement:
     """Return the time of one call of a workload under torch.compile; a rehearsal only records it, since that is fast.
 
-    The recurrent layer itself and the optimizer stay as they are: torch.compile leaves them out. Not for "tf32": it reads
-    PyTorch's old switch, which raises where the new one allows TF32 (pytorch issue 166387).
+    The recurrent layer itself and the optimizer stay as they are: torch.compile leaves them out. Not for "tf32": it
+    reads PyTorch's old switch, which raises where the new one allows TF32 (pytorch issue 166387).
     """
     backend = "inductor" if device.kind == "cuda" else "eager"
     build = lambda **options: torch.compile(work.build(**options), backend=backend)  # noqa: E731
