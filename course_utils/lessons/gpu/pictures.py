@@ -111,7 +111,8 @@ def draw_batches(
         published: the same for other devices, by their names.
     """
     recorded = [result.select("ResNet-50 forward", "fp32") for result in machines_elsewhere()]
-    measured = {label: [(m.size, m.rate) for m in each.of(label)] for each in recorded for label in each.labels}
+    rows = [each.of(label) for each in recorded for label in each.labels]
+    measured = {f"{row[0].device}, measured": [(one.size, one.rate) for one in row] for row in rows}
     axes = lecture_axes("Large batches fill a device", "images in the batch (log.)", "images a second (log.)")
     curves = [(f"{name}, now", kind, live, "-")]
     styles = zip({**published, **measured}.items(), cycle(("--", ":", "-.")), strict=False)
