@@ -42,6 +42,7 @@ def test_the_report_names_each_part_and_no_folder_of_this_machine(rehearsed):
     text = (rehearsed / "report.md").read_text()
     assert all(f"| {part} | passed |" in text for part in SOME)
     assert str(ROOT) not in text and str(Path.home()) + "/" not in text
+    assert "| Matrix product | fp32 | side " in text and " FLOP/s |" in text.replace("GFLOP", "FLOP")
 
 
 def test_a_second_call_goes_on_where_the_first_stopped(rehearsed):

@@ -12,6 +12,7 @@ from pathlib import Path
 from course_utils.compare.measurement import Measurement
 from course_utils.compare.results import Result, describe_machine
 from course_utils.devices import pick_device
+from course_utils.display.units import format_count
 from tools.gpu.run import without_names
 
 SENSORS = ("sm_clock_mhz", "power_w")
@@ -98,11 +99,24 @@ def report(device: str, result: Result, findings: list[dict], parts: list[dict])
     if findings:
         lines += ["", "| finding | value | goal |", "|---|---|---|"]
         lines += [f"| {each['name']} | {each['value']:.4g} {each['unit']} | {goal(each)} |" for each in findings]
+    if result.measurements:
+        lines += ["", "| fastest | precision | at | rate |", "|---|---|---|---|", *fastest(result)]
     for part in parts:
         if part["last_words"]:
             lines += ["", f"<details><summary>{part['name']}: {part['status']}</summary>", "", "```"]
             lines += [part["last_words"].replace("```", "'''"), "```", "", "</details>"]
     return "\n".join(lines) + "\n"
+
+
+def fastest(result: Result) -> list[str]:
+    """Return a line of a table for each kind of work and precision: the size with the highest rate."""
+    best: dict[tuple[str, str], Measurement] = {}
+    for one in sorted(result.measurements, key=lambda one: one.rate):
+        best[one.workload, one.precision] = one
+    return [
+        f"| {one.workload} | {one.precision} | {one.size_name} {one.size:,} | {format_count(one.rate, one.unit)}/s |"
+        for one in sorted(best.values(), key=lambda one: (one.workload, one.precision))
+    ]
 
 
 def goal(finding: dict) -> str:
