@@ -86,10 +86,10 @@ def read_sensors(device: Device) -> dict[str, float]:
     """Return what an NVIDIA card says of its clock (MHz) and power (W) at this moment; nothing where it does not."""
     if device.kind != "cuda":
         return {}
-    query = ("--query-gpu=clocks.sm,power.draw", "--format=csv,noheader,nounits")
-    card = f"--id=GPU-{torch.cuda.get_device_properties(device.torch_device).uuid}"
+    uuid = torch.cuda.get_device_properties(device.torch_device).uuid
+    query = f"nvidia-smi --query-gpu=clocks.sm,power.draw --format=csv,noheader,nounits --id=GPU-{uuid}"
     with suppress(OSError, subprocess.SubprocessError, ValueError):
-        said = subprocess.run(["nvidia-smi", *query, card], capture_output=True, text=True, timeout=10).stdout
+        said = subprocess.run(query.split(), capture_output=True, text=True, timeout=10).stdout
         return dict(zip(("sm_clock_mhz", "power_w"), map(float, said.split(",")), strict=True))
     return {}
 

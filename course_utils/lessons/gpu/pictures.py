@@ -111,15 +111,14 @@ def draw_batches(
         published: the same for other devices, by their names.
     """
     recorded = [result.select("ResNet-50 forward", "fp32") for result in machines_elsewhere()]
-    rows = [each.of(label) for each in recorded for label in each.labels]
+    rows = (each.of(label) for each in recorded for label in each.labels)
     measured = {f"{row[0].device}, measured": [(one.size, one.rate) for one in row] for row in rows}
     axes = lecture_axes("Large batches fill a device", "images in the batch (log.)", "images a second (log.)")
-    curves = [(f"{name}, now", kind, live, "-")]
     styles = zip({**published, **measured}.items(), cycle(("--", ":", "-.")), strict=False)
-    curves += [(label, "cuda", points, style) for (label, points), style in styles]
+    elsewhere = [(label, "cuda", points, style) for (label, points), style in styles]
+    curves = [(f"{name}, now", kind, live, "-"), *elsewhere]
     for _, of_kind, points, style in curves:
-        sizes, rates = zip(*points, strict=True)
-        axes.plot(sizes, rates, **{**look_of(of_kind), "linestyle": style})
+        axes.plot(*zip(*points, strict=True), **{**look_of(of_kind), "linestyle": style})
     log_axes(axes, sorted({batch for _, _, points, _ in curves for batch, _ in points}))
     label_ends(axes, [(*points[-1], label, look_of(of_kind)["color"]) for label, of_kind, points, _ in curves])
     ends = "; ".join(f"{label}: {points[-1][1]:,.3g} at {points[-1][0]:,}" for label, _, points, _ in curves)
