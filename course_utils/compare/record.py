@@ -26,7 +26,6 @@ from course_utils.moves import Copy, copy_rate
 from course_utils.timing import time_call, using_threads
 
 ACCELERATOR_BATCHES = tuple(2**power for power in range(4, 14))  # 16 to 8192
-ACCELERATOR_SIDE, CPU_SIDE = 8192, 2048
 CPU_BATCHES = ACCELERATOR_BATCHES[:7]  # to 1024: a core needs a second for more
 
 
@@ -42,7 +41,7 @@ def record(device: Device, *, max_s: float = 1.0) -> Result:
     """
     if device.rehearsal:
         raise ValueError(f"{device} is a rehearsal on this machine's CPU, not a device to record. Record 'cpu' itself.")
-    batches, side = (CPU_BATCHES, CPU_SIDE) if device.kind == "cpu" else (ACCELERATOR_BATCHES, ACCELERATOR_SIDE)
+    batches, side = (CPU_BATCHES, 2048) if device.kind == "cpu" else (ACCELERATOR_BATCHES, 8192)
     works = [(RNN_STEP, 16, "fp32")]
     for precision in precisions(device):
         works += [(CNN_STEP, batch, precision) for batch in batches] + [(PRODUCT, side, precision)]
@@ -51,7 +50,7 @@ def record(device: Device, *, max_s: float = 1.0) -> Result:
     if device.kind == "cuda":
         found.append(measure(device, *works[0], as_graph=True, max_s=max_s))
     who = Contestant(device, torch.get_num_threads())
-    found += [_copied(who, copy) for copy in copy_rate(device, max_s=max_s).copies]
+    found += [copied(who, copy) for copy in copy_rate(device, max_s=max_s).copies]
     command = f"python -m course_utils.compare.record --device {device} --threads {who.threads} --seconds {max_s:g}"
     return Result(tuple(found), command=command, detail=device.detail, sensors=sensors, **describe_machine())
 
@@ -68,10 +67,10 @@ def measure(
     return replace(found, workload=f"{work.name} as a CUDA graph") if as_graph else found
 
 
-def _copied(who: Contestant, copy: Copy) -> Measurement:
-    name = f"Copy {copy.direction}{', pinned' if copy.pinned else ''}"
-    work = (name, "uint8", copy.size_bytes, "bytes", "B", float(copy.size_bytes))
-    return Measurement(*work, who.label, who.device.kind, who.device.name, who.threads, copy.median_s)
+def copied(who: Contestant, copy: Copy) -> Measurement:
+    """Return the measurement that a copy is."""
+    what = (f"Copy {copy.direction}{', pinned' * copy.pinned}", "uint8", copy.size_bytes, "bytes", "B")
+    return Measurement(*what, copy.size_bytes, who.label, who.device.kind, who.device.name, who.threads, copy.median_s)
 
 
 def precisions(device: Device) -> tuple[str, ...]:

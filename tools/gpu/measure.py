@@ -19,7 +19,7 @@ from torch import nn
 
 from course_utils.compare.comparison import Contestant, measurement
 from course_utils.compare.measurement import Measurement
-from course_utils.compare.record import measure, precisions, read_sensors
+from course_utils.compare.record import copied, measure, precisions, read_sensors
 from course_utils.compare.workloads import (
     CNN_STEP,
     CNN_WITH_COPY,
@@ -82,11 +82,9 @@ def if_it_fits(find: Callable, *arguments: object, **options: object) -> Found:
 def copies(device: Device, small: bool) -> Found:
     """Copies to the device and back, from pinned memory and from ordinary memory."""
     sizes = (4096, 65_536) if small else tuple(4**power for power in range(5, 15))
+    who = Contestant(device, torch.get_num_threads())
     for copy in copy_rate(device, sizes_bytes=sizes, max_s=SECONDS).copies:
-        work = (f"Copy {copy.direction}{', pinned' if copy.pinned else ''}", "uint8", copy.size_bytes, "bytes", "B")
-        who = Contestant(device, torch.get_num_threads())
-        known = (float(copy.size_bytes), who.label, device.kind, device.name, who.threads)
-        yield Measurement(*work, *known, copy.median_s)
+        yield copied(who, copy)
 
 
 def products(device: Device, small: bool) -> Found:
