@@ -26,7 +26,7 @@ from course_utils.moves import Copy, copy_rate
 from course_utils.timing import time_call, using_threads
 
 ACCELERATOR_BATCHES = tuple(2**power for power in range(4, 14))  # 16 to 8192
-CPU_BATCHES = ACCELERATOR_BATCHES[:7]  # to 1024: a core needs a second for more
+CPU_BATCHES, CPU_SIDE = ACCELERATOR_BATCHES[:7], 2048  # to batch 1024: a core needs a second for more
 
 
 def record(device: Device, *, max_s: float = 1.0) -> Result:
@@ -41,7 +41,7 @@ def record(device: Device, *, max_s: float = 1.0) -> Result:
     """
     if device.rehearsal:
         raise ValueError(f"{device} is a rehearsal on this machine's CPU, not a device to record. Record 'cpu' itself.")
-    batches, side = (CPU_BATCHES, 2048) if device.kind == "cpu" else (ACCELERATOR_BATCHES, 8192)
+    batches, side = (CPU_BATCHES, CPU_SIDE) if device.kind == "cpu" else (ACCELERATOR_BATCHES, 8192)
     works = [(RNN_STEP, 16, "fp32")]
     for precision in precisions(device):
         works += [(CNN_STEP, batch, precision) for batch in batches] + [(PRODUCT, side, precision)]
