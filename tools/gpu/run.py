@@ -27,7 +27,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 LESSONS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
-GOAL_MISSED = 9  # what measure.py returns then
+GOAL_MISSED = 9  # the exit status of a section of measure.py that came to its end, and missed a goal
 COMPLETE = ("passed", "goal missed")  # a part that ended so is not run again
 SECTIONS = {  # what measure.py measures: seconds that it may take
     "copies": 40,
