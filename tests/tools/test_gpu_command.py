@@ -176,6 +176,16 @@ def test_what_no_such_card_can_have_done_is_named(tmp_path, changed, said):
     assert said in run(*CHECK, recording(tmp_path, **changed), code=1)
 
 
+@pytest.mark.parametrize(("precision", "bytes_moved"), [("fp32", 12), ("bf16", 6)])
+def test_an_addition_cannot_move_more_than_the_memory_does(precision, bytes_moved):
+    from tools.gpu.check import implausible
+
+    seconds = 1e8 * bytes_moved / 4.8e12  # an H200's memory moves 4,800 GB a second
+    work = ("Elementwise", precision, 10**8, "elements", "elements", 1e8, "cuda:0", "cuda", "NVIDIA H200", 8)
+    assert not implausible(Result((Measurement(*work, seconds),)))
+    assert "above" in implausible(Result((Measurement(*work, seconds / 1.2),)))[0]
+
+
 @pytest.mark.parametrize(
     "text",
     ['{"schema": ', "[" * 10**5, "[]", "null", " " * 6_000_000, '{"schema": NaN}', "\0", ""],

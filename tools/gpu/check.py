@@ -43,7 +43,8 @@ def implausible(result: Result) -> list[str]:
         if one.unit == "FLOP" and one.precision in chip.peak_tflop_per_s:
             limit, unit = chip.peak_tflop_per_s[one.precision] * 1e12, "FLOP/s"
         elif one.unit == "elements":
-            limit, unit = chip.bandwidth_gb_per_s * 1e9 / 4, "elements/s"
+            moved = 12 if one.precision == "fp32" else 6  # bytes: two numbers are read, and one is written
+            limit, unit = chip.bandwidth_gb_per_s * 1e9 / moved, "elements/s"
         else:
             continue
         # What fits into a cache goes faster than memory, and small products are no claim about the peak.
