@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import nbformat
 import pytest
 import torch
 
@@ -123,6 +124,37 @@ def test_the_estimate_is_held_against_ten_models_whose_inputs_fit():
 
     works = [count_work(build(), torch.empty(1, *shape), precision="fp16") for build, shape, _ in TEN_MODELS.values()]
     assert len(works) == 10 and all(work.training and work.flops > 0 for work in works)
+
+
+@pytest.fixture
+def small_lesson(tmp_path):
+    sources = ["import os\nx = 3", "x + 1", "%matplotlib inline", "1 / (x - 3)", "os.getcwd()", "print('the end')"]
+    cells = [nbformat.v4.new_code_cell(source) for source in sources]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "small.ipynb")
+    return tmp_path / "small.ipynb"
+
+
+def test_without_jupyter_the_plain_cells_run_and_an_error_ends_its_own_cell_alone(small_lesson, capsys):
+    from tools.gpu.lesson import execute_cells
+
+    assert execute_cells(small_lesson, small_lesson.with_suffix(".txt")) == 1
+    text = small_lesson.with_suffix(".txt").read_text()
+    assert "[1]\n4\n" in text and "[2] left out" in text and "the end" in text
+    assert "cell 3: ZeroDivisionError" in capsys.readouterr().out
+
+
+def test_with_jupyter_the_outputs_are_kept_up_to_the_error_and_name_no_folder(small_lesson, capsys):
+    from tools.gpu.lesson import execute_notebook
+
+    for number, source in (("first", "1 / (x - 3)"), ("second", "1 / x")):
+        lesson, kept = nbformat.read(small_lesson, as_version=4), small_lesson.with_name(f"{number}.ipynb")
+        lesson.cells[3].source = source
+        nbformat.write(lesson, small_lesson)
+        assert execute_notebook(small_lesson, kept) == (number == "first")
+        outputs = [cell.outputs for cell in nbformat.read(kept, as_version=4).cells]
+        assert outputs[1][0].data["text/plain"] == "4" and bool(outputs[5]) == (number == "second")
+    assert "ZeroDivisionError" in capsys.readouterr().out
+    assert str(Path.home()) + "/" not in kept.read_text()
 
 
 def test_an_unknown_part_is_refused_with_those_there_are(tmp_path):
