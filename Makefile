@@ -41,7 +41,7 @@ badges: ## write the address of a repository into every launch link: make badges
 test-matrix: $(VENV)/ready ## run every lesson with the packages of hosted notebooks, each in a fresh environment; long
 	$(RUN) tests/matrix/run.py
 
-gpu: ## everything that only a real GPU can show, in eight minutes: make gpu, or make gpu DRY=1 on a CPU
+gpu: ## everything that only a real GPU can show, eight minutes at a time: make gpu, or make gpu DRY=1 on a CPU
 	$(if $(wildcard $(VENV)/ready),$(RUN),$(PYTHON)) tools/gpu/run.py $(if $(DRY),--dry)
 
 slides: $(VENV)/ready ## every lesson as slides, in one file each that needs no network: tools/slides/*.html

@@ -81,10 +81,12 @@ def fresh(monkeypatch):
     return take
 
 
-def test_there_are_twenty_exercises_and_two_to_four_in_each_lesson():
+def test_the_readme_counts_the_exercises_of_which_each_lesson_has_two_to_four():
     counts = {lesson: len(exercises_of(lesson)) for lesson in NOTEBOOKS}
     assert sum(counts.values()) >= 20
     assert all(2 <= count <= 4 for count in counts.values()), counts
+    readme = (lessons.FOLDER.parent / "README.md").read_text(encoding="utf-8")
+    assert f"exercises, {sum(counts.values())} in all," in readme
 
 
 @pytest.mark.parametrize("lesson", NOTEBOOKS)
