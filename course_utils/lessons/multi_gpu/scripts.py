@@ -17,8 +17,8 @@ OUT = Path("runs") / "lesson-3"
 QUIET = dict.fromkeys(("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary"), False)
 
 
-def set_up() -> None:
-    """Make the folder of the lesson's scripts, and keep messages that have nothing to do with it out of the output."""
+def set_up() -> Path:
+    """Make the folder of the scripts and return it, and keep messages that are not theirs out of the output."""
     OUT.mkdir(parents=True, exist_ok=True)
     messages_to_stdout()
     calm_lightning()
@@ -26,6 +26,7 @@ def set_up() -> None:
     warnings.filterwarnings("ignore", message="This DataLoader will create")
     os.environ["PYTHON_COLORS"] = "0"  # scripts show their errors as plain text, also on Python 3.13
     torch.set_num_threads(1)
+    return OUT
 
 
 def torchrun(script: str, ranks: int = 2, threads: int = 1) -> list[str]:
