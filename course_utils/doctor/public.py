@@ -14,13 +14,14 @@ if TYPE_CHECKING:
 
 SECRET = re.compile("TOKEN|KEY|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)  # in the name of a variable
 OUR_HOSTS = r"(?:[\w-]+\.)*(?:pytorch\.org|nvidia\.com|github\.com)"  # which the doctor's own fixes name
+# Hidden before any name is: a user may be called "home", and what stands behind /USER/ would be nobody's home folder.
+HOME = r"(?:/home|/Users|/export/home)/[^/\s:'\"]+|\b[A-Za-z]:\\Users\\[^\\\s'\"]+|/root\b"
 # What is hidden wherever it stands, in this order: a pattern, and what is written in its place.
 PATTERNS = (
     (r"\w+://(?!" + OUR_HOSTS + r"\b)[^\s'\"<>]+", "ADDRESS"),
     (r"\b(?:gh[pousr]_|github_pat_|hf_|sk-|xox[a-z]-|AKIA|AIza|glpat-|eyJ)[\w.-]{8,}", "TOKEN"),
     (r"\b(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w-]{32,}", "TOKEN"),  # also the serial number of a card
     (r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+", "ADDRESS"),
-    (r"(?:/home|/Users|/export/home)/[^/\s:'\"]+|\b[A-Za-z]:\\Users\\[^\\\s'\"]+|/root\b", "~"),
     (r"\b\d{1,3}(?:\.\d{1,3}){3}\b", "ADDRESS"),
     (r"(?<![\w:])[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){3,7}(?![\w:])", "ADDRESS"),
     (r"(?<![\w:])[0-9a-fA-F]{1,4}::[0-9a-fA-F]{1,4}(?![\w:])", "ADDRESS"),
@@ -45,6 +46,7 @@ def private_names(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 def hide(text: str, names: Mapping[str, str]) -> str:
     """Return a text with these names, and with every address, home folder and token, replaced by words for them."""
+    text = re.sub(HOME, "~", text)
     for name in sorted(names, key=len, reverse=True):  # a home folder before the name that it ends in
         text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", names[name], text, flags=re.IGNORECASE)
     for pattern, word in PATTERNS:

@@ -46,6 +46,10 @@ def test_a_planted_name_is_hidden_and_the_sentence_around_it_stays(planted):
     assert not any(part in hidden for part in ("ada", "corp", "engine", "secret", "8f6d2c51"))
 
 
+def test_a_user_called_home_hides_no_less():
+    assert hide("in /home/ada/envs/lib.so", private_names({"USER": "home"})) == "in ~/envs/lib.so"
+
+
 @pytest.mark.parametrize(
     "text",
     [
