@@ -28,7 +28,7 @@ def draw_lanes(cpu_cores: int, lanes_a_core: int, gpu: str, blocks: int, lanes_a
         blocks: its streaming multiprocessors.
         lanes_a_block: float32 lanes in each.
     """
-    axes = lecture_axes("Every dot is one number worked on at a time")
+    axes = lecture_axes("Each dot is one number being processed")
     _draw_blocks(axes, 0, cpu_cores, lanes_a_core, LOOKS["cpu"]["color"])
     _draw_blocks(axes, 4, blocks, lanes_a_block, LOOKS["cuda"]["color"])
     names = (f"this CPU\n{cpu_cores} cores x {lanes_a_core}", f"{gpu}\n{blocks} multiprocessors x {lanes_a_block}")
@@ -61,7 +61,7 @@ def _draw_blocks(axes, left: float, blocks: int, lanes: int, color: str) -> None
 
 def draw_copies(rate: CopyRate, kind: str) -> Picture:
     """Draw the time of a copy against its size, with the latency and the bandwidth that are read off it."""
-    axes = lecture_axes("A copy costs a start and then its bytes", "bytes copied", "seconds for one copy")
+    axes = lecture_axes("A fixed start, then time for every byte", "bytes copied (log.)", "time of one copy (log.)")
     look: dict[str, Any] = LOOKS.get(kind, LOOKS["cuda"])
     words, ends = [], []
     for line, ((direction, pinned), curve) in zip(("-", "--", "-.", ":"), rate.curves().items(), strict=False):
