@@ -21,11 +21,6 @@ def format_bytes(size_bytes: float | None) -> str:
     return "?" if size_bytes is None else format_count(size_bytes, "B")
 
 
-def format_rate(per_second: float, unit: str) -> str:
-    """Return a rate such as "67 TFLOP/s" or "3.35 TB/s"; see `format_count` for units that are words."""
-    return f"{format_count(per_second, unit)}/s"
-
-
 def format_count(number: float, unit: str = "") -> str:
     """Return a number such as "4.83k", "2.5 GFLOP" or "4.83k images".
 

@@ -175,8 +175,8 @@ def _arguments(nodes: list[Any]) -> tuple[Argument, ...]:
         if first is None or node.children[1].type != "operator":
             star = first is not None and first.type == "operator"
             found.append(Argument(first.value if star else "", node, node.children[1] if star else node))
-        elif node.children[1].value == "=":
-            found.append(Argument(first.value, node, node.children[2]))
+        elif node.children[1].value == "=":  # a word before it, or in a text that is no code anything else
+            found.append(Argument(first.get_code().strip(), node, node.children[2]))
         elif first.type == "operator":
             found.append(Argument(first.value, node, node.children[1]))
         else:

@@ -174,18 +174,6 @@ def test_a_library_of_a_driver_that_hangs_does_no_harm_where_the_cpu_was_asked_f
     assert status == 0 and classroom.left_behind() == [], output
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """A disk of 400 kB, which only root can make."""
-    disk = tmp_path / "out"
-    disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", disk], capture_output=True)
-    if mounted.returncode:
-        pytest.skip("a small disk cannot be mounted here: that needs root on Linux")
-    yield disk
-    subprocess.run(["umount", "-l", disk], check=True)
-
-
 def test_a_full_disk_is_named_and_the_previous_checkpoint_stays_whole(classroom, small_disk):
     assert classroom.run(*FORK, "--epochs", "1")[0] == 0
     checkpoint = small_disk / "checkpoints" / "last.ckpt"

@@ -7,7 +7,7 @@ import sys
 
 import nbformat
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from course_utils.old_guides import Unreadable, explain
@@ -483,6 +483,7 @@ PIECES = st.sampled_from(
 
 
 @settings(deadline=None, max_examples=400)
+@example("0(0<0=0")
 @given(st.text() | st.text(ALPHABET) | st.lists(PIECES).map("".join))
 def test_any_text_is_explained_or_refused_and_changed_once(text):
     try:
