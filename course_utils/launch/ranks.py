@@ -17,7 +17,6 @@ from course_utils.launch.link import Link
 from course_utils.launch.messages import LaunchError, calm_lightning, short_traceback
 from course_utils.launch.options import Options, batch_per_rank, count_ranks
 from course_utils.launch.reporting import ReportingDDP, _Report, run_rank
-from course_utils.launch.sharded import ReportingFSDP, make_sharded
 from course_utils.training import pl
 
 START_METHODS = {"ddp": "popen", "ddp_spawn": "spawn", "ddp_notebook": "fork"}  # as Lightning names them
@@ -50,7 +49,7 @@ def fit(options: Options, arguments: dict, link: Link) -> None:
     link.send(loading=os.getpid())
     lesson = load_lesson(options.lesson)
     link.send(loaded=os.getpid())
-    trainer = _make_trainer(options, arguments, link)
+    trainer = _make_trainer(options, arguments, link, lesson.module)
     resumes = options.resume and os.path.lexists(options.checkpoint)
     state = read_checkpoint(options.checkpoint, lesson.module, trainer.fit_loop.state_dict()) if resumes else None
     if state and state["epoch"] + 1 >= options.epochs:
@@ -58,21 +57,22 @@ def fit(options: Options, arguments: dict, link: Link) -> None:
         return link.send(already=state["epoch"] + 1, done=results)
     if state:
         link.send(resumed=state["global_step"])
-    if options.strategy == "fsdp":
-        make_sharded(lesson.module, options.precision)
     loader = make_loader(lesson, options, count_ranks(arguments))
     # Without a launcher of Lightning's, this process is the rank.
     run = trainer.fit if trainer.strategy.launcher else partial(run_rank, link, trainer.fit)
     run(lesson.module, loader, ckpt_path=str(options.checkpoint) if state else None)
 
 
-def _make_trainer(options: Options, arguments: dict, link: Link) -> pl.Trainer:
+def _make_trainer(options: Options, arguments: dict, link: Link, module: pl.LightningModule) -> pl.Trainer:
     strategy, on_tpu = arguments["strategy"], arguments["accelerator"] == "tpu"
     if strategy == "auto" and count_ranks(arguments) > 1 and not on_tpu:
         strategy = "ddp"  # what Lightning takes then
     if strategy in START_METHODS:
         strategy = ReportingDDP(link, start_method=START_METHODS[strategy])
     elif strategy == "fsdp":
+        from course_utils.launch.sharded import ReportingFSDP, make_sharded  # costs time that others do not need
+
+        make_sharded(module, options.precision)
         strategy = ReportingFSDP(link, count_ranks(arguments))
         arguments = {**arguments, "precision": "32-true"}  # FSDP itself computes in another
     saving = pl.callbacks.ModelCheckpoint(options.checkpoint.parent, "last", enable_version_counter=False)

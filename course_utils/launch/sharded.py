@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.distributed.checkpoint.state_dict import StateDictOptions, set_model_state_dict
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard, register_fsdp_forward_method
 
 from course_utils.launch.link import Link
@@ -25,6 +26,15 @@ class ReportingFSDP(Reporting, pl.strategies.ModelParallelStrategy):
     def __init__(self, link: Link, ranks: int):
         whole: dict[str, Any] = {"save_distributed_checkpoint": False}
         super().__init__(link, data_parallel_size=ranks, tensor_parallel_size=1, **whole)
+
+    def load_checkpoint(self, checkpoint_path: Any, *more: Any, **keywords: Any) -> dict[str, Any]:
+        """Load it, also that of an optimizer without state, such as plain SGD, at which Lightning 2.6 fails."""
+        state = torch.load(checkpoint_path, map_location="cpu", weights_only=True)
+        if any(kept["state"] for kept in state["optimizer_states"]):
+            return super().load_checkpoint(checkpoint_path, *more, **keywords)
+        module: Any = self.model
+        set_model_state_dict(module, state.pop("state_dict"), options=StateDictOptions(full_state_dict=True))
+        return state
 
 
 def make_sharded(module: Any, precision: str) -> None:
