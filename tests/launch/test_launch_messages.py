@@ -8,14 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from course_utils.launch.messages import (
-    Fault,
-    Heartbeat,
-    describe_death,
-    describe_faults,
-    describe_silence,
-    short_traceback,
-)
+from course_utils.launch.causes import Fault, Heartbeat, describe_death, describe_faults, describe_silence
+from course_utils.launch.messages import short_traceback
 
 
 def test_the_first_fault_is_the_cause_and_the_others_follow_from_it():
