@@ -9,7 +9,6 @@ PARTS = (
     *("__init__.py", "devices.py", "display/__init__.py", "display/cards.py", "display/units.py"),
     *("hardware/*.py", "doctor/*.py", "doctor/remedies.ini"),
 )
-ABSENT = {"cases.py"}  # the reported machines, which a lesson shows
 START = """import runpy, sys
 
 if sys.version_info < (3, 8):
@@ -26,8 +25,7 @@ def write(target: Path) -> None:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr("__main__.py", START)
             for path in files:
-                if path.name not in ABSENT:
-                    archive.write(path, path.relative_to(ROOT).as_posix())
+                archive.write(path, path.relative_to(ROOT).as_posix())
 
 
 if __name__ == "__main__":

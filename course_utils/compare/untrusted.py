@@ -64,6 +64,8 @@ def build(kind: Any, value: Any, where: str) -> Any:
         return value
     types = int if kind is int else int | float
     _require(isinstance(value, types) and not isinstance(value, bool), where, f"of type {kind.__name__}")
+    if kind is int:
+        _require(abs(value) < 10**18, where, "below 1e18")  # what NumPy and a chart can hold
     _require(abs(value) < 1e30, where, "below 1e30")
     return kind(value)
 

@@ -1,4 +1,4 @@
-"""Write quantities as a person would, with three digits and a unit: 12.3 ms, 16.9 GB, 3.35 TB/s, 4.83k."""
+"""Write quantities as a person would, with three digits and a unit: 12.3 ms, 16.9 GB, 67 TFLOP, 4.83k."""
 
 from __future__ import annotations
 
@@ -19,11 +19,6 @@ def format_seconds(seconds: float) -> str:
 def format_bytes(size_bytes: float | None) -> str:
     """Return a size such as "16.9 GB", where a GB is 10^9 bytes, or "?" when it is not known."""
     return "?" if size_bytes is None else format_count(size_bytes, "B")
-
-
-def format_rate(per_second: float, unit: str) -> str:
-    """Return a rate such as "67 TFLOP/s" or "3.35 TB/s"; see `format_count` for units that are words."""
-    return f"{format_count(per_second, unit)}/s"
 
 
 def format_count(number: float, unit: str = "") -> str:

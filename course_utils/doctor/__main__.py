@@ -17,6 +17,12 @@ from course_utils.hardware.machine import ROOT
 PROGRAM = "-m course_utils.doctor" if Path(__file__).exists() else "doctor.pyz"
 
 
+def _seconds(text: str) -> float:
+    if not 0 < float(text) < 10**6:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return float(text)
+
+
 def main() -> int:
     """Print the report; return 0 when at least one family that was asked for works, 1 otherwise."""
     about = "Why is an accelerator missing or unusable here, and what is the fix?"
@@ -26,7 +32,7 @@ def main() -> int:
     forms.add_argument("--json", action="store_true", help="print JSON, for scripts")
     forms.add_argument("--report", action="store_true", help="print Markdown to paste into an issue, without names")
     parser.add_argument(
-        "--limit", type=float, default=LIMIT_S, help="seconds for one step (default 10; three times that for imports)"
+        "--limit", type=_seconds, default=LIMIT_S, help="seconds for a step (default 10; three times that for imports)"
     )
     parser.add_argument("--root", type=Path, default=ROOT, help="a folder with another machine's sys, proc and dev")
     parser.add_argument("--probe", choices=sorted(PROBES), help=argparse.SUPPRESS)

@@ -56,7 +56,7 @@ def _graphics_hardware(evidence: Evidence) -> str:
         return ", ".join(names)
     vendor, maker = (AMD, "AMD") if evidence.torch.hip else (NVIDIA, "NVIDIA")
     there = [pci.model for pci in evidence.pci if pci.vendor == vendor and pci.is_display]
-    return f"on the PCI bus: {maker} device {', '.join(there)}" if there else ""
+    return f"{maker} device {', '.join(there)} on the PCI bus" if there else ""
 
 
 def _hidden(evidence: Evidence, hardware: str) -> Finding | None:

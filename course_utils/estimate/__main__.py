@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from course_utils.estimate.chips import all_chips
+from course_utils.estimate.chips import all_chips, all_links
 from course_utils.estimate.question import DEVICES, estimate
 from course_utils.estimate.show import text_table
 
@@ -109,7 +109,9 @@ def _chips() -> str:
         )
         for chip in all_chips()
     ]
-    return text_table(header, rows) + "\nPublished by the vendors; course_utils/estimate/chips.json has each address."
+    links = ", ".join(f"{link.name} {link.gb_per_s:g}" for link in all_links())
+    said = f"Links, GB/s in one direction: {links}.\nPublished by the vendors; "
+    return f"{text_table(header, rows)}\n{said}course_utils/estimate/chips.json has each address."
 
 
 if __name__ == "__main__":

@@ -8,47 +8,27 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map
 
+from course_utils.estimate.recurrent import GATES, layers
+
 # The operations that autocast runs in 16 bits, and those that it runs in 32 bits, on a GPU: the lists of PyTorch's
 # documentation (https://docs.pytorch.org/docs/stable/amp.html, "CUDA Op-Specific Behavior"). PyTorch's own autocast
 # leaves tensors on the meta device alone.
-IN_16_BITS = {
-    *(
-        "linear",
-        "bilinear",
-        "matmul",
-        "mm",
-        "bmm",
-        "mv",
-        "addmm",
-        "addmv",
-        "addbmm",
-        "baddbmm",
-        "einsum",
-        "chain_matmul",
-    ),
-    *("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "prelu"),
-    *("__matmul__", "__rmatmul__", "scaled_dot_product_attention", "lstm", "gru", "rnn_tanh", "rnn_relu"),
-    *("lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"),
-}
-IN_32_BITS = {
-    *("layer_norm", "group_norm", "rms_norm", "local_response_norm", "softmax", "log_softmax", "softmin", "norm"),
-    *("exp", "expm1", "log", "log10", "log1p", "log2", "pow", "__pow__", "reciprocal", "rsqrt", "acos", "asin", "cosh"),
-    *("sinh", "tan", "sum", "prod", "cumsum", "cumprod", "dist", "cdist", "renorm", "erfinv", "softplus", "logsumexp"),
-    *(
-        "cosine_similarity",
-        "cosine_embedding_loss",
-        "cross_entropy",
-        "nll_loss",
-        "mse_loss",
-        "l1_loss",
-        "smooth_l1_loss",
-    ),
-    *("binary_cross_entropy_with_logits", "kl_div", "huber_loss", "triplet_margin_loss", "ctc_loss", "normalize"),
-}
+_16_BITS = """
+    linear bilinear matmul mm bmm mv addmm addmv addbmm baddbmm einsum chain_matmul conv1d conv2d conv3d
+    conv_transpose1d conv_transpose2d conv_transpose3d prelu __matmul__ __rmatmul__ scaled_dot_product_attention
+    lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell
+"""
+_32_BITS = """
+    layer_norm group_norm rms_norm local_response_norm softmax log_softmax softmin norm exp expm1 log log10
+    log1p log2 pow __pow__ reciprocal rsqrt acos asin cosh sinh tan sum prod cumsum cumprod dist cdist renorm
+    erfinv softplus logsumexp cosine_similarity cosine_embedding_loss cross_entropy nll_loss mse_loss l1_loss
+    smooth_l1_loss binary_cross_entropy_with_logits kl_div huber_loss triplet_margin_loss ctc_loss normalize
+"""
+IN_16_BITS, IN_32_BITS = frozenset(_16_BITS.split()), frozenset(_32_BITS.split())
 
 
 class Autocast(TorchFunctionMode):
-    """Casts what operations get as torch.autocast does, and has attention counted as the one kernel that a GPU runs."""
+    """Casts as torch.autocast does, and has attention and recurrent layers counted as the kernels that a GPU runs."""
 
     def __init__(self, dtype: torch.dtype | None):
         super().__init__()
@@ -64,6 +44,8 @@ class Autocast(TorchFunctionMode):
             args, kwargs = tree_map(lambda x: _cast(x, to), (args, kwargs))
         if name == "scaled_dot_product_attention":
             return _attention(*args, **kwargs)
+        if name in GATES and isinstance(args[2], list):  # the weights; a packed sequence has its state there
+            return layers(name, *args)
         if name == "multi_head_attention_forward" and _is_plain(*args, **kwargs):
             with self:  # PyTorch hides what this function calls from the mode that got the function itself
                 return _multi_head(*args, **kwargs), None

@@ -1,6 +1,5 @@
 """Count what a step of a model does: operations, bytes and kernels, without running it at size or allocating memory."""
 
-import copy
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -8,10 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.flop_counter import flop_registry
 
+from course_utils.display.units import format_bytes, format_count
 from course_utils.estimate.autocast import Autocast
+from course_utils.estimate.no_data import backward, clone, explained, tensors, without_data
+from course_utils.estimate.recurrent import KERNELS, amounts
 
 # No kernel runs for these: they allocate, or they give the same memory another shape.
 FREE = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "_unsafe_view", "unsafe_split"}
@@ -26,10 +27,11 @@ class Op:
 
     Attributes:
         name: PyTorch's name of it, such as "addmm".
-        kind: "matrix" (a matrix product), "convolution", "attention", or "other".
+        kind: "matrix" (a matrix product), "convolution", "attention", "recurrent", or "other".
         flops: arithmetic operations, where a multiply-add is two; 0 for "other".
         bytes_moved: bytes read and written.
         elements: numbers in the results.
+        kernels: how many the host launches for it; 1 but for recurrent layers.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Op:
     flops: float
     bytes_moved: float
     elements: float
+    kernels: int = 1
 
 
 @dataclass(frozen=True)
@@ -66,13 +69,16 @@ class Work:
 
     @property
     def kernels(self) -> int:
-        """How many kernels the host launches: one for each operation."""
-        return len(self.ops)
+        """How many kernels the host launches."""
+        return sum(op.kernels for op in self.ops)
 
     def __repr__(self) -> str:
         step = "training step" if self.training else "forward pass"
-        amounts = f"{self.flops / 1e9:,.1f} GFLOP, {self.bytes_moved / 1e9:,.2f} GB moved, {self.kernels:,} kernels"
-        return f"{step} of {self.batch} samples in {self.precision}, counted: {amounts}"
+        samples = f"{self.batch:,} sample{'s' * (self.batch != 1)}"
+        amounts = (
+            f"{format_count(self.flops, 'FLOP')}, {format_bytes(self.bytes_moved)} moved, {self.kernels:,} kernels"
+        )
+        return f"{step} of {samples} in {self.precision}, counted: {amounts}"
 
 
 def count_work(
@@ -99,18 +105,18 @@ def count_work(
         ValueError: the batch is not a positive integer, or there is no tensor among the inputs.
         RuntimeError: an operation of the model needs data, so that it cannot be counted; the message names it.
     """
-    arguments = _without_data(inputs, batch)
-    clone = _clone(model).train(training)
+    arguments = without_data(inputs, batch)
+    copied = clone(model, precision).train(training)
     counter, dtype = Counter(), {"fp16": torch.float16, "bf16": torch.bfloat16}.get(precision)
     with torch.set_grad_enabled(training), Autocast(dtype), counter:
         try:
-            out = clone(**arguments) if isinstance(arguments, dict) else clone(*arguments)
+            out = copied(**arguments) if isinstance(arguments, dict) else copied(*arguments)
             if training:
-                _backward(out)
+                backward(out)
         except Exception as error:
-            raise _explained(error, counter.last, model) from error
-    parameters = sum(p.numel() for p in clone.parameters())
-    ops = counter.ops + (_optimizer(clone) if training else [])
+            raise explained(error, counter.last, model) from error
+    parameters = sum(p.numel() for p in copied.parameters())
+    ops = counter.ops + (_optimizer(copied) if training else [])
     size = next(x for x in tensors(arguments) if x.dim()).shape[0]
     return Work(tuple(ops), size, parameters, training, precision)
 
@@ -133,11 +139,6 @@ class Counter(TorchDispatchMode):
         return out
 
 
-def tensors(data: Any) -> list[Tensor]:
-    """Return the tensors in nested data."""
-    return [leaf for leaf in tree_leaves(data) if isinstance(leaf, Tensor)]
-
-
 def size_bytes(x: Tensor) -> int:
     """Return the bytes behind a tensor; what `expand` repeats is read once."""
     return x.element_size() * math.prod(n for n, stride in zip(x.shape, x.stride(), strict=True) if stride)
@@ -157,6 +158,9 @@ def _op(name: str, packet: Any, args: Any, kwargs: dict[str, Any], out: Any) -> 
         pixels = (image if args[7] else grad).numel()  # a transposed convolution has its roles exchanged
         flops = 2.0 * pixels * math.prod(weight.shape[1:]) * sum(needed[:2])
         moved += size_bytes(grad) if all(needed[:2]) else 0  # read by two kernels
+    if name in KERNELS:
+        flops, kernels = amounts(name, *args[:4])
+        return Op(name, "recurrent", flops, float(moved), float(results[0].numel()), kernels)
     if name in TWICE and (name.endswith("backward") or args[5]):
         moved += sum(map(size_bytes, inputs))
     return Op(name, kind, flops, float(moved), float(sum(x.numel() for x in results)))
@@ -167,46 +171,3 @@ def _optimizer(model: nn.Module) -> list[Op]:
     # for all parameters together (PyTorch's foreach), so its launches do not count.
     numbers = sum(p.numel() for p in model.parameters() if p.requires_grad)
     return [Op("_foreach_adam", "other", 0.0, 28.0 * numbers, float(numbers))] if numbers else []
-
-
-def _backward(out: Any) -> None:
-    results = [x.float().sum() for x in tensors(out) if x.requires_grad]
-    if not results:
-        raise ValueError("no result of the model depends on a parameter that is trained. Pass training=False.")
-    torch.stack(results).sum().backward()
-
-
-def _clone(model: nn.Module) -> nn.Module:
-    # What deepcopy finds in `memo` it takes as already copied: the structure is copied and the weights are not.
-    memo: dict[int, Any] = {id(p): nn.Parameter(p.detach().to("meta"), p.requires_grad) for p in model.parameters()}
-    memo |= {id(b): b.detach().to("meta") for b in model.buffers()}
-    return copy.deepcopy(model, memo)
-
-
-def _without_data(inputs: Any, batch: int | None) -> Any:
-    found = [x for x in tensors(inputs) if x.dim()]
-    if not found:
-        raise ValueError(f"inputs must hold a tensor whose first dimension is the batch, but got {inputs!r}.")
-    size = found[0].shape[0]
-    batch = size if batch is None else batch
-    if not isinstance(batch, int) or isinstance(batch, bool) or batch < 1:
-        raise ValueError(f"batch is the number of samples in a step, a positive integer, but got {batch!r}.")
-
-    def resized(x: Tensor) -> Tensor:
-        shape = (batch, *x.shape[1:]) if x.dim() and x.shape[0] == size else x.shape
-        return torch.empty(shape, dtype=x.dtype, device="meta")
-
-    twins = {id(x): resized(x) for x in tensors(inputs)}  # a tensor that is passed twice stays one tensor
-    resized_inputs = tree_map(lambda x: twins.get(id(x), x), inputs)
-    return resized_inputs if isinstance(resized_inputs, (dict, tuple)) else (resized_inputs,)
-
-
-def _explained(error: Exception, operation: str, model: nn.Module) -> Exception:
-    if isinstance(error, ValueError) and "depends on a parameter" in str(error):
-        return error
-    said = (str(error) or type(error).__name__).splitlines()[0][:200]
-    return RuntimeError(
-        f"{type(model).__name__} cannot be counted: at operation {operation!r} PyTorch said: {said}. Check that the "
-        "inputs fit. Counting has shapes and no data, so a step that depends on values (.item(), a mask as an index) "
-        "has to be left out."
-    )

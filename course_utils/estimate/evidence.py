@@ -40,7 +40,9 @@ def evidence(work: Work, chip: Chip, time: StepTime) -> Evidence:
         keys.append("vendor")
     elif chip.name not in known["cards"]["checked"]:
         keys.append("cards")
-    if {op.name for op in work.ops} - set(known["operations"]["checked"]):
+    if any(op.kind == "recurrent" for op in work.ops):
+        keys.append("recurrent")
+    elif {op.name for op in work.ops} - set(known["operations"]["checked"]):
         keys.append("operations")
     logs = [math.log(known[key]["factor"]) for key in keys]
     assumed = "cards" in keys or any(known[key].get("assumed") for key in keys)

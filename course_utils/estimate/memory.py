@@ -6,9 +6,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from course_utils.estimate.counting import tensors
-from course_utils.estimate.memory_result import Memory, positive
+from course_utils.estimate.memory_result import Memory
 from course_utils.estimate.memory_step import KINDS, OPTIMIZERS, PRECISIONS, Moment, Optimizer, follow
+from course_utils.estimate.no_data import positive, tensors
 
 
 def estimate_memory(
@@ -64,6 +64,12 @@ def estimate_memory(
     name = optimizer if isinstance(optimizer, str) else getattr(optimizer, "__name__", type(optimizer).__name__)
     found = Memory(size, precision, name, shards, training, tuple(moments), _growth(moments, more, size))
     return found if shards == 1 else _shared(found, model)
+
+
+def needed_bytes(model: nn.Module, inputs: Any, batch: int, precision: str, training: bool) -> float:
+    """Return what a step, with Adam in training, needs of a GPU's memory; it is followed once, for this batch alone."""
+    moments = follow(model, inputs, batch, precision, optimizer=OPTIMIZERS["adam"], training=training)
+    return Memory(batch, precision, "adam", 1, training, tuple(moments), ()).needed_bytes
 
 
 def find_blocks(model: nn.Module, kinds: tuple[type[nn.Module], ...] = ()) -> list[nn.Module]:

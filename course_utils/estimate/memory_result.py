@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from course_utils.display.units import format_bytes
 from course_utils.estimate.chips import Chip, find_chip
 from course_utils.estimate.memory_step import KINDS, Moment
+from course_utils.estimate.no_data import positive
 from course_utils.estimate.show import Picture, html_card, memory_chart, text_table
 
 if TYPE_CHECKING:
@@ -150,7 +151,11 @@ def memory_evidence() -> dict[str, Any]:
     return dict(json.loads(FITTED.read_text(encoding="utf-8")))
 
 
-def positive(name: str, value: object) -> None:
-    """Raise ValueError unless `value` is a positive integer."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} must be a positive integer, but got {value!r}.")
+def memory_note(training: bool) -> str:
+    """Return what the verdicts on memory stand on, in one or two sentences."""
+    known = memory_evidence()
+    right = (
+        f"{known['right']['tested']} of {known['questions']} verdicts on trainings published for the {known['card']}"
+    )
+    checked = f"with Adam; {right} were right" if training else "for inference, which was not compared with anything"
+    return f"Memory is estimated {checked}. `estimate_memory` says what fills it and which batch fits."

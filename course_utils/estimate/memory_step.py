@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
 from course_utils.estimate.autocast import Autocast
-from course_utils.estimate.counting import _backward, _clone, _explained, _without_data, tensors
+from course_utils.estimate.no_data import backward, clone, explained, tensors, without_data
 
 HALF = {"fp16": torch.float16, "bf16": torch.bfloat16, "amp": torch.bfloat16}  # automatic mixed precision
 WHOLE = {"fp16-true": torch.float16, "bf16-true": torch.bfloat16}  # the weights too
@@ -79,8 +79,12 @@ class Tracker(TorchDispatchMode):
         self.last = func.overloadpacket.__name__
         out = func(*args, **(kwargs or {}))
         self.own(tensors(out), "activations")
-        self.moments.append(Moment(self.phase, self.last, *(self._bytes[kind] for kind in KINDS)))
+        self.note()
         return out
+
+    def note(self) -> None:
+        """Write down what is in use now."""
+        self.moments.append(Moment(self.phase, self.last, *(self._bytes[kind] for kind in KINDS)))
 
 
 def follow(
@@ -101,42 +105,46 @@ def follow(
         ValueError: the batch is not a positive integer, there is no tensor among the inputs, or nothing to train.
         RuntimeError: an operation of the model needs data; the message names it.
     """
-    arguments = _without_data(inputs, batch)
-    clone = _clone(model).train(training)
+    arguments = without_data(inputs, batch)
+    copied = clone(model, precision).train(training)
     if precision in WHOLE:
-        clone, arguments = clone.to(WHOLE[precision]), _cast(arguments, WHOLE[precision])
-    for block in blocks(clone) if blocks else ():
+        copied, arguments = copied.to(WHOLE[precision]), _cast(arguments, WHOLE[precision])
+    for block in blocks(copied) if blocks else ():
         # On a copy that nobody else sees, so the method itself can be exchanged.
         block.forward = partial(checkpoint, block.forward, use_reentrant=False)
     tracker = Tracker()
-    tracker.own([*clone.parameters(), *clone.buffers()], "parameters")
+    tracker.own([*copied.parameters(), *copied.buffers()], "parameters")
     tracker.own(tensors(arguments), "activations")
-    steps = _optimizer(clone, optimizer, tracker, keep_gradients) if training else None
+    steps = _optimizer(copied, optimizer, tracker, keep_gradients) if training else None
+    tracker.note()
     with torch.set_grad_enabled(training), Autocast(HALF.get(precision)), tracker:
         try:
-            out = clone(**arguments) if isinstance(arguments, dict) else clone(*arguments)
+            out = copied(**arguments) if isinstance(arguments, dict) else copied(*arguments)
             del arguments
             if steps:
                 tracker.phase = "backward"
-                loss(out).backward() if loss else _backward(out)
+                torch.autograd.backward(loss(out)) if loss else backward(out)
                 del out
                 tracker.phase = "optimizer"
                 steps.step()
         except Exception as error:
-            raise _explained(error, tracker.last, model) from error
+            raise explained(error, tracker.last, model) from error
     return tracker.moments
 
 
-def _optimizer(clone: nn.Module, make: Optimizer, tracker: Tracker, keep: bool) -> torch.optim.Optimizer:
-    trained = [parameter for parameter in clone.parameters() if parameter.requires_grad]
+def _optimizer(copied: nn.Module, make: Optimizer, tracker: Tracker, keep: bool) -> torch.optim.Optimizer:
+    trained = [parameter for parameter in copied.parameters() if parameter.requires_grad]
     if not trained:
         raise ValueError("the model has no parameter that is trained. Pass training=False.")
     # All parameters as one: the amounts are the same, and there are hundreds of operations less to follow.
     whole = nn.Parameter(torch.empty(sum(p.numel() for p in trained), dtype=trained[0].dtype, device="meta"))
     whole.grad = torch.empty_like(whole)
     tracker.own([whole, whole.grad], "")
-    steps = make([whole])
-    steps.step()  # its first step makes the state
+    try:
+        steps = make([whole])
+        steps.step()  # its first step makes the state
+    except Exception as error:
+        raise ValueError(f"the optimizer cannot be followed without data: {error}") from error
     tracker.own(tensors([list(state.values()) for state in steps.state.values()]), "optimizer")
     for parameter in trained:
         parameter.register_post_accumulate_grad_hook(tracker.gradient)

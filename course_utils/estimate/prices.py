@@ -35,6 +35,8 @@ def own_prices(prices: Mapping[str, float] | None, measured: str) -> dict[str, P
     Raises:
         ValueError: a price is negative or no number, or a device is unknown.
     """
+    if not isinstance(prices or {}, Mapping):
+        raise TypeError(f"prices is a dictionary such as {{'T4': 0.35}}, but got {prices!r}.")
     found = {}
     for name, price in (prices or {}).items():
         if isinstance(price, bool) or not isinstance(price, (int, float)) or not 0 <= price < float("inf"):

@@ -1,13 +1,18 @@
 """`estimate`: from a model and a list of devices to hours, energy and money."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+import torch
 from torch import nn
 
 from course_utils.estimate.chips import Chip, find_chip, find_link
 from course_utils.estimate.counting import Work, count_work
 from course_utils.estimate.evidence import evidence
+from course_utils.estimate.memory import needed_bytes
+from course_utils.estimate.memory_result import capacity_bytes
+from course_utils.estimate.no_data import positive, unwrapped
 from course_utils.estimate.parallel import own_link, together
 from course_utils.estimate.prices import Price, own_prices, price_of
 from course_utils.estimate.result import Estimate, Row
@@ -54,45 +59,52 @@ def estimate(
             beside the others, at no price unless `prices` has one for "this machine".
 
     Returns:
-        One row for each device, which shows itself and has `to_frame`, `plot`, `save`, `fastest` and `cheapest`.
+        One row for each device: hours, cost, and whether it fits. The result shows itself and has `to_frame`, `plot`,
+        `save`, `fastest` and `cheapest`.
 
     Raises:
         ValueError: a number is not positive, a price negative, a chip unknown or without the asked precision.
         RuntimeError: an operation of the model needs data, so that it cannot be counted.
     """
     _check(devices, samples=samples, epochs=epochs, count=count)
+    if not devices and this_machine is None:
+        raise ValueError("devices is empty. Name a chip at least; `chips.all_chips()` lists them.")
     chips = [find_chip(name) for name in devices]
     own = own_prices(prices, HERE)
-    works = _count(model, inputs, batch, training, [chip.at(precision) for chip in chips] or ["fp32"])
-    total = samples * epochs
-    rows = [_row(works[chip.at(precision)], chip, total, count, link, own) for chip in chips]
+    steps = _count(model, inputs, batch, training, [chip.at(precision) for chip in chips] or ["fp32"])
+    total, work = samples * epochs, next(iter(steps.values()))[0]
+    rows = [_row(*steps[chip.at(precision)], chip, total, count, link, own) for chip in chips]
     if this_machine is not None:
-        rows.append(_measured(this_machine, next(iter(works.values())), total, own))
-    return Estimate(tuple(rows), next(iter(works.values())))
+        rows.append(_measured(this_machine, work, total, own))
+    return Estimate(tuple(rows), work)
 
 
 def _check(devices: object, **numbers: object) -> None:
     for name, value in numbers.items():
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise ValueError(f"{name} must be a positive integer, but got {value!r}.")
+        positive(name, value)
     if isinstance(devices, str):
         raise TypeError(f"devices is a list of names, but got the one name {devices!r}. Pass [{devices!r}].")
 
 
-def _count(model: nn.Module, inputs: Any, batch: int | None, training: bool, precisions: list[str]) -> dict[str, Work]:
-    known: dict[str, Work] = {}
-    for precision in dict.fromkeys(precisions):
-        # bf16 and fp16 move the same bytes, and so do fp32 and tf32.
-        twin = {"bf16": "fp16", "fp16": "bf16", "fp32": "tf32", "tf32": "fp32"}.get(precision, "")
-        known[precision] = (
-            Work(**{**vars(known[twin]), "precision": precision})
-            if twin in known
-            else count_work(model, inputs, batch=batch, precision=precision, training=training)
-        )
-    return known
+def _count(
+    model: nn.Module, inputs: Any, batch: int | None, training: bool, precisions: list[str]
+) -> dict[str, tuple[Work, float]]:
+    known: dict[str, tuple[Work, float]] = {}
+    half = "bf16" if torch.bfloat16 in {p.dtype for p in unwrapped(model).parameters()} else "fp16"
+    same_bytes = {"bf16": half, "fp16": half, "tf32": "fp32"}
+    for precision in precisions:
+        like = same_bytes.get(precision, precision)
+        if like not in known:
+            work = count_work(model, inputs, batch=batch, precision=like, training=training)
+            known[like] = work, needed_bytes(model, inputs, work.batch, like, training)
+        work, needed = known[like]
+        known[precision] = replace(work, precision=precision), needed
+    return {precision: known[precision] for precision in precisions}
 
 
-def _row(work: Work, chip: Chip, samples: int, count: int, link: str | None, own: Mapping[str, Price]) -> Row:
+def _row(
+    work: Work, needed: float, chip: Chip, samples: int, count: int, link: str | None, own: Mapping[str, Price]
+) -> Row:
     parts = step_time(work, chip)
     known = evidence(work, chip, parts)
     step_s = parts.total_s
@@ -109,6 +121,8 @@ def _row(work: Work, chip: Chip, samples: int, count: int, link: str | None, own
         samples=samples,
         parts=parts,
         evidence=known,
+        needed_bytes=needed,
+        fits=needed <= capacity_bytes(chip),
         watts=None if chip.watts is None else chip.watts * count,
         price=price_of(chip.name, own),
     )
@@ -121,5 +135,18 @@ def _measured(timing: Any, work: Work, samples: int, own: Mapping[str, Price]) -
     high = getattr(timing, "interval_s", (seconds, seconds))[1]
     price = own.get(HERE, Price(0.0, "no price given, so none is counted"))
     return Row(
-        HERE, "measured", 1, "as measured", float(seconds), high / seconds, work.batch, samples, None, None, None, price
+        device=HERE,
+        kind="measured",
+        count=1,
+        precision="as measured",
+        step_s=float(seconds),
+        factor=high / seconds,
+        batch=work.batch,
+        samples=samples,
+        parts=None,
+        evidence=None,
+        needed_bytes=None,
+        fits=None,
+        watts=None,
+        price=price,
     )

@@ -7,8 +7,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from course_utils.display.units import format_bytes, format_seconds
+from course_utils.estimate.chips import find_chip
 from course_utils.estimate.counting import Work
 from course_utils.estimate.evidence import Evidence
+from course_utils.estimate.memory_result import memory_note
 from course_utils.estimate.prices import Price
 from course_utils.estimate.show import Picture, chart, html_card, text_table
 from course_utils.estimate.steptime import StepTime
@@ -16,7 +19,7 @@ from course_utils.estimate.steptime import StepTime
 if TYPE_CHECKING:
     import pandas as pd
 
-HEADER = ("device", "precision", "step", "samples/s", "hours", "limited by", "kWh", "cost", "kind")
+HEADER = ("device", "precision", "step", "samples/s", "hours", "limited by", "memory", "kWh", "cost", "kind")
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,8 @@ class Row:
         samples: samples of the whole job, all epochs.
         parts: what the step consists of, or None where it was measured.
         evidence: what the interval stands on.
+        needed_bytes: of memory in each device, as `estimate_memory` says; None where it was measured.
+        fits: whether the device has so much; None where that is not known.
         watts: of all devices together, by the data sheet; None where it does not say.
         price: of an hour of one device, or None where nobody gave one.
     """
@@ -48,6 +53,8 @@ class Row:
     samples: int
     parts: StepTime | None
     evidence: Evidence | None
+    needed_bytes: float | None
+    fits: bool | None
     watts: float | None
     price: Price | None
 
@@ -88,10 +95,11 @@ class Row:
         return (
             self.device if self.count == 1 else f"{self.count} x {self.device}",
             self.precision,
-            f"{self.step_s * 1e3:.3g} ms",
+            format_seconds(self.step_s),
             _short(self.samples_per_s),
             f"{_short(self.hours)} ({_short(low)} to {_short(high)})",
             self.limit or "?",
+            format_bytes(self.needed_bytes) + {None: "", True: ", fits", False: ", too much"}[self.fits],
             "?" if energy is None else _short(energy),
             "?" if cost is None else f"{cost:,.2f}",
             self.kind if self.evidence is None or self.evidence.checked else f"{self.kind}, unchecked",
@@ -111,25 +119,25 @@ class Estimate:
     work: Work
 
     def __getitem__(self, device: str) -> Row:
-        try:
-            return next(row for row in self.rows if row.device == device)
-        except StopIteration:
-            raise KeyError(
-                f"{device!r} is not among the devices of this estimate: {[r.device for r in self.rows]}"
-            ) from None
+        known = {row.device: row for row in self.rows}
+        name = device if device in known else find_chip(device).name
+        if name not in known:
+            raise KeyError(f"{device!r} is not among the devices of this estimate: {', '.join(known)}")
+        return known[name]
 
-    def fastest(self) -> Row:
-        """Return the device that is done first."""
-        return min(self.rows, key=lambda row: row.hours)
+    def fastest(self) -> Row | None:
+        """Return the device that is done first, of those whose memory is large enough, or None."""
+        return min((row for row in self.rows if row.fits is not False), key=lambda row: row.hours, default=None)
 
     def cheapest(self, deadline_hours: float | None = None) -> Row | None:
-        """Return the device that costs least, of those that have a price, or None.
+        """Return the device that costs least, of those that have a price and memory enough, or None.
 
         Args:
             deadline_hours: leave out devices whose interval reaches beyond it.
         """
-        fit = [r for r in self.rows if deadline_hours is None or r.hours_interval[1] <= deadline_hours]
-        return min((r for r in fit if r.cost is not None), key=lambda r: r.cost or 0.0, default=None)
+        able = [row for row in self.rows if row.fits is not False and row.cost is not None]
+        in_time = [row for row in able if deadline_hours is None or row.hours_interval[1] <= deadline_hours]
+        return min(in_time, key=lambda row: row.cost or 0.0, default=None)
 
     def notes(self) -> list[str]:
         """Return what the figures stand on, one sentence each."""
@@ -137,6 +145,7 @@ class Estimate:
         reasons = dict.fromkeys(repr(row.evidence) for row in self.rows if row.evidence)
         for reason in reasons:  # once for all devices that it holds for
             lines.append(f"{', '.join(row.device for row in self.rows if repr(row.evidence) == reason)}: {reason}.")
+        lines += [memory_note(self.work.training)] if any(row.needed_bytes for row in self.rows) else []
         prices = [f"{row.device} {row.price.per_hour:g} ({row.price.source})" for row in self.rows if row.price]
         lines += [f"Prices an hour: {', '.join(prices)}."] if prices else []
         return lines
@@ -196,6 +205,8 @@ def _flat(row: Row) -> dict[str, Any]:
         "hours_low": low,
         "hours_high": high,
         "limit": row.limit,
+        "needed_bytes": row.needed_bytes,
+        "fits": row.fits,
         "energy_kwh": row.energy_kwh,
         "cost": row.cost,
         "checked": row.evidence.checked if row.evidence else True,

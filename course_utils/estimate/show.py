@@ -1,4 +1,4 @@
-"""The one place where this package takes from the course's display modules: cards, tables and pictures."""
+"""Cards, tables and pictures, drawn with the course's display modules."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any

@@ -106,7 +106,8 @@ class Exercise:
         Args:
             answer: what the task asks for. `...`, or a function whose body is `...`, counts as not tried yet.
         """
-        verdict = Verdict(self.name, *self._judge(answer))
+        status, message = self._judge(answer)
+        verdict = Verdict(self.name, status, message.encode(errors="backslashreplace").decode())
         self.verdicts.append(verdict)
         return verdict
 

@@ -58,7 +58,7 @@ def run_apart(judge: Callable[[], tuple[str, str]], limit_s: float) -> tuple[str
     os.close(writer)
     said, end_s = b"", time.monotonic() + limit_s
     try:
-        while not said.endswith(b"\n"):
+        while b"\n" not in said:
             if not select.select([reader], [], [], max(0, end_s - time.monotonic()))[0]:
                 raise TooLong
             if not (more := os.read(reader, 65536)):
@@ -70,8 +70,11 @@ def run_apart(judge: Callable[[], tuple[str, str]], limit_s: float) -> tuple[str
             with suppress(ProcessLookupError, PermissionError):
                 kill(number, signal.SIGKILL)
         os.waitpid(copy, 0)
-    status, message, printed = json.loads(said)
-    print(printed, end="")
+    try:
+        status, message, printed = json.loads(said.partition(b"\n")[0])
+    except ValueError:  # the answer has written to all files that are open
+        return None
+    print(printed.encode(errors="backslashreplace").decode(), end="")
     return status, message
 
 

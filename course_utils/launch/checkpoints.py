@@ -51,25 +51,20 @@ class WholeFiles(plugins.io.TorchCheckpointIO):
         return torch.load(path, map_location=map_location, weights_only=True)
 
 
-def read_checkpoint(path: Path, module: torch.nn.Module, *, sharded: bool = False) -> dict:
+def read_checkpoint(path: Path, module: torch.nn.Module, loops: dict | None = None) -> dict:
     """Return a checkpoint after making sure that it is whole, harmless, and of this model.
 
     Args:
         path: of the file.
         module: whose weights it should hold.
-        sharded: whether FSDP is to go on with it, which keeps its optimizer state under other names than Lightning.
+        loops: the state of a Trainer's loops, with which that in the file is compared.
 
     Raises:
-        LaunchError: it is torn, holds code, is no checkpoint of a training, or belongs to another model or strategy.
+        LaunchError: it is torn, holds code, is no checkpoint of a training, or belongs to another model or optimizer.
     """
     state = _load(path)
-    if not _is_training(state):
+    if not _is_training(state) or (loops and _misfit({"fit_loop": loops}, state.get("loops"), "loops")):
         raise LaunchError(f"{path} is no checkpoint of a Lightning training. Start anew without --resume.")
-    if (state.get("strategy") == "fsdp") != sharded:
-        wrote = "without" if sharded else "with"
-        raise LaunchError(
-            f"{path} was written {wrote} --strategy fsdp. Resume it as it was begun, or use another --out."
-        )
     there = {name: tuple(value.shape) for name, value in state["state_dict"].items()}
     here = {name: tuple(value.shape) for name, value in module.state_dict().items()}
     for name in sorted(there.keys() | here.keys()):
@@ -98,11 +93,33 @@ def _other_optimizer(states: list[dict], module: Any) -> str:
     if not isinstance(made, torch.optim.Optimizer):
         return ""
     try:
+        lacking = [_misfit(made.defaults, group, "group") for group in states[0]["param_groups"]]
         made.load_state_dict(states[0])
+        if len({frozenset(state) for state in made.state.values()}) > 1:
+            return "its parts do not belong together"
+        for parameter, state in made.state.items():
+            for name, value in state.items():
+                if not isinstance(value, torch.Tensor | float | int | None):
+                    return f"its {name!r} is a {type(value).__name__}"
+                if isinstance(value, torch.Tensor) and value.numel() != 1 and value.shape != parameter.shape:
+                    return f"its {name!r} has shape {tuple(value.shape)} for weights of {tuple(parameter.shape)}"
     except Exception as error:  # whatever a state of the wrong shape leads to
         return f"{type(error).__name__}: {error}"
-    lacking = [name for group in made.param_groups for name in made.defaults if name not in group]
-    return f"{type(made).__name__} finds no {lacking[0]!r} in it" if lacking else ""
+    return f"{type(made).__name__} finds no {max(lacking)!r} in it" if any(lacking) else ""
+
+
+def _misfit(model: Any, found: Any, name: str) -> str:
+    """Return the name of the first part that is not of the same kind as in a model, or ""."""
+    if isinstance(model, dict):
+        parts = found if isinstance(found, dict) else {}
+        bad = (_misfit(part, parts.get(key, ...), str(key)) for key, part in model.items())
+        return next(filter(None, bad), "") if isinstance(found, dict) else name
+    if model is None or isinstance(model, bool):
+        return "" if found is None or isinstance(found, bool) else name
+    if isinstance(model, int | float):
+        fits = isinstance(found, int | float) and not isinstance(found, bool) and abs(found) < 10**9
+        return "" if fits else name
+    return "" if type(found) is type(model) else name
 
 
 def _load(path: Path) -> Any:
@@ -124,16 +141,18 @@ def _load(path: Path) -> Any:
 def _is_training(state: Any) -> bool:
     """Say whether an object has what Lightning resumes from, each part of its own kind and in a possible range."""
     kinds = {"epoch": int, "global_step": int, "state_dict": dict, "optimizer_states": list}
-    if not isinstance(state, dict) or not all(isinstance(state.get(name), kind) for name, kind in kinds.items()):
+    kinds |= {"lr_schedulers": list, "callbacks": dict}
+    known = {"lr_schedulers": [], "callbacks": {}, **state} if isinstance(state, dict) else {}
+    if not all(isinstance(known.get(name), kind) for name, kind in kinds.items()):
         return False
-    callbacks = state.setdefault("callbacks", {})
-    report = callbacks.setdefault("RankReport", {"losses": []}) if isinstance(callbacks, dict) else None
+    report = state.setdefault("callbacks", {}).setdefault("RankReport", {"losses": []})
     return (
         0 <= state["epoch"] < state["global_step"] < 10**9
         and all(isinstance(name, str) for name in state["state_dict"])
         and all(isinstance(value, torch.Tensor) for value in state["state_dict"].values())
-        and all(isinstance(optimizer, dict) for optimizer in state["optimizer_states"])
-        and isinstance(report, dict)
+        and all(isinstance(part, dict) for part in state["optimizer_states"] + state.get("lr_schedulers", []))
+        and str(state.get("pytorch-lightning_version", 2))[:1].isdigit()
+        and all(isinstance(kept, dict) for kept in state["callbacks"].values())
         and all(isinstance(loss, float) for loss in report.get("losses", [None]))
     )
 

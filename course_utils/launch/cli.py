@@ -6,12 +6,14 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
+from course_utils.launch.causes import START_UP_S
 from course_utils.launch.clusters import find_cluster
 from course_utils.launch.lessons import check_lesson
 from course_utils.launch.messages import LaunchError, RunError
-from course_utils.launch.options import ACCELERATORS, CHECKPOINT, PRECISIONS, STRATEGIES, Options, trainer_arguments
-from course_utils.launch.supervise import START_UP_S, launch
+from course_utils.launch.options import ACCELERATORS, PRECISIONS, STRATEGIES, Options, trainer_arguments
+from course_utils.launch.supervise import launch
 from course_utils.launch.view import View
 
 EXAMPLES = """examples:
@@ -56,33 +58,31 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("how").add_argument
     add("--out", default="runs/last", metavar="DIR", help="folder for checkpoint and results (default runs/last)")
     add("--resume", action="store_true", help="continue from the checkpoint in --out, if there is one")
+    seconds = _number(float, lambda value: 0 < value < 10**7, "a number of seconds above 0")
     text = "end the run when a rank gives no sign of life, or the lesson does not load, for S seconds (default 600); "
     text += f"a rank that is still importing has {START_UP_S:g} seconds, or S if that is more"
-    add("--timeout", type=_seconds, default=600.0, metavar="S", dest="timeout_s", help=text)
+    add("--timeout", type=seconds, default=600.0, metavar="S", dest="timeout_s", help=text)
     add("--json", action="store_true", help="print the result as one JSON object, and all else to stderr")
     add("--dry-run", action="store_true", help="print the Trainer's arguments and stop")
 
 
-def _whole(least: int) -> Callable[[str], int]:
-    def number(text: str) -> int:
-        if not text.isdigit() or not least <= int(text) < 2**32:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
-        return int(text)
+def _number(read: Callable[[str], Any], fits: Callable[[Any], bool], what: str) -> Callable[[str], Any]:
+    def number(text: str) -> Any:
+        with suppress(ValueError):
+            if fits(value := read(text)):
+                return value
+        raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
 
     return number
 
 
+def _whole(least: int) -> Callable[[str], int]:
+    return _number(int, lambda value: least <= value < 2**32, f"a whole number of at least {least}")
+
+
 def _devices(text: str) -> int | str:
-    if text != "auto" and (not text.isdigit() or int(text) < 1):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of devices. Write 1, 2, ... or auto")
-    return text if text == "auto" else int(text)
-
-
-def _seconds(text: str) -> float:
-    with suppress(ValueError):
-        if 0 < float(text) < 10**7:
-            return float(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    read = _number(int, lambda value: value > 0, "a number of devices. Write 1, 2, ... or auto")
+    return text if text == "auto" else read(text)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -92,32 +92,29 @@ def main(arguments: list[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a folder's name may hold what no encoding has
         setattr(sys, name, stream)
-    namespace = vars(build_parser().parse_args(arguments))
-    as_json, dry_run = namespace.pop("json"), namespace.pop("dry_run")
     try:
-        if dry_run:
-            print(_trainer_call(Options(**namespace)))
-            return 0
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-        stream = sys.stderr if as_json else sys.stdout
-        result = launch(Options(**namespace), View(stream, bar=stream.isatty()))
-        if result:
-            print(result.to_json() if as_json else result, flush=True)
+        _run(vars(build_parser().parse_args(arguments)))
+        return 0
     except KeyboardInterrupt:
-        kept = os.path.exists(os.path.join(namespace["out"], CHECKPOINT))
-        hint = " --resume continues from the last checkpoint." * kept
-        print(f"Stopped: every process has ended.{hint}", file=sys.stderr)
+        print("launch: stopped.", file=sys.stderr)
         return 128 + signal.SIGINT
     except BrokenPipeError:  # the reader of `... | head` has gone, and the run has ended
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        for number in (1, 2):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), number)
         return 128 + signal.SIGPIPE
     except (LaunchError, RunError) as error:
         print(f"launch: {error}", file=sys.stderr)
         return 2 if isinstance(error, LaunchError) else 1
-    return 0
 
 
-def _trainer_call(options: Options) -> str:
-    check_lesson(options.lesson)
-    arguments = trainer_arguments(options, find_cluster(os.environ))
-    return "Trainer(\n" + "".join(f"    {name}={value!r},\n" for name, value in arguments.items()) + ")"
+def _run(chosen: dict[str, Any]) -> None:
+    as_json, dry_run = chosen.pop("json"), chosen.pop("dry_run")
+    options = Options(**chosen)
+    if dry_run:
+        check_lesson(options.lesson)
+        call = trainer_arguments(options, find_cluster(os.environ)).items()
+        return print("Trainer(", *(f"    {name}={value!r}," for name, value in call), ")", sep="\n", flush=True)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    stream = sys.stderr if as_json else sys.stdout
+    if result := launch(options, View(stream, bar=stream.isatty())):
+        print(result.to_json() if as_json else result, flush=True)

@@ -13,7 +13,7 @@ from typing import Any
 
 CHATTER = b"[Gloo] Rank "  # torch's CPU back end tells each process whom it met, with no way to turn that off
 LONGEST = 1 << 16  # bytes; what has no newline is shown in pieces of about this size
-LONGEST_EVENT = 1 << 24
+LONGEST_EVENT = 1 << 20
 SHOW_STACK = signal.SIGUSR2  # asks a silent rank for the line on which it stands
 Message = tuple[str, str | dict]  # from whom, and a line of output or an event
 
@@ -29,17 +29,12 @@ class Link:
     After `open`, all that the process prints goes to the supervisor, also what C++ code writes.
     """
 
-    def __init__(self, folder: str):
-        self.folder = Path(folder)
-        self.asked: Any = None  # the options of the run, for what a rank has to say about them
+    def __init__(self, folder: str, asked: Any = None):
+        self.folder, self.asked = Path(folder), asked  # the options of the run, for what a rank has to say about them
         self._owner = 0
 
-    def __getstate__(self) -> dict:
-        return {
-            "folder": self.folder,
-            "asked": self.asked,
-            "_owner": 0,
-        }  # a spawned process opens a connection of its own
+    def __getstate__(self) -> dict:  # a spawned process opens a connection of its own
+        return {"folder": self.folder, "asked": self.asked, "_owner": 0}
 
     def open(self, **hello: int) -> None:
         """Connect this process, unless it already is, and say which rank it is."""
@@ -56,12 +51,6 @@ class Link:
         """Send one event, unless the supervisor has gone: then this process is about to be ended too."""
         with suppress(OSError):
             self._socket.sendall(event_mark(self.folder) + json.dumps(event).encode() + b"\n")
-
-
-def show_stack(pid: int) -> None:
-    """Ask a process for the line on which it stands, if it is still there."""
-    with suppress(ProcessLookupError):
-        os.kill(pid, SHOW_STACK)
 
 
 @dataclass
@@ -124,11 +113,13 @@ class Lines:
         messages: list[Message] = []
         with suppress(ValueError):  # most lines hold no event, and one may be torn
             event = json.loads(text)
+        event = event if isinstance(event, dict) else None
         if (output.strip() or event is None) and not output.startswith(CHATTER):
             # A bar that redraws itself in place counts as its last state.
             messages.append((source.name, output.rstrip(b"\r").rpartition(b"\r")[2].decode(errors="replace")))
         if event is not None:
-            if "rank" in event.get("hello", {}):
-                source.name = f"rank {event['hello']['rank']}"
+            match event:
+                case {"hello": {"rank": rank}}:
+                    source.name = f"rank {rank}"
             messages.append((source.name, event))
         return messages

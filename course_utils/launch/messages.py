@@ -1,17 +1,13 @@
-"""The errors of a launch, the sentences that say why a run failed, and how much Lightning prints."""
+"""The errors of a launch, tracebacks that a student can read, and how much Lightning prints."""
 
 import logging
 import re
-import signal
-import time
 import traceback
 import warnings
 from pathlib import Path
-from typing import NamedTuple
 
 CALLS = re.compile(r'\s*File ".*((site|dist)-packages/(pytorch_)?(lightning|torch)/|/launch/(ranks|sharded)\.py")')
 OUT_OF_MEMORY = re.compile(r"out of memory|can't allocate memory|Cannot allocate memory|MemoryError", re.IGNORECASE)
-ASKED_TO_STOP = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class LaunchError(ValueError):
@@ -22,78 +18,9 @@ class RunError(Exception):
     """A run that failed after it had started: a rank raised, was killed, or fell silent."""
 
 
-class Heartbeat(NamedTuple):
-    """The last sign of life of one rank."""
-
-    time_s: float  # by the clock of `time.monotonic`
-    number: int = 0  # how many there were; ranks that train together are never more than one step apart
-    step: int = 0  # training steps that it has finished
-    where: str = "it has not begun to train"
-
-
-class Fault(NamedTuple):
-    """An exception of one process."""
-
-    who: str  # such as "rank 1"
-    error: str  # the last line of the traceback
-    traceback: str
-    indirect: bool = False  # reported by another process than the rank
-
-
 def is_out_of_memory(error: str) -> bool:
     """Say whether an error's text is one that PyTorch, NumPy or Python raise when memory runs out."""
     return bool(OUT_OF_MEMORY.search(error))
-
-
-def describe_faults(faults: list[Fault]) -> str:
-    """Return who raised first, and who failed because of it."""
-    first, *rest = faults
-    others = {fault.who: fault.error.partition("\n")[0] for fault in reversed(rest) if fault.who != first.who}
-    then = "".join(f" Then {who} failed, most likely because of it: {error}" for who, error in others.items())
-    error = first.error.partition("\n")[0]  # the rest stands in its traceback
-    return f"{first.who} raised {error}{'' if error.endswith('.') else '.'}{then}"
-
-
-def describe_death(who: str, status: int, step: int) -> str:
-    """Return what ended a process that raised nothing, and what to try.
-
-    Args:
-        who: such as "rank 1".
-        status: its exit status, or minus the signal that ended it, as in `subprocess`.
-        step: the steps that it had finished.
-    """
-    if status >= 0:
-        early = f"{who} ended with exit status {status} after step {step} and raised nothing"
-        return f"{early}, before the training was done: something in it called exit, or it was interrupted."
-    advice = "That comes from C++ or CUDA code rather than from Python: its own message, if any, is above."
-    if -status in ASKED_TO_STOP:
-        advice = "A person or another program asked it to stop."
-    elif -status == signal.SIGKILL:
-        advice = (
-            "Most often the system does this when memory runs out (`dmesg` or the job's log says so): try a smaller "
-            "--global-batch, fewer --devices, or --num-workers 0."
-        )
-    names = {number.value: f" ({number.name})" for number in signal.Signals}
-    return f"{who} was killed by signal {-status}{names.get(-status, '')} after step {step}. {advice}"
-
-
-def describe_silence(silent: dict[str, Heartbeat], limit_s: float, missing: int) -> str:
-    """Return which ranks gave no sign of life, since when, and where they stood.
-
-    Args:
-        silent: the last heartbeat of each silent rank; its count is 0 for one that never began to train.
-        limit_s: how long a rank may be silent.
-        missing: how many ranks never started.
-    """
-    reasons = []
-    for who, beat in silent.items():
-        silent_s = time.monotonic() - beat.time_s
-        since = time.strftime("%H:%M:%S", time.localtime(time.time() - silent_s))
-        after = f"after step {beat.step}, " * (beat.step > 0)
-        reasons.append(f"{who} has been silent since {since}, for {silent_s:.0f} s: {after}{beat.where}")
-    reasons += [f"{missing} of the ranks of this machine never started"] if missing else []
-    advice = f"The limit of {limit_s:g} s ended the run. If it was only slow, pass a longer --timeout."
-    return f"{'; '.join(reasons)}. {advice}"
 
 
 def short_traceback(error: BaseException) -> str:

@@ -1,6 +1,7 @@
 """What a launch is to do, and what that means for Lightning's Trainer on this machine."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from course_utils.hardware.machine import usable_cores
 from course_utils.launch.clusters import Cluster
@@ -9,7 +10,6 @@ from course_utils.launch.messages import LaunchError
 STRATEGIES = ("auto", "ddp_spawn", "ddp", "ddp_notebook", "fsdp")
 ACCELERATORS = ("auto", "cpu", "cuda", "gpu", "mps", "tpu")
 PRECISIONS = ("32-true", "bf16-mixed", "16-mixed", "bf16-true", "16-true", "64-true")
-CHECKPOINT = "checkpoints/last.ckpt"  # in the folder --out
 LIGHTNINGS_NAMES = {"gpu": "cuda", "xla": "tpu"}
 
 
@@ -29,6 +29,11 @@ class Options:
     timeout_s: float = 600.0
     out: str = "runs/last"
     resume: bool = False
+
+    @property
+    def checkpoint(self) -> Path:
+        """The file to write after each epoch, and to resume from."""
+        return Path(self.out) / "checkpoints" / "last.ckpt"
 
 
 def trainer_arguments(options: Options, cluster: Cluster) -> dict:

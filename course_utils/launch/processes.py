@@ -15,16 +15,16 @@ import psutil
 from course_utils.hardware.machine import processes_with
 from course_utils.launch.messages import LaunchError
 
-# Ends a group of processes, and what has left the group (Linux), and removes a folder when its standard input closes,
-# which happens when the supervisor ends in whatever way. It is no thread of the ranks, which could not run while C code
-# holds the interpreter's lock. multiprocessing's resource tracker ignores SIGTERM, and uses the second to remove the
-# semaphores of the dead.
+# Reads the number of a group of processes. When its standard input closes, which happens when the supervisor ends in
+# whatever way, it ends the group, and what has left the group (Linux), and removes a folder. It is no thread of the
+# ranks, which could not run while C code holds the interpreter's lock. multiprocessing's resource tracker ignores
+# SIGTERM, and uses the second to remove the semaphores of the dead.
 GUARD = """
-trap "" HUP INT TERM; read _; kill -s TERM -- "-$1"; sleep 1; kill -s KILL -- "-$1"
-for file in $(grep -lsaF -- "TMPDIR=$2" /proc/[0-9]*/environ); do
+trap "" HUP INT TERM; read group; read _; kill -s TERM -- "-$group"; sleep 1; kill -s KILL -- "-$group"
+for file in $(grep -lsaF -- "TMPDIR=$1" /proc/[0-9]*/environ); do
   file="${file%/environ}"; kill -s KILL "${file#/proc/}"
 done
-rm -rf "$2"
+rm -rf "$1"
 """
 
 
@@ -35,19 +35,20 @@ def process_group(command: list[str], folder: Path, **options: Any) -> Iterator[
     What has left the group is found by its variable TMPDIR, which names the folder.
     """
     quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    process = guard = None
+    process = None
+    words = ["/bin/sh", "-c", GUARD, "guard", str(folder)]
+    guard: Any = subprocess.Popen(words, stdin=subprocess.PIPE, bufsize=0, start_new_session=True, **quiet)
     try:
         process = subprocess.Popen(command, start_new_session=True, stdin=subprocess.DEVNULL, **options)
-        words = ["/bin/sh", "-c", GUARD, "guard", str(process.pid), str(folder)]
-        guard = subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True, **quiet)
+        with suppress(BrokenPipeError):  # somebody has ended it
+            guard.stdin.write(f"{process.pid}\n".encode())
         yield process
     finally:
         if process:
             end_group(process.pid, f"TMPDIR={folder}")
             process.wait()
-        if guard:
-            guard.kill()
-            guard.communicate()
+        guard.kill()
+        guard.communicate()
 
 
 def group_members(group: int, *, stopped: bool = False) -> list[int]:

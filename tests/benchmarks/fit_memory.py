@@ -109,10 +109,8 @@ def main():
         print("  ", row["model"], row["failed"])
     if asked.write:
         known = {"numbers": numbers, "card": CARD, "right": done, "questions": len(questions(tested))}
-        names = {"fitted_on": [row["model"] for row in others], "not_traced": failed}
-        lines = ",\n  ".join(json.dumps(row) for row in tested)
-        text = json.dumps(known | names, indent=1)[:-2] + f',\n "tested": [\n  {lines}\n ]\n}}\n'
-        FITTED.write_text(text)
+        known |= {"fitted_on": [row["model"] for row in others], "not_traced": failed, "tested": tested}
+        FITTED.write_text(json.dumps(json.loads(FITTED.read_text()) | known, indent=1) + "\n")
 
 
 if __name__ == "__main__":

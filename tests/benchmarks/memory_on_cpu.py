@@ -1,16 +1,22 @@
-"""Compare the estimated with the measured peak of ten networks on this CPU, each trained in a process of its own.
+"""Compare the estimated with the measured peak of ten networks on this CPU, each trained in processes of its own.
 
     OMP_NUM_THREADS=1 python tests/benchmarks/memory_on_cpu.py [--write]
 
-It needs timm and Linux. Two things are measured: what PyTorch's allocator had handed out at most (its profiler's
-record), and by how much the process's own peak in RAM grew (VmHWM of /proc/self/status), which has in it what kernels
-take for themselves and what the C library keeps.
+It needs timm and Linux with glibc. Three things are measured: what PyTorch's allocator had handed out at most (its
+profiler's record), and twice by how much the process's own peak in RAM grew (VmHWM of /proc/self/status) after a first
+small step, which loads the kernels' code. Once glibc keeps freed memory as it likes to, up to some hundred MB of it;
+once it is told to return every freed block of 64 kB or more (M_MMAP_THRESHOLD of mallopt(3)), as if it held no reserve.
 """
 
 import argparse
+import ctypes
+import gc
 import json
 import multiprocessing
+import platform
 import statistics
+from datetime import date
+from functools import partial
 
 import timm
 import torch
@@ -19,6 +25,8 @@ from course_utils.estimate.memory import estimate_memory
 from course_utils.estimate.memory_result import FITTED
 from course_utils.lessons.memory.record import record_memory
 
+WAYS = ("recorded", "in_ram_returned", "in_ram")
+M_MMAP_THRESHOLD = -3  # of malloc.h
 # network: batch and side of its images
 NETWORKS = {
     "resnet18": (16, 128),
@@ -34,28 +42,38 @@ NETWORKS = {
 }
 
 
-def measure(name):
-    """Return the estimated and the two measured peaks of two training steps, in bytes."""
+def train(name, batch, side):
+    """Do two training steps."""
+    model = timm.create_model(name)
+    optimizer = torch.optim.Adam(model.parameters())
+    images = torch.rand(batch, 3, side, side)
+    for _ in range(2):
+        model(images).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def measure(task):
+    """Return the estimated, the recorded and the process's peak of two training steps, in bytes."""
+    name, returned = task
     batch, side = NETWORKS[name]
     timm.layers.set_fused_attn(False)  # a CPU's fused attention keeps something else than a GPU's
-    estimated = estimate_memory(timm.create_model(name), torch.empty(1, 3, side, side), batch=batch)
-
-    def two_steps():
-        model = timm.create_model(name)
-        optimizer = torch.optim.Adam(model.parameters())
-        images = torch.rand(batch, 3, side, side)
-        for _ in range(2):
-            model(images).sum().backward()
-            optimizer.step()
-            optimizer.zero_grad()
-
+    libc = ctypes.CDLL("libc.so.6")
+    if returned:
+        libc.mallopt(M_MMAP_THRESHOLD, 64 * 1024)
+    train(name, 2, side)
+    gc.collect()
+    libc.malloc_trim(0)
     before = status("VmRSS")
     with open("/proc/self/clear_refs", "w") as file:
         file.write("5")  # VmHWM starts anew (proc_pid_clear_refs(5))
-    two_steps()
+    train(name, batch, side)
     in_ram = status("VmHWM") - before
-    figures = {"estimated": estimated.tensors_bytes, "recorded": record_memory(two_steps).peak_bytes, "in_ram": in_ram}
-    return {"model": name, "batch": batch, "image": side} | figures
+    if not returned:
+        return {"in_ram": in_ram}
+    estimated = estimate_memory(timm.create_model(name), torch.empty(1, 3, side, side), batch=batch)
+    recorded = record_memory(partial(train, name, batch, side)).peak_bytes
+    return {"estimated": estimated.tensors_bytes, "recorded": recorded, "in_ram_returned": in_ram}
 
 
 def status(field):
@@ -69,16 +87,21 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", action="store_true", help="add the figures to course_utils/estimate/memory.json")
     asked, rows = parser.parse_args(), []
-    with multiprocessing.get_context("fork").Pool(1, maxtasksperchild=1) as pool:
-        for row in pool.imap(measure, NETWORKS):
+    with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
+        for name, (batch, side) in NETWORKS.items():
+            row = {"model": name, "batch": batch, "image": side}
+            for found in pool.map(measure, [(name, True), (name, False)], chunksize=1):
+                row |= found
             rows.append(row)
-            ratios = [f"{row['estimated'] / row[measured]:.3f}" for measured in ("recorded", "in_ram")]
-            print(f"{row['model']:24} {' '.join(ratios)}", flush=True)
-    for measured in ("recorded", "in_ram"):
-        errors = [abs(row["estimated"] / row[measured] - 1) for row in rows]
-        print(f"{measured}: the median error is {statistics.median(errors):.1%}, the largest {max(errors):.1%}")
+            ratios = [f"{row['estimated'] / row[way]:.3f}" for way in WAYS]
+            print(f"{name:24} {' '.join(ratios)}", flush=True)
+    for way in WAYS:
+        errors = [abs(row["estimated"] / row[way] - 1) for row in rows]
+        print(f"{way}: the median error is {statistics.median(errors):.1%}, the largest {max(errors):.1%}")
     if asked.write:
-        FITTED.write_text(json.dumps(json.loads(FITTED.read_text()) | {"on_cpu": rows}, indent=1) + "\n")
+        where = f"{date.today()}, PyTorch {torch.__version__}, {platform.platform()}, {torch.get_num_threads()} thread"
+        known = json.loads(FITTED.read_text()) | {"on_cpu_measured": where, "on_cpu": rows}
+        FITTED.write_text(json.dumps(known, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from PIL import Image
 from tools.copies import copy_of
 
 sync_api = pytest.importorskip("playwright.sync_api")
+axe_in = pytest.importorskip("axe_playwright_python.sync_playwright")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 if CHROMIUM is None:
     pytest.skip("no Chromium here: apt-get install chromium", allow_module_level=True)
@@ -27,6 +28,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LESSON = ROOT / "notebooks" / "05_device_speed.ipynb"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 FLAGS += ["--disable-component-update", "--disable-sync"]
+WCAG = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"], "resultTypes": ["violations"]}
 TOKEN = "only-for-this-test"
 CPU_BLUE = (0, 114, 178)
 HOSTILE = "<img src=x onerror='window.hacked=1'><script>window.hacked=1</script>"
@@ -238,6 +240,28 @@ def test_picture_and_table_stay_in_the_saved_notebook(page, panel, folder):
     assert "image/png" in kinds
     shown = [output.get("data", {}).get("text/html", "") for output in saved.cells[-1].outputs]
     assert any("<table" in text for text in shown) and any("run this cell" in text for text in shown)
+
+
+@pytest.fixture(params=["JupyterLab Light", "JupyterLab Dark"])
+def theme(page, request):
+    choose = "async theme => { await jupyterapp.commands.execute('apputils:change-theme', {theme}); }"
+    shown = f"() => document.body.dataset.jpThemeName === '{request.param}'"
+    page.evaluate(choose, request.param)
+    page.wait_for_function(shown)
+    yield request.param
+    page.evaluate(choose, "JupyterLab Light")
+
+
+def test_the_picture_is_on_a_card_and_axe_finds_no_barrier_in_either_theme(page, panel, theme):
+    picture = panel.page.locator(".jp-OutputArea-output img").last
+    picture.scroll_into_view_if_needed()
+    seen = Image.open(io.BytesIO(picture.screenshot())).convert("RGB")
+    ground = page.evaluate("() => getComputedStyle(document.querySelector('.jp-Notebook')).backgroundColor")
+    assert str(seen.getpixel((1, 1))) == ground.removeprefix("rgb"), "a corner shows the theme"
+    assert seen.getpixel((seen.width // 2, 10)) == (255, 255, 255), "and the card is white"
+    panel.root.evaluate("root => { root.closest('.jp-OutputArea').id = 'panel-and-results'; }")
+    found = axe_in.Axe().run(page, {"include": [["#panel-and-results"]]}, WCAG).response["violations"]
+    assert not [(rule["id"], node["target"], node["failureSummary"]) for rule in found for node in rule["nodes"]]
 
 
 def test_stop_ends_a_run_early(panel):

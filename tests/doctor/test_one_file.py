@@ -8,12 +8,14 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from stand_ins import REPOSITORY
+from stand_ins import REPOSITORY, stub_package
 
 sys.path.insert(0, str(REPOSITORY / "tools"))
 import doctor_file
 
 sys.path.pop(0)
+
+VERSIONS = ["here", "3.8", "3.9", "3.13"]
 
 
 @pytest.fixture(scope="module")
@@ -39,15 +41,29 @@ def _is_annotated(node: ast.AST) -> bool:
     return bool(getattr(node, "annotation", None) or getattr(node, "returns", None))
 
 
-@pytest.mark.process
-@pytest.mark.parametrize("version", ["here", "3.8", "3.9", "3.13"])
-def test_it_starts_where_there_is_no_torch(one_file, version, tmp_path):
-    """Real Pythons, those that are on this machine; `-S` keeps the environment's packages away."""
+def run(one_file, version, *arguments, **environment):
+    """Run it under a real Python of this machine; `-S` keeps the environment's packages away."""
     others = [*Path.home().glob(f".pyenv/versions/{version}.*/bin/python"), shutil.which(f"python{version}")]
     python = sys.executable if version == "here" else others[0]
     if python is None or subprocess.run([python, "-c", ""], capture_output=True).returncode:
         pytest.skip(f"there is no Python {version} here")
-    command = [python, "-S", str(one_file), "--require", "cpu", "--report"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path, env={"PATH": "/usr/bin"})
+    command, environment = [python, "-S", str(one_file), *arguments], {"PATH": "/usr/bin", **environment}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=one_file.parent, env=environment)
     assert done.returncode == 1 and done.stderr == "", done.stderr
-    assert "cpu: torch-absent" in done.stdout and "make lab" not in done.stdout and "pytorch.org" in done.stdout
+    return done.stdout
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("version", VERSIONS)
+def test_it_starts_where_there_is_no_torch(one_file, version):
+    said = run(one_file, version, "--require", "cpu", "--report")
+    assert "cpu: torch-absent" in said and "make lab" not in said and "pytorch.org" in said
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_torch_that_does_not_load_is_named_with_its_error(one_file, version, tmp_path):
+    """Stand-in: a torch whose import fails as one with a missing library does."""
+    path = stub_package(tmp_path, "torch", "2.9.0", "raise ImportError('libcudart.so.12: cannot open')")
+    said = run(one_file, version, "--require", "cpu", PYTHONPATH=str(path))
+    assert "cpu: broken-install" in said and "libcudart.so.12: cannot open" in said

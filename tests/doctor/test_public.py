@@ -11,6 +11,8 @@ PLANTED = {
     "HOSTNAME": "engine-07.cam.ac.uk",
     "HF_TOKEN": "hf_PlantedPlantedPlanted1",
     "DB_PASSWORD": "correct horse",
+    "SLURM_JOB_USER": "lovelace1",
+    "TPU_WORKER_HOSTNAMES": "t1v-n-0a1b-w-0,t1v-n-0a1b-w-1",
 }
 SENTENCE = "ImportError: libcudart.so.12: cannot open shared object file"
 
@@ -21,6 +23,11 @@ SENTENCE = "ImportError: libcudart.so.12: cannot open shared object file"
         "/home/ada/envs/x/lib.so",
         "/Users/Ada/x",
         "C:\\Users\\Ada\\torch\\lib.dll",
+        "C:\\Users\\Ada Corp\\torch\\lib.dll",
+        "C:/Users/Ada/torch",
+        "/Users/Ada Corp/torch",
+        "/scratch/lovelace1/lib",
+        "t1v-n-0a1b-w-1",
         "engine-07",
         "engine-07.cam.ac.uk",
         "ada.lovelace",
@@ -43,7 +50,11 @@ def test_a_planted_name_is_hidden_and_the_sentence_around_it_stays(planted):
     hidden = hide(f"{SENTENCE} at {planted} (no such file)", private_names(PLANTED))
     kept = planted.strip("[]").lower()
     assert kept not in hidden.lower() and hidden.startswith(f"{SENTENCE} at ") and hidden.endswith("(no such file)")
-    assert not any(part in hidden for part in ("ada", "corp", "engine", "secret", "8f6d2c51"))
+    assert not any(part in hidden for part in ("ada", "corp", "engine", "secret", "8f6d2c51", "lovelace", "0a1b"))
+
+
+def test_a_user_called_home_hides_no_less():
+    assert hide("in /home/ada/envs/lib.so", private_names({"USER": "home"})) == "in ~/envs/lib.so"
 
 
 @pytest.mark.parametrize(

@@ -32,23 +32,35 @@ def within(ratios, factor):
 @pytest.mark.parametrize("device", ["RTX 4090", "RTX 5090"])
 def test_on_cards_not_fitted_half_are_within_115_and_nine_in_ten_within_160(device):
     found = errors(device, training=False, torch=CARDS[device])
-    assert len(found) > 1000
+    assert len(found) > 1400
     assert within(found.values(), 1.15) >= 0.5 and within(found.values(), 1.6) >= 0.9
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "bound"),
-    [("RTX 3090", "RTX 4090", 1.35), ("RTX 3090", "RTX 5090", 1.3), ("RTX 4090", "RTX 5090", 1.35)],
+    ("old", "new", "torch_of_old", "torch_of_new", "bound"),
+    [
+        ("RTX 3090", "RTX 4090", "2.4.0", "2.4.0", 1.25),
+        ("RTX 3090", "RTX 5090", "2.4.0", "2.9.1", 1.25),
+        # Not reached between cards that were both not fitted on; lesson 6 says so.
+        ("RTX 4090", "RTX 5090", "2.9.1", "2.9.1", 1.35),
+        ("RTX 5090", "RTX PRO 6000 Max-Q", "2.9.1", "2.9.1", 1.35),
+    ],
 )
-def test_the_speed_up_from_card_to_card_is_within_the_factor_that_is_reported(old, new, bound):
-    before, after = (errors(card, training=False, torch=CARDS[card]) for card in (old, new))
+def test_nine_in_ten_speed_ups_from_card_to_card_are_within_the_bound(old, new, torch_of_old, torch_of_new, bound):
+    before, after = errors(old, training=False, torch=torch_of_old), errors(new, training=False, torch=torch_of_new)
     ratios = [before[key] / after[key] for key in before.keys() & after.keys()]
-    assert len(ratios) > 900 and within(ratios, bound) >= 0.9
+    assert len(ratios) > 1400 and within(ratios, bound) >= 0.9
+
+
+def test_every_network_is_counted_but_those_that_the_library_has_no_longer():
+    for training, most_missing in ((False, 0), (True, 12)):
+        rows = published(**TIMM, device="RTX 3090", training=training)
+        assert sum(estimate_published(row) is None for row in rows) <= most_missing < 0.02 * len(rows)
 
 
 def test_four_in_five_trainings_are_within_one_and_a_half():
     found = errors("RTX 3090", training=True)
-    assert len(found) > 500 and within(found.values(), 1.5) >= 0.8
+    assert len(found) > 800 and within(found.values(), 1.5) >= 0.8
 
 
 @pytest.mark.parametrize("device", ["RTX 4090", "RTX 5090", "RTX PRO 6000 Max-Q"])
@@ -63,6 +75,31 @@ def test_the_interval_of_a_training_covers_about_as_many_as_it_says():
     assert (
         within(errors("RTX 3090", training=True).values(), known["factors"]["training"]["factor"])
         >= known["share"] - 0.05
+    )
+
+
+@pytest.mark.parametrize("device", ["RTX 3090", "RTX 4090", "RTX 5090"])
+def test_networks_of_lstms_are_met_though_no_number_was_fitted_to_their_kernels(device):
+    found = errors(device, training=False, torch=CARDS[device])
+    lstms = [ratio for (model, _), ratio in found.items() if model.startswith("sequencer2d")]
+    assert len(lstms) == 3 and within(lstms, 1.25) == 1
+
+
+def test_counted_operations_are_the_published_ones_for_nine_networks_in_ten():
+    # A different program counted those, in 10^9 multiply-adds to two digits after the point, and leaves out LSTMs.
+    rows = [row for row in published(**TIMM, device="RTX 5090", training=False) if row.gmacs and row.gmacs > 0.5]
+    ratios = [operations_of(row) / 2e9 / row.gmacs for row in rows if estimate_published(row)]
+    assert len(ratios) > 1100 and within(ratios, 1.03) >= 0.9
+
+
+def operations_of(row):
+    """Return the counted operations for one image: what is left of the estimate on a chip that only calculates."""
+    numbers = fitted()["numbers"]
+    return (
+        estimate_published(row).arithmetic_s
+        / numbers["arithmetic"]["value"]
+        * find_chip(row.device).peak(row.precision)
+        / row.batch
     )
 
 

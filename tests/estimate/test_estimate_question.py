@@ -12,6 +12,7 @@ from course_utils import estimate
 from course_utils.estimate.__main__ import main
 from course_utils.estimate.chips import all_chips, all_links, find_chip
 from course_utils.estimate.counting import count_work
+from course_utils.estimate.memory import estimate_memory
 from course_utils.estimate.parallel import exchange_s, scaling
 from course_utils.estimate.steptime import fitted, step_time
 
@@ -67,6 +68,25 @@ def test_stay_on_the_cpu_is_a_possible_answer(model):
     answer = estimate(model, X, batch=64, devices=["A100"], this_machine=1e-3)
     assert answer.cheapest().device == "this machine" and answer.cheapest().kind == "measured"
     assert estimate(model, X, batch=64, devices=["A100"], this_machine=1e4).fastest().device == "A100 80GB"
+
+
+def test_each_row_says_whether_it_fits_as_estimate_memory_does():
+    wide, x = nn.Sequential(*(nn.Linear(2**14, 2**14, device="meta") for _ in range(6))), torch.empty(1, 2**14)
+    answer = estimate(wide, x, batch=64, devices=["T4", "H100"], prices={"T4": 0.01, "H100": 3}, this_machine=1e6)
+    memory = {name: estimate_memory(wide, x, batch=64, precision=name) for name in ("fp16", "bf16")}
+    assert [row.fits for row in answer.rows] == [memory["fp16"].fits("T4"), memory["bf16"].fits("H100"), None]
+    assert answer["T4"].fits is False and answer["H100 SXM"].fits
+    assert answer["T4"].needed_bytes == pytest.approx(memory["fp16"].needed_bytes)
+    assert "too much" in repr(answer) and "of 121" in repr(answer) and answer.to_dict()["rows"][0]["fits"] is False
+    # What does not fit is not recommended, however cheap it is.
+    assert answer.cheapest().device == "this machine" and answer.fastest().device == "H100 SXM"
+    assert estimate(wide, x, batch=64, devices=["T4"], prices={"T4": 1}).cheapest() is None
+    assert estimate(wide, x, batch=64, devices=["T4"]).fastest() is None
+
+
+def test_a_model_that_does_nothing_needs_its_input_and_the_framework():
+    row = estimate(nn.Identity(), X, batch=10, training=False, devices=["T4"]).rows[0]
+    assert row.fits and row.needed_bytes > 4 * 10 * 16
 
 
 def test_a_deadline_counts_the_far_end_of_the_interval(answer):
@@ -152,6 +172,7 @@ def test_eight_cards_are_faster_than_one(model):
         ({"epochs": 1.5}, "epochs"),
         ({"batch": 0}, "batch"),
         ({"count": 0}, "count"),
+        ({"devices": []}, "devices is empty"),
         ({"this_machine": 0}, "this_machine"),
         ({"devices": ["M4 Max"], "count": 2}, "M4 Max.*link="),
         ({"devices": ["A100"], "count": 2, "link": "string"}, "unknown link"),
@@ -167,8 +188,29 @@ def test_one_name_in_place_of_a_list_is_refused(model):
         estimate(model, X, devices="T4")
     with pytest.raises(TypeError, match="by its name"):
         estimate(model, X, devices=[4])
+    with pytest.raises(TypeError, match="prices is a dictionary"):
+        estimate(model, X, devices=["T4"], prices=[1])
+    with pytest.raises(TypeError, match="must be a"):
+        estimate(nn.Linear, X, devices=["T4"])
     with pytest.raises(KeyError, match="not among the devices"):
         estimate(model, X, devices=["T4"])["A100"]
+
+
+def test_a_row_is_found_by_the_name_that_was_asked_for(answer):
+    assert answer["a100"] is answer["A100 80GB"] and answer["v5e"].device == "TPU v5e"
+
+
+def test_a_model_in_16_bits_is_counted_without_casts_and_refuses_32():
+    model, x = nn.Linear(16, 16).bfloat16(), X.bfloat16()
+    work = estimate(model, x, devices=["T4", "A100"]).work
+    assert not [op for op in work.ops if op.name == "_to_copy" and op.elements == 16 * 16]
+    with pytest.raises(ValueError, match="'fp32' was asked of a model in"):
+        estimate(model, x, devices=["T4"], precision="fp32")
+
+
+def test_a_model_spread_over_devices_is_the_model_itself(model):
+    one, spread = (estimate(net, X, devices=["T4"]).work for net in (model, nn.DataParallel(model)))
+    assert spread == one
 
 
 def test_scaling_wants_a_training_and_numbers_of_devices():

@@ -1,10 +1,14 @@
 """Answers that would hang or end the kernel, and answers that change what is not theirs."""
 
 import builtins
+import contextlib
 import ctypes
 import gc
+import io
 import itertools
 import os
+import signal
+import stat
 import sys
 import time
 
@@ -45,6 +49,13 @@ def prints_for_ever():
         print("x" * 1000)
 
 
+def write_to_all_files(text):
+    for number in range(3, 100):
+        with contextlib.suppress(OSError):
+            if stat.S_ISFIFO(os.fstat(number).st_mode):
+                os.write(number, text)
+
+
 HOSTILE = {
     "a loop inside C": (lambda: sum(itertools.repeat(1)), "too long"),
     "swallows the limit": (swallows, "too long"),
@@ -52,6 +63,11 @@ HOSTILE = {
     "leaves Python": (lambda: os._exit(0), "error"),
     "crashes": (lambda: ctypes.string_at(0), "error"),
     "closes all files": (lambda: os.closerange(0, 1000), "error"),
+    "writes to all files": (lambda: write_to_all_files(b"rubbish\n"), "error"),
+    "copies itself": (lambda: [os.fork() for _ in range(4)] and None, "right"),
+    "stops itself": (lambda: os.kill(os.getpid(), signal.SIGSTOP), "too long"),
+    "switches the alarm off": (lambda: signal.signal(signal.SIGALRM, signal.SIG_IGN) and time.sleep(600), "too long"),
+    "raises what has no encoding": (lambda: raises(ValueError("\ud800")), "error"),
 }
 RAISED = [KeyboardInterrupt(), GeneratorExit(), SystemExit(3), Nameless(), MemoryError()]
 
@@ -65,8 +81,21 @@ def test_an_answer_that_would_hang_or_end_the_kernel_gets_a_verdict(name, monkey
     if not can_run_apart():
         pytest.skip("another test of this process has started XLA or a device")
     answer, status = HOSTILE[name]
-    assert called.check(answer).status == status
+    verdict = called.check(answer)
+    assert verdict.status == status and repr(verdict).encode()
     assert called.check(lambda: "and goes on").solved
+
+
+@pytest.mark.process
+@pytest.mark.skipif(not sandbox.FORKS, reason="only Linux makes a safe copy of a process that has used PyTorch")
+def test_an_answer_may_print_what_has_no_encoding(monkeypatch):
+    if not can_run_apart():
+        pytest.skip("another test of this process has started XLA or a device")
+    screen = io.TextIOWrapper(io.BytesIO(), "utf-8")
+    monkeypatch.setattr(sys, "stdout", screen)
+    assert called.check(lambda: print("\ud800")).solved
+    screen.flush()
+    assert screen.buffer.getvalue() == b"\\ud800\n"
 
 
 @pytest.mark.parametrize("error", RAISED, ids=lambda error: type(error).__name__)

@@ -1,5 +1,6 @@
 """What the tests of faults share."""
 
+import subprocess
 from contextlib import suppress
 
 import psutil
@@ -18,3 +19,15 @@ def classroom(tmp_path):
     for process in classroom.started:
         process.stdout.close()
         process.wait()
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk of 400 kB, which only root can make."""
+    disk = tmp_path / "out"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", disk], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("a small disk cannot be mounted here: that needs root on Linux")
+    yield disk
+    subprocess.run(["umount", "-l", disk], check=True)

@@ -21,8 +21,8 @@ def launch(out, *arguments):
     return done.returncode, json.loads(done.stdout or "null"), done.stderr
 
 
-def weights(out):
-    return torch.load(out / "checkpoints" / "last.ckpt", weights_only=True)["state_dict"]
+def weights(out, key="state_dict"):
+    return torch.load(out / "checkpoints" / "last.ckpt", weights_only=True)[key]
 
 
 @pytest.fixture(scope="module")
@@ -31,22 +31,18 @@ def with_ddp(tmp_path_factory):
     return out, launch(out, *CPU, "--epochs", "4", "--strategy", "ddp_notebook")[1]
 
 
-def test_losses_and_weights_are_those_of_ddp_also_after_a_break(with_ddp, tmp_path):
+def test_losses_and_weights_are_those_of_ddp_and_each_goes_on_with_the_others_checkpoint(with_ddp, tmp_path):
     out, expected = with_ddp
     _, half, _ = launch(tmp_path, *CPU, "--epochs", "2", "--strategy", "fsdp")
     assert half["losses"] == pytest.approx(expected["losses"][:2], abs=1e-5) and half["steps"] == 12
     assert half["samples_per_rank"] == [48, 48] and half["metrics"]["train_loss"] > 0
-    _, resumed, said = launch(tmp_path, *TWO, "--resume")
-    assert "continuing after step 12" in said and resumed["steps"] == 24
+    for strategy, epochs, steps in (("ddp_notebook", 3, 12), ("fsdp", 4, 18)):
+        _, resumed, said = launch(tmp_path, *CPU, "--epochs", str(epochs), "--strategy", strategy, "--resume")
+        assert f"continuing after step {steps}" in said and resumed["steps"] == steps + 6
     assert resumed["losses"] == pytest.approx(expected["losses"], abs=1e-5)
     ours, theirs = weights(tmp_path), weights(out)
     assert ours.keys() == theirs.keys()
     assert max((ours[name] - theirs[name]).abs().max().item() for name in ours) < 1e-5
-
-
-def test_a_checkpoint_of_the_other_strategy_is_refused(with_ddp):
-    status, _, said = launch(with_ddp[0], *CPU, "--epochs", "9", "--strategy", "fsdp", "--resume")
-    assert status == 2 and "was written without --strategy fsdp" in said
 
 
 def test_a_precision_that_fsdp_does_not_train_in_is_refused(tmp_path):
@@ -59,6 +55,7 @@ def test_a_precision_that_fsdp_does_not_train_in_is_refused(tmp_path):
     [
         ("raise", "launch: rank 1 raised ValueError: the sample is bad"),
         ("exit", "rank 1 ended with exit status 7"),
+        ("exit quietly", "rank 1 ended with exit status 0"),
         ("hang", "rank 1 has been silent"),
     ],
 )
@@ -66,7 +63,7 @@ def test_a_fault_of_a_rank_ends_all_and_names_it(classroom, fault, message):
     limit = ("--timeout", "3") if fault == "hang" else ()
     status, output = classroom.run(*TWO, *limit, fault=fault)
     assert status == 1 and message in output and "--resume continues from it" in output
-    assert classroom.left_behind() == []
+    assert not (classroom.out / "result.json").exists() and classroom.left_behind() == []
 
 
 def test_a_killed_rank_is_named_and_the_run_can_be_resumed(classroom):
@@ -78,6 +75,48 @@ def test_a_killed_rank_is_named_and_the_run_can_be_resumed(classroom):
     assert classroom.left_behind() == []
     status, output = classroom.run(*TWO, "--resume")
     assert status == 0 and "continuing after step 4" in output, output
+
+
+def test_a_rank_that_the_system_stopped_counts_as_silent(classroom):
+    process = classroom.launch(*TWO, "--timeout", "3", "--epochs", "50", fault="slow")
+    os.kill(int(classroom.wait_for_note("pid-1")), signal.SIGSTOP)
+    output, _ = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 1 and "rank 1 has been silent since" in output
+    assert classroom.left_behind() == []
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGKILL], ids=["ctrl_c", "parent_killed"])
+def test_all_ends_when_the_launcher_is_stopped_and_the_run_can_be_resumed(classroom, signal_number):
+    process = classroom.launch(*TWO, "--epochs", "200", "--num-workers", "1", fault="slow")
+    classroom.wait_for_note("pid-1")
+    process.send_signal(signal_number)
+    assert classroom.seconds_until_all_ended(10) < 10, classroom.left_behind()
+    output, _ = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == (130 if signal_number == signal.SIGINT else -9)
+    assert signal_number == signal.SIGKILL or "every process has ended" in output
+    step = weights(classroom.out, "global_step")
+    status, output = classroom.run(*TWO, "--epochs", str(step // 4 + 1), "--resume")
+    assert status == 0 and f"continuing after step {step}" in output, output
+
+
+def test_a_full_disk_is_named_and_the_previous_checkpoint_stays_whole(classroom, small_disk):
+    assert classroom.run(*TWO, "--epochs", "1")[0] == 0
+    before = (small_disk / "checkpoints" / "last.ckpt").read_bytes()
+    with (small_disk / "filler").open("wb", buffering=0) as filler, pytest.raises(OSError, match="No space"):
+        while True:
+            filler.write(b"0" * 512)
+    status, output = classroom.run(*TWO, "--resume")
+    assert status == 1 and "launch: rank 0 raised OSError" in output and "no space for the checkpoint" in output
+    assert (small_disk / "checkpoints" / "last.ckpt").read_bytes() == before and classroom.left_behind() == []
+
+
+def test_a_checkpoint_that_is_cut_off_is_refused(classroom):
+    assert classroom.run(*TWO, "--epochs", "1")[0] == 0
+    checkpoint = classroom.out / "checkpoints" / "last.ckpt"
+    checkpoint.write_bytes(checkpoint.read_bytes()[:-200])
+    status, output = classroom.run(*TWO, "--resume")
+    assert status == 2 and "last.ckpt" in output and "Traceback" not in output, output
+    assert classroom.left_behind() == []
 
 
 @pytest.mark.parametrize("strategy", ["fsdp", "ddp_spawn"])

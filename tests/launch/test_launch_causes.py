@@ -1,30 +1,27 @@
 """Which of the signs that a failed run gave is its cause, whatever the order in which they arrived."""
 
-import io
 import itertools
 import signal
-from types import SimpleNamespace
+import time
 
 import pytest
 
-from course_utils.launch import supervise
-from course_utils.launch.clusters import find_cluster
-from course_utils.launch.options import Options
-from course_utils.launch.supervise import Run
-from course_utils.launch.view import View
+from course_utils.launch.causes import Reports
 
 RAISED = ("rank 1", {"fault": "Traceback", "error": "ValueError: no target", "rank": 1})
 EXITED = ("main", {"died": 1, "status": 1})  # what the operating system says of a rank that has raised
 KILLED = ("main", {"died": 1, "status": -signal.SIGKILL})
 
 
-def cause(signs):
-    arguments = {"devices": 2, "num_nodes": 1, "strategy": "ddp_spawn", "accelerator": "cpu"}
-    run = Run(Options(lesson="air_rnn"), arguments, find_cluster({}), View(io.StringIO(), bar=False))
-    run.process = SimpleNamespace(pid=0, returncode=1)
+def heard(*signs) -> Reports:
+    reports = Reports(expected=2)
     for who, message in signs:
-        run._take(who, message)
-    return run._cause()
+        reports.take(who, message)
+    return reports
+
+
+def cause(signs):
+    return heard(*signs).cause(status=1)[0]
 
 
 @pytest.mark.parametrize("signs", [*itertools.permutations([RAISED, EXITED])])
@@ -60,16 +57,53 @@ def test_the_first_process_that_ends_without_a_word_is_named_before_who_lost_it(
     assert cause([alive(0), alive(1), CLOSED, PEER]).startswith("rank 0 ended with exit status")
 
 
+def later(monkeypatch, seconds):
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + seconds)
+
+
 def test_what_is_stopped_or_loads_for_longer_than_the_timeout_before_it_trains_is_named(monkeypatch):
-    arguments = {"devices": 2, "num_nodes": 1, "strategy": "ddp_spawn", "accelerator": "cpu"}
-    run = Run(Options(lesson="air_rnn", timeout_s=3), arguments, find_cluster({}), View(io.StringIO(), bar=False))
-    run.process = SimpleNamespace(pid=7)
-    monkeypatch.setattr(supervise, "group_members", lambda group, stopped: [70] if group == 7 and stopped else [])
-    run._take("main", {"loading": 71})
-    assert run._stuck() == {}
-    run._stopped[70] -= 4
-    run._loading[71] -= 4
-    found = {who: beat.where for who, beat in run._stuck().items()}
-    assert found == {"process 70": "a signal has stopped it", "process 71": "it is loading the lesson"}
-    run._take("main", {"loaded": 71})
-    assert list(run._stuck()) == ["process 70"]
+    reports, stopped = heard(("main", {"loading": 71})), {70: time.monotonic()}
+    assert reports.silence(3, stopped) == ("", [])
+    later(monkeypatch, 4)
+    text, pids = reports.silence(3, stopped)
+    assert "process 70 has been silent" in text and "a signal has stopped it" in text and pids == [70, 71]
+    assert "process 71 has been silent" in text and "it is loading the lesson. The limit of 3 s" in text
+    reports.take("main", {"loaded": 71})
+    assert reports.silence(3, stopped)[1] == [70] and reports.silence(3, {}) == ("", [])
+
+
+def test_a_rank_that_never_starts_has_two_minutes_however_short_the_timeout(monkeypatch):
+    reports = heard(alive(0))
+    later(monkeypatch, 100)
+    assert reports.silence(3, {}) == ("", [])
+    later(monkeypatch, 130)
+    text, pids = reports.silence(3, {})
+    assert "1 of the ranks of this machine never started" in text and "The limit of 120 s" in text and pids == [100]
+
+
+def test_of_ranks_that_wait_for_each_other_the_one_behind_is_silent_and_a_clock_that_jumps_changes_nothing(monkeypatch):
+    beat = {"step": 1, "where": "it waits"}
+    reports = heard(alive(0), alive(1), ("rank 0", beat), ("rank 1", beat), ("rank 0", beat))
+    monkeypatch.setattr(time, "time", lambda: 10**10)
+    assert reports.silence(3, {}) == ("", [])
+    later(monkeypatch, 4)
+    text, pids = reports.silence(3, {})
+    assert text.startswith("rank 1 has been silent since") and "for 4 s: after step 1, it waits" in text
+    assert "rank 0" not in text and pids == [101]
+
+
+def test_after_a_fault_the_others_have_a_moment_and_after_a_lack_of_memory_a_longer_one(monkeypatch):
+    now = time.monotonic()
+    lacks = ("rank 1", {"fault": "", "error": "RuntimeError: CUDA out of memory", "rank": 1})
+    assert heard().deadline_s > now + 10**9 and 0 < heard(RAISED).deadline_s - now < 5
+    assert 20 < heard(lacks).deadline_s - now < 30 and heard(RAISED, lacks).deadline_s - now < 5
+    assert heard(("rank 0", {"finished": True})).deadline_s > now + 10**9
+    assert heard(("rank 0", {"finished": True}), ("rank 1", {"finished": True})).deadline_s < now + 15
+
+
+def test_a_run_that_is_done_has_no_cause_though_its_processes_end_late():
+    finished = [alive(0), alive(1), ("rank 0", {"done": {}}), ("rank 0", {"finished": True})]
+    finished += [("rank 1", {"finished": True}), ("rank 1", {"closed": True})]
+    assert heard(*finished).cause(status=None) == ("", None)
+    assert heard(alive(0)).cause(status=0)[0].startswith("the first process ended with exit status 0")

@@ -90,6 +90,11 @@ def test_a_file_of_tensors_that_is_no_training_is_refused(tmp_path, model, conte
         {"callbacks": {"RankReport": {"losses": ["text"]}}},
         {"callbacks": 3},
         {"callbacks": {"RankReport": 3}},
+        {"callbacks": {"RankReport": {"losses": []}, "another": [1]}},
+        {"lr_schedulers": 3},
+        {"lr_schedulers": [3]},
+        {"pytorch-lightning_version": []},
+        {"pytorch-lightning_version": ""},
     ],
 )
 def test_a_checkpoint_with_a_part_of_the_wrong_kind_is_refused(tmp_path, model, change):
@@ -121,6 +126,55 @@ def test_the_checkpoint_of_another_optimizer_is_refused(tmp_path, there, here, w
         read_checkpoint(tmp_path / "x.ckpt", module)
     torch.save({**content, "optimizer_states": []}, tmp_path / "x.ckpt")
     with pytest.raises(LaunchError, match="IndexError"):
+        read_checkpoint(tmp_path / "x.ckpt", module)
+
+
+@pytest.mark.parametrize(
+    ("there", "good"),
+    [
+        ({"total": {"ready": 2}, "is_last": False}, True),
+        ({"total": {"ready": 2}, "is_last": None}, True),
+        ({"total": {"ready": -(10**12)}, "is_last": False}, False),
+        ({"total": {"ready": "2"}, "is_last": False}, False),
+        ({"total": {"ready": [2]}, "is_last": False}, False),
+        ({"total": {"ready": float("nan")}, "is_last": False}, False),
+        ({"total": 2, "is_last": False}, False),
+        ({"total": {}, "is_last": False}, False),
+        ({"is_last": False}, False),
+        ([], False),
+    ],
+)
+def test_the_place_in_the_training_is_compared_with_what_a_trainer_keeps(tmp_path, model, there, good):
+    torch.save({"state_dict": model.state_dict(), **PLACE, "loops": {"fit_loop": there}}, tmp_path / "x.ckpt")
+    template = {"total": {"ready": 0}, "is_last": True}
+    if good:
+        assert read_checkpoint(tmp_path / "x.ckpt", model, template)["loops"]["fit_loop"] == there
+    else:
+        with pytest.raises(LaunchError, match="is no checkpoint of a Lightning training"):
+            read_checkpoint(tmp_path / "x.ckpt", model, template)
+
+
+def test_an_optimizers_state_of_another_shape_is_refused(tmp_path):
+    """A fused Adam would read past its end."""
+    module = Trained(ADAM)
+    optimizer = ADAM(module.parameters())
+    module(torch.ones(1, 3)).sum().backward()
+    optimizer.step()
+    state = optimizer.state_dict()
+    content = {"state_dict": module.state_dict(), **PLACE, "optimizer_states": [state]}
+    torch.save(content, tmp_path / "x.ckpt")
+    assert read_checkpoint(tmp_path / "x.ckpt", module)["global_step"] == 8
+    state["state"][0]["exp_avg"] = torch.zeros(2)
+    torch.save(content, tmp_path / "x.ckpt")
+    with pytest.raises(LaunchError, match=r"'exp_avg' has shape \(2,\) for weights of \(2, 3\)"):
+        read_checkpoint(tmp_path / "x.ckpt", module)
+    state["state"][0]["exp_avg"] = "text"
+    torch.save(content, tmp_path / "x.ckpt")
+    with pytest.raises(LaunchError, match="its 'exp_avg' is a str"):
+        read_checkpoint(tmp_path / "x.ckpt", module)
+    del state["state"][0]["exp_avg"]
+    torch.save(content, tmp_path / "x.ckpt")
+    with pytest.raises(LaunchError, match="its parts do not belong together"):
         read_checkpoint(tmp_path / "x.ckpt", module)
 
 

@@ -1,7 +1,7 @@
 """What lesson 0 alone needs: its picture, who initialised CUDA, and machines that are not this one."""
 
-from course_utils.doctor.cases import other_machines
 from course_utils.lessons.progress import progress
+from course_utils.lessons.start.cases import other_machines
 from course_utils.lessons.start.cuda_watch import CudaWatch, is_cuda_initialised
 from course_utils.lessons.start.pictures import draw_times
 

@@ -1,0 +1,145 @@
+"""What a rank tells the supervisor: that it lives, how far it is, what it has learned, and what went wrong."""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+
+from course_utils.launch.clusters import find_cluster
+from course_utils.launch.link import Link
+from course_utils.launch.messages import calm_lightning, is_out_of_memory, short_traceback
+from course_utils.training import pl
+
+MOST_SAID = 20_000  # characters of a traceback that are reported
+
+
+def run_rank(link: Link, function: Callable, *args: Any, **kwargs: Any) -> Any:
+    """Run a function in one rank, connected to the supervisor, which is told of an exception in this very rank."""
+    cluster = find_cluster(os.environ)
+    local_rank = int(os.environ.get("SLURM_LOCALID" if cluster.kind == "slurm" else "LOCAL_RANK", 0))
+    rank = cluster.rank if cluster.starts_the_ranks else local_rank
+    link.open(rank=rank)
+    calm_lightning()
+    try:
+        return function(*args, **kwargs)
+    except SystemExit:  # its status says enough
+        raise
+    except BaseException as error:
+        # The ranks are not the terminal's, so no key was pressed.
+        why = "a person or another program sent it SIGINT" if isinstance(error, KeyboardInterrupt) else error
+        said = f"{type(error).__name__}: {why}"[:600]
+        link.send(fault=short_traceback(error)[-MOST_SAID:], error=said, rank=rank)
+        if link.asked and is_out_of_memory(said):
+            from course_utils.launch.out_of_memory import memory_note  # costs a second that other runs do not need
+
+            link.send(memory=memory_note(*link.asked))
+        raise
+
+
+class Reporting:
+    """A strategy of Lightning's in which every rank reports its own exceptions.
+
+    A callback's `on_exception` would not do: Lightning calls it in the process that called `fit`. With ddp_spawn that
+    is no rank, and of several ranks that failed it knows only one, not always the first.
+    """
+
+    def __init__(self, link: Link, **keywords: Any):
+        super().__init__(**keywords)
+        self.link = link
+
+    @property
+    def launcher(self) -> Any:
+        """Lightning's own launcher, which is given `run_rank` to start in each rank."""
+        launcher = super().launcher  # type: ignore[misc]
+        return launcher and _Launcher(launcher, self.link)
+
+
+class ReportingDDP(Reporting, pl.strategies.DDPStrategy):
+    """DDP in which every rank reports its own exceptions."""
+
+
+class _Launcher:
+    def __init__(self, launcher: Any, link: Link):
+        self._launcher, self._link = launcher, link
+
+    def launch(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
+        return self._launcher.launch(partial(run_rank, self._link, function), *args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._launcher, name)
+
+
+class _Report(pl.Callback):
+    """Sends heartbeats in every step of a rank, adds up its loss and its samples, and reports each epoch."""
+
+    state_key = "RankReport"
+
+    def __init__(self, link: Link):
+        self.link = link
+        self.losses: list[float] = []  # the mean over the samples of all ranks, for each epoch since the first run
+
+    def state_dict(self):
+        return {"losses": self.losses}
+
+    def load_state_dict(self, state_dict):
+        self.losses = list(state_dict["losses"])
+
+    def setup(self, trainer, pl_module, stage):
+        self.link.open(rank=trainer.global_rank)  # however it was started
+
+    def on_train_start(self, trainer, pl_module):
+        # Lightning's own answer to SIGTERM waits for the end of a step, which never comes for a rank that hangs.
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        self._start_s, self._samples_per_s = time.monotonic(), 0.0
+        self._beat(trainer, "it waits for a batch, for the next epoch, or for other ranks")
+        if trainer.is_global_zero:
+            steps = trainer.num_training_batches * trainer.max_epochs
+            self.link.send(start={"steps": steps, "done": trainer.global_step, "epochs": trainer.max_epochs})
+
+    def on_train_epoch_start(self, trainer, pl_module):
+        # float32 counts samples exactly up to 16 million a rank; MPS and TPUs have nothing wider.
+        self._sums = torch.zeros(2, device=pl_module.device)  # loss times samples, samples
+        self._epoch_start_s = time.monotonic()
+
+    def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
+        self._beat(trainer, "it has its batch, and has not finished the forward pass")
+
+    def on_before_backward(self, trainer, pl_module, loss):
+        where = "it has finished the forward pass, and waits in the backward pass for its device or for other ranks"
+        self._beat(trainer, where)
+
+    def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
+        self._beat(trainer, "it waits for a batch, for the next epoch, or for other ranks")
+        loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
+        while not isinstance(batch, torch.Tensor):
+            batch = next(iter(batch.values() if isinstance(batch, dict) else batch))
+        if isinstance(loss, torch.Tensor):
+            samples = loss.new_tensor(len(batch), dtype=torch.float)
+            self._sums += torch.stack([loss.detach().float() * samples, samples])
+
+    def on_train_epoch_end(self, trainer, pl_module):
+        sums = pl_module.all_gather(self._sums).reshape(-1, 2)  # (ranks, 2)
+        self._samples = [int(count) for count in sums[:, 1]]  # int() waits for the device
+        speed = sum(self._samples) / (time.monotonic() - self._epoch_start_s)
+        self._samples_per_s = max(self._samples_per_s, speed)
+        self.losses.append((sums[:, 0].sum() / sums[:, 1].sum()).item())
+        if trainer.is_global_zero:
+            self.link.send(epoch=len(self.losses), loss=self.losses[-1])
+
+    def on_train_end(self, trainer, pl_module):
+        if trainer.is_global_zero:
+            results = {"losses": self.losses, "steps": trainer.global_step, "samples_per_rank": self._samples}
+            results["metrics"] = {name: float(value) for name, value in trainer.callback_metrics.items()}
+            results |= {"samples_per_s": self._samples_per_s, "train_s": time.monotonic() - self._start_s}
+            self.link.send(done=results)
+
+    def teardown(self, trainer, pl_module, stage):
+        if not trainer.interrupted:
+            self.link.send(finished=True)  # and the checkpoint is written
+
+    def _beat(self, trainer, where: str) -> None:
+        self.link.send(step=trainer.global_step, where=where)

@@ -1,0 +1,71 @@
+"""Recurrent layers are one operation: of the shapes that PyTorch gives, with the products of the textbook."""
+
+import pytest
+import torch
+from torch import nn
+
+from course_utils.estimate import count_work, estimate, estimate_memory
+from course_utils.estimate.autocast import Autocast
+from course_utils.estimate.no_data import tensors
+
+TIME, BATCH, WIDE, HIDDEN = 7, 3, 10, 16
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+@pytest.mark.parametrize(
+    "how", [{}, {"num_layers": 3, "batch_first": True}, {"bidirectional": True, "bias": False, "num_layers": 2}]
+)
+def test_results_have_the_shapes_that_pytorch_gives(kind, how):
+    real = kind(WIDE, HIDDEN, **how)
+    x = torch.rand(BATCH, TIME, WIDE) if how.get("batch_first") else torch.rand(TIME, BATCH, WIDE)
+    with Autocast(None):
+        counted = real.to("meta")(x.to("meta"))
+    expected = kind(WIDE, HIDDEN, **how)(x)
+    assert [t.shape for t in tensors(counted)] == [t.shape for t in tensors(expected)]
+
+
+@pytest.mark.filterwarnings("ignore:LSTM with projections:UserWarning")  # of PyTorch, about its own CPU kernel
+def test_a_projected_lstm_has_its_shapes_too():
+    layer, x = nn.LSTM(WIDE, HIDDEN, proj_size=5, bidirectional=True), torch.rand(TIME, BATCH, WIDE)
+    out, (h, c) = layer(x)
+    with Autocast(None):
+        found, (h2, c2) = layer.to("meta")(x.to("meta"))
+    assert [found.shape, h2.shape, c2.shape] == [out.shape, h.shape, c.shape]
+
+
+@pytest.mark.parametrize(("kind", "gates"), [(nn.LSTM, 4), (nn.GRU, 3), (nn.RNN, 1)])
+def test_products_are_those_of_the_gates_and_kernels_grow_with_time(kind, gates):
+    layer, x = kind(WIDE, HIDDEN, batch_first=True), torch.empty(1, TIME, WIDE)
+    work = count_work(layer, x, batch=BATCH, precision="fp32", training=False)
+    assert work.flops == 2 * TIME * BATCH * gates * HIDDEN * (WIDE + HIDDEN)
+    trained = count_work(layer, x, batch=BATCH, precision="fp32")
+    assert trained.flops == 3 * work.flops
+    longer = count_work(layer, torch.empty(1, 10 * TIME, WIDE), batch=BATCH, precision="fp32", training=False)
+    assert longer.flops == 10 * work.flops and longer.kernels - work.kernels == 2 * 9 * TIME
+
+
+def test_the_memory_of_a_long_sequence_grows_with_its_length():
+    layer = nn.LSTM(WIDE, HIDDEN, batch_first=True)
+    short, long = (estimate_memory(layer, torch.empty(1, n, WIDE), batch=8).peak.activations for n in (50, 500))
+    assert 8 < long / short < 12
+
+
+def test_an_estimate_of_a_recurrent_network_is_wide_and_says_why():
+    layer, x = nn.LSTM(WIDE, HIDDEN, batch_first=True), torch.empty(1, 100, WIDE)
+    row = estimate(layer, x, batch=64, devices=["T4"]).rows[0]
+    plain = estimate(nn.Linear(WIDE, HIDDEN), x, batch=64, devices=["T4"]).rows[0]
+    assert row.factor > 1.3 * plain.factor and "recurrent" in repr(row.evidence) and not row.evidence.checked
+
+
+def test_a_packed_sequence_is_counted_step_by_step():
+    class Packed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.rnn = nn.GRU(WIDE, HIDDEN)
+
+        def forward(self, x):
+            lengths = torch.full((x.shape[1],), len(x), device="cpu")
+            return self.rnn(nn.utils.rnn.pack_padded_sequence(x, lengths))[0].data
+
+    work = count_work(Packed(), torch.empty(TIME, BATCH, WIDE), training=False)
+    assert work.flops > 0 and all(op.kind != "recurrent" for op in work.ops)

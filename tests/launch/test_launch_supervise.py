@@ -1,0 +1,77 @@
+"""What a run hands to its processes, and what it says of its checkpoint, as decisions."""
+
+import io
+
+import pytest
+
+from course_utils.launch.clusters import Cluster
+from course_utils.launch.messages import LaunchError
+from course_utils.launch.options import Options
+from course_utils.launch.processes import only_one
+from course_utils.launch.supervise import Run, launch
+from course_utils.launch.view import View
+
+BEAT = ("rank 0", {"step": 9, "where": ""})
+HELLO = ("rank 0", {"hello": {"rank": 0, "pid": 1}})
+
+
+def run(out, *heard, resume=False, accelerator="cpu", cluster=None) -> Run:
+    arguments = {"devices": 1, "num_nodes": 1, "strategy": "auto", "accelerator": accelerator}
+    one = Run(Options("air_rnn", out=str(out), resume=resume), arguments, cluster or Cluster(), quiet())
+    for who, event in heard:
+        one._take(who, event)
+    return one
+
+
+def quiet() -> View:
+    return View(io.StringIO(), bar=False)
+
+
+@pytest.fixture
+def with_checkpoint(tmp_path):
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "checkpoints" / "last.ckpt").touch()
+    return tmp_path
+
+
+def test_the_checkpoint_of_an_earlier_run_is_not_offered_to_one_that_did_not_begin_with_it(with_checkpoint):
+    assert run(with_checkpoint).hint() == ""
+    assert "--resume continues from it" in run(with_checkpoint, ("rank 0", {"epoch": 1, "loss": 0.5})).hint()
+
+
+def test_without_a_checkpoint_there_is_no_hint(tmp_path):
+    assert run(tmp_path, ("rank 0", {"epoch": 1, "loss": 0.5})).hint() == ""
+
+
+def test_a_checkpoint_with_which_no_step_was_made_is_not_called_whole(with_checkpoint):
+    resumed = ("main", {"resumed": 8})
+    said = run(with_checkpoint, HELLO, resumed, resume=True).hint()
+    assert "It had made no step since it read" in said and "without --resume" in said
+    assert "--resume continues from it" in run(with_checkpoint, HELLO, resumed, BEAT, resume=True).hint()
+
+
+def test_each_rank_may_say_that_it_continues_and_it_is_shown_once(with_checkpoint):
+    resumed = ("main", {"resumed": 8})
+    one = run(with_checkpoint, resumed, resumed, resume=True)
+    assert one.view._stream.getvalue().count("continuing after step 8") == 1
+
+
+def test_what_another_shell_has_left_stays_out_and_what_a_cluster_has_set_stays_in(tmp_path, monkeypatch):
+    for name, value in {"RANK": "3", "MASTER_PORT": "29500", "MINE": "kept"}.items():
+        monkeypatch.setenv(name, value)
+    alone = run(tmp_path)._environment("folder")
+    assert alone["MINE"] == "kept" and alone["TMPDIR"] == "folder" and not {"RANK", "MASTER_PORT"} & alone.keys()
+    together = run(tmp_path, cluster=Cluster("torchrun", 2, 1, 1))._environment("folder")
+    assert together["RANK"] == "3" and together["MASTER_PORT"] == "29500"
+
+
+def test_a_training_on_the_cpu_sees_no_gpu_whose_driver_could_hang(tmp_path, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    assert run(tmp_path)._environment("folder")["CUDA_VISIBLE_DEVICES"] == ""
+    assert run(tmp_path, accelerator="cuda")._environment("folder")["CUDA_VISIBLE_DEVICES"] == "0"
+
+
+def test_a_folder_in_use_is_refused_with_one_reason(tmp_path):
+    with only_one(tmp_path), pytest.raises(LaunchError, match="is in use by") as error:
+        launch(Options("air_rnn", accelerator="cpu", devices=1, out=str(tmp_path)), quiet())
+    assert "cannot be used" not in str(error.value)
