@@ -21,28 +21,6 @@ from course_utils.lessons.progress import progress
 from course_utils.lessons.worth_it import draw_crossover
 from course_utils.xla import start_xla, xla_problem
 
-__all__ = [
-    "GUIDE",
-    "LOOKS",
-    "MUTED",
-    "QUIET",
-    "DartsNetwork",
-    "Forecaster",
-    "air_series",
-    "count_work",
-    "darts_order",
-    "darts_problem",
-    "draw_crossover",
-    "find_chip",
-    "label_end",
-    "lecture_axes",
-    "many_series",
-    "picture",
-    "progress",
-    "start_xla",
-    "step_time",
-    "training_step",
-    "untrained",
-    "what_cells_need",
-    "xla_problem",
-]
+__all__ = ["GUIDE", "LOOKS", "MUTED", "QUIET", "DartsNetwork", "Forecaster", "air_series", "count_work", "darts_order"]
+__all__ += ["darts_problem", "draw_crossover", "find_chip", "label_end", "lecture_axes", "many_series", "picture"]
+__all__ += ["progress", "start_xla", "step_time", "training_step", "untrained", "what_cells_need", "xla_problem"]

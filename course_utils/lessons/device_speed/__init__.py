@@ -1,4 +1,10 @@
-"""What lesson 5 needs beside the helper package: published curves, and the parts of its timers that it takes apart."""
+"""What lesson 5 needs beside the helper package: published curves, what a process has used, and busy neighbours."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from course_utils.compare.measurement import Measurement
 from course_utils.compare.results import Result
@@ -9,16 +15,32 @@ from course_utils.paired import Work
 from course_utils.timeline import timeline
 from course_utils.timing import format_seconds, using_threads
 
-__all__ = [
-    "Work",
-    "format_seconds",
-    "progress",
-    "published",
-    "published_curve",
-    "timeline",
-    "usable_cores",
-    "using_threads",
-]
+__all__ = ["Work", "busy_neighbours", "format_seconds", "progress", "published", "published_curve", "timeline"]
+__all__ += ["used_so_far", "using_threads"]
+
+
+@contextmanager
+def busy_neighbours() -> Iterator[None]:
+    """Keep every core of this machine busy with another process while the block runs."""
+    started = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(usable_cores())]
+    try:
+        yield
+    finally:
+        for neighbour in started:
+            neighbour.kill()
+            neighbour.wait()
+
+
+def used_so_far() -> dict[str, float]:
+    """Return this process's microseconds in its own code and in the system, and its page faults (0 on Windows)."""
+    try:
+        import resource
+
+        faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    except ModuleNotFoundError:  # Windows
+        faults = 0
+    spent = os.times()
+    return {"user, µs": 1e6 * spent.user, "system, µs": 1e6 * spent.system, "page faults": faults}
 
 
 def published_curve(device: str, precision: str, model: str, workload: str) -> Result:

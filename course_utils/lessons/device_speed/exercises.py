@@ -2,11 +2,9 @@
 
 import statistics
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import torch
-from torch import roll
 
 from course_utils.exercises import exercise
 from course_utils.exercises.answers import Wrong, expect_function, number_of, quote, refuse
@@ -30,8 +28,8 @@ def typical(answer: Any) -> None:
 
     mistakes = {
         "This mean counts the first call, and with it the compilation.": is_near(statistics.mean(every)),
-        "In a mean the disturbed reading, 31 ms, rules. What does not mind it?": is_near(statistics.mean(steady)),
-        "The right summary, but it counts the first call, of another kind.": value == statistics.median(every),
+        "The disturbed reading dominates this mean. Which summary resists it?": is_near(statistics.mean(steady)),
+        "The right summary, but with the first call, which is of another kind.": value == statistics.median(every),
         "The minimum is the luckiest reading: it hides that there is noise.": is_near(min(every)),
         "That is the first call: mostly compilation.": is_near(every[0]),
         "That is in seconds: the readings are milliseconds, and so should the answer be.": abs(value - 0.00445) < 1e-6,
@@ -101,12 +99,12 @@ def timer(answer: Any) -> None:
     mistakes = {
         "Your timer never called fn.": plain.calls == 0,
         "Read the time from clock(), which your timer is given: this device has its own.": plain.looks == 0,
-        "Your timer saw only how long it takes to ask. Call wait() after fn().": plain.value < plain.WORK_S / 2,
+        "Your timer saw only the queueing of the work. Call wait() after fn().": plain.value < plain.WORK_S / 2,
         f"A call takes 0.01 seconds here, and your timer says {plain.value:g}. Are these the seconds of one call? Was "
         "older work still running when you first looked at the clock?": misjudged,
         "Your timer counts the compilation of the first call: call fn once before, to warm up.": compiling,
-        "One reading is a lottery ticket. Take several, and their median.": plain.looks < 4,
-        "One disturbed call rules your result, as in a mean. The median does not mind it.": disturbed,
+        "One reading is a matter of luck. Take several, and their median.": plain.looks < 4,
+        "One disturbed call dominates your result, as in a mean. A median resists it.": disturbed,
     }
     refuse(mistakes)
 
@@ -134,9 +132,7 @@ class _Pair:
 
 SPOILS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "The new way gives twice the right answer, and your function says {said}.": lambda right: right * 2,
-    "The new way gives the right numbers in the wrong places, and you say {said}. Compare each.": partial(
-        roll, shifts=1
-    ),
+    "The new way gives the right numbers in the wrong places, and you say {said}. Compare each.": lambda x: x.roll(1),
     "The new way gives only NaN, and you say {said}. A comparison with NaN is never true: ask whether they "
     "are close.": lambda right: right * float("nan"),
 }
@@ -186,11 +182,7 @@ SIZES = [16, 64, 256, 1024]
 # What is wrong with another answer, and the seconds of the CPU, those of the GPU, and the right answer.
 CASES: dict[str, tuple[list[int], list[int], int | None]] = {
     "The GPU takes less time at 256 and 1024, and only there.": ([1, 2, 8, 32], [3, 3, 4, 5], 256),
-    "The GPU wins at 64, but loses at 256: it wins for good from 1024 on.": (
-        [1, 5, 8, 32],
-        [3, 4, 9, 5],
-        1024,
-    ),
+    "The GPU wins at 64, but loses at 256: it wins for good from 1024 on.": ([1, 5, 8, 32], [3, 4, 9, 5], 1024),
     "Here the GPU never wins. Say so with None.": ([1, 2, 3, 4], [2, 3, 4, 5], None),
     "Here the GPU loses at the largest size: for good it wins nowhere.": ([1, 3, 5, 4], [2, 2, 2, 9], None),
     "Here the GPU wins everywhere, so from 16 on.": ([4, 5, 6, 7], [1, 1, 1, 1], 16),

@@ -10,6 +10,9 @@ from course_utils.lessons.memory.record import Record
 
 CPU, GPU, TPU = (LOOKS[kind]["color"] for kind in ("cpu", "cuda", "xla"))
 GIB = 2**30
+# A label to the right of a bar's end, legible where a line crosses it.
+BESIDE: dict[str, Any] = {"xytext": (8, 0), "textcoords": "offset points", "va": "center"}
+BESIDE["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 1}
 
 
 def draw_two_curves(measured: Record, estimated: Memory) -> Picture:
@@ -60,17 +63,15 @@ def draw_cures(found: Mapping[str, tuple[float, float]]) -> Picture:
         found: (bytes, seconds) by the name of the way; the first is the training as it was.
     """
     (whole, long), *_ = found.values()
-    axes = lecture_axes(
-        "What each cure saves, and what it costs", "peak memory (blue) and time of a step (orange), relative"
-    )
+    axes = lecture_axes("What each cure saves, and what it costs", "peak memory and time of a step, relative")
     for place, (size, seconds) in enumerate(found.values()):
-        for shift, part, colour in ((-0.2, size / whole, CPU), (0.2, seconds / long, GPU)):
+        for shift, part, colour, what in ((-0.2, size / whole, CPU, "memory"), (0.2, seconds / long, GPU, "time")):
             axes.barh([place + shift], [part], height=0.38, color=colour)
-            axes.annotate(f"{part:.2f}", (part, place + shift), (8, 0), "data", "offset points", va="center")
-    axes.axvline(1, color=MUTED, linestyle=":")
+            axes.annotate(f"{what} {part:.2f}", (part, place + shift), **BESIDE)
+    axes.axvline(1, color=MUTED, linestyle=":", zorder=0)
     axes.set_yticks(range(len(found)), list(found))
     axes.invert_yaxis()
-    axes.margins(x=0.12)
+    axes.margins(x=0.25)
     said = ", ".join(f"{name} {size / whole:.0%}" for name, (size, _) in found.items())
     return picture(axes, f"Peak memory of each way to train, relative to the first: {said}.", colors=16)
 
@@ -91,9 +92,7 @@ def draw_chips(memory: Memory, rooms: Mapping[str, float]) -> Picture:
     for place, (name, room) in enumerate(rooms.items(), start=1):
         fits = memory.needed_bytes <= room
         axes.barh([name], [room / 1e9], color=TPU if fits else "#DDDDDD", height=0.5)
-        axes.annotate(
-            "fits" if fits else "too small", (room / 1e9, place), (8, 0), "data", "offset points", va="center"
-        )
+        axes.annotate("fits" if fits else "too small", (room / 1e9, place), **BESIDE)
     axes.axvline(left, color="black", linestyle=":")
     axes.invert_yaxis()
     axes.margins(x=0.15)

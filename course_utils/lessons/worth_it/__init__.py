@@ -1,5 +1,6 @@
 """Lesson 6, Is it worth it?: its pictures, its panel and its exercises."""
 
+from course_utils.estimate.speeds import sources
 from course_utils.lessons.progress import progress
 from course_utils.lessons.worth_it.panel import RentalPanel
 from course_utils.lessons.worth_it.pictures import (
@@ -26,4 +27,5 @@ __all__ = [
     "draw_three_limits",
     "error_factor",
     "progress",
+    "sources",
 ]

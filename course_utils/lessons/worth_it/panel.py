@@ -35,7 +35,7 @@ class RentalPanel:
         self.samples, self.epochs = samples, epochs
         self.result: Estimate | None = None
         self._estimate = lru_cache(maxsize=64)(lambda **asked: _ask(model, inputs, **asked))
-        self._shown: list[Any] = []
+        self._shown: Any = None
         names = [chip.name for chip in all_chips()]
         chosen = [name for name in names if name in CHOSEN]
         said = ", ".join(f"{name}={price:g}" for name, price in prices.items())
@@ -65,21 +65,21 @@ class RentalPanel:
                 raise ValueError("choose a chip at least.")
             found = self._estimate(**asked, prices=prices, samples=self.samples, epochs=self.epochs)
             deadline = self.deadline.value
-            shown = [draw_money(found, deadline if deadline > 0 else None), found]
+            shown: Any = draw_money(found, deadline if deadline > 0 else None)
             best = found.cheapest(deadline if deadline > 0 else None)
         except (ValueError, TypeError, RuntimeError, OverflowError) as error:
-            self.result, shown = None, [HTML(""), HTML("")]
+            self.result, shown = None, HTML("")
             self.status.value = f"<b>Not estimated:</b> {html.escape(str(error))}"
         else:
             self.result = found
             self.status.value = "Cheapest within the deadline: " + html.escape(best.device if best else "none of these")
-        for place, thing in zip(self._shown, shown, strict=False):
-            place.update(thing)
+        if self._shown:
+            self._shown.update(shown)
         return self.result
 
     def _ipython_display_(self) -> None:
         display_widget(self.controls, "[panel: chips, batch, precision, prices and deadline of an estimate]")
-        self._shown = [display(HTML(""), display_id=True) for _ in range(2)]
+        self._shown = display(HTML(""), display_id=True)
         self.update()
 
 

@@ -5,6 +5,7 @@ A measured or published figure is a dot, an estimate a line. Axes over several p
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator
@@ -20,18 +21,18 @@ CPU, GPU, TPU = (LOOKS[kind]["color"] for kind in ("cpu", "cuda", "xla"))
 LINES = ("-", "--", "-.", ":")
 
 
-def draw_bars(rates: Mapping[str, float], title: str, unit: str) -> Picture:
+def draw_bars(rates: Mapping[str, float], unit: str) -> Picture:
     """Draw one bar for each device, with its figure beside it.
 
     Args:
-        rates: by the device's name, in the order from top to bottom; CPUs first.
-        title: what the picture shows.
+        rates: by the device's name, in the order from top to bottom.
         unit: of the rates.
     """
-    axes = lecture_axes(title, unit)
-    names = list(rates)
-    colours = [GPU if rate > 10 * min(rates.values()) else CPU for rate in rates.values()]
-    axes.barh(names, list(rates.values()), color=colours, height=0.6)
+    fastest = max(rates, key=lambda name: rates[name])
+    title = f"Fastest: {fastest}, {rates[fastest] / min(rates.values()):,.0f} times the slowest"
+    axes = lecture_axes(title[:45], unit)
+    colours = [TPU if "TPU" in name else GPU if "RTX" in name or "GPU" in name else CPU for name in rates]
+    axes.barh(list(rates), list(rates.values()), color=colours, height=0.6)
     for place, rate in enumerate(rates.values()):
         axes.annotate(f"{rate:,.0f}", (rate, place), xytext=(8, 0), textcoords="offset points", va="center")
     axes.invert_yaxis()
@@ -50,7 +51,7 @@ def draw_three_limits(seconds: Mapping[int, float]) -> Picture:
     axes.loglog(list(seconds), list(seconds.values()), **LOOKS["cpu"])
     first, last = next(iter(seconds.values())), list(seconds)[-1]
     axes.axhline(first, color=MUTED, linestyle=":")
-    label_end(axes, last, first, "launch\noverhead", MUTED)
+    axes.annotate("launch overhead", (last, first), (0, 8), "data", "offset points", color=MUTED, ha="right")
     _ticks(axes, time_text, axis="y")
     _ticks(axes, count_text, axis="x")
     return picture(axes, "The time of an addition is flat for small sizes and then grows with them.", colors=8)
@@ -79,15 +80,16 @@ def draw_roofs(here: Roof, chips: Sequence[Chip], precision: str = "amp") -> Pic
     return picture(axes, f"Rooflines, logarithmic. {said}.", colors=8)
 
 
-def draw_sweep(published: Sequence[Speed], estimated_s: Mapping[int, float], title: str) -> Picture:
+def draw_sweep(published: Sequence[Speed], estimated_s: Mapping[int, float]) -> Picture:
     """Draw published speeds over the batch as dots, and the estimate as a line.
 
     Args:
-        published: of one network on one device in one precision, in several batch sizes.
+        published: of one network on one device in one precision, in several batch sizes, smallest first.
         estimated_s: seconds of a step, by batch.
-        title: what the picture shows.
     """
-    axes = lecture_axes(title, "images in the batch (logarithmic)", "images/s (logarithmic)")
+    one, two = published[:2]
+    title = f"On a {one.device}, {two.batch} images take {two.step_s / one.step_s:.2f} times as long"
+    axes = lecture_axes(title[:45], "images in the batch (logarithmic)", "images/s (logarithmic)")
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.plot([row.batch for row in published], [row.samples_per_s for row in published], "o", color="black")
@@ -141,20 +143,40 @@ def draw_crossover(here_s: Mapping[int, float], there_s: Mapping[str, Mapping[in
         here_s: measured seconds of a step, by batch.
         there_s: estimated seconds of a step, by the chip's name and by batch.
     """
-    axes = lecture_axes("From which batch on does a GPU pay?", "samples in the batch (logarithmic)", "samples/s (log.)")
+    name, there = next(iter(there_s.items()))
+    title = _crossing(name, [(batch, here_s[batch] / there[batch]) for batch in here_s])
+    axes = lecture_axes(title[:45], "samples in the batch (logarithmic)", "samples/s (log.)")
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     rates = {batch: batch / seconds for batch, seconds in here_s.items()}
     axes.plot(list(rates), list(rates.values()), color=CPU, marker=LOOKS["cpu"]["marker"])
     label_end(axes, list(rates)[-1], list(rates.values())[-1], "this CPU,\nmeasured", CPU)
     for number, (name, steps_s) in enumerate(there_s.items()):
-        there = {batch: batch / seconds for batch, seconds in steps_s.items()}
-        axes.plot(list(there), list(there.values()), color=GPU, linestyle=LINES[1 + number % 3])
-        last, rate = list(there.items())[-1]
+        rates = {batch: batch / seconds for batch, seconds in steps_s.items()}
+        axes.plot(list(rates), list(rates.values()), color=GPU, linestyle=LINES[1 + number % 3])
+        last, rate = list(rates.items())[-1]
         label_end(axes, last, rate * (0.75, 1.5)[number % 2], f"{name}, est.", GPU)
+    axes.margins(y=0.12)  # the highest label stands above the end of its line
     _ticks(axes, count_text)
-    said = "Samples a second over the batch: the CPU of this machine, measured, and chips, estimated."
+    said = f"{title}. Samples a second over the batch: the CPU of this machine, measured, and chips, estimated."
     return picture(axes, said, colors=8)
+
+
+def _crossing(name: str, ratios: Sequence[tuple[int, float]]) -> str:
+    """Say at which batch a chip overtakes this CPU for good.
+
+    Args:
+        name: of the chip.
+        ratios: for each batch, smallest first, how many times as long a step takes here as there.
+    """
+    if ratios[-1][1] <= 1:
+        return f"{name}: slower than this CPU throughout"
+    slower = [place for place, (_, ratio) in enumerate(ratios) if ratio <= 1]
+    if not slower:
+        return f"{name}: faster than this CPU throughout"
+    (low, before), (high, after) = ratios[slower[-1]], ratios[slower[-1] + 1]
+    batch = low * (high / low) ** (math.log(1 / before) / math.log(after / before))
+    return f"{name}: faster from about batch {float(f'{batch:.1g}'):,.0f} on"
 
 
 def draw_money(found: Estimate, deadline_hours: float | None = None) -> Picture:
@@ -170,12 +192,18 @@ def draw_money(found: Estimate, deadline_hours: float | None = None) -> Picture:
     rows = [(row, row.cost) for row in found.rows if row.cost is not None]
     if not rows:
         raise ValueError("a picture of money needs a price. Pass prices={'T4': 0.35} to estimate.")
-    axes = lecture_axes("Hours and money", "hours (logarithmic)", "money for the whole job")
+    best = found.cheapest(deadline_hours)
+    title = f"Cheapest{' in time' if deadline_hours else ''}: {best.device}" if best else "None is surely in time"
+    axes = lecture_axes(title[:45], "hours (logarithmic)", "money for the whole job")
+    top = 1.25 * max(cost for _, cost in rows) or 1.0
     for row, cost in rows:
+        (soon, late), near = row.hours_interval, [one for one, other in rows if 0 < other - cost < 0.12 * top]
+        below = any(one.hours_interval[0] < late and soon < one.hours_interval[1] for one in near)  # no room above
         look = LOOKS["cpu" if row.kind == "measured" else "xla" if row.device.startswith("TPU") else "cuda"]
         axes.plot(row.hours_interval, [cost, cost], color=look["color"], alpha=0.4, linewidth=6)
         axes.plot([row.hours], [cost], color=look["color"], marker=look["marker"], markersize=14)
-        axes.annotate(row.device, (row.hours, cost), xytext=(0, 14), textcoords="offset points", ha="center")
+        where: dict[str, Any] = {"xytext": (0, -34 if below else 14), "textcoords": "offset points", "ha": "center"}
+        axes.annotate(row.device, (row.hours, cost), **where)
     axes.set_xscale("log")
     if deadline_hours:
         axes.axvline(deadline_hours, color="black", linestyle=":")
@@ -186,10 +214,10 @@ def draw_money(found: Estimate, deadline_hours: float | None = None) -> Picture:
             xytext=(8, 8),
             textcoords="offset points",
         )
-    axes.set_ylim(0, 1.25 * max(cost for _, cost in rows) or 1.0)
+    axes.set_ylim(0, top)
     _ticks(axes, lambda value: f"{value:g}", axis="x")
     said = "; ".join(f"{row.device}: {row.hours:.2g} hours, {cost:.2f}" for row, cost in rows)
-    return picture(axes, f"Money against hours. {said}.", colors=8)
+    return picture(axes, f"{title}. Money against hours. {said}.", colors=16)
 
 
 def draw_scaling(estimated: Scaling, published: Mapping[int, Sequence[float]]) -> Picture:

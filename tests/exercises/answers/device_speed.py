@@ -116,7 +116,7 @@ def my_crossover(sizes, cpu_s, gpu_s):
 WRONG = {
     "typical": [
         ("my_typical_ms = statistics.mean(ex.READINGS_MS)", "with it the compilation"),
-        ("my_typical_ms = statistics.mean(ex.READINGS_MS[1:])", "rules"),
+        ("my_typical_ms = statistics.mean(ex.READINGS_MS[1:])", "dominates"),
         ("my_typical_ms = statistics.median(ex.READINGS_MS)", "of another kind"),
         ("my_typical_ms = min(ex.READINGS_MS)", "luckiest reading"),
         ("my_typical_ms = ex.READINGS_MS[0]", "That is the first call"),
@@ -128,13 +128,13 @@ WRONG = {
         (timer(timed="fn()", result="statistics.median(readings); wait()"), "wait() after fn()"),
         (timer(warm_up="pass", result="statistics.mean(readings)"), "to warm up"),
         (timer(warm_up="pass", count="1"), "to warm up"),
-        (timer(count="1"), "lottery ticket"),
-        (timer(result="statistics.mean(readings)"), "The median does not mind it"),
+        (timer(count="1"), "matter of luck"),
+        (timer(result="statistics.mean(readings)"), "A median resists it"),
         (
             timer(warm_up="fn()", count="3", result="max(readings)").replace(
                 "start = clock()", "wait(); start = clock()"
             ),
-            "The median does not mind it",
+            "A median resists it",
         ),
         (timer(warm_up="pass", count="4", result="sorted(readings)[-1]"), "to warm up"),
         (timer().replace("clock()", "time.perf_counter()"), "Read the time from clock()"),

@@ -1,0 +1,29 @@
+import sys
+import time
+
+import psutil
+import pytest
+import torch
+
+from course_utils.devices import usable_cores
+from course_utils.lessons.device_speed import busy_neighbours, used_so_far
+
+
+def test_there_is_a_neighbour_for_every_core_and_none_afterwards():
+    before = set(psutil.Process().children())
+    with busy_neighbours():
+        neighbours = set(psutil.Process().children()) - before
+        assert len(neighbours) == usable_cores()
+    assert not any(neighbour.is_running() for neighbour in neighbours)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems bring pages in by other rules")
+def test_new_memory_costs_a_page_fault_for_each_page_and_work_costs_time():
+    start = time.process_time()
+    before = used_so_far()
+    torch.ones(2**24)  # 64 MiB, which the system hands out in pages of 4 KiB, or of 2 MiB where it is set up so
+    while time.process_time() < start + 0.05:
+        pass
+    after = used_so_far()
+    assert after["page faults"] - before["page faults"] >= 32
+    assert after["user, µs"] + after["system, µs"] >= before["user, µs"] + before["system, µs"] + 30_000
