@@ -2,7 +2,6 @@ VENV ?= .venv
 PYTHON ?= python3
 RUN := $(VENV)/bin/python
 BRANCH ?= lessons
-SOLVED := tests/exercises/test_solved_notebooks.py
 
 lab: $(VENV)/ready ## open JupyterLab on copies of the lessons that are yours: my-lessons
 	$(RUN) tools/copies.py my-lessons
@@ -15,7 +14,7 @@ check: $(VENV)/ready ## lint, types, and every test that needs no other process,
 test: $(VENV)/ready ## check, then every other test, and every lesson as a test
 	$(MAKE) check VENV=$(VENV)
 	$(RUN) -m pytest -n 2 --dist loadfile -m "process or browser" tests
-	$(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(SOLVED) notebooks
+	$(RUN) -m pytest -n 2 --dist loadfile notebooks
 
 faults: $(VENV)/ready ## thirty launches with a random signal to a random process at a random moment: four minutes; SEED=2 for others
 	RANDOM_FAULTS=$(or $(SEED),1) $(RUN) -m pytest tests/faults/test_random_faults.py
@@ -41,7 +40,7 @@ badges: ## write the address of a repository into every launch link: make badges
 test-matrix: $(VENV)/ready ## run every lesson with the packages of hosted notebooks, each in a fresh environment; long
 	$(RUN) tests/matrix/run.py
 
-gpu: ## everything that only a real GPU can show, in eight minutes: make gpu, or make gpu DRY=1 on a CPU
+gpu: ## everything that only a real GPU can show, eight minutes at a time: make gpu, or make gpu DRY=1 on a CPU
 	$(if $(wildcard $(VENV)/ready),$(RUN),$(PYTHON)) tools/gpu/run.py $(if $(DRY),--dry)
 
 slides: $(VENV)/ready ## every lesson as slides, in one file each that needs no network: tools/slides/*.html

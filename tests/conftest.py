@@ -9,7 +9,7 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 # folder or file: the marker of every test in it
-MARKED = {"faults": "process", "browser": "browser", "exercises/test_solved_notebooks.py": "notebook"}
+MARKED = {"faults": "process", "browser": "browser"}
 # Tests that start a process and do not say so themselves, as file::function, or a file where all of them do.
 PROCESSES = set((HERE / "processes.txt").read_text(encoding="utf-8").split())
 STARTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"}

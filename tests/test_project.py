@@ -90,8 +90,8 @@ def test_a_template_of_an_issue_has_what_github_needs(path):
 
 
 def test_who_reports_a_device_or_a_lesson_is_asked_for_the_doctors_report():
-    for name in ("device", "lesson"):
-        assert "python -m course_utils.doctor --json" in (GITHUB / "ISSUE_TEMPLATE" / f"{name}.yml").read_text()
+    for name in ("doctor", "lesson"):
+        assert "python -m course_utils.doctor --report" in (GITHUB / "ISSUE_TEMPLATE" / f"{name}.yml").read_text()
 
 
 def test_the_citation_and_the_changes_are_of_this_version():

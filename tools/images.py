@@ -17,8 +17,9 @@ IMAGES = {"hosted": "pip-freeze.gpu.txt", "hosted-tpu": "pip-freeze.tpu.txt"}
 
 
 def versions(text: str) -> dict[str, str]:
-    """Return what a list of `name==version` holds, without the build's tag that follows a plus."""
-    pairs = re.findall(r"^\s*([\w.-]+)==([\w.]+)", "\n".join(text.split()), re.MULTILINE)
+    """Return what a list of `name==version`, or of `name @ address of a wheel`, holds, without the build's tag."""
+    entries = "\n".join(re.sub(" @ ", "@", text).split())
+    pairs = re.findall(r"^([\w.-]+)(?:==|@\S+/[\w.]+-)(\d[\w.]*)", entries, re.MULTILINE)
     return {re.sub(r"[-_.]+", "-", name).lower(): version for name, version in pairs}
 
 

@@ -2,7 +2,8 @@
 
 import argparse
 import re
-from contextlib import nullcontext
+import subprocess
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,8 +26,7 @@ from course_utils.moves import Copy, copy_rate
 from course_utils.timing import time_call, using_threads
 
 ACCELERATOR_BATCHES = tuple(2**power for power in range(4, 14))  # 16 to 8192
-ACCELERATOR_SIDE, CPU_SIDE = 8192, 2048
-CPU_BATCHES = ACCELERATOR_BATCHES[:7]  # to 1024: a core needs a second for more
+CPU_BATCHES, CPU_SIDE = ACCELERATOR_BATCHES[:7], 2048  # to batch 1024: a core needs a second for more
 
 
 def record(device: Device, *, max_s: float = 1.0) -> Result:
@@ -41,7 +41,7 @@ def record(device: Device, *, max_s: float = 1.0) -> Result:
     """
     if device.rehearsal:
         raise ValueError(f"{device} is a rehearsal on this machine's CPU, not a device to record. Record 'cpu' itself.")
-    batches, side = (CPU_BATCHES, CPU_SIDE) if device.kind == "cpu" else (ACCELERATOR_BATCHES, ACCELERATOR_SIDE)
+    batches, side = (CPU_BATCHES, CPU_SIDE) if device.kind == "cpu" else (ACCELERATOR_BATCHES, 8192)
     works = [(RNN_STEP, 16, "fp32")]
     for precision in precisions(device):
         works += [(CNN_STEP, batch, precision) for batch in batches] + [(PRODUCT, side, precision)]
@@ -50,7 +50,7 @@ def record(device: Device, *, max_s: float = 1.0) -> Result:
     if device.kind == "cuda":
         found.append(measure(device, *works[0], as_graph=True, max_s=max_s))
     who = Contestant(device, torch.get_num_threads())
-    found += [_copied(who, copy) for copy in copy_rate(device, max_s=max_s).copies]
+    found += [copied(who, copy) for copy in copy_rate(device, max_s=max_s).copies]
     command = f"python -m course_utils.compare.record --device {device} --threads {who.threads} --seconds {max_s:g}"
     return Result(tuple(found), command=command, detail=device.detail, sensors=sensors, **describe_machine())
 
@@ -67,10 +67,10 @@ def measure(
     return replace(found, workload=f"{work.name} as a CUDA graph") if as_graph else found
 
 
-def _copied(who: Contestant, copy: Copy) -> Measurement:
-    name = f"Copy {copy.direction}{', pinned' if copy.pinned else ''}"
-    work = (name, "uint8", copy.size_bytes, "bytes", "B", float(copy.size_bytes))
-    return Measurement(*work, who.label, who.device.kind, who.device.name, who.threads, copy.median_s)
+def copied(who: Contestant, copy: Copy) -> Measurement:
+    """Return the measurement that a copy is."""
+    what = (f"Copy {copy.direction}{', pinned' * copy.pinned}", "uint8", copy.size_bytes, "bytes", "B")
+    return Measurement(*what, copy.size_bytes, who.label, who.device.kind, who.device.name, who.threads, copy.median_s)
 
 
 def precisions(device: Device) -> tuple[str, ...]:
@@ -82,14 +82,15 @@ def precisions(device: Device) -> tuple[str, ...]:
 
 
 def read_sensors(device: Device) -> dict[str, float]:
-    """Return what an NVIDIA card says of its clock (MHz) and power (W) at this moment; nothing for other devices."""
+    """Return what an NVIDIA card says of its clock (MHz) and power (W) at this moment; nothing where it does not."""
     if device.kind != "cuda":
         return {}
-    try:
-        clock, power = torch.cuda.clock_rate(device.index), torch.cuda.power_draw(device.index)
-    except (ImportError, RuntimeError):  # PyTorch reads them through NVIDIA's library, if that is installed
-        return {}
-    return {"sm_clock_mhz": float(clock), "power_w": power / 1e3}
+    uuid = torch.cuda.get_device_properties(device.torch_device).uuid
+    query = f"nvidia-smi --query-gpu=clocks.sm,power.draw --format=csv,noheader,nounits --id=GPU-{uuid}"
+    with suppress(OSError, subprocess.SubprocessError, ValueError):
+        said = subprocess.run(query.split(), capture_output=True, text=True, timeout=10).stdout
+        return dict(zip(("sm_clock_mhz", "power_w"), map(float, said.split(",")), strict=True))
+    return {}
 
 
 def main(arguments: list[str] | None = None) -> None:

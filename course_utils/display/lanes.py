@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from course_utils.display.figures import MUTED, Picture, lecture_axes, picture
+from course_utils.display.figures import LOOKS, MUTED, Picture, lecture_axes, picture
 from course_utils.display.units import DURATIONS
 
 # Okabe-Ito again; green is left to XLA, so the exchange is yellow.
@@ -97,7 +97,8 @@ def draw_timeline(lanes: Sequence[Lane], end_s: float, title: str) -> Picture:
     shares = [lane.busy_s / end_s if end_s else 0.0 for lane in lanes]
     labels = [f"{lane.name}\n{share:.0%} busy" for lane, share in zip(lanes, shares, strict=True)]
     axes.set_yticks([-row for row in range(len(lanes))], labels)
-    axes.set(xlim=(0, end_s / size), ylim=(min(0.5 - len(lanes), -1.5), 0.5))
+    spare = max(0, 2 - len(lanes)) / 2  # a single lane stands in the middle, no higher than one of two
+    axes.set(xlim=(0, end_s / size), ylim=(0.5 - len(lanes) - spare, 0.5 + spare))
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     return picture(axes, describe(lanes, end_s), colors=32)
@@ -116,7 +117,7 @@ def describe(lanes: Sequence[Lane], end_s: float) -> str:
 
 
 def _draw(axes: Any, y: float, lane: Lane, size: float, end_s: float) -> None:
-    color = COLORS[lane.kind]
+    color = LOOKS["xla"]["color"] if "XLA" in lane.name else COLORS[lane.kind]
     below = 0.42 if lane.named else 0.8  # the work leaves room for the names above it
     axes.broken_barh(_bars(lane.named, size), (y - 0.4, 0.8), facecolor=color, alpha=0.22, edgecolor="white")
     axes.broken_barh(_bars(lane.work, size), (y - 0.4, below), facecolor=color, edgecolor=color, linewidth=0.5)

@@ -1,4 +1,4 @@
-"""Write quantities as a person would, with three digits and a unit: 12.3 ms, 16.9 GB, 3.35 TB/s, 4.83k."""
+"""Write quantities as a person would, with three digits and a unit: 12.3 ms, 16.9 GB, 67 TFLOP, 4.83k."""
 
 from __future__ import annotations
 

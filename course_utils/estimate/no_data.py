@@ -1,6 +1,7 @@
 """A model and its inputs without their data: shapes are all that counting needs, and they take no memory."""
 
 import copy
+from dataclasses import is_dataclass
 from typing import Any
 
 import torch
@@ -15,8 +16,9 @@ def positive(name: str, value: object) -> None:
 
 
 def tensors(data: Any) -> list[Tensor]:
-    """Return the tensors in nested data."""
-    return [leaf for leaf in tree_leaves(data) if isinstance(leaf, Tensor)]
+    """Return the tensors in nested data, those in the fields of dataclasses too."""
+    leaves = [vars(leaf) if is_dataclass(leaf) else leaf for leaf in tree_leaves(data)]
+    return [leaf for leaf in tree_leaves(leaves) if isinstance(leaf, Tensor)]
 
 
 def unwrapped(model: nn.Module) -> nn.Module:

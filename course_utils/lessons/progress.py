@@ -47,8 +47,8 @@ class Progress:
         rows = "".join(
             f"<tr><td>{n}</td><td>{one.name}</td><td>{words[one.solved]}</td></tr>" for n, one in self._rows()
         )
-        head = "<tr><th>lesson</th><th>exercise</th><th>solved</th></tr>"
-        return f"<table><thead>{head}</thead><tbody>{rows}</tbody></table><p>{html.escape(self.next)}</p>"
+        table = f"<thead><tr><th>lesson</th><th>exercise</th><th>solved</th></tr></thead><tbody>{rows}</tbody>"
+        return f"<table>{table}</table><p>{html.escape(self.next.replace('`', ''))}</p>"
 
     def _rows(self) -> list[tuple[int, Exercise]]:
         return [(int(NOTEBOOKS[lesson][:2]), one) for lesson, exercises in self.lessons.items() for one in exercises]

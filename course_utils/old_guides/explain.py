@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from course_utils.display.cards import html_card
-from course_utils.old_guides.arguments import Edit
 from course_utils.old_guides.findings import find_in
 from course_utils.old_guides.old_trainer import Note
 from course_utils.old_guides.reading import Unreadable, mended, parses, read
 from course_utils.old_guides.scope import Scope
-from course_utils.old_guides.syntax import Code
+from course_utils.old_guides.syntax import Code, Edit
 
 __all__ = ["Explanation", "Unreadable", "explain"]
 _LARGEST = 50_000_000  # bytes: a notebook has its pictures in it
@@ -77,7 +76,7 @@ def explain(source: str | os.PathLike) -> Explanation:
     parts, join = read(text, suffix)
     try:
         codes = [[_code(*stretch) for stretch in part.code] for part in parts]
-        scope = Scope([code for each in codes for code in each])
+        scope = Scope([code for each in codes for code in each], "\n".join(part.text for part in parts))
         found = [find_in(part, each, scope) for part, each in zip(parts, codes, strict=True)]
         after = [
             _changed(part.text, [edit for _, _, edits in each for edit in edits])
@@ -93,9 +92,12 @@ def explain(source: str | os.PathLike) -> Explanation:
 
 
 def _code(offset: int, text: str) -> Code:
-    """Return the syntax of a stretch; one that was cut out of the middle of a call is made whole for that."""
-    before, after = ("", "") if parses(text) else mended(text)
-    return Code(offset - len(before), f"{before}{text}" + f"\n{after}" * bool(after))
+    """Return the syntax of a stretch; one that was cut out of a call or a docstring is made whole for that."""
+    ways = mended(text)
+    if ways == [("", "")] or parses(text):
+        return Code(offset, text)
+    codes = (Code(offset - len(before), f"{before}{text}" + f"\n{after}" * bool(after)) for before, after in ways)
+    return min(codes, key=lambda code: code.errors)
 
 
 def _text_of(source: str | os.PathLike) -> tuple[str, str]:
@@ -121,12 +123,11 @@ def _is_file(name: str) -> bool:
 
 
 def _changed(text: str, edits: list[Edit]) -> str:
-    """Return a text with its edits, of which none is made twice, into another one, or so that Python breaks."""
+    """Return a text with its edits, of which none is made into another one, or so that Python breaks."""
     new, end = [], 0
-    last = {(start, stop) if stop > start else (start, piece): (start, stop, piece) for start, stop, piece in edits}
-    for start, stop, piece in sorted(last.values()):  # of two edits of the same place the later one counts
+    for start, stop, piece in sorted(dict.fromkeys(edits)):
         if start >= end:
             new += [text[end:start], piece]
             end = stop
     changed = "".join([*new, text[end:]])
-    return text if parses(text) and not parses(changed) else changed
+    return text if edits and parses(text) and not parses(changed) else changed

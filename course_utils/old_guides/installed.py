@@ -1,10 +1,12 @@
 """What the installed packages have today: names, keywords and methods. Nothing but their own modules is imported."""
 
+import enum
 import importlib
 import importlib.metadata
 import importlib.util
 import inspect
 import re
+import warnings
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,49 +15,27 @@ IMPORTED = ("torch", "lightning", "pytorch_lightning")  # these are asked; of th
 READ = ("torch_xla", "darts")
 GONE, UNKNOWN = object(), object()
 TRAINER = "lightning.pytorch.Trainer"
-_NEW_HOMES = (
-    *(
-        f"lightning.pytorch.{each}"
-        for each in ("callbacks", "strategies", "loggers", "plugins", "profilers", "utilities", "tuner")
-    ),
-    *(
-        f"torch.{each}"
-        for each in (
-            "linalg",
-            "fft",
-            "special",
-            "amp",
-            "nn.functional",
-            "nn",
-            "nn.utils",
-            "utils.data",
-            "optim.lr_scheduler",
-        )
-    ),
-)
+_LONG = re.compile(r"^(lightning\.pytorch)\.(?:trainer(?:\.trainer)?|core(?:\.module)?)\.(?=Trainer|LightningModule)")
+_ELSEWHERE = ("torch.npu", "torch.hpu", "torch.mlu", "torch.musa", "torch.tpu", "torch.ops.", "torch.classes.")
+_NEW_HOMES = {
+    "lightning.pytorch": ("callbacks", "strategies", "loggers", "plugins", "profilers", "utilities", "tuner"),
+    "torch": ("linalg", "fft", "special", "amp", "nn.functional", "nn", "nn.utils", "utils.data", "optim.lr_scheduler"),
+}
 
 
 def today(name: str) -> str:
     """Return a name of Lightning under the package that this course trains with, and in the place that guides use."""
-    name = re.sub(r"^pytorch_lightning\b", "lightning.pytorch", name)
-    return re.sub(
-        r"^(lightning\.pytorch)\.(?:trainer(?:\.trainer)?|core(?:\.module)?)\.(?=Trainer|LightningModule)", r"\1.", name
-    )
+    return _LONG.sub(r"\1.", re.sub(r"^pytorch_lightning\b", "lightning.pytorch", name))
 
 
 def is_gone(name: str) -> bool:
     """Say whether a full name of one of the packages is missing today. What cannot be found out is not gone."""
     root, *parts = today(name).split(".")
-    if parts[:1] in (["npu"], ["hpu"], ["mlu"], ["musa"], ["tpu"]):  # other packages bring them
-        return False
-    if (
-        (any(part.startswith("_") for part in parts) and "lightning" not in root)
-        or "__" in name
-        or name.startswith(("torch.ops.", "torch.classes."))
-    ):
+    is_private = "lightning" not in root and any(part.startswith("_") for part in parts)
+    if is_private or "__" in name or name.startswith(_ELSEWHERE):  # other packages bring torch.npu and the like
         return False
     if root in READ:
-        return _is_gone_from_files(root, parts)
+        return _is_gone_from_files(root, tuple(parts))
     return root in IMPORTED and find(name) is GONE
 
 
@@ -66,9 +46,11 @@ def find(name: str) -> Any:
     for part in parts:
         path = f"{path}.{part}"
         try:
-            thing = getattr(thing, part)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of names such as torch.has_cuda
+                thing = getattr(thing, part)
         except AttributeError:
-            if thing is UNKNOWN or not (inspect.ismodule(thing) or inspect.isclass(thing)):
+            if not (inspect.ismodule(thing) or inspect.isclass(thing)) or isinstance(thing, enum.EnumMeta):
                 return UNKNOWN
             if inspect.isclass(thing) or not hasattr(thing, "__path__") or importlib.util.find_spec(path) is None:
                 return GONE
@@ -87,16 +69,12 @@ def _module(name: str) -> Any:
 
 
 @cache
-def _folder(root: str) -> Path | None:
-    spec = importlib.util.find_spec(root)
-    return Path(spec.submodule_search_locations[0]) if spec and spec.submodule_search_locations else None
-
-
-def _is_gone_from_files(root: str, parts: list[str]) -> bool:
+def _is_gone_from_files(root: str, parts: tuple[str, ...]) -> bool:
     """Look a name up in the files of a package, because importing it takes seconds or changes the process."""
-    place = _folder(root)
-    if place is None:
+    spec = importlib.util.find_spec(root)
+    if spec is None or not spec.submodule_search_locations:
         return False
+    place = Path(spec.submodule_search_locations[0])
     for number, part in enumerate(parts):
         if (place / part).is_dir():
             place = place / part
@@ -114,21 +92,20 @@ def _lacks(file: Path, word: str) -> bool:
 
 def new_home(name: str) -> str:
     """Return where something of the same name is today, or ""."""
-    leaf, root = name.rpartition(".")[2], today(name).partition(".")[0]
-    homes = (home for home in _NEW_HOMES if home.startswith(root) and leaf[:1] != "_")
+    leaf, full = name.rpartition(".")[2], today(name)
+    root = next((each for each in _NEW_HOMES if full.startswith(f"{each}.")), "")
+    homes = (f"{root}.{each}" for each in _NEW_HOMES.get(root, ()) if leaf[:1] != "_")
     return next((f"{home}.{leaf}" for home in homes if hasattr(_module(home), leaf)), "")
 
 
 @cache
 def version(name: str) -> str:
     """Return the package of a name with the version that is installed."""
-    root = {"lightning": "lightning", "pytorch_lightning": "pytorch-lightning"}.get(
-        name.partition(".")[0], name.partition(".")[0]
-    )
+    package = name.partition(".")[0].replace("_lightning", "-lightning")
     try:
-        return f"{root} {importlib.metadata.version(root)}"
+        return f"{package} {importlib.metadata.version(package)}"
     except importlib.metadata.PackageNotFoundError:
-        return root
+        return package
 
 
 @cache

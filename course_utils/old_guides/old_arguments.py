@@ -1,10 +1,11 @@
 """What became of each old argument of a Lightning Trainer, one rule a name; `old_devices` has those about devices."""
 
+import re
 from typing import Any
 
 from course_utils.old_guides.names import TABLES
 from course_utils.old_guides.old_devices import DEVICE_RULES, Change, Refusal, Rule, check_switch, needless, same
-from course_utils.old_guides.values import NewCallback
+from course_utils.old_guides.values import Expression, NewCallback
 
 _CALLBACK = "A callback does this now."
 _LIST = "All callbacks are in one list."
@@ -20,17 +21,24 @@ def _left_out(why: str) -> Rule:
 
 def _share(new: str) -> Rule:
     def rule(draft: Any, name: str, value: Any) -> Change:
+        why = "A float is a share of the batches; today an int is a number of them."
+        if isinstance(value, Expression):
+            return {new: Expression(f"float({value})")}, why
         if type(value) not in (int, float):
             raise Refusal("it was a share of the batches, from 0.0 to 1.0.")
-        return {new: float(value)}, "A float is a share of the batches; today an int is a number of them."
+        return {new: float(value)}, why
 
     return rule
 
 
-def _switch(new: dict[str, Any], why: str) -> Rule:
+def _switch(new: str, on: Any, unknown: str, why: str) -> Rule:
+    """Return the rule of a switch: what its argument is today, that where it was on, and where its value is unknown."""
+
     def rule(draft: Any, name: str, value: Any) -> Change:
+        if isinstance(value, Expression):
+            return {new: Expression(unknown.format(value))}, why
         check_switch(value)
-        return new if value else {}, why
+        return {new: on} if value else {}, why
 
     return rule
 
@@ -38,34 +46,44 @@ def _switch(new: dict[str, Any], why: str) -> Rule:
 def _checkpoint_callback(draft: Any, name: str, value: Any) -> Change | None:
     if value is None or type(value) is bool:
         return _renamed("enable_checkpointing")(draft, name, value)
-    return {"callbacks": value}, _LIST
+    return {"callbacks": value}, _LIST + _if_unknown(value, "enable_checkpointing=")
 
 
 def _early_stop(draft: Any, name: str, value: Any) -> Change:
     if same(value, True):
         raise Refusal("it watched 'val_loss'. Write callbacks=[EarlyStopping(monitor=...)] with what you log.")
-    return ({}, "There was none.") if value is None or value is False else ({"callbacks": value}, _LIST)
+    if value is None or value is False:
+        return {}, "There was none."
+    return {"callbacks": value}, _LIST + _if_unknown(value, "EarlyStopping(monitor=...) or nothing")
+
+
+def _if_unknown(value: Any, instead: str) -> str:
+    return f" If it can be True or False, write {instead}." * isinstance(value, Expression)
 
 
 def _progress_bar(draft: Any, name: str, value: Any) -> Change:
-    if value is not None and (type(value) is not int or value < 0):
+    unknown = isinstance(value, Expression)
+    if not unknown and value is not None and (type(value) is not int or value < 0):
         raise Refusal("it was a whole number, 0 or more.")
     rate, position = (value, draft.new.get("process_position")) if name.endswith("rate") else (None, value)
     arguments = {"refresh_rate": rate} if rate not in (None, 1) else {}
-    if type(position) is int and position > 0:
+    if isinstance(position, Expression) or (type(position) is int and position > 0):
         arguments["process_position"] = position
-    if rate == 0:
+    if same(rate, 0):
         return {"enable_progress_bar": False}, "0 switched the bar off."
     if same(draft.new.get("enable_progress_bar"), False):
         return {}, "There is no bar."
     if not arguments or draft.has_callback("ProgressBar"):
         return {}, "The bar is the same without it."
-    return {"callbacks": NewCallback("TQDMProgressBar", arguments)}, _CALLBACK
+    off = " If it can be 0, write enable_progress_bar=False for that." * unknown
+    return {"callbacks": NewCallback("TQDMProgressBar", arguments)}, _CALLBACK + off
 
 
 def _weights_summary(draft: Any, name: str, value: Any) -> Change:
     if value is None:
         return {"enable_model_summary": False}, "None switched the table of layers off."
+    if isinstance(value, Expression):
+        raise Refusal("None is enable_model_summary=False, and 'full' is callbacks=[ModelSummary(max_depth=-1)].")
     if same(value, "top") or draft.has_callback("ModelSummary") or same(draft.new.get("enable_model_summary"), False):
         return {}, "The table of layers is the same without it."
     if same(value, "full"):
@@ -93,39 +111,36 @@ def _resume(draft: Any, name: str, value: Any) -> Change:
     return {}, "It is an argument of fit now."
 
 
-def _plugins(draft: Any, name: str, value: Any) -> None:
+_PLUGIN = re.compile(r"\[?\s*((?:\w+\.)*)(DDP|DeepSpeed)(?:Plugin|Strategy)(\(.*\))\s*,?\s*\]?", re.DOTALL)
+
+
+def _plugins(draft: Any, name: str, value: Any) -> Change | None:
     for one in value if isinstance(value, list | tuple) else [value]:
         if isinstance(one, str):
             raise Refusal(f"a plugin is no longer named by a string. See whether {one!r} is a strategy today.")
+    plugin = _PLUGIN.fullmatch(value.text) if isinstance(value, Expression) else None
+    if plugin is None:
+        return None
+    if draft.new.get("strategy", "ddp") in ("ddp", "deepspeed", None):
+        draft.new.pop("strategy", None)
+    module = plugin[1].replace("plugins.", "strategies.")
+    return {"strategy": Expression(f"{module}{plugin[2]}Strategy{plugin[3]}")}, "It is a strategy now."
 
 
 # Devices first: what `precision` meant depends on them. The progress bar's rate comes before its position.
 RULES: dict[str, Rule] = {
     **DEVICE_RULES,
-    # Another name.
-    "replace_sampler_ddp": _renamed("use_distributed_sampler"),
-    "row_log_interval": _renamed("log_every_n_steps"),
-    "add_row_log_interval": _renamed("log_every_n_steps"),
-    "default_save_path": _renamed("default_root_dir"),
-    "gradient_clip": _renamed("gradient_clip_val"),
-    "nb_gpu_nodes": _renamed("num_nodes"),
-    "max_nb_epochs": _renamed("max_epochs"),
-    "min_nb_epochs": _renamed("min_epochs"),
-    "nb_sanity_val_steps": _renamed("num_sanity_val_steps"),
-    "show_progress_bar": _renamed("enable_progress_bar"),
-    "train_percent_check": _share("limit_train_batches"),
-    "val_percent_check": _share("limit_val_batches"),
-    "test_percent_check": _share("limit_test_batches"),
-    "overfit_pct": _share("overfit_batches"),
-    # Another form.
-    "use_amp": _switch({"precision": "16-mixed"}, "It meant mixed precision."),
+    **{old: _renamed(new) for old, new in TABLES["renamed_arguments"].items()},
+    **{old: _share(new) for old, new in TABLES["shares_of_batches"].items()},
+    "use_amp": _switch("precision", "16-mixed", '"16-mixed" if {} else "32-true"', "It meant mixed precision."),
     "devices": _left_out("None took what was there, as saying nothing does today."),
     "max_steps": _left_out("None meant no limit, the default. Today a Trainer given None fails."),
     "profiler": _profiler,
     "plugins": _plugins,
-    "reload_dataloaders_every_epoch": _switch({"reload_dataloaders_every_n_epochs": 1}, "It is every n epochs now."),
+    "reload_dataloaders_every_epoch": _switch(
+        "reload_dataloaders_every_n_epochs", 1, "int({})", "It is every n epochs now."
+    ),
     "resume_from_checkpoint": _resume,
-    # A callback.
     "checkpoint_callback": _checkpoint_callback,
     "early_stop_callback": _early_stop,
     "progress_bar_refresh_rate": _progress_bar,
@@ -133,8 +148,6 @@ RULES: dict[str, Rule] = {
     "weights_summary": _weights_summary,
     "accumulate_grad_batches": _accumulate,
     "amp_level": lambda draft, name, value: ({}, "It was for NVIDIA's Apex alone."),
+    # Gone: the values that asked for nothing, which can be left out, and what to do in place of any other.
+    **{name: needless(*idle, instead=instead) for name, (idle, instead) in TABLES["gone_arguments"].items()},
 }
-
-# Gone: the values that asked for nothing, which can be left out, and what to do in place of any other.
-GONE: dict[str, tuple[list, str]] = TABLES["gone_arguments"]
-RULES.update({name: needless(*defaults, instead=instead) for name, (defaults, instead) in GONE.items()})

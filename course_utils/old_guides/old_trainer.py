@@ -15,23 +15,19 @@ from typing import Any
 
 from course_utils.old_guides.old_arguments import RULES
 from course_utils.old_guides.old_devices import Refusal, Rule, named_a_device, same
-from course_utils.old_guides.old_expressions import UNKNOWN
 from course_utils.old_guides.values import Expression, NewCallback
 
 
 class _Short(reprlib.Repr):
     """Cut long values short, and write an object without a text of its own as Type(...)."""
 
-    def __init__(self):
-        super().__init__()
-        self.maxstring = self.maxother = 80
-
-    def repr_instance(self, value, level):
+    def repr_instance(self, value: object, level: int) -> str:
         plain = type(value).__repr__ is object.__repr__
         return f"{type(value).__name__}(...)" if plain else super().repr_instance(value, level)
 
 
 _SHORT = _Short()
+_SHORT.maxstring = _SHORT.maxother = 80
 
 
 @dataclass(frozen=True)
@@ -94,25 +90,32 @@ class CannotTranslate(ValueError):
 class Draft:
     """A translation under way: `new` starts as the old arguments, and each rule replaces its own.
 
-    `moved` says which new arguments took the place of which old one; callbacks that are to be made are `NewCallback`.
+    Attributes:
+        old: the arguments as they were.
+        new: today's; callbacks that are to be made are `NewCallback`.
+        package: the Lightning that gets them.
+        fit: what moves to `fit`.
+        notes: by old argument; "" has that of an accelerator which nobody named.
+        refused: by old argument, or by the callback that cannot be made: the reason.
+        moved: by old argument, the new ones that took its place.
     """
 
+    old: Mapping
     new: dict
     package: ModuleType
     fit: dict = field(default_factory=dict)
-    notes: list[Note] = field(default_factory=list)
-    refused: list[tuple[str, str]] = field(default_factory=list)
+    notes: dict[str, Note] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
     moved: dict[str, list[str]] = field(default_factory=dict)
 
     def attempt(self, name: str, rule: Rule) -> None:
         """Apply one rule, or remember why it cannot be applied."""
-        value = self.new[name]
         try:
-            if change := rule(self, name, value):
+            if change := rule(self, name, self.new[name]):
                 self._replace(name, *change)
         except Refusal as refusal:
             del self.new[name]
-            self.refused.append((written(name, value), str(refusal)))
+            self.refused[name] = str(refusal)
 
     def _replace(self, name: str, new: dict, why: str) -> None:
         """Put `new` in the place of an old argument; a `NewCallback` in it joins the callbacks."""
@@ -120,15 +123,15 @@ class Draft:
         for key, value in new.items():
             if key != "callbacks" and key in others and not same(others[key], value):
                 raise Refusal(f"another argument asks for {written(key, others[key])}. Keep one of the two.")
-        text = _listed(new) or "trainer.fit(model, ckpt_path=...)" * (
-            "ckpt_path" in self.fit and name.startswith("resume")
-        )
+        text = _listed(new)
+        if name == "resume_from_checkpoint" and self.fit:
+            text = f"trainer.fit(model, {_listed(self.fit)})"
         if "callbacks" in new:
             text = written("callbacks", [new["callbacks"]])
             new = {**new, "callbacks": [*_as_list(others.get("callbacks")), self._checked(new["callbacks"])]}
-        self.notes.append(Note(written(name, self.new.pop(name)), text, why))
+        del self.new[name]
         self.new.update(new)
-        self.moved[name] = [*new]
+        self.notes[name], self.moved[name] = Note(written(name, self.old[name]), text, why), [*new]
 
     def has_callback(self, kind: str) -> bool:
         """Say whether a callback of this kind, such as "ProgressBar", was given."""
@@ -149,8 +152,9 @@ class Draft:
                 try:
                     self.new["callbacks"][number] = getattr(self.package.callbacks, each.name)(**each.arguments)
                 except Exception as error:
-                    why = f"{each.name} of {self.package.__name__} does not take it: {error}"
-                    self.refused.append((_SHORT.repr(each), why))
+                    self.refused[_SHORT.repr(each)] = (
+                        f"{each.name} of {self.package.__name__} does not take it: {error}"
+                    )
 
 
 def modernize(kwargs: Mapping, *, package: ModuleType | None = None) -> Modern:
@@ -168,35 +172,41 @@ def modernize(kwargs: Mapping, *, package: ModuleType | None = None) -> Modern:
         CannotTranslate: nothing today means the same, or no Lightning ever took it. It names all such arguments.
         ModuleNotFoundError: no Lightning is installed.
     """
-    draft = translate(kwargs, package)
-    draft.make_callbacks()
-    if draft.refused:
-        raise CannotTranslate(*draft.refused)
-    return Modern(draft.new, draft.fit, tuple(draft.notes))
-
-
-def translate(kwargs: Mapping, package: ModuleType | None = None) -> Draft:
-    """Return the translation as far as it goes, with the arguments that have none in `refused`."""
     if not isinstance(kwargs, Mapping):
         raise CannotTranslate((_SHORT.repr(kwargs), "Trainer arguments are a dict, such as {'gpus': 2}."))
-    draft = Draft(dict(kwargs), package or _lightning())
+    draft = translate(kwargs, package=package)
+    draft.make_callbacks()
+    if draft.refused:
+        refusals = draft.refused.items()
+        raise CannotTranslate(*((written(old, kwargs[old]) if old in kwargs else old, why) for old, why in refusals))
+    return Modern(draft.new, draft.fit, tuple(draft.notes.values()))
+
+
+def translate(kwargs: Mapping, *, whole: bool = True, package: ModuleType | None = None) -> Draft:
+    """Return the translation as far as it goes, with the arguments that have none in `refused`.
+
+    Args:
+        kwargs: the arguments by name; values may be `Expression`.
+        whole: whether these are all the arguments of a Trainer; a dictionary can get others elsewhere.
+        package: as for `modernize`.
+    """
+    draft = Draft(kwargs, dict(kwargs), package or _lightning())
     accepted = _accepted(draft.package)
     for name in [name for name in draft.new if name not in accepted and name not in RULES]:
         draft.attempt(name, lambda draft, name, value: _unknown(name, accepted))
     for name, rule in RULES.items():
         if name in draft.new:
-            unknown = isinstance(draft.new[name], Expression) and name in UNKNOWN
-            draft.attempt(name, UNKNOWN[name] if unknown else rule)
-    if named_a_device(kwargs) and "accelerator" not in draft.new and not draft.refused:
+            draft.attempt(name, rule)
+    if named_a_device(kwargs, whole) and "accelerator" not in draft.new and not draft.refused:
         draft.new["accelerator"] = "cpu"
-        draft.moved[""] = ["accelerator"]
-        draft.notes.append(Note("no accelerator", "accelerator='cpu'", _CPU))
+        draft.moved[""], draft.notes[""] = ["accelerator"], Note("no accelerator", "accelerator='cpu'", _CPU)
     return draft
 
 
 _CPU = "An old Trainer that named no device used the CPU; today's takes the best one. Omit it if you want that."
 
 
+@cache
 def removed() -> frozenset[str]:
     """Return the old arguments that today's Trainer does not take."""
     return frozenset(RULES) - _accepted(_lightning())
@@ -222,13 +232,13 @@ def _listed(arguments: dict) -> str:
     return ", ".join(written(name, value) for name, value in arguments.items())
 
 
-def _as_list(callbacks) -> list:
+def _as_list(callbacks: Any) -> list:
     if callbacks is None:
         return []
     return list(callbacks) if isinstance(callbacks, list | tuple) else [callbacks]
 
 
-def _unknown(name, accepted: frozenset) -> None:
+def _unknown(name: object, accepted: frozenset) -> None:
     close = difflib.get_close_matches(name, [*accepted, *RULES], 1) if isinstance(name, str) else []
     hint = f" Did you mean {close[0]!r}?" if close else ""
     raise Refusal(f"no Lightning from 0.7 to the one that is installed has this argument.{hint}")

@@ -53,10 +53,8 @@ _FENCE = re.compile(r"\s*(?:```+|~~~+)\s*\{?\.?([\w+-]*)")
 _DIRECTIVE = re.compile(
     r"(\s*)(?:\.\. (?:code-block|code|sourcecode|testcode|ipython|jupyter-execute)::\s*(\w*)|(?!\.\. ).*::\s*$)"
 )
-_PYTHON, _COMMANDS = (
-    {"", "python", "python3", "py", "pycon", "ipython", "ipython3"},
-    {"sh", "bash", "console", "shell", "zsh"},
-)
+_PYTHON = {"", "python", "python3", "py", "pycon", "ipython", "ipython3"}
+_COMMANDS = {"sh", "bash", "console", "shell", "zsh", "yaml", "text", "none"}  # what is no command is left out
 
 
 def read(text: str, suffix: str = "") -> tuple[list[Part], Callable[[list[str]], str]]:
@@ -127,9 +125,8 @@ def _part(name: str, text: str, suffix: str) -> Part:
 
 def _blocks(lines: list[str], suffix: str, fenced: bool) -> Iterator[tuple[str, int, int]]:
     """Yield the blocks of code, as "python" or "shell" with their first line and the one after their last."""
-    directives = suffix == ".rst" or (
-        suffix == "" and any(re.match(r"\s*\.\. (code|test|source)", line) for line in lines)
-    )
+    has_directive = any(re.match(r"\s*\.\. (code|test|source)", line) for line in lines)
+    directives = suffix == ".rst" or (suffix == "" and has_directive)
     if suffix == ".sh" or (lines and lines[0].startswith(("%%bash", "%%sh", "%%script"))):
         yield "shell", 0, len(lines)
     elif suffix == ".md" or (fenced and not directives):
@@ -147,11 +144,24 @@ def _kind(language: str) -> str:
 def _fences(lines: list[str]) -> Iterator[tuple[str, int, int]]:
     """Yield the blocks between fences. One that is never closed goes to the end, one never opened begins at the top."""
     fences = [(number, found[1]) for number, line in enumerate(lines) if (found := _FENCE.match(line))]
-    if len(fences) % 2 and fences[0][0] > 0 and not fences[0][1]:  # the text was cut off inside a block
-        fences.insert(0, (-1, ""))
-    for (first, language), (last, _) in zip(fences[::2], [*fences[1::2], (len(lines), "")], strict=False):
+    opened = [(-1, ""), *fences]
+    is_odd = len(fences) % 2 == 1 and not fences[0][1]
+    looks_opened = is_odd and _looks_like_code(lines, opened) > _looks_like_code(lines, fences)
+    if looks_opened or any(language for _, language in fences[1::2]):  # only an opening fence names a language
+        fences = opened  # the text was cut off inside a block
+    for (first, language), (last, _) in _pairs(fences, len(lines)):
         if _kind(language):
             yield _kind(language), first + 1, last
+
+
+def _pairs(fences: list[tuple[int, str]], end: int) -> Iterator[tuple[tuple[int, str], tuple[int, str]]]:
+    return zip(fences[::2], [*fences[1::2], (end, "")], strict=False)
+
+
+def _looks_like_code(lines: list[str], fences: list[tuple[int, str]]) -> int:
+    """Return how many more lines between the fences are Python or for a shell than are neither."""
+    inside = [line for (first, _), (last, _) in _pairs(fences, len(lines)) for line in lines[first + 1 : last]]
+    return sum(1 if _SHELL.match(line) or parses(line) else -1 for line in inside)
 
 
 def _indented(lines: list[str]) -> Iterator[tuple[str, int, int]]:
@@ -177,26 +187,23 @@ def _indented(lines: list[str]) -> Iterator[tuple[str, int, int]]:
 
 def _cleaned(lines: list[str], number: int, kind: str) -> tuple[str, list[tuple[int, str]]]:
     """Return the Python of a block, each line as long as it was, and its lines for a shell."""
-    valid = kind == "python" and parses("".join(lines))
-    prompts = not valid and any(line.lstrip().startswith(">>>") for line in lines)
+    if kind == "python" and parses("".join(lines)):
+        return "".join(lines), []
+    prompts = any(line.lstrip().startswith(">>>") for line in lines)
     cleaned: list[str] = []
     shell: list[tuple[int, str]] = []
     follows = False
     for line in lines:
         body = line.rstrip("\r\n")
-        prompt = _PROMPT.match(body) if not valid else None
-        is_shell = kind == "shell" or (
-            not valid and (follows or bool(_SHELL.match(body[prompt.end() if prompt else 0 :])))
-        )
+        prompt = _PROMPT.match(body)
+        is_shell = kind == "shell" or follows or bool(_SHELL.match(body[prompt.end() if prompt else 0 :]))
         if is_shell and shell and (follows or body.lstrip().startswith("--")):  # one command over several lines
             shell[-1] = (shell[-1][0], f"{shell[-1][1].removesuffix(chr(92))} {body.strip()}")
         elif is_shell:
             shell.append((number + len(cleaned), body.strip()))
         follows = is_shell and body.endswith("\\")
-        new = _cleaned_line(
-            body, prompt, is_shell or (prompts and not prompt), bool(cleaned) and cleaned[-1].rstrip().endswith(":")
-        )
-        cleaned.append((body if valid else new) + line[len(body) :])
+        opens = bool(cleaned) and cleaned[-1].rstrip().endswith(":")
+        cleaned.append(_cleaned_line(body, prompt, is_shell or (prompts and not prompt), opens) + line[len(body) :])
     return "".join(cleaned), shell
 
 
@@ -204,11 +211,20 @@ _TOKEN = re.compile(r"""#[^\n]*|("{3}|'{3})[\s\S]*?(?:\1|$)|"(?:[^"\\\n]|\\.)*"|
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 
 
-def mended(text: str) -> tuple[str, str]:
-    """Return what to write before and after a text that was cut out of the middle of a call, so that it is whole.
+def mended(text: str) -> list[tuple[str, str]]:
+    """Return what to write before and after a text that was cut out of a call or of a docstring, so that it is whole.
 
-    A call of which only the end is there is taken for that of a Trainer: if it is not, its arguments say so.
+    A call of which only the end is there is taken for that of a Trainer: if it is not, its arguments say so. Where the
+    quotes do not say whether the text begins or ends inside a string, there are two ways.
     """
+    ways = [_brackets(text)]
+    for quotes in ('"""', "'''"):
+        if text.count(quotes) % 2:
+            ways.append((quotes, _brackets(text.partition(quotes)[2])[1]))
+    return ways
+
+
+def _brackets(text: str) -> tuple[str, str]:
     before, still_open = "", []
     for token in (match[0] for match in _TOKEN.finditer(text) if match[0] in "()[]{}"):
         if token in _PAIRS.values():

@@ -1,14 +1,14 @@
 """What a stretch of code says, read by parso, which keeps the layout and goes on after an error: names and calls."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import parso
-from parso.tree import BaseNode
 
 _GRAMMAR = parso.load_grammar(version="3.11")
+Edit = tuple[int, int, str]  # from, to, and what comes in between
 
 
 @dataclass(frozen=True)
@@ -16,8 +16,23 @@ class Argument:
     """One argument of a call: `name` is "" for one by position, and "*" or "**" for one that is unpacked."""
 
     name: str
-    node: Any
+    first: Any
     value: Any
+
+    @property
+    def is_named(self) -> bool:
+        """Whether it has a name of its own."""
+        return self.name not in ("", "*", "**")
+
+    @property
+    def start_pos(self) -> tuple[int, int]:
+        """Line and column where it begins, as a node has them."""
+        return self.first.start_pos
+
+    @property
+    def end_pos(self) -> tuple[int, int]:
+        """Line and column where it ends."""
+        return self.value.end_pos
 
 
 @dataclass(frozen=True)
@@ -26,7 +41,7 @@ class Call:
 
     Attributes:
         name: of what is called, such as "pl.Trainer" or, for a method of a result, "iter().next"; "" for others.
-        node: the expression up to and with the call.
+        node: the last part of the expression before the brackets.
         arguments: in their order.
         opening: the bracket that opens the arguments.
         closing: the one that closes them; None in a text that breaks off.
@@ -43,17 +58,18 @@ class Call:
         return next((each.value for each in self.arguments if each.name == name), None)
 
 
-@dataclass
 class Code:
     """A stretch of code with the place in its part where it begins."""
 
-    offset: int
-    text: str
-    calls: list[Call] = field(default_factory=list)
-
-    def __post_init__(self):
-        self.nodes = list(_walk(_GRAMMAR.parse(self.text)))
+    def __init__(self, offset: int, text: str):
+        self.offset, self.text = offset, text
+        self.nodes = list(_walk(_GRAMMAR.parse(text)))
         self.calls = [call for node in self.nodes for call in _calls_in(node)]
+
+    @property
+    def errors(self) -> int:
+        """How much of it is no Python."""
+        return sum(node.type.startswith("error") for node in self.nodes)
 
     @cached_property
     def _starts(self) -> list[int]:
@@ -75,31 +91,26 @@ class Code:
         start, end = self.span(node)
         return self.text[start - self.offset : end - self.offset]
 
-    def imports(self) -> Iterator[tuple[Any, str, str]]:
-        """Yield each imported name: its node, its full name, and what the code calls it ("" for a star)."""
+    @cached_property
+    def imports(self) -> list[tuple[Any, list[tuple[Any, str, str]]]]:
+        """Each import with what it imports: node, full name, and what the code calls it ("" for a star).
+
+        `import a.b` calls it "a.": the first name alone is bound.
+        """
+        found = []
         for node in self.nodes:
-            if node.type == "import_name":
-                defined = node.get_defined_names()
-                for path, name in zip(node.get_paths(), defined, strict=False):
-                    whole = ".".join(each.value for each in path)
-                    yield path[-1], whole, name.value if name is not path[0] or len(path) == 1 else f"{name.value}."
-            elif node.type == "import_from" and not node.level:
-                names = [*node.get_defined_names()] or [None]
-                for path, name in zip(node.get_paths(), names, strict=False):
-                    yield path[-1], ".".join(each.value for each in path), name.value if name else ""
-
-    def classes(self) -> Iterator[tuple[Any, list[str], list[Any]]]:
-        """Yield each class, the names of its bases, and its methods."""
-        for node in self.nodes:
-            if node.type == "classdef":
-                bases = node.get_super_arglist()
-                names = [] if bases is None else bases.children if bases.type == "arglist" else [bases]
-                inside = getattr(node.get_suite(), "children", [])
-                methods = [each.children[-1] if each.type in ("decorated", "async_stmt") else each for each in inside]
-                yield node, [dotted(each) for each in names], [each for each in methods if each.type == "funcdef"]
+            if node.type not in ("import_name", "import_from") or getattr(node, "level", False):
+                continue
+            names = []
+            for path, name in zip(node.get_paths(), node.get_defined_names() or [None], strict=False):
+                bound = name.value if name else ""
+                is_first = node.type == "import_name" and name is path[0] and len(path) > 1
+                names.append((path[-1], ".".join(each.value for each in path), bound + "." * is_first))
+            found.append((node, names))
+        return found
 
 
-def _walk(tree: BaseNode) -> Iterator[Any]:
+def _walk(tree: Any) -> Iterator[Any]:
     """Yield every node from the first to the last, without recursion: code can be nested deeply."""
     stack = [tree]
     while stack:
@@ -117,12 +128,8 @@ def dotted(node: Any) -> str:
 def _steps(node: Any) -> Iterator[tuple[str, Any, Any]]:
     """Yield the growing names of an expression, each with its last node and, where it is called, the brackets."""
     children = node.children if node.type in ("atom_expr", "power") else [node]
-    if children[0].type != "name":
-        if len(children) == 1:
-            return
-        name = "()"
-    else:
-        name = children[0].value
+    name = children[0].value if children[0].type == "name" else "()" * (len(children) > 1)
+    if children[0].type == "name":
         yield name, children[0], None
     for trailer in children[1:]:
         if trailer.type != "trailer":
@@ -139,18 +146,16 @@ def _steps(node: Any) -> Iterator[tuple[str, Any, Any]]:
 
 def names_in(node: Any) -> list[tuple[str, Any]]:
     """Return the names that an expression goes through, `a` and `a.b` of `a.b(1).c`, up to its first call."""
-    return [
-        (name, last)
-        for name, last, brackets in _steps(node)
-        if brackets is None and not name.count("(") + name.count("[")
-    ]
+    return [(name, last) for name, last, brackets in _steps(node) if brackets is None and not {*name} & {*"(["}]
 
 
-def statement_of(node: Any) -> Any:
-    """Return the import that a name is in."""
-    while node.parent is not None and node.type not in ("import_from", "import_name"):
+def enclosing(node: Any, *types: str) -> Any:
+    """Return the nearest node around one that is of these types, or None."""
+    while node.parent is not None:
         node = node.parent
-    return node
+        if node.type in types:
+            return node
+    return None
 
 
 def _calls_in(node: Any) -> Iterator[Call]:
@@ -167,18 +172,27 @@ def _calls_in(node: Any) -> Iterator[Call]:
 
 def _arguments(nodes: list[Any]) -> tuple[Argument, ...]:
     nodes = nodes[0].children if len(nodes) == 1 and nodes[0].type == "arglist" else nodes
+    return tuple(_argument(node) for node in nodes if getattr(node, "value", "") != ",")
+
+
+def _argument(node: Any) -> Argument:
+    children = node.children if node.type == "argument" else [node]
+    if children[0].type == "operator" and len(children) == 2:  # *a or **a
+        return Argument(children[0].value, node, children[1])
+    if len(children) == 3 and children[0].type == "name" and getattr(children[1], "value", "") == "=":
+        return Argument(children[0].value, node, children[2])
+    return Argument("", node, node)
+
+
+def pairs_of(node: Any) -> list[Argument]:
+    """Return the pairs of a dictionary in braces as arguments; one whose key is no string is "*"."""
+    if node.type != "atom" or len(node.children) != 3 or node.children[1].type != "dictorsetmaker":
+        return []
+    inside = node.children[1].children
     found = []
-    for node in nodes:
-        if node.type == "operator" and node.value == ",":
-            continue
-        first: Any = node.children[0] if node.type == "argument" else None
-        if first is None or node.children[1].type != "operator":
-            star = first is not None and first.type == "operator"
-            found.append(Argument(first.value if star else "", node, node.children[1] if star else node))
-        elif node.children[1].value == "=":  # a word before it, or in a text that is no code anything else
-            found.append(Argument(first.get_code().strip(), node, node.children[2]))
-        elif first.type == "operator":
-            found.append(Argument(first.value, node, node.children[1]))
-        else:
-            found.append(Argument("", node, node))
-    return tuple(found)
+    for at, colon in enumerate(inside[:-1]):
+        if at and getattr(colon, "value", "") == ":":
+            key = inside[at - 1]
+            name = key.value[1:-1] if key.type == "string" and key.value[:1] in "'\"" else "*"
+            found.append(Argument(name, key, inside[at + 1]))
+    return found

@@ -23,6 +23,11 @@ class Choice:
     one: Any
     other: Any
 
+    def outcome(self, value: Any, yes: bool) -> Any:
+        """Return what another value is when this test is true or false; one that depends on another test stays."""
+        depends = isinstance(value, Choice) and value.test == self.test
+        return (value.one if yes else value.other) if depends else value
+
     def __repr__(self) -> str:
         return f"{write(self.one)} if {self.test} else {write(self.other)}"
 
@@ -48,15 +53,9 @@ def value_of(node: Any, source: str) -> Any:
         node: of the syntax tree.
         source: the text of the node.
     """
-    if (
-        node.type == "atom"
-        and len(node.children) == 3
-        and node.children[0].value == "("
-        and node.children[1].type in _TERNARY
-    ):
-        node = node.children[1]
-    if node.type in _TERNARY and len(node.children) == 5:
-        one, _, test, _, other = node.children
+    inside = node.children[1] if node.type == "atom" and source.startswith("(") else node  # without its brackets
+    if inside.type in _TERNARY and len(inside.children) == 5:
+        one, test, other = inside.children[::2]
         return Choice(_text(test), value_of(one, _text(one)), value_of(other, _text(other)))
     if len(source) <= 1000:
         try:

@@ -111,7 +111,7 @@ def test_every_picture_has_words_in_its_place(show, names):
 
 def test_search_finds_the_page_that_explains_a_word(show):
     for word, page_of_it in (("checkpointing", "glossary.html"), ("pick_device", "reference/helpers.html")):
-        page = show(f"search.html?q={word}") if False else show("search.html")
+        page = show("search.html")
         page.goto(page.url.partition("?")[0] + f"?q={word}")
         page.wait_for_selector("#search-results li a", timeout=30_000)
         page.wait_for_function("() => /found|matching/.test(document.querySelector('#search-results').innerText)")
@@ -141,7 +141,7 @@ def test_a_word_of_the_glossary_is_linked_where_a_lesson_first_uses_it(book):
         assert len(links) == len(set(links)) >= 5, lesson.stem
         linked |= set(links)
     terms = set(re.findall(r'id="(term-[^"]+)"', (book / "glossary.html").read_text(encoding="utf-8")))
-    assert len(terms) >= 60 and len(linked) >= 40
+    assert len(terms) >= 60 and len(linked) >= 50
 
 
 def test_the_lesson_that_a_page_offers_is_the_learners_copy(book):

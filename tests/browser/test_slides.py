@@ -20,7 +20,7 @@ LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 SIZE = {"width": 1280, "height": 720}
 CPU_BLUE = (0, 114, 178)
 # Slides that have to be scrolled, as many as there are today: lower it only.
-SCROLLED = {"00_start_here": 1, "02_gpu": 2, "03_multi_gpu": 4, "06_worth_it": 1, "08_darts": 3, "09_old_guides": 7}
+SCROLLED = {"06_worth_it": 1, "08_darts": 3, "09_old_guides": 7}
 FAINT = {"07_memory": 2}  # pieces of code that are coloured on a tinted ground: lower it only
 # The contrast of each piece of text with what lies behind it, by WCAG 2; 24 pixels and more count as large.
 TOO_FAINT = """() => {

@@ -1,3 +1,6 @@
+import os
+from types import SimpleNamespace
+
 import pytest
 
 from course_utils.compare import record as module
@@ -25,7 +28,7 @@ def test_the_command_measures_this_cpu_and_the_file_can_be_read(tmp_path, monkey
 
 
 def test_a_copy_counts_bytes():
-    found = module._copied(Contestant(Device("cuda", 0, "a gpu"), 1), Copy("to the device", True, 2**20, 1e-3))
+    found = module.copied(Contestant(Device("cuda", 0, "a gpu"), 1), Copy("to the device", True, 2**20, 1e-3))
     assert (found.workload, found.size_name, found.unit) == ("Copy to the device, pinned", "bytes", "B")
     assert found.rate == pytest.approx(2**20 * 1e3)
 
@@ -44,3 +47,17 @@ def test_the_command_names_a_device_that_is_not_here_and_fails(name, tmp_path):
 
 def test_a_cpu_has_no_tf32():
     assert precisions(pick_device("cpu")) == ("fp32", "bf16")
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [("1980, 412.50", {"sm_clock_mhz": 1980.0, "power_w": 412.5}), ("[N/A], [N/A]", {}), ("No devices were found", {})],
+)
+def test_clock_and_power_are_what_the_driver_says_or_nothing(tmp_path, monkeypatch, said, found):
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text(f"#!/bin/sh\necho '{said}'\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setattr("torch.cuda.get_device_properties", lambda device: SimpleNamespace(uuid="8f6d"))
+    assert module.read_sensors(Device("cuda", 0, "a card")) == found
+    assert module.read_sensors(pick_device("cpu")) == {}

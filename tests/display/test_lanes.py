@@ -65,3 +65,11 @@ def test_a_busy_stretch_is_drawn_where_it_was():
     assert orange[:, 1].min() == pytest.approx(blue[:, 1].max(), abs=8)  # the device begins where the host ends,
     assert orange[:, 1].max() - orange[:, 1].min() == pytest.approx(2 * width, rel=0.05)  # and works twice as long
     assert orange[:, 0].min() > blue[:, 0].max()  # in a lane below
+
+
+def test_a_device_of_xla_is_green_and_a_single_lane_stands_in_the_middle():
+    shown = draw_timeline((Lane("device (XLA)", "device", spans((1, 3))),), 4.0, "A title")
+    pixels = np.asarray(Image.open(io.BytesIO(shown.png)).convert("RGB"), dtype=int)
+    green = np.argwhere((abs(pixels - (0x00, 0x9E, 0x73)) < 12).all(axis=2))
+    axes_top, axes_bottom = 70, 650  # roughly: below the title, above the numbers
+    assert (green[:, 0].min() + green[:, 0].max()) / 2 == pytest.approx((axes_top + axes_bottom) / 2, abs=40)

@@ -1,6 +1,7 @@
 """Counting is checked against what others published, against FlopCounterMode, and against sums done by hand."""
 
 import copy
+import dataclasses
 
 import pytest
 import torch
@@ -158,6 +159,21 @@ def test_a_step_that_needs_data_says_which_operation():
 def test_a_batch_that_is_no_positive_integer_is_refused(batch):
     with pytest.raises(ValueError, match="positive integer"):
         count_work(nn.Linear(2, 2), torch.empty(1, 2), batch=batch)
+
+
+@dataclasses.dataclass
+class Result:
+    logits: torch.Tensor
+    loss: torch.Tensor | None = None
+
+
+def test_a_result_may_be_a_dataclass():
+    class Model(nn.Linear):
+        def forward(self, x):
+            return Result(super().forward(x))
+
+    plain, wrapped = (count_work(model, torch.empty(1, 4), batch=8) for model in (nn.Linear(4, 4), Model(4, 4)))
+    assert wrapped == plain
 
 
 def test_inputs_without_a_tensor_are_refused():

@@ -18,7 +18,6 @@ from pathlib import Path
 import nbformat
 
 from course_utils.lessons.progress import NOTEBOOKS
-from tools.copies import solved
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
 CHECK = re.compile(r"^ex\.(\w+)\.check\((\w+)\)$", re.MULTILINE)
@@ -33,16 +32,6 @@ def variables(lesson: str) -> dict[str, str]:
     """Return, for each exercise of the notebook in their order, the name of the variable that it checks."""
     cells = [cell.source for cell in notebook(lesson).cells if cell.cell_type == "code"]
     return {match[1]: match[2] for source in cells for match in CHECK.finditer(source)}
-
-
-def with_solutions(lesson: str) -> nbformat.NotebookNode:
-    """Return the lesson with every exercise solved, and each solution asserted to be right."""
-    done = solved(notebook(lesson))
-    for cell in done.cells:
-        if cell.cell_type == "code" and CHECK.search(cell.source):
-            cell.source = CHECK.sub(r"verdict = ex.\1.check(\2)\nassert verdict.solved, verdict\nverdict", cell.source)
-            cell.outputs = []
-    return done
 
 
 @functools.cache

@@ -1,5 +1,7 @@
 """Every exercise of every lesson, answered in all the ways that students answer."""
 
+import ast
+import re
 import time
 
 import lessons
@@ -81,15 +83,25 @@ def fresh(monkeypatch):
     return take
 
 
-def test_there_are_twenty_exercises_and_two_to_four_in_each_lesson():
+def test_the_readme_counts_the_exercises_of_which_each_lesson_has_two_to_four():
     counts = {lesson: len(exercises_of(lesson)) for lesson in NOTEBOOKS}
     assert sum(counts.values()) >= 20
     assert all(2 <= count <= 4 for count in counts.values()), counts
+    readme = (lessons.FOLDER.parent / "README.md").read_text(encoding="utf-8")
+    assert f"exercises, {sum(counts.values())} in all," in readme
 
 
 @pytest.mark.parametrize("lesson", NOTEBOOKS)
 def test_the_notebook_holds_each_exercise_once_and_in_order(lesson):
     assert list(lessons.variables(lesson)) == list(exercises_of(lesson))
+
+
+@pytest.mark.parametrize("lesson", NOTEBOOKS)
+def test_a_check_cell_of_the_lesson_runs_the_solution_of_every_exercise_in_it(lesson):
+    sources = [cell.source for cell in lessons.notebook(lesson).cells if cell.id.endswith("-ex-solutions-check")]
+    assert len(sources) == 1 and "assert verdict.solved" in sources[0]
+    answers = re.search(r"answers = (\{.*?\})", sources[0], re.DOTALL)[1]
+    assert ast.literal_eval(answers) == lessons.variables(lesson)
 
 
 @pytest.mark.parametrize("lesson", NOTEBOOKS)

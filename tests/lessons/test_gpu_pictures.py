@@ -3,6 +3,9 @@ import io
 import pytest
 from PIL import Image
 
+from course_utils.compare import results
+from course_utils.compare.measurement import Measurement
+from course_utils.compare.results import Result
 from course_utils.lessons.gpu.pictures import draw_batches, draw_copies, draw_lanes, draw_losses
 from course_utils.moves import Copy, CopyRate
 
@@ -47,3 +50,12 @@ def test_the_lanes_are_drawn_one_dot_each():
         return sum(count for count, (red, _, blue) in counts if red > 150 and blue < 120)
 
     assert orange(draw_lanes(2, 16, "A GPU", 132, 128)) > 5 * orange(draw_lanes(2, 16, "A GPU", 10, 64))
+
+
+def test_a_recording_of_a_card_joins_those_that_were_published(monkeypatch):
+    work = ("ResNet-50 forward", "fp32")
+    sizes = {1: 2e-3, 64: 2e-2}
+    found = (Measurement(*work, k, "batch", "samples", k, "cuda:0", "cuda", "NVIDIA X", 8, s) for k, s in sizes.items())
+    monkeypatch.setattr(results, "recorded", lambda: {"x": Result(tuple(found))})
+    words = draw_batches([(1, 4.0), (2, 5.0)], "This CPU", "cpu", {"T4": [(1, 94)]}).alt
+    assert "T4: 94 at 1; NVIDIA X, measured: 3.2e+03 at 64." in words

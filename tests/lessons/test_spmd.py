@@ -1,7 +1,4 @@
-import os
-import subprocess
-import sys
-
+import pytest
 import torch
 
 from course_utils.lessons.tpu import spmd
@@ -12,17 +9,12 @@ def train_on_one_device() -> dict[str, torch.Tensor]:
     return {name: value.cpu() for name, value in model.state_dict().items()}
 
 
-def test_eight_devices_end_with_the_weights_of_one_and_of_the_cpu(in_xla, tmp_path):
-    file = tmp_path / "result.pt"
-    eight_devices = {**os.environ, "CPU_NUM_DEVICES": "8", "PJRT_DEVICE": "CPU"}
-    command = [sys.executable, "-m", "course_utils.lessons.tpu.spmd", file]
-    done = subprocess.run(command, env=eight_devices, capture_output=True, text=True, timeout=180)
-    assert done.returncode == 0, done.stderr
-    assert "8 devices in 1 process" in done.stdout
-    assert "(16, 6, 1) is split as {devices=[8,1,1]0,1,2,3,4,5,6,7}" in done.stdout
-    assert "(1, 20) is split as {replicated}" in done.stdout
-    assert f"{spmd.STEPS} executed" in done.stdout
-    result = torch.load(file)
+def test_eight_devices_end_with_the_weights_of_one_and_of_the_cpu(in_xla):
+    said, result = spmd.on_eight_devices()
+    assert "8 devices in 1 process" in said
+    assert "(16, 6, 1) is split as {devices=[8,1,1]0,1,2,3,4,5,6,7}" in said
+    assert "(1, 20) is split as {replicated}" in said
+    assert f"{spmd.STEPS} executed" in said
     eight, one, cpu = result["weights"], in_xla(train_on_one_device), spmd.train(torch.device("cpu"))[0].state_dict()
     torch.manual_seed(42)
     start = spmd.AirRNN().state_dict()
@@ -37,3 +29,9 @@ def test_eight_devices_end_with_the_weights_of_one_and_of_the_cpu(in_xla, tmp_pa
     exchanged = [line for line in result["program"] if "all-reduce(" in line]
     assert any("f32[8,4]" in line for line in exchanged), "the gradient is as large as the weight"
     assert any("f32[] all-reduce" in line for line in exchanged), "the loss is one number"
+
+
+def test_a_run_on_eight_devices_that_fails_says_why(monkeypatch):
+    monkeypatch.setenv("PYTHONHASHSEED", "a dog")  # Python itself refuses to start with it
+    with pytest.raises(RuntimeError, match="PYTHONHASHSEED"):
+        spmd.on_eight_devices()

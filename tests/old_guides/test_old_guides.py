@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from course_utils.old_guides import Unreadable, explain
 from course_utils.old_guides.__main__ import main
-from course_utils.old_guides.findings import advise
-from course_utils.old_guides.names import ATTRIBUTES, KEYWORDS, METHODS, NAMES, TEXTS
+from course_utils.old_guides.names import ATTRIBUTES, KEYWORDS, METHODS, NAMES, TEXTS, advise
 from course_utils.old_guides.reading import LIMIT
 from course_utils.training import pl
 
@@ -178,6 +177,19 @@ REWRITES = [
         "\u00a0\u00a0Trainer(gpus=2, profiler=\u201csimple\u201d)",
         '\u00a0\u00a0Trainer(accelerator="gpu", devices=2, profiler=\u201csimple\u201d)',
     ),
+    (
+        "if n > 1:\n    trainer_args['distributed_backend'] = 'ddp'",
+        'if n > 1:\n    trainer_args.update(strategy="ddp")',
+    ),
+    ("  'dirpath',\n    monitor='x',\n    period=2,\n)", "  'dirpath',\n    monitor='x',\n    every_n_epochs=2,\n)"),
+    (
+        "hydra.utils.instantiate(cfg.trainer, gpus=n)",
+        'hydra.utils.instantiate(cfg.trainer, accelerator="gpu", devices=n)',
+    ),
+    (
+        "from pytorch_lightning.callbacks import EarlyStopping, LearningRateLogger",
+        "from pytorch_lightning.callbacks import EarlyStopping, LearningRateMonitor",
+    ),
     ("else:\n\tTrainer(gpus=2)\r\n", 'else:\n\tTrainer(accelerator="gpu", devices=2)\r\n'),
 ]
 
@@ -223,6 +235,13 @@ def test_a_rewritten_trainer_is_made_by_the_installed_lightning(old):
         "try:\n    from torch._six import inf\nexcept ImportError:\n    from math import inf",
         "import torch\nif hasattr(torch, 'nothing'):\n    torch.nothing()",
         "if __name__ == '__main__':\n    torch.multiprocessing.freeze_support()",
+        "def on_epoch_end(self, runner):\n    self.n += 1",  # of another library
+        "$ python train.py --gpus=8 --cfg=stylegan2",
+        "import torch.export.exported_program as ep\ndef f(ep: ep.ExportedProgram):\n    return ep.graph_module",
+        "import torch\ntorch.nothing_of_the_kind = 1",
+        "import torch\ndef f(x: torch.NothingOfTheKind): ...",
+        "def f():\n    if _XLA_GREATER_EQUAL_2_1:\n        return 1\n    return xm.xrt_world_size()",
+        "def f():\n    a = time.time()\n    x.cuda()\n\ndef g():\n    b = time.time()\n    y.cuda()",
         "",
         "# gpus=2",
         "!ls",
@@ -292,6 +311,19 @@ def test_a_clock_around_cpu_work_is_left_in_peace():
             "--accelerator gpu --devices 2 --callbacks ModelSummary(max_depth=-1),",
         ),
         ("$ python -m torch.distributed.launch train.py", "torchrun"),
+        ("trainer = pl.Trainer(strategy=DDPPlugin(x=1) if n else 'ddp')", "lightning.pytorch.strategies.DDPStrategy"),
+        ("from pytorch_lightning.logging import TestTubeLogger", "pytorch_lightning.loggers.TensorBoardLogger"),
+        ("xpu.variable(x, async=True)", "another name, such as non_blocking"),
+        ("cfg.trainer.resume_from_checkpoint = p", "trainer.fit(model, ckpt_path=p)"),
+        ("out['log'] = x\nreturn out\n\ndef validation_epoch_end(self, outputs): ...", "self.log_dict(...)"),
+        ('run(["++trainer.gpus=0"])', "trainer.accelerator=cpu"),
+        ('Words of a docstring\n    that was cut.\n    """\n    x = Variable(y, volatile=True)', "the tensor itself"),
+        ("Train:\n\n```yaml\npython run.py trainer.gpus=1\n```", "trainer.accelerator=gpu trainer.devices=1"),
+        (
+            "cd x\n```\n\nRun:\n\n```bash\npython train.py --gpus 2 --weights_summary top",
+            "--accelerator gpu --devices 2",
+        ),
+        ("MyTrainer(gpus=2, distributed_backend='ddp')", "accelerator='gpu', devices=2"),
         ("!pip install pytorch-lightning==1.3.4", "pip install lightning"),
         ("!python pytorch-xla-env-setup.py --version 1.7", ""),
         ("Trainer(gpus=" + "1" * 50_000 + ")", None),

@@ -61,7 +61,10 @@ def test_a_lesson_that_ran_on_another_device_is_a_second_tab(tmp_path, monkeypat
 
 def test_the_launch_links_appear_with_an_address_and_the_download_always(monkeypatch):
     tabs = {"a CPU": LESSONS[0].name}
-    assert build.open_line(LESSONS[0], tabs).startswith("{download}`Download this lesson <copies/")
+    line = build.open_line(LESSONS[0], tabs)
+    assert line.startswith("{download}`Download this lesson <copies/") and line.endswith(
+        "[How to run it](index.md#start)"
+    )
     monkeypatch.setattr(build, "address", lambda: ("ada/course", "lessons"))
     line = build.open_line(LESSONS[0], tabs)
     assert all(f"[Open it in {host}](https://" in line for host in ("Colab", "Kaggle", "Binder"))

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import nbformat
 import pytest
 import torch
 
@@ -42,6 +43,7 @@ def test_the_report_names_each_part_and_no_folder_of_this_machine(rehearsed):
     text = (rehearsed / "report.md").read_text()
     assert all(f"| {part} | passed |" in text for part in SOME)
     assert str(ROOT) not in text and str(Path.home()) + "/" not in text
+    assert "| Matrix product | fp32 | side " in text and " FLOP/s |" in text.replace("GFLOP", "FLOP")
 
 
 def test_a_second_call_goes_on_where_the_first_stopped(rehearsed):
@@ -61,6 +63,54 @@ def test_a_part_that_fails_or_hangs_ends_alone(tmp_path):
     assert "it broke" in bad.last_words and "on" in hangs.last_words
 
 
+def test_a_part_that_misses_a_goal_came_to_its_end_and_is_not_run_again(tmp_path, monkeypatch):
+    from tools.gpu import run
+
+    missed = run.Part("missed", ("-c", f"open('ran', 'a').write('x'); raise SystemExit({run.GOAL_MISSED})"), 30)
+    monkeypatch.setattr(run, "parts", lambda out, dry: [missed])
+    monkeypatch.setattr(run, "ROOT", tmp_path)
+    for _ in range(2):
+        (ended,) = run.run(tmp_path, dry=True, minutes=1, only=[], again=False)
+        assert ended.status == "goal missed" and (tmp_path / "ran").read_text() == "x"
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
+def test_without_a_gpu_the_report_says_so_in_place_of_the_doctor_alone(tmp_path):
+    words = ["--out", tmp_path, "--only", "doctor", "measure-zeros"]
+    command = [sys.executable, ROOT / "tools" / "gpu" / "run.py", *words]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200)
+    text = (tmp_path / "report.md").read_text()
+    assert done.returncode == 1 and text.startswith("# No cuda device")
+    assert "0 of 2 parts passed" in text and "measure-zeros (failed)" in text
+    assert not (tmp_path / "recording.json").exists()
+
+
+def test_the_command_knows_every_section():
+    from tools.gpu import measure, run
+
+    assert list(run.SECTIONS) == [section.__name__ for section in measure.SECTIONS]
+
+
+def test_a_figure_too_large_for_the_card_is_left_out_alone(capsys):
+    from tools.gpu.measure import if_it_fits
+
+    def too_large(*_):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 88 GiB.")
+
+    assert list(if_it_fits(too_large, "device", "a large one", 256)) == []
+    assert "('a large one', 256)" in capsys.readouterr().out
+    assert list(if_it_fits(lambda *_: 3, "device")) == [3]
+
+
+def test_user_host_and_folders_do_not_show(monkeypatch):
+    from tools.gpu import run
+
+    monkeypatch.setenv("USER", "ada")
+    monkeypatch.setattr(run.socket, "gethostname", lambda: "node-17")
+    text = run.without_names(f"{ROOT}/x.py of ada on node-17 at 10.0.0.7 in /scratch/ada/adagrad")
+    assert text == "COURSE/x.py of USER on HOST at ADDRESS in /scratch/USER/adagrad"
+
+
 def test_a_part_whose_packages_are_absent_names_them_and_does_not_start(tmp_path):
     from tools.gpu.run import Part, run_part
 
@@ -76,9 +126,58 @@ def test_the_estimate_is_held_against_ten_models_whose_inputs_fit():
     assert len(works) == 10 and all(work.training and work.flops > 0 for work in works)
 
 
+@pytest.fixture
+def small_lesson(tmp_path):
+    sources = ["import os\nx = 3", "x + 1", "%matplotlib inline", "1 / (x - 3)", "os.getcwd()", "print('the end')"]
+    cells = [nbformat.v4.new_code_cell(source) for source in sources]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "small.ipynb")
+    return tmp_path / "small.ipynb"
+
+
+def test_without_jupyter_the_plain_cells_run_and_an_error_ends_its_own_cell_alone(small_lesson, capsys):
+    from tools.gpu.lesson import execute_cells
+
+    assert execute_cells(small_lesson, small_lesson.with_suffix(".txt")) == 1
+    text = small_lesson.with_suffix(".txt").read_text()
+    assert "[1]\n4\n" in text and "[2] left out" in text and "the end" in text
+    assert "cell 3: ZeroDivisionError" in capsys.readouterr().out
+
+
+def test_with_jupyter_the_outputs_are_kept_up_to_the_error_and_name_no_folder(small_lesson, capsys):
+    from tools.gpu.lesson import execute_notebook
+
+    for number, source in (("first", "1 / (x - 3)"), ("second", "1 / x")):
+        lesson, kept = nbformat.read(small_lesson, as_version=4), small_lesson.with_name(f"{number}.ipynb")
+        lesson.cells[3].source = source
+        nbformat.write(lesson, small_lesson)
+        assert execute_notebook(small_lesson, kept) == (number == "first")
+        outputs = [cell.outputs for cell in nbformat.read(kept, as_version=4).cells]
+        assert outputs[1][0].data["text/plain"] == "4" and bool(outputs[5]) == (number == "second")
+    assert "ZeroDivisionError" in capsys.readouterr().out
+    assert str(Path.home()) + "/" not in kept.read_text()
+
+
 def test_an_unknown_part_is_refused_with_those_there_are(tmp_path):
     done = subprocess.run([*RUN, "--out", tmp_path, "--only", "nonsense"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 2 and "measure-copies" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("device", "chip"),
+    [
+        ("Tesla T4", "T4"),
+        ("NVIDIA A100-SXM4-40GB", "A100 40GB"),
+        ("NVIDIA H100 80GB HBM3", "H100 SXM"),
+        ("NVIDIA L40S", "L40S"),
+        ("NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition", "RTX PRO 6000 Max-Q"),
+        *((other, None) for other in ("NVIDIA L40", "NVIDIA GH200 480GB", "NVIDIA A10G", "NVIDIA H100 NVL")),
+        *((other, None) for other in ("NVIDIA GeForce RTX 4090 Laptop GPU", "NVIDIA H100 80GB HBM3 MIG 1g.10gb")),
+    ],
+)
+def test_a_card_is_held_against_its_own_data_sheet_or_none(device, chip):
+    from tools.gpu.check import chip_of
+
+    assert getattr(chip_of(device), "name", None) == chip
 
 
 def recording(tmp_path, **changed):
@@ -109,10 +208,32 @@ def test_what_no_such_card_can_have_done_is_named(tmp_path, changed, said):
     assert said in run(*CHECK, recording(tmp_path, **changed), code=1)
 
 
-def test_a_torn_file_is_a_sentence(tmp_path):
-    path = tmp_path / "torn.json"
-    path.write_text('{"schema": ')
-    assert "torn.json" in run(*CHECK, path, code=1)
+@pytest.mark.parametrize(("precision", "bytes_moved"), [("fp32", 12), ("bf16", 6)])
+def test_an_addition_cannot_move_more_than_the_memory_does(precision, bytes_moved):
+    from tools.gpu.check import implausible
+
+    seconds = 1e8 * bytes_moved / 4.8e12  # an H200's memory moves 4,800 GB a second
+    work = ("Elementwise", precision, 10**8, "elements", "elements", 1e8, "cuda:0", "cuda", "NVIDIA H200", 8)
+    assert not implausible(Result((Measurement(*work, seconds),)))
+    assert "above" in implausible(Result((Measurement(*work, seconds / 1.2),)))[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"schema": ', "[" * 10**5, "[]", "null", " " * 6_000_000, '{"schema": NaN}', "\0", ""],
+    ids=["torn", "nested", "a list", "null", "huge", "NaN", "a zero", "empty"],
+)
+def test_what_is_no_recording_is_a_sentence(tmp_path, text):
+    path = tmp_path / "sent.json"
+    path.write_text(text)
+    said = run(*CHECK, path, code=1)
+    assert said.startswith("sent.json") and len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["<script>alert(1)</script>", "\x1b[2J", "A" * 400, "NVIDIA H100\n# All is well"])
+def test_markup_and_control_characters_in_a_name_are_shown_as_text(tmp_path, name):
+    said = run(*CHECK, recording(tmp_path, device=name), code=1)
+    assert said.isascii() and said.count("\n") == 1 and "\x1b" not in said
 
 
 def test_the_time_in_which_something_ran_counts_overlaps_once():

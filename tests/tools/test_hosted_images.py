@@ -9,6 +9,14 @@ def test_a_freeze_is_read_whatever_the_case_and_the_build():
     assert versions(FREEZE) == {"torch": "2.11.0", "ipython": "7.34.0", "torch-xla": "2.9.0"}
 
 
+def test_a_wheel_that_was_installed_from_its_address_counts_too():
+    """As Colab's TPU image lists torch."""
+    wheels = "https://download.pytorch.org/whl/cpu/torch-2.9.0%2Bcpu-cp313-cp313-manylinux_2_28_x86_64.whl"
+    xla = "https://storage.googleapis.com/wheels/tpuvm/torch_xla-2.9.0-cp313-cp313-manylinux_2_28_x86_64.whl"
+    found = versions(f"torch @ {wheels}\ntorch-xla @ {xla}\nthing @ git+https://github.com/a/thing@b134e9\n")
+    assert found == {"torch": "2.9.0", "torch-xla": "2.9.0"}
+
+
 def test_an_image_that_holds_the_same_has_not_moved_and_what_a_set_leaves_open_may():
     assert moved("torch==2.11.0 ipython==7.34.0 lightning", FREEZE) == []
 

@@ -74,7 +74,7 @@ def slug(heading: str) -> str:
 def open_line(lesson: Path, tabs: dict[str, str]) -> str:
     """Return the line that takes the place of the launch links: where to open a lesson, and on which device it ran."""
     repo, branch = address()
-    ways = [f"{{download}}`Download this lesson <copies/{lesson.name}>`"]
+    ways = [f"{{download}}`Download this lesson <copies/{lesson.name}>`", "[How to run it](index.md#start)"]
     if repo != PLACEHOLDER:
         links = launch_links(repo, branch, lesson.name).items()
         ways += [f"[Open it in {host}]({link})" for host, link in links]

@@ -5,21 +5,31 @@ against the data sheet of the chip that it names.
 """
 
 import argparse
+import re
 import sys
 from pathlib import Path
 
 from course_utils.compare.results import Result
 from course_utils.estimate.chips import Chip, all_chips
 
+OTHERS = {"ti", "super", "d", "laptop", "mobile", "nvl", "mig"}  # words that make another chip of a name
 SLACK = 1.1  # boost clocks and a bandwidth in decimal units
 
 
 def chip_of(device: str) -> Chip | None:
-    """Return the chip whose name is part of a device's name, the longest such name first; None when there is none."""
-    said = device.casefold().replace(" ", "")
-    known = [(name, chip) for chip in all_chips() for name in (chip.name, *chip.also)]
-    fits = [(name, chip) for name, chip in known if name.casefold().replace(" ", "") in said]
+    """Return the chip whose name's words are among those of a device, the longest such name; None when there is none.
+
+    "NVIDIA H100 80GB HBM3" is an "H100", but an "RTX 4090 Laptop GPU" is no "RTX 4090".
+    """
+    said = words(device)
+    known = [(words(name), chip) for chip in all_chips() for name in (chip.name, *chip.also)]
+    fits = [(name, chip) for name, chip in known if name <= said and not OTHERS & (said - name)]
     return max(fits, key=lambda fit: len(fit[0]))[1] if fits else None
+
+
+def words(name: str) -> set[str]:
+    """Return the words and numbers in a name."""
+    return set(re.findall("[a-z0-9]+", name.casefold()))
 
 
 def implausible(result: Result) -> list[str]:
@@ -33,7 +43,8 @@ def implausible(result: Result) -> list[str]:
         if one.unit == "FLOP" and one.precision in chip.peak_tflop_per_s:
             limit, unit = chip.peak_tflop_per_s[one.precision] * 1e12, "FLOP/s"
         elif one.unit == "elements":
-            limit, unit = chip.bandwidth_gb_per_s * 1e9 / 4, "elements/s"
+            moved = 12 if one.precision == "fp32" else 6  # bytes: two numbers are read, and one is written
+            limit, unit = chip.bandwidth_gb_per_s * 1e9 / moved, "elements/s"
         else:
             continue
         # What fits into a cache goes faster than memory, and small products are no claim about the peak.

@@ -69,10 +69,24 @@ def killed_and_resumed(folder: Path, *, accelerator: str, devices: int) -> dict[
         said = process.communicate()[1]
         return {"ok": False, "status": None, "error": f"the run went on without its rank. {said[-800:]}"}
     left = still_running(victims, limit_s=10)
-    checkpoint = bool(list(folder.rglob("*.ckpt")))
-    again = subprocess.run([*words[:-1], "1"], capture_output=True, text=True, check=False)
-    ok = process.returncode == 1 and checkpoint and not left and bool(victims)
-    return {"ok": ok, "status": process.returncode, "left": left, "resumed": again.returncode, "error": said[-800:]}
+    killed = process.returncode == 1 and bool(victims) and not left
+    resumed = went_on(words, list(folder.rglob("*.ckpt")))
+    found = {"status": process.returncode, "left": left, "resumed": resumed, "error": said[-800:]}
+    return {"ok": killed and resumed == "", **found}
+
+
+def went_on(words: list[str], checkpoints: list[Path]) -> str:
+    """Resume a run for three more epochs, and return what was wrong with that, or nothing."""
+    if not checkpoints:
+        return "there was no checkpoint"
+    import torch
+
+    epochs = torch.load(checkpoints[0], map_location="cpu", weights_only=True)["epoch"] + 1
+    again = subprocess.run([*words[:-1], str(epochs + 3)], capture_output=True, text=True, check=False)
+    if again.returncode:
+        return again.stderr[-800:]
+    losses = json.loads(again.stdout)["losses"]
+    return "" if len(losses) == epochs + 3 else f"{epochs} epochs and three more came to {len(losses)}"
 
 
 def still_running(pids: list[int], *, limit_s: float) -> list[int]:

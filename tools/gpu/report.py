@@ -6,14 +6,16 @@ Markdown what passed, what failed with its last words, and which goals were miss
 
 import argparse
 import json
-import re
 import sys
 from pathlib import Path
 
 from course_utils.compare.measurement import Measurement
-from course_utils.compare.record import read_sensors
 from course_utils.compare.results import Result, describe_machine
 from course_utils.devices import pick_device
+from course_utils.display.units import format_count
+from tools.gpu.run import without_names
+
+SENSORS = ("sm_clock_mhz", "power_w")
 
 
 def main() -> int:
@@ -22,20 +24,32 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--dry", action="store_true")
     asked = parser.parse_args()
-    device = pick_device("cpu" if asked.dry else "cuda")
+    name, detail = described("cpu" if asked.dry else "cuda")
+    findings = {each["name"]: each for each in read_lines(asked.folder / "findings.jsonl")}  # the newest of each name
     result = Result(
         tuple(measurements(asked.folder)),
         command="make gpu" + (" DRY=1" if asked.dry else ""),
-        detail=device.detail + ("; small sizes, a rehearsal of the command" if asked.dry else ""),
-        sensors=read_sensors(device),
+        detail=detail + ("; small sizes, a rehearsal of the command" if asked.dry else ""),
+        sensors={sensor: findings[sensor]["value"] for sensor in SENSORS if sensor in findings},
         **describe_machine(),
     )
+    written = [asked.folder / "report.md"]
+    text = report(name, result, list(findings.values()), ended(asked.folder))
+    written[0].write_text(without_names(text), encoding="utf-8")
     if result.measurements:
-        result.save(asked.folder / "recording.json")
-    text = report(device.name, result, read_lines(asked.folder / "findings.jsonl"), ended(asked.folder))
-    (asked.folder / "report.md").write_text(without_names(text), encoding="utf-8")
-    print(f"wrote {asked.folder / 'recording.json'} and {asked.folder / 'report.md'}")
+        written.append(asked.folder / "recording.json")
+        result.save(written[1])
+    print("wrote", " and ".join(map(str, written)))
     return 0
+
+
+def described(kind: str) -> tuple[str, str]:
+    """Return name and detail of the device of a kind, or that there is none: a report of that is wanted too."""
+    try:
+        device = pick_device(kind)
+    except (RuntimeError, OSError) as error:
+        return f"No {kind} device", str(error)[:300]
+    return device.name, device.detail
 
 
 def ended(folder: Path) -> list[dict]:
@@ -78,16 +92,31 @@ def report(device: str, result: Result, findings: list[dict], parts: list[dict])
     """
     versions = ", ".join(f"{name} {version}" for name, version in result.versions.items())
     lines = [f"# {device}", "", f"{result.date}; {versions}; {len(result.measurements)} times measured.", ""]
+    rest = [f"{part['name']} ({part['status']})" for part in parts if part["status"] != "passed"]
+    lines += [f"{len(parts) - len(rest)} of {len(parts)} parts passed. Others: {', '.join(rest) or 'none'}.", ""]
     lines += ["| part | status | seconds |", "|---|---|---|"]
     lines += [f"| {part['name']} | {part['status']} | {part['seconds']:.0f} |" for part in parts]
     if findings:
         lines += ["", "| finding | value | goal |", "|---|---|---|"]
         lines += [f"| {each['name']} | {each['value']:.4g} {each['unit']} | {goal(each)} |" for each in findings]
+    if result.measurements:
+        lines += ["", "| fastest | precision | at | rate |", "|---|---|---|---|", *fastest(result)]
     for part in parts:
         if part["last_words"]:
             lines += ["", f"<details><summary>{part['name']}: {part['status']}</summary>", "", "```"]
             lines += [part["last_words"].replace("```", "'''"), "```", "", "</details>"]
     return "\n".join(lines) + "\n"
+
+
+def fastest(result: Result) -> list[str]:
+    """Return a line of a table for each kind of work and precision: the size with the highest rate."""
+    best: dict[tuple[str, str], Measurement] = {}
+    for one in sorted(result.measurements, key=lambda one: one.rate):
+        best[one.workload, one.precision] = one
+    return [
+        f"| {one.workload} | {one.precision} | {one.size_name} {one.size:,} | {format_count(one.rate, one.unit)}/s |"
+        for one in sorted(best.values(), key=lambda one: (one.workload, one.precision))
+    ]
 
 
 def goal(finding: dict) -> str:
@@ -98,18 +127,6 @@ def goal(finding: dict) -> str:
     missed = (low is not None and finding["value"] < low) or (high is not None and finding["value"] > high)
     words = f"{'' if low is None else f'{low:g}'} to {'' if high is None else f'{high:g}'}".strip()
     return words + (", **missed**" if missed else "")
-
-
-def without_names(text: str) -> str:
-    """Return the text without this machine's home folder, its repository's place, and addresses."""
-    for path, name in (
-        (Path(__file__).resolve().parents[2], "COURSE"),
-        (Path.home(), "HOME"),
-        (Path(sys.prefix), "PYTHON"),
-    ):
-        if str(path) != "/":
-            text = text.replace(str(path), name)
-    return re.sub(r"\b\d{1,3}(\.\d{1,3}){3}\b", "ADDRESS", text)
 
 
 if __name__ == "__main__":

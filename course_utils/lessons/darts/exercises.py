@@ -12,7 +12,7 @@ from torch import nn
 from course_utils.exercises import exercise
 from course_utils.exercises.answers import Wrong, expect, expect_function, number_of, quote, refuse
 from course_utils.lessons.darts.guide import DartsNetwork
-from course_utils.old_guides.old_trainer import translate
+from course_utils.old_guides.old_trainer import translate, written
 
 
 @exercise(
@@ -45,9 +45,10 @@ def device(answer: Any) -> None:
 def _refuse_unknown(arguments: dict) -> None:
     """Raise Wrong for what today's Trainer does not take, or would read in another way than the old one."""
     draft = translate(arguments)
-    for written, why in draft.refused:
-        raise Wrong(f"The Trainer would raise TypeError: {written}: {why} A device is its `accelerator`.")
-    for note in draft.notes:
+    for name, why in draft.refused.items():
+        argument = written(name, arguments[name])
+        raise Wrong(f"The Trainer would raise TypeError: {argument}: {why} A device is its `accelerator`.")
+    for note in draft.notes.values():
         old = f"`{note.old}` is of an older Lightning, and fails when the model is trained. {note.why}"
         refuse({old: "accelerator" not in note.old})
 

@@ -1,6 +1,7 @@
 """The pictures of the GPU lesson."""
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from statistics import fmean
 from typing import Any
 
@@ -8,6 +9,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter
 
 from course_utils.compare.charts import label_ends, log_axes, look_of
+from course_utils.compare.results import machines_elsewhere
 from course_utils.display.figures import LOOKS, MUTED, Picture, lecture_axes, picture
 from course_utils.display.units import format_seconds
 from course_utils.moves import CopyRate
@@ -26,7 +28,7 @@ def draw_lanes(cpu_cores: int, lanes_a_core: int, gpu: str, blocks: int, lanes_a
         blocks: its streaming multiprocessors.
         lanes_a_block: float32 lanes in each.
     """
-    axes = lecture_axes("Every dot is one number worked on at a time")
+    axes = lecture_axes("Each dot is one number being processed")
     _draw_blocks(axes, 0, cpu_cores, lanes_a_core, LOOKS["cpu"]["color"])
     _draw_blocks(axes, 4, blocks, lanes_a_block, LOOKS["cuda"]["color"])
     names = (f"this CPU\n{cpu_cores} cores x {lanes_a_core}", f"{gpu}\n{blocks} multiprocessors x {lanes_a_block}")
@@ -59,7 +61,7 @@ def _draw_blocks(axes, left: float, blocks: int, lanes: int, color: str) -> None
 
 def draw_copies(rate: CopyRate, kind: str) -> Picture:
     """Draw the time of a copy against its size, with the latency and the bandwidth that are read off it."""
-    axes = lecture_axes("A copy costs a start and then its bytes", "bytes copied", "seconds for one copy")
+    axes = lecture_axes("A fixed start, then time for every byte", "bytes copied (log.)", "time of one copy (log.)")
     look: dict[str, Any] = LOOKS.get(kind, LOOKS["cuda"])
     words, ends = [], []
     for line, ((direction, pinned), curve) in zip(("-", "--", "-.", ":"), rate.curves().items(), strict=False):
@@ -100,21 +102,23 @@ def draw_losses(title: str, losses: dict[str, Sequence[float]]) -> Picture:
 def draw_batches(
     live: Sequence[tuple[int, float]], name: str, kind: str, published: Mapping[str, Sequence[tuple[int, float]]]
 ) -> Picture:
-    """Draw images a second against the batch: this device solid, others that were published dashed and dotted.
+    """Draw images a second against the batch: this device solid, others that were published or recorded dashed.
 
     Args:
         live: batch and images a second, smallest batch first.
         name: this device's name.
         kind: this device's kind.
-        published: the same for other devices, by their names. At most two.
+        published: the same for other devices, by their names.
     """
+    recorded = [result.select("ResNet-50 forward", "fp32") for result in machines_elsewhere()]
+    rows = (each.of(label) for each in recorded for label in each.labels)
+    measured = {f"{row[0].device}, measured": [(one.size, one.rate) for one in row] for row in rows}
     axes = lecture_axes("Large batches fill a device", "images in the batch (log.)", "images a second (log.)")
-    curves = [(f"{name}, now", kind, live, "-")]
-    styles = zip(published.items(), ("--", ":"), strict=False)
-    curves += [(label, "cuda", points, style) for (label, points), style in styles]
+    styles = zip({**published, **measured}.items(), cycle(("--", ":", "-.")), strict=False)
+    elsewhere = [(label, "cuda", points, style) for (label, points), style in styles]
+    curves = [(f"{name}, now", kind, live, "-"), *elsewhere]
     for _, of_kind, points, style in curves:
-        sizes, rates = zip(*points, strict=True)
-        axes.plot(sizes, rates, **{**look_of(of_kind), "linestyle": style})
+        axes.plot(*zip(*points, strict=True), **{**look_of(of_kind), "linestyle": style})
     log_axes(axes, sorted({batch for _, _, points, _ in curves for batch, _ in points}))
     label_ends(axes, [(*points[-1], label, look_of(of_kind)["color"]) for label, of_kind, points, _ in curves])
     ends = "; ".join(f"{label}: {points[-1][1]:,.3g} at {points[-1][0]:,}" for label, _, points, _ in curves)

@@ -10,7 +10,8 @@ from matplotlib.patches import Rectangle
 from course_utils.display.figures import LOOKS, MUTED, Picture, label_end, lecture_axes, picture
 
 TPU = LOOKS["xla"]["color"]
-SHADES = ("#009E73", "#56B4E9", "#E69F00", "#F0E442", "#CC79A7", "#D55E00", "#0072B2", "#BBBBBB")  # of Okabe and Ito
+DARK = "#0072B2"
+SHADES = ("#009E73", "#56B4E9", "#E69F00", "#F0E442", "#CC79A7", "#D55E00", DARK, "#BBBBBB")  # of Okabe and Ito
 
 
 def draw_graph(recorded: Sequence[int], cut_every: int) -> Picture:
@@ -63,7 +64,8 @@ def draw_shards(meshes: Mapping[str, Sequence[Sequence[int]]], shape: tuple[int,
         for device, (top, bottom, begin, end) in enumerate(parts):
             at, size = (left + begin, rows - bottom), (end - begin, bottom - top)
             axes.add_patch(Rectangle(at, *size, facecolor=SHADES[device], edgecolor="white", linewidth=3))
-            axes.text(at[0] + size[0] / 2, at[1] + size[1] / 2, f"device {device}", ha="center", va="center")
+            middle, ink = (at[0] + size[0] / 2, at[1] + size[1] / 2), "white" if SHADES[device] == DARK else "black"
+            axes.text(*middle, f"device {device}", ha="center", va="center", color=ink)
         axes.text(left + columns / 2, rows * 1.03, name, ha="center", fontsize=22)
     axes.set(xlim=(-0.1, (1.6 * len(meshes) - 0.6) * columns + 0.1), ylim=(-0.1, 1.12 * rows))
     axes.axis("off")

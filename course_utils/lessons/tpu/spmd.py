@@ -6,6 +6,7 @@ of devices. With CPU_NUM_DEVICES=8 in the environment, XLA's CPU compiler plays 
 
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -90,6 +91,22 @@ def gradient_program(device: torch.device, mesh: Any, dump: Path) -> list[str]:
     lines = texts[-1].partition("ENTRY")[2].splitlines() if texts else []
     kept = (line.strip() for line in lines if re.search(r"= \S+ (parameter|dot|all-reduce)\(", line))
     return [re.sub(r"\{[\d,]*\}|, (channel_id|metadata|to_apply|lhs_contracting).*", "", line) for line in kept]
+
+
+def on_eight_devices() -> tuple[str, dict[str, Any]]:
+    """Run this module where XLA's CPU compiler plays eight devices, and return what it printed and what it saved.
+
+    Raises:
+        RuntimeError: it failed; the end of what it said.
+    """
+    settings = {**os.environ, "PJRT_DEVICE": "CPU", "CPU_NUM_DEVICES": "8"}  # XLA reads them when it starts
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "result.pt")
+        command = [sys.executable, "-m", "course_utils.lessons.tpu.spmd", str(file)]
+        done = subprocess.run(command, env=settings, capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(done.stderr[-2000:])
+        return done.stdout, torch.load(file)
 
 
 def main(path: str) -> None:

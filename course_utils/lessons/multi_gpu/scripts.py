@@ -1,0 +1,46 @@
+"""What lesson 3 does around its scripts: a folder for them, quiet messages, and torchrun."""
+
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import torch
+
+from course_utils.launch import calm_lightning
+from course_utils.training import messages_to_stdout, trainer_kwargs
+
+OUT = Path("runs") / "lesson-3"
+# What a Trainer leaves out where only the training matters.
+QUIET = dict.fromkeys(("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary"), False)
+
+
+def set_up() -> Path:
+    """Make the folder of the scripts and return it, and keep messages that are not theirs out of the output."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    messages_to_stdout()
+    calm_lightning()
+    trainer_kwargs("cpu")  # settles the question of a TPU before the first Trainer asks it
+    warnings.filterwarnings("ignore", message="This DataLoader will create")
+    os.environ["PYTHON_COLORS"] = "0"  # scripts show their errors as plain text, also on Python 3.13
+    torch.set_num_threads(1)
+    return OUT
+
+
+def torchrun(script: str, ranks: int = 2, threads: int = 1) -> list[str]:
+    """Run `torchrun --nproc-per-node=RANKS` on a script in `OUT` and return the lines that its ranks print, sorted.
+
+    Raises:
+        RuntimeError: a rank failed; the end of what torchrun says of it.
+    """
+    with TemporaryDirectory() as logs:  # a file for each rank, so that no two write into one line
+        options = ["--standalone", f"--nproc-per-node={ranks}", "--redirects=1", f"--log-dir={logs}"]
+        command = [sys.executable, "-m", "torch.distributed.run", *options, str(OUT / script)]
+        settings = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+        done = subprocess.run(command, stderr=subprocess.PIPE, text=True, env=settings)
+        if done.returncode:
+            raise RuntimeError(done.stderr[-2000:])
+        lines = [line for log in Path(logs).rglob("stdout.log") for line in log.read_text().splitlines()]
+    return sorted(line for line in lines if not line.startswith("[Gloo]"))

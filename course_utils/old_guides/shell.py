@@ -1,0 +1,67 @@
+"""What is outdated in lines for a shell and in strings: commands, wheels, variables, and a script's flags."""
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from course_utils.old_guides.names import TEXTS
+from course_utils.old_guides.old_arguments import RULES
+from course_utils.old_guides.old_trainer import Note, removed, translate
+from course_utils.old_guides.scope import Scope
+from course_utils.old_guides.values import Expression
+
+_FLAG = re.compile(r"(?<!\S)(?:--|\+{0,2}(?:trainer|pl_trainer)\.)(\w+)(?:[= ]+(-?[^\s-]\S*))?")
+_OVERRIDE = re.compile(r"\+{0,2}(?:pl_)?trainer\.\w+=")  # of a configuration, as Hydra's scripts read it
+_COMMON = {
+    "gpus",
+    "num_processes",
+    "use_amp",
+    "accelerator",
+    "devices",
+    "profiler",
+    "max_steps",
+}  # of other scripts too
+_WORDS = ("distributed_backend", "accelerator", "weights_summary")
+
+
+def in_commands(commands: Iterable[tuple[int, str]], scope: Scope) -> Iterator[tuple[int, Note]]:
+    """Yield what is outdated in numbered lines for a shell, with the number of the line."""
+    lines = list(commands)
+    flags = {(name, value) for _, line in lines for name, value in _FLAG.findall(line) if name in RULES}
+    names = {name for name, value in flags} - _COMMON
+    is_lightning = scope.names_lightning or names or any("," in value for _, value in flags)
+    for number, line in lines:
+        yield from ((number, note) for note in in_text(line))
+        if (is_lightning or _OVERRIDE.search(line)) and re.match(r".*python|--", line):
+            yield from ((number, note) for note in _flags(line))
+
+
+def in_text(text: str) -> list[Note]:
+    """Return what is outdated in a line for a shell, or in a string: wheels, commands, variables, overrides."""
+    found = [Note(match[0], new, why) for pattern, new, why in TEXTS if (match := re.search(pattern, text))]
+    inside = re.sub(r"^\w{0,2}['\"]\s*|['\"]$", "", text)
+    return found + (_flags(inside) if _OVERRIDE.match(inside) else [])
+
+
+def _flags(text: str) -> list[Note]:
+    flags = {name: value for name, value in _FLAG.findall(text) if name in removed()}
+    if not flags:
+        return []
+    draft = translate({name: _value(name, value) for name, value in flags.items()})
+    form = "trainer.{}={}" if _OVERRIDE.search(text) else "--{} {}"
+    new = " ".join(form.format(name, _as_flag(value)) for name, value in draft.new.items())
+    whys = dict.fromkeys([*(note.why for note in draft.notes.values()), *draft.refused.values()])
+    old = " ".join(form.format(name, value).strip() for name, value in flags.items())
+    return [Note(old, new, f"If the script hands its flags to a Lightning Trainer: {' '.join(whys)}")]
+
+
+def _value(name: str, text: str) -> Any:
+    try:
+        return ast.literal_eval(text[:100]) if text else True
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return text if name in _WORDS or "," in text else Expression(text)
+
+
+def _as_flag(value: Any) -> str:
+    return ",".join(map(str, value)) + "," * (len(value) == 1) if isinstance(value, list | tuple) else str(value)
