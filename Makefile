@@ -13,8 +13,7 @@ check: $(VENV)/ready ## lint, types, and every test that needs no other process,
 
 test: $(VENV)/ready ## check, then every other test, and every lesson as a test
 	$(MAKE) check VENV=$(VENV)
-	$(RUN) -m pytest -n 2 --dist loadfile -m "process or browser" tests
-	$(RUN) -m pytest -n 2 --dist loadfile notebooks
+	$(RUN) -m pytest -n 2 --dist loadfile -m "process or browser or notebook" tests notebooks
 
 faults: $(VENV)/ready ## thirty launches with a random signal to a random process at a random moment: four minutes; SEED=2 for others
 	RANDOM_FAULTS=$(or $(SEED),1) $(RUN) -m pytest tests/faults/test_random_faults.py
