@@ -5,17 +5,5 @@ from course_utils.data.models import AirRNN, ImageCNN, count_parameters
 from course_utils.data.resnet import ResNet50
 from course_utils.data.series import AIR_PASSENGERS, Scale, ShuffledBatches, air_passengers, make_windows
 
-__all__ = [
-    "AIR_PASSENGERS",
-    "AirRNN",
-    "ImageCNN",
-    "Images",
-    "ResNet50",
-    "Scale",
-    "ShuffledBatches",
-    "air_passengers",
-    "count_parameters",
-    "load_images",
-    "make_windows",
-    "offline_images",
-]
+__all__ = ["AIR_PASSENGERS", "AirRNN", "ImageCNN", "Images", "ResNet50", "Scale", "ShuffledBatches", "air_passengers"]
+__all__ += ["count_parameters", "load_images", "make_windows", "offline_images"]

@@ -7,9 +7,11 @@ import textwrap
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 LIMIT = 600_000  # characters, which take some seconds
+DEEPEST = 200  # brackets within one another, which Python's own parser reads at most
 
 
 class Unreadable(ValueError):
@@ -65,7 +67,7 @@ def read(text: str, suffix: str = "") -> tuple[list[Part], Callable[[list[str]],
         suffix: of the file's name, such as ".md"; "" finds out what the text is.
 
     Raises:
-        Unreadable: a broken notebook, or more text than `LIMIT`.
+        Unreadable: a broken notebook, more text than `LIMIT`, or brackets nested deeper than `DEEPEST`.
     """
     if suffix == ".ipynb" or (text.lstrip().startswith("{") and re.search(r'"(cells|cell_type)"\s*:', text)):
         found, join = _notebook(text)
@@ -73,7 +75,15 @@ def read(text: str, suffix: str = "") -> tuple[list[Part], Callable[[list[str]],
         found, join = [("", text)], "".join
     if sum(len(each) for _, each in found) > LIMIT or any("\0" in each for _, each in found):
         raise Unreadable(f"This is no text, or has more than {LIMIT:,} characters: give me the part you mean.")
+    if any(_depth(paragraph) > DEEPEST for _, each in found for paragraph in each.split("\n\n")):
+        raise Unreadable(f"The code is nested too deeply to be read: more than {DEEPEST} brackets are open at once.")
     return [_part(name, each, ".py" if name else suffix) for name, each in found], join
+
+
+def _depth(text: str) -> int:
+    """Return the largest number of brackets that are open at once."""
+    steps = (1 if bracket in "([{" else -1 for bracket in re.findall(r"[][(){}]", text))
+    return max(accumulate(steps, lambda depth, step: max(0, depth + step), initial=0))
 
 
 def parses(text: str) -> bool:

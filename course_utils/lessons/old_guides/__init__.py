@@ -16,7 +16,7 @@ PRINTED_STEPS_PER_S = {"CPU": 42.49, "GPU": 39.81, "TPU": 8.52}  # in the progre
 
 
 class Reference:
-    """Rows of the reference that hold a word, as a table."""
+    """The rows of the reference that hold a word such as "tpu", as a table; "" stands for all of them."""
 
     HEADER = ("where", "old", "today", "why or proof")
 
@@ -30,13 +30,7 @@ class Reference:
         return html_card(f"{len(self.rows)} rows with {self.word!r}", self.HEADER, self.rows)
 
 
-def look_up(word: str) -> Reference:
-    """Return the rows of the reference that hold a word: what guides claimed, and names that are old.
-
-    Args:
-        word: such as "tpu" or "epoch_end"; "" returns all rows.
-    """
-    return Reference(word)
+look_up = Reference
 
 
 def number_from(code: str) -> float:
@@ -46,8 +40,7 @@ def number_from(code: str) -> float:
 
 
 def _rows() -> list[tuple[str, ...]]:
-    claims = json.loads((Path(__file__).parent / "claims.json").read_text(encoding="utf-8"))
+    claims = map(tuple, json.loads((Path(__file__).parent / "claims.json").read_text(encoding="utf-8")))
     gone = {name: ("nothing that means the same", why) for name, (_, why) in TABLES["gone_arguments"].items()}
     kinds: dict = {"name": NAMES, "method": METHODS, "keyword": KEYWORDS, "a Trainer's": ATTRIBUTES, "argument": gone}
-    rows = [tuple(row) for row in claims]
-    return rows + [(kind, old, *advice) for kind, table in kinds.items() for old, advice in table.items()]
+    return [*claims] + [(kind, old, *advice) for kind, table in kinds.items() for old, advice in table.items()]
