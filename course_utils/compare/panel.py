@@ -175,11 +175,12 @@ class SpeedLab:
 def on_card(shown: Picture) -> Picture:
     """Return a picture on a white card with round corners, so that it does not lie as a white block on a dark theme."""
     inner = Image.open(io.BytesIO(shown.png))
-    card = Image.new("RGBA", (inner.width + 2 * MARGIN, inner.height + 2 * MARGIN), (255, 255, 255, 0))
+    card = Image.new("RGB", (inner.width + 2 * MARGIN, inner.height + 2 * MARGIN), "magenta")
     ImageDraw.Draw(card).rounded_rectangle((0, 0, card.width - 1, card.height - 1), MARGIN, "white", "#8a8a8a")
     card.paste(inner, (MARGIN, MARGIN))
     buffer = io.BytesIO()
-    card.save(buffer, format="png", optimize=True)
+    few = card.quantize(256)  # a third of the bytes, and the color outside of the corners can be left out
+    few.save(buffer, format="png", optimize=True, transparency=few.getpixel((0, 0)))
     return Picture(buffer.getvalue(), shown.alt)
 
 
