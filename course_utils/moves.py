@@ -197,10 +197,7 @@ class CopyRate:
 
 
 def copy_rate(
-    device: Device | str | None = None,
-    *,
-    sizes_bytes: Sequence[int] = COPY_SIZES_BYTES,
-    max_s: float = 0.1,
+    device: Device | str | None = None, *, sizes_bytes: Sequence[int] = COPY_SIZES_BYTES, max_s: float = 0.1
 ) -> CopyRate:
     """Measure copies from the host's memory to a device and back, from pinned memory too where that exists.
 

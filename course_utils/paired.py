@@ -69,10 +69,7 @@ class Together:
 
 
 def time_together(
-    works: Mapping[str, Work],
-    *,
-    max_s: float = 4.0,
-    between_rounds: Callable[[], None] = lambda: None,
+    works: Mapping[str, Work], *, max_s: float = 4.0, between_rounds: Callable[[], None] = lambda: None
 ) -> Together:
     """Time several calls in turn until their ratios are known to within half a per cent.
 

@@ -50,6 +50,7 @@ class Reports:
         self._deaths: dict[str, int] = {}  # who ended early -> exit status (0 while unknown), or minus the signal
         self._beats: dict[str, Heartbeat] = {}  # of the ranks that have not finished
         self._finished: set[str] = set()  # the ranks that have trained to the end
+        self._closed: set[str] = set()  # whose messages have all been read
         self._loading: dict[int, float] = {}  # process that is in the lesson's file or function -> since when
 
     @property
@@ -80,8 +81,10 @@ class Reports:
                 self._end_within(REPORT_S + ESTIMATE_S * is_out_of_memory(error))
             case {"died": rank, "status": status}:
                 self.note_death(f"rank {rank}", status, first=True)
-            case {"closed": True} if who in self._beats and not self._faults:
-                self.note_death(who, 0)
+            case {"closed": True}:
+                self._closed.add(who)
+                if who in self._beats and not self._faults:
+                    self.note_death(who, 0)
             case {"hello": {"rank": _, "pid": pid}}:
                 self.pids[who] = pid
                 self._beats.setdefault(who, Heartbeat(now))
@@ -96,6 +99,11 @@ class Reports:
                     self._end_within(END_S)
             case _:
                 self.events.update(event)
+
+    def note_exit(self, who: str, status: int | None) -> None:
+        """Note how the system says a process ended: 0 is early too, if all it said is read and it was not done."""
+        if status or (status == 0 and who in self._closed):
+            self.note_death(who, status)
 
     def note_death(self, who: str, status: int, *, first: bool = False) -> None:
         """Note that a process has ended early, and whether it is known to be the first that did.

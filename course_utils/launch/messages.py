@@ -6,9 +6,7 @@ import traceback
 import warnings
 from pathlib import Path
 
-CALLS = re.compile(
-    r'\s*File ".*((site|dist)-packages/(pytorch_)?(lightning|torch)/|/launch/(ranks|reporting|sharded)\.py")'
-)
+CALLS = re.compile(r'\s*File ".*(\w-packages/(pytorch_)?(lightning|torch)/|/launch/(ranks|reporting|sharded)\.py")')
 OUT_OF_MEMORY = re.compile(r"out of memory|can't allocate memory|Cannot allocate memory|MemoryError", re.IGNORECASE)
 
 

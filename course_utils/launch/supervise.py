@@ -114,8 +114,8 @@ class Run:
         while self.process.poll() is None and not self._silence and time.monotonic() < reports.deadline_s:
             self._listen(0.1)
             for who, pid in reports.pids.items():
-                if pid != self.process.pid and (status := exit_status(pid)):
-                    reports.note_death(who, status)
+                if pid != self.process.pid:
+                    reports.note_exit(who, exit_status(pid))
             self._look_for_silence()
             self.view.steps(reports.step)
         self._status = self.process.poll()
