@@ -75,10 +75,9 @@ class Work:
     def __repr__(self) -> str:
         step = "training step" if self.training else "forward pass"
         samples = f"{self.batch:,} sample{'s' * (self.batch != 1)}"
-        amounts = (
-            f"{format_count(self.flops, 'FLOP')}, {format_bytes(self.bytes_moved)} moved, {self.kernels:,} kernels"
-        )
-        return f"{step} of {samples} in {self.precision}, counted: {amounts}"
+        arithmetic, moved = format_count(self.flops, "FLOP"), format_bytes(self.bytes_moved)
+        counted = f"{arithmetic}, {moved} moved, {self.kernels:,} kernels"
+        return f"{step} of {samples} in {self.precision}, counted: {counted}"
 
 
 def count_work(
