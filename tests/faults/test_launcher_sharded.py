@@ -77,14 +77,6 @@ def test_a_killed_rank_is_named_and_the_run_can_be_resumed(classroom):
     assert status == 0 and "continuing after step 4" in output, output
 
 
-def test_a_rank_that_the_system_stopped_counts_as_silent(classroom):
-    process = classroom.launch(*TWO, "--timeout", "3", "--epochs", "50", fault="slow")
-    os.kill(int(classroom.wait_for_note("pid-1")), signal.SIGSTOP)
-    output, _ = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 1 and "rank 1 has been silent since" in output
-    assert classroom.left_behind() == []
-
-
 @pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGKILL], ids=["ctrl_c", "parent_killed"])
 def test_all_ends_when_the_launcher_is_stopped_and_the_run_can_be_resumed(classroom, signal_number):
     process = classroom.launch(*TWO, "--epochs", "200", "--num-workers", "1", fault="slow")

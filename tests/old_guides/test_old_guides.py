@@ -402,7 +402,7 @@ def test_hostile_code_ends_without_a_crash(hostile):
         ('{"cells": [', "a notebook"),
         ('{"cells": ' + "[" * 100_000, "a notebook"),
         (b"Trainer()", "bytes"),
-        ("f(" * 20_000, "nested too deeply"),
+        ("f(" * 20_000, "brackets are open at once"),
     ],
 )
 def test_what_cannot_be_read_is_refused_with_the_reason(source, reason):
