@@ -143,7 +143,7 @@ class Exercise:
         except TooLong:
             return "too long", STILL_RUNNING
         except BaseException as error:  # whatever an answer may raise, also KeyboardInterrupt
-            return "error", f"Your answer raised {type(error).__name__}{_where(error)}: {quote(error)}"
+            return "error", f"Your answer raised {_described(error)}"
 
 
 def exercise(first_hint: str, second_hint: str, *, solution: str, right: str) -> Callable[[Checker], Exercise]:
@@ -159,6 +159,14 @@ def exercise(first_hint: str, second_hint: str, *, solution: str, right: str) ->
         right: the message of a right answer: what to notice next.
     """
     return lambda checker: Exercise(checker, (first_hint, second_hint), solution, right)
+
+
+def _described(error: BaseException) -> str:
+    """Return what an error is and where it came from, in words, even for one that hides all of that."""
+    try:
+        return f"{type(error).__name__}{_where(error)}: {quote(error)}"
+    except BaseException:
+        return "an error that cannot be shown."
 
 
 def _where(error: BaseException) -> str:
