@@ -21,6 +21,7 @@ from nbformat import NotebookNode
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 from tools.assignment import CHECK, IMPORT, exercises_of  # noqa: E402
+from tools.badges import NO_ADDRESS  # noqa: E402
 
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 GIVEN = ".given.json"  # the checksum of each copy as the learner got it
@@ -42,12 +43,13 @@ FOLDED = {"jupyter": {"source_hidden": True}, "cellView": "form", "_kg_hide-inpu
 
 
 class ForPeople(Preprocessor):
-    """Fold the set-up cell, and name the accelerator that a hosted notebook should start with."""
+    """Fold the set-up cell, name the accelerator for a hosted notebook, and leave out what is for the course's owner."""
 
     def preprocess(self, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
         """Return the notebook with the metadata that hosts and front ends read."""
         colab, kaggle = ACCELERATORS.get(resources["metadata"]["name"], NO_ACCELERATOR)
         nb.metadata.update(nbformat.from_dict({**colab, "kaggle": KAGGLE | kaggle}))
+        nb.cells[0].source = nb.cells[0].source.replace(f"Launch: {NO_ADDRESS}\n\n", "")
         for cell in nb.cells:
             if cell.id.endswith("-setup"):
                 cell.metadata.update(nbformat.from_dict(FOLDED))

@@ -13,19 +13,28 @@ class Evidence:
     """What an interval stands on.
 
     Attributes:
-        factor: the truth lies between estimate / factor and estimate * factor in `share` of the cases.
-        share: as a fraction, 0.9 for nine cases in ten.
+        factor: the truth lies between estimate / factor and estimate * factor in nine cases of ten.
         checked: whether published measurements of such work on such a chip were compared.
         reasons: what the factor was measured on, and what was assumed because nothing was measured.
     """
 
     factor: float
-    share: float
     checked: bool
     reasons: tuple[str, ...]
 
-    def __repr__(self) -> str:
-        return f"within a factor of {self.factor:.2g} in {self.share:.0%} of cases: {'; '.join(self.reasons)}"
+
+def what_they_stand_on(known: dict[str, Evidence]) -> list[str]:
+    """Return sentences that say, for the device of each name, how far off its estimate may be and why."""
+    factors: dict[str, list[str]] = {}
+    reasons: dict[str, list[str]] = {}
+    for device, one in known.items():
+        factors.setdefault(f"{one.factor:.2g}", []).append(device)
+        for why in one.reasons:
+            reasons.setdefault(why, []).append(device)
+    shared = "; ".join(why for why, devices in reasons.items() if len(devices) == len(known))
+    said = ", ".join(f"{factor} ({', '.join(devices)})" for factor, devices in factors.items())
+    lines = [f"In {fitted()['share']:.0%} of cases the truth is within a factor of {said}: {shared}."] if known else []
+    return lines + [f"{', '.join(devices)}: {why}." for why, devices in reasons.items() if len(devices) < len(known)]
 
 
 def evidence(work: Work, chip: Chip, time: StepTime) -> Evidence:
@@ -46,6 +55,4 @@ def evidence(work: Work, chip: Chip, time: StepTime) -> Evidence:
         keys.append("operations")
     logs = [math.log(known[key]["factor"]) for key in keys]
     assumed = "cards" in keys or any(known[key].get("assumed") for key in keys)
-    return Evidence(
-        math.exp(math.hypot(*logs)), fitted()["share"], not assumed, tuple(known[key]["about"] for key in keys)
-    )
+    return Evidence(math.exp(math.hypot(*logs)), not assumed, tuple(known[key]["about"] for key in keys))

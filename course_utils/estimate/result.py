@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from course_utils.display.units import format_bytes, format_seconds
 from course_utils.estimate.chips import find_chip
 from course_utils.estimate.counting import Work
-from course_utils.estimate.evidence import Evidence
+from course_utils.estimate.evidence import Evidence, what_they_stand_on
 from course_utils.estimate.memory_result import memory_note
 from course_utils.estimate.prices import Price
 from course_utils.estimate.show import Picture, chart, html_card, text_table
@@ -32,7 +32,7 @@ class Row:
         count: how many devices work together.
         precision: what it computes in.
         step_s: seconds of a step.
-        factor: the truth lies between step_s / factor and step_s * factor as often as the evidence says.
+        factor: the truth lies between step_s / factor and step_s * factor in nine cases of ten.
         batch: samples in a step on all devices together.
         samples: samples of the whole job, all epochs.
         parts: what the step consists of, or None where it was measured.
@@ -70,7 +70,7 @@ class Row:
 
     @property
     def hours_interval(self) -> tuple[float, float]:
-        """The hours between which the truth lies as often as the evidence says."""
+        """The hours between which the truth lies in nine cases of ten."""
         return self.hours / self.factor, self.hours * self.factor
 
     @property
@@ -141,10 +141,8 @@ class Estimate:
 
     def notes(self) -> list[str]:
         """Return what the figures stand on, one sentence each."""
-        lines = [f"{self.work!r}."]
-        reasons = dict.fromkeys(repr(row.evidence) for row in self.rows if row.evidence)
-        for reason in reasons:  # once for all devices that it holds for
-            lines.append(f"{', '.join(row.device for row in self.rows if repr(row.evidence) == reason)}: {reason}.")
+        known = {row.device: row.evidence for row in self.rows if row.evidence}
+        lines = [f"{self.work!r}.", *what_they_stand_on(known)]
         lines += [memory_note(self.work.training)] if any(row.needed_bytes for row in self.rows) else []
         prices = [f"{row.device} {row.price.per_hour:g} ({row.price.source})" for row in self.rows if row.price]
         lines += [f"Prices an hour: {', '.join(prices)}."] if prices else []

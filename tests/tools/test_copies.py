@@ -18,6 +18,8 @@ def by_hand(lesson: Path) -> str:
     """Return a learner's copy made with json alone: what nbconvert has to arrive at."""
     made = json.loads(lesson.read_text(encoding="utf-8"))
     made["cells"] = [cell for cell in made["cells"] if "check" not in cell["metadata"].get("tags", [])]
+    opening = made["cells"][0]["source"]
+    made["cells"][0]["source"] = opening[:2] + opening[4:] if opening[2].startswith("Launch: `make badges") else opening
     for cell in made["cells"]:
         if cell["cell_type"] == "code":
             cell.update(outputs=[], execution_count=None)
@@ -35,6 +37,7 @@ def by_hand(lesson: Path) -> str:
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
 def test_a_copy_is_byte_for_byte_what_the_lesson_makes_it(lesson):
     assert copy_of(lesson) == by_hand(lesson)
+    assert "make badges REPO" not in copy_of(lesson)
     nbformat.validate(nbformat.reads(copy_of(lesson), as_version=4))
 
 
