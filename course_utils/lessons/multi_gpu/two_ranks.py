@@ -10,6 +10,8 @@ from typing import Any
 
 import torch
 
+from course_utils.exercises.sandbox import can_run_apart
+
 
 def run_two_ranks(script: str) -> list[dict[str, Any]]:
     """Run a training script as torchrun would start it twice, and return what each rank has in `seen` and `model`.
@@ -17,9 +19,9 @@ def run_two_ranks(script: str) -> list[dict[str, Any]]:
     Raises:
         RuntimeError: a rank failed.
     """
-    # Copies of this process know PyTorch already; where there is no fork, new ones import it.
+    # Copies of this process know PyTorch already; where none can be made, new ones import it.
     importlib.import_module("torch._dynamo")  # an optimizer imports it at its first use: here once, and not in each
-    context: Any = multiprocessing.get_context("fork" if hasattr(os, "fork") else "spawn")
+    context: Any = multiprocessing.get_context("fork" if can_run_apart() else "spawn")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
