@@ -43,7 +43,7 @@ FOLDED = {"jupyter": {"source_hidden": True}, "cellView": "form", "_kg_hide-inpu
 
 
 class ForPeople(Preprocessor):
-    """Fold the set-up cell, name the accelerator for a hosted notebook, and leave out what is for the course's owner."""
+    """Fold the set-up cell, name the accelerator for hosted notebooks, and leave out what is for the course's owner."""
 
     def preprocess(self, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
         """Return the notebook with the metadata that hosts and front ends read."""
