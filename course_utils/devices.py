@@ -62,7 +62,7 @@ class DeviceList(list):  # of Device; Python 3.8, on which the doctor starts too
 def find_devices(*, root: Path = ROOT) -> DeviceList:
     """Return every device that this Python can use, best first, without starting any of them.
 
-    Names and memory come from the driver's management library and from files, so CUDA is not initialised,
+    Names and memory come from the driver's management library and from files, so CUDA is not initialized,
     torch_xla is not imported and no network is used. Being listed is not yet proof that a device works:
     `python -m course_utils.doctor` runs a kernel on each.
 

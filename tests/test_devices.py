@@ -35,10 +35,10 @@ def forbid(event, arguments):
         print("TOUCHED", event)
 sys.addaudithook(forbid)
 import course_utils
-from course_utils.lessons.start.cuda_watch import is_cuda_initialised
+from course_utils.lessons.start.cuda_watch import is_cuda_initialized
 for device in course_utils.find_devices():
     print(device, ascii(device.name), device.memory_bytes, ascii(device.detail), sep=" | ")
-print(course_utils.pick_device(), torch.cuda.is_initialized(), is_cuda_initialised(), "torch_xla" in sys.modules)
+print(course_utils.pick_device(), torch.cuda.is_initialized(), is_cuda_initialized(), "torch_xla" in sys.modules)
 """
 
 

@@ -35,7 +35,7 @@ def cpu() -> None:
 
 
 def cuda() -> None:
-    """Initialise CUDA (or ROCm) and run a kernel on every card."""
+    """Initialize CUDA (or ROCm) and run a kernel on every card."""
     from course_utils.hardware.nvidia import has_cuda_library
 
     tell(step="loading the NVIDIA driver's CUDA library")

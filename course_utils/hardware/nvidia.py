@@ -1,4 +1,4 @@
-"""NVIDIA cards as their driver's management library (NVML) describes them: no CUDA, so nothing is initialised.
+"""NVIDIA cards as their driver's management library (NVML) describes them: no CUDA, so nothing is initialized.
 
 NVML is the library behind `nvidia-smi`. Its functions are described in NVIDIA's NVML API Reference Guide.
 """
@@ -57,7 +57,7 @@ def split_version(number: int) -> tuple[int, int]:
 
 
 def has_cuda_library() -> bool:
-    """Say whether the driver's CUDA library is here. Loading it initialises nothing."""
+    """Say whether the driver's CUDA library is here. Loading it initializes nothing."""
     return _load("nvcuda.dll" if os.name == "nt" else "libcuda.so.1") is not None
 
 

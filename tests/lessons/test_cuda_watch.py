@@ -8,7 +8,7 @@ import pytest
 import torch
 from stand_ins import REPOSITORY, needs_cuda_build, needs_gcc, needs_linux, stub_driver
 
-from course_utils.lessons.start import CudaWatch, is_cuda_initialised
+from course_utils.lessons.start import CudaWatch, is_cuda_initialized
 
 pytestmark = needs_linux
 
@@ -33,7 +33,7 @@ def run(tmp_path):
 
 @needs_gcc
 @needs_cuda_build
-def test_the_import_that_initialised_cuda_is_named_with_its_line(run):
+def test_the_import_that_initialized_cuda_is_named_with_its_line(run):
     said = run("with CudaWatch() as watch:\n    import json\n    import greedy\nprint(watch)\n")
     assert "by the import of greedy" in said and "greedy.py line 3: weights = torch.zeros(3).to('cuda')" in said
 
@@ -47,7 +47,7 @@ def test_a_call_is_traced_to_the_line_of_yours_that_led_to_it(run):
 
 @needs_gcc
 @needs_cuda_build
-def test_the_notebook_cell_that_initialised_cuda_is_named(run):
+def test_the_notebook_cell_that_initialized_cuda_is_named(run):
     """The cells run in IPython's own shell, as a kernel runs them."""
     said = run(
         "from IPython.core.interactiveshell import InteractiveShell\n"
@@ -63,7 +63,7 @@ def test_the_notebook_cell_that_initialised_cuda_is_named(run):
 @needs_gcc
 @needs_cuda_build
 def test_a_start_behind_torchs_back_is_traced_to_its_cell(run):
-    """torch.cuda.is_available() starts the driver without initialising torch's CUDA: enough to spoil a fork."""
+    """torch.cuda.is_available() starts the driver without initializing torch's CUDA: enough to spoil a fork."""
     said = run(
         "from IPython.core.interactiveshell import InteractiveShell\n"
         "shell = InteractiveShell.instance()\n"
@@ -72,7 +72,7 @@ def test_a_start_behind_torchs_back_is_traced_to_its_cell(run):
         "             'torch.cuda.is_available()', '1 + 1', 'print(torch.cuda.is_initialized(), watch)']:\n"
         "    shell.run_cell(cell, store_history=True)\n"
     )
-    assert "False CUDA was initialised by cell In [3] without torch's own start-up" in said
+    assert "False CUDA was initialized by cell In [3] without torch's own start-up" in said
 
 
 @needs_gcc
@@ -84,12 +84,12 @@ def test_what_happened_before_or_after_the_watch_is_not_blamed_on_anyone(run):
         "with CudaWatch() as late:\n    pass\n"
         "print(early.first_touch, '|', late)\n"
     )
-    assert said.startswith("None | CUDA was initialised by something before the watch began")
+    assert said.startswith("None | CUDA was initialized by something before the watch began")
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without CUDA")
-def test_without_cuda_nothing_has_initialised_it():
+def test_without_cuda_nothing_has_initialized_it():
     with CudaWatch() as watch, pytest.raises((RuntimeError, AssertionError), match=r"NVIDIA driver|not compiled"):
         torch.zeros(1).to("cuda")
-    assert watch.first_touch is None and not is_cuda_initialised()
-    assert repr(watch) == "Nothing has initialised CUDA in this process."
+    assert watch.first_touch is None and not is_cuda_initialized()
+    assert repr(watch) == "Nothing has initialized CUDA in this process."

@@ -1,4 +1,4 @@
-"""Who initialised CUDA? Name the import, the cell or the line that first touched it in this process.
+"""Who initialized CUDA? Name the import, the cell or the line that first touched it in this process.
 
 Once CUDA runs in a process, a child made with fork cannot use it ("Cannot re-initialize CUDA in forked
 subprocess"), and strategies such as `ddp_notebook` fork. So the first touch matters, and it is easily overlooked:
@@ -25,7 +25,7 @@ class CudaWatch:
     to its cell.
 
     Attributes:
-        first_touch: who did it and where, in words; None while nothing in this process has initialised CUDA.
+        first_touch: who did it and where, in words; None while nothing in this process has initialized CUDA.
     """
 
     def __init__(self) -> None:
@@ -33,12 +33,12 @@ class CudaWatch:
         self._watching = False
 
     def start(self) -> "CudaWatch":
-        """Begin to watch. What was initialised before can only be reported as such."""
+        """Begin to watch. What was initialized before can only be reported as such."""
         self._watching = True
-        if is_cuda_initialised():
+        if is_cuda_initialized():
             self.first_touch = "something before the watch began; start it in the first cell"
             return self
-        # torch runs these calls at the end of its own initialisation, on the stack of whoever caused it.
+        # torch runs these calls at the end of its own initialization, on the stack of whoever caused it.
         torch.cuda._lazy_call(self._note_stack)  # there is no public hook
         if shell := _notebook():
             shell.events.register("post_run_cell", self._look)
@@ -56,22 +56,22 @@ class CudaWatch:
     def __repr__(self) -> str:
         self._look()
         if self.first_touch is None:
-            return "Nothing has initialised CUDA in this process."
-        return f"CUDA was initialised by {self.first_touch}"
+            return "Nothing has initialized CUDA in this process."
+        return f"CUDA was initialized by {self.first_touch}"
 
     def _note_stack(self) -> None:
         if self._watching and self.first_touch is None:
             self.first_touch = _blame([frame for frame, _ in traceback.walk_stack(sys._getframe(1))])
 
     def _look(self, result: Any = None) -> None:
-        if self._watching and self.first_touch is None and is_cuda_initialised():
+        if self._watching and self.first_touch is None and is_cuda_initialized():
             who = _cell(getattr(result, "execution_count", None)) or "the watched code"
             hint = "(torch.cuda.is_available() does that, and so do other CUDA libraries)"
             self.first_touch = f"{who} without torch's own start-up {hint}"
 
 
-def is_cuda_initialised() -> bool:
-    """Say whether anything in this process, torch or not, has initialised CUDA. Asking does not initialise it."""
+def is_cuda_initialized() -> bool:
+    """Say whether anything in this process, torch or not, has initialized CUDA. Asking does not initialize it."""
     if torch.cuda.is_initialized():
         return True
     try:  # the driver's library only if it is loaded already

@@ -17,7 +17,7 @@ from course_utils.exercises.answers import Wrong, expect_function, number_of, qu
         def my_speed_up(load_s, compute_s, times):
             return (load_s + compute_s) / (load_s + compute_s / times)
     """,
-    right="This is Amdahl's law. Try my_speed_up(60, 540, 200): where does the time go now? Lesson 2 shortens it.",
+    right="This is Amdahl's law. `my_speed_up(60, 540, 200)` is 9.6: now nearly all is loading. Lesson 2 shortens it.",
 )
 def speed_up(answer: Any) -> None:
     """Write my_speed_up(load_s, compute_s, times): how many times as fast the whole job is when only its computing
