@@ -80,7 +80,7 @@ class Timing:
     def __repr__(self) -> str:
         low, high = self.iqr_s
         threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
-        others = f", {self.left_out} disturbed blocks left out" if self.left_out else ""
+        others = f", disturbed blocks left out: {self.left_out}" if self.left_out else ""
         figures = (
             f"{format_seconds(self.median_s)} a call on {self.device}, {threads} "
             f"(middle half {format_seconds(low)} to {format_seconds(high)}, "

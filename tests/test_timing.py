@@ -260,4 +260,4 @@ def test_a_timing_reads_as_one_sentence():
 
 def test_a_timing_says_how_many_blocks_it_left_out():
     timed = Timing("cpu", 2, 0.5, (0.001, 0.002, 0.003), 10, left_out=4)
-    assert "on cpu, 2 threads" in repr(timed) and "30 calls, 4 disturbed blocks left out; the first" in repr(timed)
+    assert "on cpu, 2 threads" in repr(timed) and "30 calls, disturbed blocks left out: 4; the first" in repr(timed)

@@ -74,7 +74,7 @@ def merge(paths: Iterable[str | os.PathLike]) -> ClassResult:
             if result.measurements in seen:
                 raise ValueError(f"the same measurements as {seen[result.measurements]}.")
         except (ValueError, OSError) as error:
-            left_out[str(path)] = str(error)
+            left_out[str(path)] = str(error).removeprefix(f"{path.name} ")
         else:
             found[str(path)], kinds[str(path)], seen[result.measurements] = result, kind, path.name
     usual = max(kinds.values(), key=list(kinds.values()).count, default="")

@@ -107,8 +107,8 @@ def _shared(memory: Memory, model: nn.Module) -> Memory:
         blocks = [model]
     sizes = [sum(p.numel() * p.element_size() for p in block.parameters()) for block in blocks]
     whole = sum(p.numel() * p.element_size() for p in model.parameters())
-    moments = tuple(
-        moment._replace(**{kind: getattr(moment, kind) // memory.shards for kind in KINDS[:3]})
-        for moment in memory.moments
+    moments = tuple(  # each device updates its own share, so what the optimizer makes meanwhile is a share as well
+        one._replace(**{k: getattr(one, k) // memory.shards for k in KINDS[: 4 if one.phase == "optimizer" else 3]})
+        for one in memory.moments
     )
     return replace(memory, moments=moments, gathered=min(whole, whole - sum(sizes) + 2 * max(sizes)))

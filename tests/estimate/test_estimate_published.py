@@ -3,10 +3,12 @@
 import math
 import random
 import statistics
+from functools import cache
 
 import pytest
 import torch
 
+from course_utils.data.resnet import ResNet50
 from course_utils.estimate.chips import find_chip
 from course_utils.estimate.counting import count_work
 from course_utils.estimate.speeds import TABLE, estimate_published, published, sources
@@ -103,15 +105,20 @@ def operations_of(row):
     )
 
 
+@cache
+def count_resnet50(batch, precision):
+    with torch.device("meta"):
+        model = ResNet50()
+    return count_work(model, torch.empty(1, 3, 224, 224), batch=batch, precision=precision, training=False)
+
+
 @pytest.mark.parametrize("device", ["T4", "V100 SXM2 16GB"])
 @pytest.mark.parametrize("precision", ["fp16", "fp32"])
 def test_every_published_batch_of_resnet50_is_within_one_and_a_half(device, precision):
-    from course_utils.data.resnet import ResNet50
-
     rows = published(device=device, model="resnet50", precision=precision, training=False)
     assert {row.batch for row in rows} >= {1, 2, 4, 8, 16, 32, 64, 128, 256}
     for row in rows:
-        work = count_work(ResNet50(), torch.empty(1, 3, 224, 224), batch=row.batch, precision=precision, training=False)
+        work = count_resnet50(row.batch, precision)
         assert 1 / 1.5 < step_time(work, find_chip(device)).total_s / row.step_s < 1.5, row
 
 

@@ -57,23 +57,23 @@ def draw_questions(rows: Sequence[Mapping[str, Any]], numbers: Mapping[str, floa
 
 
 def draw_cures(found: Mapping[str, tuple[float, float]]) -> Picture:
-    """Draw the peak memory against the time of a step for each way to make it fit, relative to the first.
+    """Draw the peak memory and the time of a step for each way to make it fit, relative to the first.
 
     Args:
-        found: (bytes, seconds) by the name of the way; the first is the training as it was.
+        found: bytes, and the time relative to the first, by the name of the way; the first is the training as it was.
     """
-    (whole, long), *_ = found.values()
+    whole, _ = next(iter(found.values()))
     axes = lecture_axes("What each cure saves, and what it costs", "peak memory and time of a step, relative")
-    for place, (size, seconds) in enumerate(found.values()):
-        for shift, part, colour, what in ((-0.2, size / whole, CPU, "memory"), (0.2, seconds / long, GPU, "time")):
+    for place, (size, time) in enumerate(found.values()):
+        for shift, part, colour, what in ((-0.2, size / whole, CPU, "memory"), (0.2, time, GPU, "time")):
             axes.barh([place + shift], [part], height=0.38, color=colour)
             axes.annotate(f"{what} {part:.2f}", (part, place + shift), **BESIDE)
     axes.axvline(1, color=MUTED, linestyle=":", zorder=0)
     axes.set_yticks(range(len(found)), list(found))
     axes.invert_yaxis()
     axes.margins(x=0.25)
-    said = ", ".join(f"{name} {size / whole:.0%}" for name, (size, _) in found.items())
-    return picture(axes, f"Peak memory of each way to train, relative to the first: {said}.", colors=16)
+    said = ", ".join(f"{name} {size / whole:.0%} and {time:.0%}" for name, (size, time) in found.items())
+    return picture(axes, f"Peak memory and time of each way to train, relative to the first: {said}.", colors=16)
 
 
 def draw_chips(memory: Memory, rooms: Mapping[str, float]) -> Picture:

@@ -3,7 +3,6 @@
 import json
 import os
 import tempfile
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate
@@ -11,7 +10,7 @@ from pathlib import Path
 
 from torch.profiler import ProfilerActivity, profile
 
-from course_utils.display.units import format_bytes, format_seconds
+from course_utils.display.units import format_bytes
 
 
 @dataclass(frozen=True)
@@ -21,12 +20,10 @@ class Record:
     Attributes:
         times_s: when something was allocated or freed, from the first time on.
         used_bytes: what was in use then.
-        took_s: how long it all took, under the profiler.
     """
 
     times_s: tuple[float, ...]
     used_bytes: tuple[int, ...]
-    took_s: float
 
     @property
     def peak_bytes(self) -> int:
@@ -34,7 +31,7 @@ class Record:
         return max(self.used_bytes, default=0)
 
     def __repr__(self) -> str:
-        return f"measured: {format_bytes(self.peak_bytes)} at the peak, in {format_seconds(self.took_s)}"
+        return f"measured: {format_bytes(self.peak_bytes)} at the peak"
 
 
 def record_memory(work: Callable[[], object]) -> Record:
@@ -44,9 +41,7 @@ def record_memory(work: Callable[[], object]) -> Record:
     """
     os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # a CUDA build reports on stderr that there is no GPU
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
-        start = time.perf_counter()
         work()
-        took_s = time.perf_counter() - start
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
         profiler.export_chrome_trace(str(path))
@@ -55,4 +50,4 @@ def record_memory(work: Callable[[], object]) -> Record:
     found.sort(key=lambda event: event["ts"])
     used = accumulate(event["args"]["Bytes"] for event in found)
     times = tuple((event["ts"] - found[0]["ts"]) / 1e6 for event in found)
-    return Record(times, tuple(used), took_s)
+    return Record(times, tuple(used))

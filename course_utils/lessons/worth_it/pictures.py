@@ -193,7 +193,8 @@ def draw_money(found: Estimate, deadline_hours: float | None = None) -> Picture:
     if not rows:
         raise ValueError("a picture of money needs a price. Pass prices={'T4': 0.35} to estimate.")
     best = found.cheapest(deadline_hours)
-    title = f"Cheapest{' in time' if deadline_hours else ''}: {best.device}" if best else "None is surely in time"
+    when = " by the deadline" if deadline_hours else ""
+    title = f"Cheapest{when}: {best.device}" if best else "None is surely in time"
     axes = lecture_axes(title[:45], "hours (logarithmic)", "money for the whole job")
     top = 1.25 * max(cost for _, cost in rows) or 1.0
     for row, cost in rows:
@@ -203,6 +204,7 @@ def draw_money(found: Estimate, deadline_hours: float | None = None) -> Picture:
         axes.plot(row.hours_interval, [cost, cost], color=look["color"], alpha=0.4, linewidth=6)
         axes.plot([row.hours], [cost], color=look["color"], marker=look["marker"], markersize=14)
         where: dict[str, Any] = {"xytext": (0, -34 if below else 14), "textcoords": "offset points", "ha": "center"}
+        where["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 1}  # over the line of the deadline
         axes.annotate(row.device, (row.hours, cost), **where)
     axes.set_xscale("log")
     if deadline_hours:
