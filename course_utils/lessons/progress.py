@@ -8,18 +8,8 @@ from dataclasses import dataclass
 from course_utils.exercises import Exercise
 
 # The notebook of each lesson's folder, in the order of the course.
-NOTEBOOKS = {
-    "start": "00_start_here",
-    "cpu": "01_cpu",
-    "gpu": "02_gpu",
-    "multi_gpu": "03_multi_gpu",
-    "tpu": "04_tpu",
-    "device_speed": "05_device_speed",
-    "worth_it": "06_worth_it",
-    "memory": "07_memory",
-    "darts": "08_darts",
-    "old_guides": "09_old_guides",
-}
+ORDER = ("start", "cpu", "gpu", "multi_gpu", "tpu", "device_speed", "worth_it", "memory", "darts", "old_guides")
+NOTEBOOKS = {folder: f"{number:02}_{folder}" for number, folder in enumerate(ORDER)} | {"start": "00_start_here"}
 
 
 @dataclass(frozen=True)
@@ -34,8 +24,7 @@ class Progress:
         for number, one in self._rows():
             if not one.solved:
                 return f"Next: {one.name} of lesson {number}. {one.task}"
-        order = list(NOTEBOOKS)
-        following = order[max(map(order.index, self.lessons), default=-1) + 1 :]
+        following = ORDER[max(map(ORDER.index, self.lessons), default=-1) + 1 :]
         return f"All solved. Next: {NOTEBOOKS[following[0]]}.ipynb" if following else "All solved."
 
     def __repr__(self) -> str:
