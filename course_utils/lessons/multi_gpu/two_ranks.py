@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from course_utils.exercises.sandbox import can_run_apart
+from course_utils.exercises.sandbox import FORKS
 
 
 def run_two_ranks(script: str) -> list[dict[str, Any]]:
@@ -21,7 +21,8 @@ def run_two_ranks(script: str) -> list[dict[str, Any]]:
     """
     # Copies of this process know PyTorch already; where none can be made, new ones import it.
     importlib.import_module("torch._dynamo")  # an optimizer imports it at its first use: here once, and not in each
-    context: Any = multiprocessing.get_context("fork" if can_run_apart() else "spawn")
+    copies = FORKS and not torch.cuda.device_count()  # PyTorch started a thread for a GPU, which a copy would lack
+    context: Any = multiprocessing.get_context("fork" if copies else "spawn")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
