@@ -5,12 +5,10 @@ from course_utils.lessons.memory.panel import BatchPanel
 from course_utils.lessons.memory.pictures import draw_cures, draw_questions, draw_two_curves
 from course_utils.lessons.memory.record import Record, record_memory
 from course_utils.lessons.progress import progress
-from course_utils.paired import Work
 
 __all__ = [
     "BatchPanel",
     "Record",
-    "Work",
     "draw_cures",
     "draw_questions",
     "draw_two_curves",
