@@ -7,7 +7,7 @@ import unicodedata
 
 LONGEST = 160  # characters of one cell: a hostile or broken driver can report a name of any length
 
-CELL = "padding:0.3em 0.8em;text-align:left;border-bottom:1px solid currentColor"
+CELL, ROW = "padding:0.3em 0.8em;text-align:left", '<tr style="border-bottom:1px solid">'
 
 
 def clean(text: str, longest: int = LONGEST) -> str:
@@ -31,9 +31,9 @@ def html_card(title: str, header: tuple[str, ...], rows: list[tuple[str, ...]], 
     table where styles are removed.
     """
     heads = "".join(f'<th scope="col" style="{CELL}">{_safe(cell)}</th>' for cell in header)
-    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
+    body = "".join(f"{ROW}{''.join(map(_cell, row))}</tr>" for row in rows)
     caption = f'<caption style="text-align:left;padding:0.3em 0.8em"><strong>{_safe(title)}</strong></caption>'
-    table = f"{caption}<thead><tr>{heads}</tr></thead><tbody>{body}</tbody>"
+    table = f"{caption}<thead>{ROW}{heads}</tr></thead><tbody>{body}</tbody>"
     style = "border-collapse:collapse;background:transparent;color:inherit"
     return f'<table class="course-card" style="{style}">{table}</table>' + (f"<p>{_safe(foot)}</p>" if foot else "")
 

@@ -334,7 +334,7 @@ def test_a_hostile_card_name_stays_text_in_a_terminal_that_knows_ascii_only(tmp_
 def test_diagnose_in_python_shows_a_card_and_becomes_json():
     report = diagnose(("mps", "tpu"))
     assert report.finding("tpu").cause == "torchtpu-absent"
-    assert report._repr_html_().count("<tr>") == 3
+    assert report._repr_html_().count("<tr") == 3
     assert json.loads(json.dumps(report.to_dict()))["findings"][0]["family"] == "mps"
 
 
