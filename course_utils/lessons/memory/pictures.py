@@ -5,11 +5,14 @@ from typing import Any
 
 from course_utils.display.figures import LOOKS, MUTED, Picture, lecture_axes, picture
 from course_utils.display.units import format_bytes
-from course_utils.estimate.memory_result import Memory
+from course_utils.estimate.chips import find_chip
+from course_utils.estimate.memory_result import Memory, capacity_bytes
 from course_utils.lessons.memory.record import Record
 
 CPU, GPU, TPU = (LOOKS[kind]["color"] for kind in ("cpu", "cuda", "xla"))
 GIB = 2**30
+# Colours of what `Memory.parts` says.
+PARTS = {"parameters": CPU, "gradients": GPU, "optimizer": "#CC79A7", "activations": "#F0E442", "framework": "#999999"}
 # A label to the right of a bar's end, legible where a line crosses it.
 BESIDE: dict[str, Any] = {"xytext": (8, 0), "textcoords": "offset points", "va": "center"}
 BESIDE["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 1}
@@ -56,6 +59,54 @@ def draw_questions(rows: Sequence[Mapping[str, Any]], numbers: Mapping[str, floa
     return picture(axes, f"Estimated need of trainings that fitted and of those that did not: {said}.", colors=16)
 
 
+def draw_cure(name: str, cured: Record, before: Record) -> Picture:
+    """Draw the measured memory of two steps with a cure, and in grey that of the training as it was."""
+    axes = lecture_axes(f"{name}: {format_bytes(cured.peak_bytes)} at the peak", "share of the two steps", "MB in use")
+    whole, part = (
+        ([time / one.times_s[-1] for time in one.times_s], [used / 1e6 for used in one.used_bytes])
+        for one in (before, cured)
+    )
+    axes.fill_between(*whole, step="post", color=MUTED, alpha=0.25, linewidth=0)
+    axes.step(*part, color=CPU, where="post")
+    axes.annotate(
+        f"as it was: {format_bytes(before.peak_bytes)}",
+        (0, before.peak_bytes / 1e6),
+        (4, 8),
+        "data",
+        "offset points",
+        color=MUTED,
+    )
+    axes.set_ylim(0, 1.2 * before.peak_bytes / 1e6)
+    said = f"the peak is {format_bytes(cured.peak_bytes)} in place of {format_bytes(before.peak_bytes)}"
+    return picture(axes, f"Memory over two training steps, {name}: {said}.", colors=8)
+
+
+def draw_shards(needs: Mapping[int, Memory], chip: str) -> Picture:
+    """Draw what each of several devices needs when they share a model, part by part, beside the memory of a chip.
+
+    Args:
+        needs: estimated, by the number of devices.
+        chip: the name of such a device.
+    """
+    fit = [devices for devices, need in needs.items() if need.fits(chip)]
+    title = f"It fits from {fit[0]} devices on" if fit else "It fits on none of these"
+    axes = lecture_axes(title, "GB in each device")
+    lefts = dict.fromkeys(needs, 0.0)
+    for part, colour in PARTS.items():
+        sizes = {devices: need.parts()[part] / 1e9 for devices, need in needs.items()}
+        places = [str(devices) for devices in needs]
+        axes.barh(places, list(sizes.values()), left=list(lefts.values()), color=colour, label=part, height=0.6)
+        lefts = {devices: left + sizes[devices] for devices, left in lefts.items()}
+    room = capacity_bytes(find_chip(chip)) / 1e9
+    axes.axvline(room, color="black", linestyle=":")
+    axes.annotate(chip, (room, 0.0), (6, 8), ("data", "axes fraction"), "offset points")
+    axes.set_ylabel("devices")
+    axes.invert_yaxis()
+    axes.legend(ncols=5, loc="upper center", bbox_to_anchor=(0.45, -0.12), fontsize=20, columnspacing=0.8)
+    said = ", ".join(f"{devices}: {format_bytes(need.needed_bytes)}" for devices, need in needs.items())
+    return picture(axes, f"Needed by each of so many devices, beside the memory of the {chip}: {said}.", colors=16)
+
+
 def draw_cures(found: Mapping[str, tuple[float, float]]) -> Picture:
     """Draw the peak memory and the time of a step for each way to make it fit, relative to the first.
 
@@ -84,10 +135,9 @@ def draw_chips(memory: Memory, rooms: Mapping[str, float]) -> Picture:
         rooms: bytes of each chip, by its name.
     """
     axes = lecture_axes(f"A batch of {memory.batch:,} needs {format_bytes(memory.needed_bytes)}", "GB")
-    colours = dict(zip(memory.parts(), (CPU, GPU, "#CC79A7", "#F0E442", "#999999"), strict=True))
     left = 0.0
     for name, size in memory.parts().items():
-        axes.barh(["needed"], [size / 1e9], left=left, color=colours[name], label=name, height=0.7)
+        axes.barh(["needed"], [size / 1e9], left=left, color=PARTS[name], label=name, height=0.7)
         left += size / 1e9
     for place, (name, room) in enumerate(rooms.items(), start=1):
         fits = memory.needed_bytes <= room
