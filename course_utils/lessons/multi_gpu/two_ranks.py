@@ -43,9 +43,8 @@ def run_two_ranks(script: str) -> list[dict[str, Any]]:
             if rank.pid:
                 rank.kill()
                 rank.join()
-    for report in said:
-        if isinstance(report, str):
-            raise RuntimeError(report)
+    if failed := [report for report in said if isinstance(report, str)]:
+        raise RuntimeError(failed[0])
     return said
 
 
