@@ -16,7 +16,12 @@ GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 KERNELS = {"recurrent": 2, "recurrent_backward": 3}
 
 
-@torch.library.custom_op("course_utils::recurrent", mutates_args=())
+# The schemas in words: torch 2.6 does not read them from the annotations.
+FORWARD = "(Tensor x, Tensor[] weights, Tensor h, SymInt steps, SymInt gates, SymInt ways) -> Tensor[]"
+BACKWARD = "(Tensor x, Tensor[] weights, Tensor h, SymInt steps, Tensor grad, Tensor kept) -> Tensor[]"
+
+
+@torch.library.custom_op("course_utils::recurrent", mutates_args=(), schema=FORWARD)
 def recurrent(x: Tensor, weights: Sequence[Tensor], h: Tensor, steps: int, gates: int, ways: int) -> list[Tensor]:
     """Stand for all layers: from x (in either order of batch and time) to its result, h, c, and what is kept."""
     raise NotImplementedError("this operation has shapes and no data.")
@@ -30,7 +35,7 @@ def _(x: Tensor, weights: Sequence[Tensor], h: Tensor, steps: int, gates: int, w
     return [x.new_empty(*x.shape[:-1], ways * h.shape[-1]), torch.empty_like(h), cell, kept]
 
 
-@torch.library.custom_op("course_utils::recurrent_backward", mutates_args=())
+@torch.library.custom_op("course_utils::recurrent_backward", mutates_args=(), schema=BACKWARD)
 def recurrent_backward(
     x: Tensor, weights: Sequence[Tensor], h: Tensor, steps: int, grad: Tensor, kept: Tensor
 ) -> list[Tensor]:
