@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -105,6 +106,7 @@ def _all_threads() -> _ExperimentalConfig | None:
     try:
         return _ExperimentalConfig(profile_all_threads=True)  # type: ignore[call-arg]
     except TypeError:
+        warnings.warn("torch 2.6 profiles only the thread that starts it; from 2.7 on all are seen.", stacklevel=3)
         return None
 
 

@@ -145,3 +145,13 @@ def test_nothing_that_happened_is_a_timeline_too():
 def test_a_device_that_is_not_here_is_an_error():
     with pytest.raises(RuntimeError, match="'cuda:99' was requested"):
         timeline(lambda: None, device="cuda:99")
+
+
+def test_a_torch_whose_profiler_sees_one_thread_alone_says_so(monkeypatch, worker):
+    def refuses(**_):
+        raise TypeError
+
+    monkeypatch.setattr("course_utils.timeline._ExperimentalConfig", refuses)
+    with pytest.warns(UserWarning, match="only the thread that starts it"):
+        found = timeline(lambda: (worker.put(lambda: torch.ones(4).exp()), worker.join()))
+    assert [lane.name for lane in found.lanes] == ["host"]
