@@ -153,5 +153,5 @@ def test_a_torch_whose_profiler_sees_one_thread_alone_says_so(monkeypatch, worke
 
     monkeypatch.setattr("course_utils.timeline._ExperimentalConfig", refuses)
     with pytest.warns(UserWarning, match="only the thread that starts it"):
-        found = timeline(lambda: (worker.put(lambda: torch.ones(4).exp()), worker.join()))
+        found = timeline(lambda: (worker.put(lambda: torch.ones(4).exp()), torch.ones(4).exp(), worker.join()))
     assert [lane.name for lane in found.lanes] == ["host"]
