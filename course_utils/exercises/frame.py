@@ -113,9 +113,8 @@ class Exercise:
 
     def hint(self) -> Hint:
         """Return the first hint, and at later calls the second, which nearly gives it away."""
-        hint = self._hints[min(self._hints_given, len(self._hints) - 1)]
-        self._hints_given += 1
-        return Hint(f"Hint {min(self._hints_given, len(self._hints))} of {len(self._hints)}: {hint}")
+        self._hints_given = min(self._hints_given + 1, len(self._hints))
+        return Hint(f"Hint {self._hints_given} of {len(self._hints)}: {self._hints[self._hints_given - 1]}")
 
     def solution(self) -> Text:
         """Return the code of a right answer, to be run in place of your own."""

@@ -72,7 +72,7 @@ def _make_trainer(options: Options, arguments: dict, link: Link, module: pl.Ligh
     elif strategy == "fsdp":
         from course_utils.launch.sharded import ReportingFSDP, make_sharded  # costs time that others do not need
 
-        make_sharded(module, options.precision)
+        make_sharded(module, options.precision, arguments["accelerator"])
         strategy = ReportingFSDP(link, count_ranks(arguments))
         arguments = {**arguments, "precision": "32-true"}  # FSDP itself computes in another
     saving = pl.callbacks.ModelCheckpoint(options.checkpoint.parent, "last", enable_version_counter=False)

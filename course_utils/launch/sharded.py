@@ -37,12 +37,14 @@ class ReportingFSDP(Reporting, pl.strategies.ModelParallelStrategy):
         return state
 
 
-def make_sharded(module: Any, precision: str) -> None:
+def make_sharded(module: Any, precision: str, accelerator: str) -> None:
     """Let Lightning shard a LightningModule when it has started the ranks.
 
     Raises:
-        LaunchError: FSDP does not train in this precision.
+        LaunchError: FSDP does not train in this precision, or not on a CPU with this torch.
     """
+    if accelerator == "cpu" and torch.__version__ < "2.7":  # whose torch.cpu.Stream has no record_event
+        raise LaunchError(f"--strategy fsdp needs torch 2.7 or later on a CPU, but this is {torch.__version__}.")
     if precision not in PRECISIONS:
         raise LaunchError(f"--strategy fsdp trains in {' or '.join(PRECISIONS)}, but got {precision}.")
     module.configure_model = partial(shard, module, PRECISIONS[precision])

@@ -1,6 +1,8 @@
 """What the options of a launch mean for the Trainer, on this machine and on others."""
 
 import pytest
+import torch
+from torch.torch_version import TorchVersion
 
 from course_utils import devices as devices_module
 from course_utils.devices import Device
@@ -8,6 +10,7 @@ from course_utils.launch import options as module
 from course_utils.launch.clusters import Cluster
 from course_utils.launch.messages import LaunchError
 from course_utils.launch.options import Options, batch_per_rank, count_ranks, trainer_arguments
+from course_utils.launch.sharded import make_sharded
 
 CPU = Device("cpu", 0, "a CPU")
 GPUS = [Device("cuda", index, "a GPU") for index in range(4)]
@@ -128,3 +131,9 @@ def test_the_global_batch_is_shared_evenly_or_refused():
 def test_asking_for_the_cpu_asks_no_driver(monkeypatch):
     monkeypatch.setattr(devices_module, "find_devices", lambda: pytest.fail("a library of a driver may hang or crash"))
     assert arguments(accelerator="cpu", devices=2)["accelerator"] == "cpu"
+
+
+def test_fsdp_on_a_cpu_says_which_torch_it_needs(monkeypatch):
+    monkeypatch.setattr(torch, "__version__", TorchVersion("2.6.0+cpu"))
+    with pytest.raises(LaunchError, match=r"fsdp needs torch 2\.7 or later on a CPU, but this is 2\.6\.0\+cpu"):
+        make_sharded(torch.nn.Linear(1, 1), "32-true", "cpu")

@@ -1,12 +1,16 @@
 """Lesson 7, Does it fit?: its measurement, its pictures, its panel and its exercises."""
 
+import torch
+
 from course_utils.display.units import format_bytes
 from course_utils.lessons.memory.panel import BatchPanel
 from course_utils.lessons.memory.pictures import draw_cure, draw_cures, draw_questions, draw_shards, draw_two_curves
 from course_utils.lessons.memory.record import Record, record_memory
+from course_utils.lessons.needs import what_cells_need
 from course_utils.lessons.progress import progress
 
 __all__ = [
+    "NO_FSDP",
     "BatchPanel",
     "Record",
     "draw_cure",
@@ -17,4 +21,8 @@ __all__ = [
     "format_bytes",
     "progress",
     "record_memory",
+    "what_cells_need",
 ]
+
+# Why this torch cannot share a model between processes on a CPU, or None where it can.
+NO_FSDP = None if torch.__version__ >= "2.7" else f"on a CPU that takes torch 2.7, and this is {torch.__version__}."

@@ -57,7 +57,6 @@ def _rank(script: str, rank: int, port: int, pipe: Connection) -> None:
     names: dict[str, Any] = {"__name__": "__main__"}
     try:
         exec(compile(script, "<your script>", "exec"), names)
-        weights = [weight.tolist() for weight in names["model"].parameters()]
-        pipe.send({"seen": names["seen"], "weights": weights})
+        pipe.send({"seen": names["seen"], "weights": [weight.tolist() for weight in names["model"].parameters()]})
     except Exception as error:
         pipe.send(f"{type(error).__name__}: {error}")
