@@ -34,3 +34,19 @@ def test_a_rank_that_fails_is_an_error_and_nothing_goes_on(line, message):
 def test_a_script_without_the_names_that_are_read_is_an_error():
     with pytest.raises(RuntimeError, match="KeyError: 'model'"):
         run_two_ranks("seen = []")
+
+
+class Asked(Exception):
+    """For which kind of process was asked."""
+
+
+@pytest.mark.parametrize(("gpus", "kind"), [(0, "fork"), (1, "spawn")])
+def test_ranks_are_copies_only_where_no_gpu_has_threads_that_a_copy_would_lack(gpus, kind, monkeypatch):
+    def get_context(kind):
+        raise Asked(kind)
+
+    monkeypatch.setattr("torch.cuda.device_count", lambda: gpus)
+    monkeypatch.setattr("course_utils.lessons.multi_gpu.two_ranks.FORKS", True)
+    monkeypatch.setattr("multiprocessing.get_context", get_context)
+    with pytest.raises(Asked, match=kind):
+        run_two_ranks("")
