@@ -51,7 +51,7 @@ class Reports:
         self._beats: dict[str, Heartbeat] = {}  # of the ranks that have not finished
         self._finished: set[str] = set()  # the ranks that have trained to the end
         self._closed: set[str] = set()  # whose messages have all been read
-        self._loading: dict[int, float] = {}  # process that is in the lesson's file or function -> since when
+        self._loading: dict[int, Heartbeat] = {}  # the processes that are in the lesson's file or function, by their id
 
     @property
     def failed(self) -> bool:
@@ -62,11 +62,6 @@ class Reports:
     def imported(self) -> bool:
         """Whether a process has come so far that PyTorch and Lightning are loaded."""
         return "hello" in self.events or bool(self.pids)
-
-    @property
-    def starting(self) -> bool:
-        """Whether a rank has not begun to train."""
-        return len(self.pids) < self._expected or not all(beat.number for beat in self._beats.values())
 
     def take(self, who: str, event: dict) -> None:
         """Take in one event that a process has sent."""
@@ -89,7 +84,7 @@ class Reports:
                 self.pids[who] = pid
                 self._beats.setdefault(who, Heartbeat(now))
             case {"loading": pid}:
-                self._loading[pid] = now
+                self._loading[pid] = Heartbeat(now, where="it is loading the lesson")
             case {"loaded": pid}:
                 self._loading.pop(pid, None)
             case {"finished": True}:
@@ -114,23 +109,20 @@ class Reports:
             self._deaths[who] = self._deaths.get(who) or status
             self._end_within(REPORT_S)
 
-    def silence(self, timeout_s: float, stopped: dict[int, float]) -> tuple[str, list[int]]:
+    def silence(self, timeout_s: float) -> tuple[str, list[int]]:
         """Return which processes have been silent for too long, in words, and their ids; "" when none has.
 
         Args:
             timeout_s: how long a rank that trains, or a process that loads the lesson, may be silent.
-            stopped: processes that a signal has stopped, and since when.
         """
         now, missing = time.monotonic(), max(0, self._expected - len(self.pids))
-        if self.starting:
-            waits = ((stopped, "a signal has stopped it"), (self._loading, "it is loading the lesson"))
-            beats = {pid: Heartbeat(since_s, where=where) for times, where in waits for pid, since_s in times.items()}
-            late = {pid: beat for pid, beat in beats.items() if beat.time_s < now - timeout_s}
-            if late:
-                return describe_silence({f"process {pid}": beat for pid, beat in late.items()}, timeout_s), list(late)
-            timeout_s = max(timeout_s, START_UP_S)  # imports on a busy machine take their time
+        late = {pid: beat for pid, beat in self._loading.items() if beat.time_s < now - timeout_s}
+        if late:
+            return describe_silence({f"process {pid}": beat for pid, beat in late.items()}, timeout_s), list(late)
         # Ranks wait for each other: of those that stand still, the ones with the fewest signs of life are the cause.
         fewest = min((beat.number for beat in self._beats.values()), default=0)
+        if missing or (self._beats and not fewest):
+            timeout_s = max(timeout_s, START_UP_S)  # imports on a busy machine take their time
         slow = {who: one for who, one in self._beats.items() if one.number == fewest and one.time_s < now - timeout_s}
         if slow or (missing and self._start_s < now - timeout_s):
             return describe_silence(slow, timeout_s, missing), [self.pids[who] for who in slow]

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 CHATTER = b"[Gloo] Rank "  # torch's CPU back end tells each process whom it met, with no way to turn that off
-LONGEST = 1 << 16  # bytes; what has no newline is shown in pieces of about this size
-LONGEST_EVENT = 1 << 20
+LONGEST = 1 << 20  # bytes of a line or an event; what has no newline is shown in pieces of about this size
 SHOW_STACK = signal.SIGUSR2  # asks a silent rank for the line on which it stands
 Message = tuple[str, str | dict]  # from whom, and a line of output or an event
 
@@ -21,6 +20,13 @@ Message = tuple[str, str | dict]  # from whom, and a line of output or an event
 def event_mark(folder: Path) -> bytes:
     """Return what starts an event, a line of JSON among the lines of output: nothing that a lesson prints by chance."""
     return b"\x1e" + folder.name.encode(errors="replace") + b" "
+
+
+def connect(folder: Path) -> socket.socket:
+    """Return a connection to the supervisor, through the socket in its private folder."""
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect(str(folder / "socket"))
+    return connection
 
 
 class Link:
@@ -40,8 +46,7 @@ class Link:
         """Connect this process, unless it already is, and say which rank it is."""
         if self._owner != os.getpid():  # a forked process has the connection of its parent
             self._owner = os.getpid()
-            self._socket = socket.socket(socket.AF_UNIX)
-            self._socket.connect(str(self.folder / "socket"))
+            self._socket = connect(self.folder)
             os.dup2(self._socket.fileno(), 1)
             os.dup2(self._socket.fileno(), 2)
             faulthandler.register(SHOW_STACK, all_threads=False)
@@ -60,7 +65,7 @@ class _Source:
 
 
 class Lines:
-    """The supervisor's end of all connections, which returns what arrives in the order in which it came."""
+    """The supervisor's end of all connections, made to the socket in its folder: what arrives, in order."""
 
     def __init__(self, folder: Path):
         self.mark = event_mark(folder)
@@ -70,16 +75,12 @@ class Lines:
         self._listener.listen(128)
         self._selector.register(self._listener, selectors.EVENT_READ)
 
-    def add(self, connection: socket.socket, name: str) -> None:
-        """Read from one more process."""
-        self._selector.register(connection, selectors.EVENT_READ, _Source(name))
-
     def read(self, wait_s: float) -> list[Message]:
         """Wait for something to arrive, and return it; the event `closed` says that a connection has ended."""
         messages: list[Message] = []
         for key, _ in self._selector.select(wait_s):
             if key.fileobj is self._listener:
-                self.add(self._listener.accept()[0], "main")
+                self._selector.register(self._listener.accept()[0], selectors.EVENT_READ, _Source("main"))
             else:
                 messages += self._receive(key.fileobj, key.data)
         # Of two processes that have ended, the one that gave a reason comes first.
@@ -97,29 +98,27 @@ class Lines:
     def _receive(self, connection: Any, source: _Source) -> list[Message]:
         data = b""
         with suppress(ConnectionResetError):
-            data = connection.recv(LONGEST)
+            data = connection.recv(1 << 16)
         if not data:
             self._selector.unregister(connection)
             connection.close()
             return [*self._parse(source.unread, source)] * bool(source.unread) + [(source.name, {"closed": True})]
         *lines, source.unread = (source.unread + data).split(b"\n")
-        if len(source.unread) > (LONGEST_EVENT if self.mark in source.unread else LONGEST):
+        if len(source.unread) > LONGEST:
             lines, source.unread = [*lines, source.unread], b""
         return [message for line in lines for message in self._parse(line, source)]
 
     def _parse(self, line: bytes, source: _Source) -> list[Message]:
         output, _, text = line.partition(self.mark)
-        event = None
+        event: Any = None
         messages: list[Message] = []
         with suppress(ValueError):  # most lines hold no event, and one may be torn
             event = json.loads(text)
-        event = event if isinstance(event, dict) else None
         if (output.strip() or event is None) and not output.startswith(CHATTER):
             # A bar that redraws itself in place counts as its last state.
             messages.append((source.name, output.rstrip(b"\r").rpartition(b"\r")[2].decode(errors="replace")))
         if event is not None:
-            match event:
-                case {"hello": {"rank": rank}}:
-                    source.name = f"rank {rank}"
+            if "rank" in event.get("hello", ()):
+                source.name = f"rank {event['hello']['rank']}"
             messages.append((source.name, event))
         return messages

@@ -67,19 +67,18 @@ def trainer_arguments(options: Options, cluster: Cluster) -> dict:
 def _find_accelerator(options: Options, cluster: Cluster) -> str:
     if options.accelerator == "cpu":  # is always there: no driver is asked, and torch is not imported
         return "cpu"
+    on_pod = cluster.kind == "tpu pod"
     try:
         from course_utils.devices import find_devices, pick_device
+
+        asked = options.accelerator if options.accelerator != "auto" else "tpu" if on_pod else pick_device().kind
     except (ImportError, OSError, MemoryError) as error:
         raise LaunchError(f"torch does not load here: {error}. To learn why: python -m course_utils.doctor") from None
-    asked = options.accelerator
-    try:
-        if asked == "auto":
-            asked = "tpu" if cluster.kind == "tpu pod" else pick_device().kind
     except (RuntimeError, ValueError) as error:
         raise LaunchError(str(error)) from None
     asked = LIGHTNINGS_NAMES.get(asked, asked)
     kinds = {LIGHTNINGS_NAMES.get(device.kind, device.kind) for device in find_devices() if not device.rehearsal}
-    if asked not in kinds and cluster.kind != "tpu pod":
+    if asked not in kinds and not on_pod:
         found = f"but this machine has {' and '.join(sorted(kinds))}. Leave --accelerator out to take the best one."
         raise LaunchError(f"--accelerator {options.accelerator} was requested, {found}")
     if asked not in ACCELERATORS:

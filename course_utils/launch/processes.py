@@ -12,7 +12,6 @@ from typing import Any
 
 import psutil
 
-from course_utils.hardware.machine import processes_with
 from course_utils.launch.messages import LaunchError
 
 # Reads the number of a group of processes. When its standard input closes, which happens when the supervisor ends in
@@ -45,36 +44,31 @@ def process_group(command: list[str], folder: Path, **options: Any) -> Iterator[
         yield process
     finally:
         if process:
-            end_group(process.pid, f"TMPDIR={folder}")
+            end_family(process.pid, folder)
             process.wait()
         guard.kill()
         guard.communicate()
 
 
-def group_members(group: int, *, stopped: bool = False) -> list[int]:
-    """Return the running processes of a group, or those that a signal has stopped; none that only wait to be reaped."""
-    members = []
-    for process in psutil.process_iter(["status"]):
-        with suppress(OSError):
-            status = process.info["status"]
-            wanted = status == psutil.STATUS_STOPPED if stopped else status != psutil.STATUS_ZOMBIE
-            if wanted and os.getpgid(process.pid) == group:
-                members.append(process.pid)
-    return members
+def family(group: int, folder: Path) -> list[psutil.Process]:
+    """Return what runs of a group of processes, and what has left it; nothing that only waits to be reaped."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            ours = os.getpgid(process.pid) == group or process.environ().get("TMPDIR") == str(folder)
+            if ours and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
 
 
-def end_group(group: int, setting: str = "", *, wait_s: float = 5.0) -> None:
-    """End every process of a group, and every other with this variable set, a stubborn one after a second."""
-    start, number = time.monotonic(), signal.SIGTERM
-    while time.monotonic() - start < wait_s:
-        members = {*group_members(group), *(processes_with(setting) if setting else ())}
-        if not members:
-            break
-        for pid in members:
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, number)
+def end_family(group: int, folder: Path) -> None:
+    """End every process of a family, a stubborn one after a second."""
+    start_s = time.monotonic()
+    while (left := family(group, folder)) and time.monotonic() < start_s + 5:
+        for process in left:
+            with suppress(psutil.Error):
+                process.send_signal(signal.SIGKILL if time.monotonic() > start_s + 1 else signal.SIGTERM)
         time.sleep(0.02)
-        number = signal.SIGKILL if time.monotonic() - start > 1 else signal.SIGTERM
 
 
 def exit_status(pid: int) -> int | None:
@@ -88,21 +82,25 @@ def exit_status(pid: int) -> int | None:
 
 
 @contextmanager
-def only_one(folder: Path) -> Iterator[None]:
-    """Keep a folder to this process until the block ends, however it ends: the system frees the lock of the dead.
+def only_one(folder: str) -> Iterator[None]:
+    """Make a folder and keep it to this process until the block ends: the system frees the lock of the dead.
 
     Raises:
-        LaunchError: another launch holds it.
+        LaunchError: it cannot be made or written, or another launch holds it.
     """
-    opened = os.open(folder / "launch.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
+    try:
+        os.makedirs(folder, exist_ok=True)
+        opened = os.open(f"{folder}/launch.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
+    except (OSError, ValueError) as error:
+        why = f"--out {folder!r} cannot be used: {error}. Choose a folder that you may write to."
+        raise LaunchError(why) from None
     with os.fdopen(opened, "r+") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             holder = lock.read(200).strip() or "another launch"
-            raise LaunchError(
-                f"{folder} is in use by {holder}, which still runs. Wait for it, stop it, or choose another --out."
-            ) from None
+            advice = "Wait for it, stop it, or choose another --out."
+            raise LaunchError(f"{folder} is in use by {holder}, which still runs. {advice}") from None
         with suppress(OSError):  # a full disk has no room for the name, but the lock holds
             os.ftruncate(opened, 0)
             holder = f"process {os.getpid()} on {os.uname().nodename} since {time.strftime('%H:%M:%S')}"
