@@ -11,7 +11,6 @@ START_UP_S = 120.0  # how long a rank may at least take until it begins to train
 REPORT_S = 3.0  # how long the other processes have to report after the first fault
 ESTIMATE_S = 20.0  # how much longer where memory ran out: they estimate what the step needs
 END_S = 10.0  # how long the processes have to end after the training, whatever the lesson has left running
-ASKED_TO_STOP = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Heartbeat(NamedTuple):
@@ -33,15 +32,11 @@ class Fault(NamedTuple):
 
 
 class Reports:
-    """What has been heard of the ranks of this machine.
-
-    Args:
-        expected: how many ranks there will be.
-        has_rank_0: whether rank 0, which reports the result, is one of them.
-    """
+    """What has been heard of the `expected` ranks of this machine; rank 0, if here, reports the result."""
 
     def __init__(self, expected: int, has_rank_0: bool = True):
         self.step = self.main_pid = 0  # training steps that are finished; the process id of the first process
+        self.imported = self.failed = False  # whether PyTorch and Lightning are loaded; whether any process has failed
         self.deadline_s = inf  # when to end the processes, by `time.monotonic`
         self.pids: dict[str, int] = {}  # "rank 0" -> its process id
         self.events: dict[str, Any] = {}  # the last of each event that says nothing about a failure
@@ -53,16 +48,6 @@ class Reports:
         self._closed: set[str] = set()  # whose messages have all been read
         self._loading: dict[int, Heartbeat] = {}  # the processes that are in the lesson's file or function, by their id
 
-    @property
-    def failed(self) -> bool:
-        """Whether any process has failed."""
-        return bool(self._faults or self._deaths)
-
-    @property
-    def imported(self) -> bool:
-        """Whether a process has come so far that PyTorch and Lightning are loaded."""
-        return "hello" in self.events or bool(self.pids)
-
     def take(self, who: str, event: dict) -> None:
         """Take in one event that a process has sent."""
         now = time.monotonic()
@@ -73,6 +58,7 @@ class Reports:
             case {"fault": text, "error": error, "rank": rank}:
                 name = "the first process" if rank is None else f"rank {rank}"
                 self._faults.append(Fault(name, error, text, "indirect" in event))
+                self.failed = True
                 self._end_within(REPORT_S + ESTIMATE_S * is_out_of_memory(error))
             case {"died": rank, "status": status}:
                 self.note_death(f"rank {rank}", status, first=True)
@@ -80,9 +66,11 @@ class Reports:
                 self._closed.add(who)
                 if who in self._beats and not self._faults:
                     self.note_death(who, 0)
-            case {"hello": {"rank": _, "pid": pid}}:
-                self.pids[who] = pid
-                self._beats.setdefault(who, Heartbeat(now))
+            case {"hello": {"pid": pid, **more}}:
+                self.imported = True
+                if "rank" in more:
+                    self.pids[who] = pid
+                    self._beats.setdefault(who, Heartbeat(now))
             case {"loading": pid}:
                 self._loading[pid] = Heartbeat(now, where="it is loading the lesson")
             case {"loaded": pid}:
@@ -107,14 +95,11 @@ class Reports:
         """
         if who not in self._finished and (first or status != -signal.SIGTERM or who in self._deaths):
             self._deaths[who] = self._deaths.get(who) or status
+            self.failed = True
             self._end_within(REPORT_S)
 
     def silence(self, timeout_s: float) -> tuple[str, list[int]]:
-        """Return which processes have been silent for too long, in words, and their ids; "" when none has.
-
-        Args:
-            timeout_s: how long a rank that trains, or a process that loads the lesson, may be silent.
-        """
+        """Return which processes have been silent for so long, in words, and their ids; "" when none has."""
         now, missing = time.monotonic(), max(0, self._expected - len(self.pids))
         late = {pid: beat for pid, beat in self._loading.items() if beat.time_s < now - timeout_s}
         if late:
@@ -131,8 +116,7 @@ class Reports:
     def cause(self, status: int | None) -> tuple[str, Fault | None]:
         """Return why the run failed, or "", and the exception that is the cause, if one is.
 
-        Args:
-            status: how the first process ended, or None if it had to be ended.
+        The status is that of the first process, or None if it had to be ended.
         """
         main = next((who for who, pid in self.pids.items() if pid == self.main_pid), "the first process")
         # A rank that has reported what it raised then ends with a status above 0, which says nothing new.
@@ -168,13 +152,11 @@ def describe_death(who: str, status: int, step: int) -> str:
         early = f"{who} ended with exit status {status} after step {step} and raised nothing"
         return f"{early}, before the training was done: something in it called exit, or it was interrupted."
     advice = "That comes from C++ or CUDA code rather than from Python: its own message, if any, is above."
-    if -status in ASKED_TO_STOP:
+    if -status in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         advice = "A person or another program asked it to stop."
     elif -status == signal.SIGKILL:
-        advice = (
-            "Most often the system does this when memory runs out (`dmesg` or the job's log says so): try a smaller "
-            "--global-batch, fewer --devices, or --num-workers 0."
-        )
+        advice = "Most often the system does this when memory runs out (`dmesg` or the job's log says so): "
+        advice += "try a smaller --global-batch, fewer --devices, or --num-workers 0."
     names = {number.value: f" ({number.name})" for number in signal.Signals}  # most real-time signals have none
     return f"{who} was killed by signal {-status}{names.get(-status, '')} after step {step}. {advice}"
 

@@ -2,14 +2,11 @@
 
 import errno
 import io
-import resource
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import psutil
 import torch
 
 from course_utils.launch.messages import LaunchError
@@ -17,8 +14,6 @@ from course_utils.launch.processes import write_whole
 from course_utils.training import pl
 
 plugins: Any = pl.plugins
-
-ROOM_BYTES = 2 * 10**9  # what reading a checkpoint may take beside twice its own size
 
 
 class WholeFiles(plugins.io.TorchCheckpointIO):
@@ -39,12 +34,11 @@ class WholeFiles(plugins.io.TorchCheckpointIO):
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
-            space = f"it takes {data.tell() / 1e3:,.1f} kB, and the disk of {path.parent} has"
-            free = f"{shutil.disk_usage(path.parent).free / 1e6:,.2f} MB free"
-            kept = "The previous checkpoint is still whole." if path.exists() else "There was none before it."
+            free = f"the disk of {path.parent} has {shutil.disk_usage(path.parent).free / 1e6:,.2f} MB free"
+            why = f"no space for the checkpoint: it takes {data.tell() / 1e3:,.1f} kB, and {free}"
+            kept = "The previous checkpoint is still whole" if path.exists() else "There was none before it"
             advice = "Make room there, or choose another --out, and continue with --resume"
-            message = f"no space for the checkpoint: {space} {free}. {kept} {advice}"
-            raise OSError(error.errno, message) from error
+            raise OSError(error.errno, f"{why}. {kept}. {advice}") from error
 
     def load_checkpoint(self, path: str | Path, map_location: Any = "cpu", weights_only: bool | None = True) -> Any:
         """Load it, and never run code that a file brings along, whatever the caller says."""
@@ -52,12 +46,7 @@ class WholeFiles(plugins.io.TorchCheckpointIO):
 
 
 def read_checkpoint(path: Path, module: torch.nn.Module, loops: dict) -> dict:
-    """Return a checkpoint after making sure that it is whole, harmless, and of this model.
-
-    Args:
-        path: of the file.
-        module: whose weights it should hold.
-        loops: the state of a Trainer's loops, with which that in the file is compared.
+    """Return a checkpoint after making sure that it is whole, harmless, and of this model and its Trainer's loops.
 
     Raises:
         LaunchError: it is torn, holds code, is no checkpoint of a training, or belongs to another model or optimizer.
@@ -100,12 +89,8 @@ def _other_optimizer(states: list[dict], module: Any) -> str:
     made.load_state_dict(states[0])
     if lacking:
         return f"{type(made).__name__} finds no {lacking[0]!r} in it"
-    if len({frozenset(state) for state in made.state.values()}) > 1:
-        return "its parts do not belong together"
     for parameter, state in made.state.items():
         for name, value in state.items():
-            if not isinstance(value, torch.Tensor | float | int | None):
-                return f"its {name!r} is a {type(value).__name__}"
             if isinstance(value, torch.Tensor) and value.numel() != 1 and value.shape != parameter.shape:
                 return f"its {name!r} has shape {tuple(value.shape)} for weights of {tuple(parameter.shape)}"
     return ""
@@ -128,8 +113,7 @@ def _load(path: Path) -> Any:
     if not path.is_file():  # a pipe would never end
         raise LaunchError(f"{path} is not an ordinary file. Delete it and start anew without --resume.")
     try:
-        with _limited_memory(2 * path.stat().st_size + ROOM_BYTES):
-            return torch.load(path, map_location="cpu", weights_only=True)
+        return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch raises six different kinds for files of six different shapes
         if "Weights only load failed" in str(error) and "GLOBAL" in str(error):
             why = "it holds a pickled call to something that is neither a tensor nor a number, and loading it would run"
@@ -151,15 +135,3 @@ def _is_training(state: Any, loops: dict) -> bool:
         and _fits([{}], [*state["callbacks"].values()])
         and all(isinstance(loss, float) for loss in state["callbacks"]["RankReport"]["losses"])
     )
-
-
-@contextmanager
-def _limited_memory(size_bytes: int) -> Iterator[None]:
-    """Let this process take so many more bytes: a small file can ask for any amount."""
-    limits = resource.getrlimit(resource.RLIMIT_AS)
-    limit = psutil.Process().memory_info().vms + size_bytes
-    resource.setrlimit(resource.RLIMIT_AS, (limit if limits[1] < 0 else min(limit, limits[1]), limits[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, limits)

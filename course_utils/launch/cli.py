@@ -59,7 +59,7 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("how").add_argument
     add("--out", default="runs/last", metavar="DIR", help="folder for checkpoint and results (default runs/last)")
     add("--resume", action="store_true", help="continue from the checkpoint in --out, if there is one")
-    seconds = _number(float, lambda value: 0 < value < 10**7, "a number of seconds above 0")
+    seconds = _number(float, 1e-9, "a number of seconds above 0")
     text = "end the run when a rank gives no sign of life, or the lesson does not load, for S seconds (default 600); "
     text += f"a rank that is still importing has {START_UP_S:g} seconds, or S if that is more"
     add("--timeout", type=seconds, default=600.0, metavar="S", dest="timeout_s", help=text)
@@ -67,10 +67,10 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
     add("--dry-run", action="store_true", help="print the Trainer's arguments and stop")
 
 
-def _number(read: Callable[[str], Any], fits: Callable[[Any], bool], what: str) -> Callable[[str], Any]:
+def _number(read: Callable[[str], Any], least: float, what: str) -> Callable[[str], Any]:
     def number(text: str) -> Any:
         with suppress(ValueError):
-            if fits(value := read(text)):
+            if least <= (value := read(text)) < 2**32:
                 return value
         raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
 
@@ -78,12 +78,11 @@ def _number(read: Callable[[str], Any], fits: Callable[[Any], bool], what: str) 
 
 
 def _whole(least: int) -> Callable[[str], int]:
-    return _number(int, lambda value: least <= value < 2**32, f"a whole number of at least {least}")
+    return _number(int, least, f"a whole number of at least {least}")
 
 
 def _devices(text: str) -> int | str:
-    read = _number(int, lambda value: value > 0, "a number of devices. Write 1, 2, ... or auto")
-    return text if text == "auto" else read(text)
+    return text if text == "auto" else _number(int, 1, "a number of devices. Write 1, 2, ... or auto")(text)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -72,11 +72,8 @@ def check_lesson(name: str) -> None:
 def load_lesson(name: str) -> tuple[Any, Any]:
     """Import a lesson, call its function, and return its LightningModule and a DataLoader of its data.
 
-    Args:
-        name: one of `LESSONS`, or "path/to/file.py:function".
-
     Raises:
-        LaunchError: it returned something else.
+        LaunchError: it is not there, or returned something else.
     """
     from torch.utils.data import DataLoader, IterableDataset
 

@@ -7,8 +7,8 @@ import selectors
 import signal
 import socket
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 CHATTER = b"[Gloo] Rank "  # torch's CPU back end tells each process whom it met, with no way to turn that off
@@ -58,12 +58,6 @@ class Link:
             self._socket.sendall(event_mark(self.folder) + json.dumps(event).encode() + b"\n")
 
 
-@dataclass
-class _Source:
-    name: str
-    unread: bytes = b""
-
-
 class Lines:
     """The supervisor's end of all connections, made to the socket in its folder: what arrives, in order."""
 
@@ -80,7 +74,9 @@ class Lines:
         messages: list[Message] = []
         for key, _ in self._selector.select(wait_s):
             if key.fileobj is self._listener:
-                self._selector.register(self._listener.accept()[0], selectors.EVENT_READ, _Source("main"))
+                self._selector.register(
+                    self._listener.accept()[0], selectors.EVENT_READ, SimpleNamespace(name="main", unread=b"")
+                )
             else:
                 messages += self._receive(key.fileobj, key.data)
         # Of two processes that have ended, the one that gave a reason comes first.
@@ -95,7 +91,7 @@ class Lines:
         self._selector.close()
         return messages
 
-    def _receive(self, connection: Any, source: _Source) -> list[Message]:
+    def _receive(self, connection: Any, source: SimpleNamespace) -> list[Message]:
         data = b""
         with suppress(ConnectionResetError):
             data = connection.recv(1 << 16)
@@ -108,7 +104,7 @@ class Lines:
             lines, source.unread = [*lines, source.unread], b""
         return [message for line in lines for message in self._parse(line, source)]
 
-    def _parse(self, line: bytes, source: _Source) -> list[Message]:
+    def _parse(self, line: bytes, source: SimpleNamespace) -> list[Message]:
         output, _, text = line.partition(self.mark)
         event: Any = None
         messages: list[Message] = []

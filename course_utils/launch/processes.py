@@ -29,10 +29,7 @@ rm -rf "$1"
 
 @contextmanager
 def process_group(command: list[str], folder: Path, **options: Any) -> Iterator[subprocess.Popen]:
-    """Start a command in a group of its own, and end all that came of it with the block or with this process.
-
-    What has left the group is found by its variable TMPDIR, which names the folder.
-    """
+    """Start a command in a group of its own, and end all that came of it with the block or with this process."""
     quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     process = None
     words = ["/bin/sh", "-c", GUARD, "guard", str(folder)]
@@ -51,7 +48,7 @@ def process_group(command: list[str], folder: Path, **options: Any) -> Iterator[
 
 
 def family(group: int, folder: Path) -> list[psutil.Process]:
-    """Return what runs of a group of processes, and what has left it; nothing that only waits to be reaped."""
+    """Return what runs of a group, and what has left it but has its variable TMPDIR; nothing that awaits reaping."""
     found = []
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
@@ -73,12 +70,11 @@ def end_family(group: int, folder: Path) -> None:
 
 def exit_status(pid: int) -> int | None:
     """Return how a process ended that nobody has reaped yet, as `subprocess` would; None while that is unknown."""
-    try:  # Linux keeps it in the last field (proc_pid_stat(5))
+    with suppress(OSError):  # Linux keeps it in the last field (proc_pid_stat(5))
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    status = int(fields[-1])
-    return (-(status & 0x7F) or status >> 8) if fields[0] == "Z" else None
+        if fields[0] == "Z":
+            return os.waitstatus_to_exitcode(int(fields[-1]))
+    return None
 
 
 @contextmanager
@@ -122,6 +118,5 @@ def write_whole(path: Path, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(part, path)
-    except OSError:
+    finally:
         part.unlink(missing_ok=True)
-        raise

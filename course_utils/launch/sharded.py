@@ -38,11 +38,7 @@ class ReportingFSDP(Reporting, pl.strategies.ModelParallelStrategy):
 
 
 def make_sharded(module: Any, precision: str, accelerator: str) -> None:
-    """Let Lightning shard a LightningModule when it has started the ranks.
-
-    Raises:
-        LaunchError: FSDP does not train in this precision, or not on a CPU with this torch.
-    """
+    """Let Lightning shard a module once it has started the ranks, or raise LaunchError where FSDP cannot train it."""
     if accelerator == "cpu" and torch.__version__ < "2.7":  # whose torch.cpu.Stream has no record_event
         raise LaunchError(f"--strategy fsdp needs torch 2.7 or later on a CPU, but this is {torch.__version__}.")
     if precision not in PRECISIONS:
@@ -50,12 +46,10 @@ def make_sharded(module: Any, precision: str, accelerator: str) -> None:
     module.configure_model = partial(shard, module, PRECISIONS[precision])
 
 
-def shard(module: nn.Module, precision: torch.dtype | None = None) -> None:
+def shard(module: nn.Module, precision: torch.dtype | None) -> None:
     """Share a module's parameters between all ranks, in place, each block of its model and then the rest.
 
-    Args:
-        module: the same in every rank.
-        precision: to compute in, or None for the parameters' own; they are kept and updated in their own.
+    They are kept and updated in their own precision, and computed with in this one, if any.
     """
     policy = MixedPrecisionPolicy(param_dtype=precision, reduce_dtype=torch.float32 if precision else None)
     for part in module.children():

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from contextlib import closing, nullcontext, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -143,19 +142,13 @@ class Run:
                 self.view.line(who, line)
             memory = f" {events['memory']}" if "memory" in events else ""
             raise RunError(f"{why}{'' if why.endswith('.') else '.'}{memory}{self.hint()}")
-        return self._result(**events["done"]) if "done" in events else None
+        return self._result() if "done" in events else None
 
-    def _result(self, losses: list[float], samples_per_rank: Sequence[int] = (), **others: Any) -> RunResult:
-        result = RunResult(
-            self.options.lesson,
-            self.options.strategy,
-            count_ranks(self.arguments),
-            losses=tuple(losses),
-            samples_per_rank=tuple(samples_per_rank),
-            checkpoint=str(self.options.checkpoint),
-            total_s=time.monotonic() - self._start_s,
-            **others,
-        )
+    def _result(self) -> RunResult:
+        done: dict[str, Any] = self._reports.events["done"]
+        parts: Any = {name: tuple(part) if isinstance(part, list) else part for name, part in done.items()}
+        parts |= {"ranks": count_ranks(self.arguments), "total_s": time.monotonic() - self._start_s}
+        result = RunResult(self.options.lesson, self.options.strategy, checkpoint=str(self.options.checkpoint), **parts)
         try:
             write_whole(Path(self.options.out) / "result.json", f"{result.to_json()}\n".encode())
         except OSError as error:

@@ -17,7 +17,7 @@ class View:
 
     def __init__(self, stream: TextIO, *, bar: bool):
         self._stream, self._with_bar = stream, bar
-        self._bar: Any = None
+        self._bar: Any = tqdm(disable=True)
         self._epochs, self._next_s = 0, 0.0
 
     def line(self, source: str, text: str) -> None:
@@ -34,13 +34,12 @@ class View:
                     self.line("launch", f"continuing after step {done}")
                 if self._with_bar:
                     self._bar = open_bar(steps, "step", initial=done, mininterval=0.2)
-            case {"step": step} if self._bar is not None:
+            case {"step": step}:
                 self._bar.update(max(0, step - self._bar.n))
             case {"epoch": number, "loss": loss}:
                 text = f"epoch {number}/{self._epochs}"
-                if self._bar is not None:
-                    self._bar.set_postfix_str(f"{text}, loss {loss:.4g}", refresh=False)
-                elif time.monotonic() > self._next_s or number == self._epochs:
+                self._bar.set_postfix_str(f"{text}, loss {loss:.4g}", refresh=False)
+                if not self._with_bar and (time.monotonic() > self._next_s or number == self._epochs):
                     self._next_s = time.monotonic() + 2
                     self.line("launch", f"{text}: loss {loss:.4g}")
             case {"already": epochs}:
@@ -48,10 +47,7 @@ class View:
 
     def close(self) -> None:
         """Close the bar where it stands."""
-        if self._bar is not None:
-            self._bar.refresh()
-            self._bar.close()
-            self._bar = None
+        self._bar.close()
 
 
 @dataclass(frozen=True)
