@@ -32,15 +32,15 @@ class Fault(NamedTuple):
 
 
 class Reports:
-    """What has been heard of the `expected` ranks of this machine; rank 0, if here, reports the result."""
+    """What has been heard of the ranks of this machine, of which `expected` will start."""
 
-    def __init__(self, expected: int, has_rank_0: bool = True):
+    def __init__(self, expected: int):
         self.step = self.main_pid = 0  # training steps that are finished; the process id of the first process
         self.imported = self.failed = False  # whether PyTorch and Lightning are loaded; whether any process has failed
         self.deadline_s = inf  # when to end the processes, by `time.monotonic`
         self.pids: dict[str, int] = {}  # "rank 0" -> its process id
         self.events: dict[str, Any] = {}  # the last of each event that says nothing about a failure
-        self._expected, self._has_rank_0, self._start_s = expected, has_rank_0, time.monotonic()
+        self._expected, self._start_s = expected, time.monotonic()
         self._faults: list[Fault] = []
         self._deaths: dict[str, int] = {}  # who ended early -> exit status (0 while unknown), or minus the signal
         self._beats: dict[str, Heartbeat] = {}  # of the ranks that have not finished
@@ -123,8 +123,8 @@ class Reports:
         raised = {fault.who for fault in self._faults}
         deaths = {who: code for who, code in self._deaths.items() if code < 0 or who not in raised}
         faults = [fault for fault in self._faults if not fault.indirect] or self._faults
-        done = "done" in self.events or (self._finished and not self._has_rank_0)
-        if main in deaths or not (deaths or faults or (done and (self._finished or not status))):
+        done = self._finished or ("done" in self.events and not status)
+        if main in deaths or not (deaths or faults or done):
             deaths[main] = status or deaths.get(main, 0)
         # A rank that aborts after another has raised only shows that the other is gone.
         if deaths and not (faults and set(deaths.values()) <= {-signal.SIGABRT}):

@@ -59,7 +59,7 @@ class Run:
     def __init__(self, options: Options, arguments: dict, cluster: Cluster, view: View):
         self.options, self.arguments, self.view, self._cluster = options, arguments, view, cluster
         expected = 1 if cluster.starts_the_ranks else count_ranks(arguments) // arguments["num_nodes"]
-        self._reports = Reports(expected, has_rank_0=cluster.rank == 0)
+        self._reports = Reports(expected)
         self._silence = ""  # which processes were silent for too long
         self._status: int | None = None  # how the first process ended, if it did by itself
         self._held: list[tuple[str, str]] = []  # lines from before torch was there, and after the first fault

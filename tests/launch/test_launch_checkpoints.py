@@ -3,7 +3,6 @@
 import errno
 import os
 import pickle
-import sys
 from functools import partial
 
 import pytest
@@ -179,14 +178,6 @@ def test_an_optimizers_state_of_another_shape_is_refused(tmp_path):
     torch.save(content, tmp_path / "x.ckpt")
     with pytest.raises(LaunchError, match=r"'exp_avg' has shape \(2,\) for weights of \(2, 3\)"):
         read_checkpoint(tmp_path / "x.ckpt", module, {})
-    state["state"][0]["exp_avg"] = "text"
-    torch.save(content, tmp_path / "x.ckpt")
-    with pytest.raises(LaunchError, match="its 'exp_avg' is a str"):
-        read_checkpoint(tmp_path / "x.ckpt", module, {})
-    del state["state"][0]["exp_avg"]
-    torch.save(content, tmp_path / "x.ckpt")
-    with pytest.raises(LaunchError, match="its parts do not belong together"):
-        read_checkpoint(tmp_path / "x.ckpt", module, {})
 
 
 @pytest.mark.parametrize("make", [SGD, *BOTH.values()])
@@ -207,18 +198,6 @@ def test_weights_that_are_not_finite_are_refused(tmp_path, model):
 def test_a_pipe_in_place_of_a_checkpoint_is_refused_at_once(tmp_path, model):
     os.mkfifo(tmp_path / "x.ckpt")
     with pytest.raises(LaunchError, match="is not an ordinary file"):
-        read_checkpoint(tmp_path / "x.ckpt", model, {})
-
-
-class Unfolds:
-    def __reduce__(self):
-        return bytearray, (6 * 10**9,)
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux limits the address space")
-def test_a_small_file_that_asks_for_much_memory_is_refused(tmp_path, model):
-    torch.save({"state_dict": Unfolds(), **PLACE}, tmp_path / "x.ckpt")
-    with pytest.raises(LaunchError, match=r"is torn or no checkpoint at all .*MemoryError"):
         read_checkpoint(tmp_path / "x.ckpt", model, {})
 
 
