@@ -70,16 +70,15 @@ def check_lesson(name: str) -> None:
 
 
 def load_lesson(name: str) -> tuple[Any, Any]:
-    """Import a lesson, call its function, and return its LightningModule and a DataLoader of its data.
+    """Return the LightningModule of a lesson that `check_lesson` has found, and a DataLoader of its data.
 
     Raises:
-        LaunchError: it is not there, or returned something else.
+        LaunchError: its function returned something else.
     """
     from torch.utils.data import DataLoader, IterableDataset
 
     from course_utils.training import pl
 
-    check_lesson(name)
     returned = LESSONS[name]() if name in LESSONS else _import(name)()
     if not isinstance(returned, tuple) or len(returned) != 2:
         what = f"a tuple of {len(returned)} things" if isinstance(returned, tuple) else _type(returned)
