@@ -14,12 +14,8 @@ from typing import Any
 CHATTER = b"[Gloo] Rank "  # torch's CPU back end tells each process whom it met, with no way to turn that off
 LONGEST = 1 << 20  # bytes of a line or an event; what has no newline is shown in pieces of about this size
 SHOW_STACK = signal.SIGUSR2  # asks a silent rank for the line on which it stands
+MARK = b"\x1elaunch\x1e"  # starts an event, a line of JSON among those of output; nothing that is printed by chance
 Message = tuple[str, str | dict]  # from whom, and a line of output or an event
-
-
-def event_mark(folder: Path) -> bytes:
-    """Return what starts an event, a line of JSON among the lines of output: nothing that a lesson prints by chance."""
-    return b"\x1e" + folder.name.encode(errors="replace") + b" "
 
 
 def connect(folder: Path) -> socket.socket:
@@ -55,14 +51,13 @@ class Link:
     def send(self, **event: Any) -> None:
         """Send one event, unless the supervisor has gone: then this process is about to be ended too."""
         with suppress(OSError):
-            self._socket.sendall(event_mark(self.folder) + json.dumps(event).encode() + b"\n")
+            self._socket.sendall(MARK + json.dumps(event).encode() + b"\n")
 
 
 class Lines:
     """The supervisor's end of all connections, made to the socket in its folder: what arrives, in order."""
 
     def __init__(self, folder: Path):
-        self.mark = event_mark(folder)
         self._selector = selectors.DefaultSelector()
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(folder / "socket"))
@@ -74,9 +69,8 @@ class Lines:
         messages: list[Message] = []
         for key, _ in self._selector.select(wait_s):
             if key.fileobj is self._listener:
-                self._selector.register(
-                    self._listener.accept()[0], selectors.EVENT_READ, SimpleNamespace(name="main", unread=b"")
-                )
+                source = SimpleNamespace(name="main", unread=b"")
+                self._selector.register(self._listener.accept()[0], selectors.EVENT_READ, source)
             else:
                 messages += self._receive(key.fileobj, key.data)
         # Of two processes that have ended, the one that gave a reason comes first.
@@ -95,17 +89,18 @@ class Lines:
         data = b""
         with suppress(ConnectionResetError):
             data = connection.recv(1 << 16)
+        *lines, source.unread = (source.unread + data).split(b"\n")
+        if source.unread and (not data or len(source.unread) > LONGEST):
+            lines, source.unread = [*lines, source.unread], b""
+        messages = [message for line in lines for message in self._parse(line, source)]
         if not data:
             self._selector.unregister(connection)
             connection.close()
-            return [*self._parse(source.unread, source)] * bool(source.unread) + [(source.name, {"closed": True})]
-        *lines, source.unread = (source.unread + data).split(b"\n")
-        if len(source.unread) > LONGEST:
-            lines, source.unread = [*lines, source.unread], b""
-        return [message for line in lines for message in self._parse(line, source)]
+            messages.append((source.name, {"closed": True}))
+        return messages
 
     def _parse(self, line: bytes, source: SimpleNamespace) -> list[Message]:
-        output, _, text = line.partition(self.mark)
+        output, _, text = line.partition(MARK)
         event: Any = None
         messages: list[Message] = []
         with suppress(ValueError):  # most lines hold no event, and one may be torn

@@ -28,10 +28,7 @@ LEFT_OVER |= {"MASTER_ADDR", "MASTER_PORT"}
 
 
 def launch(options: Options, view: View) -> RunResult | None:
-    """Train a lesson, show what its processes print, and end every one of them, whatever happens.
-
-    Returns:
-        The result, or None where another process has rank 0, which knows it.
+    """Train a lesson, show what its processes print, and return the result, or None where another process has it.
 
     Raises:
         LaunchError: the request was refused, and nothing was trained.

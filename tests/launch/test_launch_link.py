@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from course_utils.launch.link import Lines, Link, connect
+from course_utils.launch.link import MARK, Lines, Link, connect
 
 
 @pytest.fixture
@@ -41,12 +41,12 @@ def test_lines_arrive_whole_however_they_were_cut(lines):
 
 
 def test_an_event_is_told_apart_from_the_output_before_it(lines):
-    read = send(lines, b"50 %" + lines.mark + b'{"epoch": 1}\n')
+    read = send(lines, b"50 %" + MARK + b'{"epoch": 1}\n')
     assert read == [("main", "50 %"), ("main", {"epoch": 1})]
 
 
 def test_a_process_is_called_by_its_rank_once_it_has_said_it(lines):
-    read = send(lines, lines.mark + b'{"hello": {"pid": 5, "rank": 3}}\nhi\n')
+    read = send(lines, MARK + b'{"hello": {"pid": 5, "rank": 3}}\nhi\n')
     assert read[0][1] == {"hello": {"pid": 5, "rank": 3}} and read[1] == ("rank 3", "hi")
 
 
