@@ -97,7 +97,7 @@ def _other_optimizer(states: list[dict], module: Any) -> str:
 
 
 def _fits(model: Any, found: Any) -> bool:
-    """Say whether something has every part of a model, each of the same kind, and no number without measure."""
+    """Say whether something has every part of a model, each of the same kind, and numbers of a possible size."""
     if isinstance(model, dict):
         return isinstance(found, dict) and all(_fits(part, found.get(name, ...)) for name, part in model.items())
     if isinstance(model, list):  # of one part, which stands for any number of them

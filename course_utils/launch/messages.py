@@ -6,7 +6,7 @@ import traceback
 import warnings
 from pathlib import Path
 
-# A call in a file of Lightning's, torch's or the launcher's, with the lines of its code, and those before another call.
+# A call in a file of Lightning, torch or the launcher, with its lines of code; and a row of such calls before another.
 INSIDE = r'(?:\w-packages/(?:pytorch_)?(?:lightning|torch)/|/launch/(?:ranks|reporting|sharded)\.py")'
 CALL = rf'  File ".*{INSIDE}.*\n(?:    .*\n)*'
 CALLS = re.compile(rf"(?:{CALL})+(?=  File )")

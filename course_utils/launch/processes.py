@@ -48,7 +48,7 @@ def process_group(command: list[str], folder: Path, **options: Any) -> Iterator[
 
 
 def family(group: int, folder: Path) -> list[psutil.Process]:
-    """Return what runs of a group, and what has left it but has its variable TMPDIR; nothing that awaits reaping."""
+    """Return the running processes of a group, and those that have left it but keep its variable TMPDIR."""
     found = []
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
