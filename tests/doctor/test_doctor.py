@@ -27,7 +27,7 @@ from stand_ins import (
 )
 
 from course_utils.doctor import diagnose
-from course_utils.doctor.evidence import FAMILIES
+from course_utils.hardware import KINDS
 
 pytestmark = needs_linux
 H200_ON_PCI = ("0x10de", "0x2335", "0x030200")
@@ -198,7 +198,7 @@ def test_a_torch_too_old_for_the_course_is_named_for_every_family(tmp_path):
     """Stand-in: an installed torch 2.5.1."""
     status, report = run_doctor(path=stub_package(tmp_path, "torch", "2.5.1", ""))
     assert status == 1 and {found["cause"] for found in report["findings"]} == {"torch-too-old"}
-    assert len(report["findings"]) == len(FAMILIES) and "2.5.1" in report["findings"][0]["why"]
+    assert len(report["findings"]) == len(KINDS) and "2.5.1" in report["findings"][0]["why"]
 
 
 def test_the_doctor_starts_where_there_is_no_torch_at_all(tmp_path):

@@ -15,8 +15,9 @@ from stand_ins import needs_linux
 from course_utils.doctor import examine
 from course_utils.doctor.causes import find_cause
 from course_utils.doctor.children import MOST_BYTES, PREFIX, Outcome, run_limited, run_probe
-from course_utils.doctor.evidence import FAMILIES, Evidence, Package
+from course_utils.doctor.evidence import Evidence, Package
 from course_utils.doctor.probes import PROBES
+from course_utils.hardware import KINDS
 
 TORCH = Package("2.9.0", "12.8")
 
@@ -141,10 +142,10 @@ def test_children_that_hang_are_waited_for_side_by_side(monkeypatch):
 
     monkeypatch.setattr(examine, "run_probe", hang)
     monkeypatch.setattr(examine, "run_limited", hang)
-    smi, probes = examine._try(set(FAMILIES), 10.0)
-    assert smi.ended == "late" and sorted(probes) == ["cpu", "cuda", "nvidia", "tpu", "xla"]
+    probes = examine._try(set(KINDS), 10.0)
+    assert sorted(probes) == ["cpu", "cuda", "nvidia", "nvidia-smi", "tpu", "xla"]
     evidence = Evidence("computer", TORCH, probes, TORCH, TORCH, limit_s=10.0)
-    verdicts = {family: find_cause(family, evidence) for family in FAMILIES}
+    verdicts = {family: find_cause(family, evidence) for family in KINDS}
     assert verdicts.pop("tpu").cause == "torchtpu-off-cloud"
     assert {found.cause for found in verdicts.values()} == {"hangs"} and "30 s" in verdicts["cpu"].why
 

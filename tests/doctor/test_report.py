@@ -3,8 +3,7 @@
 import pytest
 
 from course_utils.doctor.evidence import Finding
-from course_utils.doctor.public import hide, private_names
-from course_utils.doctor.report import Diagnosis
+from course_utils.doctor.report import Diagnosis, hide, private_names
 
 PLANTED = {
     "USER": "ada.lovelace",
