@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 from course_utils.doctor.examine import LIMIT_S, diagnose
-from course_utils.doctor.probes import PROBES
 from course_utils.hardware import KINDS
 from course_utils.hardware.machine import ROOT
 
@@ -35,11 +34,7 @@ def main() -> int:
         "--limit", type=_seconds, default=LIMIT_S, help="seconds for a step (default 10; three times that for imports)"
     )
     parser.add_argument("--root", type=Path, default=ROOT, help="a folder with another machine's sys, proc and dev")
-    parser.add_argument("--probe", choices=sorted(PROBES), help=argparse.SUPPRESS)
     asked = parser.parse_args()
-    if asked.probe:
-        PROBES[asked.probe]()
-        return 0
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")  # a name that this terminal's encoding lacks
     report = diagnose(tuple(asked.require or KINDS), limit_s=asked.limit, root=asked.root)

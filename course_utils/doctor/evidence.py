@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import configparser
-import importlib.metadata
-import importlib.util
 import pkgutil
 import re
 from dataclasses import dataclass, field
@@ -12,7 +10,7 @@ from pathlib import Path
 
 from course_utils.display.cards import clean, html_card
 from course_utils.doctor.children import IMPORTING, Outcome
-from course_utils.hardware.machine import read_text
+from course_utils.hardware.machine import ABSENT, Package
 from course_utils.hardware.nvidia import Card
 
 # What the doctor says of every cause that it can name: `remedies.ini`, one section a cause.
@@ -53,43 +51,14 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Package:
-    """A distribution as its files describe it, without importing it; the version is "" where it is not installed."""
-
-    version: str = ""
-    cuda: str | None = None
-    hip: str | None = None
-
-    @property
-    def minor(self) -> tuple[int, int]:
-        """The first two parts of the version, such as (2, 9)."""
-        major, minor = re.findall(r"\d+", self.version)[:2]
-        return int(major), int(minor)
-
-
-def read_package(name: str) -> Package:
-    """Read a distribution's version, and what torch was built for, from its files: importing may be what fails."""
-    spec = importlib.util.find_spec(name)
-    if spec is None or spec.origin is None:
-        return Package()
-    text = read_text(Path(spec.origin).parent / "version.py")
-    told = dict(re.findall(r"^(__version__|cuda|hip)\b[^=]*=\s*['\"]([^'\"]+)['\"]", text, re.MULTILINE))
-    try:
-        version = told.get("__version__") or importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        version = "0.0 (unknown)"
-    return Package(version, told.get("cuda"), told.get("hip"))
-
-
-@dataclass(frozen=True)
 class Evidence:
     """All that was found: files and variables first, then how each child process ended."""
 
     place: str
     torch: Package
     probes: dict[str, Outcome]
-    torch_xla: Package = Package()
-    torch_tpu: Package = Package()
+    torch_xla: Package = ABSENT
+    torch_tpu: Package = ABSENT
     system: str = ""
     python: str = ""
     variables: dict[str, str] = field(default_factory=dict)

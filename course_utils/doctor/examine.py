@@ -12,17 +12,16 @@ from pathlib import Path
 
 from course_utils.doctor.causes import find_cause
 from course_utils.doctor.children import Outcome, run_limited, run_probe
-from course_utils.doctor.evidence import Evidence, read_package
+from course_utils.doctor.evidence import Evidence
 from course_utils.doctor.report import Diagnosis
-from course_utils.hardware import KINDS
-from course_utils.hardware.machine import ROOT, graphics_cards, in_container, place, tpu_chips, wsl_driver
+from course_utils.hardware import KINDS, machine
 
 LIMIT_S = 10.0  # for one step of a child process
 TELLING = "(CUDA|HIP|ROCR|HSA|NVIDIA|TPU|PJRT|XRT|XLA|LD|COURSE)_|TORCH_DEVICE_BACKEND_AUTOLOAD"  # variables
 SMI = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
 
 
-def diagnose(families: tuple[str, ...] = KINDS, *, limit_s: float = LIMIT_S, root: Path = ROOT) -> Diagnosis:
+def diagnose(families: tuple[str, ...] = KINDS, *, limit_s: float = LIMIT_S, root: Path = machine.ROOT) -> Diagnosis:
     """Say for each accelerator family whether it works here, why not, and what to do.
 
     Args:
@@ -63,20 +62,20 @@ def _facts(evidence: Evidence) -> dict[str, str]:
 
 
 def _examine(families: tuple[str, ...], limit_s: float, root: Path) -> Evidence:
-    torch, torch_xla, torch_tpu = map(read_package, ("torch", "torch_xla", "torch_tpu"))
+    torch, torch_xla, torch_tpu = map(machine.read_package, ("torch", "torch_xla", "torch_tpu"))
     absent = {name for name, package in (("xla", torch_xla), ("tpu", torch_tpu)) if not package.version}
     return Evidence(
-        place=place(root),
+        place=machine.place(root),
         torch=torch,
         torch_xla=torch_xla,
         torch_tpu=torch_tpu,
         system=platform.system(),
         python=sys.executable,
         variables=dict(os.environ),
-        graphics=graphics_cards(root),
-        tpu_chips=len(tpu_chips(root)),
-        container=in_container(root),
-        wsl=wsl_driver(root),
+        graphics=machine.graphics_cards(root),
+        tpu_chips=len(machine.tpu_chips(root)),
+        container=machine.in_container(root),
+        wsl=machine.wsl_driver(root),
         limit_s=limit_s,
         probes=_try(set(families) - absent if torch.version else set(), limit_s),
     )

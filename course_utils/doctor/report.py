@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import os
 import platform
@@ -89,11 +90,9 @@ def private_names(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     names = {value: "SECRET" for name, value in environ.items() if SECRET.search(name) and len(value) > 5}
     hosts = {platform.node(), *",".join(environ.get(name, "") for name in HOSTS).split(",")}
     users = {environ.get(name, "") for name in USERS}
-    try:
+    with contextlib.suppress(OSError, KeyError, RuntimeError):  # a user without an entry in the system's list
         users |= {getpass.getuser(), Path.home().name}
         names[str(Path.home())] = "~"
-    except (OSError, KeyError, RuntimeError):  # a user without an entry in the system's list
-        pass
     names.update({part: "HOST" for host in hosts for part in (host, host.partition(".")[0])})
     names.update(dict.fromkeys(users, "USER"))
     return {name: word for name, word in names.items() if len(name) > 1 and not name.isdigit()}
@@ -101,11 +100,9 @@ def private_names(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 def hide(text: str, names: Mapping[str, str]) -> str:
     """Return a text with these names, and with every address, home folder and token, replaced by words for them."""
-    for home in (re.escape(name) for name, word in names.items() if word == "~"):
-        text = re.sub(rf"{home}(?!\w)", "~", text)
-    text = re.sub(HOME, "~", text)
-    for name in sorted(names, key=len, reverse=True):  # a home folder before the name that it ends in
-        text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", names[name], text, flags=re.IGNORECASE)
-    for pattern, word in PATTERNS:
+    home = [(rf"{re.escape(name)}(?!\w)", "~") for name, word in names.items() if word == "~"]
+    longest_first = sorted(names, key=len, reverse=True)  # a host's full name before its short one
+    known = [(rf"(?i)(?<!\w){re.escape(name)}(?!\w)", names[name]) for name in longest_first]
+    for pattern, word in (*home, (HOME, "~"), *known, *PATTERNS):
         text = re.sub(pattern, word, text)
     return text

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-import importlib.util
 import os
 import re
 from dataclasses import replace
@@ -85,13 +83,8 @@ def can_rehearse(root: Path) -> bool:
 
 def xla_matches_torch() -> bool:
     """Say whether torch_xla is installed and made for this torch: it loads with its own minor version only."""
-    if importlib.util.find_spec("torch_xla") is None:
-        return False
-    try:
-        version = importlib.metadata.version("torch_xla")
-    except importlib.metadata.PackageNotFoundError:
-        return True  # a copy without metadata, such as one built from source: nothing speaks against it
-    return version.split(".")[:2] == torch.__version__.split(".")[:2]
+    xla = machine.read_package("torch_xla")
+    return bool(xla.version) and xla.minor == machine.Package(torch.__version__).minor
 
 
 def torch_tpus(root: Path) -> list[Card]:

@@ -6,10 +6,13 @@ Every function that reads files takes `root`, so that a copy of another machine'
 from __future__ import annotations
 
 import ctypes
+import importlib.metadata
+import importlib.util
 import os
 import platform
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path("/")
@@ -89,6 +92,38 @@ def place(root: Path = ROOT) -> str:
     """Return where this Python runs: "colab", "kaggle", "binder", "ci", "tpu-vm" or "computer"."""
     hosts = (host for variable, host in PLACES.items() if os.environ.get(variable))
     return next(hosts, "tpu-vm" if tpu_chips(root) else "computer")
+
+
+@dataclass(frozen=True)
+class Package:
+    """A distribution as its files describe it, without importing it; the version is "" where it is not installed."""
+
+    version: str = ""
+    cuda: str | None = None
+    hip: str | None = None
+
+    @property
+    def minor(self) -> tuple[int, int]:
+        """The first two parts of the version, such as (2, 9)."""
+        major, minor = re.findall(r"\d+", self.version)[:2]
+        return int(major), int(minor)
+
+
+ABSENT = Package()
+
+
+def read_package(name: str) -> Package:
+    """Read a distribution's version, and what torch was built for, from its files: importing may be what fails."""
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        return ABSENT
+    text = read_text(Path(spec.origin).parent / "version.py")
+    told = dict(re.findall(r"^(__version__|cuda|hip)\b[^=]*=\s*['\"]([^'\"]+)['\"]", text, re.MULTILINE))
+    try:
+        version = told.get("__version__") or importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        version = "0.0 (unknown)"
+    return Package(version, told.get("cuda"), told.get("hip"))
 
 
 def processes_with(setting: str) -> list[int]:
