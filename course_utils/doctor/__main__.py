@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 from course_utils.doctor.examine import LIMIT_S, diagnose
@@ -38,7 +39,7 @@ def main() -> int:
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")  # a name that this terminal's encoding lacks
     report = diagnose(tuple(asked.require or KINDS), limit_s=asked.limit, root=asked.root)
-    text = json.dumps(report.to_dict(), indent=2) if asked.json else report.to_markdown() if asked.report else report
+    text = json.dumps(asdict(report), indent=2) if asked.json else report.to_markdown() if asked.report else report
     try:
         print(text, flush=True)
     except BrokenPipeError:  # the reader of `... | head` has what it wanted

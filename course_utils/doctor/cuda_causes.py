@@ -24,7 +24,9 @@ def cuda_cause(evidence: Evidence) -> Finding:
     if not torch.cuda and not torch.hip and hardware:
         return evidence.found("cuda", "cpu-only-build", hardware=hardware)
     if probe.kernels:
-        return judge("cuda", probe, evidence, _partly_hidden(evidence))
+        value, there, shown = evidence.variables.get("CUDA_VISIBLE_DEVICES"), len(evidence.cards), len(probe.kernels)
+        hides = f" CUDA_VISIBLE_DEVICES is {value!r}: it shows {shown} of {there} cards."
+        return judge("cuda", probe, evidence, hides if value is not None and shown < there else "")
     tried = probe.told.get("libcuda", True)
     return (
         _hidden(evidence, hardware)
@@ -59,13 +61,6 @@ def _hidden(evidence: Evidence, hardware: str) -> Finding | None:
         if hardware and value is not None and not value.startswith("MIG-") and not visible_cards(cards, value):
             return evidence.found("cuda", "hidden", variable=name, value=value, hardware=hardware)
     return None
-
-
-def _partly_hidden(evidence: Evidence) -> str:
-    value, there = evidence.variables.get("CUDA_VISIBLE_DEVICES"), len(evidence.cards)
-    shown = len(evidence.probe("cuda").kernels)
-    hides = value is not None and shown < there
-    return f" CUDA_VISIBLE_DEVICES is {value!r}: it shows {shown} of {there} cards." if hides else ""
 
 
 def _driver_too_old(evidence: Evidence) -> Finding | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from course_utils.display.cards import clean, html_card
 from course_utils.doctor.children import IMPORTING, Outcome
-from course_utils.hardware.machine import ABSENT, Package
+from course_utils.hardware.machine import Package
 from course_utils.hardware.nvidia import Card
 
 # What the doctor says of every cause that it can name: `remedies.ini`, one section a cause.
@@ -57,8 +57,8 @@ class Evidence:
     place: str
     torch: Package
     probes: dict[str, Outcome]
-    torch_xla: Package = ABSENT
-    torch_tpu: Package = ABSENT
+    torch_xla: Package = field(default_factory=Package)
+    torch_tpu: Package = field(default_factory=Package)
     system: str = ""
     python: str = ""
     variables: dict[str, str] = field(default_factory=dict)

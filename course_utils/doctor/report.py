@@ -8,7 +8,7 @@ import os
 import platform
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from course_utils.display.cards import html_card, text_table
@@ -50,10 +50,6 @@ class Diagnosis:
     def finding(self, family: str) -> Finding:
         """Return the finding of one family, such as "cuda"."""
         return next(finding for finding in self.findings if finding.family == family)
-
-    def to_dict(self) -> dict:
-        """Return everything as plain values, as `--json` prints it."""
-        return asdict(self)
 
     def to_markdown(self) -> str:
         """Return it for a public issue: folded, and without names, home folders, addresses and tokens."""

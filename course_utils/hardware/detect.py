@@ -57,7 +57,7 @@ def rocm_cards(root: Path) -> list[Card]:
         banks = [machine.read_text(bank / "properties") for bank in (node / "mem_banks").glob("*")]
         sizes = [int(size) for bank in banks for size in re.findall(r"size_in_bytes (\d+)", bank)]
         name = machine.pci_name(machine.AMD, f"0x{int(told.get('device_id', 0)):04x}", root) or arch
-        found.append(Card(f"AMD {name}", sum(sizes) or None, arch, uuid=node.name))
+        found.append(Card(f"AMD {name}", sum(sizes) or None, arch, uuid=node.name))  # which tells two alike apart
     # ROCm's own variable chooses first, then HIP's among what is left (ROCm documentation, "GPU isolation techniques").
     found = visible_cards(found, os.environ.get("ROCR_VISIBLE_DEVICES"))
     return visible_cards(found, os.environ.get("HIP_VISIBLE_DEVICES", os.environ.get("CUDA_VISIBLE_DEVICES")))

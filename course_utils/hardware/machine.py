@@ -109,14 +109,11 @@ class Package:
         return int(major), int(minor)
 
 
-ABSENT = Package()
-
-
 def read_package(name: str) -> Package:
     """Read a distribution's version, and what torch was built for, from its files: importing may be what fails."""
     spec = importlib.util.find_spec(name)
     if spec is None or spec.origin is None:
-        return ABSENT
+        return Package()
     text = read_text(Path(spec.origin).parent / "version.py")
     told = dict(re.findall(r"^(__version__|cuda|hip)\b[^=]*=\s*['\"]([^'\"]+)['\"]", text, re.MULTILINE))
     try:

@@ -62,14 +62,10 @@ def has_cuda_library() -> bool:
 
 
 def visible_cards(cards: Sequence[Card], setting: str | None) -> list[Card]:
-    """Return the cards that a program is shown under one setting of CUDA_VISIBLE_DEVICES, in its order.
+    """Return which cards, of these in PCI order, a setting of CUDA_VISIBLE_DEVICES (None: not set) shows a program.
 
     The rules are CUDA's (CUDA C Programming Guide, "CUDA Environment Variables"): the list ends at the first
     entry that names no card, and a card named twice empties it.
-
-    Args:
-        cards: the machine's cards in PCI order.
-        setting: the variable's value; None when it is not set.
     """
     if setting is None:
         return list(cards)

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import asdict
 
 import pytest
 import torch
@@ -335,7 +336,7 @@ def test_diagnose_in_python_shows_a_card_and_becomes_json():
     report = diagnose(("mps", "tpu"))
     assert report.finding("tpu").cause == "torchtpu-absent"
     assert report._repr_html_().count("<tr") == 3
-    assert json.loads(json.dumps(report.to_dict()))["findings"][0]["family"] == "mps"
+    assert json.loads(json.dumps(asdict(report)))["findings"][0]["family"] == "mps"
 
 
 def test_an_unknown_family_is_refused_with_the_known_ones():
