@@ -149,6 +149,13 @@ def test_children_that_hang_are_waited_for_side_by_side(monkeypatch):
     assert {found.cause for found in verdicts.values()} == {"hangs"} and "30 s" in verdicts["cpu"].why
 
 
+def test_a_torch_that_knows_no_tpu_does_not_pass_for_one_that_works():
+    """Real: this torch, without TorchTPU, asked for a tensor on a TPU as on a machine that has one."""
+    outcome = run_probe("tpu", 60)
+    found = find_cause("tpu", Evidence("tpu-vm", TORCH, {"tpu": outcome}, torch_tpu=Package("0.2.0"), tpu_chips=1))
+    assert (found.cause, found.usable) == ("kernel-failed", False) and "tpu" in found.why
+
+
 def test_there_is_a_probe_for_every_family_and_it_runs_in_a_child():
     assert all(hasattr(probes, name) for name in (*KINDS, "nvidia"))
     assert "driver" in run_probe("nvidia", 20).told
