@@ -42,11 +42,11 @@ class Outcome:
 
 def run_probe(name: str, limit_s: float) -> Outcome:
     """Run one probe in a child process that may be silent for `limit_s` seconds, and return how that went."""
-    here = str(Path(__file__).resolve().parents[2])
-    probe = f"import sys; sys.path.insert(0, {here!r}); from course_utils.doctor import probes; probes.{name}()"
+    command = [sys.executable, "-c", f"from course_utils.doctor import probes; probes.{name}()"]
+    path = os.pathsep.join(filter(None, [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH")]))
     # A backend that loads itself with torch is tried alone, so that it cannot spoil the other families.
-    variables = {} if name == "tpu" else {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
-    return run_limited([sys.executable, "-c", probe], limit_s, **variables)
+    autoload = {} if name == "tpu" else {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+    return run_limited(command, limit_s, PYTHONPATH=path, **autoload)
 
 
 def run_limited(command: list[str], limit_s: float, **variables: str) -> Outcome:

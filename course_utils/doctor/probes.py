@@ -28,7 +28,7 @@ def cpu() -> None:
     with contextlib.suppress(Exception):  # the list is for the reader, and no part of the verdict
         from course_utils.devices import find_devices
 
-        tell(devices=[asdict(device) for device in find_devices()])
+        tell(devices=[{"device": str(device), **asdict(device)} for device in find_devices()])
     _try_kernels(["cpu"])
 
 

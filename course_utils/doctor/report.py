@@ -66,7 +66,9 @@ class Diagnosis:
     def __repr__(self) -> str:
         parts = [f"{self.title}. Examined in {self.seconds:.1f} s."]
         if self.devices:
-            parts.append(text_table(("device", "name", "memory", "detail"), list(map(_device_row, self.devices))))
+            rows: list[tuple[str, ...]]
+            rows = [(d["device"], d["name"], format_bytes(d["memory_bytes"]), d["detail"]) for d in self.devices]
+            parts.append(text_table(("device", "name", "memory", "detail"), rows))
         causes = text_table(("family", "works", "cause"), [(one.family, one.works, one.cause) for one in self.findings])
         return "\n\n".join([*parts, causes, *map(str, self.findings)])
 
@@ -74,11 +76,6 @@ class Diagnosis:
         rows: list[tuple[str, ...]]
         rows = [(one.family, one.works, one.why, one.fix or "nothing to do") for one in self.findings]
         return html_card(self.title, ("family", "works", "why", "fix"), rows)
-
-
-def _device_row(device: dict) -> tuple[str, ...]:
-    name = device["kind"] if device["kind"] == "cpu" else f"{device['kind']}:{device['index']}"
-    return name, device["name"], format_bytes(device["memory_bytes"]), device["detail"]
 
 
 def private_names(environ: Mapping[str, str] = os.environ) -> dict[str, str]:

@@ -31,7 +31,8 @@ TPU_CHIPS = {
     "0x006f": ("TPU v6e", 1, 32),
     "0x0076": ("TPU 7x", 2, 96),
 }
-PLACES = {
+# A variable that a hosted machine sets, and where that is.
+HOSTED = {
     "COLAB_RELEASE_TAG": "colab",
     "KAGGLE_KERNEL_RUN_TYPE": "kaggle",
     "BINDER_SERVICE_HOST": "binder",
@@ -90,7 +91,7 @@ def host_memory_bytes(root: Path = ROOT) -> int:
 
 def place(root: Path = ROOT) -> str:
     """Return where this Python runs: "colab", "kaggle", "binder", "ci", "tpu-vm" or "computer"."""
-    hosts = (host for variable, host in PLACES.items() if os.environ.get(variable))
+    hosts = (host for variable, host in HOSTED.items() if os.environ.get(variable))
     return next(hosts, "tpu-vm" if tpu_chips(root) else "computer")
 
 
