@@ -6,7 +6,7 @@ from typing import Any
 from course_utils.old_guides.old_arguments import RULES
 from course_utils.old_guides.old_devices import COUNTS
 from course_utils.old_guides.old_trainer import Draft, Note, translate, written
-from course_utils.old_guides.syntax import Argument, Code, Edit
+from course_utils.old_guides.syntax import Argument, Code, Edit, source
 from course_utils.old_guides.values import Choice, value_of, write
 
 _DEFAULTS = {"accelerator": "auto", "devices": "auto", "strategy": "auto"}
@@ -24,12 +24,12 @@ def translate_arguments(
         form: of a new argument; a dictionary in braces has another one.
         whole: whether these are all the arguments of a Trainer, so that one which no Trainer ever had is a mistake.
     """
-    named = {each.name: each for each in arguments if each.is_named and (each.name in RULES or whole)}
-    values = {name: value_of(each.value, code.source(each.value)) for name, each in named.items()}
+    named = {each.name: each for each in arguments if each.name in RULES or (whole and each.name.isidentifier())}
+    values = {name: value_of(each.value) for name, each in named.items()}
     draft = _translated(values, whole)
     notes = dict(draft.notes)
     notes |= {old: Note(written(old, values[old]), _NOTHING, why) for old, why in draft.refused.items()}
-    places = {name: code.span(each)[0] for name, each in named.items()}
+    places = {name: code.span(each.first)[0] for name, each in named.items()}
     first = min(places.values(), default=0)
     found = [(note, places.get(old, first)) for old, note in notes.items()]
     return found, _edits(code, arguments, draft, form) + _more_callbacks(code, arguments, draft), draft
@@ -40,10 +40,9 @@ def _translated(values: dict[str, Any], whole: bool) -> Draft:
     choice = next((each for each in values.values() if isinstance(each, Choice)), None)
     if choice is None:
         return translate(values, whole=whole)
-    one, other = (
-        _translated({name: choice.outcome(value, yes) for name, value in values.items()}, whole)
-        for yes in (True, False)
-    )
+    depends = [name for name, each in values.items() if isinstance(each, Choice) and each.test == choice.test]
+    one = _translated({**values, **{name: values[name].one for name in depends}}, whole)
+    other = _translated({**values, **{name: values[name].other for name in depends}}, whole)
     if refused := {**one.refused, **other.refused}:
         draft = _translated({name: value for name, value in values.items() if name not in refused}, whole)
         return replace(draft, old=values, refused={**draft.refused, **refused})
@@ -72,7 +71,7 @@ def _joined(choice: Choice, values: dict[str, Any], one: Draft, other: Draft) ->
 def _edits(code: Code, arguments: list[Argument], draft: Draft, form: str) -> list[Edit]:
     """Put new arguments in the place of old ones. What could not be translated stays, so that it still fails aloud."""
     if draft.moved.keys() == {""}:  # the CPU is named where nothing else has to be changed
-        end = code.span(arguments[-1])[1]
+        end = code.span(arguments[-1].value)[1]
         return [(end, end, ", " + form.format("accelerator", '"cpu"'))]
     kept = {name for name in draft.new if name in draft.old and name not in draft.moved}
     changed = [number for number, each in enumerate(arguments) if each.name in draft.moved.keys() - {""}]
@@ -86,17 +85,17 @@ def _edits(code: Code, arguments: list[Argument], draft: Draft, form: str) -> li
 
 
 def _edit(code: Code, arguments: list[Argument], new: dict[int, str], number: int) -> list[Edit]:
-    start, end = code.span(arguments[number])
+    start, end = code.span(arguments[number].first, arguments[number].value)
     if new[number]:
         return [(start, end, new[number])]
     stay = [index for index in range(len(arguments)) if new.get(index, "stays")]
     if stay and stay[-1] < number:  # the last ones go with the comma before them
-        whole = code.span(arguments[stay[-1]])[1], code.span(arguments[-1])[1], ""
+        whole = code.span(arguments[stay[-1]].value)[1], code.span(arguments[-1].value)[1], ""
         return [whole] * (number == stay[-1] + 1)
     if number + 1 == len(arguments):
         return [(start, end, "")]
-    following = code.span(arguments[number + 1])[0]  # delete it with the comma after it, but no comment
-    between = code.text[end - code.offset : following - code.offset]
+    following = code.span(arguments[number + 1].first)[0]  # delete it with the comma after it, but no comment
+    between = code.between(end, following)
     comment = between[between.index(",") + 1 :].lstrip(" ") if "#" in between else ""
     return [(start, following - len(comment), "")]
 
@@ -104,15 +103,16 @@ def _edit(code: Code, arguments: list[Argument], new: dict[int, str], number: in
 def _more_callbacks(code: Code, arguments: list[Argument], draft: Draft) -> list[Edit]:
     """Add to the callbacks that are given those that replace arguments."""
     node: Any = next((each.value for each in arguments if each.name == "callbacks"), None)
-    more = draft.new.get("callbacks") if node is not None else None
-    more = [each for each in more if getattr(each, "text", "") != code.source(node)] if isinstance(more, list) else []
-    if not more:
+    callbacks = draft.new.get("callbacks")
+    if node is None or not isinstance(callbacks, list):
         return []
-    text = ", ".join(map(write, more))
-    start, end = code.span(node)
-    if code.source(node) == "None":
+    given, (start, end) = source(node), code.span(node)
+    text = ", ".join(write(each) for each in callbacks if getattr(each, "text", "") != given)
+    if not text:
+        return []
+    if given == "None":
         return [(start, end, f"[{text}]")]
-    if not code.source(node).startswith("["):
+    if not given.startswith("["):
         return [(start, start, "[*"), (end, end, f", {text}]")]
     before = node.children[-1].get_previous_leaf()
     at = code.span(before)[1]

@@ -1,51 +1,45 @@
 """What became of each old argument of a Lightning Trainer, one rule a name; `old_devices` has those about devices."""
 
 import re
+from functools import partial
 from typing import Any
 
 from course_utils.old_guides.names import TABLES
-from course_utils.old_guides.old_devices import DEVICE_RULES, Change, Refusal, Rule, check_switch, needless, same
+from course_utils.old_guides.old_devices import DEVICE_RULES, Change, Refusal, Rule, check_switch, leave_out, same
 from course_utils.old_guides.values import Expression, NewCallback
 
 _CALLBACK = "A callback does this now."
 _LIST = "All callbacks are in one list."
 
 
-def _renamed(new: str) -> Rule:
-    return lambda draft, name, value: ({} if value is None else {new: value}, "Only the name changed.")
+def _rename(new: str, draft: Any, name: str, value: Any) -> Change:
+    return {} if value is None else {new: value}, "Only the name changed."
 
 
-def _left_out(why: str) -> Rule:
-    return lambda draft, name, value: ({}, why) if value is None else None
+def _leave_out_none(why: str, draft: Any, name: str, value: Any) -> Change | None:
+    return ({}, why) if value is None else None
 
 
-def _share(new: str) -> Rule:
-    def rule(draft: Any, name: str, value: Any) -> Change:
-        why = "A float is a share of the batches; today an int is a number of them."
-        if isinstance(value, Expression):
-            return {new: Expression(f"float({value})")}, why
-        if type(value) not in (int, float):
-            raise Refusal("it was a share of the batches, from 0.0 to 1.0.")
-        return {new: float(value)}, why
-
-    return rule
+def _share(new: str, draft: Any, name: str, value: Any) -> Change:
+    why = "A float is a share of the batches; today an int is a number of them."
+    if isinstance(value, Expression):
+        return {new: Expression(f"float({value})")}, why
+    if type(value) not in (int, float):
+        raise Refusal("it was a share of the batches, from 0.0 to 1.0.")
+    return {new: float(value)}, why
 
 
-def _switch(new: str, on: Any, unknown: str, why: str) -> Rule:
-    """Return the rule of a switch: what its argument is today, that where it was on, and where its value is unknown."""
-
-    def rule(draft: Any, name: str, value: Any) -> Change:
-        if isinstance(value, Expression):
-            return {new: Expression(unknown.format(value))}, why
-        check_switch(value)
-        return {new: on} if value else {}, why
-
-    return rule
+def _switch(new: str, on: Any, unknown: str, why: str, draft: Any, name: str, value: Any) -> Change:
+    """Translate a switch to `new`: `on` where it was on, and `unknown` where its value is an expression."""
+    if isinstance(value, Expression):
+        return {new: Expression(unknown.format(value))}, why
+    check_switch(value)
+    return {new: on} if value else {}, why
 
 
-def _checkpoint_callback(draft: Any, name: str, value: Any) -> Change | None:
+def _checkpoint_callback(draft: Any, name: str, value: Any) -> Change:
     if value is None or type(value) is bool:
-        return _renamed("enable_checkpointing")(draft, name, value)
+        return _rename("enable_checkpointing", draft, name, value)
     return {"callbacks": value}, _LIST + _if_unknown(value, "enable_checkpointing=")
 
 
@@ -130,15 +124,17 @@ def _plugins(draft: Any, name: str, value: Any) -> Change | None:
 # Devices first: what `precision` meant depends on them. The progress bar's rate comes before its position.
 RULES: dict[str, Rule] = {
     **DEVICE_RULES,
-    **{old: _renamed(new) for old, new in TABLES["renamed_arguments"].items()},
-    **{old: _share(new) for old, new in TABLES["shares_of_batches"].items()},
-    "use_amp": _switch("precision", "16-mixed", '"16-mixed" if {} else "32-true"', "It meant mixed precision."),
-    "devices": _left_out("None took what was there, as saying nothing does today."),
-    "max_steps": _left_out("None meant no limit, the default. Today a Trainer given None fails."),
+    **{old: partial(_rename, new) for old, new in TABLES["renamed_arguments"].items()},
+    **{old: partial(_share, new) for old, new in TABLES["shares_of_batches"].items()},
+    "use_amp": partial(
+        _switch, "precision", "16-mixed", '"16-mixed" if {} else "32-true"', "It meant mixed precision."
+    ),
+    "devices": partial(_leave_out_none, "None took what was there, as saying nothing does today."),
+    "max_steps": partial(_leave_out_none, "None meant no limit, the default. Today a Trainer given None fails."),
     "profiler": _profiler,
     "plugins": _plugins,
-    "reload_dataloaders_every_epoch": _switch(
-        "reload_dataloaders_every_n_epochs", 1, "int({})", "It is every n epochs now."
+    "reload_dataloaders_every_epoch": partial(
+        _switch, "reload_dataloaders_every_n_epochs", 1, "int({})", "It is every n epochs now."
     ),
     "resume_from_checkpoint": _resume,
     "checkpoint_callback": _checkpoint_callback,
@@ -149,5 +145,5 @@ RULES: dict[str, Rule] = {
     "accumulate_grad_batches": _accumulate,
     "amp_level": lambda draft, name, value: ({}, "It was for NVIDIA's Apex alone."),
     # Gone: the values that asked for nothing, which can be left out, and what to do in place of any other.
-    **{name: needless(*idle, instead=instead) for name, (idle, instead) in TABLES["gone_arguments"].items()},
+    **{name: partial(leave_out, idle, instead) for name, (idle, instead) in TABLES["gone_arguments"].items()},
 }

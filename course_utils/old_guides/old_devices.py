@@ -4,7 +4,8 @@ A rule is a function of the draft of a translation, the old name and its value. 
 returns None when the value is still good today, or raises `Refusal` with the reason.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from course_utils.old_guides.names import TABLES
@@ -32,15 +33,11 @@ def check_switch(value: object) -> None:
         raise Refusal("it was True or False.")
 
 
-def needless(*defaults: object, instead: str) -> Rule:
-    """Return the rule of an argument of which only a default can be left out; `instead` is the advice otherwise."""
-
-    def rule(draft: Any, name: str, value: object) -> Change:
-        if not any(same(value, default) for default in defaults):
-            raise Refusal(instead)
-        return {}, "That was the default, and what Lightning does today."
-
-    return rule
+def leave_out(defaults: Sequence, instead: str, draft: Any, name: str, value: object) -> Change:
+    """Leave out an argument of which only a default can be; `instead` is the advice otherwise."""
+    if not any(same(value, default) for default in defaults):
+        raise Refusal(instead)
+    return {}, "That was the default, and what Lightning does today."
 
 
 # What an old `distributed_backend`, `accelerator` or `strategy` called it: its name today, or why it is gone.
@@ -170,7 +167,7 @@ COUNTS = {
     "gpus": _gpus,
     "tpu_cores": _tpu_cores,
     "num_tpu_cores": _tpu_cores,
-    "ipus": needless(None, instead=_NO_DEVICE["ipu"]),
+    "ipus": partial(leave_out, [None], _NO_DEVICE["ipu"]),
     "num_processes": _num_processes,
     "auto_select_gpus": _auto_select_gpus,
 }

@@ -75,15 +75,7 @@ class Modern:
 
 
 class CannotTranslate(ValueError):
-    """Old arguments that nothing today stands for.
-
-    Attributes:
-        refusals: for each of them, how it was written and the reason.
-    """
-
-    def __init__(self, *refusals: tuple[str, str]) -> None:
-        super().__init__("\n".join(f"{old}: {why}" for old, why in refusals))
-        self.refusals = refusals
+    """Old arguments that nothing today stands for: a line for each, how it was written and the reason."""
 
 
 @dataclass
@@ -127,8 +119,11 @@ class Draft:
         if name == "resume_from_checkpoint" and self.fit:
             text = f"trainer.fit(model, {_listed(self.fit)})"
         if "callbacks" in new:
-            text = written("callbacks", [new["callbacks"]])
-            new = {**new, "callbacks": [*_as_list(others.get("callbacks")), self._checked(new["callbacks"])]}
+            callback = new["callbacks"]
+            if not isinstance(callback, NewCallback | Expression | self.package.callbacks.Callback):
+                raise Refusal(f"this is no callback of {self.package.__name__}.")
+            text = written("callbacks", [callback])
+            new = {**new, "callbacks": [*_as_list(others.get("callbacks")), callback]}
         del self.new[name]
         self.new.update(new)
         self.notes[name], self.moved[name] = Note(written(name, self.old[name]), text, why), [*new]
@@ -140,11 +135,6 @@ class Draft:
         unmade = (Expression, NewCallback)
         return any(kind in repr(each) if isinstance(each, unmade) else isinstance(each, wanted) for each in given)
 
-    def _checked(self, callback: Any) -> Any:
-        if not isinstance(callback, NewCallback | Expression | self.package.callbacks.Callback):
-            raise Refusal(f"this is no callback of {self.package.__name__}.")
-        return callback
-
     def make_callbacks(self) -> None:
         """Make the callbacks that replace arguments, of the caller's Lightning."""
         for number, each in enumerate(_as_list(self.new.get("callbacks"))):
@@ -152,9 +142,8 @@ class Draft:
                 try:
                     self.new["callbacks"][number] = getattr(self.package.callbacks, each.name)(**each.arguments)
                 except Exception as error:
-                    self.refused[_SHORT.repr(each)] = (
-                        f"{each.name} of {self.package.__name__} does not take it: {error}"
-                    )
+                    why = f"{each.name} of {self.package.__name__} does not take it: {error}"
+                    self.refused[_SHORT.repr(each)] = why
 
 
 def modernize(kwargs: Mapping, *, package: ModuleType | None = None) -> Modern:
@@ -173,12 +162,12 @@ def modernize(kwargs: Mapping, *, package: ModuleType | None = None) -> Modern:
         ModuleNotFoundError: no Lightning is installed.
     """
     if not isinstance(kwargs, Mapping):
-        raise CannotTranslate((_SHORT.repr(kwargs), "Trainer arguments are a dict, such as {'gpus': 2}."))
+        raise CannotTranslate(f"{_SHORT.repr(kwargs)}: Trainer arguments are a dict, such as {{'gpus': 2}}.")
     draft = translate(kwargs, package=package)
     draft.make_callbacks()
     if draft.refused:
-        refusals = draft.refused.items()
-        raise CannotTranslate(*((written(old, kwargs[old]) if old in kwargs else old, why) for old, why in refusals))
+        refused = {written(old, kwargs[old]) if old in kwargs else old: why for old, why in draft.refused.items()}
+        raise CannotTranslate("\n".join(f"{old}: {why}" for old, why in refused.items()))
     return Modern(draft.new, draft.fit, tuple(draft.notes.values()))
 
 
@@ -191,9 +180,12 @@ def translate(kwargs: Mapping, *, whole: bool = True, package: ModuleType | None
         package: as for `modernize`.
     """
     draft = Draft(kwargs, dict(kwargs), package or _lightning())
-    accepted = _accepted(draft.package)
-    for name in [name for name in draft.new if name not in accepted and name not in RULES]:
-        draft.attempt(name, lambda draft, name, value: _unknown(name, accepted))
+    known = [*_accepted(draft.package), *RULES]
+    for name in [name for name in draft.new if name not in known]:
+        close = difflib.get_close_matches(name, known, 1) if isinstance(name, str) else []
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        draft.refused[name] = f"no Lightning from 0.7 to the one that is installed has this argument.{hint}"
+        del draft.new[name]
     for name, rule in RULES.items():
         if name in draft.new:
             draft.attempt(name, rule)
@@ -236,9 +228,3 @@ def _as_list(callbacks: Any) -> list:
     if callbacks is None:
         return []
     return list(callbacks) if isinstance(callbacks, list | tuple) else [callbacks]
-
-
-def _unknown(name: object, accepted: frozenset) -> None:
-    close = difflib.get_close_matches(name, [*accepted, *RULES], 1) if isinstance(name, str) else []
-    hint = f" Did you mean {close[0]!r}?" if close else ""
-    raise Refusal(f"no Lightning from 0.7 to the one that is installed has this argument.{hint}")
