@@ -28,7 +28,18 @@ def find_in(part: Part, codes: list[Code], scope: Scope) -> list[Finding]:
     """Return what is outdated in one part, in the order of its lines."""
     found: list[Finding] = []
     for code in codes:
-        for each in (_imports, _uses, _calls, _dictionaries, _assignments, _methods, _results, _strings, _clocks):
+        for each in (
+            _imports,
+            _uses,
+            _calls,
+            _nexts,
+            _dictionaries,
+            _assignments,
+            _methods,
+            _results,
+            _strings,
+            _clocks,
+        ):
             found += each(code, scope)
     starts = [0, *(match.end() for match in re.finditer("\n", part.text))]
     found += [(note, starts[line - 1], []) for line, note in in_commands(part.shell, scope)]
@@ -112,8 +123,6 @@ def _calls(code: Code, scope: Scope) -> Iterator[Finding]:
         if scope.is_trainer(name, call):
             yield from _trainer(code, list(call.arguments), scope, place, whole=name == TRAINER)
             continue
-        if name.endswith(".next") and not call.arguments and scope.is_iterator(call.name.removesuffix(".next")):
-            yield _next(code, call)
         nprocs = getattr(call.keyword("nprocs"), "value", "1")
         if name.endswith("xla_multiprocessing.spawn") and nprocs not in ("1", "None"):
             why = "spawn takes nprocs=1 or None today. launch has no number: it uses all devices."
@@ -126,22 +135,28 @@ def _calls(code: Code, scope: Scope) -> Iterator[Finding]:
             yield from _keywords(code, call, name, scope)
 
 
-def _next(code: Code, call: Call) -> Finding:
-    start, end = code.span(call.node.parent)[0], code.span(call.closing or call.opening)[1]
-    before = code.between(start, code.span(call.opening)[0]).rpartition(".")[0].strip()
-    why = "Python 3 iterators have no next method, and a DataLoader's has lost the one that it had."
-    return Note(f"{before}.next()", f"next({before})", why), start, [(start, end, f"next({before})")]
+def _nexts(code: Code, scope: Scope) -> Iterator[Finding]:
+    """Find `.next()` of what `iter` returned, or of what is called as an iterator over data is."""
+    for call in code.calls:
+        owner, _, method = call.name.rpartition(".")
+        by_name = re.search(r"(data|loader)\w*iter|iter\w*(data|loader)", owner.lower())
+        is_iterator = by_name or "iter()" in (owner, scope.assigned.get(owner))
+        if method == "next" and is_iterator and not call.arguments:
+            start, end = code.span(call.node.parent)[0], code.span(call.closing or call.opening)[1]
+            before = code.between(start, code.span(call.opening)[0]).rpartition(".")[0].strip()
+            why = "Python 3 iterators have no next method, and a DataLoader's has lost the one that it had."
+            yield Note(f"{before}.next()", f"next({before})", why), start, [(start, end, f"next({before})")]
 
 
 def _trainer(
     code: Code, arguments: list[Argument], scope: Scope, after: int, form: str = "{}={}", whole: bool = False
 ) -> list[Finding]:
     """Find the old ones among the arguments of a Trainer; what moved to `fit` goes to the first one after a place."""
-    notes, edits, draft = translate_arguments(code, arguments, form, whole)
-    if draft.fit:
-        fit = ", ".join(f"{name}={write(value)}" for name, value in draft.fit.items())
+    notes, edits, modern = translate_arguments(code, arguments, form, whole)
+    if modern.fit_kwargs:
+        fit = ", ".join(f"{name}={write(value)}" for name, value in modern.fit_kwargs.items())
         edits += fit_edits(code, scope, after, fit)
-    callbacks = draft.new.get("callbacks")
+    callbacks = modern.kwargs.get("callbacks")
     for callback in callbacks if isinstance(callbacks, list) else []:
         if isinstance(callback, NewCallback):
             edits += import_edits(code, scope, callback.name)
@@ -162,10 +177,12 @@ def _keywords(code: Code, call: Call, name: str, scope: Scope) -> Iterator[Findi
     given = {each.name for each in call.arguments}
     is_cut = name == "_Trainer" and given & {"save_top_k", "monitor"}  # the end of a call that began elsewhere
     function = "ModelCheckpoint" if is_cut else name.rpartition(".")[2]
+    head = call.name.partition(".")[0]  # the text's own, or of a package that is not asked?
+    is_other = head in scope.defined or (head in scope.imported and name.partition(".")[0] not in _ROOTS)
     for each in call.arguments:
         if not each.name.isidentifier() or (known is not None and each.name in known):
             continue
-        is_open = known is not None or not scope.is_known(name, call.name)
+        is_open = known is not None or not is_other
         advice = (KEYWORDS.get(f"{function}.{each.name}") if is_open else None) or KEYWORDS.get(f"*.{each.name}")
         if advice is None and known is not None and not guarded(call.node):
             advice = ("", f"{version(name)}, which is installed here, has no such argument.")

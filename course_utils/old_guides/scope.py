@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from course_utils.old_guides.installed import IMPORTED, READ, TRAINER, find, today
+from course_utils.old_guides.installed import TRAINER, find, today
 from course_utils.old_guides.names import ALIASES
 from course_utils.old_guides.old_arguments import RULES
 from course_utils.old_guides.old_trainer import removed
@@ -64,16 +64,6 @@ class Scope:
             return f"{TRAINER}{dot}{rest}"
         is_own = head in self.defined or head in self.assigned
         return today(f"{self.imported.get(head) or (not is_own and ALIASES.get(head)) or head}{dot}{rest}")
-
-    def is_known(self, name: str, written: str) -> bool:
-        """Say whether what is called is the text's own, or of a package that is not asked."""
-        head = written.partition(".")[0]
-        return head in self.defined or (head in self.imported and name.partition(".")[0] not in (*IMPORTED, *READ))
-
-    def is_iterator(self, name: str) -> bool:
-        """Say whether a name holds what `iter` returned, is a call of it, or is called as an iterator over data is."""
-        by_name = re.search(r"(data|loader)\w*iter|iter\w*(data|loader)", name.lower())
-        return name == "iter()" or self.assigned.get(name) == "iter()" or bool(by_name)
 
     def is_trainer(self, name: str, call: Call) -> bool:
         """Say whether a call makes a Lightning Trainer or a dictionary for one."""

@@ -48,10 +48,10 @@ def _flags(text: str) -> list[Note]:
     flags = {name: value for name, value in _FLAG.findall(text) if name in removed()}
     if not flags:
         return []
-    draft = translate({name: _value(name, value) for name, value in flags.items()})
+    modern = translate({name: _value(name, value) for name, value in flags.items()})
     form = "trainer.{}={}" if _OVERRIDE.search(text) else "--{} {}"
-    new = " ".join(form.format(name, _as_flag(value)) for name, value in draft.new.items())
-    whys = dict.fromkeys([*(note.why for note in draft.notes.values()), *draft.refused.values()])
+    new = " ".join(form.format(name, _as_flag(value)) for name, value in modern.kwargs.items())
+    whys = dict.fromkeys([*(note.why for note in modern.notes), *modern.refused.values()])
     old = " ".join(form.format(name, value).strip() for name, value in flags.items())
     return [Note(old, new, f"If the script hands its flags to a Lightning Trainer: {' '.join(whys)}")]
 

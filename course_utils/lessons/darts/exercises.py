@@ -44,11 +44,11 @@ def device(answer: Any) -> None:
 
 def _refuse_unknown(arguments: dict) -> None:
     """Raise Wrong for what today's Trainer does not take, or would read in another way than the old one."""
-    draft = translate(arguments)
-    for name, why in draft.refused.items():
+    modern = translate(arguments)
+    for name, why in modern.refused.items():
         argument = written(name, arguments[name])
         raise Wrong(f"The Trainer would raise TypeError: {argument}: {why} A device is its `accelerator`.")
-    for note in draft.notes.values():
+    for note in modern.notes:
         old = f"`{note.old}` is of an older Lightning, and fails when the model is trained. {note.why}"
         refuse({old: "accelerator" not in note.old})
 

@@ -66,8 +66,7 @@ def core(answer: Any) -> None:
         refuse({f"`{name}` has left the Trainer, and raises TypeError. Two arguments say it today.": name in answer})
     tpu = answer.get("accelerator") == "tpu"
     refuse({"Nothing in it asks for a TPU. `tpu_cores` said two things: which device, and which core of it.": not tpu})
-    _check_core(answer.get("devices"))
-    _check_precision(answer.get("precision"))
+    _check_core(answer.get("devices"), answer.get("precision"))
     others = sorted(map(str, answer.keys() - {"accelerator", "devices", "precision", "max_epochs"}))
     mistakes = {
         "`max_epochs=3` has got lost. Without it Lightning trains for 1,000 epochs.": answer.get("max_epochs") != 3,
@@ -76,22 +75,16 @@ def core(answer: Any) -> None:
     refuse(mistakes)
 
 
-def _check_core(devices: Any) -> None:
+def _check_core(devices: Any, precision: Any) -> None:
     devices = list(devices) if isinstance(devices, tuple) else devices
     four = devices in (4, "4", [0, 1, 2, 3], [1, 2, 3, 4])
+    mixed, full = (16, "16", "16-mixed", "bf16", "bf16-mixed"), (None, 32, "32", "32-true")
     mistakes = {
         "`tpu_cores=[4]` never meant four cores. A number counts them, a list names one.": four,
         "Old Lightning counted cores from 1, today's list from 0: [4] is the fifth one now.": devices in ([4], "4,"),
         "That takes all cores. `tpu_cores=[4]` was one of them.": devices in (None, "auto", 8, -1),
         "A number says how many, and the list said which core. Keep it a list.": devices in (1, "1", 3, "3"),
         f"The old list named core number 4, counted from 1, not devices={quote(devices)}": devices not in ([3], "3,"),
-    }
-    refuse(mistakes)
-
-
-def _check_precision(precision: Any) -> None:
-    mixed, full = (16, "16", "16-mixed", "bf16", "bf16-mixed"), (None, 32, "32", "32-true")
-    mistakes = {
         "That trains in 32 bits. What did `precision=16` turn on on a TPU?": precision in full,
         "'16-true' sets a variable that nobody reads: it trains in 32 bits.": precision == "16-true",
         f"Today's plugin for TPUs refuses precision={precision!r}: no mixed precision.": precision in mixed,
@@ -143,6 +136,7 @@ def _check_translation(old: dict, new: dict, wanted: dict) -> None:
     lost = ", ".join(wanted.keys() - new.keys() - {"accelerator", "devices"})
     refuse({f"{old}: `{lost}` is missing. What is still right stays, and a backend is a strategy now.": lost})
     accelerator, devices = new.pop("accelerator", None), new.pop("devices", None)
+    devices = list(devices) if isinstance(devices, tuple) else devices
     if wanted["accelerator"] == "cpu":
         not_cpu = accelerator != "cpu" or devices not in (None, 1, "auto")
         said = f"accelerator={accelerator!r}, devices={quote(devices)}"
@@ -152,16 +146,12 @@ def _check_translation(old: dict, new: dict, wanted: dict) -> None:
         }
     else:
         count = wanted["devices"]
-        devices = list(devices) if isinstance(devices, tuple) else devices
-        meant = (
-            "the list says which GPUs, and not how many"
-            if isinstance(count, list)
-            else "the number says how many GPUs, -1 all"
-        )
+        which = "the list says which GPUs, and not how many"
+        meant = which if isinstance(count, list) else "the number says how many GPUs, -1 all"
         other = devices != count and (count, devices) != (-1, "auto")
-        gpu = accelerator in ("gpu", "cuda")
+        not_gpu = accelerator not in ("gpu", "cuda")
         mistakes = {
-            f"{old}: it asked for GPUs, but yours has accelerator={accelerator!r}.": not gpu,
+            f"{old}: it asked for GPUs, but yours has accelerator={accelerator!r}.": not_gpu,
             f"{old}: {meant}. Yours has devices={quote(devices)}": other,
         }
     refuse(mistakes)
