@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from course_utils.display.cards import html_card
-from course_utils.old_guides.findings import find_in
+from course_utils.old_guides.findings import Finding, find_in
 from course_utils.old_guides.old_trainer import Note
 from course_utils.old_guides.reading import Unreadable, mended, parses, read
 from course_utils.old_guides.scope import Scope
-from course_utils.old_guides.syntax import Code, Edit
+from course_utils.old_guides.syntax import Code
 
 __all__ = ["Explanation", "Unreadable", "explain"]
 
@@ -74,16 +74,12 @@ def explain(source: str | os.PathLike) -> Explanation:
         codes = [[_code(*stretch) for stretch in part.code] for part in parts]
         scope = Scope([code for each in codes for code in each], "\n".join(part.text for part in parts))
         found = [find_in(part, each, scope) for part, each in zip(parts, codes, strict=True)]
-        after = [
-            _changed(part.text, [edit for _, _, edits in each for edit in edits])
-            for part, each in zip(parts, found, strict=True)
-        ]
     except RecursionError:
         raise Unreadable("The code is nested too deeply to be read.") from None
     notes = dict.fromkeys(note for each in found for note, _, _ in each)
-    changes = tuple((part.name, part.text, new) for part, new in zip(parts, after, strict=True))
+    changes = [(part.name, part.text, _changed(part.text, each)) for part, each in zip(parts, found, strict=True)]
     is_changed = any(new != old for _, old, new in changes)
-    return Explanation(tuple(notes), changes, join(after) if is_changed else text)
+    return Explanation(tuple(notes), tuple(changes), join([new for _, _, new in changes]) if is_changed else text)
 
 
 def _text_of(source: str | os.PathLike) -> tuple[str, str]:
@@ -109,10 +105,11 @@ def _code(offset: int, text: str) -> Code:
     return min(codes, key=lambda code: code.errors)
 
 
-def _changed(text: str, edits: list[Edit]) -> str:
-    """Return a text with its edits, of which none is made into another one, or so that Python breaks."""
+def _changed(text: str, found: list[Finding]) -> str:
+    """Return a text with the edits of its findings, none made into another one, or so that Python breaks."""
     new, end = [], 0
-    for start, stop, piece in sorted(dict.fromkeys(edits)):
+    edits = {edit for _, _, edits in found for edit in edits}
+    for start, stop, piece in sorted(edits):
         if start >= end:
             new += [text[end:start], piece]
             end = stop

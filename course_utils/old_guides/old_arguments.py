@@ -78,11 +78,8 @@ def _weights_summary(modern: Any, name: str, value: Any) -> Change:
         return {"enable_model_summary": False}, "None switched the table of layers off."
     if isinstance(value, Expression):
         raise Refusal("None is enable_model_summary=False, and 'full' is callbacks=[ModelSummary(max_depth=-1)].")
-    if (
-        same(value, "top")
-        or modern.has_callback("ModelSummary")
-        or same(modern.kwargs.get("enable_model_summary"), False)
-    ):
+    no_table = same(modern.kwargs.get("enable_model_summary"), False)
+    if same(value, "top") or no_table or modern.has_callback("ModelSummary"):
         return {}, "The table of layers is the same without it."
     if same(value, "full"):
         return {"callbacks": NewCallback("ModelSummary", {"max_depth": -1})}, _CALLBACK

@@ -179,9 +179,7 @@ DEVICE_RULES: dict[str, Rule] = {
 def named_a_device(kwargs: Mapping, whole: bool) -> bool:
     """Say whether these arguments chose a device in the old way, which without any choice was the CPU.
 
-    Args:
-        kwargs: old arguments.
-        whole: whether there are no others, so that a way to spread the work without a device was for the CPU.
+    Where they are all that there are (`whole`), a way to spread the work without a device was for the CPU.
     """
     value = kwargs.get("accelerator", "auto")
     is_old = value is None or (isinstance(value, str) and value.lower() in {*_STRATEGIES, *_GONE, "ddp_cpu"})

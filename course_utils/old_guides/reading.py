@@ -18,20 +18,14 @@ class Unreadable(ValueError):
 
 @dataclass(frozen=True)
 class Part:
-    """A file, or one cell of a notebook.
+    """A file, or one cell of a notebook."""
 
-    Attributes:
-        name: "" or the cell, such as "cell 3".
-        text: as it stands.
-        code: stretches of Python with the place where each begins; they are cleaned character for character, so that a
-            place in one is a place in `text`.
-        shell: numbered lines for a shell.
-    """
-
-    name: str
+    name: str  # "" or the cell, such as "cell 3"
     text: str
-    code: tuple[tuple[int, str], ...]
-    shell: tuple[tuple[int, str], ...]
+    # Stretches of Python with the place where each begins; they are cleaned character for character, so that a place
+    # in one is a place in `text`.
+    code: list[tuple[int, str]]
+    shell: list[tuple[int, str]]  # numbered lines for a shell
 
 
 # Characters that come from web pages and word processors, and `async`, which was no keyword before Python 3.7.
@@ -53,8 +47,8 @@ _FENCE = re.compile(r"\s*(?:```+|~~~+)\s*\{?\.?([\w+-]*)")
 _DIRECTIVE = re.compile(
     r"(\s*)(?:\.\. (?:code-block|code|sourcecode|testcode|ipython|jupyter-execute)::\s*(\w*)|(?!\.\. ).*::\s*$)"
 )
-_PYTHON = {"", "python", "python3", "py", "pycon", "ipython", "ipython3"}
-_COMMANDS = {"sh", "bash", "console", "shell", "zsh", "yaml", "text", "none"}  # what is no command is left out
+_KINDS = dict.fromkeys(("", "python", "python3", "py", "pycon", "ipython", "ipython3"), "python")
+_KINDS |= dict.fromkeys(("sh", "bash", "console", "shell", "zsh", "yaml", "text", "none"), "shell")  # its commands
 
 
 def read(text: str, suffix: str = "") -> tuple[list[Part], Callable[[list[str]], str]]:
@@ -107,15 +101,14 @@ def _notebook(text: str) -> tuple[list[tuple[str, str]], Callable[[list[str]], s
 
 def _part(name: str, text: str, suffix: str) -> Part:
     if suffix not in (".md", ".rst", ".sh") and parses(text):
-        return Part(name, text, ((0, text),), ())
+        return Part(name, text, [(0, text)], [])
+    part = Part(name, text, [], [])
     lines = text.splitlines(keepends=True)
-    code: list[tuple[int, str]] = []
-    shell: list[tuple[int, str]] = []
     for kind, first, last in _blocks(lines, suffix):
         cleaned, commands = _cleaned(lines[first:last], first + 1, kind)
-        shell += commands
-        code.append((sum(map(len, lines[:first])), cleaned))
-    return Part(name, text, tuple(code), tuple(shell))
+        part.shell.extend(commands)
+        part.code.append((sum(map(len, lines[:first])), cleaned))
+    return part
 
 
 def _blocks(lines: list[str], suffix: str) -> Iterator[tuple[str, int, int]]:
@@ -131,10 +124,6 @@ def _blocks(lines: list[str], suffix: str) -> Iterator[tuple[str, int, int]]:
         yield "python", 0, len(lines)
 
 
-def _kind(language: str) -> str:
-    return "python" if language.lower() in _PYTHON else "shell" if language.lower() in _COMMANDS else ""
-
-
 def _fences(lines: list[str]) -> Iterator[tuple[str, int, int]]:
     """Yield the blocks between fences. One that is never closed goes to the end, one never opened begins at the top."""
     fences = [(number, found[1]) for number, line in enumerate(lines) if (found := _FENCE.match(line))]
@@ -143,8 +132,8 @@ def _fences(lines: list[str]) -> Iterator[tuple[str, int, int]]:
     if likely > 0 or any(language for _, language in fences[1::2]):  # only an opening fence names a language
         fences = [(-1, ""), *fences]  # the text was cut off inside a block
     for (first, language), (last, _) in zip(fences[::2], [*fences[1::2], (len(lines), "")], strict=False):
-        if _kind(language):
-            yield _kind(language), first + 1, last
+        if kind := _KINDS.get(language.lower()):
+            yield kind, first + 1, last
 
 
 def _indented(lines: list[str]) -> Iterator[tuple[str, int, int]]:
@@ -160,8 +149,8 @@ def _indented(lines: list[str]) -> Iterator[tuple[str, int, int]]:
             last += 1
         while first < last and (not lines[first].strip() or re.match(r"\s*:[\w-]+:", lines[first])):
             first += 1
-        if _kind(opening[2] or ""):
-            yield _kind(opening[2] or ""), first, last
+        if kind := _KINDS.get((opening[2] or "").lower()):
+            yield kind, first, last
 
 
 def _margin(line: str) -> int:

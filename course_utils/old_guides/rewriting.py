@@ -22,22 +22,16 @@ def fit_edits(code: Code, scope: Scope, after: int, argument: str) -> list[Edit]
 def import_edits(code: Code, scope: Scope, callback: str) -> list[Edit]:
     """Import a callback after the first import of Lightning, unless the text has it."""
     for statement, names in code.imports:
-        package = next((each for each in ("pytorch_lightning", "lightning.") if names[0][1].startswith(each)), "")
-        if package and callback not in scope.imported:
-            home = "lightning.pytorch" if package == "lightning." else package
+        package = names[0][1].partition(".")[0]
+        if package in ("pytorch_lightning", "lightning") and callback not in scope.imported:
+            home = "lightning.pytorch" if package == "lightning" else package
             end = code.span(statement)[1]
             return [(end, end, f"\n{' ' * statement.start_pos[1]}from {home}.callbacks import {callback}")]
     return []
 
 
 def moved_imports(code: Code, statement: Any, places: dict[str, str]) -> list[Edit]:
-    """Import names of a `from` import from their new places, and change their uses where a name has changed.
-
-    Args:
-        code: where the statement is.
-        statement: the import.
-        places: by what the text calls each name: where it is today.
-    """
+    """Import names of a `from` import from where they are today, and change their uses where a name has changed."""
     if statement.type != "import_from" or not any(places.values()) or "#" in source(statement):
         return []
     old = source(statement).partition(" import")[0].removeprefix("from ")

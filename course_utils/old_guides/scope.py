@@ -22,33 +22,24 @@ _OURS = ("LightningModule", "LightningDataModule", "lightning.pytorch.Callback",
 
 
 class Scope:
-    """The names of all stretches of code of one text; cells and blocks share them.
-
-    Attributes:
-        gone: imported names that were reported already.
-        imported: the full name behind each imported name.
-        names_lightning: whether the text, or the page that it is on, speaks of Lightning.
-        lightning: whether the code can be for Lightning: a fragment without imports can.
-        has_hooks: whether it is known to be, by that or by methods that no other library calls.
-        hidden: imported names that are parameters elsewhere in the text.
-        trainers: the variables that hold a Trainer.
-    """
+    """The names of all stretches of code of one text; cells and blocks share them."""
 
     def __init__(self, codes: list[Code], text: str):
         self.codes = codes
-        self.gone: set[str] = set()
+        self.gone: set[str] = set()  # imported names that were reported already
         names = [name for code in codes for _, found in code.imports for name in found]
-        self.imported = {
+        self.imported = {  # the full name behind each imported name
             bound.rstrip("."): bound[:-1] if bound.endswith(".") else path for _, path, bound in names if bound
         }
         nodes = [node for code in codes for node in code.nodes]
         self.defined = {node.name.value for node in nodes if node.type in ("funcdef", "classdef")}
+        # Imported names that are parameters elsewhere in the text.
         self.hidden = {node.name.value for node in nodes if node.type == "param"} & self.imported.keys()
         self.assigned = dict(_assignments(nodes))
-        self.names_lightning = bool(_LIGHTNING.search(text))
-        self.lightning = self.names_lightning or not self.imported
-        self.has_hooks = self.names_lightning or bool(_HOOKS.search(text))
-        self.trainers: set[str] = set()
+        self.names_lightning = bool(_LIGHTNING.search(text))  # the code, or the page that it is on
+        self.lightning = self.names_lightning or not self.imported  # a fragment without imports can be for Lightning
+        self.has_hooks = self.names_lightning or bool(_HOOKS.search(text))  # it is known to be
+        self.trainers: set[str] = set()  # the variables that hold a Trainer
         self.trainers = {name for name, value in self.assigned.items() if self.full(value[:-2]) in _MAKERS}
         if self.lightning and "trainer" not in {*self.assigned, *self.imported, *self.defined}:
             self.trainers.add("trainer")

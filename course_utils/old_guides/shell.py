@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from course_utils.old_guides.names import TEXTS
@@ -13,28 +13,19 @@ from course_utils.old_guides.values import Expression
 
 _FLAG = re.compile(r"(?<!\S)(?:--|\+{0,2}(?:trainer|pl_trainer)\.)(\w+)(?:[= ]+(-?[^\s-]\S*))?")
 _OVERRIDE = re.compile(r"\+{0,2}(?:pl_)?trainer\.\w+=")  # of a configuration, as Hydra's scripts read it
-_COMMON = {
-    "gpus",
-    "num_processes",
-    "use_amp",
-    "accelerator",
-    "devices",
-    "profiler",
-    "max_steps",
-}  # of other scripts too
+# Flags of other scripts too.
+_COMMON = {"gpus", "num_processes", "use_amp", "accelerator", "devices", "profiler", "max_steps"}
 _WORDS = ("distributed_backend", "accelerator", "weights_summary")
 
 
-def in_commands(commands: Iterable[tuple[int, str]], scope: Scope) -> Iterator[tuple[int, Note]]:
+def in_commands(lines: list[tuple[int, str]], scope: Scope) -> Iterator[tuple[int, Note]]:
     """Yield what is outdated in numbered lines for a shell, with the number of the line."""
-    lines = list(commands)
     flags = {(name, value) for _, line in lines for name, value in _FLAG.findall(line) if name in RULES}
-    names = {name for name, value in flags} - _COMMON
-    is_lightning = scope.names_lightning or names or any("," in value for _, value in flags)
+    is_lightning = scope.names_lightning or any(name not in _COMMON or "," in value for name, value in flags)
     for number, line in lines:
-        yield from ((number, note) for note in in_text(line))
-        if (is_lightning or _OVERRIDE.search(line)) and re.match(r".*python|--", line):
-            yield from ((number, note) for note in _flags(line))
+        is_for_trainer = (is_lightning or _OVERRIDE.search(line)) and re.match(r".*python|--", line)
+        notes = in_text(line) + (_flags(line) if is_for_trainer else [])
+        yield from ((number, note) for note in notes)
 
 
 def in_text(text: str) -> list[Note]:

@@ -23,21 +23,13 @@ class Argument:
 
 @dataclass(frozen=True)
 class Call:
-    """A call as it stands.
+    """A call as it stands."""
 
-    Attributes:
-        name: of what is called, such as "pl.Trainer" or, for a method of a result, "iter().next"; "" for others.
-        node: the last part of the expression before the brackets.
-        arguments: in their order.
-        opening: the bracket that opens the arguments.
-        closing: the one that closes them; None in a text that breaks off.
-    """
-
-    name: str
-    node: Any
+    name: str  # such as "pl.Trainer" or, for a method of a result, "iter().next"; "" for others
+    node: Any  # the last part of the expression before the brackets
     arguments: tuple[Argument, ...]
-    opening: Any
-    closing: Any
+    opening: Any  # the bracket that opens the arguments
+    closing: Any  # the one that closes them; None in a text that breaks off
 
     def keyword(self, name: str) -> Any:
         """Return the node of the value given as `name`, or None."""
@@ -142,16 +134,16 @@ def _calls_in(node: Any) -> Iterator[Call]:
 
 def _arguments(nodes: list[Any]) -> tuple[Argument, ...]:
     nodes = nodes[0].children if len(nodes) == 1 and nodes[0].type == "arglist" else nodes
-    return tuple(_argument(node) for node in nodes if getattr(node, "value", "") != ",")
-
-
-def _argument(node: Any) -> Argument:
-    children = node.children if node.type == "argument" else [node]
-    if children[0].type == "operator" and len(children) == 2:  # *a or **a
-        return Argument(children[0].value, node, children[1])
-    if len(children) == 3 and children[0].type == "name" and getattr(children[1], "value", "") == "=":
-        return Argument(children[0].value, node, children[2])
-    return Argument("", node, node)
+    found = []
+    for node in nodes:
+        children = node.children if node.type == "argument" else [node]
+        if children[0].type == "operator" and len(children) == 2:  # *a or **a
+            found.append(Argument(children[0].value, node, children[1]))
+        elif len(children) == 3 and children[0].type == "name" and getattr(children[1], "value", "") == "=":
+            found.append(Argument(children[0].value, node, children[2]))
+        elif getattr(node, "value", "") != ",":
+            found.append(Argument("", node, node))
+    return tuple(found)
 
 
 def pairs_of(node: Any) -> list[Argument]:
