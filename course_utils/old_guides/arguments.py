@@ -13,10 +13,11 @@ _DEFAULTS = {"accelerator": "auto", "devices": "auto", "strategy": "auto"}
 _NOTHING = "nothing that means the same"
 
 
-def translate_arguments(
-    code: Code, arguments: list[Argument], form: str = "{}={}", whole: bool = True
-) -> tuple[list[tuple[Note, int]], list[Edit], Modern]:
-    """Return what became of the arguments of a Trainer, each with its place, the edits, and the translation.
+Finding = tuple[Note, int, list[Edit]]  # what, its place in the part, and how to change it
+
+
+def translate_arguments(code: Code, arguments: list[Argument], form: str, whole: bool) -> tuple[list[Finding], Modern]:
+    """Return what became of the arguments of a Trainer, all edits with the first of them, and the translation.
 
     Args:
         code: where they are.
@@ -31,8 +32,10 @@ def translate_arguments(
     notes |= {old: Note(written(old, values[old]), _NOTHING, why) for old, why in modern.refused.items()}
     places = {name: code.span(each.first)[0] for name, each in named.items()}
     first = min(places.values(), default=0)
-    found = [(note, places.get(old, first)) for old, note in notes.items()]
-    return found, _edits(code, arguments, modern, form) + _more_callbacks(code, arguments, modern), modern
+    found: list[Finding] = [(note, places.get(old, first), []) for old, note in notes.items()]
+    if found:
+        found[0][2].extend(_edits(code, arguments, modern, form) + _more_callbacks(code, arguments, modern))
+    return found, modern
 
 
 def _translated(values: dict[str, Any], whole: bool) -> Modern:

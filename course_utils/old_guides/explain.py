@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from course_utils.display.cards import html_card
-from course_utils.old_guides.findings import Finding, find_in
+from course_utils.old_guides.arguments import Finding
+from course_utils.old_guides.findings import find_in
 from course_utils.old_guides.old_trainer import Note
 from course_utils.old_guides.reading import Unreadable, mended, parses, read
 from course_utils.old_guides.scope import Scope

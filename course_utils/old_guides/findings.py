@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from course_utils.old_guides.arguments import translate_arguments
+from course_utils.old_guides.arguments import Finding, translate_arguments
 from course_utils.old_guides.installed import IMPORTED, READ, TRAINER, parameters, too_many, trainer_attributes, version
 from course_utils.old_guides.names import ALIASES, ATTRIBUTES, KEYWORDS, METHODS, advise, new_place
 from course_utils.old_guides.old_devices import COUNTS
@@ -15,44 +15,18 @@ from course_utils.old_guides.reading import Part
 from course_utils.old_guides.rewriting import fit_edits, import_edits, moved_imports, moved_use
 from course_utils.old_guides.scope import Scope, guarded
 from course_utils.old_guides.shell import in_commands, in_text
-from course_utils.old_guides.syntax import Argument, Call, Code, Edit, names_in, pairs_of, source
+from course_utils.old_guides.syntax import Argument, Call, Code, names_in, pairs_of, source
 from course_utils.old_guides.values import NewCallback, write
 
-Finding = tuple[Note, int, list[Edit]]  # what, its place in the part, and how to change it
 _ROOTS = {*IMPORTED, *READ}
 _VARIABLE = "torch.autograd.Variable"
 _ITEM = re.compile(r"(.*)(?:\[['\"](\w+)['\"]\]|\.(\w+))", re.DOTALL)  # `owner["name"]` or `owner.name`
 
 
-def find_in(part: Part, codes: list[Code], scope: Scope) -> list[Finding]:
-    """Return what is outdated in one part, in the order of its lines."""
-    found: list[Finding] = []
-    for code in codes:
-        for each in (
-            _imports,
-            _uses,
-            _calls,
-            _nexts,
-            _dictionaries,
-            _assignments,
-            _methods,
-            _results,
-            _strings,
-            _clocks,
-        ):
-            found += each(code, scope)
-    starts = [0, *(match.end() for match in re.finditer("\n", part.text))]
-    found += [(note, starts[line - 1], []) for line, note in in_commands(part.shell, scope)]
-    found.sort(key=lambda finding: finding[1])
-    return [
-        (replace(note, line=bisect.bisect(starts, place), cell=part.name), place, edits) for note, place, edits in found
-    ]
-
-
 def _imports(code: Code, scope: Scope) -> Iterator[Finding]:
     for statement, names in code.imports:
         places: dict[str, str] = {}
-        found = []
+        found: list[Finding] = []
         for node, name, bound in names:
             is_used = name != _VARIABLE or any(call.name == bound for call in code.calls)
             advice = advise(name) if name.partition(".")[0] in _ROOTS and is_used else None
@@ -60,13 +34,10 @@ def _imports(code: Code, scope: Scope) -> Iterator[Finding]:
                 scope.gone.add(bound or name)
             if advice and not guarded(node):
                 places[bound or name] = new_place(name, advice[0])
-                found.append((Note(name, *advice), code.span(node)[0]))
-        yield from _with_edits(found, moved_imports(code, statement, places) if places else [])
-
-
-def _with_edits(notes: list[tuple[Note, int]], edits: list[Edit]) -> list[Finding]:
-    """Return findings that are changed together: the edits go with the first."""
-    return [(note, place, edits if number == 0 else []) for number, (note, place) in enumerate(notes)]
+                found.append((Note(name, *advice), code.span(node)[0], []))
+        if found:
+            found[0][2].extend(moved_imports(code, statement, places))
+        yield from found
 
 
 def _uses(code: Code, scope: Scope) -> Iterator[Finding]:
@@ -152,7 +123,8 @@ def _trainer(
     code: Code, arguments: list[Argument], scope: Scope, after: int, form: str = "{}={}", whole: bool = False
 ) -> list[Finding]:
     """Find the old ones among the arguments of a Trainer; what moved to `fit` goes to the first one after a place."""
-    notes, edits, modern = translate_arguments(code, arguments, form, whole)
+    found, modern = translate_arguments(code, arguments, form, whole)
+    edits = found[0][2] if found else []
     if modern.fit_kwargs:
         fit = ", ".join(f"{name}={write(value)}" for name, value in modern.fit_kwargs.items())
         edits += fit_edits(code, scope, after, fit)
@@ -160,7 +132,7 @@ def _trainer(
     for callback in callbacks if isinstance(callbacks, list) else []:
         if isinstance(callback, NewCallback):
             edits += import_edits(code, scope, callback.name)
-    return _with_edits(notes, edits)
+    return found
 
 
 def _dictionaries(code: Code, scope: Scope) -> Iterator[Finding]:
@@ -205,12 +177,12 @@ def _assignments(code: Code, scope: Scope) -> Iterator[Finding]:
         if source(target) == "self.hparams" and scope.lightning and in_module:
             new = f"self.save_hyperparameters({source(value)})"
             yield Note("self.hparams = ...", new, "hparams cannot be assigned today."), start, [(start, end, new)]
-        found = _ITEM.fullmatch(source(target))
-        owner, item, attribute = found.groups("") if found else ("", "", "")
+        part = _ITEM.fullmatch(source(target))
+        owner, item, attribute = part.groups("") if part else ("", "", "")
         takes_item = item in removed() and scope.holds_arguments(owner)
         if takes_item or (attribute in removed() and _reads_arguments(owner, attribute, scope)):
-            notes, edits, _ = translate_arguments(code, [Argument(item or attribute, target, value)], whole=False)
-            for note, place in notes[:1]:
+            found, _ = translate_arguments(code, [Argument(item or attribute, target, value)], "{}={}", whole=False)
+            for note, place, edits in found[:1]:
                 yield note, place, [(start, end, f"{owner}.update({new})") for _, _, new in edits if item]
 
 
@@ -291,3 +263,20 @@ def _clocks(code: Code, scope: Scope) -> Iterator[Finding]:
             why = "A GPU is only handed its work: this clock stops before the work is done."
             note = Note(f"{reads[-1].name}()", "torch.cuda.synchronize() before it", why)
             yield note, code.span(reads[-1].node.parent)[0], []
+
+
+_FINDERS = (_imports, _uses, _calls, _nexts, _dictionaries, _assignments, _methods, _results, _strings, _clocks)
+
+
+def find_in(part: Part, codes: list[Code], scope: Scope) -> list[Finding]:
+    """Return what is outdated in one part, in the order of its lines."""
+    found: list[Finding] = []
+    for code in codes:
+        for find in _FINDERS:
+            found += find(code, scope)
+    starts = [0, *(match.end() for match in re.finditer("\n", part.text))]
+    found += [(note, starts[line - 1], []) for line, note in in_commands(part.shell, scope)]
+    found.sort(key=lambda finding: finding[1])
+    return [
+        (replace(note, line=bisect.bisect(starts, place), cell=part.name), place, edits) for note, place, edits in found
+    ]
