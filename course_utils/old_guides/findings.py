@@ -1,6 +1,5 @@
 """Find what is outdated in the code of a text: names, calls, arguments, keywords, methods, strings and clocks."""
 
-import bisect
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -274,9 +273,9 @@ def find_in(part: Part, codes: list[Code], scope: Scope) -> list[Finding]:
     for code in codes:
         for find in _FINDERS:
             found += find(code, scope)
-    starts = [0, *(match.end() for match in re.finditer("\n", part.text))]
-    found += [(note, starts[line - 1], []) for line, note in in_commands(part.shell, scope)]
+    found += [(note, place, []) for place, note in in_commands(part.shell, scope)]
     found.sort(key=lambda finding: finding[1])
     return [
-        (replace(note, line=bisect.bisect(starts, place), cell=part.name), place, edits) for note, place, edits in found
+        (replace(note, line=part.text.count("\n", 0, place) + 1, cell=part.name), place, edits)
+        for note, place, edits in found
     ]

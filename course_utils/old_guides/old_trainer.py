@@ -159,10 +159,7 @@ def modernize(kwargs: Mapping, *, package: ModuleType | None = None) -> Modern:
 def translate(kwargs: Mapping, *, whole: bool = True, package: ModuleType | None = None) -> Modern:
     """Return the translation as far as it goes, with the arguments that have none in `refused`.
 
-    Args:
-        kwargs: the arguments by name; values may be `Expression`.
-        whole: whether these are all the arguments of a Trainer; a dictionary can get others elsewhere.
-        package: as for `modernize`.
+    Values may be `Expression`. `whole` says that these are all the arguments of a Trainer; a dictionary can get others.
     """
     modern = Modern(kwargs, dict(kwargs), package or _lightning())
     known = [*_accepted(modern.package), *RULES]

@@ -22,10 +22,10 @@ class Part:
 
     name: str  # "" or the cell, such as "cell 3"
     text: str
-    # Stretches of Python with the place where each begins; they are cleaned character for character, so that a place
-    # in one is a place in `text`.
+    # Stretches of Python and lines for a shell, with the place where each begins. Python is cleaned character for
+    # character, so that a place in it is a place in `text`.
     code: list[tuple[int, str]]
-    shell: list[tuple[int, str]]  # numbered lines for a shell
+    shell: list[tuple[int, str]]
 
 
 # Characters that come from web pages and word processors, and `async`, which was no keyword before Python 3.7.
@@ -54,9 +54,7 @@ _KINDS |= dict.fromkeys(("sh", "bash", "console", "shell", "zsh", "yaml", "text"
 def read(text: str, suffix: str = "") -> tuple[list[Part], Callable[[list[str]], str]]:
     """Return the parts of a text, and what puts the texts of changed parts together again.
 
-    Args:
-        text: of a file, or pasted.
-        suffix: of the file's name, such as ".md"; "" finds out what the text is.
+    The suffix is that of the file's name, such as ".md"; "" finds out what the text is.
 
     Raises:
         Unreadable: a broken notebook, or more text than `LIMIT`.
@@ -105,9 +103,10 @@ def _part(name: str, text: str, suffix: str) -> Part:
     part = Part(name, text, [], [])
     lines = text.splitlines(keepends=True)
     for kind, first, last in _blocks(lines, suffix):
-        cleaned, commands = _cleaned(lines[first:last], first + 1, kind)
+        start = sum(map(len, lines[:first]))
+        cleaned, commands = _cleaned(lines[first:last], start, kind)
+        part.code.append((start, cleaned))
         part.shell.extend(commands)
-        part.code.append((sum(map(len, lines[:first])), cleaned))
     return part
 
 
@@ -157,7 +156,7 @@ def _margin(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _cleaned(lines: list[str], number: int, kind: str) -> tuple[str, list[tuple[int, str]]]:
+def _cleaned(lines: list[str], place: int, kind: str) -> tuple[str, list[tuple[int, str]]]:
     """Return the Python of a block, each line as long as it was, and its lines for a shell."""
     if kind == "python" and parses("".join(lines)):
         return "".join(lines), []
@@ -172,10 +171,11 @@ def _cleaned(lines: list[str], number: int, kind: str) -> tuple[str, list[tuple[
         if is_shell and shell and (follows or body.lstrip().startswith("--")):  # one command over several lines
             shell[-1] = (shell[-1][0], f"{shell[-1][1].removesuffix(chr(92))} {body.strip()}")
         elif is_shell:
-            shell.append((number + len(cleaned), body.strip()))
+            shell.append((place, body.strip()))
         follows = is_shell and body.endswith("\\")
         opens = bool(cleaned) and cleaned[-1].rstrip().endswith(":")
         cleaned.append(_cleaned_line(body, prompt, is_shell or (prompts and not prompt), opens) + line[len(body) :])
+        place += len(line)
     return "".join(cleaned), shell
 
 

@@ -19,13 +19,13 @@ _WORDS = ("distributed_backend", "accelerator", "weights_summary")
 
 
 def in_commands(lines: list[tuple[int, str]], scope: Scope) -> Iterator[tuple[int, Note]]:
-    """Yield what is outdated in numbered lines for a shell, with the number of the line."""
+    """Yield what is outdated in lines for a shell, with the place of the line."""
     flags = {(name, value) for _, line in lines for name, value in _FLAG.findall(line) if name in RULES}
     is_lightning = scope.names_lightning or any(name not in _COMMON or "," in value for name, value in flags)
-    for number, line in lines:
+    for place, line in lines:
         is_for_trainer = (is_lightning or _OVERRIDE.search(line)) and re.match(r".*python|--", line)
         notes = in_text(line) + (_flags(line) if is_for_trainer else [])
-        yield from ((number, note) for note in notes)
+        yield from ((place, note) for note in notes)
 
 
 def in_text(text: str) -> list[Note]:

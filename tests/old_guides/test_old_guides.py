@@ -83,6 +83,11 @@ def test_commands_in_a_block_leave_the_block_whole():
     ]
 
 
+@pytest.mark.parametrize("before", ["a b\u2028c\x0c\n", "a b\rc\n", "a b\r\n"])
+def test_a_command_is_on_the_line_that_an_editor_shows(before):
+    assert summary(before + "!pip install torch==1.9.0") == [(2, "torch==1.9.0", "")]
+
+
 @pytest.mark.parametrize(
     "snippet",
     [
