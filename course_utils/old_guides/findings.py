@@ -28,7 +28,7 @@ def _imports(code: Code, scope: Scope) -> Iterator[Finding]:
         found: list[Finding] = []
         for node, name, bound in names:
             is_used = name != _VARIABLE or any(call.name == bound for call in code.calls)
-            advice = advise(name) if name.partition(".")[0] in _ROOTS and is_used else None
+            advice = advise(name) if is_used else None
             if advice:
                 scope.gone.add(bound or name)
             if advice and not guarded(node):
@@ -80,8 +80,7 @@ def _advise_use(name: str, scope: Scope, head: str) -> tuple[str, str] | None:
             return ATTRIBUTES[attribute]
         known = below or attribute.startswith("_") or attribute in trainer_attributes() or not scope.names_lightning
         return None if known else ("", f"A Trainer of {version('lightning')} has none.")
-    is_asked = name.partition(".")[0] in _ROOTS and not name.startswith(f"{_VARIABLE}.")
-    return advise(name) if is_asked else None
+    return None if name.startswith(f"{_VARIABLE}.") else advise(name)
 
 
 def _calls(code: Code, scope: Scope) -> Iterator[Finding]:
@@ -144,7 +143,7 @@ def _dictionaries(code: Code, scope: Scope) -> Iterator[Finding]:
 
 def _keywords(code: Code, call: Call, name: str, scope: Scope) -> Iterator[Finding]:
     """Find keywords that the installed function does not take."""
-    known = parameters(name) if name.partition(".")[0] in IMPORTED else None
+    known = parameters(name)
     given = {each.name for each in call.arguments}
     is_cut = name == "_Trainer" and given & {"save_top_k", "monitor"}  # the end of a call that began elsewhere
     function = "ModelCheckpoint" if is_cut else name.rpartition(".")[2]

@@ -28,7 +28,7 @@ TEXTS: list[list[str]] = TABLES["texts"]  # in a shell line or in a string: patt
 
 def advise(name: str) -> Advice | None:
     """Return what to write in place of a full name and why, or None for one that is there today."""
-    if name.startswith("pytorch_lightning"):
+    if name.partition(".")[0] == "pytorch_lightning":
         found = advise(today(name))
         return found and (found[0].replace("lightning.pytorch", "pytorch_lightning"), found[1])
     whole = [name[: match.start()] for match in re.finditer(r"\.|$", name)]
