@@ -29,13 +29,8 @@ class Part:
 
 
 # Characters that come from web pages and word processors, and `async`, which was no keyword before Python 3.7.
-_PASTED = str.maketrans(
-    {
-        **dict.fromkeys("\u00a0\u2007\u202f\u200b\ufeff", " "),
-        **dict.fromkeys("\u2018\u2019\u2032", "'"),
-        **dict.fromkeys("\u201c\u201d\u2033", '"'),
-    }
-)
+_BLANKS, _SINGLE, _DOUBLE = "\u00a0\u2007\u202f\u200b\ufeff", "\u2018\u2019\u2032", "\u201c\u201d\u2033"
+_PASTED = str.maketrans(_BLANKS + _SINGLE + _DOUBLE, " " * 5 + "'" * 3 + '"' * 3)
 _ASYNC = re.compile(r"\basync(?=\s*=[^=])")
 _SHELL = re.compile(
     r"\s*(?:!(?!=)|%%?[a-zA-Z]|\$ ?(?=[a-z])|-- |--\w|(?:pip3?|conda|sudo|gsutil|torchrun|export|cd)\s+[\w./\"'-]"
@@ -48,7 +43,8 @@ _DIRECTIVE = re.compile(
     r"(\s*)(?:\.\. (?:code-block|code|sourcecode|testcode|ipython|jupyter-execute)::\s*(\w*)|(?!\.\. ).*::\s*$)"
 )
 _KINDS = dict.fromkeys(("", "python", "python3", "py", "pycon", "ipython", "ipython3"), "python")
-_KINDS |= dict.fromkeys(("sh", "bash", "console", "shell", "zsh", "yaml", "text", "none"), "shell")  # its commands
+# What is no command in these is left out.
+_KINDS |= dict.fromkeys(("sh", "bash", "console", "shell", "zsh", "yaml", "text", "none"), "shell")
 
 
 def read(text: str, suffix: str = "") -> tuple[list[Part], Callable[[list[str]], str]]:
