@@ -38,7 +38,7 @@ class Scope:
         self.assigned = dict(_assignments(nodes))
         self.names_lightning = bool(_LIGHTNING.search(text))  # the code, or the page that it is on
         self.lightning = self.names_lightning or not self.imported  # a fragment without imports can be for Lightning
-        self.has_hooks = self.names_lightning or bool(_HOOKS.search(text))  # it is known to be
+        self.has_hooks = self.names_lightning or bool(_HOOKS.search(text))  # it is known to be for Lightning
         self.trainers: set[str] = set()  # the variables that hold a Trainer
         self.trainers = {name for name, value in self.assigned.items() if self.full(value[:-2]) in _MAKERS}
         if self.lightning and "trainer" not in {*self.assigned, *self.imported, *self.defined}:
