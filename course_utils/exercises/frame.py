@@ -1,19 +1,20 @@
 """An exercise that checks itself: it says what is wrong in terms of the idea, gives hints, and shows a solution."""
 
+import ast
 import html
 import inspect
 import re
-import textwrap
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from course_utils.exercises.answers import Wrong, quote
-from course_utils.exercises.sandbox import TooLong, can_run_apart, everything_restored, run_apart, time_limit
+from course_utils.exercises.answers import Wrong, expect_function, quote
+from course_utils.exercises.sandbox import TooLong, can_run_apart, everything_restored, in_processes, time_limit
 
-Checker = Callable[[Any], str | None]
+Mistakes = Iterator[tuple[Any, str]]  # whether a mistake was made, and the message for it
+Checker = Callable[[Any], Mistakes | str | None]
 LIMIT_S = 20.0  # for everything that a check runs; the slowest solution takes a tenth of it
 GRACE_S = 2.0  # beyond it, for an answer that is to be interrupted
 STILL_RUNNING = f"Your answer was still running after {LIMIT_S:g} seconds. Does a loop never end?"
@@ -90,7 +91,9 @@ class Exercise:
         self.task = " ".join((checker.__doc__ or "").split())
         self.verdicts: list[Verdict] = []
         self._checker, self._hints, self._right = checker, hints, right
-        self._solution, self._hints_given = textwrap.dedent(solution).strip(), 0
+        self._solution, self._hints_given = inspect.cleandoc(solution), 0
+        functions = [each for each in ast.parse(self._solution).body if isinstance(each, ast.FunctionDef)]
+        self._arguments = [each.arg for each in functions[0].args.args] if functions else []
 
     def __repr__(self) -> str:
         return f"{self.name}: {self.task}\nUse .check(your_answer), .hint() and .solution()."
@@ -124,19 +127,26 @@ class Exercise:
         if not can_run_apart():
             return self._judge_here(answer)
         try:
-            found = run_apart(lambda: self._judge_here(answer), LIMIT_S + GRACE_S)
-            return found or ("error", "Your answer ended the Python that checked it: it crashed, or it called exit.")
+            [found] = in_processes([lambda: self._judge_here(answer)], LIMIT_S + GRACE_S, "fork")
+            ended = ("error", "Your answer ended the Python that checked it: it crashed, or it called exit.")
+            return found or ended
         except TooLong:
             return "too long", f"{STILL_RUNNING} It did not let itself be interrupted, and was ended."
-        except OSError:  # no room for another process
+        except (OSError, EOFError):  # no room for another process, or for its file
             return self._judge_here(answer)
 
     def _judge_here(self, answer: object) -> tuple[str, str]:
         try:
             if is_untouched(answer):
                 return "not tried", f"{self.task} When you are stuck: `ex.{self.name}.hint()`"
-            with everything_restored(), time_limit(LIMIT_S):
-                return "right", f"{self._checker(answer) or ''} {self._right}".strip()
+            with time_limit(LIMIT_S), everything_restored():  # in that order: the limit uses builtins
+                if self._arguments:
+                    expect_function(answer, *self._arguments)
+                found = self._checker(answer)
+                for made, message in found if inspect.isgenerator(found) else ():
+                    if made:
+                        return "wrong", message
+            return "right", f"{found if isinstance(found, str) else ''} {self._right}".strip()
         except Wrong as wrong:
             return "wrong", str(wrong)
         except TooLong:
@@ -148,8 +158,10 @@ class Exercise:
 def exercise(first_hint: str, second_hint: str, *, solution: str, right: str) -> Callable[[Checker], Exercise]:
     """Turn a checker into an exercise.
 
-    The checker's docstring is the task. It takes the answer and raises `Wrong` with a message for each mistake that it
-    knows. What it returns, if anything, opens the message of a right answer.
+    The checker's docstring is the task. It takes the answer, which the frame has found to be a function of the same
+    arguments where the solution is one. For each mistake that it knows it yields whether that was made, and the
+    message for it; the first one that was made is told. It may raise `Wrong` with the message itself as well, and what
+    it returns, if it yields nothing, opens the message of a right answer.
 
     Args:
         first_hint: towards the idea.
@@ -163,6 +175,8 @@ def exercise(first_hint: str, second_hint: str, *, solution: str, right: str) ->
 def _described(error: BaseException) -> str:
     """Return what an error is and where it came from, in words, even for one that hides all of that."""
     try:
+        if isinstance(error.__cause__, StopIteration):  # what a checker that yields turns into a RuntimeError
+            error = error.__cause__
         return f"{type(error).__name__}{_where(error)}: {quote(error)}"
     except BaseException:
         return "an error that cannot be shown."
