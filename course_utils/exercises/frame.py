@@ -18,15 +18,9 @@ Checker = Callable[[Any], Mistakes | str | None]
 LIMIT_S = 20.0  # for everything that a check runs; the slowest solution takes a tenth of it
 GRACE_S = 2.0  # beyond it, for an answer that is to be interrupted
 STILL_RUNNING = f"Your answer was still running after {LIMIT_S:g} seconds. Does a loop never end?"
-BOX = "padding:4px 12px;border-left:6px solid "  # the style of what a notebook shows, up to its colour
 # A sign and a word beside each colour, so that nothing is said by colour alone.
-SIGNS = {
-    "not tried": ("…", "#767676"),
-    "right": ("✓", "#009E73"),
-    "wrong": ("✗", "#D55E00"),
-    "error": ("!", "#D55E00"),
-    "too long": ("!", "#D55E00"),
-}
+SIGNS = {"not tried": ("…", "#767676"), "right": ("✓", "#009E73"), "wrong": ("✗", "#D55E00")}
+OTHER_SIGN = ("!", "#D55E00")
 
 
 @dataclass(frozen=True)
@@ -52,7 +46,7 @@ class Verdict:
         return f"{self.exercise}: {self.status}. {self.message}"
 
     def _repr_html_(self) -> str:
-        sign, colour = SIGNS[self.status]
+        sign, colour = SIGNS.get(self.status, OTHER_SIGN)
         return _box(colour, f"{sign} {self.exercise}: {self.status}.", self.message)
 
 
@@ -74,7 +68,8 @@ class Hint(Text):
 def _box(colour: str, head: str, text: str) -> str:
     """Return HTML with a bold head; what stands between backticks in the text is set as code."""
     marked = re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text))
-    return f'<div class="cu-verdict" style="{BOX}{colour}"><b>{html.escape(head)}</b> {marked}</div>'
+    style = f"padding:4px 12px;border-left:6px solid {colour}"
+    return f'<div class="cu-verdict" style="{style}"><b>{html.escape(head)}</b> {marked}</div>'
 
 
 class Exercise:
@@ -143,7 +138,7 @@ class Exercise:
                 if self._arguments:
                     expect_function(answer, *self._arguments)
                 found = self._checker(answer)
-                for made, message in found if inspect.isgenerator(found) else ():
+                for made, message in found if isinstance(found, Iterator) else ():
                     if made:
                         return "wrong", message
             return "right", f"{found if isinstance(found, str) else ''} {self._right}".strip()
@@ -158,10 +153,10 @@ class Exercise:
 def exercise(first_hint: str, second_hint: str, *, solution: str, right: str) -> Callable[[Checker], Exercise]:
     """Turn a checker into an exercise.
 
-    The checker's docstring is the task. It takes the answer, which the frame has found to be a function of the same
-    arguments where the solution is one. For each mistake that it knows it yields whether that was made, and the
-    message for it; the first one that was made is told. It may raise `Wrong` with the message itself as well, and what
-    it returns, if it yields nothing, opens the message of a right answer.
+    The checker's docstring is the task. It takes the answer, which is a function of the same arguments where the
+    solution is one. For each mistake that it knows, it yields whether that was made, and a message; the first that was
+    made is the verdict. It may also raise `Wrong` with the message. What it returns where it does not yield, if
+    anything, opens the message of a right answer.
 
     Args:
         first_hint: towards the idea.

@@ -109,7 +109,7 @@ def time_limit(seconds: float) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    over, ended = threading.Event(), threading.Event()
+    over, ended, main_thread = threading.Event(), threading.Event(), threading.get_ident()
 
     def stop(*_: object) -> None:
         raise TooLong if over.is_set() else KeyboardInterrupt
@@ -118,7 +118,7 @@ def time_limit(seconds: float) -> Iterator[None]:
         while not ended.wait(AGAIN_S if over.is_set() else seconds):
             over.set()
             if hasattr(signal, "pthread_kill"):  # wakes the main thread as well, where it sleeps
-                signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+                signal.pthread_kill(main_thread, signal.SIGINT)
             else:
                 _thread.interrupt_main()
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+KAGGLE = Path("/kaggle/input")
 
 
 def install(extra: str) -> str:
@@ -22,7 +23,7 @@ def install(extra: str) -> str:
     with TemporaryDirectory() as scratch:
         constraints = Path(scratch) / "installed.txt"
         constraints.write_text(here, encoding="utf-8")
-        folders = {Path.cwd(), *(wheel.parent for wheel in Path("/kaggle/input").rglob("*.whl"))}
+        folders = {Path.cwd(), *(wheel.parent for wheel in KAGGLE.rglob("*.whl"))}
         near = [f"--find-links={folder}" for folder in sorted(folders)]
         command = [*PIP, "install", "--quiet", "--retries=1", "--timeout=4", f"--constraint={constraints}", *near]
         for index in (["--no-index"], []):

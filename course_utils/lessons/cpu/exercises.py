@@ -69,15 +69,15 @@ def _check_steps(ended: torch.Tensor, steps: int) -> Mistakes:
 
     if after(BATCHES):
         return
-    still = torch.equal(ended, MODEL.weight)
     yield steps == 0, "optimizer.step() was never called, so nothing was learned."
-    still_said = "The optimizer stepped, but no parameter moved: at each step there was no gradient. Is backward() "
-    yield still, still_said + "there, and the reset after the step rather than before it?"
-    kept = after(BATCHES, reset=False)
-    yield kept, "Without a reset, each batch adds its gradients to the earlier ones: zero_grad()."
+    order = "Is backward() there, and the reset after the step rather than before it?"
+    stayed = f"The optimizer stepped, but no parameter moved: at each step there was no gradient. {order}"
+    yield torch.equal(ended, MODEL.weight), stayed
+    added = "Without a reset, each batch adds its gradients to the earlier ones: zero_grad()."
+    yield after(BATCHES, reset=False), added
     yield after(BATCHES[:-1]), "The last batch is short, and you left it out: its 3 samples are never learned from."
-    summed = after(BATCHES, reduction="sum")
-    yield summed, "You add the squared errors up, so large batches make larger steps. Take their mean."
+    summed = "You add the squared errors up, so large batches make larger steps. Take their mean."
+    yield after(BATCHES, reduction="sum"), summed
     yield steps != 3, f"There are 3 batches, and each should make one step, but there were {steps}."
     yield True, "The parameters end elsewhere than after one step of the mean squared error for each batch, in order."
 
@@ -159,8 +159,8 @@ def _check_choice(answer: Any, seconds: dict[int, float]) -> Mistakes:
     chosen = number_of(answer(seconds_with, list(counts)), "a number of threads")
     fewest, *_, most = sorted(map(len, readings.values()))
     yield most == 0, "Your function measured nothing. More threads are not always faster, nor are fewer."
-    strange = chosen not in counts
-    yield strange, f"Return one of {counts}, the number of threads itself, but you returned {chosen:g}."
+    strange = f"Return one of {counts}, the number of threads itself, but you returned {chosen:g}."
+    yield chosen not in counts, strange
     yield fewest == 0, f"Your function measured only some of the counts {counts}."
     lottery = "One or two readings are a lottery ticket: another program may disturb any of them. Take more."
     yield fewest < 3, lottery

@@ -83,10 +83,8 @@ def repair(answer: Any) -> Mistakes:
     shared = sorted(first) != sorted(second)
     yield not shared, "Both ranks see the same samples in the first epoch: the work is not shared."
     yield both != list(range(32)), "Together the ranks do not see each of the 32 samples once in an epoch."
-    different = (
-        "The ranks end with different weights: they never averaged a gradient. DDP does so only for what its own"
-    )
-    yield one["weights"] != other["weights"], f"{different} `forward` has calculated."
+    never = "they never averaged a gradient. DDP does so only for what its own `forward` has calculated."
+    yield one["weights"] != other["weights"], f"The ranks end with different weights: {never}"
     again = "Both epochs have the same samples in the same order. The sampler has to be told which epoch it is."
     yield first == one["seen"][1], again
 
@@ -130,12 +128,12 @@ def _gradients(ranks: int) -> tuple[list[torch.Tensor], torch.Tensor]:
 
 def _compare_gradients(found: torch.Tensor, own: list[torch.Tensor]) -> Mistakes:
     ranks, total = len(own), torch.stack(own).sum(dim=0)
-    as_long = f"a step {ranks} times as long as on one device. After the all-reduce DDP divides."
-    yield same(found, total), f"That is the sum: {as_long}"
+    divides = "After the all-reduce DDP divides."
+    yield same(found, total), f"That is the sum: a step {ranks} times as long as on one device. {divides}"
     yield same(found, total / 2), f"You divided by 2, and here are {ranks} ranks. Divide by as many as there are."
+    lost = "What the others learned in this step is lost."
     for rank, gradient in enumerate(own):
-        lost = f"That is the gradient of rank {rank} alone. What the others learned in this step is lost."
-        yield same(found, gradient), lost
+        yield same(found, gradient), f"That is the gradient of rank {rank} alone. {lost}"
     yield True, "One device with the whole batch has another gradient. DDP leaves the mean over the ranks."
 
 
@@ -158,28 +156,21 @@ def shard(answer: Any) -> Mistakes:
         epochs = [[whole_numbers(answer(samples, rank, ranks, n), what) for rank in range(ranks)] for n in range(3)]
         for shards in epochs:
             yield from _check_shards(shards, samples)
-        again = (
-            "Two epochs in a row have the same samples in the same order: call `set_epoch(epoch)`, before it is read."
-        )
-        yield epochs[1] in (epochs[0], epochs[2]), again
+        again = "Two epochs in a row have the same samples in the same order"
+        yield epochs[1] in (epochs[0], epochs[2]), f"{again}: call `set_epoch(epoch)`, before it is read."
 
 
 def _check_shards(shards: list[list[int]], samples: int) -> Mistakes:
     ranks, seen = len(shards), {sample for shard in shards for sample in shard}
-    what, share, lost = f"{samples} samples on {ranks} ranks", math.ceil(samples / ranks), samples - len(seen)
+    what, share, lost = f"{samples} samples on {ranks} ranks:", math.ceil(samples / ranks), samples - len(seen)
     for stranger in seen - set(range(samples)):
-        yield True, f"{what}: they are numbered from 0 to {samples - 1}, but one of yours is {stranger}."
+        yield True, f"{what} they are numbered from 0 to {samples - 1}, but one of yours is {stranger}."
     alike = shards[0] and all(set(one) == set(shards[0]) for one in shards)
-    yield (
-        alike,
-        f"{what}: all ranks have the same samples and gradient: nothing is gained. A shard depends on the rank.",
-    )
+    yield alike, f"{what} all ranks have the same samples and gradient: nothing is gained. A shard depends on the rank."
     fewest, *_, most = sorted(map(len, shards))
-    waits = f"{what}: one rank has {fewest}, another {most}: that one would wait in its last step for ever."
-    yield fewest != most, waits
-    yield fewest < share, f"{what}: {lost} samples are on no rank. Use a few twice rather than omit some."
-    yield fewest > share, f"{what}: a share is {share}, but each rank has {fewest}. The work is not divided."
-    yield (
-        lost,
-        f"{what}: some are on two ranks, {lost} on none. The ranks do not deal from the same pack: use one seed.",
-    )
+    waits = f"one rank has {fewest}, another {most}: that one would wait in its last step for ever."
+    yield fewest != most, f"{what} {waits}"
+    yield fewest < share, f"{what} {lost} samples are on no rank. Use a few twice rather than omit some."
+    yield fewest > share, f"{what} a share is {share}, but each rank has {fewest}. The work is not divided."
+    pack = "The ranks do not deal from the same pack: use one seed."
+    yield lost, f"{what} some are on two ranks, {lost} on none. {pack}"

@@ -32,8 +32,8 @@ def speed_up(answer: Any) -> Mistakes:
             continue
         yield near(times), f"{times:g} times holds for the computing alone: {load:g} s of loading are not faster."
         yield near(after), f"{said:g} is how many seconds the job takes on the GPU. Compare with the seconds before."
-        inverse = f"{said:g} is the time after over the time before. Turn it round: faster is more than 1."
-        yield near(after / before), inverse
+        upside = "Turn it round: faster is more than 1."
+        yield near(after / before), f"{said:g} is the time after over the time before. {upside}"
         yield near(before / times), "You made the loading faster as well."
         case = f"{load:g} s of loading, {compute:g} s of computing and {times:g} times as fast"
         yield True, f"For {case} the job is not {said:g} times as fast."
