@@ -123,8 +123,7 @@ class Exercise:
             return self._judge_here(answer)
         try:
             [found] = in_processes([lambda: self._judge_here(answer)], LIMIT_S + GRACE_S, "fork")
-            ended = ("error", "Your answer ended the Python that checked it: it crashed, or it called exit.")
-            return found or ended
+            return found or ("error", "Your answer ended the Python that checked it: it crashed, or it called exit.")
         except TooLong:
             return "too long", f"{STILL_RUNNING} It did not let itself be interrupted, and was ended."
         except (OSError, EOFError):  # no room for another process, or for its file

@@ -156,9 +156,10 @@ def everything_restored() -> Iterator[None]:
 
 
 def _put_back(names: MutableMapping[str, Any], before: dict[str, Any]) -> None:
-    names.update(before)
-    for name in names.keys() - before.keys():
-        del names[name]
+    if names != before:
+        names.update(before)
+        for name in names.keys() - before.keys():
+            del names[name]
 
 
 def _put_device_back(device: torch.device) -> None:

@@ -27,6 +27,15 @@ def product(answer):
     return "True."
 
 
+@exercise("Take it out.", "next(iter(numbers))", solution="def my_first(numbers):\n    return numbers[0]", right="Yes.")
+def first(answer):
+    """Write my_first(numbers): the first of them."""
+    said = answer([7, 8])
+    yield said == 8, "That is the last."
+    yield said != 7, f"{8 // (said - 8)} is not it."
+    yield from (("x" in str(said), "A number is no text.") for _ in range(2))
+
+
 def untouched_function(a, b=2, *, c=3):
     """Do something."""
     ...
@@ -136,6 +145,21 @@ def test_a_check_never_raises_and_keeps_what_it_found():
     ]
     assert product.solved
     assert "Your answer raised ZeroDivisionError" in product.verdicts[-2].message
+
+
+def test_a_checker_that_yields_is_asked_until_a_mistake_was_made():
+    assert first.check(lambda numbers: numbers[0]).solved
+    assert first.check(lambda numbers: numbers[-1]) == Verdict("first", "wrong", "That is the last.")
+    assert first.check(lambda numbers: 10).message == "4 is not it."
+
+
+def test_an_answer_is_a_function_of_the_same_arguments_as_the_solution():
+    verdict = first.check(lambda: 7)
+    assert verdict.status == "wrong" and "should take (numbers), but too many" in verdict.message
+
+
+def test_the_end_of_an_iterator_is_an_error_of_the_answers_and_not_of_the_checkers():
+    assert "raised StopIteration in line" in first.check(lambda numbers: next(iter([]))).message
 
 
 def test_an_error_names_the_line_of_the_answer_that_raised_it():

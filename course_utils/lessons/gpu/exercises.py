@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from course_utils.exercises import Mistakes, exercise
-from course_utils.exercises.answers import Wrong, expect, expect_pair, number_of, quote, refuse
+from course_utils.exercises.answers import expect, expect_pair, number_of, quote
 
 SIDE = 8192
 
@@ -59,28 +59,21 @@ def predict(answer: Any) -> Mistakes:
     """Write my_predict(model, x, device): what the model says of x, computed on the device and left there."""
     for target in (torch.device("meta"), torch.device("cpu")):  # every machine has these two, and meta has the rules
         model = _Watched()
-        said = _predicted(answer, model, target)
+        try:
+            said = answer(model, torch.ones(2, 3), target)
+        except NotImplementedError:
+            yield True, "Your function brings the answer back to the CPU: leave it on the device."
+        except (RuntimeError, AssertionError) as error:
+            weights, data = model.seen[-1]
+            named = weights == data and ("CUDA" in str(error) or "NVIDIA" in str(error))
+            yield named, "You named a device yourself. Use `device`, and it runs on every machine."
+            stayed = "The input stayed: x.to(device) leaves the old name where it was. Write x = x.to(device)."
+            yield weights != data and data == "cpu", stayed
+            yield weights != data, "The input moved, and the model was left on the CPU: model.to(device)."
+            raise
         yield len(model.seen) == 1, "Your function never called the model."
         expect(said, torch.Tensor, "a tensor that your function returns")
         yield from _check_places(model.seen[-1][0], said, target)
-
-
-def _predicted(answer: Any, model: _Watched, target: torch.device) -> Any:
-    try:
-        return answer(model, torch.ones(2, 3), target)
-    except NotImplementedError:
-        raise Wrong("Your function brings the answer back to the CPU: leave it on the device.") from None
-    except (RuntimeError, AssertionError) as error:
-        weights, data = model.seen[-1]
-        stayed = weights != data and data == "cpu"
-        named = weights == data and ("CUDA" in str(error) or "NVIDIA" in str(error))
-        mistakes = {
-            "You named a device yourself. Use `device`, and it runs on every machine.": named,
-            "The input stayed: x.to(device) leaves the old name where it was. Write x = x.to(device).": stayed,
-            "The input moved, and the model was left on the CPU: model.to(device).": weights != data,
-        }
-        refuse(mistakes)
-        raise
 
 
 def _check_places(weights: str, said: torch.Tensor, target: torch.device) -> Mistakes:
