@@ -4,6 +4,7 @@ import ast
 import html
 import inspect
 import re
+import textwrap
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -86,7 +87,7 @@ class Exercise:
         self.task = " ".join((checker.__doc__ or "").split())
         self.verdicts: list[Verdict] = []
         self._checker, self._hints, self._right = checker, hints, right
-        self._solution, self._hints_given = inspect.cleandoc(solution), 0
+        self._solution, self._hints_given = textwrap.dedent(solution).strip(), 0
         functions = [each for each in ast.parse(self._solution).body if isinstance(each, ast.FunctionDef)]
         self._arguments = [each.arg for each in functions[0].args.args] if functions else []
 
