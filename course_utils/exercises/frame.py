@@ -186,12 +186,10 @@ def _where(error: BaseException) -> str:
     return ""
 
 
-def _unwritten() -> None:
-    """Stand for every function that is still to be written."""
-    ...
+def _unwritten() -> None: ...
 
 
-# What such a function, or `lambda: ...`, is compiled to: the operations without their arguments.
+# What a function that is still to be written, or `lambda: ...`, is compiled to: the operations without their arguments.
 DOES_NOTHING = {operation for code in (_unwritten.__code__, (lambda: ...).__code__) for operation in code.co_code[::2]}
 
 

@@ -134,11 +134,7 @@ def time_limit(seconds: float) -> Iterator[None]:
 
 @contextmanager
 def everything_restored() -> Iterator[None]:
-    """Undo on leaving what an answer changed for the whole process, so that a lesson's results do not depend on it.
-
-    That is PyTorch's threads, default device and type, gradients on or off, the random numbers of Python and of
-    PyTorch on the CPU, and Python's builtins, folder, environment, output, garbage collection and recursion limit.
-    """
+    """Undo on leaving what an answer changed for the whole process, so that a lesson's results do not depend on it."""
     with ExitStack() as undo:
         undo.callback(_put_device_back, torch.empty(0).device)
         undo.callback(torch.set_default_dtype, torch.get_default_dtype())
