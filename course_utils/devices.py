@@ -19,23 +19,14 @@ HEADER = ("device", "name", "memory", "detail")
 
 @dataclass(frozen=True)
 class Device:
-    """One device that PyTorch can use here.
+    """One device that PyTorch can use here."""
 
-    Attributes:
-        kind: one of "cpu", "cuda" (also ROCm), "mps", "xpu", "xla" (a TPU or the rehearsal) and "tpu" (TorchTPU).
-        index: which device of its kind, counted from 0.
-        name: what a person calls it, such as "NVIDIA H200".
-        memory_bytes: memory that the device can use, or None when that is not known.
-        detail: core count or compute capability, in words.
-        rehearsal: True for XLA compiling and running on this CPU, in place of a TPU.
-    """
-
-    kind: str
-    index: int
-    name: str
-    memory_bytes: int | None = None
-    detail: str = ""
-    rehearsal: bool = False
+    kind: str  #: one of "cpu", "cuda" (also ROCm), "mps", "xpu", "xla" (a TPU or the rehearsal) and "tpu" (TorchTPU)
+    index: int  #: which device of its kind, counted from 0
+    name: str  #: what a person calls it, such as "NVIDIA H200"
+    memory_bytes: int | None = None  #: memory that the device can use, or None when that is not known
+    detail: str = ""  #: core count or compute capability, in words
+    rehearsal: bool = False  #: True for XLA compiling and running on this CPU, in place of a TPU
 
     @property
     def torch_device(self) -> torch.device:

@@ -138,11 +138,7 @@ def messages_to_stdout() -> None:
         for handler in logging.getLogger(name).handlers:
             if isinstance(handler, logging.StreamHandler):
                 handler.setStream(sys.stdout)
-                handler.addFilter(_is_no_tip)
-
-
-def _is_no_tip(record: logging.LogRecord) -> bool:
-    return "Tip:" not in record.getMessage()
+                handler.addFilter(lambda record: "Tip:" not in record.getMessage())
 
 
 class EpochBar(pl.Callback):
