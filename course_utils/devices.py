@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -60,12 +60,11 @@ def find_devices(*, root: Path = ROOT) -> DeviceList:
     Args:
         root: where to look for /sys, /proc and /dev: another folder holds a copy of another machine's files.
     """
-    found = [Device(*device) for device in detect.accelerators(root)]
     cpu = _cpu(root)
-    rehearsal = [
-        Device("xla", 0, f"rehearsal of a TPU: XLA on {cpu.name}", cpu.memory_bytes, cpu.detail, rehearsal=True)
-    ]
-    return DeviceList([*found, cpu, *(rehearsal if detect.can_rehearse(root) else [])])
+    found = DeviceList([*(Device(*device) for device in detect.accelerators(root)), cpu])
+    if detect.can_rehearse(root):
+        found.append(replace(cpu, kind="xla", name=f"rehearsal of a TPU: XLA on {cpu.name}", rehearsal=True))
+    return found
 
 
 def pick_device(name: str | None = None) -> Device:

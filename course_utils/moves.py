@@ -113,9 +113,10 @@ def device_of(obj: object) -> torch.device:
     def look(leaf: Any) -> Any:
         if isinstance(leaf, torch.nn.Module):
             counts.update(tensor.device for tensor in (*leaf.parameters(), *leaf.buffers()))
-        else:  # the batch sizes of a packed sequence stay on the CPU wherever its data are
-            place = getattr(leaf.data if isinstance(leaf, PackedSequence) else leaf, "device", None)
-            counts.update([torch.device(place)] if isinstance(place, str | torch.device) else [])
+        elif isinstance(leaf, PackedSequence):  # its batch sizes stay on the CPU wherever the data are
+            counts[leaf.data.device] += 1
+        elif isinstance(getattr(leaf, "device", None), str | torch.device):
+            counts[torch.device(leaf.device)] += 1
         return leaf
 
     _walk_through(obj, look)
@@ -224,13 +225,11 @@ def _copiers(device: Device, size_bytes: int, pinned: bool) -> dict[str, Callabl
 
 
 def _torch_device(device: Device | torch.device | str | None) -> torch.device:
-    if isinstance(device, str):
-        try:
-            device = torch.device(device)
-        except RuntimeError:
-            device = pick_device(str(device))  # its message names the devices there are
-    device = device or pick_device()
-    target = device.torch_device if isinstance(device, Device) else device
+    device = pick_device() if device is None else device
+    try:
+        target = device.torch_device if isinstance(device, Device) else torch.device(device)
+    except RuntimeError:
+        target = pick_device(str(device)).torch_device  # its message names the devices there are
     if target.type == "xla" and importlib.util.find_spec("torch_xla"):
         start_xla()  # without it torch has no such device
     return target

@@ -106,12 +106,9 @@ def time_call(
 
 
 def make_timing(watch: Stopwatch, readings: Sequence[Reading], queued: float = 0.0) -> Timing:
-    """Return the timing that these readings amount to.
+    """Return the timing that a stopwatch's readings amount to.
 
-    Args:
-        watch: that took them.
-        readings: the timed blocks, in order.
-        queued: of the time for which this process's threads wanted a core, the part in which they queued for one.
+    `queued` is the share of the time for which this process's threads wanted a core in which they queued for one.
     """
     used, threads = usable(readings), torch.get_num_threads()
     blocks_s = tuple(reading.seconds for reading in used)

@@ -158,14 +158,15 @@ def room(answer: Any) -> str:
     expect_function(answer, "length")
     lengths = range(1, LONGEST_SENTENCE + 1)
     rooms = [_room_for(answer, length) for length in lengths]
-    counted, share = _counted(rooms), sum(lengths) / sum(rooms)
+    needed, share = f"{len(set(rooms))} programs, one for each shape", sum(lengths) / sum(rooms)
     mistakes = {
-        f"Sentences of 1 to {LONGEST_SENTENCE} words need {counted}. Each new shape is compiled.": len(set(rooms))
+        f"Sentences of 1 to {LONGEST_SENTENCE} words need {needed}. Each new shape is compiled.": len(set(rooms))
         > MOST_PROGRAMS,
         f"Few shapes, but only {share:.0%} of the rows are words. Other buckets waste less.": share < LEAST_SHARE,
     }
     refuse(mistakes)
-    return f"{counted}; {share:.0%} of the rows are words."
+    device = _device()
+    return f"{needed if device.type == 'cpu' else _counted(rooms, device)}; {share:.0%} of the rows are words."
 
 
 def _room_for(answer: Any, length: int) -> int:
@@ -176,27 +177,20 @@ def _room_for(answer: Any, length: int) -> int:
         raise Wrong(
             f"A room is a whole number of rows, but for a length of {length} yours is {quote(found)}."
         ) from None
-    gets = f"A sentence of length {length} gets {found} rows"
-    mistakes = {
-        f"{gets}, so words are cut off. A room holds the sentence.": found < length,
-        f"{gets}. Almost all of that is arithmetic on nothing.": found > 100 * LONGEST_SENTENCE,
-    }
-    refuse(mistakes)
+    short = f"A sentence of length {length} gets {found} rows, so words are cut off. A room holds the sentence."
+    refuse({short: found < length})
     return found
 
 
-def _counted(rooms: list[int]) -> str:
-    """Say how many programs these shapes need, counted by XLA where it runs and the shapes are few."""
-    device, shapes, width = _device(), len(set(rooms)), next(_features)
-    if device.type == "cpu" or shapes > MOST_PROGRAMS:
-        return f"{shapes} programs, one for each shape"
+def _counted(rooms: list[int], device: torch.device) -> str:
+    """Say how many programs XLA needs for these shapes."""
     run_recorded(device)
-    before = xla_counters()
+    before, width = xla_counters(), next(_features)
     for rows in rooms:
         answer = torch.zeros(rows, width).to(device).tanh().sum(dim=0)
         run_recorded(device)
         del answer  # held until here: XLA leaves out what nobody holds
-    return f"{shapes} shapes, and XLA counted {(xla_counters() - before).compilations} programs"
+    return f"{len(set(rooms))} shapes, and XLA counted {(xla_counters() - before).compilations} programs"
 
 
 def robust_loss(predictions: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
