@@ -119,9 +119,10 @@ def _read_in_turn(works: Mapping[str, Work], watches: dict[str, Stopwatch], max_
 
 def _is_narrow(rounds_s: dict[str, tuple[float, ...]]) -> bool:
     base, *others = rounds_s.values()
+    if len(base) < MIN_ROUNDS:
+        return False
     ratios = [ratio_of_rounds(other, base) for other in others]
-    narrow = (ratio.interval[1] - ratio.interval[0] <= 2 * PRECISION * ratio.median for ratio in ratios)
-    return len(base) >= MIN_ROUNDS and all(narrow)
+    return all(ratio.interval[1] - ratio.interval[0] <= 2 * PRECISION * ratio.median for ratio in ratios)
 
 
 def _usable_rounds(readings: dict[str, list[Reading]]) -> dict[str, tuple[float, ...]]:
