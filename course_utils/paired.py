@@ -84,10 +84,7 @@ def time_together(works: Mapping[str, Work], *, max_s: float = 4.0) -> Together:
                 watch.warm_up()
         _share_block_size(watches)
         readings = _read_in_turn(works, watches, max_s)
-    timings = {}
-    for name, watch in watches.items():
-        with using_threads(works[name].threads):
-            timings[name] = make_timing(watch, readings[name])
+    timings = {name: make_timing(watch, readings[name], works[name].threads) for name, watch in watches.items()}
     return Together(timings, _usable_rounds(readings))
 
 

@@ -102,15 +102,17 @@ def time_call(
         queued_s, ran_s = seconds_spent_queueing(), time.process_time()
         readings = read_until_narrow(watch, max_s)
         queued_s, ran_s = seconds_spent_queueing() - queued_s, time.process_time() - ran_s
-        return make_timing(watch, readings, queued_s / (queued_s + ran_s) if queued_s else 0.0)
+    return make_timing(watch, readings, threads, queued_s / (queued_s + ran_s) if queued_s else 0.0)
 
 
-def make_timing(watch: Stopwatch, readings: Sequence[Reading], queued: float = 0.0) -> Timing:
-    """Return the timing that a stopwatch's readings amount to.
+def make_timing(
+    watch: Stopwatch, readings: Sequence[Reading], threads: int | None = None, queued: float = 0.0
+) -> Timing:
+    """Return the timing that a stopwatch's readings amount to, taken with `threads` as in `time_call`.
 
     `queued` is the share of the time for which this process's threads wanted a core in which they queued for one.
     """
-    used, threads = usable(readings), torch.get_num_threads()
+    used, threads = usable(readings), threads or torch.get_num_threads()
     blocks_s = tuple(reading.seconds for reading in used)
     warnings = list(_doubts(watch.first_s, blocks_s))
     share = statistics.median(reading.cpu_share for reading in used)
