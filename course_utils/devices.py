@@ -60,11 +60,12 @@ def find_devices(*, root: Path = ROOT) -> DeviceList:
     Args:
         root: where to look for /sys, /proc and /dev: another folder holds a copy of another machine's files.
     """
+    found = [Device(kind, i, one.name, one.memory_bytes, one.detail) for kind, i, one in detect.accelerators(root)]
     cpu = _cpu(root)
-    found = DeviceList([*(Device(*device) for device in detect.accelerators(root)), cpu])
+    found.append(cpu)
     if detect.can_rehearse(root):
         found.append(replace(cpu, kind="xla", name=f"rehearsal of a TPU: XLA on {cpu.name}", rehearsal=True))
-    return found
+    return DeviceList(found)
 
 
 def pick_device(name: str | None = None) -> Device:
