@@ -27,6 +27,15 @@ def product(answer):
     return "True."
 
 
+@exercise("Take it out.", "next(iter(numbers))", solution="def my_first(numbers):\n    return numbers[0]", right="Yes.")
+def first(answer):
+    """Write my_first(numbers): the first of them."""
+    said = answer([7, 8])
+    yield said == 8, "That is the last."
+    yield said != 7, f"{8 // (said - 8)} is not it."
+    yield from (("x" in str(said), "A number is no text.") for _ in range(2))
+
+
 def untouched_function(a, b=2, *, c=3):
     """Do something."""
     ...
@@ -138,6 +147,21 @@ def test_a_check_never_raises_and_keeps_what_it_found():
     assert "Your answer raised ZeroDivisionError" in product.verdicts[-2].message
 
 
+def test_a_checker_that_yields_is_asked_until_a_mistake_was_made():
+    assert first.check(lambda numbers: numbers[0]).solved
+    assert first.check(lambda numbers: numbers[-1]) == Verdict("first", "wrong", "That is the last.")
+    assert first.check(lambda numbers: 10).message == "4 is not it."
+
+
+def test_an_answer_is_a_function_of_the_same_arguments_as_the_solution():
+    verdict = first.check(lambda: 7)
+    assert verdict.status == "wrong" and "should take (numbers), but too many" in verdict.message
+
+
+def test_the_end_of_an_iterator_is_an_error_of_the_answers_and_not_of_the_checkers():
+    assert "raised StopIteration in line" in first.check(lambda numbers: next(iter([]))).message
+
+
 def test_an_error_names_the_line_of_the_answer_that_raised_it():
     names = {}
     exec(compile("def my_works(multiply):\n    a = 1\n    return a / 0", "<a cell>", "exec"), names)
@@ -175,10 +199,10 @@ def test_a_long_answer_is_quoted_in_short():
     assert len(quote("x" * 1000)) == answers.LONGEST_QUOTE
 
 
-@pytest.mark.parametrize("kind", ["alarm", "interruption"])
-def test_a_loop_without_end_is_stopped(monkeypatch, kind):
-    if kind == "interruption":
-        monkeypatch.delattr(signal, "setitimer")
+@pytest.mark.parametrize("system", ["Linux", "Windows"])
+def test_a_loop_without_end_is_stopped(monkeypatch, system):
+    if system == "Windows":
+        monkeypatch.delattr(signal, "pthread_kill")
     with pytest.raises(TooLong), time_limit(0.2):
         while True:
             time.sleep(0.01)
@@ -198,18 +222,24 @@ def test_an_answer_that_catches_everything_is_stopped_as_well():
     assert turns == 2
 
 
-def test_ctrl_c_stays_ctrl_c(monkeypatch):
-    monkeypatch.delattr(signal, "setitimer")
+def test_a_long_sleep_is_stopped():
+    start_s = time.monotonic()
+    with pytest.raises(TooLong), time_limit(0.2):
+        time.sleep(600)
+    assert time.monotonic() - start_s < 300
+
+
+def test_ctrl_c_stays_ctrl_c():
     with pytest.raises(KeyboardInterrupt), time_limit(60):
-        raise KeyboardInterrupt
+        signal.raise_signal(signal.SIGINT)
 
 
-def test_the_alarm_of_others_is_left_as_it_was():
-    before = signal.getsignal(signal.SIGALRM)
+def test_ctrl_c_is_left_as_it_was():
+    before = signal.getsignal(signal.SIGINT)
     with time_limit(60):
         pass
-    assert signal.getsignal(signal.SIGALRM) is before
-    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+    assert signal.getsignal(signal.SIGINT) is before
+    assert threading.active_count() == len(threading.enumerate())
 
 
 def test_outside_of_the_main_thread_nothing_is_limited():

@@ -46,7 +46,7 @@ def test_ranks_are_copies_only_where_no_gpu_has_threads_that_a_copy_would_lack(g
         raise Asked(kind)
 
     monkeypatch.setattr("torch.cuda.device_count", lambda: gpus)
-    monkeypatch.setattr("course_utils.lessons.multi_gpu.two_ranks.FORKS", True)
+    monkeypatch.setattr("course_utils.exercises.sandbox.FORKS", True)
     monkeypatch.setattr("multiprocessing.get_context", get_context)
     with pytest.raises(Asked, match=kind):
         run_two_ranks("")
