@@ -29,22 +29,8 @@ _MODULES = {
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
-__all__ = [
-    "Device",
-    "Timing",
-    "compare_devices",
-    "copy_rate",
-    "device_of",
-    "diagnose",
-    "estimate",
-    "find_devices",
-    "pick_device",
-    "run_lesson",
-    "time_call",
-    "time_together",
-    "to_device",
-    "wait_for",
-]
+__all__ = ["Device", "Timing", "compare_devices", "copy_rate", "device_of", "diagnose", "estimate", "find_devices"]
+__all__ += ["pick_device", "run_lesson", "time_call", "time_together", "to_device", "wait_for"]
 __version__ = "0.1.0"
 
 

@@ -11,7 +11,7 @@ from torch import nn
 
 from course_utils.exercises import exercise
 from course_utils.exercises.answers import Wrong, expect, expect_function, number_of, quote, refuse
-from course_utils.lessons.darts.guide import DartsNetwork
+from course_utils.lessons.darts import DartsNetwork
 from course_utils.old_guides.old_trainer import translate, written
 
 

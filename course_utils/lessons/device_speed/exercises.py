@@ -40,25 +40,21 @@ def typical(answer: Any) -> None:
 
 
 class _Accelerator:
-    """A stand-in for an accelerator with a clock of its own: a call queues work and returns at once.
-
-    Args:
-        compile_s: what the first call takes more.
-        disturbed_s: what the work of the second call takes more.
-    """
+    """A stand-in for an accelerator with a clock of its own: a call queues work and returns at once."""
 
     WORK_S, ASK_S = 0.010, 0.00001
 
     def __init__(self, compile_s: float = 0.0, disturbed_s: float = 0.0):
-        self.extra_s = {1: compile_s}  # seconds of the host at a call
-        self.extra_work_s = {2: disturbed_s}
+        self.compile_s = compile_s  # what the first call takes more of the host's time
+        self.disturbed_s = disturbed_s  # what the work of the second call takes more
         self.now, self.done_at = 0.0, 0.0
         self.calls = self.looks = 0
 
     def fn(self) -> None:
         self.calls += 1
-        self.now += self.ASK_S + self.extra_s.get(self.calls, 0)
-        self.done_at = max(self.now, self.done_at) + self.WORK_S + self.extra_work_s.get(self.calls, 0)
+        self.now += self.ASK_S + (self.compile_s if self.calls == 1 else 0)
+        work_s = self.WORK_S + (self.disturbed_s if self.calls == 2 else 0)
+        self.done_at = max(self.now, self.done_at) + work_s
 
     def wait(self) -> None:
         self.now = max(self.now, self.done_at)

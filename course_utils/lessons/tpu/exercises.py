@@ -49,23 +49,22 @@ def epoch(answer: Any) -> str:
     device, generator = _device(), torch.Generator().manual_seed(0)
     host = torch.rand(BATCHES, 4, next(_features), generator=generator, device="cpu")
     batches = [batch.to(device) for batch in host]
-    events: list[str] = []
-    reads: list[int] = []  # until each step
+    events: list[str] = []  # "s" for a step, "|" for a sync
+    reads = [0]  # until each step
     with _watched(device) as watch:
 
         def step(batch: torch.Tensor) -> torch.Tensor:
-            events.append("step")
+            events.append("s")
             reads.append(watch()[0])
             return batch.square().mean()
 
         def sync(*_: Any, **__: Any) -> None:
-            events.append("sync")
+            events.append("|")
             run_recorded(device)
 
         loss = answer(step, sync, batches)
         in_all, _, counted = watch()
-    _check_events(events)
-    _check_reads(reads[-1], in_all)
+    _check_loop("".join(events), reads[-1], in_all)
     kept = isinstance(loss, torch.Tensor)
     refuse({"What you return is still a tensor on the device. Read it once, after the loop, with `.item()`.": kept})
     _check_loss(number_of(loss, "the mean loss"), [batch.square().mean().item() for batch in host])
@@ -118,22 +117,14 @@ class _Asked(TorchFunctionMode):
         return function(*args, **kwargs)
 
 
-def _check_events(events: list[str]) -> None:
-    steps = events.count("step")
-    refuse({f"There are {BATCHES} batches, but your function did {steps} of them.": steps != BATCHES})
-    last = BATCHES + events.count("sync") - 1 - events[::-1].index("step")
-    between = events[events.index("step") : last]
-    joined = sum(pair == ("step", "step") for pair in itertools.pairwise(events))
+def _check_loop(events: str, in_loop: int, in_all: int) -> None:
+    steps, programs = events.count("s"), len([run for run in events.split("|") if run])
     mistakes = {
-        "There was no call of the `sync` that your function is given: all steps are one program.": "sync" not in events,
-        "There was a sync(), but not between the steps: all are one program.": "sync" not in between,
-        f"In {joined} of {steps - 1} places a step follows a step with no sync() between them.": joined,
-    }
-    refuse(mistakes)
-
-
-def _check_reads(in_loop: int, in_all: int) -> None:
-    mistakes = {
+        f"There are {BATCHES} batches, but your function did {steps} of them.": steps != BATCHES,
+        "There was no call of the `sync` that your function is given: all steps are one program.": "|" not in events,
+        "There was a sync(), but not between the steps: all are one program.": programs == 1,
+        f"In {steps - programs} of {steps - 1} places a step follows a step with no sync() between them.": steps
+        > programs,
         f"Before the last step the loop had read {in_loop} values from the device: `.item()`, `float(...)`, `print` "
         "and `if` need a number, and XLA stops and sends one. Add up on the device, and read once.": in_loop,
         f"The loop is fine, but after it you read {in_all} values one by one. Add them up on the device (or "
@@ -167,14 +158,15 @@ def room(answer: Any) -> str:
     expect_function(answer, "length")
     lengths = range(1, LONGEST_SENTENCE + 1)
     rooms = [_room_for(answer, length) for length in lengths]
-    counted, share = _counted(rooms), sum(lengths) / sum(rooms)
+    needed, share = f"{len(set(rooms))} programs, one for each shape", sum(lengths) / sum(rooms)
     mistakes = {
-        f"Sentences of 1 to {LONGEST_SENTENCE} words need {counted}. Each new shape is compiled.": len(set(rooms))
+        f"Sentences of 1 to {LONGEST_SENTENCE} words need {needed}. Each new shape is compiled.": len(set(rooms))
         > MOST_PROGRAMS,
         f"Few shapes, but only {share:.0%} of the rows are words. Other buckets waste less.": share < LEAST_SHARE,
     }
     refuse(mistakes)
-    return f"{counted}; {share:.0%} of the rows are words."
+    device = _device()
+    return f"{needed if device.type == 'cpu' else _counted(rooms, device)}; {share:.0%} of the rows are words."
 
 
 def _room_for(answer: Any, length: int) -> int:
@@ -185,27 +177,20 @@ def _room_for(answer: Any, length: int) -> int:
         raise Wrong(
             f"A room is a whole number of rows, but for a length of {length} yours is {quote(found)}."
         ) from None
-    gets = f"A sentence of length {length} gets {found} rows"
-    mistakes = {
-        f"{gets}, so words are cut off. A room holds the sentence.": found < length,
-        f"{gets}. Almost all of that is arithmetic on nothing.": found > 100 * LONGEST_SENTENCE,
-    }
-    refuse(mistakes)
+    short = f"A sentence of length {length} gets {found} rows, so words are cut off. A room holds the sentence."
+    refuse({short: found < length})
     return found
 
 
-def _counted(rooms: list[int]) -> str:
-    """Say how many programs these shapes need, counted by XLA where it runs and the shapes are few."""
-    device, shapes, width = _device(), len(set(rooms)), next(_features)
-    if device.type == "cpu" or shapes > MOST_PROGRAMS:
-        return f"{shapes} programs, one for each shape"
+def _counted(rooms: list[int], device: torch.device) -> str:
+    """Say how many programs XLA needs for these shapes."""
     run_recorded(device)
-    before = xla_counters()
+    before, width = xla_counters(), next(_features)
     for rows in rooms:
         answer = torch.zeros(rows, width).to(device).tanh().sum(dim=0)
         run_recorded(device)
         del answer  # held until here: XLA leaves out what nobody holds
-    return f"{shapes} shapes, and XLA counted {(xla_counters() - before).compilations} programs"
+    return f"{len(set(rooms))} shapes, and XLA counted {(xla_counters() - before).compilations} programs"
 
 
 def robust_loss(predictions: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
