@@ -4,7 +4,7 @@ import copy
 import dataclasses
 import importlib.util
 from collections import Counter, UserDict, UserList, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -46,19 +46,13 @@ def to_device(obj: T, device: Device | torch.device | str | None, *, non_blockin
     """
     target = _torch_device(device)
     try:
-        return _walk_through(obj, _mover(target, non_blocking and target.type != "cpu"))
+        return _walk(obj, _mover(target, non_blocking and target.type != "cpu"))
+    except RecursionError:
+        raise _endless(obj) from None
     except (RuntimeError, AssertionError):  # a build without CUDA raises the latter
         if target.type in KINDS:
             pick_device(str(target))  # says so when the device is not there
         raise
-
-
-def _walk_through(obj: Any, move: Callable[[Any], Any]) -> Any:
-    try:
-        return _walk(obj, move)
-    except RecursionError:
-        what = f"this {type(obj).__name__}"
-        raise ValueError(f"{what} contains itself, or is nested too deeply to be walked through.") from None
 
 
 def _walk(node: Any, move: Callable[[Any], Any]) -> Any:
@@ -108,26 +102,45 @@ def device_of(obj: object) -> torch.device:
     Raises:
         ValueError: there is no tensor in it, its tensors are on several devices, or it contains itself.
     """
-    counts: Counter[torch.device] = Counter()
-
-    def look(leaf: Any) -> Any:
-        if isinstance(leaf, torch.nn.Module):
-            counts.update(tensor.device for tensor in (*leaf.parameters(), *leaf.buffers()))
-        elif isinstance(leaf, PackedSequence):  # its batch sizes stay on the CPU wherever the data are
-            counts[leaf.data.device] += 1
-        elif isinstance(getattr(leaf, "device", None), str | torch.device):
-            counts[torch.device(leaf.device)] += 1
-        return leaf
-
-    _walk_through(obj, look)
-    if not counts:
+    try:
+        places = list(_places(obj, "obj"))
+    except RecursionError:
+        raise _endless(obj) from None
+    if not places:
         raise ValueError(f"this {type(obj).__name__} holds no tensor, so it is on no device.")
-    if len(counts) > 1:
-        found = " and ".join(f"{count} on {device}" for device, count in counts.items())
-        raise ValueError(
-            f"the tensors are on {len(counts)} devices: {found}. Move all of them to one: obj = to_device(obj, device)."
-        )
-    return next(iter(counts))
+    counts = Counter(device for _, device in places)
+    if len(counts) == 1:
+        return places[0][1]
+    first = {device: path for path, device in reversed(places)}
+    found = " and ".join(f"{count} on {device} (such as {first[device]})" for device, count in counts.items())
+    raise ValueError(
+        f"the tensors are on {len(counts)} devices: {found}. Move all of them to one: obj = to_device(obj, device)."
+    )
+
+
+def _places(node: Any, path: str) -> Iterator[tuple[str, torch.device]]:
+    """Yield how to write each tensor in `node`, and its device."""
+    if isinstance(node, PackedSequence):  # its batch sizes stay on the CPU wherever the data are
+        yield path, node.data.device
+    elif isinstance(node, torch.nn.Module):
+        for name, tensor in (*node.named_parameters(), *node.named_buffers()):
+            yield f"{path}.{name}", tensor.device
+    elif hasattr(type(node), "to"):
+        if isinstance(getattr(node, "device", None), str | torch.device):
+            yield path, torch.device(node.device)
+    elif isinstance(node, dict | UserDict):
+        for key, part in node.items():
+            yield from _places(part, f"{path}[{key!r}]")
+    elif hasattr(node, "_fields") or (dataclasses.is_dataclass(node) and not isinstance(node, type)):
+        for name in getattr(node, "_fields", None) or [field.name for field in dataclasses.fields(node)]:
+            yield from _places(getattr(node, name), f"{path}.{name}")
+    elif isinstance(node, list | UserList | tuple | deque):
+        for index, part in enumerate(node):
+            yield from _places(part, f"{path}[{index}]")
+
+
+def _endless(obj: object) -> ValueError:
+    return ValueError(f"this {type(obj).__name__} contains itself, or is nested too deeply to be walked through.")
 
 
 @dataclasses.dataclass(frozen=True)

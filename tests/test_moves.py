@@ -271,12 +271,13 @@ def test_an_error_of_the_move_itself_is_not_hidden():
         to_device([POOL[0].to(META)], "cpu")
 
 
-def test_device_of_a_mix_counts_the_tensors_on_each_device():
+def test_device_of_a_mix_names_an_example_on_each_device():
     mix = {"a": [POOL[0]], "b": Batch(POOL[0].to(META), Pair(POOL[1].to(META), 3))}
     with pytest.raises(ValueError) as error:
         device_of(mix)
     assert str(error.value) == (
-        "the tensors are on 2 devices: 1 on cpu and 2 on meta. Move all of them to one: obj = to_device(obj, device)."
+        "the tensors are on 2 devices: 1 on cpu (such as obj['a'][0]) and 2 on meta (such as obj['b'].inputs). "
+        "Move all of them to one: obj = to_device(obj, device)."
     )
 
 
