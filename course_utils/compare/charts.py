@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator
 
 from course_utils.compare.measurement import Crossover, Measurement
+from course_utils.display.cards import clean
 from course_utils.display.figures import LOOKS, MUTED, Picture, lecture_axes, picture
 from course_utils.display.units import format_count
 
@@ -90,9 +91,7 @@ def _in_words(line: Line) -> str:
 
 
 def _short(label: str, most: int = 36) -> str:
-    # A dollar sign would start a formula, and a name from a file may hold anything.
-    plain = "".join(c if c.isprintable() else "?" for c in label).replace("$", r"\$")
-    return plain if len(plain) <= most else plain[: most - 1] + "…"
+    return clean(label, most).replace("$", r"\$")  # a dollar sign would start a formula
 
 
 def label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> None:

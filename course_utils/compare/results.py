@@ -38,30 +38,19 @@ RECORDINGS = Path(__file__).parent / "recordings"
 class Result:
     """What was measured or published, and how.
 
-    Attributes:
-        measurements: the figures.
-        origin: "measured", with this course, or "published", by somebody else: of every figure.
-        date: when, as 2026-11-21.
-        command: what measured it, if that was a command.
-        source: where it was published.
-        detail: what else there is to know.
-        versions: of Python, PyTorch, CUDA, the driver, and so on.
-        machine: the CPU and the operating system.
-        sensors: what the device said of itself while it worked, such as "sm_clock_mhz" and "power_w".
-
     Raises:
-        ValueError: the origin is something else.
+        ValueError: the origin is something else than measured or published.
     """
 
-    measurements: tuple[Measurement, ...] = ()
-    origin: str = "measured"
-    date: str = ""
-    command: str = ""
-    source: str = ""
-    detail: str = ""
-    versions: dict[str, str] = field(default_factory=dict)
-    machine: dict[str, str] = field(default_factory=dict)
-    sensors: dict[str, float] = field(default_factory=dict)
+    measurements: tuple[Measurement, ...] = ()  #: the figures
+    origin: str = "measured"  #: "measured", with this course, or "published", by somebody else: of every figure
+    date: str = ""  #: when, as 2026-11-21
+    command: str = ""  #: what measured it, if that was a command
+    source: str = ""  #: where it was published
+    detail: str = ""  #: what else there is to know
+    versions: dict[str, str] = field(default_factory=dict)  #: of Python, PyTorch, CUDA, the driver, and so on
+    machine: dict[str, str] = field(default_factory=dict)  #: the CPU and the operating system
+    sensors: dict[str, float] = field(default_factory=dict)  #: what the device said meanwhile, such as "power_w"
 
     def __post_init__(self) -> None:
         if self.origin not in ORIGINS:
@@ -79,7 +68,7 @@ class Result:
 
     @property
     def work(self) -> Measurement:
-        """Return the first measurement, which says what the work was.
+        """The first measurement, which says what the work was.
 
         Raises:
             ValueError: nothing has been measured, or several kinds of work.
@@ -88,9 +77,7 @@ class Result:
             raise ValueError("a comparison was requested, but nothing has been measured yet.")
         kinds = {(one.workload, one.precision) for one in self.measurements}
         if len(kinds) > 1:
-            raise ValueError(
-                f"this result holds {len(kinds)} kinds of work. Pick one: result.select(workload, precision)."
-            )
+            raise ValueError(f"this result holds {len(kinds)} kinds of work. Pick one with result.select(workload).")
         return self.measurements[0]
 
     def select(self, workload: str, precision: str | None = None) -> "Result":
@@ -108,8 +95,8 @@ class Result:
         Raises:
             ValueError: there are not two contestants to compare, or they shared no rounds.
         """
-        cpus = list(dict.fromkeys(one.label for one in self.measurements if one.kind == "cpu"))
-        this = next(iter([*(label for label in self.labels if label not in cpus), *reversed(self.labels)]), "")
+        cpus = [label for label in self.labels if self.of(label)[0].kind == "cpu"]
+        this = next((label for label in self.labels if label not in cpus), self.labels[-1] if cpus else "")
         rivals = [label for label in cpus or self.labels if label != this]
         if not rivals:
             raise ValueError(f"a crossover needs two contestants, but this has {', '.join(self.labels) or 'none'}.")
@@ -223,9 +210,10 @@ def machines_elsewhere() -> list[Result]:
     here = {device.name for device in find_devices()}
     found = []
     for result in recorded().values():
-        others = (one for one in result.measurements if one.device not in here)
-        found.append(replace(result, measurements=tuple(_named(one, result.origin) for one in others)))
-    return [result for result in found if result.measurements]
+        others = tuple(_named(one, result.origin) for one in result.measurements if one.device not in here)
+        if others:
+            found.append(replace(result, measurements=others))
+    return found
 
 
 def _named(one: Measurement, origin: str) -> Measurement:
