@@ -1,5 +1,7 @@
 """What limits a device."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from course_utils.compare.roofline import measure_roof
@@ -15,7 +17,11 @@ def test_a_roof_is_measured():
 
 def test_a_roof_is_the_best_of_its_measurements_in_operations_and_bytes(monkeypatch):
     rates = {512: 4.0, 1024: 0.25, 1536: 0.1, 2**23: 3.0, 2**24: 1.0}  # calls a second, by size
-    monkeypatch.setattr("course_utils.compare.roofline._rate", lambda work, size, device, max_s: rates[size])
+
+    def measured(device, work, size, max_s):
+        return SimpleNamespace(rate=work.items(size) * rates[size])
+
+    monkeypatch.setattr("course_utils.compare.roofline.measure", measured)
     roof = measure_roof(CPU)
     assert roof.flop_per_s == pytest.approx(4 * 2 * 512**3)
     assert roof.bytes_per_s == pytest.approx(3 * 3 * 4 * 2**23)
