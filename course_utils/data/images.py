@@ -29,25 +29,15 @@ PATIENCE_S = 5.0  # for the name server, for the server, and for each piece that
 
 @dataclass(frozen=True, eq=False)
 class Images:
-    """Images to train on and images held out, each in one of ten classes.
+    """Images to train on and images held out, each in one of ten classes."""
 
-    Attributes:
-        name: what the images are.
-        origin: where they came from, and why not from elsewhere.
-        classes: the names of the classes.
-        train: pixels to train on, (images, 3, 32, 32), uint8.
-        train_labels: their classes, (images,), int64.
-        test: pixels held out.
-        test_labels: their classes.
-    """
-
-    name: str
-    origin: str
-    classes: tuple[str, ...]
-    train: torch.Tensor
-    train_labels: torch.Tensor
-    test: torch.Tensor
-    test_labels: torch.Tensor
+    name: str  #: what the images are
+    origin: str  #: where they came from, and why not from elsewhere
+    classes: tuple[str, ...]  #: the names of the classes
+    train: torch.Tensor  #: pixels to train on, (images, 3, 32, 32), uint8
+    train_labels: torch.Tensor  #: their classes, (images,), int64
+    test: torch.Tensor  #: pixels held out
+    test_labels: torch.Tensor  #: their classes
 
     def __repr__(self) -> str:
         return (
@@ -89,13 +79,7 @@ def load_images(folder: str | Path | None = None, *, download: bool = True, url:
 
 
 def offline_images(why: str = "drawn here", *, train: int = 10_000, test: int = 2_000) -> Images:
-    """Return images of ten shapes, the same ones on every machine, as a stand-in for CIFAR-10.
-
-    Args:
-        why: what to say about their origin.
-        train: how many images to train on.
-        test: how many to hold out.
-    """
+    """Return images of ten shapes, the same ones on every machine, in place of CIFAR-10; `why` is their origin."""
     return Images("Offline shapes", why, SHAPES, *draw_shapes(train, seed=42), *draw_shapes(test, seed=43))
 
 
@@ -121,22 +105,20 @@ def _look_up(host: str | None) -> None:
 
 
 def _in_words(error: OSError, url: str) -> str:
-    import requests
+    from requests import ConnectionError, Timeout  # whose own texts are chains of objects with their addresses
 
-    if isinstance(error, requests.Timeout):
-        return f"{urlsplit(url).hostname} did not answer within {PATIENCE_S:g} s"
-    if isinstance(error, requests.ConnectionError):  # its own text is a chain of objects with their addresses
-        return f"the connection to {urlsplit(url).hostname} failed"
-    return str(error)
+    host = urlsplit(url).hostname
+    if isinstance(error, Timeout):
+        return f"{host} did not answer within {PATIENCE_S:g} s"
+    return f"the connection to {host} failed" if isinstance(error, ConnectionError) else str(error)
 
 
 def _cifar(archive: bytes, origin: str) -> Images:
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:  # read in place: nothing is unpacked to the disk
         files = {Path(member.name).name: file.read() for member in tar if (file := tar.extractfile(member))}
-    parts = [_records(files[name]) for name in CIFAR_FILES]
-    pixels = torch.cat([pixels for pixels, _ in parts[:-1]])
-    labels = torch.cat([labels for _, labels in parts[:-1]])
-    return Images("CIFAR-10", origin, CIFAR_CLASSES, pixels, labels, *parts[-1])
+    *batches, test = [_records(files[name]) for name in CIFAR_FILES]
+    pixels, labels = map(torch.cat, zip(*batches, strict=True))
+    return Images("CIFAR-10", origin, CIFAR_CLASSES, pixels, labels, *test)
 
 
 def _records(data: bytes) -> tuple[torch.Tensor, torch.Tensor]:

@@ -8,10 +8,8 @@ from torch import nn
 class AirRNN(nn.Module):
     """A vanilla RNN with a linear head that reads a series and says the next step at every step: 481 parameters.
 
-    The RNN holds 20 x 1 + 20 x 20 weights and 2 x 20 biases, the head 20 weights and a bias.
-
-    Args:
-        hidden_size: how many numbers the RNN remembers from one step to the next.
+    The RNN holds 20 x 1 + 20 x 20 weights and 2 x 20 biases, the head 20 weights and a bias. `hidden_size` says how
+    many numbers the RNN remembers from one step to the next.
     """
 
     def __init__(self, hidden_size: int = 20):
@@ -26,14 +24,7 @@ class AirRNN(nn.Module):
 
     @torch.no_grad()
     def forecast(self, history: torch.Tensor, steps: int) -> torch.Tensor:
-        """Continue a series by feeding the model its own answers.
-
-        Args:
-            history: (months,), on the model's scale and device.
-            steps: how many steps to say, at least 1.
-
-        Returns:
-            The forecast, (steps,), on the model's scale.
+        """Continue a series, (months,), on the model's scale and device, by `steps`, (steps,), from its own answers.
 
         Raises:
             ValueError: the history is empty or not one-dimensional, or fewer than one step was requested.

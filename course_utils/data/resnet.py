@@ -31,11 +31,7 @@ class Bottleneck(nn.Module):
 
 
 class ResNet50(nn.Module):
-    """25,557,032 parameters that sort photographs of 224 x 224 pixels into a thousand classes.
-
-    Args:
-        classes: how many.
-    """
+    """25,557,032 parameters that sort photographs of 224 x 224 pixels into a thousand classes."""
 
     def __init__(self, classes: int = 1000):
         super().__init__()
