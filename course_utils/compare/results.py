@@ -197,11 +197,7 @@ def describe_machine() -> dict[str, Any]:
 
 
 def recorded(folder: Path = RECORDINGS) -> dict[str, Result]:
-    """Return every result that lies in a folder, by the name of its file without the ending.
-
-    Raises:
-        ValueError: a file is not a result.
-    """
+    """Return every result that lies in a folder, by the name of its file without the ending."""
     return {path.stem: Result.load(path) for path in sorted(folder.glob("*.json"))}
 
 

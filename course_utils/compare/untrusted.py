@@ -33,15 +33,10 @@ def read_json(path: str | os.PathLike) -> Any:
 
 
 def build(kind: Any, value: Any, where: str) -> Any:
-    """Return a value of JSON as what a type annotation asks for: a dataclass of texts, numbers, lists and the like.
-
-    Args:
-        kind: the annotation.
-        value: from `read_json`.
-        where: what to call the value in an error.
+    """Return a value of JSON as what an annotation, `kind`, asks for: a dataclass of texts, numbers, lists and so on.
 
     Raises:
-        ValueError: it is something else.
+        ValueError: it is something else; `where` is what the error calls it.
     """
     origin, args = get_origin(kind), get_args(kind)
     if is_dataclass(kind):

@@ -22,7 +22,6 @@ CIFAR_ARCHIVE = "cifar-10-binary.tar.gz"
 CIFAR_SHA256 = "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd"
 CIFAR_FILES = (*(f"data_batch_{number}.bin" for number in range(1, 6)), "test_batch.bin")
 CIFAR_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
-RECORD_BYTES = 1 + 3 * 32 * 32
 HOME = Path.home() / ".cache" / "accelerator-course"
 PATIENCE_S = 5.0  # for the name server, for the server, and for each piece that it sends
 
@@ -122,5 +121,5 @@ def _cifar(archive: bytes, origin: str) -> Images:
 
 
 def _records(data: bytes) -> tuple[torch.Tensor, torch.Tensor]:
-    records = torch.frombuffer(bytearray(data), dtype=torch.uint8).view(-1, RECORD_BYTES)
+    records = torch.frombuffer(bytearray(data), dtype=torch.uint8).view(-1, 1 + 3 * 32 * 32)
     return records[:, 1:].reshape(-1, 3, 32, 32), records[:, 0].long()

@@ -7,10 +7,7 @@ from torch import nn
 class Bottleneck(nn.Module):
     """Three convolutions beside a shortcut: 1 x 1 to fewer channels, 3 x 3, and 1 x 1 to four times as many.
 
-    Args:
-        channels: that come in.
-        width: channels of the middle convolution; 4 x width go out.
-        stride: of the middle convolution, as in version 1.5 of the network.
+    `width` and `stride` are those of the middle convolution, as in version 1.5 of the network.
     """
 
     def __init__(self, channels: int, width: int, stride: int):

@@ -18,7 +18,7 @@ def clean(text: str, longest: int = LONGEST) -> str:
 def text_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     """Return the rows as lines of text under their header, in columns that line up in a terminal."""
     lines = [[clean(cell) for cell in line] for line in [header, *rows]]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    widths = [max(len(line[place]) for line in lines) for place in range(len(header))]
     return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
 
 
