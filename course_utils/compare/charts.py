@@ -31,14 +31,10 @@ def plot_rates(
     crowd: Sequence[Line] = (),
     title: str = "",
 ) -> Picture:
-    """Draw rates against sizes, and mark where the lead changes hands.
+    """Draw the rates of one workload against its sizes, and mark where the lead changes hands.
 
-    Args:
-        lines: of one workload in one precision, at least one, each with its name at its end.
-        recorded: of the same work on other machines, drawn dashed.
-        crossover: to mark and to tell.
-        crowd: of the same work, drawn thin and without names behind the others.
-        title: what the picture shows; who wins, or else the name of the work, if there is none.
+    What was `recorded` on other machines is dashed; a `crowd` is thin, without names, and behind the others. Without a
+    `title`, the picture says who wins, or else the name of the work.
     """
     work = lines[0][0]
     name = title or _verdict(crossover) or f"{work.workload} ({work.precision})"
@@ -95,11 +91,9 @@ def _short(label: str, most: int = 36) -> str:
 
 
 def label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> None:
-    """Write the names of lines at their ends, moved apart where lines end close together.
+    """Write the names of lines at their ends (x, y, name, colour), moved apart where lines end close together.
 
-    Args:
-        axes: with the lines, and with their final scales.
-        ends: x, y, name and colour of each.
+    The axes need their final scales.
     """
     axes.figure.canvas.draw()
     height = {end: axes.transData.transform(end[:2])[1] for end in ends}

@@ -97,12 +97,10 @@ def compare_devices(
 def _check(work: Workload, size: int, who: list[Contestant], precision: str) -> Iterator[tuple[float, float]]:
     """Yield each contestant's error and the seconds of its very first call; stop at the first that is wrong."""
     cpu, exact = Contestant(pick_device("cpu"), 1), "fp32" if "fp32" in work.precisions else precision
-    with using_threads(1):
-        right, right_s = _answers(work, size, cpu.device, exact)
+    right, right_s = _answers(work, size, cpu, exact)
     for one in who:
-        with using_threads(one.threads):
-            mine = (one, precision) == (cpu, exact)
-            found, first_s = (right, right_s) if mine else _answers(work, size, one.device, precision)
+        same = (one, precision) == (cpu, exact)
+        found, first_s = (right, right_s) if same else _answers(work, size, one, precision)
         error = _largest_error(found, right)
         if not error <= TOLERANCE[precision]:  # NaN is wrong too
             raise WrongAnswer(
@@ -113,16 +111,18 @@ def _check(work: Workload, size: int, who: list[Contestant], precision: str) -> 
         yield error, first_s
 
 
-def _answers(work: Workload, size: int, device: Device, precision: str) -> tuple[list[torch.Tensor], float]:
+def _answers(work: Workload, size: int, who: Contestant, precision: str) -> tuple[list[torch.Tensor], float]:
     """Return the first answers, and the seconds of the first call: what it compiles, the timer finds compiled."""
-    call, answers, seconds = build_seeded(work, size, device, precision), [], []
-    wait_for(device)
-    for _ in range(CALLS_TO_CHECK):
-        start = time.perf_counter()
-        answer = call()
-        wait_for(device)  # on XLA this cuts the recording as the timer does, so that both share their programs
-        seconds.append(time.perf_counter() - start)
-        answers.append(torch.as_tensor(answer).detach().to("cpu", torch.float64, copy=True))
+    answers, seconds = [], []
+    with using_threads(who.threads):
+        call = build_seeded(work, size, who.device, precision)
+        wait_for(who.device)
+        for _ in range(CALLS_TO_CHECK):
+            start = time.perf_counter()
+            answer = call()
+            wait_for(who.device)  # on XLA this cuts the recording as the timer does, so that both share their programs
+            seconds.append(time.perf_counter() - start)
+            answers.append(torch.as_tensor(answer).detach().to("cpu", torch.float64, copy=True))
     return answers, seconds[0]
 
 

@@ -45,12 +45,11 @@ class Images:
         )
 
 
-def load_images(folder: str | Path | None = None, *, download: bool = True, url: str = CIFAR_URL) -> Images:
+def load_images(folder: str | Path = HOME, *, download: bool = True, url: str = CIFAR_URL) -> Images:
     """Return CIFAR-10 from a folder or from the internet, or the offline shapes where it is in neither.
 
     Args:
-        folder: where `cifar-10-binary.tar.gz` is looked for and a download is kept; None takes a folder in the user's
-            cache.
+        folder: where `cifar-10-binary.tar.gz` is looked for and a download is kept, by default in the user's cache.
         download: whether to download it (170 MB) when it is not in the folder.
         url: where to download it from, such as a copy in the classroom's own network.
 
@@ -58,8 +57,7 @@ def load_images(folder: str | Path | None = None, *, download: bool = True, url:
         ValueError: a file was found or downloaded, but it is not CIFAR-10, or not all of it.
         ModuleNotFoundError: a download was requested without the package pooch.
     """
-    folder = HOME if folder is None else Path(folder)
-    archive, origin = folder / CIFAR_ARCHIVE, f"found in {folder}"
+    archive, origin = Path(folder) / CIFAR_ARCHIVE, f"found in {folder}"
     if not archive.exists():
         if not download:
             return offline_images(f"CIFAR-10 is not in {folder}, and no download was requested")

@@ -8,11 +8,9 @@ NOISE = 40  # of 255, either way
 
 
 def draw_shapes(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Draw shapes of random place, size and colours on plain backgrounds, with noise.
+    """Draw shapes of random place, size and colours on plain backgrounds, with noise; the seed decides everything.
 
-    Args:
-        count: how many images, at least 1. The classes take turns, and the order is shuffled.
-        seed: decides everything.
+    The classes take turns, and the order is shuffled.
 
     Returns:
         The pixels, (count, 3, 32, 32), uint8, and the index of each one's shape in `SHAPES`, (count,), int64.

@@ -25,8 +25,7 @@ def text_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 def html_card(title: str, header: tuple[str, ...], rows: list[tuple[str, ...]], foot: str = "") -> str:
     """Return the rows as an HTML table with a title, every piece of text escaped.
 
-    It sets no colour of its own, so it follows the light or dark theme around it, and it reads as a plain
-    table where styles are removed.
+    It sets no colour of its own, so it follows the theme around it, and reads as a plain table without styles.
     """
     heads = "".join(f'<th scope="col" style="{CELL}">{_safe(cell)}</th>' for cell in header)
     body = "".join(f"{ROW}{''.join(map(_cell, row))}</tr>" for row in rows)
