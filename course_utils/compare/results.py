@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
@@ -30,20 +30,15 @@ if TYPE_CHECKING:
     from course_utils.display.figures import Picture
 
 SCHEMA = {"schema": "accelerator-course result", "version": 1}
-ORIGINS = ("measured", "published")
 RECORDINGS = Path(__file__).parent / "recordings"
 
 
 @dataclass(frozen=True)
 class Result:
-    """What was measured or published, and how.
-
-    Raises:
-        ValueError: the origin is something else than measured or published.
-    """
+    """What was measured or published, and how."""
 
     measurements: tuple[Measurement, ...] = ()  #: the figures
-    origin: str = "measured"  #: "measured", with this course, or "published", by somebody else: of every figure
+    origin: Literal["measured", "published"] = "measured"  #: with this course, or by somebody else: of every figure
     date: str = ""  #: when, as 2026-11-21
     command: str = ""  #: what measured it, if that was a command
     source: str = ""  #: where it was published
@@ -51,10 +46,6 @@ class Result:
     versions: dict[str, str] = field(default_factory=dict)  #: of Python, PyTorch, CUDA, the driver, and so on
     machine: dict[str, str] = field(default_factory=dict)  #: the CPU and the operating system
     sensors: dict[str, float] = field(default_factory=dict)  #: what the device said meanwhile, such as "power_w"
-
-    def __post_init__(self) -> None:
-        if self.origin not in ORIGINS:
-            raise ValueError(f"origin is {self.origin!r}, not one of {', '.join(ORIGINS)}")
 
     @property
     def labels(self) -> list[str]:

@@ -5,7 +5,7 @@ import os
 from dataclasses import is_dataclass
 from pathlib import Path
 from types import UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 LARGEST_BYTES = 5_000_000
 LONGEST_TEXT = 300
@@ -43,6 +43,9 @@ def build(kind: Any, value: Any, where: str) -> Any:
         return _build_object(kind, value, where)
     if origin is UnionType:  # something or None
         return None if value is None else build(args[0], value, where)
+    if origin is Literal:
+        _require(value in args, where, f"one of {', '.join(args)}")
+        return value
     if origin is tuple:
         least, most = (0, LONGEST_LIST) if args[-1] is ... else (len(args), len(args))
         fits = isinstance(value, list) and least <= len(value) <= most

@@ -14,12 +14,7 @@ def draw_shapes(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
 
     Returns:
         The pixels, (count, 3, 32, 32), uint8, and the index of each one's shape in `SHAPES`, (count,), int64.
-
-    Raises:
-        ValueError: fewer than one image was requested.
     """
-    if count < 1:
-        raise ValueError(f"at least 1 image can be drawn, but {count} were requested.")
     generator = torch.Generator().manual_seed(seed)
 
     def random(low: int, high: int, *shape: int) -> torch.Tensor:

@@ -31,7 +31,7 @@ from course_utils.compare.workloads import (
     training_step,
     using_tf32,
 )
-from course_utils.data.resnet import ResNet50
+from course_utils.data.models import ResNet50
 from course_utils.devices import Device, pick_device, wait_for
 from course_utils.estimate import count_work, estimate_memory, step_time
 from course_utils.estimate.chips import all_chips
