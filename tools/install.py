@@ -51,13 +51,18 @@ def uv_install(python: Path) -> list:
     return [python, "-m", "uv", "pip", "install", "--compile-bytecode", "--python", python]
 
 
-def try_cpu_build(python: Path) -> bool:
-    """Install the CPU builds of torch and torchvision, which have to match; return whether that worked."""
+def try_cpu_build(python: Path, networks: Path) -> bool:
+    """Install the CPU builds of torch and of torchvision, which has to match; return whether that worked."""
     impatient = {**os.environ, "UV_HTTP_TIMEOUT": str(INDEX_PATIENCE_S), "UV_HTTP_RETRIES": "0"}
     # uv knows the address of PyTorch's index, and asks it for these packages alone.
     uv = [*uv_install(python), "--quiet", "--torch-backend", "cpu"]
-    done = subprocess.run([*uv, pinned("torch"), pinned("torchvision")], env=impatient, capture_output=True)
-    return done.returncode == 0
+    wanted = [pinned("torch")], [*beside(networks), pinned("torchvision")]
+    return all(subprocess.run([*uv, *each], env=impatient, capture_output=True).returncode == 0 for each in wanted)
+
+
+def beside(networks: Path) -> list:
+    """Return the arguments that put packages in a folder of their own, which Python does not search by itself."""
+    return ["--no-deps", "--target", networks]
 
 
 def has_torch(python: Path) -> bool:
@@ -66,11 +71,11 @@ def has_torch(python: Path) -> bool:
     return subprocess.run([python, "-c", found]).returncode == 0
 
 
-def install_torch(python: Path, *, with_uv: bool) -> None:
+def install_torch(python: Path, networks: Path, *, with_uv: bool) -> None:
     """Say what is about to be downloaded, and install torch's CPU build where that is available and enough."""
     if wants_cpu_build() and with_uv:
         print("No NVIDIA driver here. Installing torch's CPU build: about 0.6 GB to download in all.", flush=True)
-        if try_cpu_build(python):
+        if try_cpu_build(python, networks):
             return
         print("PyTorch's wheel index is out of reach: the default build runs on a CPU as well.", flush=True)
     if on_linux_x86():
@@ -79,13 +84,17 @@ def install_torch(python: Path, *, with_uv: bool) -> None:
         print("Installing the course: about 0.6 GB to download.", flush=True)
 
 
-def install_course(python: Path, *, with_uv: bool) -> int:
+def install_course(python: Path, networks: Path, *, with_uv: bool) -> int:
     """Install the course with all that it needs, by uv or else by pip, and return the exit status."""
-    wanted = ["-c", ROOT / "constraints.txt", "-e", f"{ROOT}[all]"]
-    if with_uv and subprocess.run([*uv_install(python), *wanted]).returncode == 0:
+    # The networks that tests compare with are missing at most once: pip would install them again each time.
+    missing = [pinned(name) for name in ("timm", "torchvision") if not (networks / name).exists()]
+    wanted = [["-c", ROOT / "constraints.txt", "-e", f"{ROOT}[all]"]]
+    wanted += [[*beside(networks), *missing]] if missing else []
+    pip = [python, "-m", "pip", "install", "--disable-pip-version-check"]
+    if with_uv and all(subprocess.run([*uv_install(python), *each]).returncode == 0 for each in wanted):
         return 0
     print("Installing with pip, because uv could not be used: this takes a few minutes longer.", flush=True)
-    return subprocess.run([python, "-m", "pip", "install", "--disable-pip-version-check", *wanted]).returncode
+    return max(subprocess.run([*pip, *each]).returncode for each in wanted)
 
 
 def main(folder: str) -> int:
@@ -101,10 +110,10 @@ def main(folder: str) -> int:
     if not python.exists():
         print(f"Creating {home}", flush=True)
         venv.create(home, with_pip=True)
-    with_uv = install_uv(python)
+    with_uv, networks = install_uv(python), home / "networks"
     if not has_torch(python):
-        install_torch(python, with_uv=with_uv)
-    status = install_course(python, with_uv=with_uv)
+        install_torch(python, networks, with_uv=with_uv)
+    status = install_course(python, networks, with_uv=with_uv)
     if status == 0:
         (home / "ready").touch()
     return status

@@ -6,7 +6,7 @@ import html
 
 LONGEST = 160  # characters of one cell: a hostile or broken driver can report a name of any length
 
-CELL, ROW = "padding:0.3em 0.8em;text-align:left", '<tr style="border-bottom:1px solid">'
+CELL, ROW = "padding:0.3em 0.6em;text-align:left", '<tr style="border-bottom:1px solid">'
 
 
 def clean(text: str, longest: int = LONGEST) -> str:
@@ -29,15 +29,16 @@ def html_card(title: str, header: tuple[str, ...], rows: list[tuple[str, ...]], 
     """
     heads = "".join(f'<th scope="col" style="{CELL}">{_safe(cell)}</th>' for cell in header)
     body = "".join(f"{ROW}{''.join(map(_cell, row))}</tr>" for row in rows)
-    caption = f'<caption style="text-align:left;padding:0.3em 0.8em"><strong>{_safe(title)}</strong></caption>'
+    caption = f'<caption style="text-align:left;padding:0.3em 0.6em"><strong>{_safe(title)}</strong></caption>'
     table = f"{caption}<thead>{ROW}{heads}</tr></thead><tbody>{body}</tbody>"
     style = "border-collapse:collapse;background:transparent;color:inherit"
     return f'<table class="course-card" style="{style}">{table}</table>' + (f"<p>{_safe(foot)}</p>" if foot else "")
 
 
 def _cell(text: str) -> str:
-    # A long name may break anywhere; a short word must not be squeezed into two lines by a long neighbour.
-    wrap = "white-space:nowrap" if len(text) <= 16 else "white-space:normal;overflow-wrap:anywhere"
+    # A long name may break anywhere, a sentence between its words, and a few short words not at all.
+    wrap = "white-space:nowrap" if len(text) <= 16 else "white-space:normal"
+    wrap += ";overflow-wrap:anywhere" * any(len(word) > 16 for word in text.split())
     return f'<td style="{CELL};{wrap}">{_safe(text)}</td>'
 
 

@@ -118,7 +118,9 @@ class Memory:
         return f"{card}<p>{html.escape(self._note().strip())}</p>"
 
     def _note(self) -> str:
-        what = f"{self.batch} samples, {self.precision}" + (f", {self.optimizer}" if self.training else ", inference")
+        what = f"{self.batch} sample{'s' * (self.batch != 1)}, {self.precision}" + (
+            f", {self.optimizer}" if self.training else ", inference"
+        )
         what += f", shared by {self.shards} devices" * (self.shards > 1)
         return f"\nEstimated for {what}. The peak comes in the {self.peak.phase} pass, after {self.peak.operation!r}."
 

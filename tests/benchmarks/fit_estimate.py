@@ -1,7 +1,8 @@
 """Fit the numbers of the estimate on one card, and print how far it is off on cards, batches and trainings not seen.
 
     python tools/published_measurements.py CHECKOUT CHECKOUT published.csv.gz
-    python tests/benchmarks/fit_estimate.py published.csv.gz --cache counted.json [--models 400] [--write]
+    PYTHONPATH=.venv/networks python tests/benchmarks/fit_estimate.py published.csv.gz \
+      --cache counted.json [--models 400] [--write]
 
 It needs timm, whose networks the measurements are of. Counting takes one to five seconds a model, and all 2,281 over
 an hour; the cache keeps what is done, also of a run that was stopped.

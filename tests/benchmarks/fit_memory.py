@@ -1,6 +1,6 @@
 """Ask of published trainings on a 24 GiB card whether they fit, and fit what the framework adds on others.
 
-    python tests/benchmarks/fit_memory.py --traced traced.jsonl [--rows 100] [--write]
+    PYTHONPATH=.venv/networks python tests/benchmarks/fit_memory.py --traced traced.jsonl [--rows 100] [--write]
 
 It needs timm, whose networks were trained. Its maintainers tried batches from 512 down until one fitted, so each
 network asks two questions: does the published batch fit (yes), and does the next larger one that they tried (no)? A

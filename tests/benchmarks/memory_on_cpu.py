@@ -1,6 +1,6 @@
 """Compare the estimated with the measured peak of ten networks on this CPU, each trained in processes of its own.
 
-    OMP_NUM_THREADS=1 python tests/benchmarks/memory_on_cpu.py [--write]
+    OMP_NUM_THREADS=1 PYTHONPATH=.venv/networks python tests/benchmarks/memory_on_cpu.py [--write]
 
 It needs timm and Linux with glibc. Three things are measured: what PyTorch's allocator had handed out at most (its
 profiler's record), and twice by how much the process's own peak in RAM grew (VmHWM of /proc/self/status) after a first

@@ -1,4 +1,4 @@
-"""Lesson 5 in JupyterLab in a real browser: the lesson runs, and a person plays with the panel."""
+"""Lesson 0 in JupyterLab in a real browser: the lesson runs, and a person plays with the panel of lesson 5."""
 
 import contextlib
 import io
@@ -25,7 +25,7 @@ if CHROMIUM is None:
     pytest.skip("no Chromium here: apt-get install chromium", allow_module_level=True)
 
 ROOT = Path(__file__).resolve().parents[2]
-LESSON = ROOT / "notebooks" / "05_device_speed.ipynb"
+LESSON = ROOT / "notebooks" / "00_start_here.ipynb"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 FLAGS += ["--disable-component-update", "--disable-sync"]
 WCAG = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"], "resultTypes": ["violations"]}
@@ -53,7 +53,7 @@ SpeedLab([PRODUCT, slow, failing], [Device("cpu", 0, HOSTILE)], recordings=[reco
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """A folder with the learner's copy of the lesson, to which a cell with a panel for this test is added."""
+    """A folder with the learner's copy of lesson 0, the shortest, with a cell for a panel added."""
     folder = tmp_path_factory.mktemp("lab")
     lesson = nbformat.reads(copy_of(LESSON), as_version=4)
     lesson.cells.append(nbformat.v4.new_code_cell(PANEL, id="panel-of-this-test"))
@@ -202,7 +202,7 @@ def test_a_copy_shows_what_the_committed_lesson_shows_where_that_does_not_depend
             continue
         compared += bool(before.outputs)
         assert kinds_and_text(cell["outputs"]) == kinds_and_text(before.outputs), cell["id"]
-    assert compared >= 3
+    assert compared >= 10
 
 
 def kinds_and_text(outputs: list) -> list[tuple[str, str]]:

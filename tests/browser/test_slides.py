@@ -19,7 +19,6 @@ ROOT = Path(__file__).resolve().parents[2]
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 SIZE = {"width": 1280, "height": 720}
 CPU_BLUE = (0, 114, 178)
-SCROLLED = {"06_worth_it": 1}  # slides that have to be scrolled: an estimate's notes; lower it only
 # The contrast of each piece of text with what lies behind it, by WCAG 2; 24 pixels and more count as large.
 TOO_FAINT = """() => {
     const rgb = colour => colour.match(/[\\d.]+/g).map(Number);
@@ -130,7 +129,7 @@ def test_every_lesson_opens_can_be_read_fits_its_slides_and_shows_its_pictures(s
     assert all(width > 0 and words >= 4 for width, words in sizes)
     assert not page.evaluate(TOO_FAINT)
     too_long = page.evaluate(OVERFLOWS)
-    assert len(too_long) <= SCROLLED.get(stem, 0), too_long
+    assert not too_long
     assert without_network(page.asked) and not page.said
 
 

@@ -1,5 +1,6 @@
 """Tables and cards survive whatever a device calls itself."""
 
+import re
 import shutil
 from html.parser import HTMLParser
 
@@ -107,3 +108,11 @@ def test_a_card_takes_the_colours_of_the_theme_around_it(page, ground, ink):
     for cell in ("td", "th", "caption", "p"):
         assert page.locator(cell).first.evaluate(styles) == [ink, "rgba(0, 0, 0, 0)"]
     assert page.locator("table").bounding_box()["width"] <= 600, "a very long name wraps"
+
+
+def test_only_a_word_that_is_too_long_may_break_within():
+    # else a narrow column reads "esti mate d"
+    card = html_card("devices", ("kind",), [("cpu",), ("estimated, unchecked",), ("Xeon" * 5 + " at 2.1 GHz",)])
+    short, sentence, long = re.findall(r'<td style="([^"]*)"', card)
+    assert "nowrap" in short and "anywhere" not in short + sentence and "nowrap" not in sentence + long
+    assert "overflow-wrap:anywhere" in long

@@ -10,8 +10,6 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from course_utils.estimate.counting import count_work
 
-torchvision = pytest.importorskip("torchvision")
-
 # Multiply-adds that torchvision publishes with its weights, and millions of activations from table 4 and the appendix
 # of I. Radosavovic et al., Designing Network Design Spaces (2020), and of pytorch-image-models (resnet18, resnet152).
 KNOWN = {
@@ -35,27 +33,33 @@ def picture(side=224):
     return torch.empty(1, 3, side, side, device="meta")
 
 
-def network(name):
-    with torch.device("cpu" if name.startswith("regnet") else "meta"):  # regnet reads its own numbers when it is built
-        return getattr(torchvision.models, name)()
+@pytest.fixture
+def network(torchvision):
+    """Make a network of torchvision by its name."""
+
+    def make(name):
+        with torch.device("cpu" if name.startswith("regnet") else "meta"):  # regnet reads its own numbers when built
+            return getattr(torchvision.models, name)()
+
+    return make
 
 
 @pytest.mark.parametrize("name", KNOWN)
-def test_operations_agree_with_those_that_torchvision_publishes(name):
+def test_operations_agree_with_those_that_torchvision_publishes(name, network, torchvision):
     published = getattr(torchvision.models, KNOWN[name]).DEFAULT.meta["_ops"]
     counted = count_work(network(name), picture(), precision="fp32", training=False).flops / 2e9
     assert counted == pytest.approx(published, rel=0.03)
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS)
-def test_activations_agree_with_the_published_ones(name):
+def test_activations_agree_with_the_published_ones(name, network):
     counted = count_work(network(name), picture(), precision="fp32", training=False).activations / 1e6
     assert counted == pytest.approx(ACTIVATIONS[name], rel=0.03)
 
 
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("name", ["resnet18", "vit_b_16"])
-def test_operations_agree_with_flop_counter_mode(name, training):
+def test_operations_agree_with_flop_counter_mode(name, training, network):
     model = network(name).train(training)
     if name == "vit_b_16" and training:
         pytest.skip("FlopCounterMode sees attention taken apart here, whose backward pass has fewer products")
@@ -89,7 +93,7 @@ def test_mixed_precision_halves_the_activations_and_casts_the_weights():
     assert work.bytes_moved - 1810 * 6 == 2 * (8 * 100 + 100 * 10 + 10 + 8 * 10)
 
 
-def test_twice_the_batch_is_twice_the_operations():
+def test_twice_the_batch_is_twice_the_operations(network):
     model = network("resnet18")
     one, two = (count_work(model, picture(), batch=batch) for batch in (16, 32))
     assert two.flops == 2 * one.flops and two.kernels == one.kernels and two.batch == 32

@@ -234,8 +234,7 @@ def test_the_verdict_is_right_for_most_published_trainings_that_were_not_fitted_
 
 
 @pytest.fixture
-def timm_without_fused_attention():
-    timm = pytest.importorskip("timm")
+def timm_without_fused_attention(timm):
     timm.layers.set_fused_attn(False)
     yield timm
     timm.layers.set_fused_attn(True)

@@ -122,8 +122,7 @@ def test_every_published_batch_of_resnet50_is_within_one_and_a_half(device, prec
         assert 1 / 1.5 < step_time(work, find_chip(device)).total_s / row.step_s < 1.5, row
 
 
-def test_what_is_kept_of_a_network_is_what_counting_it_gives():
-    timm = pytest.importorskip("timm")
+def test_what_is_kept_of_a_network_is_what_counting_it_gives(timm):
     rows = [
         row for row in published(**TIMM, device="RTX 5090", training=False) if row.image <= 256 and row.batch >= 256
     ]

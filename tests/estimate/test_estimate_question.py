@@ -124,11 +124,10 @@ def test_chips_are_found_whatever_the_capitals_and_spaces(name, found):
     assert find_chip(name).name == found
 
 
-def test_the_published_latency_of_resnet50_on_a_v100_is_met():
+def test_the_published_latency_of_resnet50_on_a_v100_is_met(torchvision):
     # NVIDIA/DeepLearningExamples, ResNet-50 v1.5, V100 16 GB, fp32, milliseconds at batch 1, 4, 16 and 256.
-    models = pytest.importorskip("torchvision").models
     with torch.device("meta"):
-        net = models.resnet50()
+        net = torchvision.models.resnet50()
     for batch, published_ms in ((1, 10.4), (4, 10.5), (16, 16.1), (256, 214.5)):
         work = count_work(net, torch.empty(1, 3, 224, 224), batch=batch, precision="fp32", training=False)
         assert 1 / 1.5 < step_time(work, find_chip("V100")).total_s * 1e3 / published_ms < 1.5

@@ -35,10 +35,11 @@ def test_pinned_returns_the_line_of_exactly_that_package():
 def run_install(tmp_path: Path, **answers: int) -> tuple[int, str, list[str]]:
     """Run the whole script as a program with a stand-in for the environment's Python, which logs what it was asked.
 
-    `answers` are the exit statuses of the stand-in for "get_uv", "cpu" (the CPU build), "uv" and "pip" (everything).
+    `answers` are the exit statuses of the stand-in for "get_uv", "cpu" (the CPU build), "networks", "uv" and "pip"
+    (everything else).
     """
     home, log = tmp_path / "env", tmp_path / "log"
-    (home / "bin").mkdir(parents=True)
+    (home / "bin").mkdir(parents=True, exist_ok=True)
     stub(
         home / "bin",
         "python",
@@ -47,7 +48,8 @@ asked = " ".join(sys.argv[1:])
 open({str(log)!r}, "a").write(asked + "\\n")
 if asked.startswith("-c "):
     sys.exit(1)  # there is no torch yet
-kind = "cpu" if "--torch-backend" in asked else "uv" if " uv pip" in asked else "pip" if "[all]" in asked else "get_uv"
+marks = {{"--torch-backend": "cpu", "--target": "networks", " uv pip": "uv", "[all]": "pip", "": "get_uv"}}
+kind = next(kind for mark, kind in marks.items() if mark in asked)
 sys.exit({answers!r}.get(kind, 0))
 """,
     )
@@ -68,12 +70,38 @@ def test_without_a_driver_the_cpu_build_comes_first_and_its_size_is_said(tmp_pat
     status, said, asked = run_install(tmp_path)
     assert status == 0
     assert "CPU build: about" in said and "GB to download" in said
-    cpu = next(line for line in asked if "--torch-backend cpu" in line)
+    cpu = [line for line in asked if "--torch-backend cpu" in line]
     # They have to come from the same place: torchvision's default build does not load with torch's CPU build.
-    assert install.pinned("torch") in cpu and install.pinned("torchvision") in cpu
-    assert asked[-1].startswith("-m uv pip install")
-    assert asked[-1].endswith(f"-c {ROOT}/constraints.txt -e {ROOT}[all]")
+    assert cpu[0].endswith(install.pinned("torch"))
+    assert cpu[1].endswith(f"--no-deps --target {tmp_path / 'env' / 'networks'} {install.pinned('torchvision')}")
+    assert asked[-2].startswith("-m uv pip install")
+    assert asked[-2].endswith(f"-c {ROOT}/constraints.txt -e {ROOT}[all]")
     assert (tmp_path / "env" / "ready").exists()
+
+
+@needs_linux
+@pytest.mark.parametrize(
+    "there, missing", [((), "timm torchvision"), (("torchvision",), "timm"), (("timm", "torchvision"), "")]
+)
+def test_networks_to_compare_with_lie_beside_the_environment_and_are_installed_once(tmp_path, there, missing):
+    networks = tmp_path / "env" / "networks"
+    for name in there:
+        (networks / name).mkdir(parents=True)
+    status, _, asked = run_install(tmp_path)
+    wanted = " ".join(install.pinned(name) for name in missing.split())
+    assert status == 0
+    if missing:
+        assert asked[-1].endswith(f"--no-deps --target {networks} {wanted}")
+    else:
+        assert asked[-1].endswith("[all]")
+    lightning_sees = (ROOT / "pyproject.toml").read_text().partition("\nall = ")[2].partition("\n")[0]
+    assert "lessons" in lightning_sees and "networks" not in lightning_sees
+
+
+@needs_linux
+def test_networks_that_cannot_be_installed_are_a_failure(tmp_path):
+    status, _, _ = run_install(tmp_path, networks=3)
+    assert status == 3 and not (tmp_path / "env" / "ready").exists()
 
 
 @needs_linux
@@ -82,7 +110,7 @@ def test_an_index_out_of_reach_is_a_plain_word_and_no_failure(tmp_path):
     assert status == 0
     assert "out of reach: the default build runs on a CPU as well" in said
     assert "error" not in said.lower() and "fail" not in said.lower()
-    assert "[all]" in asked[-1]
+    assert "[all]" in asked[-2]
 
 
 @needs_linux
@@ -98,7 +126,7 @@ def test_where_uv_cannot_be_used_pip_installs_the_same_and_a_sentence_says_so(tm
     status, said, asked = run_install(tmp_path, **{broken: 1})
     assert status == 0
     assert "Installing with pip, because uv could not be used" in said
-    assert asked[-1].startswith("-m pip install") and asked[-1].endswith(f"-c {ROOT}/constraints.txt -e {ROOT}[all]")
+    assert asked[-2].startswith("-m pip install") and asked[-2].endswith(f"-c {ROOT}/constraints.txt -e {ROOT}[all]")
     assert (tmp_path / "env" / "ready").exists()
 
 
