@@ -38,7 +38,7 @@ class Result:
     """What was measured or published, and how."""
 
     measurements: tuple[Measurement, ...] = ()  #: the figures
-    origin: Literal["measured", "published"] = "measured"  #: with this course, or by somebody else: of every figure
+    origin: Literal["measured", "published"] = "measured"  #: with this course, or by somebody else
     date: str = ""  #: when, as 2026-11-21
     command: str = ""  #: what measured it, if that was a command
     source: str = ""  #: where it was published
