@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator
+from matplotlib.ticker import FuncFormatter, LogLocator
 
 from course_utils.compare.measurement import Crossover, Measurement
 from course_utils.display.cards import clean
@@ -50,8 +50,8 @@ def plot_rates(
     label_ends(axes, ends)
     figures = [one for line in lines for one in line]
     if doubts := sum(bool(one.warnings) for one in figures):
-        where: dict[str, Any] = {"xycoords": "axes fraction", "va": "top", "color": MUTED, "fontsize": 20}
-        axes.annotate(f"{doubts} of {len(figures)} points not to be trusted", (0.01, 1.0), **where)
+        doubt = f"{doubts} of {len(figures)} points not to be trusted"
+        axes.annotate(doubt, (0.01, 1.0), xycoords="axes fraction", va="top", color=MUTED)
     said = [f"{name}: {work.workload} ({work.precision}), {work.unit} a second against {work.size_name}, logarithmic."]
     said += [_in_words(line) for line in lines] + [f"Recorded elsewhere: {_in_words(line)}" for line in recorded]
     if crossover:
@@ -101,16 +101,16 @@ def label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> Non
     for end in sorted(ends, key=lambda end: height[end]):
         free = max(height[end], free + 34)
         x, y, text, color = end
-        place: dict[str, Any] = {"xytext": (14, (free - height[end]) * 72 / axes.figure.dpi), "va": "center"}
-        place |= {"textcoords": "offset points", "annotation_clip": False, "fontsize": 20}
-        axes.annotate(_short(text), (x, y), color=color, **place)
+        beside = (14, (free - height[end]) * 72 / axes.figure.dpi)  # in points
+        style: dict[str, Any] = {"color": color, "va": "center", "annotation_clip": False}
+        axes.annotate(_short(text), (x, y), beside, textcoords="offset points", **style)
 
 
 def log_axes(axes: Axes, sizes: Sequence[int]) -> None:
     """Make both axes logarithmic, with these sizes as ticks and rates as a person says them."""
     axes.set(xscale="log", yscale="log")
-    axes.xaxis.set_major_locator(FixedLocator(sizes[::-1][:: -(-len(sizes) // 8)]))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}" if x < 1e5 else format_count(x)))
+    ticks = sizes[::-1][:: -(-len(sizes) // 8)]
+    axes.set_xticks(ticks, [f"{x:,}" if x < 1e5 else format_count(x) for x in ticks])
     low, high = axes.get_ylim()
     axes.yaxis.set_major_locator(LogLocator(subs=(1,) if high > 100 * low else (1, 2, 5)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: format_count(y)))
