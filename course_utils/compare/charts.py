@@ -100,10 +100,9 @@ def label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> Non
     free = -math.inf
     for end in sorted(ends, key=lambda end: height[end]):
         free = max(height[end], free + 34)
-        x, y, text, color = end
-        beside = (14, (free - height[end]) * 72 / axes.figure.dpi)  # in points
-        style: dict[str, Any] = {"color": color, "va": "center", "annotation_clip": False}
-        axes.annotate(_short(text), (x, y), beside, textcoords="offset points", **style)
+        at, (text, color) = end[:2], end[2:]
+        by = (14, (free - height[end]) * 72 / axes.figure.dpi)
+        axes.annotate(_short(text), at, by, textcoords="offset points", color=color, va="center", annotation_clip=False)
 
 
 def log_axes(axes: Axes, sizes: Sequence[int]) -> None:
