@@ -24,7 +24,9 @@ class AirRNN(nn.Module):
 
     @torch.no_grad()
     def forecast(self, history: torch.Tensor, steps: int) -> torch.Tensor:
-        """Continue a series, (months,), on the model's scale and device, by `steps`, (steps,), from its own answers.
+        """Continue a series by feeding the model its own answers: from a history, (months,), to a forecast, (steps,).
+
+        Both are on the model's scale and device.
 
         Raises:
             ValueError: the history is empty or not one-dimensional, or fewer than one step was requested.

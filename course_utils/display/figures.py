@@ -48,7 +48,11 @@ class Picture:
 
 
 def lecture_axes(title: str, xlabel: str = "", ylabel: str = "") -> Axes:
-    """Return the axes of a new figure of 12.8 x 7.2 inches; a title too long for the last row is a ValueError."""
+    """Return the axes of a new figure of 12.8 x 7.2 inches that is readable from the last row.
+
+    Raises:
+        ValueError: the title is longer than 45 characters.
+    """
     if len(title) > 45:
         raise ValueError(f"a title has 45 characters at most to be read from afar, but {title!r} has {len(title)}.")
     with plt.rc_context(STYLE):
@@ -68,8 +72,11 @@ def picture(axes: Axes, alt: str, *, colors: int = 64) -> Picture:
 
     Args:
         axes: from `lecture_axes`.
-        alt: what the figure shows, in words, for who cannot see it. At least a sentence, else it is a ValueError.
+        alt: what the figure shows, in words, for who cannot see it. At least a sentence.
         colors: how many the file may hold; fewer make it smaller.
+
+    Raises:
+        ValueError: the alternative text is missing.
     """
     if len(alt.split()) < 4:
         raise ValueError(f"a picture needs a sentence that says what it shows, but got {alt!r}.")
