@@ -105,8 +105,9 @@ class SpeedLab:
 
     def stop(self) -> None:
         """Stop after the size in progress."""
-        self._stopping = True
-        self._say("Stopping after the size in progress ...")
+        if not self.stop_button.disabled:
+            self._stopping = True
+            self._say("Stopping after the size in progress ...")
 
     def _start(self) -> None:
         if not self.run_button.disabled:  # a second click may be under way before the first has locked the button

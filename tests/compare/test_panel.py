@@ -88,6 +88,12 @@ def test_a_click_moves_the_bar_to_its_end(shown):
     assert (panel.run_button.disabled, panel.stop_button.disabled) == (False, True)
 
 
+def test_stop_says_nothing_when_nothing_runs(shown):
+    panel = lab()
+    panel.stop()
+    assert panel.status.value == "Choose, then press Run."
+
+
 def test_the_controls_are_locked_while_it_runs_and_stop_answers_while_an_answer_is_checked(shown):
     checked = threading.Event()
 
