@@ -68,7 +68,7 @@ def test_a_conda_environment_has_a_python_for_which_the_course_is(path):
 
 def test_every_requirement_is_met_by_the_version_that_ci_runs():
     pinned = constraints()
-    for name in ("dependencies", "lessons", "lab", "xla", "darts", "test", "book"):
+    for name in ("dependencies", "lessons", "lab", "xla", "darts", "test", "networks", "book"):
         for requirement in array(name):
             version = pinned[canonicalize_name(requirement.name)]
             assert version in requirement.specifier, requirement
@@ -81,7 +81,7 @@ def test_no_kernel_is_installed_that_can_miss_a_request():
 
 
 def test_what_windows_and_macs_cannot_install_is_asked_for_on_linux_alone():
-    for name in ("dependencies", "lessons", "lab", "darts", "test", "book"):
+    for name in ("dependencies", "lessons", "lab", "darts", "test", "networks", "book"):
         assert not any(re.match("torch.xla|nvidia|triton", each.name) for each in array(name))
     for system, machine in (("win32", "AMD64"), ("darwin", "arm64")):
         there = {"sys_platform": system, "platform_machine": machine}
