@@ -69,7 +69,7 @@ def find_devices(*, root: Path = ROOT) -> DeviceList:
     Args:
         root: where to look for /sys, /proc and /dev: another folder holds a copy of another machine's files.
     """
-    found = [Device(*device) for device in detect.accelerators(root)]
+    found = [Device(kind, i, one.name, one.memory_bytes, one.detail) for kind, i, one in detect.accelerators(root)]
     cpu = _cpu(root)
     rehearsal = [
         Device("xla", 0, f"rehearsal of a TPU: XLA on {cpu.name}", cpu.memory_bytes, cpu.detail, rehearsal=True)

@@ -20,6 +20,7 @@ from stand_ins import (
 
 from course_utils.devices import Device, DeviceList, find_devices, pick_device, wait_for
 from course_utils.hardware import detect
+from course_utils.hardware.nvidia import Card
 
 HOSTILE_CARD = "<script>alert(1)</script>\x1b[31m图形处理器 \"'&" + "x" * 300
 V5E = ("0x1ae0", "0x0063", "0x088000")
@@ -182,9 +183,11 @@ def test_the_gpu_of_a_jetson_is_found_without_a_management_library(tmp_path, mon
     monkeypatch.setattr(detect, "read_driver", lambda: None)
     monkeypatch.setattr(detect, "has_cuda_library", lambda: True)
     (found,) = detect.cuda_cards(tmp_path)
-    assert found[:3] == ("cuda", 0, "NVIDIA Jetson AGX Orin Developer Kit") and "shared" in found[4]
+    assert found.name == "NVIDIA Jetson AGX Orin Developer Kit" and "shared" in found.detail
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
-    assert detect.cuda_cards(tmp_path) == [] and detect.jetson(tmp_path / "elsewhere") == []
+    assert detect.cuda_cards(tmp_path) == []
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    assert detect.cuda_cards(tmp_path / "elsewhere") == []
 
 
 def test_the_gpu_of_a_mac_shares_the_computers_memory(tmp_path, monkeypatch):
@@ -200,10 +203,12 @@ def test_intels_cards_are_named_from_the_pci_bus_while_xpu_is_not_started(tmp_pa
     monkeypatch.setattr(torch.xpu, "is_available", lambda: True)
     monkeypatch.setattr(torch.xpu, "device_count", lambda: 1)
     root = machine_with(tmp_path, ("0x8086", "0x56a0", "0x030000"))
-    assert detect.xpus(root) == [("xpu", 0, "Intel graphics card 0x56a0", None, "")]
+    assert detect.xpus(root) == [Card("Intel graphics card 0x56a0")]
     (root / "usr/share/misc").mkdir(parents=True)
     (root / "usr/share/misc/pci.ids").write_text("# list\n8086  Intel\n\t56a0  DG2 [Arc A770]\n")
-    assert detect.xpus(root)[0][2] == "Intel DG2 [Arc A770]"
+    assert detect.xpus(root) == [Card("Intel DG2 [Arc A770]")]
+    monkeypatch.setattr(torch.xpu, "device_count", lambda: 2)  # of which the PCI bus shows one
+    assert [card.name for card in detect.xpus(root)] == ["Intel DG2 [Arc A770]", "Intel graphics card"]
 
 
 def rocm_machine(folder: Path) -> Path:
@@ -220,17 +225,27 @@ def rocm_machine(folder: Path) -> Path:
 def test_rocm_cards_come_from_the_kernels_list_in_the_order_of_its_variables(tmp_path, monkeypatch):
     """Stand-in: the /sys of a machine with two AMD cards."""
     root = rocm_machine(tmp_path)
-    assert detect.rocm_cards(root) == [
-        ("cuda", 0, "AMD gfx942", 10**9, "gfx942"),
-        ("cuda", 1, "AMD gfx1030", 2 * 10**9, "gfx1030"),
+    assert [(card.name, card.memory_bytes, card.detail) for card in detect.rocm_cards(root)] == [
+        ("AMD gfx942", 10**9, "gfx942"),
+        ("AMD gfx1030", 2 * 10**9, "gfx1030"),
     ]
     monkeypatch.setenv("HIP_VISIBLE_DEVICES", "1")
-    assert [card[2] for card in detect.rocm_cards(root)] == ["AMD gfx1030"]
+    assert [card.name for card in detect.rocm_cards(root)] == ["AMD gfx1030"]
     monkeypatch.setenv("HIP_VISIBLE_DEVICES", "-1")
     assert detect.rocm_cards(root) == []
     monkeypatch.setenv("HIP_VISIBLE_DEVICES", "0")
     monkeypatch.setenv("ROCR_VISIBLE_DEVICES", "1,0")
-    assert [card[2] for card in detect.rocm_cards(root)] == ["AMD gfx1030"]
+    assert [card.name for card in detect.rocm_cards(root)] == ["AMD gfx1030"]
+
+
+def test_two_amd_cards_of_one_model_are_two_cards(tmp_path, monkeypatch):
+    """Stand-in: the /sys of the machine above, both cards the same."""
+    root = rocm_machine(tmp_path)
+    nodes = root / "sys/class/kfd/kfd/topology/nodes"
+    for name in ("properties", "mem_banks/0/properties"):
+        (nodes / "2" / name).write_text((nodes / "1" / name).read_text())
+    monkeypatch.setenv("HIP_VISIBLE_DEVICES", "1,0")
+    assert [card.name for card in detect.rocm_cards(root)] == ["AMD gfx942", "AMD gfx942"]
 
 
 @no_cuda

@@ -20,7 +20,6 @@ LOCAL = re.compile(r"127\.0\.0\.1|localhost|\[::1\]|0\.0\.0\.0|\{.*")
 # file: the hosts that its code may name, none of which a lesson has to reach
 ALLOWED = {
     "course_utils/data/images.py": {"www.cs.toronto.edu"},  # the CIFAR-10 download; without it there are offline images
-    "course_utils/doctor/remedies.py": {"nvidia.com", "pytorch.org"},  # advice to the reader
 }
 # What opens an address: a module, or a name out of one
 OPENERS = re.compile(

@@ -6,11 +6,11 @@ import argparse
 import json
 import os
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
-from course_utils.doctor.evidence import FAMILIES
 from course_utils.doctor.examine import LIMIT_S, diagnose
-from course_utils.doctor.probes import PROBES
+from course_utils.hardware import KINDS
 from course_utils.hardware.machine import ROOT
 
 # How it was started: as a module, or as the one file that `make doctor.pyz` makes.
@@ -27,7 +27,7 @@ def main() -> int:
     """Print the report; return 0 when at least one family that was asked for works, 1 otherwise."""
     about = "Why is an accelerator missing or unusable here, and what is the fix?"
     parser = argparse.ArgumentParser(prog=f"python {PROGRAM}", description=about)
-    parser.add_argument("--require", action="append", choices=FAMILIES, help="examine this family; may be repeated")
+    parser.add_argument("--require", action="append", choices=KINDS, help="examine this family; may be repeated")
     forms = parser.add_mutually_exclusive_group()
     forms.add_argument("--json", action="store_true", help="print JSON, for scripts")
     forms.add_argument("--report", action="store_true", help="print Markdown to paste into an issue, without names")
@@ -35,15 +35,11 @@ def main() -> int:
         "--limit", type=_seconds, default=LIMIT_S, help="seconds for a step (default 10; three times that for imports)"
     )
     parser.add_argument("--root", type=Path, default=ROOT, help="a folder with another machine's sys, proc and dev")
-    parser.add_argument("--probe", choices=sorted(PROBES), help=argparse.SUPPRESS)
     asked = parser.parse_args()
-    if asked.probe:
-        PROBES[asked.probe]()
-        return 0
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")  # a name that this terminal's encoding lacks
-    report = diagnose(tuple(asked.require or FAMILIES), limit_s=asked.limit, root=asked.root)
-    text = json.dumps(report.to_dict(), indent=2) if asked.json else report.to_markdown() if asked.report else report
+    report = diagnose(tuple(asked.require or KINDS), limit_s=asked.limit, root=asked.root)
+    text = json.dumps(asdict(report), indent=2) if asked.json else report.to_markdown() if asked.report else report
     try:
         print(text, flush=True)
     except BrokenPipeError:  # the reader of `... | head` has what it wanted

@@ -14,9 +14,9 @@ def find_cause(family: str, evidence: Evidence) -> Finding:
     """Return the finding of one family: first what is wrong with torch itself, then with the family."""
     torch, cpu = evidence.torch, evidence.probe("cpu")
     if not torch.version:
-        return evidence.found(family, "torch-absent", python=evidence.python)
+        return evidence.found(family, "torch-absent")
     if torch.minor < OLDEST_TORCH:
-        return evidence.found(family, "torch-too-old", version=torch.version)
+        return evidence.found(family, "torch-too-old")
     unknown_build = family in ("mps", "xpu") and "mps_built" not in cpu.told
     if family == "cpu" or "import_error" in cpu.told or unknown_build:
         return judge(family, cpu, evidence)
@@ -26,9 +26,7 @@ def find_cause(family: str, evidence: Evidence) -> Finding:
 def _mps(evidence: Evidence) -> Finding:
     probe = evidence.probe("mps")
     if not evidence.probe("cpu").told["mps_built"]:
-        if evidence.system != "Darwin":
-            return evidence.found("mps", "other-platform", what="MPS is for the GPU of a Mac; this is not a Mac.")
-        return evidence.found("mps", "not-built", version=evidence.torch.version, maker="MPS")
+        return evidence.found("mps", "not-built" if evidence.system == "Darwin" else "other-platform", maker="MPS")
     if probe.kernels and not probe.told["available"]:
         return evidence.found("mps", "mps-unavailable", error=probe.kernels[0].get("error", "no error"))
     return judge("mps", probe, evidence)
@@ -36,7 +34,7 @@ def _mps(evidence: Evidence) -> Finding:
 
 def _xpu(evidence: Evidence) -> Finding:
     probe = evidence.probe("xpu")
-    there = ", ".join(pci.model for pci in evidence.pci if pci.vendor == INTEL and pci.is_display)
+    there = ", ".join(model for vendor, model in evidence.graphics if vendor == INTEL)
     built = evidence.probe("cpu").told["xpu_built"]
     if built and (probe.ended != "well" or probe.kernels):
         return judge("xpu", probe, evidence)
@@ -44,50 +42,41 @@ def _xpu(evidence: Evidence) -> Finding:
         return evidence.found("xpu", "no-hardware", maker="Intel graphics card")
     if built:
         return evidence.found("xpu", "no-driver", hardware=f"Intel {there}", detail="torch counts no XPU device")
-    return evidence.found("xpu", "not-built", version=evidence.torch.version, maker=f"XPU (Intel graphics {there})")
+    return evidence.found("xpu", "not-built", maker=f"XPU (Intel graphics {there})")
 
 
 def _xla(evidence: Evidence) -> Finding:
     probe, xla = evidence.probe("xla"), evidence.torch_xla
     if not xla.version:
         return evidence.found("xla", "torch-xla-absent")
-    error = probe.told.get("error", "")
-    pjrt = evidence.variables.get("PJRT_DEVICE")
+    error, pjrt = probe.told.get("error", ""), evidence.variables.get("PJRT_DEVICE")
     if xla.minor != evidence.torch.minor and not probe.kernels:
         error, minor = error or f"it ended {probe.ended}", "{}.{}".format(*xla.minor)
-        version = evidence.torch.version
-        return evidence.found(
-            "xla", "torch-xla-mismatch", xla=xla.version, xla_minor=minor, version=version, error=error
-        )
+        return evidence.found("xla", "torch-xla-mismatch", xla_minor=minor, error=error)
     if "libtpu not found" in error and evidence.tpu_chips:
-        return evidence.found("xla", "libtpu-absent", error=error, xla=xla.version)
+        return evidence.found("xla", "libtpu-absent", error=error)
     if error and pjrt is not None:
         error = error if pjrt != "TPU" or evidence.tpu_chips else f"no TPU was found here ({error})."
         return evidence.found("xla", "pjrt-device-wrong", value=pjrt, error=error)
     if pjrt == "CPU" and evidence.tpu_chips and probe.kernels:
         hides = "this machine has a TPU, which it hides."
         return evidence.found("xla", "pjrt-device-wrong", usable=True, value=pjrt, error=hides)
-    return _left_over(evidence, _xla_kernels(evidence, error))
+    return _xla_kernels(evidence, error)
 
 
 def _xla_kernels(evidence: Evidence, error: str) -> Finding:
     probe = evidence.probe("xla")
-    if error:
-        return evidence.found("xla", "kernel-failed", device="XLA", step=probe.told.get("step", ""), error=error)
     judged = judge("xla", probe, evidence)
-    if judged.cause == "works" and probe.told.get("hardware") == "CPU":
-        return evidence.found("xla", "rehearsal", usable=True)
-    return judged
-
-
-def _left_over(evidence: Evidence, judged: Finding) -> Finding:
+    if error:
+        judged = evidence.found("xla", "kernel-failed", device="XLA", step=probe.told.get("step", ""), error=error)
+    elif judged.cause == "works" and probe.told.get("hardware") == "CPU":
+        judged = evidence.found("xla", "rehearsal", usable=True)
     # "local" is what Kaggle's TPU image itself sets (Kaggle/docker-python, tpu/Dockerfile).
     names = [name for name in LEFT_OVER if evidence.variables.get(name, "local") != "local"]
     if not names or judged.cause not in ("works", "rehearsal", "hangs", "kernel-failed"):
         return judged
     effect = "It still works here." if judged.usable else judged.why
-    listed, quoted = ", ".join(names), ", ".join(map(repr, names))
-    words = {"names": listed, "quoted": quoted, "effect": effect}
+    words = {"names": ", ".join(names), "quoted": ", ".join(map(repr, names)), "effect": effect}
     return evidence.found("xla", "tpu-variables-left-over", usable=judged.usable, **words)
 
 

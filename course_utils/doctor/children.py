@@ -1,7 +1,7 @@
 """Run a child process that may hang, die or babble, and describe how it ended.
 
-A probe's child is `python -m course_utils.doctor --probe NAME`. It tells what it finds line by line, so that when it
-hangs or dies, the step that it was in is known. Whatever a child does, it is bounded in time and in bytes.
+A probe tells what it finds line by line, so that when it hangs or dies, the step that it was in is known.
+Whatever a child does, it is bounded in time and in bytes.
 """
 
 from __future__ import annotations
@@ -31,38 +31,29 @@ IMPORTING = 3
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a child ended, and what it told until then.
+    """How a child ended, and what it told until then."""
 
-    Attributes:
-        ended: "well", "badly" (by its exit status, or by too many bytes), "killed" (by a signal) or "late" (stopped).
-        told: the facts that it told, the last `step` among them.
-        kernels: one entry for each device on which a kernel was tried.
-        signal: name of the signal that killed it.
-        noise: the end of what it printed besides, for a person to read.
-    """
-
-    ended: str
-    told: dict = field(default_factory=dict)
-    kernels: tuple[dict, ...] = ()
-    signal: str = ""
-    noise: str = ""
+    ended: str  # "well", "badly" (by its exit status, or by too many bytes), "killed" (by a signal) or "late" (stopped)
+    told: dict = field(default_factory=dict)  # the facts that it told, the last `step` among them
+    kernels: tuple[dict, ...] = ()  # one entry for each device on which a kernel was tried
+    signal: str = ""  # name of the signal that killed it
+    noise: str = ""  # the end of what it printed besides, for a person to read
 
 
 def run_probe(name: str, limit_s: float) -> Outcome:
     """Run one probe in a child process that may be silent for `limit_s` seconds, and return how that went."""
-    package = Path(__file__).resolve().parents[2]
-    path = os.pathsep.join(filter(None, [str(package), os.environ.get("PYTHONPATH")]))
+    command = [sys.executable, "-c", f"from course_utils.doctor import probes; probes.{name}()"]
+    path = os.pathsep.join(filter(None, [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH")]))
     # A backend that loads itself with torch is tried alone, so that it cannot spoil the other families.
     autoload = {} if name == "tpu" else {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
-    command = [sys.executable, "-m", "course_utils.doctor", "--probe", name]
-    return run_limited(command, limit_s, {**os.environ, "PYTHONPATH": path, **autoload})
+    return run_limited(command, limit_s, PYTHONPATH=path, **autoload)
 
 
-def run_limited(command: list[str], limit_s: float, environment: dict[str, str] | None = None) -> Outcome:
+def run_limited(command: list[str], limit_s: float, **variables: str) -> Outcome:
     """Run a command, and end it with everything that it started once it has been silent for `limit_s` seconds."""
     null, pipe, same = subprocess.DEVNULL, subprocess.PIPE, subprocess.STDOUT
     mark = uuid.uuid4().hex  # by which to find what the child starts in sessions of its own
-    environment = {**(os.environ if environment is None else environment), MARK: mark}
+    environment = {**os.environ, **variables, MARK: mark}
     try:
         child = subprocess.Popen(command, env=environment, stdin=null, stdout=pipe, stderr=same, start_new_session=True)
     except OSError as error:

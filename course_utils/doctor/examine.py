@@ -12,16 +12,16 @@ from pathlib import Path
 
 from course_utils.doctor.causes import find_cause
 from course_utils.doctor.children import Outcome, run_limited, run_probe
-from course_utils.doctor.evidence import FAMILIES, Evidence, read_package
+from course_utils.doctor.evidence import Evidence
 from course_utils.doctor.report import Diagnosis
-from course_utils.hardware.machine import ROOT, in_container, pci_devices, place, tpu_chips, wsl_driver
+from course_utils.hardware import KINDS, machine
 
 LIMIT_S = 10.0  # for one step of a child process
 TELLING = "(CUDA|HIP|ROCR|HSA|NVIDIA|TPU|PJRT|XRT|XLA|LD|COURSE)_|TORCH_DEVICE_BACKEND_AUTOLOAD"  # variables
 SMI = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
 
 
-def diagnose(families: tuple[str, ...] = FAMILIES, *, limit_s: float = LIMIT_S, root: Path = ROOT) -> Diagnosis:
+def diagnose(families: tuple[str, ...] = KINDS, *, limit_s: float = LIMIT_S, root: Path = machine.ROOT) -> Diagnosis:
     """Say for each accelerator family whether it works here, why not, and what to do.
 
     Args:
@@ -32,9 +32,9 @@ def diagnose(families: tuple[str, ...] = FAMILIES, *, limit_s: float = LIMIT_S, 
     Raises:
         ValueError: a family is not one of the six.
     """
-    unknown = [family for family in families if family not in FAMILIES]
+    unknown = [family for family in families if family not in KINDS]
     if unknown:
-        raise ValueError(f"family {unknown[0]!r} was asked for, but the families are {', '.join(FAMILIES)}.")
+        raise ValueError(f"family {unknown[0]!r} was asked for, but the families are {', '.join(KINDS)}.")
     start = time.perf_counter()
     evidence = _examine(families, limit_s, root)
     findings = tuple(find_cause(family, evidence) for family in families)
@@ -45,53 +45,49 @@ def diagnose(families: tuple[str, ...] = FAMILIES, *, limit_s: float = LIMIT_S, 
 
 def _facts(evidence: Evidence) -> dict[str, str]:
     """Return what somebody who helps from afar will ask for."""
-    nvidia = evidence.probe("nvidia").told.get("driver") or {}
     packages = {"torch": evidence.torch, "torch_xla": evidence.torch_xla, "torch_tpu": evidence.torch_tpu}
     kinds = {"a container": evidence.container, "WSL": evidence.wsl is not None, evidence.place: True}
+    driver = evidence.driver
     facts = {
         "system": f"{platform.platform()}, Python {platform.python_version()}",
         "inside": ", ".join(kind for kind, true in kinds.items() if true),
-        **{
-            name: f"{one.version}, for CUDA {one.cuda}, ROCm {one.hip}" for name, one in packages.items() if one.version
-        },
-        "NVIDIA driver": "{}, CUDA {}.{}".format(nvidia["version"], *nvidia["cuda"]) if nvidia else "none that answers",
-        "cards": ", ".join(card["name"] for card in nvidia.get("cards", ())),
-        "PCI": ", ".join(f"{pci.vendor} {pci.model}" for pci in evidence.pci if pci.is_display),
-        "nvidia-smi": evidence.smi.noise,
+        **{name: f"{p.version}, for CUDA {p.cuda}, ROCm {p.hip}" for name, p in packages.items() if p.version},
+        "NVIDIA driver": "{version}, CUDA {cuda[0]}.{cuda[1]}".format(**driver) if driver else "none that answers",
+        "cards": ", ".join(card.name for card in evidence.cards),
+        "PCI": ", ".join(map(" ".join, evidence.graphics)),
+        "nvidia-smi": evidence.probe("nvidia-smi").noise,
     }
     variables = {name: value for name, value in evidence.variables.items() if re.match(TELLING, name)}
     return {name: value for name, value in {**facts, **variables}.items() if value}
 
 
 def _examine(families: tuple[str, ...], limit_s: float, root: Path) -> Evidence:
-    torch, torch_xla, torch_tpu = map(read_package, ("torch", "torch_xla", "torch_tpu"))
+    torch, torch_xla, torch_tpu = map(machine.read_package, ("torch", "torch_xla", "torch_tpu"))
     absent = {name for name, package in (("xla", torch_xla), ("tpu", torch_tpu)) if not package.version}
-    smi, probes = _try(set(families) - absent if torch.version else set(), limit_s)
     return Evidence(
-        place=place(root),
+        place=machine.place(root),
         torch=torch,
         torch_xla=torch_xla,
         torch_tpu=torch_tpu,
         system=platform.system(),
         python=sys.executable,
         variables=dict(os.environ),
-        pci=pci_devices(root),
-        tpu_chips=len(tpu_chips(root)),
-        container=in_container(root),
-        wsl=wsl_driver(root),
+        graphics=machine.graphics_cards(root),
+        tpu_chips=len(machine.tpu_chips(root)),
+        container=machine.in_container(root),
+        wsl=machine.wsl_driver(root),
         limit_s=limit_s,
-        smi=smi,
-        probes=probes,
+        probes=_try(set(families) - absent if torch.version else set(), limit_s),
     )
 
 
-def _try(families: set[str], limit_s: float) -> tuple[Outcome, dict[str, Outcome]]:
+def _try(families: set[str], limit_s: float) -> dict[str, Outcome]:
     """Run the children side by side; MPS and XPU only once the CPU's has said that torch was built for them."""
-    with ThreadPoolExecutor(len(FAMILIES) + 2) as pool:
-        smi = pool.submit(run_limited, SMI, limit_s)
-        special = {"mps", "xpu"} & families
-        first = {"nvidia", *families} - special | ({"cpu"} if special else set())
+    special = {"mps", "xpu"} & families
+    first = {"nvidia", *families} - special | ({"cpu"} if special else set())
+    with ThreadPoolExecutor(len(KINDS) + 2) as pool:
         running = {name: pool.submit(run_probe, name, limit_s) for name in sorted(first)}
+        running["nvidia-smi"] = pool.submit(run_limited, SMI, limit_s)
         built = [name for name in sorted(special) if running["cpu"].result().told.get(f"{name}_built")]
         running.update({name: pool.submit(run_probe, name, limit_s) for name in built})
-        return smi.result(), {name: run.result() for name, run in running.items()}
+        return {name: run.result() for name, run in running.items()}

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import warnings
 from dataclasses import asdict
 from types import ModuleType
 
 from course_utils.doctor.children import tell
-from course_utils.doctor.evidence import read_package
+from course_utils.hardware.machine import read_package
+from course_utils.hardware.nvidia import has_cuda_library, read_driver
 
 
 def nvidia() -> None:
     """Ask NVIDIA's management library, which needs neither torch nor CUDA."""
-    from course_utils.hardware.nvidia import read_driver
-
     tell(step="asking the NVIDIA driver's management library")
     driver = read_driver()
     tell(driver=asdict(driver) if driver else None)
@@ -25,19 +25,15 @@ def cpu() -> None:
     torch = _import_torch()
     tell(mps_built=torch.backends.mps.is_built(), xpu_built=hasattr(torch._C, "_xpu_getDeviceCount"))
     tell(step="listing the devices")
-    try:
+    with contextlib.suppress(Exception):  # the list is for the reader, and no part of the verdict
         from course_utils.devices import find_devices
 
-        tell(devices=[asdict(device) for device in find_devices()])
-    except Exception as error:
-        tell(devices_error=_message(error))
+        tell(devices=[{"device": str(device), **asdict(device)} for device in find_devices()])
     _try_kernels(["cpu"])
 
 
 def cuda() -> None:
     """Initialize CUDA (or ROCm) and run a kernel on every card."""
-    from course_utils.hardware.nvidia import has_cuda_library
-
     tell(step="loading the NVIDIA driver's CUDA library")
     if not read_package("torch").hip and not has_cuda_library():
         tell(libcuda=False)
@@ -46,18 +42,19 @@ def cuda() -> None:
     tell(step="starting CUDA")
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        available, count = torch.cuda.is_available(), torch.cuda.device_count()
-    tell(count=count if available else 0, said=" ".join(str(warning.message) for warning in said))
+        torch.cuda.is_available()  # warns of a driver that is too old
+    tell(said=" ".join(str(warning.message) for warning in said))
     try:
         torch.cuda.init()
     except Exception as error:
         tell(error=_message(error))
         return
     tell(archs=torch.cuda.get_arch_list())
-    for index in range(count):
-        capability = list(torch.cuda.get_device_capability(index))
-        tell(**{f"cuda:{index}": {"name": torch.cuda.get_device_name(index), "capability": capability}})
-    _try_kernels([f"cuda:{index}" for index in range(count)])
+    cards = [f"cuda:{index}" for index in range(torch.cuda.device_count())]
+    for card in cards:
+        capability = torch.cuda.get_device_capability(card)
+        tell(**{card: {"name": torch.cuda.get_device_name(card), "capability": capability}})
+    _try_kernels(cards)
 
 
 def mps() -> None:
@@ -92,14 +89,8 @@ def xla() -> None:
 
 def tpu() -> None:
     """Let TorchTPU load itself with torch, and run a kernel on its first device."""
-    torch = _import_torch("loading TorchTPU with torch")
-    tell(step="asking torch.accelerator")
-    current = torch.accelerator.current_accelerator()
-    if current and current.type == "tpu":
-        _try_kernels(["tpu"])
-
-
-PROBES = {probe.__name__: probe for probe in (nvidia, cpu, cuda, mps, xpu, xla, tpu)}
+    _import_torch("loading TorchTPU with torch")
+    _try_kernels(["tpu"])
 
 
 def _import_torch(step: str = "importing torch") -> ModuleType:
@@ -134,7 +125,7 @@ def _compare_with_cpu(device: str) -> dict:
         try:
             answer = step(a.to(device).requires_grad_()).detach().cpu()
         except Exception as error:
-            return {"failed": name, "error": _message(error), "kind": type(error).__name__}
+            return {"failed": name, "error": _message(error)}
         difference = (answer - step(a.clone().requires_grad_()).detach()).abs().max().item()
         if difference != 0:  # also true of NaN
             return {"wrong": name, "difference": str(difference)}

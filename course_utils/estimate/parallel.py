@@ -44,7 +44,8 @@ class Scaling:
         return tuple(n * first / s for n, s in zip(self.counts, self.steps_s, strict=True))
 
     def __repr__(self) -> str:
-        head = f"{self.device} over {self.link}, {self.batch} sample{'s' * (self.batch != 1)} a step on each device (estimated):"
+        batch = f"{self.batch} sample{'s' * (self.batch != 1)}"
+        head = f"{self.device} over {self.link}, {batch} a step on each device (estimated):"
         rows = (
             f"  {n:>6,} devices: {s:>9,.1f} times one{'' if n <= self.checked_to else '   extrapolated'}"
             for n, s in zip(self.counts, self.speedups, strict=True)

@@ -6,9 +6,12 @@ Every function that reads files takes `root`, so that a copy of another machine'
 from __future__ import annotations
 
 import ctypes
+import importlib.metadata
+import importlib.util
 import os
 import platform
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,62 +20,53 @@ NVIDIA, AMD, INTEL, GOOGLE = "0x10de", "0x1002", "0x8086", "0x1ae0"
 DISPLAY_CLASSES = ("0x0300", "0x0302", "0x0380", "0x1200")  # VGA, 3D, other display, processing accelerator
 
 # PCI device numbers of TPU chips, as torch_xla 2.9 (torch_xla/_internal/tpu.py) and JAX (jax/_src/hardware_utils.py)
-# list them: name, devices of one chip, memory of one chip in GiB (cloud.google.com/tpu/docs). A chip of 7x has two
+# list them: name, devices of one chip, memory of one device in GiB (cloud.google.com/tpu/docs). A chip of 7x has two
 # devices again (Google's page on TPU7x; vllm-project/tpu-inference, pull 1266), where torch_xla 2.9 still counts one.
 TPU_CHIPS = {
+    "": ("TPU", 1, None),  # only its device file shows it
     "0x0027": ("TPU v2 or v3", 2, None),
     "0x005e": ("TPU v4", 1, 32),
     "0x0062": ("TPU v5p", 1, 95),
     "0x0063": ("TPU v5e", 1, 16),
     "0x006f": ("TPU v6e", 1, 32),
-    "0x0076": ("TPU 7x", 2, 192),
+    "0x0076": ("TPU 7x", 2, 96),
+}
+# A variable that a hosted machine sets, and where that is.
+HOSTED = {
+    "COLAB_RELEASE_TAG": "colab",
+    "KAGGLE_KERNEL_RUN_TYPE": "kaggle",
+    "BINDER_SERVICE_HOST": "binder",
+    "BINDER_LAUNCH_HOST": "binder",
+    "CI": "ci",
 }
 
 
-@dataclass(frozen=True)
-class PciDevice:
-    """One device on the PCI bus: its address, and the numbers of its vendor, model and class as '0x10de'."""
+def graphics_cards(root: Path = ROOT) -> list[tuple[str, str]]:
+    """Return the PCI numbers of each graphics card or compute accelerator: its vendor and model, ("0x10de", "0x2335").
 
-    address: str
-    vendor: str
-    model: str
-    pci_class: str
-
-    @property
-    def is_display(self) -> bool:
-        """True for a graphics card or a compute accelerator, False for a network card of the same maker."""
-        return self.pci_class[:6] in DISPLAY_CLASSES
-
-
-def pci_devices(root: Path = ROOT) -> list[PciDevice]:
-    """Return what is on the PCI bus, or nothing where there is no such bus to read (macOS, Windows, WSL)."""
-    found = []
-    for folder in sorted((root / "sys/bus/pci/devices").glob("*")):
-        numbers = [read_text(folder / name).strip() for name in ("vendor", "device", "class")]
-        found.append(PciDevice(folder.name, *numbers))
-    return found
+    There are none where there is no PCI bus to read (macOS, Windows, WSL).
+    """
+    return [(vendor, model) for vendor, model, kind in _pci_devices(root) if kind.startswith(DISPLAY_CLASSES)]
 
 
 def pci_name(vendor: str, model: str, root: Path = ROOT) -> str:
     """Return the name that the system's list of PCI numbers has for a device, or "" where there is no such list."""
     lists = [root / folder / "pci.ids" for folder in ("usr/share/misc", "usr/share/hwdata")]
     text = next((text for path in lists if (text := read_text(path, 10**7))), "")
-    models = text.partition(f"\n{vendor[2:]}  ")[2]  # the vendor's line, then its models, each after one tab
-    models = re.split(r"\n[0-9a-f]", models, maxsplit=1)[0]
-    found = re.search(rf"^\t{model[2:]}  (.+)$", models, re.MULTILINE)
+    # The vendor's line, then its models, each after one tab, and their boards, each after two.
+    found = re.search(rf"^{vendor[2:]}  .*\n(?:[\t#].*\n)*?\t{model[2:]}  (.+)$", text, re.MULTILINE)
     return found[1] if found else ""
 
 
 def tpu_chips(root: Path = ROOT) -> list[str]:
     """Return the PCI model number of each TPU chip here, or "" for a chip that only its device file shows."""
-    chips = [pci.model for pci in pci_devices(root) if pci.vendor == GOOGLE and pci.model in TPU_CHIPS]
+    chips = [model for vendor, model, _ in _pci_devices(root) if vendor == GOOGLE and model in TPU_CHIPS]
     return chips or ["" for _ in (root / "dev").glob("accel[0-9]*")]
 
 
 def cpu_name(root: Path = ROOT) -> str:
     """Return the CPU's model name as its maker writes it, or the architecture when nothing says more."""
-    system = platform.system()
-    if system == "Darwin":
+    if platform.system() == "Darwin":
         return _sysctl("machdep.cpu.brand_string") or platform.machine()
     # The first processor's entry is enough, and this file grows with the number of processors.
     found = re.search(r"^model name\s*:\s*(.+)$", read_text(root / "proc/cpuinfo", 4096), re.MULTILINE)
@@ -88,27 +82,46 @@ def usable_cores(root: Path = ROOT) -> int:
     return cores
 
 
-def host_memory_bytes(root: Path = ROOT) -> int | None:
+def host_memory_bytes(root: Path = ROOT) -> int:
     """Return the memory that this process may use: the machine's, or less where its container has a limit."""
-    sizes = [_physical_memory_bytes()]
-    for limit in ("memory.max", "memory/memory.limit_in_bytes"):  # control groups, version 2 and version 1
-        text = read_text(root / "sys/fs/cgroup" / limit).strip()
-        sizes.append(int(text) if text.isdigit() else None)
-    return min((size for size in sizes if size), default=None)
+    limits = ("memory.max", "memory/memory.limit_in_bytes")  # control groups, version 2 and version 1
+    told = [read_text(root / "sys/fs/cgroup" / limit).strip() for limit in limits]
+    return min([_physical_memory_bytes(), *(int(text) for text in told if text.isdigit())])
 
 
 def place(root: Path = ROOT) -> str:
     """Return where this Python runs: "colab", "kaggle", "binder", "ci", "tpu-vm" or "computer"."""
-    told = {
-        "colab": ("COLAB_RELEASE_TAG",),
-        "kaggle": ("KAGGLE_KERNEL_RUN_TYPE",),
-        "binder": ("BINDER_SERVICE_HOST", "BINDER_LAUNCH_HOST"),
-        "ci": ("CI",),
-    }
-    for name, variables in told.items():
-        if any(os.environ.get(variable) for variable in variables):
-            return name
-    return "tpu-vm" if tpu_chips(root) else "computer"
+    hosts = (host for variable, host in HOSTED.items() if os.environ.get(variable))
+    return next(hosts, "tpu-vm" if tpu_chips(root) else "computer")
+
+
+@dataclass(frozen=True)
+class Package:
+    """A distribution as its files describe it, without importing it; the version is "" where it is not installed."""
+
+    version: str = ""
+    cuda: str | None = None
+    hip: str | None = None
+
+    @property
+    def minor(self) -> tuple[int, int]:
+        """The first two parts of the version, such as (2, 9)."""
+        major, minor = re.findall(r"\d+", self.version)[:2]
+        return int(major), int(minor)
+
+
+def read_package(name: str) -> Package:
+    """Read a distribution's version, and what torch was built for, from its files: importing may be what fails."""
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        return Package()
+    text = read_text(Path(spec.origin).parent / "version.py")
+    told = dict(re.findall(r"^(__version__|cuda|hip)\b[^=]*=\s*['\"]([^'\"]+)['\"]", text, re.MULTILINE))
+    try:
+        version = told.get("__version__") or importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        version = "0.0 (unknown)"
+    return Package(version, told.get("cuda"), told.get("hip"))
 
 
 def processes_with(setting: str) -> list[int]:
@@ -146,13 +159,14 @@ def read_text(path: Path, limit: int = 65536) -> str:
         return ""
 
 
-def _physical_memory_bytes() -> int | None:
+def _pci_devices(root: Path) -> Iterator[tuple[str, ...]]:
+    for folder in sorted((root / "sys/bus/pci/devices").glob("*")):
+        yield tuple(read_text(folder / name).strip() for name in ("vendor", "device", "class"))
+
+
+def _physical_memory_bytes() -> int:
     if hasattr(os, "sysconf"):
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return _windows_memory_bytes() if platform.system() == "Windows" else None
-
-
-def _windows_memory_bytes() -> int:
     # MEMORYSTATUSEX (Windows documentation): two 32-bit numbers, then seven of 64 bits, the first being all memory.
     status = (ctypes.c_uint64 * 8)()
     ctypes.cast(status, ctypes.POINTER(ctypes.c_uint32))[0] = ctypes.sizeof(status)
@@ -161,7 +175,6 @@ def _windows_memory_bytes() -> int:
 
 
 def _sysctl(name: str) -> str:
-    library = ctypes.CDLL(None)
     value, size = ctypes.create_string_buffer(256), ctypes.c_size_t(256)
-    status = library.sysctlbyname(name.encode(), value, ctypes.byref(size), None, ctypes.c_size_t(0))
+    status = ctypes.CDLL(None).sysctlbyname(name.encode(), value, ctypes.byref(size), None, ctypes.c_size_t(0))
     return "" if status else value.value.decode(errors="replace")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 LIBRARY = "nvml.dll" if os.name == "nt" else "libnvidia-ml.so.1"
@@ -15,12 +16,12 @@ LIBRARY = "nvml.dll" if os.name == "nt" else "libnvidia-ml.so.1"
 
 @dataclass(frozen=True)
 class Card:
-    """One NVIDIA card, or one MIG slice of a card. What the driver does not say is None."""
+    """One accelerator, or one MIG slice of an NVIDIA card, as its driver or the system's files describe it."""
 
     name: str  # such as "NVIDIA H200"
-    uuid: str  # such as "GPU-8f6d...", which CUDA_VISIBLE_DEVICES may name
-    memory_bytes: int | None = None
-    capability: tuple[int, int] | None = None  # such as (9, 0)
+    memory_bytes: int | None = None  # None where nobody tells it
+    detail: str = ""  # such as "compute capability 9.0"
+    uuid: str = ""  # such as "GPU-8f6d...", which CUDA_VISIBLE_DEVICES may name
     mig: bool = False  # only in slices, each of which has a name of its own (NVIDIA, Multi-Instance GPU User Guide)
 
 
@@ -38,10 +39,9 @@ def read_driver() -> Driver | None:
     nvml = _load(LIBRARY)
     if nvml is None or nvml.nvmlInit_v2() != 0:
         return None
-    cuda, count = ctypes.c_int(0), ctypes.c_uint(0)
+    cuda, count, version = ctypes.c_int(), ctypes.c_uint(), ctypes.create_string_buffer(96)
     nvml.nvmlSystemGetCudaDriverVersion_v2(ctypes.byref(cuda))
     nvml.nvmlDeviceGetCount_v2(ctypes.byref(count))
-    version = ctypes.create_string_buffer(96)
     nvml.nvmlSystemGetDriverVersion(version, 96)
     cards = []
     for index in range(count.value):
@@ -61,15 +61,11 @@ def has_cuda_library() -> bool:
     return _load("nvcuda.dll" if os.name == "nt" else "libcuda.so.1") is not None
 
 
-def visible_cards(cards: tuple[Card, ...], setting: str | None) -> list[Card]:
-    """Return the cards that CUDA shows a program under one setting of CUDA_VISIBLE_DEVICES, in its order.
+def visible_cards(cards: Sequence[Card], setting: str | None) -> list[Card]:
+    """Return which cards, of these in PCI order, a setting of CUDA_VISIBLE_DEVICES (None: not set) shows a program.
 
     The rules are CUDA's (CUDA C Programming Guide, "CUDA Environment Variables"): the list ends at the first
     entry that names no card, and a card named twice empties it.
-
-    Args:
-        cards: the machine's cards in PCI order.
-        setting: the variable's value; None when it is not set.
     """
     if setting is None:
         return list(cards)
@@ -84,21 +80,17 @@ def visible_cards(cards: tuple[Card, ...], setting: str | None) -> list[Card]:
     return chosen
 
 
-def _named(cards: tuple[Card, ...], entry: str) -> Card | None:
+def _named(cards: Sequence[Card], entry: str) -> Card | None:
     if entry.startswith("MIG-"):
-        return _slice(entry)
+        nvml, handle = _load(LIBRARY), ctypes.c_void_p()
+        if nvml is None or nvml.nvmlDeviceGetHandleByUUID(entry.encode(), ctypes.byref(handle)) != 0:
+            return None
+        return _card(nvml, handle)
     if entry.startswith("GPU-"):  # any beginning that only one card has
         matches = [card for card in cards if card.uuid.startswith(entry)]
         return matches[0] if len(matches) == 1 else None
     number = re.match(r"\+?(\d+)", entry)  # CUDA reads "1st" as 1
     return cards[int(number[1])] if number and int(number[1]) < len(cards) else None
-
-
-def _slice(uuid: str) -> Card | None:
-    nvml, handle = _load(LIBRARY), ctypes.c_void_p()
-    if nvml is None or nvml.nvmlDeviceGetHandleByUUID(uuid.encode(), ctypes.byref(handle)) != 0:
-        return None
-    return _card(nvml, handle)
 
 
 def _load(library: str) -> ctypes.CDLL | None:
@@ -114,13 +106,13 @@ def _card(nvml: ctypes.CDLL, handle: ctypes.c_void_p) -> Card:
     nvml.nvmlDeviceGetUUID(handle, uuid, 96)
     memory = (ctypes.c_ulonglong * 3)()  # total, free, used
     has_memory = nvml.nvmlDeviceGetMemoryInfo(handle, memory) == 0
-    major, minor = ctypes.c_int(0), ctypes.c_int(0)
-    status = nvml.nvmlDeviceGetCudaComputeCapability(handle, ctypes.byref(major), ctypes.byref(minor))
-    capability = None if status else (major.value, minor.value)
-    mig, pending = ctypes.c_uint(0), ctypes.c_uint(0)
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    failed = nvml.nvmlDeviceGetCudaComputeCapability(handle, ctypes.byref(major), ctypes.byref(minor))
+    detail = "compute capability not told" if failed else f"compute capability {major.value}.{minor.value}"
+    mig, pending = ctypes.c_uint(), ctypes.c_uint()
     if hasattr(nvml, "nvmlDeviceGetMigMode"):  # stays 0 on a card that has no slices
         nvml.nvmlDeviceGetMigMode(handle, ctypes.byref(mig), ctypes.byref(pending))
-    return Card(_text(name), _text(uuid), memory[0] if has_memory else None, capability, mig.value == 1)
+    return Card(_text(name), memory[0] if has_memory else None, detail, _text(uuid), mig.value == 1)
 
 
 def _text(buffer: ctypes.Array) -> str:

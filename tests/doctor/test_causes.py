@@ -7,7 +7,6 @@ import pytest
 from course_utils.doctor.causes import find_cause
 from course_utils.doctor.children import Outcome
 from course_utils.doctor.evidence import REMEDIES, Evidence, Package
-from course_utils.hardware.machine import PciDevice
 
 TORCH = Package("2.9.0", "13.0")
 RAN = ({"device": "xla:0"},)
@@ -106,7 +105,8 @@ MIG_CARD = {"name": "NVIDIA A100-SXM4-80GB-MIG", "uuid": "GPU-1", "mig": True}
 def on_nvidia(told, *, smi=None, driver=None, torch=TORCH, kernel=None, **machine):
     kernels = ({"device": "cuda:0", "failed": "a copy", "kind": "AcceleratorError", "error": kernel},) if kernel else ()
     probes = {"cuda": Outcome("well", told, kernels), "nvidia": Outcome("well", {"driver": driver})}
-    return find_cause("cuda", Evidence("computer", torch, probes, smi=smi or Outcome("badly"), **machine))
+    probes["nvidia-smi"] = smi or Outcome("badly")
+    return find_cause("cuda", Evidence("computer", torch, probes, **machine))
 
 
 @pytest.mark.parametrize(
@@ -152,8 +152,8 @@ def test_what_the_driver_says_names_the_cause(said, cause, advice):
 
 def test_a_container_without_the_machines_gpu_is_told_from_a_machine_without_a_driver():
     """TorchDSP/torchsig 329, zzzyuqing/DreamMat 14: the card is on the bus, and no driver is in the container."""
-    card = [PciDevice("0000:01:00.0", "0x10de", "0x2684", "0x030000")]
-    found = [on_nvidia({"libcuda": False}, pci=card, container=inside) for inside in (True, False)]
+    card = [("0x10de", "0x2684")]
+    found = [on_nvidia({"libcuda": False}, graphics=card, container=inside) for inside in (True, False)]
     assert [one.cause for one in found] == ["container-without-gpu", "no-driver"] and "--gpus all" in found[0].fix
 
 

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import asdict
 
 import pytest
 import torch
@@ -27,7 +28,7 @@ from stand_ins import (
 )
 
 from course_utils.doctor import diagnose
-from course_utils.doctor.evidence import FAMILIES
+from course_utils.hardware import KINDS
 
 pytestmark = needs_linux
 H200_ON_PCI = ("0x10de", "0x2335", "0x030200")
@@ -198,7 +199,7 @@ def test_a_torch_too_old_for_the_course_is_named_for_every_family(tmp_path):
     """Stand-in: an installed torch 2.5.1."""
     status, report = run_doctor(path=stub_package(tmp_path, "torch", "2.5.1", ""))
     assert status == 1 and {found["cause"] for found in report["findings"]} == {"torch-too-old"}
-    assert len(report["findings"]) == len(FAMILIES) and "2.5.1" in report["findings"][0]["why"]
+    assert len(report["findings"]) == len(KINDS) and "2.5.1" in report["findings"][0]["why"]
 
 
 def test_the_doctor_starts_where_there_is_no_torch_at_all(tmp_path):
@@ -335,7 +336,7 @@ def test_diagnose_in_python_shows_a_card_and_becomes_json():
     report = diagnose(("mps", "tpu"))
     assert report.finding("tpu").cause == "torchtpu-absent"
     assert report._repr_html_().count("<tr") == 3
-    assert json.loads(json.dumps(report.to_dict()))["findings"][0]["family"] == "mps"
+    assert json.loads(json.dumps(asdict(report)))["findings"][0]["family"] == "mps"
 
 
 def test_an_unknown_family_is_refused_with_the_known_ones():

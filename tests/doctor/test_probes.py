@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from stand_ins import needs_linux
 
-from course_utils.doctor import examine
+from course_utils.doctor import examine, probes
 from course_utils.doctor.causes import find_cause
 from course_utils.doctor.children import MOST_BYTES, PREFIX, Outcome, run_limited, run_probe
-from course_utils.doctor.evidence import FAMILIES, Evidence, Package
-from course_utils.doctor.probes import PROBES
+from course_utils.doctor.evidence import Evidence, Package
+from course_utils.hardware import KINDS
 
 TORCH = Package("2.9.0", "12.8")
 
@@ -141,14 +141,21 @@ def test_children_that_hang_are_waited_for_side_by_side(monkeypatch):
 
     monkeypatch.setattr(examine, "run_probe", hang)
     monkeypatch.setattr(examine, "run_limited", hang)
-    smi, probes = examine._try(set(FAMILIES), 10.0)
-    assert smi.ended == "late" and sorted(probes) == ["cpu", "cuda", "nvidia", "tpu", "xla"]
-    evidence = Evidence("computer", TORCH, probes, TORCH, TORCH, limit_s=10.0)
-    verdicts = {family: find_cause(family, evidence) for family in FAMILIES}
+    outcomes = examine._try(set(KINDS), 10.0)
+    assert sorted(outcomes) == ["cpu", "cuda", "nvidia", "nvidia-smi", "tpu", "xla"]
+    evidence = Evidence("computer", TORCH, outcomes, TORCH, TORCH, limit_s=10.0)
+    verdicts = {family: find_cause(family, evidence) for family in KINDS}
     assert verdicts.pop("tpu").cause == "torchtpu-off-cloud"
     assert {found.cause for found in verdicts.values()} == {"hangs"} and "30 s" in verdicts["cpu"].why
 
 
-def test_every_probe_starts_from_the_doctors_command_line():
-    assert sorted(PROBES) == ["cpu", "cuda", "mps", "nvidia", "tpu", "xla", "xpu"]
+def test_a_torch_that_knows_no_tpu_does_not_pass_for_one_that_works():
+    """Real: this torch, without TorchTPU, asked for a tensor on a TPU as on a machine that has one."""
+    outcome = run_probe("tpu", 60)
+    found = find_cause("tpu", Evidence("tpu-vm", TORCH, {"tpu": outcome}, torch_tpu=Package("0.2.0"), tpu_chips=1))
+    assert (found.cause, found.usable) == ("kernel-failed", False) and "tpu" in found.why
+
+
+def test_there_is_a_probe_for_every_family_and_it_runs_in_a_child():
+    assert all(hasattr(probes, name) for name in (*KINDS, "nvidia"))
     assert "driver" in run_probe("nvidia", 20).told

@@ -33,9 +33,9 @@ def test_a_tpu_is_found_by_its_device_files_where_the_bus_cannot_be_read(tmp_pat
     assert machine.tpu_chips(tmp_path) == ["", ""]
 
 
-def test_a_network_card_of_a_graphics_maker_is_no_display():
-    assert not machine.PciDevice("0", machine.NVIDIA, "0x1017", "0x020000").is_display
-    assert machine.PciDevice("0", machine.NVIDIA, "0x2335", "0x030200").is_display
+def test_a_network_card_of_a_graphics_maker_is_no_graphics_card(tmp_path):
+    network, h200 = (machine.NVIDIA, "0x1017", "0x020000"), (machine.NVIDIA, "0x2335", "0x030200")
+    assert machine.graphics_cards(machine_with(tmp_path, network, h200)) == [(machine.NVIDIA, "0x2335")]
 
 
 def test_the_name_of_a_pci_device_comes_from_the_systems_own_list(tmp_path):

@@ -8,8 +8,8 @@ from course_utils.hardware.nvidia import Card, Driver, read_driver, split_versio
 
 TWO = "NVIDIA H200|GPU-aaaa-1|150754820096|9|0;Tesla T4|GPU-bbbb-2|15843721216|7|5"
 CARDS = (
-    Card("NVIDIA H200", "GPU-aaaa-1", 150754820096, (9, 0)),
-    Card("Tesla T4", "GPU-bbbb-2", 15843721216, (7, 5)),
+    Card("NVIDIA H200", 150754820096, "compute capability 9.0", "GPU-aaaa-1"),
+    Card("Tesla T4", 15843721216, "compute capability 7.5", "GPU-bbbb-2"),
 )
 
 
@@ -37,7 +37,7 @@ def test_a_driver_that_does_not_start_is_no_driver(library, monkeypatch):
 @needs_gcc
 def test_a_card_may_keep_its_memory_and_capability_to_itself(library, monkeypatch):
     monkeypatch.setenv("STUB_CARDS", "Odd card|GPU-c|0|0|0")
-    assert read_driver().cards == (Card("Odd card", "GPU-c", None, None),)
+    assert read_driver().cards == (Card("Odd card", None, "compute capability not told", "GPU-c"),)
 
 
 @needs_linux

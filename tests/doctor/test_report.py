@@ -3,8 +3,7 @@
 import pytest
 
 from course_utils.doctor.evidence import Finding
-from course_utils.doctor.public import hide, private_names
-from course_utils.doctor.report import Diagnosis
+from course_utils.doctor.report import Diagnosis, hide, private_names
 
 PLANTED = {
     "USER": "ada.lovelace",
@@ -78,3 +77,9 @@ def test_the_report_is_folded_and_nothing_in_it_ends_its_block():
     assert lines[0].startswith("<details><summary>") and lines[-1] == "</details>" and "cuda: no-driver" in lines[0]
     assert [line for line in lines if line.startswith("~~~")] == ["~~~text", "~~~"]
     assert [line for line in lines if line.startswith(("</details>", "#"))] == ["</details>"]
+
+
+def test_the_devices_that_were_listed_are_a_table_of_their_own():
+    device = {"device": "cuda:0", "name": "NVIDIA H200", "memory_bytes": 150754820096, "detail": "in a test"}
+    lines = repr(Diagnosis("computer", "torch 2.9.0", (device,), (), 1.0)).splitlines()
+    assert "device  name         memory  detail" in lines and "cuda:0  NVIDIA H200  151 GB  in a test" in lines
