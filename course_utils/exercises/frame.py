@@ -6,7 +6,7 @@ import inspect
 import re
 import textwrap
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,9 @@ from typing import Any
 from course_utils.exercises.answers import Wrong, expect_function, quote
 from course_utils.exercises.sandbox import TooLong, can_run_apart, everything_restored, in_processes, time_limit
 
-Mistakes = Iterator[tuple[Any, str]]  # whether a mistake was made, and the message for it
-Checker = Callable[[Any], Mistakes | str | None]
+# Yields whether a mistake was made, and the message for it; what it returns opens the message of a right answer.
+Mistakes = Generator[tuple[Any, str], None, Any]
+Checker = Callable[[Any], Mistakes]
 LIMIT_S = 20.0  # for everything that a check runs; the slowest solution takes a tenth of it
 GRACE_S = 2.0  # beyond it, for an answer that is to be interrupted
 STILL_RUNNING = f"Your answer was still running after {LIMIT_S:g} seconds. Does a loop never end?"
@@ -137,11 +138,8 @@ class Exercise:
             with time_limit(LIMIT_S), everything_restored():  # in that order: the limit uses builtins
                 if self._arguments:
                     expect_function(answer, *self._arguments)
-                found = self._checker(answer)
-                for made, message in found if isinstance(found, Iterator) else ():
-                    if made:
-                        return "wrong", message
-            return "right", f"{found if isinstance(found, str) else ''} {self._right}".strip()
+                opening = _opening(self._checker(answer))
+            return "right", f"{opening} {self._right}".strip()
         except Wrong as wrong:
             return "wrong", str(wrong)
         except TooLong:
@@ -155,8 +153,8 @@ def exercise(first_hint: str, second_hint: str, *, solution: str, right: str) ->
 
     The checker's docstring is the task. It takes the answer, which is a function of the same arguments where the
     solution is one. For each mistake that it knows, it yields whether that was made, and a message; the first that was
-    made is the verdict. It may also raise `Wrong` with the message. What it returns where it does not yield, if
-    anything, opens the message of a right answer.
+    made is the verdict. It may also raise `Wrong` with the message. What it returns at its end, if anything, opens the
+    message of a right answer.
 
     Args:
         first_hint: towards the idea.
@@ -165,6 +163,17 @@ def exercise(first_hint: str, second_hint: str, *, solution: str, right: str) ->
         right: the message of a right answer: what to notice next.
     """
     return lambda checker: Exercise(checker, (first_hint, second_hint), solution, right)
+
+
+def _opening(mistakes: Mistakes) -> str:
+    """Return what the checker returns at its end, or raise Wrong with the first mistake that was made."""
+    while True:
+        try:
+            made, message = next(mistakes)
+        except StopIteration as end:
+            return end.value or ""
+        if made:
+            raise Wrong(message)
 
 
 def _described(error: BaseException) -> str:

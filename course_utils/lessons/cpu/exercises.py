@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from course_utils.exercises import Mistakes, exercise
-from course_utils.exercises.answers import number_of, quote, refuse, same
+from course_utils.exercises.answers import Wrong, number_of, quote, same
 
 INPUTS = torch.sin(torch.arange(38.0)).view(19, 2)
 TARGETS = INPUTS.sum(1, keepdim=True) + torch.tensor([0.0] * 8 + [1.0] * 8 + [3.0] * 3).view(19, 1)
@@ -150,7 +150,8 @@ def _check_choice(answer: Any, seconds: dict[int, float]) -> Mistakes:
     readings: dict[int, list[float]] = {count: [] for count in counts}
 
     def seconds_with(threads: int) -> float:
-        refuse({f"Measure the counts that you are given, {counts}, not {quote(threads)}.": threads not in counts})
+        if threads not in counts:
+            raise Wrong(f"Measure the counts that you are given, {counts}, not {quote(threads)}.")
         number = len(readings[threads])
         times = 50 if threads == best and number % 10 == 1 else 1 + 0.01 * (number % 3)
         readings[threads].append(seconds[threads] * times)
