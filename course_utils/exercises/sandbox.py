@@ -30,11 +30,16 @@ class TooLong(BaseException):
     """The time is up. It is not an Exception, so that a student's `except Exception` lets it through."""
 
 
-def can_run_apart() -> bool:
-    """Say whether a copy of this process can run an answer: as a DataLoader's workers, it can use the CPU only."""
+def can_copy() -> bool:
+    """Say whether a copy of this process can train: as a DataLoader's workers, on the CPU only."""
     # Where there is a GPU, the first backward pass on the CPU starts a thread for it, which a copy would lack.
-    accelerated = torch.cuda.device_count() or torch.xpu.device_count() or "torch_xla" in sys.modules
-    return FORKS and not accelerated and threading.current_thread() is threading.main_thread()
+    return FORKS and not (torch.cuda.device_count() or torch.xpu.device_count())
+
+
+def can_run_apart() -> bool:
+    """Say whether a copy of this process can run an answer."""
+    alone = threading.current_thread() is threading.main_thread()
+    return can_copy() and alone and "torch_xla" not in sys.modules
 
 
 def in_processes(jobs: Sequence[Callable[[], Any]], limit_s: float, method: str) -> list[Any]:

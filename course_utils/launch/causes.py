@@ -1,5 +1,6 @@
 """What the processes of a run have reported so far, and which of it is the cause when the run fails."""
 
+import re
 import signal
 import time
 from math import inf
@@ -11,6 +12,7 @@ START_UP_S = 120.0  # how long a rank may at least take until it begins to train
 REPORT_S = 3.0  # how long the other processes have to report after the first fault
 ESTIMATE_S = 20.0  # how much longer where memory ran out: they estimate what the step needs
 END_S = 10.0  # how long the processes have to end after the training, whatever the lesson has left running
+LOST = "Connection (reset|closed) by peer|Broken pipe"  # what gloo raises in a rank when another has gone
 ASKED_TO_STOP = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -83,7 +85,8 @@ class Reports:
                 self.note_death(f"rank {rank}", status, first=True)
             case {"closed": True}:
                 self._closed.add(who)
-                if who in self._beats and not self._faults:
+                # Of a rank that leaves without a word, another may say first that its connection is lost.
+                if who in self._beats and all(re.search(LOST, fault.error) for fault in self._faults):
                     self.note_death(who, 0)
             case {"hello": {"rank": _, "pid": pid}}:
                 self.pids[who] = pid

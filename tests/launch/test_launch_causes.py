@@ -59,9 +59,13 @@ def test_the_first_process_that_ends_without_a_word_is_named_before_who_lost_it(
 
 def test_a_rank_that_leaves_with_status_0_is_named_even_if_who_lost_it_is_heard_first():
     reports = heard(alive(0), alive(1), PEER, CLOSED)
-    assert reports.cause(status=1)[0].startswith("rank 1 raised")  # so far
+    assert reports.cause(status=1)[0].startswith("rank 0 ended with exit status 0")  # seen by its connection alone
     reports.note_exit("rank 0", 0)
     assert reports.cause(status=1)[0].startswith("rank 0 ended with exit status 0")
+
+
+def test_a_rank_that_is_ended_because_another_raised_is_not_the_cause():
+    assert cause([alive(0), alive(1), RAISED, CLOSED]) == "rank 1 raised ValueError: no target."
 
 
 def test_status_0_says_nothing_before_all_that_a_rank_said_is_read_or_after_it_has_finished():

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from course_utils.exercises.frame import LIMIT_S
-from course_utils.exercises.sandbox import can_run_apart, in_processes
+from course_utils.exercises.sandbox import can_copy, in_processes
 
 
 def run_two_ranks(script: str) -> list[dict[str, Any]]:
@@ -21,7 +21,7 @@ def run_two_ranks(script: str) -> list[dict[str, Any]]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     ranks = [partial(_rank, script, rank, port) for rank in (0, 1)]
-    said = in_processes(ranks, LIMIT_S, "fork" if can_run_apart() else "spawn")
+    said = in_processes(ranks, LIMIT_S, "fork" if can_copy() else "spawn")
     if None in said:
         raise RuntimeError("it ended before its last line")
     for report in said:
