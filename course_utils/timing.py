@@ -33,7 +33,7 @@ SHORTEST_S = 1e-6  # hardly any PyTorch operation takes less
 class Timing:
     """What repeated, synchronised measurement of one call found."""
 
-    device: str  #: where the work ran, such as "cpu" or "cuda:0"
+    device: str  #: where the work ran, as PyTorch writes it, such as "cpu"
     threads: int  #: how many CPU threads PyTorch could use for one operation
     first_s: float  #: seconds of the very first call, with whatever it compiled and allocated
     blocks_s: tuple[float, ...]  #: seconds a call in each timed block, in the order in which they were taken
