@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from course_utils.compare.comparison import compare_devices
     from course_utils.devices import Device, find_devices, pick_device, wait_for
     from course_utils.doctor import diagnose
-    from course_utils.launch import run_lesson
+    from course_utils.launch.notebook import run_lesson
     from course_utils.moves import copy_rate, device_of, to_device
     from course_utils.paired import time_together
     from course_utils.timing import Timing, time_call
@@ -25,26 +25,12 @@ _MODULES = {
     "paired": ("time_together",),
     "compare.comparison": ("compare_devices",),
     "doctor": ("diagnose",),
-    "launch": ("run_lesson",),
+    "launch.notebook": ("run_lesson",),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
-__all__ = [
-    "Device",
-    "Timing",
-    "compare_devices",
-    "copy_rate",
-    "device_of",
-    "diagnose",
-    "estimate",
-    "find_devices",
-    "pick_device",
-    "run_lesson",
-    "time_call",
-    "time_together",
-    "to_device",
-    "wait_for",
-]
+__all__ = ["Device", "Timing", "compare_devices", "copy_rate", "device_of", "diagnose", "estimate", "find_devices"]
+__all__ += ["pick_device", "run_lesson", "time_call", "time_together", "to_device", "wait_for"]
 __version__ = "0.1.0"
 
 

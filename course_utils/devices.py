@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -19,23 +19,14 @@ HEADER = ("device", "name", "memory", "detail")
 
 @dataclass(frozen=True)
 class Device:
-    """One device that PyTorch can use here.
+    """One device that PyTorch can use here."""
 
-    Attributes:
-        kind: one of "cpu", "cuda" (also ROCm), "mps", "xpu", "xla" (a TPU or the rehearsal) and "tpu" (TorchTPU).
-        index: which device of its kind, counted from 0.
-        name: what a person calls it, such as "NVIDIA H200".
-        memory_bytes: memory that the device can use, or None when that is not known.
-        detail: core count or compute capability, in words.
-        rehearsal: True for XLA compiling and running on this CPU, in place of a TPU.
-    """
-
-    kind: str
-    index: int
-    name: str
-    memory_bytes: int | None = None
-    detail: str = ""
-    rehearsal: bool = False
+    kind: str  #: one of "cpu", "cuda" (also ROCm), "mps", "xpu", "xla" (a TPU or the rehearsal) and "tpu" (TorchTPU)
+    index: int  #: which device of its kind, counted from 0
+    name: str  #: what a person calls it, such as "NVIDIA H200"
+    memory_bytes: int | None = None  #: memory that the device can use, or None when that is not known
+    detail: str = ""  #: core count or compute capability, in words
+    rehearsal: bool = False  #: True for XLA compiling and running on this CPU, in place of a TPU
 
     @property
     def torch_device(self) -> torch.device:
@@ -71,10 +62,10 @@ def find_devices(*, root: Path = ROOT) -> DeviceList:
     """
     found = [Device(kind, i, one.name, one.memory_bytes, one.detail) for kind, i, one in detect.accelerators(root)]
     cpu = _cpu(root)
-    rehearsal = [
-        Device("xla", 0, f"rehearsal of a TPU: XLA on {cpu.name}", cpu.memory_bytes, cpu.detail, rehearsal=True)
-    ]
-    return DeviceList([*found, cpu, *(rehearsal if detect.can_rehearse(root) else [])])
+    found.append(cpu)
+    if detect.can_rehearse(root):
+        found.append(replace(cpu, kind="xla", name=f"rehearsal of a TPU: XLA on {cpu.name}", rehearsal=True))
+    return DeviceList(found)
 
 
 def pick_device(name: str | None = None) -> Device:

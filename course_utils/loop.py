@@ -52,18 +52,9 @@ def train_plain(
     return losses
 
 
-def fast_adam(
-    parameters: Iterable[nn.Parameter], device: torch.device, learning_rate: float = 1e-3, *, capturable: bool = False
-) -> torch.optim.Adam:
-    """Return Adam in the form that calls the device least often.
-
-    Args:
-        parameters: what to train.
-        device: where the parameters are.
-        learning_rate: Adam's.
-        capturable: whether a CUDA graph shall hold its steps.
-    """
+def fast_adam(parameters: Iterable[nn.Parameter], device: torch.device, learning_rate: float) -> torch.optim.Adam:
+    """Return Adam for parameters that are on `device`, in the form that calls the device least often."""
     # fused: one call updates all parameters; the default makes several calls for each. XLA has no fused kernel: it
     # fuses what it compiles. There foreach records the fewest operations.
     foreach = device.type == "xla"
-    return torch.optim.Adam(parameters, learning_rate, foreach=foreach, fused=not foreach, capturable=capturable)
+    return torch.optim.Adam(parameters, learning_rate, foreach=foreach, fused=not foreach)

@@ -238,13 +238,11 @@ def _copiers(device: Device, size_bytes: int, pinned: bool) -> dict[str, Callabl
 
 
 def _torch_device(device: Device | torch.device | str | None) -> torch.device:
-    if isinstance(device, str):
-        try:
-            device = torch.device(device)
-        except RuntimeError:
-            device = pick_device(str(device))  # its message names the devices there are
-    device = device or pick_device()
-    target = device.torch_device if isinstance(device, Device) else device
+    device = pick_device() if device is None else device
+    try:
+        target = device.torch_device if isinstance(device, Device) else torch.device(device)
+    except RuntimeError:
+        target = pick_device(str(device)).torch_device  # its message names the devices there are
     if target.type == "xla" and importlib.util.find_spec("torch_xla"):
         start_xla()  # without it torch has no such device
     return target

@@ -41,11 +41,7 @@ class Ratio:
 
 
 def ratio_of_rounds(these: Sequence[float], those: Sequence[float]) -> Ratio:
-    """Return how many times as long `these` took as `those`, round by round.
-
-    Args:
-        these: seconds of each round.
-        those: seconds of the same rounds.
+    """Return how many times as long `these` took as `those`: seconds a call, of the same rounds.
 
     Raises:
         ValueError: the two are not of the same rounds, or there are none.
@@ -68,15 +64,12 @@ class Together:
         return ratio_of_rounds(self.rounds_s[this], self.rounds_s[that])
 
 
-def time_together(
-    works: Mapping[str, Work], *, max_s: float = 4.0, between_rounds: Callable[[], None] = lambda: None
-) -> Together:
+def time_together(works: Mapping[str, Work], *, max_s: float = 4.0) -> Together:
     """Time several calls in turn until their ratios are known to within half a per cent.
 
     Args:
         works: the contestants by name, at least one.
         max_s: stop after about this many seconds of timed work.
-        between_rounds: called before each round, outside the timed parts; it may raise to end the comparison.
 
     Raises:
         ValueError: there is nothing to time, or no time to do it.
@@ -88,19 +81,11 @@ def time_together(
     with paused_gc():
         for name, watch in watches.items():
             with using_threads(works[name].threads):
-                watch.read_first()
                 watch.warm_up()
         _share_block_size(watches)
-        rounds = _rounds_until_narrow(works, watches, max_s, between_rounds)
-    timings = {}
-    for name, watch in watches.items():
-        with using_threads(works[name].threads):
-            timings[name] = make_timing(watch, [round_[name] for round_ in rounds])
-    kept = _usable_rounds(rounds)
-    return Together(timings, {name: tuple(round_[name].seconds for round_ in kept) for name in works})
-
-
-Round = dict[str, Reading]
+        readings = _read_in_turn(works, watches, max_s)
+    timings = {name: make_timing(watch, readings[name], works[name].threads) for name, watch in watches.items()}
+    return Together(timings, _usable_rounds(readings))
 
 
 def _share_block_size(watches: dict[str, Stopwatch]) -> None:
@@ -114,35 +99,32 @@ def _share_block_size(watches: dict[str, Stopwatch]) -> None:
         watch.calls = max(calls for call_s, calls in found if watch.call_s / 4 <= call_s <= watch.call_s * 4)
 
 
-def _rounds_until_narrow(
-    works: Mapping[str, Work], watches: dict[str, Stopwatch], max_s: float, between: Callable[[], None]
-) -> list[Round]:
-    rounds: list[Round] = []
-    spent = 0.0
-    while len(rounds) < MAX_ROUNDS and (spent < max_s or len(rounds) < 4 or len(rounds) % 2):
-        between()
-        readings: Round = {}
-        for name in watches if len(rounds) % 4 in (0, 3) else reversed(watches):
+def _read_in_turn(works: Mapping[str, Work], watches: dict[str, Stopwatch], max_s: float) -> dict[str, list[Reading]]:
+    readings: dict[str, list[Reading]] = {name: [] for name in works}
+    spent, rounds = 0.0, 0
+    while rounds < MAX_ROUNDS and (spent < max_s or rounds < 4 or rounds % 2):
+        for name in watches if rounds % 4 in (0, 3) else reversed(watches):
             with using_threads(works[name].threads):
                 watches[name].lead_in()
-                readings[name] = watches[name].read()
-        rounds.append(readings)
-        spent += sum(reading.seconds * watches[name].calls for name, reading in readings.items())
-        if len(rounds) % 10 == 0 and _is_narrow(_usable_rounds(rounds)):
+                readings[name].append(watches[name].read())
+        rounds += 1
+        spent += sum(readings[name][-1].seconds * watch.calls for name, watch in watches.items())
+        if rounds % 10 == 0 and _is_narrow(_usable_rounds(readings)):
             break
-    return rounds
+    return readings
 
 
-def _is_narrow(rounds: list[Round]) -> bool:
-    if len(rounds) < MIN_ROUNDS:
+def _is_narrow(rounds_s: dict[str, tuple[float, ...]]) -> bool:
+    base, *others = rounds_s.values()
+    if len(base) < MIN_ROUNDS:
         return False
-    first, *others = rounds[0]
-    base = [round_[first].seconds for round_ in rounds]
-    ratios = [ratio_of_rounds([round_[name].seconds for round_ in rounds], base) for name in others]
+    ratios = [ratio_of_rounds(other, base) for other in others]
     return all(ratio.interval[1] - ratio.interval[0] <= 2 * PRECISION * ratio.median for ratio in ratios)
 
 
-def _usable_rounds(rounds: list[Round]) -> list[Round]:
-    """Return the rounds in which every contestant kept its core, or all when those are too few."""
-    clean = [round_ for round_ in rounds if all(reading.cpu_share >= CLEAN for reading in round_.values())]
-    return clean if len(clean) >= FEWEST else rounds
+def _usable_rounds(readings: dict[str, list[Reading]]) -> dict[str, tuple[float, ...]]:
+    """Return the seconds of the rounds in which every contestant kept its core, or of all when those are too few."""
+    rounds = list(zip(*readings.values(), strict=True))
+    clean = [round_ for round_ in rounds if all(reading.cpu_share >= CLEAN for reading in round_)]
+    kept = clean if len(clean) >= FEWEST else rounds
+    return {name: tuple(round_[place].seconds for round_ in kept) for place, name in enumerate(readings)}

@@ -21,7 +21,6 @@ COMPILED_S = 0.02  # a first call longer than this, and than ten blocks, has com
 SETTLE_S = 0.15  # and for so long after it calls are slower
 LEAD_IN_S = 2e-3  # blocks shorter than this feel what ran before them, see `Stopwatch.lead_in`
 MOST_COMPILING = 10  # blocks that may compile on XLA before that is called a fault of the call
-Clock = Callable[[], float]
 
 
 @dataclass(frozen=True)
@@ -33,23 +32,11 @@ class Reading:
 
 
 class Stopwatch:
-    """Reads the time of one function, block by block.
+    """Reads the time of one function without arguments, block by block, and waits for the device where it works."""
 
-    Args:
-        fn: the work, without arguments.
-        device: what to wait for.
-
-    Attributes:
-        clock: returns seconds.
-        cpu_clock: returns the seconds in which this thread had a core; None where that says nothing.
-        calls: how many make up a block.
-        first_s: seconds of the very first call.
-        call_s: seconds of one call at the end of the warm-up; infinite before it.
-        waited: whether the clock waited for the device that held the result of the first call.
-    """
-
-    clock: Clock = staticmethod(time.perf_counter)
-    cpu_clock: Clock | None = staticmethod(time.thread_time)
+    clock: Callable[[], float] = staticmethod(time.perf_counter)
+    # The seconds in which this thread had a core; None where that says nothing.
+    cpu_clock: Callable[[], float] | None = staticmethod(time.thread_time)
 
     def __init__(self, fn: Callable[[], object], device: Device):
         if device.kind == "xla":
@@ -57,14 +44,13 @@ class Stopwatch:
         self.fn, self.device = fn, device
         if device.kind != "cpu":
             self.cpu_clock = None  # while a device works, the thread that waits for it may well sleep
-        self.calls = 1
-        self.first_s = 0.0
-        self.call_s = math.inf
-        self.waited = True
+        self.calls = 1  # in a block
+        self.first_s = 0.0  # of the very first call
+        self.call_s = math.inf  # of one call at the end of the warm-up
+        self.waited = True  # whether the clock waited for the device that held the result of the first call
         self._run = self._run_recorded if device.kind == "xla" else self._run_many
 
-    def read_first(self) -> None:
-        """Time the very first call, with whatever it compiles and allocates."""
+    def _read_first(self) -> None:
         wait_for(self.device)
         start = self.clock()
         result = self.fn()
@@ -75,11 +61,12 @@ class Stopwatch:
         self.waited = not (isinstance(where, torch.device) and where.type not in ("cpu", "meta", self.device.kind))
 
     def warm_up(self) -> None:
-        """Call until nothing compiles any more and what compiling leaves behind is over; find the calls of a block.
+        """Time the first call, then call until what compiling leaves behind is over, and find the calls of a block.
 
         Raises:
             RuntimeError: as `read` does.
         """
+        self._read_first()
         block_s = BLOCK_S.get(self.device.kind, QUEUED_BLOCK_S)
         while (spent := self.read().seconds * self.calls) < block_s and self.calls < 10**7:
             wanted = math.ceil(1.1 * block_s * self.calls / max(spent, 1e-9))
@@ -103,9 +90,9 @@ class Stopwatch:
         Raises:
             RuntimeError: XLA's counters say that it compiles again and again, or does not run one program a call.
         """
+        if self.device.kind != "xla":
+            return self._read_block()
         for _ in range(MOST_COMPILING):
-            if self.device.kind != "xla":
-                return self._read_block()
             before = xla_counters()
             reading = self._read_block()
             did = xla_counters() - before

@@ -31,36 +31,20 @@ SHORTEST_S = 1e-6  # hardly any PyTorch operation takes less
 
 @dataclass(frozen=True)
 class Timing:
-    """What repeated, synchronised measurement of one call found.
+    """What repeated, synchronised measurement of one call found."""
 
-    Attributes:
-        device: where the work ran, such as "cpu" or "cuda:0".
-        threads: how many CPU threads PyTorch could use for one operation.
-        first_s: seconds of the very first call, with whatever it compiled and allocated.
-        blocks_s: seconds a call in each timed block, in the order in which they were taken.
-        calls_per_block: how many calls one block held.
-        left_out: how many more blocks were timed and left out, because another program had the core meanwhile.
-        warnings: why the figure is not to be trusted, one plain sentence each; empty when nothing speaks against it.
-    """
-
-    device: str
-    threads: int
-    first_s: float
-    blocks_s: tuple[float, ...]
-    calls_per_block: int
-    left_out: int = 0
-    warnings: tuple[str, ...] = ()
+    device: str  #: where the work ran, as PyTorch writes it, such as "cpu"
+    threads: int  #: how many CPU threads PyTorch could use for one operation
+    first_s: float  #: seconds of the very first call, with whatever it compiled and allocated
+    blocks_s: tuple[float, ...]  #: seconds a call in each timed block, in the order in which they were taken
+    calls_per_block: int  #: how many calls one block held
+    left_out: int = 0  #: how many more blocks were timed and left out, because another program had the core meanwhile
+    warnings: tuple[str, ...] = ()  #: why the figure is not to be trusted, a sentence each; empty when nothing is wrong
 
     @property
     def median_s(self) -> float:
         """Median seconds of one call in the steady state."""
         return statistics.median(self.blocks_s)
-
-    @property
-    def iqr_s(self) -> tuple[float, float]:
-        """The quartiles, between which the middle half of the blocks lies."""
-        low, _, high = statistics.quantiles(self.blocks_s, n=4, method="inclusive")
-        return low, high
 
     @property
     def interval_s(self) -> tuple[float, float]:
@@ -78,7 +62,7 @@ class Timing:
         return len(self.blocks_s) * self.calls_per_block
 
     def __repr__(self) -> str:
-        low, high = self.iqr_s
+        low, _, high = statistics.quantiles(self.blocks_s, n=4, method="inclusive")
         threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
         others = f", disturbed blocks left out: {self.left_out}" if self.left_out else ""
         figures = (
@@ -90,11 +74,7 @@ class Timing:
 
 
 def time_call(
-    fn: Callable[[], object],
-    *,
-    device: Device | str | None = "cpu",
-    threads: int | None = None,
-    max_s: float = 2.0,
+    fn: Callable[[], object], *, device: Device | str | None = "cpu", threads: int | None = None, max_s: float = 2.0
 ) -> Timing:
     """Time `fn()` until the median is known to within two per cent.
 
@@ -118,25 +98,23 @@ def time_call(
     device = device if isinstance(device, Device) else pick_device(device)
     watch = Stopwatch(fn, device)
     with paused_gc(), using_threads(threads):
-        watch.read_first()
         watch.warm_up()
         queued_s, ran_s = seconds_spent_queueing(), time.process_time()
         readings = read_until_narrow(watch, max_s)
         queued_s, ran_s = seconds_spent_queueing() - queued_s, time.process_time() - ran_s
-        return make_timing(watch, readings, queued_s / (queued_s + ran_s) if queued_s else 0.0)
+    return make_timing(watch, readings, threads, queued_s / (queued_s + ran_s) if queued_s else 0.0)
 
 
-def make_timing(watch: Stopwatch, readings: Sequence[Reading], queued: float = 0.0) -> Timing:
-    """Return the timing that these readings amount to.
+def make_timing(
+    watch: Stopwatch, readings: Sequence[Reading], threads: int | None = None, queued: float = 0.0
+) -> Timing:
+    """Return the timing that a stopwatch's readings amount to, taken with `threads` as in `time_call`.
 
-    Args:
-        watch: that took them.
-        readings: the timed blocks, in order.
-        queued: of the time for which this process's threads wanted a core, the part in which they queued for one.
+    `queued` is the share of the time for which this process's threads wanted a core in which they queued for one.
     """
-    used = usable(readings)
-    threads = torch.get_num_threads()
-    warnings = list(_doubts(watch.first_s, [reading.seconds for reading in used]))
+    used, threads = usable(readings), threads or torch.get_num_threads()
+    blocks_s = tuple(reading.seconds for reading in used)
+    warnings = list(_doubts(watch.first_s, blocks_s))
     share = statistics.median(reading.cpu_share for reading in used)
     if share < CLEAN:
         warnings.append(
@@ -150,15 +128,8 @@ def make_timing(watch: Stopwatch, readings: Sequence[Reading], queued: float = 0
         )
     if not watch.waited:
         warnings.append(f"the result is not on {watch.device}, so the clock did not wait for it: pass its device.")
-    return Timing(
-        device=str(watch.device),
-        threads=threads,
-        first_s=watch.first_s,
-        blocks_s=tuple(reading.seconds for reading in used),
-        calls_per_block=watch.calls,
-        left_out=len(readings) - len(used),
-        warnings=tuple(warnings),
-    )
+    left_out = len(readings) - len(used)
+    return Timing(str(watch.device), threads, watch.first_s, blocks_s, watch.calls, left_out, tuple(warnings))
 
 
 def usable(readings: Sequence[Reading]) -> Sequence[Reading]:

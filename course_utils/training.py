@@ -138,11 +138,7 @@ def messages_to_stdout() -> None:
         for handler in logging.getLogger(name).handlers:
             if isinstance(handler, logging.StreamHandler):
                 handler.setStream(sys.stdout)
-                handler.addFilter(_is_no_tip)
-
-
-def _is_no_tip(record: logging.LogRecord) -> bool:
-    return "Tip:" not in record.getMessage()
+                handler.addFilter(lambda record: "Tip:" not in record.getMessage())
 
 
 class EpochBar(pl.Callback):
@@ -150,13 +146,10 @@ class EpochBar(pl.Callback):
 
     Lightning's own bar starts anew each epoch and is redrawn after each step, which costs a good part of the speed
     of a model this small.
-
-    Attributes:
-        losses: `train_loss` of each epoch so far.
     """
 
     def __init__(self) -> None:
-        self.losses: list[float] = []
+        self.losses: list[float] = []  #: `train_loss` of each epoch so far
         self._bar: Any = None
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:

@@ -48,9 +48,6 @@ def import_torch_xla() -> ModuleType:
     A plain import without a TPU warns on stderr, sends every later warning there too, and sets PJRT_DEVICE=CPU for
     this process and all its children. With a TPU, PJRT_DEVICE=TPU is set as usual.
 
-    Returns:
-        The module torch_xla.
-
     Raises:
         ImportError: torch_xla is absent, or was built for another torch; `xla_problem` says what helps.
     """

@@ -148,6 +148,7 @@ def test_the_rehearsal_comes_last_and_says_what_it_is(tmp_path):
 
 def test_a_torch_xla_made_for_another_torch_is_not_listed(tmp_path, monkeypatch):
     """Stand-in: an installed torch_xla 2.4.0 on the path."""
+    monkeypatch.delitem(sys.modules, "torch_xla", raising=False)  # another test may have loaded the real one
     monkeypatch.syspath_prepend(str(stub_package(tmp_path, "torch_xla", "2.4.0", "")))
     assert not detect.xla_matches_torch()
 

@@ -254,9 +254,10 @@ def test_a_device_may_be_a_device_its_name_or_the_best_one(monkeypatch):
         assert to_device([POOL[0]], device)[0] is POOL[0]
 
 
-def test_a_name_that_is_no_device_is_refused():
-    with pytest.raises(ValueError, match="device 'cuda0' was requested, but that names no kind of device"):
-        to_device(POOL[0], "cuda0")
+@pytest.mark.parametrize("name", ["cuda0", ""])
+def test_a_name_that_is_no_device_is_refused(name):
+    with pytest.raises(ValueError, match=f"device '{name}' was requested, but that names no kind of device"):
+        to_device(POOL[0], name)
 
 
 @pytest.mark.parametrize("device", ["cuda:77", torch.device("cuda", 77), Device("cuda", 77, "not there")])

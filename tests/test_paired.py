@@ -44,15 +44,17 @@ def test_each_round_goes_forwards_and_backwards_and_the_next_one_the_other_way(m
     assert "".join(machine.order).endswith("abccbacbaabc")
 
 
-def test_what_happens_between_rounds_slows_no_contestant_more_than_another(machine_that_slows):
-    machine, cold = machine_that_slows(0), []
+def test_a_contestant_does_not_pay_for_what_the_one_before_it_left_in_the_caches(machine_that_slows):
+    machine, before = machine_that_slows(0), [""]
 
-    def fn():
-        machine.now += 1e-4 * (1.5 if cold else 1.0)  # the first call after something else ran
-        cold.clear()
+    def work(name: str) -> Work:
+        def fn():
+            machine.now += 1e-4 * (1.5 if before != [name] else 1.0)  # the first call after something else ran
+            before[:] = [name]
 
-    works = {"a": Work(fn, CPU), "b": Work(fn, CPU)}
-    found = time_together(works, max_s=0.1, between_rounds=lambda: cold.append(True))
+        return Work(fn, CPU)
+
+    found = time_together({name: work(name) for name in "ab"}, max_s=0.1)
     assert found.ratio("a", "b").median == pytest.approx(1, abs=1e-9)
     assert max(found.timings["a"].blocks_s) == pytest.approx(1e-4)  # no counted call was cold
 
@@ -106,16 +108,6 @@ def test_at_the_time_limit_each_was_first_as_often_as_last(machine_that_slows, m
     found = time_together(works, max_s=max_s)
     assert len(found.rounds_s["a"]) == rounds
     assert machine.order[4::2].count("a") == rounds / 2  # after the first calls and the warm-up
-
-
-def test_the_caller_may_end_it_between_rounds(machine_that_slows):
-    machine = machine_that_slows(0)
-
-    def stop():
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        time_together({"a": machine.work("a", 1.0)}, between_rounds=stop)
 
 
 def test_nothing_to_time_is_refused():

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator
+from matplotlib.ticker import FuncFormatter, LogLocator
 
 from course_utils.compare.measurement import Crossover, Measurement
+from course_utils.display.cards import clean
 from course_utils.display.figures import LOOKS, MUTED, Picture, lecture_axes, picture
 from course_utils.display.units import format_count
 
@@ -30,14 +31,10 @@ def plot_rates(
     crowd: Sequence[Line] = (),
     title: str = "",
 ) -> Picture:
-    """Draw rates against sizes, and mark where the lead changes hands.
+    """Draw the rates of one workload against its sizes, and mark where the lead changes hands.
 
-    Args:
-        lines: of one workload in one precision, at least one, each with its name at its end.
-        recorded: of the same work on other machines, drawn dashed.
-        crossover: to mark and to tell.
-        crowd: of the same work, drawn thin and without names behind the others.
-        title: what the picture shows; who wins, or else the name of the work, if there is none.
+    What was `recorded` on other machines is dashed; a `crowd` is thin, without names, and behind the others. Without a
+    `title`, the picture says who wins, or else the name of the work.
     """
     work = lines[0][0]
     name = title or _verdict(crossover) or f"{work.workload} ({work.precision})"
@@ -53,8 +50,8 @@ def plot_rates(
     label_ends(axes, ends)
     figures = [one for line in lines for one in line]
     if doubts := sum(bool(one.warnings) for one in figures):
-        where: dict[str, Any] = {"xycoords": "axes fraction", "va": "top", "color": MUTED, "fontsize": 20}
-        axes.annotate(f"{doubts} of {len(figures)} points not to be trusted", (0.01, 1.0), **where)
+        doubt = f"{doubts} of {len(figures)} points not to be trusted"
+        axes.annotate(doubt, (0.01, 1.0), xycoords="axes fraction", va="top", color=MUTED)
     said = [f"{name}: {work.workload} ({work.precision}), {work.unit} a second against {work.size_name}, logarithmic."]
     said += [_in_words(line) for line in lines] + [f"Recorded elsewhere: {_in_words(line)}" for line in recorded]
     if crossover:
@@ -90,34 +87,29 @@ def _in_words(line: Line) -> str:
 
 
 def _short(label: str, most: int = 36) -> str:
-    # A dollar sign would start a formula, and a name from a file may hold anything.
-    plain = "".join(c if c.isprintable() else "?" for c in label).replace("$", r"\$")
-    return plain if len(plain) <= most else plain[: most - 1] + "…"
+    return clean(label, most).replace("$", r"\$")  # a dollar sign would start a formula
 
 
 def label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> None:
-    """Write the names of lines at their ends, moved apart where lines end close together.
+    """Write the names of lines at their ends (x, y, name, colour), moved apart where lines end close together.
 
-    Args:
-        axes: with the lines, and with their final scales.
-        ends: x, y, name and colour of each.
+    The axes need their final scales.
     """
     axes.figure.canvas.draw()
     height = {end: axes.transData.transform(end[:2])[1] for end in ends}
     free = -math.inf
     for end in sorted(ends, key=lambda end: height[end]):
         free = max(height[end], free + 34)
-        x, y, text, color = end
-        place: dict[str, Any] = {"xytext": (14, (free - height[end]) * 72 / axes.figure.dpi), "va": "center"}
-        place |= {"textcoords": "offset points", "annotation_clip": False, "fontsize": 20}
-        axes.annotate(_short(text), (x, y), color=color, **place)
+        at, (text, color) = end[:2], end[2:]
+        by = (14, (free - height[end]) * 72 / axes.figure.dpi)
+        axes.annotate(_short(text), at, by, textcoords="offset points", color=color, va="center", annotation_clip=False)
 
 
 def log_axes(axes: Axes, sizes: Sequence[int]) -> None:
     """Make both axes logarithmic, with these sizes as ticks and rates as a person says them."""
     axes.set(xscale="log", yscale="log")
-    axes.xaxis.set_major_locator(FixedLocator(sizes[::-1][:: -(-len(sizes) // 8)]))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}" if x < 1e5 else format_count(x)))
+    ticks = sizes[::-1][:: -(-len(sizes) // 8)]
+    axes.set_xticks(ticks, [f"{x:,}" if x < 1e5 else format_count(x) for x in ticks])
     low, high = axes.get_ylim()
     axes.yaxis.set_major_locator(LogLocator(subs=(1,) if high > 100 * low else (1, 2, 5)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: format_count(y)))

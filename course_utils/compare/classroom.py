@@ -4,6 +4,7 @@ import argparse
 import os
 import statistics
 import unicodedata
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,20 +14,16 @@ import pandas as pd
 from course_utils.compare.charts import plot_rates
 from course_utils.compare.measurement import Measurement
 from course_utils.compare.results import Result
+from course_utils.display.cards import clean
 from course_utils.display.figures import Picture
 
 
 @dataclass(frozen=True)
 class ClassResult:
-    """What a class measured, and which files could not be used.
+    """What a class measured, and which files could not be used."""
 
-    Attributes:
-        results: by the name of their file.
-        left_out: names of files, with the reason.
-    """
-
-    results: dict[str, Result]
-    left_out: dict[str, str]
+    results: dict[str, Result]  #: by the name of their file
+    left_out: dict[str, str]  #: names of files, with the reason
 
     def to_frame(self) -> pd.DataFrame:
         """Return a pandas table with one line for each file, contestant and size."""
@@ -39,12 +36,11 @@ class ClassResult:
 
     def plot(self) -> Picture:
         """Draw what everyone measured, with the class's median for each kind of device."""
-        groups: dict[str, dict[int, list[Measurement]]] = {}
-        for one in (one for result in self.results.values() for one in result.measurements):
-            name = "cpu, 1 thread" if (one.kind, one.threads) == ("cpu", 1) else one.kind
-            groups.setdefault(name, {}).setdefault(one.size, []).append(one)
-        medians = [[_median(name, by_size[size]) for size in sorted(by_size)] for name, by_size in groups.items()]
         crowd = [result.of(label) for result in self.results.values() for label in result.labels]
+        groups: dict[str, dict[int, list[Measurement]]] = defaultdict(lambda: defaultdict(list))
+        for one in (one for line in crowd for one in line):
+            groups["cpu, 1 thread" if (one.kind, one.threads) == ("cpu", 1) else one.kind][one.size].append(one)
+        medians = [[_median(name, by_size[size]) for size in sorted(by_size)] for name, by_size in groups.items()]
         title = f"{crowd[0][0].workload}: the class of {len(self.results)}"
         return plot_rates(medians, crowd=crowd, title=title)
 
@@ -59,24 +55,21 @@ def merge(paths: Iterable[str | os.PathLike]) -> ClassResult:
 
     A file is left out when it cannot be read as the result of one comparison, when another one holds the same
     measurements, or when it is about another workload or precision than most. Nothing in a file is ever run.
-
-    Args:
-        paths: of the files.
     """
     found: dict[str, Result] = {}
     kinds: dict[str, str] = {}
     left_out: dict[str, str] = {}
-    seen: dict[tuple[Measurement, ...], str] = {}
     for path in sorted(map(Path, paths)):
         try:
             result = Result.load(path)
             kind = f"{result.work.workload} in {result.work.precision}"
-            if result.measurements in seen:
-                raise ValueError(f"the same measurements as {seen[result.measurements]}.")
+            twins = [name for name, other in found.items() if other.measurements == result.measurements]
+            if twins:
+                raise ValueError(f"the same measurements as {Path(twins[0]).name}.")
         except (ValueError, OSError) as error:
             left_out[str(path)] = str(error).removeprefix(f"{path.name} ")
         else:
-            found[str(path)], kinds[str(path)], seen[result.measurements] = result, kind, path.name
+            found[str(path)], kinds[str(path)] = result, kind
     usual = max(kinds.values(), key=list(kinds.values()).count, default="")
     odd = {name: f"{kind}, while most files are {usual}." for name, kind in kinds.items() if kind != usual}
     return ClassResult({name: result for name, result in found.items() if name not in odd}, left_out | odd)
@@ -90,7 +83,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     merged = merge(options.files)
     for name, reason in merged.left_out.items():
-        print(f"left out {_printable(name)}: {_printable(reason)}")
+        print(f"left out {clean(name, 600)}: {clean(reason, 600)}")
     if not merged.results:
         raise SystemExit(f"{parser.prog}: none of {len(options.files)} files could be used.")
     table, image = options.out.with_suffix(".csv"), options.out.with_suffix(".png")
@@ -100,17 +93,13 @@ def main(arguments: list[str] | None = None) -> None:
     print(f"{picture.alt}\nmerged {len(merged.results)} of {len(options.files)} files into {table} and {image}")
 
 
-def _printable(text: str) -> str:
-    return "".join(character if character.isprintable() else "?" for character in text)  # nothing steers a terminal
-
-
 def _as_cell(value: object) -> object:
     if not isinstance(value, str):
         return value
     # A spreadsheet takes a text that begins like this for a formula, and runs it. NFKC: also where the sign is a wide
     # one. Source: OWASP, CSV Injection.
     formula = unicodedata.normalize("NFKC", value).lstrip().startswith(("=", "+", "-", "@"))
-    return "'" * formula + _printable(value)
+    return "'" * formula + clean(value, 600)
 
 
 if __name__ == "__main__":

@@ -1,19 +1,19 @@
 """Compare the same work on several devices: first whether they agree on the answer, then how fast they find it."""
 
 import math
-import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 
 import torch
 
 from course_utils.compare.measurement import Measurement
 from course_utils.compare.results import Result, describe_machine
-from course_utils.compare.workloads import Workload, build_seeded, using_tf32
+from course_utils.compare.workloads import Workload, as_cuda_graph, build_seeded, using_tf32
 from course_utils.devices import Device, find_devices, pick_device, wait_for
 from course_utils.paired import Work, time_together
-from course_utils.timing import Timing, median_interval, using_threads
+from course_utils.timing import Timing, time_call, using_threads
 from course_utils.xla import start_xla
 
 # The largest difference that rounding explains, as a share of the largest value: many times the rounding of one
@@ -46,16 +46,8 @@ def cpu_first() -> list[Device]:
     return sorted(find_devices(), key=lambda device: device.kind != "cpu")
 
 
-def contestants(devices: Sequence[Device | str] | None = None) -> list[Contestant]:
-    """Return who takes part: the CPU once with one thread and once with all that are set, and each accelerator.
-
-    Args:
-        devices: devices or their names; None for all that are here.
-
-    Raises:
-        ValueError: no device was named, or as `pick_device` does.
-        RuntimeError: as `pick_device` does.
-    """
+def contestants(devices: Sequence[Device | str] | None) -> list[Contestant]:
+    """Return who takes part: the CPU once with one thread and once with all that are set, and each accelerator."""
     found = cpu_first() if devices is None else devices
     chosen = dict.fromkeys(device if isinstance(device, Device) else pick_device(device) for device in found)
     if not chosen:
@@ -63,11 +55,8 @@ def contestants(devices: Sequence[Device | str] | None = None) -> list[Contestan
     if any(device.kind == "xla" for device in chosen):
         start_xla()
     threads = torch.get_num_threads()
-    return [
-        Contestant(device, number)
-        for device in chosen
-        for number in sorted({1, threads} if device.kind == "cpu" else {threads})
-    ]
+    numbers = {device: {1, threads} if device.kind == "cpu" else {threads} for device in chosen}
+    return [Contestant(device, number) for device in chosen for number in sorted(numbers[device])]
 
 
 def compare_devices(
@@ -91,33 +80,27 @@ def compare_devices(
         ValueError, RuntimeError, TypeError: a request that cannot be met; nothing was timed.
         WrongAnswer: a device computes something else than the CPU; nothing was timed.
     """
-    work, sizes = Workload.of(workload), sorted(dict.fromkeys(sizes))
-    if not sizes or any(not isinstance(size, int) or isinstance(size, bool) or size < 1 for size in sizes):
+    work, sizes = Workload.of(workload), sorted(set(sizes))
+    if not sizes or any(not isinstance(size, int) or size < 1 for size in sizes):
         raise ValueError(f"a comparison needs sizes that are positive integers, but got {sizes}.")
     if precision not in work.precisions:
         raise ValueError(
             f"{work.name!r} was requested in precision {precision!r}, but it knows {', '.join(work.precisions)}."
         )
-    if not max_s > 0:
-        raise ValueError(f"a comparison needs a positive time for each size, but got max_s={max_s}.")
     who = contestants(devices)
     with using_tf32(precision == "tf32"):
-        checked = {(size, one): found for size in sizes for one, *found in _check(work, size, who, precision)}
-        found = [one for size in sizes for one in _time_size(work, size, who, precision, max_s, checked)]
+        checked = {size: list(_check(work, size, who, precision)) for size in sizes}
+        found = [one for size in sizes for one in _time_size(work, size, who, precision, max_s, checked[size])]
     return Result(tuple(found), **describe_machine())
 
 
-def _check(
-    work: Workload, size: int, who: list[Contestant], precision: str
-) -> Iterator[tuple[Contestant, float, float]]:
-    """Yield each contestant, its error and the seconds of its very first call; stop at the first that is wrong."""
+def _check(work: Workload, size: int, who: list[Contestant], precision: str) -> Iterator[tuple[float, float]]:
+    """Yield each contestant's error and the seconds of its very first call; stop at the first that is wrong."""
     cpu, exact = Contestant(pick_device("cpu"), 1), "fp32" if "fp32" in work.precisions else precision
-    with using_threads(1):
-        right, right_s = _answers(work, size, cpu.device, exact)
+    right, right_s = _answers(work, size, cpu, exact)
     for one in who:
-        with using_threads(one.threads):
-            mine = (one, precision) == (cpu, exact)
-            found, first_s = (right, right_s) if mine else _answers(work, size, one.device, precision)
+        same = (one, precision) == (cpu, exact)
+        found, first_s = (right, right_s) if same else _answers(work, size, one, precision)
         error = _largest_error(found, right)
         if not error <= TOLERANCE[precision]:  # NaN is wrong too
             raise WrongAnswer(
@@ -125,55 +108,57 @@ def _check(
                 f"they differ by {error:.2g} of the largest value, and rounding in {precision} explains "
                 f"{TOLERANCE[precision]:.2g}. It was not timed."
             )
-        yield one, error, first_s
+        yield error, first_s
 
 
-def _answers(work: Workload, size: int, device: Device, precision: str) -> tuple[list[torch.Tensor], float]:
+def _answers(work: Workload, size: int, who: Contestant, precision: str) -> tuple[list[torch.Tensor], float]:
     """Return the first answers, and the seconds of the first call: what it compiles, the timer finds compiled."""
-    call, answers, seconds = build_seeded(work, size, device, precision), [], []
-    wait_for(device)
-    for _ in range(CALLS_TO_CHECK):
-        start = time.perf_counter()
-        answer = call()
-        wait_for(device)  # on XLA this cuts the recording as the timer does, so that both share their programs
-        seconds.append(time.perf_counter() - start)
-        answers.append(torch.as_tensor(answer).detach().to("cpu", torch.float64, copy=True))
+    answers, seconds = [], []
+    with using_threads(who.threads):
+        call = build_seeded(work, size, who.device, precision)
+        wait_for(who.device)
+        for _ in range(CALLS_TO_CHECK):
+            start = time.perf_counter()
+            answer = call()
+            wait_for(who.device)  # on XLA this cuts the recording as the timer does, so that both share their programs
+            seconds.append(time.perf_counter() - start)
+            answers.append(torch.as_tensor(answer).detach().to("cpu", torch.float64, copy=True))
     return answers, seconds[0]
 
 
 def _largest_error(found: list[torch.Tensor], right: list[torch.Tensor]) -> float:
     if [this.shape for this in found] != [that.shape for that in right]:
         return math.inf
-    pairs = [(this - that, that) for this, that in zip(found, right, strict=True) if that.numel()]
-    errors = [difference.abs().max() / that.abs().max().clamp_min(1e-30) for difference, that in pairs]
-    return float(torch.stack(errors).max()) if errors else 0.0  # NaN, if there is one
+    pairs = zip(found, right, strict=True)
+    errors = [(this - that).abs().max() / that.abs().max().clamp_min(1e-30) for this, that in pairs]
+    return float(torch.stack(errors).max())  # NaN, if there is one
 
 
 def _time_size(
-    work: Workload, size: int, who: list[Contestant], precision: str, max_s: float, checked: dict
-) -> list[Measurement]:
+    work: Workload, size: int, who: list[Contestant], precision: str, max_s: float, checked: list[tuple[float, float]]
+) -> Iterator[Measurement]:
     works = {one.label: Work(build_seeded(work, size, one.device, precision), one.device, one.threads) for one in who}
     together = time_together(works, max_s=max_s)
-    rounds, timings = together.rounds_s, together.timings
-    return [
-        measurement(work, size, precision, one, timings[one.label], rounds[one.label], *checked[size, one])
-        for one in who
-    ]
+    for one, (error, first_s) in zip(who, checked, strict=True):
+        rounds = replace(together.timings[one.label], first_s=first_s, blocks_s=together.rounds_s[one.label])
+        yield _measurement(work, size, precision, one, rounds, error)
 
 
-def measurement(
-    work: Workload,
-    size: int,
-    precision: str,
-    who: Contestant,
-    timing: Timing,
-    rounds_s: tuple[float, ...] | None = None,
-    error: float | None = None,
-    first_s: float | None = None,
+def _measurement(
+    work: Workload, size: int, precision: str, who: Contestant, timing: Timing, error: float | None = None
 ) -> Measurement:
-    """Return what timing one call found, with the rounds and the first call of the timing unless others are given."""
     what = (work.name, precision, size, work.size_name, work.unit, work.items(size))
     whose = (who.label, who.device.kind, who.device.name, who.threads)
-    rounds_s = rounds_s or timing.blocks_s
-    median_s, interval_s = statistics.median(rounds_s), median_interval(rounds_s)
-    return Measurement(*what, *whose, median_s, interval_s, rounds_s, first_s or timing.first_s, error, timing.warnings)
+    figures = (timing.median_s, timing.interval_s, timing.blocks_s, timing.first_s)
+    return Measurement(*what, *whose, *figures, error, timing.warnings)
+
+
+def measure(
+    device: Device, work: Workload, size: int, precision: str = "fp32", *, as_graph: bool = False, max_s: float = 1.0
+) -> Measurement:
+    """Return the time of one call of a workload on a device, launched as a CUDA graph if so asked."""
+    with using_tf32(precision == "tf32"), torch.cuda.device(device.torch_device) if as_graph else nullcontext():
+        call = build_seeded(work, size, device, precision)
+        timing = time_call(as_cuda_graph(call) if as_graph else call, device=device, max_s=max_s)
+    found = _measurement(work, size, precision, Contestant(device, timing.threads), timing)
+    return replace(found, workload=f"{work.name} as a CUDA graph") if as_graph else found

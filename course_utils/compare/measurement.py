@@ -11,44 +11,26 @@ from course_utils.devices import KINDS
 class Measurement:
     """How long one call of a workload took in one size.
 
-    Attributes:
-        workload: its name, such as "CNN step".
-        precision: such as "fp32".
-        size: of the work.
-        size_name: what the size counts, such as "batch".
-        unit: what a rate counts, such as "samples".
-        items: how many of these one call does.
-        label: the contestant, such as "cpu, 1 thread".
-        kind: of its device, such as "cpu"; one of `devices.KINDS`.
-        device: what a person calls the device.
-        threads: CPU threads that one operation could use; None where that is not known.
-        median_s: seconds a call.
-        interval_s: 95 % confidence interval of the median; None where it is not known.
-        rounds_s: seconds a call in each round, which the contestants of one size share; empty when not known.
-        first_s: seconds of the first call.
-        error: the largest difference from the CPU's fp32 answer, as a share of its largest value.
-        warnings: why the figure is not to be trusted.
-
     Raises:
         ValueError: a number that cannot be, or a median that is not the median of its rounds.
     """
 
-    workload: str
-    precision: str
-    size: int
-    size_name: str
-    unit: str
-    items: float
-    label: str
-    kind: str
-    device: str
-    threads: int | None
-    median_s: float
-    interval_s: tuple[float, float] | None = None
-    rounds_s: tuple[float, ...] = ()
-    first_s: float | None = None
-    error: float | None = None
-    warnings: tuple[str, ...] = ()
+    workload: str  #: its name, such as "CNN step"
+    precision: str  #: such as "fp32"
+    size: int  #: of the work
+    size_name: str  #: what the size counts, such as "batch"
+    unit: str  #: what a rate counts, such as "samples"
+    items: float  #: how many of these one call does
+    label: str  #: the contestant, such as "cpu, 1 thread"
+    kind: str  #: of its device, such as "cpu"; one of `devices.KINDS`
+    device: str  #: what a person calls the device
+    threads: int | None  #: CPU threads that one operation could use; None where that is not known
+    median_s: float  #: seconds a call
+    interval_s: tuple[float, float] | None = None  #: 95 % confidence interval of the median; None where it is not known
+    rounds_s: tuple[float, ...] = ()  #: seconds a call in each round, which the contestants of one size share
+    first_s: float | None = None  #: seconds of the first call
+    error: float | None = None  #: the largest difference from the CPU's fp32 answer, as a share of its largest value
+    warnings: tuple[str, ...] = ()  #: why the figure is not to be trusted
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -78,20 +60,13 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Crossover:
-    """From which size on one contestant is faster than others.
+    """From which size on one contestant is faster than others."""
 
-    Attributes:
-        winner: the contestant in question.
-        beats: for each of the others, the smallest measured size from which the winner is faster at every larger one;
-            None when it is not faster at the largest.
-        sizes: those that were measured.
-        doubts: how many of the figures behind it are not to be trusted.
-    """
-
-    winner: str
+    winner: str  #: the contestant in question
+    #: for each of the others, the smallest size from which the winner is faster at every larger one; else None
     beats: dict[str, int | None]
-    sizes: tuple[int, ...]
-    doubts: int = 0
+    sizes: tuple[int, ...]  #: those that were measured
+    doubts: int = 0  #: how many of the figures behind it are not to be trusted
 
     @property
     def size(self) -> int | None:
@@ -99,10 +74,9 @@ class Crossover:
         return None if None in self.beats.values() else max(size for size in self.beats.values() if size)
 
     def __repr__(self) -> str:
-        lost = " nor ".join(loser for loser, size in self.beats.items() if size is None)
         wins = [f"beats {loser} from {size:,} on" for loser, size in self.beats.items() if size]
-        wins += (
-            [f"{'beats neither' if ' nor ' in lost else 'does not beat'} {lost} at {max(self.sizes):,}"] if lost else []
-        )
+        if lost := [loser for loser, size in self.beats.items() if size is None]:
+            defeat = "does not beat" if len(lost) == 1 else "beats neither"
+            wins.append(f"{defeat} {' nor '.join(lost)} at {max(self.sizes):,}")
         doubts = f"; {self.doubts} of the figures not to be trusted" if self.doubts else ""
         return f"{self.winner} {' and '.join(wins)} (measured: {min(self.sizes):,} to {max(self.sizes):,}{doubts})"

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 import ipywidgets as widgets
-from IPython.display import HTML, display
+from IPython.display import HTML, DisplayHandle, display
 from PIL import Image, ImageDraw
 
 from course_utils.compare.comparison import compare_devices, cpu_first
@@ -23,7 +23,6 @@ from course_utils.hardware.machine import host_memory_bytes
 
 NO_MEMORY = "out of memory|can't allocate memory|bad_alloc|size calculation overflowed"  # in torch's words
 MARGIN = 32  # pixels around a picture, and the radius of its card's corners
-PLACES = [HTML(f"<em>The {name} appears here when the panel has run.</em>") for name in ("picture", "table")]
 USUAL_SIZES = {"batch": "16 64 256 1024", "side": "64 128 256 512 1024", "elements": "1024 32768 1048576"}
 
 
@@ -32,16 +31,13 @@ class SpeedLab:
 
     Controls are widgets. The picture and the table are ordinary outputs, so that they stay in the saved notebook.
     Each size is checked and timed in a thread, so that Stop and the bar answer meanwhile; widgets are changed outside
-    of it only.
+    of it only. `comparison` is the latest result, and None before the first.
 
     Args:
         workloads: what can be chosen, workloads or functions of your own; None for all of `workloads.SUITE`.
         devices: which devices can be chosen; None for all that are here.
         recordings: results to show dashed; None for what the course has recorded of devices that are not here.
         max_s: seconds to spend on each size, about.
-
-    Attributes:
-        comparison: the latest result; None before the first.
     """
 
     def __init__(
@@ -54,8 +50,8 @@ class SpeedLab:
         self.comparison: Result | None = None
         self.recordings = machines_elsewhere() if recordings is None else recordings
         self.max_s = max_s
-        self._stopping = self._running = False
-        self._outputs: list = []
+        self._stopping = False
+        self._outputs = [DisplayHandle(), DisplayHandle()]  # for the picture and the table
         works = [Workload.of(work) for work in (SUITE.values() if workloads is None else workloads)]
         self._make_controls(works, cpu_first() if devices is None else devices)
 
@@ -88,9 +84,8 @@ class SpeedLab:
     def _ipython_display_(self) -> None:
         display_widget(self.controls, "[The panel: it appears when this cell runs in a notebook that shows widgets.]")
         display(HTML("<small>No controls above? They need a running kernel: run this cell.</small>"))
-        self._outputs = [display(place, display_id=True) for place in PLACES]
-        if self.comparison:
-            self._show_results(self.comparison)
+        for output, what in zip(self._outputs, self._results(self.comparison), strict=True):
+            output.display(what)
 
     def run(self) -> Result | None:
         """Run what is chosen to its end, show the result under the cell that calls this, and return it.
@@ -102,7 +97,7 @@ class SpeedLab:
         """
         self.comparison = None
         with suppress(KeyboardInterrupt):
-            for size in possible_sizes(self.sizes.value, self.workload.value.size_name):
+            for size in read_sizes(self.sizes.value, self.workload.value.size_name):
                 self._measure(size)
         if self.comparison:
             display(*self._results(self.comparison))
@@ -110,13 +105,13 @@ class SpeedLab:
 
     def stop(self) -> None:
         """Stop after the size in progress."""
-        if self._running:
+        if not self.stop_button.disabled:
             self._stopping = True
             self._say("Stopping after the size in progress ...")
 
     def _start(self) -> None:
-        if not self._running:
-            self._set_running(True)
+        if not self.run_button.disabled:  # a second click may be under way before the first has locked the button
+            self._lock(True)
             self._task = asyncio.get_running_loop().create_task(self._run_live())
 
     async def _run_live(self) -> None:
@@ -125,32 +120,31 @@ class SpeedLab:
             await self._measure_all()
         except BaseException as error:  # whatever went wrong belongs in the panel: a handler's traceback shows nowhere
             self._say("Interrupted." if isinstance(error, KeyboardInterrupt) else in_a_sentence(error), alarm=True)
-            for output, place in zip(self._outputs, PLACES, strict=False):
-                output.update(place)
+            self._update(None)
         finally:
-            self._set_running(False)
+            self._lock(False)
 
     async def _measure_all(self) -> None:
-        sizes = possible_sizes(self.sizes.value, self.workload.value.size_name)
+        sizes = read_sizes(self.sizes.value, self.workload.value.size_name)
         self.progress.max = len(sizes)
         for done, size in enumerate(sizes):
             if self._stopping:
                 return self._say(f"Stopped after {done} of {len(sizes)} sizes.")
             self._say(f"{done} of {len(sizes)} sizes measured. Checking and timing {size:,} ...")
-            result = await asyncio.get_running_loop().run_in_executor(None, self._measure, size)
+            await asyncio.get_running_loop().run_in_executor(None, self._measure, size)
             self.progress.value = done + 1
-            self._show_results(result)
-        self._say(f"Done. {result.crossover()}." if len(result.labels) > 1 else "Done.")
+            self._update(self.comparison)
+        result = self.comparison
+        self._say(f"Done. {result.crossover()}." if result and len(result.labels) > 1 else "Done.")
 
-    def _measure(self, size: int) -> Result:
+    def _measure(self, size: int) -> None:
         chosen = {"precision": self.precision.value, "max_s": self.max_s}
         found = compare_devices(self.workload.value, [size], self.devices.value, **chosen)
         before = self.comparison.measurements if self.comparison else ()
         self.comparison = replace(found, measurements=before + found.measurements)
-        return self.comparison
 
-    def _set_running(self, running: bool) -> None:
-        self._running, self._stopping = running, False
+    def _lock(self, running: bool) -> None:
+        self._stopping = False
         for control in (self.workload, self.devices, self.sizes, self.precision, self.run_button):
             control.disabled = running
         self.stop_button.disabled = not running
@@ -160,16 +154,15 @@ class SpeedLab:
         look = ' style="border-left: 4px solid #D93A2B; padding-left: 6px"' if alarm else ""
         self.status.value = f"<span{look}>{html.escape(text)}</span>"
 
-    def _results(self, result: Result) -> list:
+    def _results(self, result: Result | None) -> list:
+        if result is None:
+            return [HTML(f"<em>The {name} appears here when the panel has run.</em>") for name in ("picture", "table")]
         table = result.to_frame().round(3).to_html(index=False)  # pandas escapes every text
         return [on_card(result.plot(self.recordings)), HTML(table)]
 
-    def _show_results(self, result: Result) -> None:
-        shown = self._results(result)
-        if not self._outputs:
-            self._outputs = [display(what, display_id=True) for what in shown]
-        for place, what in zip(self._outputs, shown, strict=True):
-            place.update(what)
+    def _update(self, result: Result | None) -> None:
+        for output, what in zip(self._outputs, self._results(result), strict=True):
+            output.update(what)
 
 
 def on_card(shown: Picture) -> Picture:
@@ -192,28 +185,20 @@ def in_a_sentence(error: BaseException) -> str:
     return f"{type(error).__name__}: {said.partition(chr(10))[0]}"
 
 
-def possible_sizes(text: str, size_name: str) -> list[int]:
-    """Return the sizes in a text as `parse_sizes` does, and refuse one that cannot fit into this machine's memory.
-
-    Raises:
-        ValueError: a part is not a size, or one number of four bytes a unit, or three for each of a square, do not fit.
-    """
-    sizes, memory = parse_sizes(text), host_memory_bytes() or 2**63
-    needed = 12 * sizes[-1] ** 2 if size_name == "side" else 4 * sizes[-1]
-    if needed > memory:
-        needs = f"needs {format_bytes(float(min(needed, 10**300)))}, and this machine has {format_bytes(memory)}"
-        raise ValueError(f"{size_name} {sizes[-1]:,} {needs} of memory. Choose a smaller one.")
-    return sizes
-
-
-def parse_sizes(text: str) -> list[int]:
+def read_sizes(text: str, size_name: str) -> list[int]:
     """Return the sizes in a text such as "16, 64 256", smallest first.
 
     Raises:
-        ValueError: a part is not a positive integer, or there is none.
+        ValueError: a part is no positive integer, there is none, or one number of four bytes a unit, or three for each
+            of a square, do not fit into this machine's memory.
     """
     parts = text.replace(",", " ").split()
-    odd = [part for part in parts if not (part.isascii() and part.isdigit() and int(part) > 0)]
+    odd = [part for part in parts if not (part.isdecimal() and int(part) > 0)]
     if odd or not parts:
         raise ValueError(f"sizes are positive integers, such as 16 64 256, but {(odd or [text])[0]!r} is not one.")
-    return sorted({int(part) for part in parts})
+    sizes, memory = sorted({int(part) for part in parts}), host_memory_bytes()
+    needed = 12 * sizes[-1] ** 2 if size_name == "side" else 4 * sizes[-1]
+    if memory and needed > memory:
+        has = f"this machine has {format_bytes(memory)} of memory"
+        raise ValueError(f"{size_name} {sizes[-1]:,} does not fit: {has}. Choose a smaller one.")
+    return sizes

@@ -1,40 +1,52 @@
-"""Measure this machine and keep the result: `python -m course_utils.compare.record`."""
+"""Measure one device: what it reaches at best, and everything: `python -m course_utils.compare.record`."""
 
 import argparse
 import re
 import subprocess
-from contextlib import nullcontext, suppress
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
-from course_utils.compare.comparison import Contestant, measurement
+from course_utils.compare.comparison import Contestant, measure
 from course_utils.compare.measurement import Measurement
 from course_utils.compare.results import RECORDINGS, Result, describe_machine
-from course_utils.compare.workloads import (
-    CNN_STEP,
-    PRODUCT,
-    RNN_STEP,
-    Workload,
-    as_cuda_graph,
-    build_seeded,
-    using_tf32,
-)
+from course_utils.compare.workloads import CNN_STEP, ELEMENTWISE, PRODUCT, RNN_STEP
 from course_utils.devices import Device, pick_device
 from course_utils.moves import Copy, copy_rate
-from course_utils.timing import time_call, using_threads
+from course_utils.timing import using_threads
 
 ACCELERATOR_BATCHES = tuple(2**power for power in range(4, 14))  # 16 to 8192
 CPU_BATCHES, CPU_SIDE = ACCELERATOR_BATCHES[:7], 2048  # to batch 1024: a core needs a second for more
 
 
-def record(device: Device, *, max_s: float = 1.0) -> Result:
-    """Measure the RNN, the CNN, products and copies on `device`.
+@dataclass(frozen=True)
+class Roof:
+    """What a device reached in its best cases."""
 
-    Args:
-        device: what to measure.
-        max_s: seconds to spend on each figure, about.
+    device: str  #: its name
+    kind: str  #: its kind
+    flop_per_s: float  #: of the best product of matrices, in fp32
+    bytes_per_s: float  #: read and written, of the best elementwise operation on arrays larger than the caches
+
+
+def measure_roof(device: Device, *, max_s: float = 0.5) -> Roof:
+    """Measure the most arithmetic and the most memory traffic of a device, in five measurements of about `max_s`.
+
+    Source: S. Williams, A. Waterman and D. Patterson, Roofline: An Insightful Visual Performance Model for Multicore
+    Architectures, Communications of the ACM 52(4), 2009.
+    """
+    small = device.kind == "cpu" or device.rehearsal
+    sides = (512, 1024, 1536) if small else (4096, 8192)
+    flop_per_s = max(measure(device, PRODUCT, side, max_s=max_s).rate for side in sides)
+    elements = (2**23, 2**24) if small else (2**26, 2**28)  # three arrays of 4 bytes an element each
+    bytes_per_s = max(12 * measure(device, ELEMENTWISE, count, max_s=max_s).rate for count in elements)
+    return Roof(device.name, device.kind, flop_per_s, bytes_per_s)
+
+
+def record(device: Device, *, max_s: float = 1.0) -> Result:
+    """Measure the RNN, the CNN, products and copies on `device`, in about `max_s` seconds for each figure.
 
     Raises:
         ValueError: the device is the XLA rehearsal, which says nothing about the machine that it stands in for.
@@ -45,26 +57,17 @@ def record(device: Device, *, max_s: float = 1.0) -> Result:
     works = [(RNN_STEP, 16, "fp32")]
     for precision in precisions(device):
         works += [(CNN_STEP, batch, precision) for batch in batches] + [(PRODUCT, side, precision)]
-    found = [measure(device, *work, max_s=max_s) for work in works]
+    found = []
+    for work, size, precision in works:
+        found.append(measure(device, work, size, precision, max_s=max_s))
+        print(f"{work.name}, {precision}, {size:,}: {found[-1].rate:.4g} {work.unit}/s")
     sensors = read_sensors(device)  # at once, while the clocks are those of the last product
     if device.kind == "cuda":
-        found.append(measure(device, *works[0], as_graph=True, max_s=max_s))
+        found.append(measure(device, RNN_STEP, 16, as_graph=True, max_s=max_s))
     who = Contestant(device, torch.get_num_threads())
     found += [copied(who, copy) for copy in copy_rate(device, max_s=max_s).copies]
     command = f"python -m course_utils.compare.record --device {device} --threads {who.threads} --seconds {max_s:g}"
     return Result(tuple(found), command=command, detail=device.detail, sensors=sensors, **describe_machine())
-
-
-def measure(
-    device: Device, work: Workload, size: int, precision: str = "fp32", *, as_graph: bool = False, max_s: float = 1.0
-) -> Measurement:
-    """Return the time of one call of a workload on a device, launched as a CUDA graph if so asked."""
-    with using_tf32(precision == "tf32"), torch.cuda.device(device.torch_device) if as_graph else nullcontext():
-        call = build_seeded(work, size, device, precision)
-        timing = time_call(as_cuda_graph(call) if as_graph else call, device=device, max_s=max_s)
-    found = measurement(work, size, precision, Contestant(device, timing.threads), timing)
-    print(f"{work.name}, {precision}, {size:,}: {found.rate:.4g} {work.unit}/s")
-    return replace(found, workload=f"{work.name} as a CUDA graph") if as_graph else found
 
 
 def copied(who: Contestant, copy: Copy) -> Measurement:

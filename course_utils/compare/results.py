@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
@@ -30,42 +30,22 @@ if TYPE_CHECKING:
     from course_utils.display.figures import Picture
 
 SCHEMA = {"schema": "accelerator-course result", "version": 1}
-ORIGINS = ("measured", "published")
 RECORDINGS = Path(__file__).parent / "recordings"
 
 
 @dataclass(frozen=True)
 class Result:
-    """What was measured or published, and how.
+    """What was measured or published, and how."""
 
-    Attributes:
-        measurements: the figures.
-        origin: "measured", with this course, or "published", by somebody else: of every figure.
-        date: when, as 2026-11-21.
-        command: what measured it, if that was a command.
-        source: where it was published.
-        detail: what else there is to know.
-        versions: of Python, PyTorch, CUDA, the driver, and so on.
-        machine: the CPU and the operating system.
-        sensors: what the device said of itself while it worked, such as "sm_clock_mhz" and "power_w".
-
-    Raises:
-        ValueError: the origin is something else.
-    """
-
-    measurements: tuple[Measurement, ...] = ()
-    origin: str = "measured"
-    date: str = ""
-    command: str = ""
-    source: str = ""
-    detail: str = ""
-    versions: dict[str, str] = field(default_factory=dict)
-    machine: dict[str, str] = field(default_factory=dict)
-    sensors: dict[str, float] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if self.origin not in ORIGINS:
-            raise ValueError(f"origin is {self.origin!r}, not one of {', '.join(ORIGINS)}")
+    measurements: tuple[Measurement, ...] = ()  #: the figures
+    origin: Literal["measured", "published"] = "measured"  #: with this course, or by somebody else
+    date: str = ""  #: when, as 2026-11-21
+    command: str = ""  #: what measured it, if that was a command
+    source: str = ""  #: where it was published
+    detail: str = ""  #: what else there is to know
+    versions: dict[str, str] = field(default_factory=dict)  #: of Python, PyTorch, CUDA, the driver, and so on
+    machine: dict[str, str] = field(default_factory=dict)  #: the CPU and the operating system
+    sensors: dict[str, float] = field(default_factory=dict)  #: what the device said meanwhile, such as "power_w"
 
     @property
     def labels(self) -> list[str]:
@@ -79,7 +59,7 @@ class Result:
 
     @property
     def work(self) -> Measurement:
-        """Return the first measurement, which says what the work was.
+        """The first measurement, which says what the work was.
 
         Raises:
             ValueError: nothing has been measured, or several kinds of work.
@@ -88,9 +68,7 @@ class Result:
             raise ValueError("a comparison was requested, but nothing has been measured yet.")
         kinds = {(one.workload, one.precision) for one in self.measurements}
         if len(kinds) > 1:
-            raise ValueError(
-                f"this result holds {len(kinds)} kinds of work. Pick one: result.select(workload, precision)."
-            )
+            raise ValueError(f"this result holds {len(kinds)} kinds of work. Pick one with result.select(workload).")
         return self.measurements[0]
 
     def select(self, workload: str, precision: str | None = None) -> "Result":
@@ -108,8 +86,8 @@ class Result:
         Raises:
             ValueError: there are not two contestants to compare, or they shared no rounds.
         """
-        cpus = list(dict.fromkeys(one.label for one in self.measurements if one.kind == "cpu"))
-        this = next(iter([*(label for label in self.labels if label not in cpus), *reversed(self.labels)]), "")
+        cpus = [label for label in self.labels if self.of(label)[0].kind == "cpu"]
+        this = next((label for label in self.labels if label not in cpus), self.labels[-1] if cpus else "")
         rivals = [label for label in cpus or self.labels if label != this]
         if not rivals:
             raise ValueError(f"a crossover needs two contestants, but this has {', '.join(self.labels) or 'none'}.")
@@ -210,11 +188,7 @@ def describe_machine() -> dict[str, Any]:
 
 
 def recorded(folder: Path = RECORDINGS) -> dict[str, Result]:
-    """Return every result that lies in a folder, by the name of its file without the ending.
-
-    Raises:
-        ValueError: a file is not a result.
-    """
+    """Return every result that lies in a folder, by the name of its file without the ending."""
     return {path.stem: Result.load(path) for path in sorted(folder.glob("*.json"))}
 
 
@@ -223,9 +197,10 @@ def machines_elsewhere() -> list[Result]:
     here = {device.name for device in find_devices()}
     found = []
     for result in recorded().values():
-        others = (one for one in result.measurements if one.device not in here)
-        found.append(replace(result, measurements=tuple(_named(one, result.origin) for one in others)))
-    return [result for result in found if result.measurements]
+        others = tuple(_named(one, result.origin) for one in result.measurements if one.device not in here)
+        if others:
+            found.append(replace(result, measurements=others))
+    return found
 
 
 def _named(one: Measurement, origin: str) -> Measurement:

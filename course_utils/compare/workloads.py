@@ -21,24 +21,16 @@ Call = Callable[[], torch.Tensor]
 
 @dataclass(frozen=True)
 class Workload:
-    """One kind of work in any size.
+    """One kind of work in any size."""
 
-    Attributes:
-        name: what a person calls it.
-        build: makes the work for `build(device=..., size=..., precision=...)`; what it returns does the work once, and
-            returns an answer that is the same on every device, up to rounding.
-        size_name: what the size counts, such as "batch".
-        unit: what the rate counts, such as "samples".
-        items: how many of these one call of a size does.
-        precisions: those that `build` knows.
-    """
-
-    name: str
+    name: str  #: what a person calls it
+    #: makes the work for `build(device=..., size=..., precision=...)`; what it returns does the work once, and returns
+    #: an answer that is the same on every device, up to rounding
     build: Callable[..., Callable[[], object]]
-    size_name: str = "size"
-    unit: str = "calls"
-    items: Callable[[int], float] = lambda size: 1.0
-    precisions: tuple[str, ...] = ("fp32",)
+    size_name: str = "size"  #: what the size counts, such as "batch"
+    unit: str = "calls"  #: what the rate counts, such as "samples"
+    items: Callable[[int], float] = lambda size: 1.0  #: how many of these one call of a size does
+    precisions: tuple[str, ...] = ("fp32",)  #: those that `build` knows
 
     @classmethod
     def of(cls, work: "Workload | Callable") -> "Workload":
@@ -82,23 +74,16 @@ def rnn_step(device: Device, size: int = 16, precision: str = "fp32") -> Call:
 def cnn_step(device: Device, size: int, precision: str = "fp32") -> Call:
     """Return a function that takes one training step of the image CNN on a batch that is on the device.
 
-    Args:
-        device: where to work.
-        size: images in the batch.
-        precision: one of `DTYPES`. "bf16" and "fp16" run under autocast; whether "fp32" and "tf32" differ is decided by
-            `using_tf32`, around the call.
-
-    Raises:
-        ValueError: there is no such precision.
+    "bf16" and "fp16" run under autocast; `using_tf32`, around the call, decides whether "fp32" and "tf32" differ.
     """
     images, labels = draw_shapes(size, seed=42)
     return training_step(ImageCNN(), images, labels, nn.functional.cross_entropy, device, precision)
 
 
 def cnn_step_with_copy(device: Device, size: int, precision: str = "fp32") -> Call:
-    """Return a `cnn_step` that first copies its batch from the host; on a CPU there is nothing to copy."""
+    """Return a `cnn_step` that first copies its batch from the host; on a CPU that is the same batch, and no copy."""
     here = draw_shapes(size, seed=42)
-    there = here if device.kind == "cpu" else to_device(here, device)
+    there = to_device(here, device)
     step = training_step(ImageCNN(), *there, nn.functional.cross_entropy, device, precision)
 
     def copy_and_step() -> torch.Tensor:
@@ -106,14 +91,14 @@ def cnn_step_with_copy(device: Device, size: int, precision: str = "fp32") -> Ca
             target.copy_(source)
         return step()
 
-    return step if device.kind == "cpu" else copy_and_step
+    return copy_and_step
 
 
 def training_step(
     model: nn.Module, inputs: torch.Tensor, targets: torch.Tensor, loss_fn: Callable, device: Device, precision: str
 ) -> Call:
     """Return a function that takes one training step with Adam on one batch, and returns its loss."""
-    dtype = dtype_of(precision)
+    dtype = DTYPES[precision]
     model, inputs, targets = to_device((model, inputs, targets), device)
     optimizer = fast_adam(model.parameters(), device.torch_device, 1e-3)
 
@@ -147,24 +132,13 @@ def _elementwise(device: Device, size: int, precision: str) -> Call:
 
 
 def _copy(device: Device, size: int, precision: str) -> Call:
-    here = torch.randn(size).to(dtype_of(precision))
+    here = torch.randn(size).to(DTYPES[precision])
     return lambda: here.to(device.torch_device, copy=True)
 
 
 def numbers(shape: tuple[int, ...], device: Device, precision: str) -> torch.Tensor:
     """Return the same random numbers on any device: drawn here as float32, rounded, and moved."""
-    return torch.randn(shape).to(dtype_of(precision)).to(device.torch_device)
-
-
-def dtype_of(precision: str) -> torch.dtype:
-    """Return the type of the numbers in memory for a precision.
-
-    Raises:
-        ValueError: there is no such precision.
-    """
-    if precision not in DTYPES:
-        raise ValueError(f"precision {precision!r} was requested, but there are: {', '.join(DTYPES)}.")
-    return DTYPES[precision]
+    return torch.randn(shape).to(DTYPES[precision]).to(device.torch_device)
 
 
 @contextmanager
@@ -197,12 +171,7 @@ def as_cuda_graph(step: Callable[[], object]) -> Callable[[], None]:
     three times first, so that libraries and the optimizer have made what they need, and PyTorch asks for that to
     happen on a stream of its own.
     Source: PyTorch documentation, CUDA semantics, section on CUDA graphs.
-
-    Raises:
-        RuntimeError: this machine has no CUDA device.
     """
-    if not torch.cuda.is_available():
-        raise RuntimeError("a CUDA graph was requested, but this machine has no CUDA device. Call the step as it is.")
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):

@@ -1,8 +1,7 @@
 """Data and models of the lessons: a short series, images, and the two networks that learn them."""
 
 from course_utils.data.images import Images, load_images, offline_images
-from course_utils.data.models import AirRNN, ImageCNN, count_parameters
-from course_utils.data.resnet import ResNet50
+from course_utils.data.models import AirRNN, ImageCNN, ResNet50, count_parameters
 from course_utils.data.series import AIR_PASSENGERS, Scale, ShuffledBatches, air_passengers, make_windows
 
 __all__ = ["AIR_PASSENGERS", "AirRNN", "ImageCNN", "Images", "ResNet50", "Scale", "ShuffledBatches", "air_passengers"]

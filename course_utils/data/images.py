@@ -22,32 +22,21 @@ CIFAR_ARCHIVE = "cifar-10-binary.tar.gz"
 CIFAR_SHA256 = "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd"
 CIFAR_FILES = (*(f"data_batch_{number}.bin" for number in range(1, 6)), "test_batch.bin")
 CIFAR_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
-RECORD_BYTES = 1 + 3 * 32 * 32
 HOME = Path.home() / ".cache" / "accelerator-course"
 PATIENCE_S = 5.0  # for the name server, for the server, and for each piece that it sends
 
 
 @dataclass(frozen=True, eq=False)
 class Images:
-    """Images to train on and images held out, each in one of ten classes.
+    """Images to train on and images held out, each in one of ten classes."""
 
-    Attributes:
-        name: what the images are.
-        origin: where they came from, and why not from elsewhere.
-        classes: the names of the classes.
-        train: pixels to train on, (images, 3, 32, 32), uint8.
-        train_labels: their classes, (images,), int64.
-        test: pixels held out.
-        test_labels: their classes.
-    """
-
-    name: str
-    origin: str
-    classes: tuple[str, ...]
-    train: torch.Tensor
-    train_labels: torch.Tensor
-    test: torch.Tensor
-    test_labels: torch.Tensor
+    name: str  #: what the images are
+    origin: str  #: where they came from, and why not from elsewhere
+    classes: tuple[str, ...]  #: the names of the classes
+    train: torch.Tensor  #: pixels to train on, (images, 3, 32, 32), uint8
+    train_labels: torch.Tensor  #: their classes, (images,), int64
+    test: torch.Tensor  #: pixels held out
+    test_labels: torch.Tensor  #: their classes
 
     def __repr__(self) -> str:
         return (
@@ -56,12 +45,11 @@ class Images:
         )
 
 
-def load_images(folder: str | Path | None = None, *, download: bool = True, url: str = CIFAR_URL) -> Images:
+def load_images(folder: str | Path = HOME, *, download: bool = True, url: str = CIFAR_URL) -> Images:
     """Return CIFAR-10 from a folder or from the internet, or the offline shapes where it is in neither.
 
     Args:
-        folder: where `cifar-10-binary.tar.gz` is looked for and a download is kept; None takes a folder in the user's
-            cache.
+        folder: where `cifar-10-binary.tar.gz` is looked for and a download is kept, by default in the user's cache.
         download: whether to download it (170 MB) when it is not in the folder.
         url: where to download it from, such as a copy in the classroom's own network.
 
@@ -69,8 +57,7 @@ def load_images(folder: str | Path | None = None, *, download: bool = True, url:
         ValueError: a file was found or downloaded, but it is not CIFAR-10, or not all of it.
         ModuleNotFoundError: a download was requested without the package pooch.
     """
-    folder = HOME if folder is None else Path(folder)
-    archive, origin = folder / CIFAR_ARCHIVE, f"found in {folder}"
+    archive, origin = Path(folder) / CIFAR_ARCHIVE, f"found in {folder}"
     if not archive.exists():
         if not download:
             return offline_images(f"CIFAR-10 is not in {folder}, and no download was requested")
@@ -89,13 +76,7 @@ def load_images(folder: str | Path | None = None, *, download: bool = True, url:
 
 
 def offline_images(why: str = "drawn here", *, train: int = 10_000, test: int = 2_000) -> Images:
-    """Return images of ten shapes, the same ones on every machine, as a stand-in for CIFAR-10.
-
-    Args:
-        why: what to say about their origin.
-        train: how many images to train on.
-        test: how many to hold out.
-    """
+    """Return images of ten shapes, the same ones on every machine, in place of CIFAR-10; `why` is their origin."""
     return Images("Offline shapes", why, SHAPES, *draw_shapes(train, seed=42), *draw_shapes(test, seed=43))
 
 
@@ -121,24 +102,22 @@ def _look_up(host: str | None) -> None:
 
 
 def _in_words(error: OSError, url: str) -> str:
-    import requests
+    from requests import ConnectionError, Timeout  # whose own texts are chains of objects with their addresses
 
-    if isinstance(error, requests.Timeout):
-        return f"{urlsplit(url).hostname} did not answer within {PATIENCE_S:g} s"
-    if isinstance(error, requests.ConnectionError):  # its own text is a chain of objects with their addresses
-        return f"the connection to {urlsplit(url).hostname} failed"
-    return str(error)
+    host = urlsplit(url).hostname
+    if isinstance(error, Timeout):
+        return f"{host} did not answer within {PATIENCE_S:g} s"
+    return f"the connection to {host} failed" if isinstance(error, ConnectionError) else str(error)
 
 
 def _cifar(archive: bytes, origin: str) -> Images:
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:  # read in place: nothing is unpacked to the disk
         files = {Path(member.name).name: file.read() for member in tar if (file := tar.extractfile(member))}
-    parts = [_records(files[name]) for name in CIFAR_FILES]
-    pixels = torch.cat([pixels for pixels, _ in parts[:-1]])
-    labels = torch.cat([labels for _, labels in parts[:-1]])
-    return Images("CIFAR-10", origin, CIFAR_CLASSES, pixels, labels, *parts[-1])
+    *batches, test = [_records(files[name]) for name in CIFAR_FILES]
+    pixels, labels = map(torch.cat, zip(*batches, strict=True))
+    return Images("CIFAR-10", origin, CIFAR_CLASSES, pixels, labels, *test)
 
 
 def _records(data: bytes) -> tuple[torch.Tensor, torch.Tensor]:
-    records = torch.frombuffer(bytearray(data), dtype=torch.uint8).view(-1, RECORD_BYTES)
+    records = torch.frombuffer(bytearray(data), dtype=torch.uint8).view(-1, 1 + 3 * 32 * 32)
     return records[:, 1:].reshape(-1, 3, 32, 32), records[:, 0].long()

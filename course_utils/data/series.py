@@ -59,11 +59,7 @@ def air_passengers() -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def make_windows(series: torch.Tensor, length: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Cut a series into every window of `length` steps, each with the same window one step later.
-
-    Args:
-        series: (steps,), one value a step.
-        length: steps in a window, at least 1.
+    """Cut a series, (steps,), into every window of `length` steps, each with the same window one step later.
 
     Returns:
         The inputs and the targets, each (steps - length, length, 1): targets[i, j] is the step after inputs[i, j].
@@ -89,11 +85,6 @@ class ShuffledBatches:
     Iterating over it once is one epoch: every index from 0 to samples - 1 exactly once, in batches of `batch_size`
     of which the last may be short. A plain loop and a DataLoader (as its `sampler`, with `batch_size=None`) see
     the same batches from it.
-
-    Args:
-        samples: how many samples there are.
-        batch_size: how many go into one batch.
-        seed: decides the order of every epoch.
     """
 
     def __init__(self, samples: int, batch_size: int, seed: int = 42):
@@ -110,10 +101,7 @@ class ShuffledBatches:
 
 
 def _check_finite(series: torch.Tensor) -> None:
-    bad = (~torch.isfinite(series)).nonzero().flatten()
-    if len(bad):
-        raise ValueError(
-            f"the series holds {series[bad[0]].item()} at position {bad[0].item()}"
-            + (f" and {len(bad) - 1} more such values" if len(bad) > 1 else "")
-            + ". A single one would make every loss NaN: fill it in or cut the series there."
-        )
+    bad = (~torch.isfinite(series)).nonzero().flatten().tolist()
+    if bad:
+        found = f"the series holds {series[bad[0]].item()} at position {bad[0]}"
+        raise ValueError(f"{found}. A single one would make every loss NaN: fill it in or cut the series there.")

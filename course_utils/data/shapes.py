@@ -8,20 +8,13 @@ NOISE = 40  # of 255, either way
 
 
 def draw_shapes(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Draw shapes of random place, size and colours on plain backgrounds, with noise.
+    """Draw shapes of random place, size and colours on plain backgrounds, with noise; the seed decides everything.
 
-    Args:
-        count: how many images, at least 1. The classes take turns, and the order is shuffled.
-        seed: decides everything.
+    The classes take turns, and the order is shuffled.
 
     Returns:
         The pixels, (count, 3, 32, 32), uint8, and the index of each one's shape in `SHAPES`, (count,), int64.
-
-    Raises:
-        ValueError: fewer than one image was requested.
     """
-    if count < 1:
-        raise ValueError(f"at least 1 image can be drawn, but {count} were requested.")
     generator = torch.Generator().manual_seed(seed)
 
     def random(low: int, high: int, *shape: int) -> torch.Tensor:

@@ -5,17 +5,14 @@ from typing import Any
 
 
 def open_bar(total: int | None, unit: str, **options: Any) -> Any:
-    """Open a bar of tqdm: a widget in a notebook and text in a terminal.
+    """Open a bar of tqdm, with its options: a widget in a notebook and text in a terminal.
 
-    In a saved notebook its description, or else its length, takes its place.
+    In a saved notebook its description (`desc`), or else its length and unit, takes its place.
 
     Args:
         total: how many units there are to do; None when that is not known.
-        unit: of what, in the singular, such as "epoch"; a `desc` among the options takes its place in the text.
+        unit: of what, in the singular, such as "epoch".
         **options: for tqdm.
-
-    Returns:
-        The open bar: `update` and `close` it.
     """
     from tqdm.auto import tqdm
     from tqdm.notebook import tqdm_notebook
@@ -48,10 +45,6 @@ def display_widget(widget: Any, text: str) -> None:
 
     A notebook is saved without its widgets. The text that a widget has of its own lists its arguments, or quotes a
     progress bar as it stood at its start.
-
-    Args:
-        widget: of ipywidgets, 7.7.1 or later.
-        text: what a reader should see instead.
     """
     from IPython.display import display
 

@@ -18,17 +18,15 @@ def clean(text: str, longest: int = LONGEST) -> str:
 
 def text_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     """Return the rows as lines of text under their header, in columns that line up in a terminal."""
-    lines = [tuple(clean(cell) for cell in line) for line in [header, *rows]]
+    lines = [[clean(cell) for cell in line] for line in [header, *rows]]
     widths = [max(_columns(line[place]) for line in lines) for place in range(len(header))]
-    padded = ["  ".join(map(_pad, line, widths)) for line in lines]
-    return "\n".join(line.rstrip() for line in padded)
+    return "\n".join("  ".join(map(_pad, line, widths)).rstrip() for line in lines)
 
 
 def html_card(title: str, header: tuple[str, ...], rows: list[tuple[str, ...]], foot: str = "") -> str:
     """Return the rows as an HTML table with a title, every piece of text escaped.
 
-    It sets no colour of its own, so it follows the light or dark theme around it, and it reads as a plain
-    table where styles are removed.
+    It sets no colour of its own, so it follows the theme around it, and reads as a plain table without styles.
     """
     heads = "".join(f'<th scope="col" style="{CELL}">{_safe(cell)}</th>' for cell in header)
     body = "".join(f"{ROW}{''.join(map(_cell, row))}</tr>" for row in rows)

@@ -22,7 +22,6 @@ STYLE: dict[str, Any] = {
     "figure.dpi": 100,
     "figure.facecolor": "white",
     "axes.facecolor": "white",
-    "savefig.facecolor": "white",
     "font.size": 20,
     "axes.titlesize": 26,
     "axes.titlelocation": "left",
@@ -30,7 +29,6 @@ STYLE: dict[str, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "lines.linewidth": 3,
-    "lines.markersize": 10,
 }
 
 
@@ -66,9 +64,7 @@ def lecture_axes(title: str, xlabel: str = "", ylabel: str = "") -> Axes:
 
 def label_end(axes: Axes, x: float, y: float, text: str, color: str) -> None:
     """Write a line's name at its end, in its colour, in place of a legend."""
-    axes.annotate(
-        text, (x, y), xytext=(12, 0), textcoords="offset points", color=color, fontsize=20, va="center", clip_on=False
-    )
+    axes.annotate(text, (x, y), (12, 0), textcoords="offset points", color=color, va="center", clip_on=False)
 
 
 def picture(axes: Axes, alt: str, *, colors: int = 64) -> Picture:

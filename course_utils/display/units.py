@@ -22,11 +22,9 @@ def format_bytes(size_bytes: float | None) -> str:
 
 
 def format_count(number: float, unit: str = "") -> str:
-    """Return a number such as "4.83k", "2.5 GFLOP" or "4.83k images".
+    """Return a number such as "4.83k", "2.5 GFLOP" or "4.83k images"; below 10^-9 it is written with an exponent.
 
-    Args:
-        number: of any size; below 10^-9 it is written with an exponent.
-        unit: a symbol in capitals, such as "B" or "FLOP", takes the prefix; a word leaves it to the number.
+    A unit in capitals, such as "B" or "FLOP", takes the prefix; a word leaves it to the number.
     """
     digits, prefix = _scaled(number, PREFIXES, "")
     return f"{digits} {prefix}{unit}" if unit.isupper() else f"{digits}{prefix} {unit}".rstrip()

@@ -17,13 +17,6 @@ class Wrong(Exception):
     """What a checker raises when an answer is wrong. Its message is for the student."""
 
 
-def refuse(mistakes: dict[str, Any]) -> None:
-    """Raise Wrong with the first of these messages whose mistake was made."""
-    for message, made in mistakes.items():
-        if made:
-            raise Wrong(message)
-
-
 def quote(thing: object) -> str:
     """Return a short text for anything, even for what cannot describe itself."""
     try:
@@ -42,7 +35,8 @@ def expect(answer: Any, kind: Any, what: str) -> None:
 def expect_pair(answer: Any, what: str) -> None:
     """Raise Wrong unless the answer is a tuple or list of two parts, for which `what` has the words."""
     expect(answer, tuple | list, f"a pair, {what}")
-    refuse({f"This should be a pair, {what}, but it has {len(answer)} parts.": len(answer) != 2})
+    if len(answer) != 2:
+        raise Wrong(f"This should be a pair, {what}, but it has {len(answer)} parts.")
 
 
 def expect_function(answer: Any, *names: str) -> None:
@@ -68,14 +62,16 @@ def number_of(answer: Any, what: str) -> float:
     if isinstance(answer, bool | str | bytes):
         raise Wrong(f"{expected}: {quote(answer)}")
     value = _or_wrong(lambda: float(answer.detach() if isinstance(answer, torch.Tensor) else answer), f"{expected}.")
-    refuse({f"This should be {what}, but {value} is no finite number.": not math.isfinite(value)})
+    if not math.isfinite(value):
+        raise Wrong(f"This should be {what}, but {value} is no finite number.")
     return value
 
 
 def whole_number(answer: Any, what: str) -> int:
     """Return the answer as an int, as `number_of` does, or raise Wrong; 16.0 is a whole number too."""
     value = number_of(answer, what)
-    refuse({f"This should be {what}, a whole number, but it is {quote(answer)}.": not value.is_integer()})
+    if not value.is_integer():
+        raise Wrong(f"This should be {what}, a whole number, but it is {quote(answer)}.")
     return int(value)
 
 

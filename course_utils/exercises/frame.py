@@ -1,31 +1,28 @@
 """An exercise that checks itself: it says what is wrong in terms of the idea, gives hints, and shows a solution."""
 
+import ast
 import html
 import inspect
 import re
 import textwrap
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from course_utils.exercises.answers import Wrong, quote
-from course_utils.exercises.sandbox import TooLong, can_run_apart, everything_restored, run_apart, time_limit
+from course_utils.exercises.answers import Wrong, expect_function, quote
+from course_utils.exercises.sandbox import TooLong, can_run_apart, everything_restored, in_processes, time_limit
 
-Checker = Callable[[Any], str | None]
+# Yields whether a mistake was made, and the message for it; what it returns opens the message of a right answer.
+Mistakes = Generator[tuple[Any, str], None, Any]
+Checker = Callable[[Any], Mistakes]
 LIMIT_S = 20.0  # for everything that a check runs; the slowest solution takes a tenth of it
 GRACE_S = 2.0  # beyond it, for an answer that is to be interrupted
 STILL_RUNNING = f"Your answer was still running after {LIMIT_S:g} seconds. Does a loop never end?"
-BOX = "padding:4px 12px;border-left:6px solid "  # the style of what a notebook shows, up to its colour
 # A sign and a word beside each colour, so that nothing is said by colour alone.
-SIGNS = {
-    "not tried": ("…", "#767676"),
-    "right": ("✓", "#009E73"),
-    "wrong": ("✗", "#D55E00"),
-    "error": ("!", "#D55E00"),
-    "too long": ("!", "#D55E00"),
-}
+SIGNS = {"not tried": ("…", "#767676"), "right": ("✓", "#009E73"), "wrong": ("✗", "#D55E00")}
+OTHER_SIGN = ("!", "#D55E00")
 
 
 @dataclass(frozen=True)
@@ -51,7 +48,7 @@ class Verdict:
         return f"{self.exercise}: {self.status}. {self.message}"
 
     def _repr_html_(self) -> str:
-        sign, colour = SIGNS[self.status]
+        sign, colour = SIGNS.get(self.status, OTHER_SIGN)
         return _box(colour, f"{sign} {self.exercise}: {self.status}.", self.message)
 
 
@@ -73,7 +70,8 @@ class Hint(Text):
 def _box(colour: str, head: str, text: str) -> str:
     """Return HTML with a bold head; what stands between backticks in the text is set as code."""
     marked = re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text))
-    return f'<div class="cu-verdict" style="{BOX}{colour}"><b>{html.escape(head)}</b> {marked}</div>'
+    style = f"padding:4px 12px;border-left:6px solid {colour}"
+    return f'<div class="cu-verdict" style="{style}"><b>{html.escape(head)}</b> {marked}</div>'
 
 
 class Exercise:
@@ -91,6 +89,8 @@ class Exercise:
         self.verdicts: list[Verdict] = []
         self._checker, self._hints, self._right = checker, hints, right
         self._solution, self._hints_given = textwrap.dedent(solution).strip(), 0
+        functions = [each for each in ast.parse(self._solution).body if isinstance(each, ast.FunctionDef)]
+        self._arguments = [each.arg for each in functions[0].args.args] if functions else []
 
     def __repr__(self) -> str:
         return f"{self.name}: {self.task}\nUse .check(your_answer), .hint() and .solution()."
@@ -124,19 +124,22 @@ class Exercise:
         if not can_run_apart():
             return self._judge_here(answer)
         try:
-            found = run_apart(lambda: self._judge_here(answer), LIMIT_S + GRACE_S)
+            [found] = in_processes([lambda: self._judge_here(answer)], LIMIT_S + GRACE_S, "fork")
             return found or ("error", "Your answer ended the Python that checked it: it crashed, or it called exit.")
         except TooLong:
             return "too long", f"{STILL_RUNNING} It did not let itself be interrupted, and was ended."
-        except OSError:  # no room for another process
+        except (OSError, EOFError):  # no room for another process, or for its file
             return self._judge_here(answer)
 
     def _judge_here(self, answer: object) -> tuple[str, str]:
         try:
             if is_untouched(answer):
                 return "not tried", f"{self.task} When you are stuck: `ex.{self.name}.hint()`"
-            with everything_restored(), time_limit(LIMIT_S):
-                return "right", f"{self._checker(answer) or ''} {self._right}".strip()
+            with time_limit(LIMIT_S), everything_restored():  # in that order: the limit uses builtins
+                if self._arguments:
+                    expect_function(answer, *self._arguments)
+                opening = _opening(self._checker(answer))
+            return "right", f"{opening} {self._right}".strip()
         except Wrong as wrong:
             return "wrong", str(wrong)
         except TooLong:
@@ -148,8 +151,10 @@ class Exercise:
 def exercise(first_hint: str, second_hint: str, *, solution: str, right: str) -> Callable[[Checker], Exercise]:
     """Turn a checker into an exercise.
 
-    The checker's docstring is the task. It takes the answer and raises `Wrong` with a message for each mistake that it
-    knows. What it returns, if anything, opens the message of a right answer.
+    The checker's docstring is the task. It takes the answer, which is a function of the same arguments where the
+    solution is one. For each mistake that it knows, it yields whether that was made, and a message; the first that was
+    made is the verdict. It may also raise `Wrong` with the message. What it returns at its end, if anything, opens the
+    message of a right answer.
 
     Args:
         first_hint: towards the idea.
@@ -160,9 +165,22 @@ def exercise(first_hint: str, second_hint: str, *, solution: str, right: str) ->
     return lambda checker: Exercise(checker, (first_hint, second_hint), solution, right)
 
 
+def _opening(mistakes: Mistakes) -> str:
+    """Return what the checker returns at its end, or raise Wrong with the first mistake that was made."""
+    while True:
+        try:
+            made, message = next(mistakes)
+        except StopIteration as end:
+            return end.value or ""
+        if made:
+            raise Wrong(message)
+
+
 def _described(error: BaseException) -> str:
     """Return what an error is and where it came from, in words, even for one that hides all of that."""
     try:
+        if isinstance(error.__cause__, StopIteration):  # what a checker that yields turns into a RuntimeError
+            error = error.__cause__
         return f"{type(error).__name__}{_where(error)}: {quote(error)}"
     except BaseException:
         return "an error that cannot be shown."
@@ -177,12 +195,10 @@ def _where(error: BaseException) -> str:
     return ""
 
 
-def _unwritten() -> None:
-    """Stand for every function that is still to be written."""
-    ...
+def _unwritten() -> None: ...
 
 
-# What such a function, or `lambda: ...`, is compiled to: the operations without their arguments.
+# What a function that is still to be written, or `lambda: ...`, is compiled to: the operations without their arguments.
 DOES_NOTHING = {operation for code in (_unwritten.__code__, (lambda: ...).__code__) for operation in code.co_code[::2]}
 
 

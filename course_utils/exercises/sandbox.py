@@ -4,18 +4,20 @@ import _thread
 import builtins
 import gc
 import io
-import json
+import multiprocessing
 import os
+import pickle
 import random
-import select
 import signal
 import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from typing import NoReturn
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NoReturn
 
 import torch
 
@@ -28,71 +30,78 @@ class TooLong(BaseException):
     """The time is up. It is not an Exception, so that a student's `except Exception` lets it through."""
 
 
-def can_run_apart() -> bool:
-    """Say whether a copy of this process can run an answer: as a DataLoader's workers, it can use the CPU only."""
+def can_copy() -> bool:
+    """Say whether a copy of this process can train: as a DataLoader's workers, on the CPU only."""
     # Where there is a GPU, the first backward pass on the CPU starts a thread for it, which a copy would lack.
-    accelerated = torch.cuda.device_count() or torch.xpu.device_count() or "torch_xla" in sys.modules
-    return FORKS and not accelerated and threading.current_thread() is threading.main_thread()
+    return FORKS and not (torch.cuda.device_count() or torch.xpu.device_count())
 
 
-def run_apart(judge: Callable[[], tuple[str, str]], limit_s: float) -> tuple[str, str] | None:
-    """Return what a function returns in a copy of this process, which ends with the call, whatever it is doing.
+def can_run_apart() -> bool:
+    """Say whether a copy of this process can run an answer."""
+    alone = threading.current_thread() is threading.main_thread()
+    return can_copy() and alone and "torch_xla" not in sys.modules
+
+
+def in_processes(jobs: Sequence[Callable[[], Any]], limit_s: float, method: str) -> list[Any]:
+    """Call functions at once, each in a process of its own, which ends with this call, whatever it is doing.
 
     Args:
-        judge: what to run; what it prints is printed here.
-        limit_s: seconds until the copy is killed.
+        jobs: what they print is printed here.
+        limit_s: seconds until the processes are killed.
+        method: "fork" for copies of this process, "spawn" for new ones, which import the functions.
 
     Returns:
-        The function's two texts, or None where the copy ended before it had them.
+        What each of them returned, or None where its process ended before.
 
     Raises:
-        TooLong: the copy had to be killed.
-        OSError: no copy could be made.
+        TooLong: the processes had to be killed.
+        OSError: one could not be made.
     """
-    reader, writer = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of threads, which the copy does without
-        copy = os.fork()
-    if not copy:
-        _judge_and_exit(judge, writer)
-    os.close(writer)
-    said, end_s = b"", time.monotonic() + limit_s
+    context: Any = multiprocessing.get_context(method)
+    with TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of threads, which a copy does without
+        processes = [context.Process(target=_write_down, args=(job, folder, len(jobs) == 1)) for job in jobs]
+        end_s = time.monotonic() + limit_s
+        try:
+            for process in processes:
+                process.start()
+            while any(process.is_alive() for process in processes):
+                if time.monotonic() > end_s:
+                    raise TooLong
+                time.sleep(0.005)
+            files = [Path(folder, str(process.pid)) for process in processes]
+            told = [pickle.loads(file.read_bytes()) if file.exists() else (None, "") for file in files]
+        finally:
+            _end([process for process in processes if process.pid])
+    print(*(printed for _, printed in told), sep="", end="")
+    return [said for said, _ in told]
+
+
+def _write_down(job: Callable[[], Any], folder: str, alone: bool) -> NoReturn:
+    """Write what a job returns and prints into a file, which is not open before, so that the job cannot spoil it."""
     try:
-        while b"\n" not in said:
-            if not select.select([reader], [], [], max(0, end_s - time.monotonic()))[0]:
-                raise TooLong
-            if not (more := os.read(reader, 65536)):
-                return None
-            said += more
+        if alone:
+            os.setsid()  # what the job starts is in the group of this process, and ends with it
+        torch.set_num_threads(1)  # those of a process that was copied are not here
+        sys.stdout = sys.stderr = printed = _Tail()
+        told = pickle.dumps([job(), printed.getvalue().encode(errors="backslashreplace").decode()])
+        Path(folder, str(os.getpid())).write_bytes(told)
     finally:
-        os.close(reader)
-        for kill, number in ((os.killpg, copy), (os.kill, copy)):  # it may not have a group of its own yet
-            with suppress(ProcessLookupError, PermissionError):
-                kill(number, signal.SIGKILL)
-        os.waitpid(copy, 0)
-    try:
-        status, message, printed = json.loads(said.partition(b"\n")[0])
-    except ValueError:  # the answer has written to all files that are open
-        return None
-    print(printed.encode(errors="backslashreplace").decode(), end="")
-    return status, message
+        os._exit(0)  # a thread of the job may never end
+
+
+def _end(processes: list[Any]) -> None:
+    for process in processes:
+        with suppress(AttributeError, ProcessLookupError, PermissionError):  # Windows has no groups
+            os.killpg(process.pid, signal.SIGKILL)
+        process.kill()
+    for process in processes:  # all are killed by now, if another interruption comes
+        process.join()
 
 
 class _Tail(io.StringIO):
     def write(self, text: str) -> int:
         return super().write(text[:MOST_PRINTED]) if self.tell() < MOST_PRINTED else len(text)
-
-
-def _judge_and_exit(judge: Callable[[], tuple[str, str]], writer: int) -> NoReturn:
-    try:
-        os.setsid()
-        torch.set_num_threads(1)  # those of the process that was copied are not here
-        sys.stdout = sys.stderr = printed = _Tail()
-        said = json.dumps([*judge(), printed.getvalue()])
-        with os.fdopen(writer, "w") as pipe:
-            pipe.write(f"{said}\n")
-    finally:
-        os._exit(0)
 
 
 @contextmanager
@@ -105,73 +114,55 @@ def time_limit(seconds: float) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    with _alarm(seconds) if hasattr(signal, "setitimer") else _interruption(seconds):
-        yield
+    over, ended, main_thread = threading.Event(), threading.Event(), threading.get_ident()
 
-
-@contextmanager
-def _alarm(seconds: float) -> Iterator[None]:
     def stop(*_: object) -> None:
-        raise TooLong
+        raise TooLong if over.is_set() else KeyboardInterrupt
 
-    before = signal.signal(signal.SIGALRM, stop)
-    left = signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN_S)
+    def press_ctrl_c() -> None:
+        while not ended.wait(AGAIN_S if over.is_set() else seconds):
+            over.set()
+            if hasattr(signal, "pthread_kill"):  # wakes the main thread as well, where it sleeps
+                signal.pthread_kill(main_thread, signal.SIGINT)
+            else:
+                _thread.interrupt_main()
+
+    before, clock = signal.signal(signal.SIGINT, stop), threading.Thread(target=press_ctrl_c, daemon=True)
+    clock.start()
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, *left)
-        signal.signal(signal.SIGALRM, before)
-
-
-@contextmanager
-def _interruption(seconds: float) -> Iterator[None]:
-    """Do the same where there is no timer signal (Windows): another thread presses Ctrl-C."""
-    due = threading.Event()
-
-    def press() -> None:
-        due.set()
-        _thread.interrupt_main()
-
-    timer = threading.Timer(seconds, press)
-    timer.start()
-    try:
-        yield
-    except KeyboardInterrupt:
-        if due.is_set():
-            raise TooLong from None
-        raise
-    finally:
-        timer.cancel()
+        ended.set()
+        clock.join()
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
 def everything_restored() -> Iterator[None]:
-    """Undo on leaving what an answer changed for the whole process, so that a lesson's results do not depend on it.
-
-    That is PyTorch's threads, default device and type, gradients on or off, the random numbers of Python and of
-    PyTorch on the CPU, and Python's builtins, folder, environment, output, garbage collection and recursion limit.
-    """
-    known, folder, environment = vars(builtins), os.getcwd(), dict(os.environ)
-    names = dict(known)
-    output, collects, depth = (sys.stdout, sys.stderr), gc.isenabled(), sys.getrecursionlimit()
-    threads, dtype, device = torch.get_num_threads(), torch.get_default_dtype(), torch.empty(0).device
-    state = random.getstate()
-    try:
+    """Undo on leaving what an answer changed for the whole process, so that a lesson's results do not depend on it."""
+    with ExitStack() as undo:
+        undo.callback(_put_device_back, torch.empty(0).device)
+        undo.callback(torch.set_default_dtype, torch.get_default_dtype())
+        undo.callback(torch.set_num_threads, torch.get_num_threads())
+        undo.callback(random.setstate, random.getstate())
+        undo.callback(_put_back, os.environ, dict(os.environ))
+        undo.callback(os.chdir, os.getcwd())
+        undo.callback(gc.enable if gc.isenabled() else gc.disable)
+        undo.callback(sys.setrecursionlimit, sys.getrecursionlimit())
+        undo.enter_context(redirect_stdout(sys.stdout))
+        undo.enter_context(redirect_stderr(sys.stderr))
+        undo.callback(_put_back, vars(builtins), dict(vars(builtins)))  # the last comes first: the others use them
         with torch.random.fork_rng(devices=[]), torch.set_grad_enabled(torch.is_grad_enabled()):
             yield
-    finally:
-        known.update(names)  # first of all: what follows uses them
-        for name in known.keys() - names.keys():
-            del known[name]
-        sys.stdout, sys.stderr = output
-        sys.setrecursionlimit(depth)
-        (gc.enable if collects else gc.disable)()
-        os.chdir(folder)
-        if os.environ != environment:
-            os.environ.clear()
-            os.environ.update(environment)
-        random.setstate(state)
-        torch.set_num_threads(threads)
-        torch.set_default_dtype(dtype)
-        if torch.empty(0).device != device:
-            torch.set_default_device(device)  # after None, torch 2.9's get_default_device fails
+
+
+def _put_back(names: MutableMapping[str, Any], before: dict[str, Any]) -> None:
+    if names != before:
+        names.update(before)
+        for name in names.keys() - before.keys():
+            del names[name]
+
+
+def _put_device_back(device: torch.device) -> None:
+    if torch.empty(0).device != device:
+        torch.set_default_device(device)  # after None, torch 2.9's get_default_device fails

@@ -1,5 +1,7 @@
 """`python -m course_utils.launch`."""
 
+import sys
+
 from course_utils.launch.cli import main
 
-raise SystemExit(main())
+sys.exit(main())

@@ -1,5 +1,6 @@
 """What the processes of a run have reported so far, and which of it is the cause when the run fails."""
 
+import re
 import signal
 import time
 from math import inf
@@ -11,6 +12,8 @@ START_UP_S = 120.0  # how long a rank may at least take until it begins to train
 REPORT_S = 3.0  # how long the other processes have to report after the first fault
 ESTIMATE_S = 20.0  # how much longer where memory ran out: they estimate what the step needs
 END_S = 10.0  # how long the processes have to end after the training, whatever the lesson has left running
+LOST = "Connection (reset|closed) by peer|Broken pipe"  # what gloo raises in a rank when another has gone
+ASKED_TO_STOP = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Heartbeat(NamedTuple):
@@ -32,21 +35,40 @@ class Fault(NamedTuple):
 
 
 class Reports:
-    """What has been heard of the ranks of this machine, of which `expected` will start."""
+    """What has been heard of the ranks of this machine.
 
-    def __init__(self, expected: int):
+    Args:
+        expected: how many ranks there will be.
+        has_rank_0: whether rank 0, which reports the result, is one of them.
+    """
+
+    def __init__(self, expected: int, has_rank_0: bool = True):
         self.step = self.main_pid = 0  # training steps that are finished; the process id of the first process
-        self.imported = self.failed = False  # whether PyTorch and Lightning are loaded; whether any process has failed
         self.deadline_s = inf  # when to end the processes, by `time.monotonic`
         self.pids: dict[str, int] = {}  # "rank 0" -> its process id
         self.events: dict[str, Any] = {}  # the last of each event that says nothing about a failure
-        self._expected, self._start_s = expected, time.monotonic()
+        self._expected, self._has_rank_0, self._start_s = expected, has_rank_0, time.monotonic()
         self._faults: list[Fault] = []
         self._deaths: dict[str, int] = {}  # who ended early -> exit status (0 while unknown), or minus the signal
         self._beats: dict[str, Heartbeat] = {}  # of the ranks that have not finished
         self._finished: set[str] = set()  # the ranks that have trained to the end
         self._closed: set[str] = set()  # whose messages have all been read
-        self._loading: dict[int, Heartbeat] = {}  # the processes that are in the lesson's file or function, by their id
+        self._loading: dict[int, float] = {}  # process that is in the lesson's file or function -> since when
+
+    @property
+    def failed(self) -> bool:
+        """Whether any process has failed."""
+        return bool(self._faults or self._deaths)
+
+    @property
+    def imported(self) -> bool:
+        """Whether a process has come so far that PyTorch and Lightning are loaded."""
+        return "hello" in self.events or bool(self.pids)
+
+    @property
+    def starting(self) -> bool:
+        """Whether a rank has not begun to train."""
+        return len(self.pids) < self._expected or not all(beat.number for beat in self._beats.values())
 
     def take(self, who: str, event: dict) -> None:
         """Take in one event that a process has sent."""
@@ -58,21 +80,19 @@ class Reports:
             case {"fault": text, "error": error, "rank": rank}:
                 name = "the first process" if rank is None else f"rank {rank}"
                 self._faults.append(Fault(name, error, text, "indirect" in event))
-                self.failed = True
                 self._end_within(REPORT_S + ESTIMATE_S * is_out_of_memory(error))
             case {"died": rank, "status": status}:
                 self.note_death(f"rank {rank}", status, first=True)
             case {"closed": True}:
                 self._closed.add(who)
-                if who in self._beats and not self._faults:
+                # Of a rank that leaves without a word, another may say first that its connection is lost.
+                if who in self._beats and all(re.search(LOST, fault.error) for fault in self._faults):
                     self.note_death(who, 0)
-            case {"hello": {"pid": pid, **more}}:
-                self.imported = True
-                if "rank" in more:
-                    self.pids[who] = pid
-                    self._beats.setdefault(who, Heartbeat(now))
+            case {"hello": {"rank": _, "pid": pid}}:
+                self.pids[who] = pid
+                self._beats.setdefault(who, Heartbeat(now))
             case {"loading": pid}:
-                self._loading[pid] = Heartbeat(now, where="it is loading the lesson")
+                self._loading[pid] = now
             case {"loaded": pid}:
                 self._loading.pop(pid, None)
             case {"finished": True}:
@@ -95,19 +115,25 @@ class Reports:
         """
         if who not in self._finished and (first or status != -signal.SIGTERM or who in self._deaths):
             self._deaths[who] = self._deaths.get(who) or status
-            self.failed = True
             self._end_within(REPORT_S)
 
-    def silence(self, timeout_s: float) -> tuple[str, list[int]]:
-        """Return which processes have been silent for so long, in words, and their ids; "" when none has."""
+    def silence(self, timeout_s: float, stopped: dict[int, float]) -> tuple[str, list[int]]:
+        """Return which processes have been silent for too long, in words, and their ids; "" when none has.
+
+        Args:
+            timeout_s: how long a rank that trains, or a process that loads the lesson, may be silent.
+            stopped: processes that a signal has stopped, and since when.
+        """
         now, missing = time.monotonic(), max(0, self._expected - len(self.pids))
-        late = {pid: beat for pid, beat in self._loading.items() if beat.time_s < now - timeout_s}
-        if late:
-            return describe_silence({f"process {pid}": beat for pid, beat in late.items()}, timeout_s), list(late)
+        if self.starting:
+            waits = ((stopped, "a signal has stopped it"), (self._loading, "it is loading the lesson"))
+            beats = {pid: Heartbeat(since_s, where=where) for times, where in waits for pid, since_s in times.items()}
+            late = {pid: beat for pid, beat in beats.items() if beat.time_s < now - timeout_s}
+            if late:
+                return describe_silence({f"process {pid}": beat for pid, beat in late.items()}, timeout_s), list(late)
+            timeout_s = max(timeout_s, START_UP_S)  # imports on a busy machine take their time
         # Ranks wait for each other: of those that stand still, the ones with the fewest signs of life are the cause.
         fewest = min((beat.number for beat in self._beats.values()), default=0)
-        if missing or (self._beats and not fewest):
-            timeout_s = max(timeout_s, START_UP_S)  # imports on a busy machine take their time
         slow = {who: one for who, one in self._beats.items() if one.number == fewest and one.time_s < now - timeout_s}
         if slow or (missing and self._start_s < now - timeout_s):
             return describe_silence(slow, timeout_s, missing), [self.pids[who] for who in slow]
@@ -116,15 +142,16 @@ class Reports:
     def cause(self, status: int | None) -> tuple[str, Fault | None]:
         """Return why the run failed, or "", and the exception that is the cause, if one is.
 
-        The status is that of the first process, or None if it had to be ended.
+        Args:
+            status: how the first process ended, or None if it had to be ended.
         """
         main = next((who for who, pid in self.pids.items() if pid == self.main_pid), "the first process")
         # A rank that has reported what it raised then ends with a status above 0, which says nothing new.
         raised = {fault.who for fault in self._faults}
         deaths = {who: code for who, code in self._deaths.items() if code < 0 or who not in raised}
         faults = [fault for fault in self._faults if not fault.indirect] or self._faults
-        done = self._finished or ("done" in self.events and not status)
-        if main in deaths or not (deaths or faults or done):
+        done = "done" in self.events or (self._finished and not self._has_rank_0)
+        if main in deaths or not (deaths or faults or (done and (self._finished or not status))):
             deaths[main] = status or deaths.get(main, 0)
         # A rank that aborts after another has raised only shows that the other is gone.
         if deaths and not (faults and set(deaths.values()) <= {-signal.SIGABRT}):
@@ -152,11 +179,13 @@ def describe_death(who: str, status: int, step: int) -> str:
         early = f"{who} ended with exit status {status} after step {step} and raised nothing"
         return f"{early}, before the training was done: something in it called exit, or it was interrupted."
     advice = "That comes from C++ or CUDA code rather than from Python: its own message, if any, is above."
-    if -status in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    if -status in ASKED_TO_STOP:
         advice = "A person or another program asked it to stop."
     elif -status == signal.SIGKILL:
-        advice = "Most often the system does this when memory runs out (`dmesg` or the job's log says so): "
-        advice += "try a smaller --global-batch, fewer --devices, or --num-workers 0."
+        advice = (
+            "Most often the system does this when memory runs out (`dmesg` or the job's log says so): try a smaller "
+            "--global-batch, fewer --devices, or --num-workers 0."
+        )
     names = {number.value: f" ({number.name})" for number in signal.Signals}  # most real-time signals have none
     return f"{who} was killed by signal {-status}{names.get(-status, '')} after step {step}. {advice}"
 

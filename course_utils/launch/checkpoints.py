@@ -2,11 +2,14 @@
 
 import errno
 import io
+import resource
 import shutil
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import torch
 
 from course_utils.launch.messages import LaunchError
@@ -14,6 +17,8 @@ from course_utils.launch.processes import write_whole
 from course_utils.training import pl
 
 plugins: Any = pl.plugins
+
+ROOM_BYTES = 2 * 10**9  # what reading a checkpoint may take beside twice its own size
 
 
 class WholeFiles(plugins.io.TorchCheckpointIO):
@@ -34,42 +39,45 @@ class WholeFiles(plugins.io.TorchCheckpointIO):
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
-            free = f"the disk of {path.parent} has {shutil.disk_usage(path.parent).free / 1e6:,.2f} MB free"
-            why = f"no space for the checkpoint: it takes {data.tell() / 1e3:,.1f} kB, and {free}"
-            kept = "The previous checkpoint is still whole" if path.exists() else "There was none before it"
+            space = f"it takes {data.tell() / 1e3:,.1f} kB, and the disk of {path.parent} has"
+            free = f"{shutil.disk_usage(path.parent).free / 1e6:,.2f} MB free"
+            kept = "The previous checkpoint is still whole." if path.exists() else "There was none before it."
             advice = "Make room there, or choose another --out, and continue with --resume"
-            raise OSError(error.errno, f"{why}. {kept}. {advice}") from error
+            message = f"no space for the checkpoint: {space} {free}. {kept} {advice}"
+            raise OSError(error.errno, message) from error
 
     def load_checkpoint(self, path: str | Path, map_location: Any = "cpu", weights_only: bool | None = True) -> Any:
         """Load it, and never run code that a file brings along, whatever the caller says."""
         return torch.load(path, map_location=map_location, weights_only=True)
 
 
-def read_checkpoint(path: Path, module: torch.nn.Module, loops: dict) -> dict:
-    """Return a checkpoint after making sure that it is whole, harmless, and of this model and its Trainer's loops.
+def read_checkpoint(path: Path, module: torch.nn.Module, loops: dict | None = None) -> dict:
+    """Return a checkpoint after making sure that it is whole, harmless, and of this model.
+
+    Args:
+        path: of the file.
+        module: whose weights it should hold.
+        loops: the state of a Trainer's loops, with which that in the file is compared.
 
     Raises:
         LaunchError: it is torn, holds code, is no checkpoint of a training, or belongs to another model or optimizer.
     """
     state = _load(path)
-    if not _is_training(state, loops):
+    if not _is_training(state) or (loops and _misfit({"fit_loop": loops}, state.get("loops"), "loops")):
         raise LaunchError(f"{path} is no checkpoint of a Lightning training. Start anew without --resume.")
-    advice = "Use the lesson that wrote it, or another --out."
     there = {name: tuple(value.shape) for name, value in state["state_dict"].items()}
     here = {name: tuple(value.shape) for name, value in module.state_dict().items()}
-    for name in sorted(there.keys() | here.keys(), key=str):
+    for name in sorted(there.keys() | here.keys()):
         if there.get(name) != here.get(name):
             shapes = f"has shape {there.get(name, 'none')} there and {here.get(name, 'none')} here"
+            advice = "Use the lesson that wrote it, or another --out."
             raise LaunchError(f"{path} is the checkpoint of another model: {name!r} {shapes}. {advice}")
     broken = [name for name, value in state["state_dict"].items() if not value.isfinite().all()]
     if broken:
-        why = f"{path} holds weights that are not finite numbers: {broken[0]!r}"
-        raise LaunchError(f"{why}. Start anew without --resume, with a smaller learning rate.")
-    try:
-        why = _other_optimizer(state["optimizer_states"], module)
-    except Exception as error:  # whatever a state of the wrong shape leads to
-        why = f"{type(error).__name__}: {error}"
-    if why:
+        advice = "Start anew without --resume, with a smaller learning rate."
+        raise LaunchError(f"{path} holds weights that are not finite numbers: {broken[0]!r}. {advice}")
+    if why := _other_optimizer(state["optimizer_states"], module):
+        advice = "Use the lesson that wrote it, or another --out."
         raise LaunchError(f"{path} was written with another optimizer: {why}. {advice}")
     return state
 
@@ -84,36 +92,42 @@ def _other_optimizer(states: list[dict], module: Any) -> str:
         made = made[0]
     if not isinstance(made, torch.optim.Optimizer):
         return ""
-    groups, usual = states[0]["param_groups"], made.defaults
-    lacking = [name for group in groups for name in usual if not _fits(usual[name], group.get(name, ...))]
-    made.load_state_dict(states[0])
-    if lacking:
-        return f"{type(made).__name__} finds no {lacking[0]!r} in it"
-    for parameter, state in made.state.items():
-        for name, value in state.items():
-            if isinstance(value, torch.Tensor) and value.numel() != 1 and value.shape != parameter.shape:
-                return f"its {name!r} has shape {tuple(value.shape)} for weights of {tuple(parameter.shape)}"
-    return ""
+    try:
+        lacking = [_misfit(made.defaults, group, "group") for group in states[0]["param_groups"]]
+        made.load_state_dict(states[0])
+        if len({frozenset(state) for state in made.state.values()}) > 1:
+            return "its parts do not belong together"
+        for parameter, state in made.state.items():
+            for name, value in state.items():
+                if not isinstance(value, torch.Tensor | float | int | None):
+                    return f"its {name!r} is a {type(value).__name__}"
+                if isinstance(value, torch.Tensor) and value.numel() != 1 and value.shape != parameter.shape:
+                    return f"its {name!r} has shape {tuple(value.shape)} for weights of {tuple(parameter.shape)}"
+    except Exception as error:  # whatever a state of the wrong shape leads to
+        return f"{type(error).__name__}: {error}"
+    return f"{type(made).__name__} finds no {max(lacking)!r} in it" if any(lacking) else ""
 
 
-def _fits(model: Any, found: Any) -> bool:
-    """Say whether something has every part of a model, each of the same kind, and numbers of a possible size."""
+def _misfit(model: Any, found: Any, name: str) -> str:
+    """Return the name of the first part that is not of the same kind as in a model, or ""."""
     if isinstance(model, dict):
-        return isinstance(found, dict) and all(_fits(part, found.get(name, ...)) for name, part in model.items())
-    if isinstance(model, list):  # of one part, which stands for any number of them
-        return isinstance(found, list) and all(_fits(kind, part) for kind in model for part in found)
-    if isinstance(model, bool | None):
-        return isinstance(found, bool | None)
+        parts = found if isinstance(found, dict) else {}
+        bad = (_misfit(part, parts.get(key, ...), str(key)) for key, part in model.items())
+        return next(filter(None, bad), "") if isinstance(found, dict) else name
+    if model is None or isinstance(model, bool):
+        return "" if found is None or isinstance(found, bool) else name
     if isinstance(model, int | float):
-        return isinstance(found, int | float) and abs(found) < 10**9
-    return type(found) is type(model)
+        fits = isinstance(found, int | float) and not isinstance(found, bool) and abs(found) < 10**9
+        return "" if fits else name
+    return "" if type(found) is type(model) else name
 
 
 def _load(path: Path) -> Any:
     if not path.is_file():  # a pipe would never end
         raise LaunchError(f"{path} is not an ordinary file. Delete it and start anew without --resume.")
     try:
-        return torch.load(path, map_location="cpu", weights_only=True)
+        with _limited_memory(2 * path.stat().st_size + ROOM_BYTES):
+            return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch raises six different kinds for files of six different shapes
         if "Weights only load failed" in str(error) and "GLOBAL" in str(error):
             why = "it holds a pickled call to something that is neither a tensor nor a number, and loading it would run"
@@ -124,14 +138,32 @@ def _load(path: Path) -> Any:
         raise LaunchError(f"{path} {why}. {advice}") from None
 
 
-def _is_training(state: Any, loops: dict) -> bool:
+def _is_training(state: Any) -> bool:
     """Say whether an object has what Lightning resumes from, each part of its own kind and in a possible range."""
-    parts = {"epoch": 0, "global_step": 0, "state_dict": {}, "optimizer_states": [{}], "lr_schedulers": [{}]}
-    parts |= {"callbacks": {"RankReport": {"losses": []}}, "loops": {"fit_loop": loops}}
+    kinds = {"epoch": int, "global_step": int, "state_dict": dict, "optimizer_states": list}
+    kinds |= {"lr_schedulers": list, "callbacks": dict}
+    known = {"lr_schedulers": [], "callbacks": {}, **state} if isinstance(state, dict) else {}
+    if not all(isinstance(known.get(name), kind) for name, kind in kinds.items()):
+        return False
+    report = state.setdefault("callbacks", {}).setdefault("RankReport", {"losses": []})
     return (
-        _fits({**parts, "pytorch-lightning_version": ""}, state)
-        and 0 <= state["epoch"] < state["global_step"]
-        and _fits([torch.tensor(0)], [*state["state_dict"].values()])
-        and _fits([{}], [*state["callbacks"].values()])
-        and all(isinstance(loss, float) for loss in state["callbacks"]["RankReport"]["losses"])
+        0 <= state["epoch"] < state["global_step"] < 10**9
+        and all(isinstance(name, str) for name in state["state_dict"])
+        and all(isinstance(value, torch.Tensor) for value in state["state_dict"].values())
+        and all(isinstance(part, dict) for part in state["optimizer_states"] + state.get("lr_schedulers", []))
+        and str(state.get("pytorch-lightning_version", 2))[:1].isdigit()
+        and all(isinstance(kept, dict) for kept in state["callbacks"].values())
+        and all(isinstance(loss, float) for loss in report.get("losses", [None]))
     )
+
+
+@contextmanager
+def _limited_memory(size_bytes: int) -> Iterator[None]:
+    """Let this process take so many more bytes: a small file can ask for any amount."""
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    limit = psutil.Process().memory_info().vms + size_bytes
+    resource.setrlimit(resource.RLIMIT_AS, (limit if limits[1] < 0 else min(limit, limits[1]), limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limits)

@@ -1,4 +1,4 @@
-"""The two ways to launch: from the command line, and from a cell of a notebook."""
+"""The command line of the launcher."""
 
 import argparse
 import os
@@ -6,7 +6,6 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from course_utils.launch.causes import START_UP_S
@@ -15,7 +14,7 @@ from course_utils.launch.lessons import check_lesson
 from course_utils.launch.messages import LaunchError, RunError
 from course_utils.launch.options import ACCELERATORS, PRECISIONS, STRATEGIES, Options, trainer_arguments
 from course_utils.launch.supervise import launch
-from course_utils.launch.view import RunResult, View
+from course_utils.launch.view import View
 
 EXAMPLES = """examples:
   python -m course_utils.launch --lesson air_rnn --strategy ddp_spawn --devices 2 --epochs 20 --out runs/first
@@ -59,7 +58,7 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("how").add_argument
     add("--out", default="runs/last", metavar="DIR", help="folder for checkpoint and results (default runs/last)")
     add("--resume", action="store_true", help="continue from the checkpoint in --out, if there is one")
-    seconds = _number(float, 1e-9, "a number of seconds above 0")
+    seconds = _number(float, lambda value: 0 < value < 10**7, "a number of seconds above 0")
     text = "end the run when a rank gives no sign of life, or the lesson does not load, for S seconds (default 600); "
     text += f"a rank that is still importing has {START_UP_S:g} seconds, or S if that is more"
     add("--timeout", type=seconds, default=600.0, metavar="S", dest="timeout_s", help=text)
@@ -67,10 +66,10 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
     add("--dry-run", action="store_true", help="print the Trainer's arguments and stop")
 
 
-def _number(read: Callable[[str], Any], least: float, what: str) -> Callable[[str], Any]:
+def _number(read: Callable[[str], Any], fits: Callable[[Any], bool], what: str) -> Callable[[str], Any]:
     def number(text: str) -> Any:
         with suppress(ValueError):
-            if least <= (value := read(text)) < 2**32:
+            if fits(value := read(text)):
                 return value
         raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
 
@@ -78,18 +77,21 @@ def _number(read: Callable[[str], Any], least: float, what: str) -> Callable[[st
 
 
 def _whole(least: int) -> Callable[[str], int]:
-    return _number(int, least, f"a whole number of at least {least}")
+    return _number(int, lambda value: least <= value < 2**32, f"a whole number of at least {least}")
 
 
 def _devices(text: str) -> int | str:
-    return text if text == "auto" else _number(int, 1, "a number of devices. Write 1, 2, ... or auto")(text)
+    read = _number(int, lambda value: value > 0, "a number of devices. Write 1, 2, ... or auto")
+    return text if text == "auto" else read(text)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return the exit status."""
-    for stream in (sys.stdout, sys.stderr):
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name) or open(os.devnull, "w")  # noqa: SIM115  (closed by `>&-`)
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a folder's name may hold what no encoding has
+        setattr(sys, name, stream)
     try:
         _run(vars(build_parser().parse_args(arguments)))
         return 0
@@ -116,20 +118,3 @@ def _run(chosen: dict[str, Any]) -> None:
     stream = sys.stderr if as_json else sys.stdout
     if result := launch(options, View(stream, bar=stream.isatty())):
         print(result.to_json() if as_json else result, flush=True)
-
-
-def run_lesson(lesson: str, *, out: str | Path = "runs/notebook", bar: bool = True, **options: Any) -> RunResult | None:
-    """Train a lesson in processes outside of this kernel, and show what they print. The stop button ends them all.
-
-    Args:
-        lesson: its name, or "path/to/file.py:function"; `%%writefile` makes such a file of a cell.
-        out: folder for checkpoint and results.
-        bar: whether to show a progress bar.
-        **options: the other fields of `Options`, such as `devices=2` (the default here), `epochs=5` or `resume=True`.
-
-    Raises:
-        LaunchError: the request was refused.
-        RunError: a rank raised, was killed, or fell silent.
-    """
-    choice = Options(lesson, out=str(out), **{"devices": 2, "strategy": "ddp_spawn", **options})
-    return launch(choice, View(sys.stdout, bar=bar))

@@ -46,7 +46,7 @@ def _find(environ: Mapping[str, str]) -> Cluster:
         here = int(environ["LOCAL_WORLD_SIZE"])
         nodes, rest = divmod(int(environ["WORLD_SIZE"]), here)
         if rest:
-            raise ValueError(f"WORLD_SIZE is not a multiple of LOCAL_WORLD_SIZE {here}")
+            raise ValueError(f"WORLD_SIZE {environ['WORLD_SIZE']} is not a multiple of LOCAL_WORLD_SIZE {here}")
         run = f"TORCHELASTIC_RUN_ID={environ['TORCHELASTIC_RUN_ID']}"
         return Cluster("torchrun", nodes, here, int(environ["RANK"]), run)
     # An interactive shell inside of an allocation has the variables too, but srun did not start this process.

@@ -5,12 +5,23 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from course_utils.launch.messages import LaunchError
 
 SHAPE = "It must return a LightningModule and its data: return module, dataset"
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What a lesson gives the launcher."""
+
+    module: Any  # the LightningModule to train
+    dataset: Any  # its samples, of which every rank will read a part
+    global_batch: int = 16  # samples in a step over all ranks, unless the command line says otherwise
+    collate: Callable | None = None  # how samples become a batch; None for the usual way
 
 
 def air_rnn() -> tuple:
@@ -61,24 +72,26 @@ def check_lesson(name: str) -> None:
         raise LaunchError(why) from None
     if function not in {getattr(node, "asname", None) or getattr(node, "name", None) for node in ast.walk(tree)}:
         raise LaunchError(f"the lesson's file {path} defines no function {function!r}. {SHAPE}.")
-    named = path.stem.isidentifier()
-    found = importlib.util.find_spec(path.stem) if named else None
-    if not named or (found and found.origin and Path(found.origin).resolve() != path.resolve()):
-        why = f"Python already has a module of that name ({found.origin})" if found else "it is not a Python name"
+    why, found = "it is not a Python name", None
+    if path.stem.isidentifier():
+        found = importlib.util.find_spec(path.stem)
+        why = f"Python already has a module of that name ({found and found.origin})"
+    if not path.stem.isidentifier() or (found and found.origin and Path(found.origin).resolve() != path.resolve()):
         advice = "Rename the file, for instance to my_lesson.py."
         raise LaunchError(f"the lesson's file {path} cannot be imported as {path.stem!r}: {why}. {advice}")
 
 
-def load_lesson(name: str) -> tuple[Any, Any]:
-    """Return the LightningModule of a lesson that `check_lesson` has found, and a DataLoader of its data.
+def load_lesson(name: str) -> Lesson:
+    """Import a lesson, call its function, and raise LaunchError unless it returns a module and data.
 
-    Raises:
-        LaunchError: its function returned something else.
+    Args:
+        name: one of `LESSONS`, or "path/to/file.py:function".
     """
     from torch.utils.data import DataLoader, IterableDataset
 
     from course_utils.training import pl
 
+    check_lesson(name)
     returned = LESSONS[name]() if name in LESSONS else _import(name)()
     if not isinstance(returned, tuple) or len(returned) != 2:
         what = f"a tuple of {len(returned)} things" if isinstance(returned, tuple) else _type(returned)
@@ -86,14 +99,16 @@ def load_lesson(name: str) -> tuple[Any, Any]:
     module, data = returned
     if not isinstance(module, pl.LightningModule):
         raise LaunchError(f"the lesson {name!r} returned {_type(module)} as its module. {SHAPE}.")
-    loader = data if isinstance(data, DataLoader) else DataLoader(data, batch_size=16)
-    countable = hasattr(loader.dataset, "__len__") and hasattr(loader.dataset, "__getitem__")
-    if isinstance(loader.dataset, IterableDataset) or not countable:
+    lesson = Lesson(module, data)
+    if isinstance(data, DataLoader):
+        lesson = Lesson(module, data.dataset, data.batch_size or 16, data.collate_fn)
+    countable = hasattr(lesson.dataset, "__len__") and hasattr(lesson.dataset, "__getitem__")
+    if isinstance(lesson.dataset, IterableDataset) or not countable:
         wanted = "which cannot be split over ranks: a Dataset with a length and numbered samples can"
         raise LaunchError(f"the lesson {name!r} returned {_type(data)} as its data, {wanted}.")
-    if not len(loader.dataset):  # type: ignore[arg-type]
+    if len(lesson.dataset) == 0:
         raise LaunchError(f"the lesson {name!r} returned data without a single sample.")
-    return module, loader
+    return lesson
 
 
 def _import(name: str) -> Callable:

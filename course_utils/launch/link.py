@@ -7,22 +7,20 @@ import selectors
 import signal
 import socket
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 CHATTER = b"[Gloo] Rank "  # torch's CPU back end tells each process whom it met, with no way to turn that off
-LONGEST = 1 << 20  # bytes of a line or an event; what has no newline is shown in pieces of about this size
+LONGEST = 1 << 16  # bytes; what has no newline is shown in pieces of about this size
+LONGEST_EVENT = 1 << 20
 SHOW_STACK = signal.SIGUSR2  # asks a silent rank for the line on which it stands
-MARK = b"\x1elaunch\x1e"  # starts an event, a line of JSON among those of output; nothing that is printed by chance
 Message = tuple[str, str | dict]  # from whom, and a line of output or an event
 
 
-def connect(folder: Path) -> socket.socket:
-    """Return a connection to the supervisor, through the socket in its private folder."""
-    connection = socket.socket(socket.AF_UNIX)
-    connection.connect(str(folder / "socket"))
-    return connection
+def event_mark(folder: Path) -> bytes:
+    """Return what starts an event, a line of JSON among the lines of output: nothing that a lesson prints by chance."""
+    return b"\x1e" + folder.name.encode(errors="replace") + b" "
 
 
 class Link:
@@ -42,7 +40,8 @@ class Link:
         """Connect this process, unless it already is, and say which rank it is."""
         if self._owner != os.getpid():  # a forked process has the connection of its parent
             self._owner = os.getpid()
-            self._socket = connect(self.folder)
+            self._socket = socket.socket(socket.AF_UNIX)
+            self._socket.connect(str(self.folder / "socket"))
             os.dup2(self._socket.fileno(), 1)
             os.dup2(self._socket.fileno(), 2)
             faulthandler.register(SHOW_STACK, all_threads=False)
@@ -51,26 +50,36 @@ class Link:
     def send(self, **event: Any) -> None:
         """Send one event, unless the supervisor has gone: then this process is about to be ended too."""
         with suppress(OSError):
-            self._socket.sendall(MARK + json.dumps(event).encode() + b"\n")
+            self._socket.sendall(event_mark(self.folder) + json.dumps(event).encode() + b"\n")
+
+
+@dataclass
+class _Source:
+    name: str
+    unread: bytes = b""
 
 
 class Lines:
-    """The supervisor's end of all connections, made to the socket in its folder: what arrives, in order."""
+    """The supervisor's end of all connections, which returns what arrives in the order in which it came."""
 
     def __init__(self, folder: Path):
+        self.mark = event_mark(folder)
         self._selector = selectors.DefaultSelector()
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(folder / "socket"))
         self._listener.listen(128)
         self._selector.register(self._listener, selectors.EVENT_READ)
 
+    def add(self, connection: socket.socket, name: str) -> None:
+        """Read from one more process."""
+        self._selector.register(connection, selectors.EVENT_READ, _Source(name))
+
     def read(self, wait_s: float) -> list[Message]:
         """Wait for something to arrive, and return it; the event `closed` says that a connection has ended."""
         messages: list[Message] = []
         for key, _ in self._selector.select(wait_s):
             if key.fileobj is self._listener:
-                source = SimpleNamespace(name="main", unread=b"")
-                self._selector.register(self._listener.accept()[0], selectors.EVENT_READ, source)
+                self.add(self._listener.accept()[0], "main")
             else:
                 messages += self._receive(key.fileobj, key.data)
         # Of two processes that have ended, the one that gave a reason comes first.
@@ -85,31 +94,32 @@ class Lines:
         self._selector.close()
         return messages
 
-    def _receive(self, connection: Any, source: SimpleNamespace) -> list[Message]:
+    def _receive(self, connection: Any, source: _Source) -> list[Message]:
         data = b""
         with suppress(ConnectionResetError):
-            data = connection.recv(1 << 16)
-        *lines, source.unread = (source.unread + data).split(b"\n")
-        if source.unread and (not data or len(source.unread) > LONGEST):
-            lines, source.unread = [*lines, source.unread], b""
-        messages = [message for line in lines for message in self._parse(line, source)]
+            data = connection.recv(LONGEST)
         if not data:
             self._selector.unregister(connection)
             connection.close()
-            messages.append((source.name, {"closed": True}))
-        return messages
+            return [*self._parse(source.unread, source)] * bool(source.unread) + [(source.name, {"closed": True})]
+        *lines, source.unread = (source.unread + data).split(b"\n")
+        if len(source.unread) > (LONGEST_EVENT if self.mark in source.unread else LONGEST):
+            lines, source.unread = [*lines, source.unread], b""
+        return [message for line in lines for message in self._parse(line, source)]
 
-    def _parse(self, line: bytes, source: SimpleNamespace) -> list[Message]:
-        output, _, text = line.partition(MARK)
-        event: Any = None
+    def _parse(self, line: bytes, source: _Source) -> list[Message]:
+        output, _, text = line.partition(self.mark)
+        event = None
         messages: list[Message] = []
         with suppress(ValueError):  # most lines hold no event, and one may be torn
             event = json.loads(text)
+        event = event if isinstance(event, dict) else None
         if (output.strip() or event is None) and not output.startswith(CHATTER):
             # A bar that redraws itself in place counts as its last state.
             messages.append((source.name, output.rstrip(b"\r").rpartition(b"\r")[2].decode(errors="replace")))
         if event is not None:
-            if "rank" in event.get("hello", ()):
-                source.name = f"rank {event['hello']['rank']}"
+            match event:
+                case {"hello": {"rank": rank}}:
+                    source.name = f"rank {rank}"
             messages.append((source.name, event))
         return messages

@@ -6,10 +6,7 @@ import traceback
 import warnings
 from pathlib import Path
 
-# A call in a file of Lightning, torch or the launcher, with its lines of code; and a row of such calls before another.
-INSIDE = r'(?:\w-packages/(?:pytorch_)?(?:lightning|torch)/|/launch/(?:ranks|reporting|sharded)\.py")'
-CALL = rf'  File ".*{INSIDE}.*\n(?:    .*\n)*'
-CALLS = re.compile(rf"(?:{CALL})+(?=  File )")
+CALLS = re.compile(r'\s*File ".*(\w-packages/(pytorch_)?(lightning|torch)/|/launch/(ranks|reporting|sharded)\.py")')
 OUT_OF_MEMORY = re.compile(r"out of memory|can't allocate memory|Cannot allocate memory|MemoryError", re.IGNORECASE)
 
 
@@ -31,12 +28,18 @@ def short_traceback(error: BaseException) -> str:
 
     Files in the working folder are named without it. The innermost call of each traceback stays: it raised the error.
     """
-
-    def count(calls: re.Match) -> str:
-        return f"  ... {len(re.findall(CALL, calls[0]))} calls inside of Lightning and torch ...\n"
-
-    text = CALLS.sub(count, "".join(traceback.format_exception(error)))
-    return text.replace(f'File "{Path.cwd()}/', 'File "')
+    blocks = traceback.format_exception(error)  # a heading, a block for each call, the error itself
+    is_call = [block.lstrip().startswith("File ") for block in blocks] + [False]
+    kept, skipped = [], 0
+    for index, block in enumerate(blocks):
+        if is_call[index] and is_call[index + 1] and CALLS.match(block):
+            skipped += 1
+            continue
+        if skipped:
+            kept.append(f"  ... {skipped} calls inside of Lightning and torch ...\n")
+        kept.append(block)
+        skipped = 0
+    return "".join(kept).replace(f'File "{Path.cwd()}/', 'File "')
 
 
 def calm_lightning() -> None:

@@ -1,6 +1,5 @@
 """What a launch is to do, and what that means for Lightning's Trainer on this machine."""
 
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,8 +42,8 @@ def trainer_arguments(options: Options, cluster: Cluster) -> dict:
     Raises:
         LaunchError: a device that was asked for is not in this machine, or two options exclude each other.
     """
-    accelerator, found = _find_accelerator(options, cluster)
-    devices = _count_devices(options, accelerator, found, cluster)
+    accelerator = _find_accelerator(options, cluster)
+    devices = _count_devices(options, accelerator, cluster)
     together = cluster.starts_the_ranks and cluster.nodes * (cluster.devices_per_node or 1) > 1
     strategy = "ddp" if together and options.strategy != "fsdp" else options.strategy
     if accelerator in ("mps", "tpu") and strategy != "auto":
@@ -65,31 +64,30 @@ def trainer_arguments(options: Options, cluster: Cluster) -> dict:
     }
 
 
-def _find_accelerator(options: Options, cluster: Cluster) -> tuple[str, int]:
-    """Return Lightning's name for what to train on, and how many of it were found, where that was asked."""
+def _find_accelerator(options: Options, cluster: Cluster) -> str:
     if options.accelerator == "cpu":  # is always there: no driver is asked, and torch is not imported
-        return "cpu", 1
-    if cluster.kind == "tpu pod":
-        return "tpu", 1
+        return "cpu"
     try:
         from course_utils.devices import find_devices, pick_device
-
-        asked = pick_device().kind if options.accelerator == "auto" else options.accelerator
     except (ImportError, OSError, MemoryError) as error:
         raise LaunchError(f"torch does not load here: {error}. To learn why: python -m course_utils.doctor") from None
+    asked = options.accelerator
+    try:
+        if asked == "auto":
+            asked = "tpu" if cluster.kind == "tpu pod" else pick_device().kind
     except (RuntimeError, ValueError) as error:
         raise LaunchError(str(error)) from None
     asked = LIGHTNINGS_NAMES.get(asked, asked)
-    found = Counter(LIGHTNINGS_NAMES.get(device.kind, device.kind) for device in find_devices() if not device.rehearsal)
-    if asked not in found:
-        there = f"but this machine has {' and '.join(sorted(found))}. Leave --accelerator out to take the best one."
-        raise LaunchError(f"--accelerator {options.accelerator} was requested, {there}")
+    kinds = {LIGHTNINGS_NAMES.get(device.kind, device.kind) for device in find_devices() if not device.rehearsal}
+    if asked not in kinds and cluster.kind != "tpu pod":
+        found = f"but this machine has {' and '.join(sorted(kinds))}. Leave --accelerator out to take the best one."
+        raise LaunchError(f"--accelerator {options.accelerator} was requested, {found}")
     if asked not in ACCELERATORS:
         raise LaunchError(f"Lightning cannot train on {asked!r} here. Pass --accelerator cpu.")
-    return asked, found[asked]
+    return asked
 
 
-def _count_devices(options: Options, accelerator: str, there: int, cluster: Cluster) -> int | str | None:
+def _count_devices(options: Options, accelerator: str, cluster: Cluster) -> int | str | None:
     if cluster.starts_the_ranks:
         if options.devices not in ("auto", cluster.devices_per_node):
             started = f"but {cluster.kind} started {cluster.devices_per_node} on this machine ({cluster.found})"
@@ -98,11 +96,14 @@ def _count_devices(options: Options, accelerator: str, there: int, cluster: Clus
         return cluster.devices_per_node
     if accelerator == "tpu":
         return options.devices
-    wanted = there if options.devices == "auto" else int(options.devices)
-    words = f"{accelerator} devices:"
     if accelerator == "cpu":
         # Processes on one core only take turns. Four are always allowed, to try it on the smallest machine.
         there, words = max(4, usable_cores()), f"a CPU with {usable_cores()} cores, enough for"
+    else:
+        from course_utils.devices import find_devices
+
+        there, words = sum(device.kind == accelerator for device in find_devices()), f"{accelerator} devices:"
+    wanted = int(options.devices) if options.devices != "auto" else 1 if accelerator == "cpu" else there
     if wanted > there:
         found = f"but this machine has {words} {there}. Ask for {there} or fewer."
         raise LaunchError(f"--devices {wanted} was requested, {found}")

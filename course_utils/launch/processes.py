@@ -12,6 +12,7 @@ from typing import Any
 
 import psutil
 
+from course_utils.hardware.machine import processes_with
 from course_utils.launch.messages import LaunchError
 
 # Reads the number of a group of processes. When its standard input closes, which happens when the supervisor ends in
@@ -29,7 +30,10 @@ rm -rf "$1"
 
 @contextmanager
 def process_group(command: list[str], folder: Path, **options: Any) -> Iterator[subprocess.Popen]:
-    """Start a command in a group of its own, and end all that came of it with the block or with this process."""
+    """Start a command in a group of its own, and end all that came of it with the block or with this process.
+
+    What has left the group is found by its variable TMPDIR, which names the folder.
+    """
     quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     process = None
     words = ["/bin/sh", "-c", GUARD, "guard", str(folder)]
@@ -41,62 +45,64 @@ def process_group(command: list[str], folder: Path, **options: Any) -> Iterator[
         yield process
     finally:
         if process:
-            end_family(process.pid, folder)
+            end_group(process.pid, f"TMPDIR={folder}")
             process.wait()
         guard.kill()
         guard.communicate()
 
 
-def family(group: int, folder: Path) -> list[psutil.Process]:
-    """Return the running processes of a group, and those that have left it but keep its variable TMPDIR."""
-    found = []
-    for process in psutil.process_iter():
-        with suppress(psutil.Error, OSError):
-            ours = os.getpgid(process.pid) == group or process.environ().get("TMPDIR") == str(folder)
-            if ours and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-    return found
+def group_members(group: int, *, stopped: bool = False) -> list[int]:
+    """Return the running processes of a group, or those that a signal has stopped; none that only wait to be reaped."""
+    members = []
+    for process in psutil.process_iter(["status"]):
+        with suppress(OSError):
+            status = process.info["status"]
+            wanted = status == psutil.STATUS_STOPPED if stopped else status != psutil.STATUS_ZOMBIE
+            if wanted and os.getpgid(process.pid) == group:
+                members.append(process.pid)
+    return members
 
 
-def end_family(group: int, folder: Path) -> None:
-    """End every process of a family, a stubborn one after a second."""
-    start_s = time.monotonic()
-    while (left := family(group, folder)) and time.monotonic() < start_s + 5:
-        for process in left:
-            with suppress(psutil.Error):
-                process.send_signal(signal.SIGKILL if time.monotonic() > start_s + 1 else signal.SIGTERM)
+def end_group(group: int, setting: str = "", *, wait_s: float = 5.0) -> None:
+    """End every process of a group, and every other with this variable set, a stubborn one after a second."""
+    start, number = time.monotonic(), signal.SIGTERM
+    while time.monotonic() - start < wait_s:
+        members = {*group_members(group), *(processes_with(setting) if setting else ())}
+        if not members:
+            break
+        for pid in members:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, number)
         time.sleep(0.02)
+        number = signal.SIGKILL if time.monotonic() - start > 1 else signal.SIGTERM
 
 
 def exit_status(pid: int) -> int | None:
     """Return how a process ended that nobody has reaped yet, as `subprocess` would; None while that is unknown."""
-    with suppress(OSError):  # Linux keeps it in the last field (proc_pid_stat(5))
+    try:  # Linux keeps it in the last field (proc_pid_stat(5))
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        if fields[0] == "Z":
-            return os.waitstatus_to_exitcode(int(fields[-1]))
-    return None
+    except OSError:
+        return None
+    status = int(fields[-1])
+    return (-(status & 0x7F) or status >> 8) if fields[0] == "Z" else None
 
 
 @contextmanager
-def only_one(folder: str) -> Iterator[None]:
-    """Make a folder and keep it to this process until the block ends: the system frees the lock of the dead.
+def only_one(folder: Path) -> Iterator[None]:
+    """Keep a folder to this process until the block ends, however it ends: the system frees the lock of the dead.
 
     Raises:
-        LaunchError: it cannot be made or written, or another launch holds it.
+        LaunchError: another launch holds it.
     """
-    try:
-        os.makedirs(folder, exist_ok=True)
-        opened = os.open(f"{folder}/launch.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
-    except (OSError, ValueError) as error:
-        why = f"--out {folder!r} cannot be used: {error}. Choose a folder that you may write to."
-        raise LaunchError(why) from None
+    opened = os.open(folder / "launch.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
     with os.fdopen(opened, "r+") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             holder = lock.read(200).strip() or "another launch"
-            advice = "Wait for it, stop it, or choose another --out."
-            raise LaunchError(f"{folder} is in use by {holder}, which still runs. {advice}") from None
+            raise LaunchError(
+                f"{folder} is in use by {holder}, which still runs. Wait for it, stop it, or choose another --out."
+            ) from None
         with suppress(OSError):  # a full disk has no room for the name, but the lock holds
             os.ftruncate(opened, 0)
             holder = f"process {os.getpid()} on {os.uname().nodename} since {time.strftime('%H:%M:%S')}"
@@ -118,5 +124,6 @@ def write_whole(path: Path, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(part, path)
-    finally:
+    except OSError:
         part.unlink(missing_ok=True)
+        raise

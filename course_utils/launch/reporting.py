@@ -14,14 +14,14 @@ from course_utils.launch.link import Link
 from course_utils.launch.messages import calm_lightning, is_out_of_memory, short_traceback
 from course_utils.training import pl
 
-extract_batch_size = pl.utilities.data.extract_batch_size
 MOST_SAID = 20_000  # characters of a traceback that are reported
 
 
 def run_rank(link: Link, function: Callable, *args: Any, **kwargs: Any) -> Any:
     """Run a function in one rank, connected to the supervisor, which is told of an exception in this very rank."""
     cluster = find_cluster(os.environ)
-    rank = cluster.rank if cluster.starts_the_ranks else int(os.environ.get("LOCAL_RANK", 0))
+    local_rank = int(os.environ.get("SLURM_LOCALID" if cluster.kind == "slurm" else "LOCAL_RANK", 0))
+    rank = cluster.rank if cluster.starts_the_ranks else local_rank
     link.open(rank=rank)
     calm_lightning()
     try:
@@ -115,8 +115,10 @@ class _Report(pl.Callback):
     def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
         self._beat(trainer, "it waits for a batch, for the next epoch, or for other ranks")
         loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
+        while not isinstance(batch, torch.Tensor):
+            batch = next(iter(batch.values() if isinstance(batch, dict) else batch))
         if isinstance(loss, torch.Tensor):
-            samples = loss.new_tensor(extract_batch_size(batch), dtype=torch.float)
+            samples = loss.new_tensor(len(batch), dtype=torch.float)
             self._sums += torch.stack([loss.detach().float() * samples, samples])
 
     def on_train_epoch_end(self, trainer, pl_module):

@@ -17,37 +17,41 @@ class View:
 
     def __init__(self, stream: TextIO, *, bar: bool):
         self._stream, self._with_bar = stream, bar
-        self._bar: Any = tqdm(disable=True)
+        self._bar: Any = None
         self._epochs, self._next_s = 0, 0.0
 
     def line(self, source: str, text: str) -> None:
-        """Print a line of one process, or of the launcher."""
+        """Print a line of one process, or of the launcher, with what the stream cannot encode replaced."""
+        encoding = getattr(self._stream, "encoding", None) or "utf-8"
+        text = text.encode(encoding, "backslashreplace").decode(encoding)
         tqdm.write(f"[{source}] {text}", file=self._stream)
         self._stream.flush()
 
-    def show(self, event: dict) -> None:
-        """Show an event of a rank that says how far the training is, and no other."""
-        match event:
-            case {"start": {"steps": steps, "done": done, "epochs": epochs}}:
-                self._epochs = epochs
-                if done:
-                    self.line("launch", f"continuing after step {done}")
-                if self._with_bar:
-                    self._bar = open_bar(steps, "step", initial=done, mininterval=0.2)
-            case {"step": step}:
-                self._bar.update(max(0, step - self._bar.n))
-            case {"epoch": number, "loss": loss}:
-                text = f"epoch {number}/{self._epochs}"
-                self._bar.set_postfix_str(f"{text}, loss {loss:.4g}", refresh=False)
-                if not self._with_bar and (time.monotonic() > self._next_s or number == self._epochs):
-                    self._next_s = time.monotonic() + 2
-                    self.line("launch", f"{text}: loss {loss:.4g}")
-            case {"already": epochs}:
-                self.line("launch", f"all {epochs} epochs were trained before: nothing to do")
+    def begin(self, steps: int, done: int, epochs: int) -> None:
+        """Open the bar for `steps` steps, of which `done` were made by earlier runs."""
+        self._epochs = epochs
+        if self._with_bar:
+            self._bar = open_bar(steps, "step", initial=done, mininterval=0.2)
+
+    def steps(self, done: int) -> None:
+        """Move the bar."""
+        if self._bar is not None:
+            self._bar.update(max(0, done - self._bar.n))
+
+    def epoch(self, number: int, loss: float) -> None:
+        """Show the loss of a finished epoch."""
+        if self._bar is not None:
+            self._bar.set_postfix_str(f"epoch {number}/{self._epochs}, loss {loss:.4g}", refresh=False)
+        elif time.monotonic() > self._next_s or number == self._epochs:
+            self._next_s = time.monotonic() + 2
+            self.line("launch", f"epoch {number}/{self._epochs}: loss {loss:.4g}")
 
     def close(self) -> None:
         """Close the bar where it stands."""
-        self._bar.close()
+        if self._bar is not None:
+            self._bar.refresh()
+            self._bar.close()
+            self._bar = None
 
 
 @dataclass(frozen=True)

@@ -15,24 +15,16 @@ PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
 KAGGLE = Path("/kaggle/input")
 
 
-def folders_with_wheels() -> list[Path]:
-    """Return the folders in which wheels were put for pip to find."""
-    return [Path.cwd(), *sorted({wheel.parent for wheel in KAGGLE.rglob("*.whl")})]
-
-
-def installed() -> str:
-    """Return a constraint for every package that is here, with its exact version."""
-    return subprocess.run([*PIP, "list", "--format=freeze"], capture_output=True, text=True, check=True).stdout
-
-
 def install(extra: str) -> str:
     """Install what an extra of the course lacks here, and return why that failed, or nothing where it did not."""
-    here, near = installed(), [f"--find-links={folder}" for folder in folders_with_wheels()]
+    here = subprocess.run([*PIP, "list", "--format=freeze"], capture_output=True, text=True, check=True).stdout
     if "accelerator-course==" not in here:
         return "the course runs from its source: install it with `make lab`"
     with TemporaryDirectory() as scratch:
         constraints = Path(scratch) / "installed.txt"
         constraints.write_text(here, encoding="utf-8")
+        folders = {Path.cwd(), *(wheel.parent for wheel in KAGGLE.rglob("*.whl"))}
+        near = [f"--find-links={folder}" for folder in sorted(folders)]
         command = [*PIP, "install", "--quiet", "--retries=1", "--timeout=4", f"--constraint={constraints}", *near]
         for index in (["--no-index"], []):
             done = subprocess.run([*command, *index, f"accelerator-course[{extra}]"], capture_output=True, text=True)

@@ -23,12 +23,12 @@ def main(arguments: list[str] | None = None) -> int:
     except (Unreadable, OSError) as error:
         print(error, file=sys.stderr)
         return 2
-    print(_as_json(found) if options.json else "\n".join(filter(None, [found.diff(options.file), str(found)])))
+    if options.json:
+        findings = [dataclasses.asdict(note) for note in found]
+        print(json.dumps({"findings": findings, "text": found.text}, indent=1))
+    else:
+        print("\n".join(filter(None, [found.diff(options.file), str(found)])))
     return 1 if found.findings else 0
-
-
-def _as_json(found: Explanation) -> str:
-    return json.dumps({"findings": [dataclasses.asdict(note) for note in found.findings], "text": found.text}, indent=1)
 
 
 def _write(name: str, found: Explanation) -> None:

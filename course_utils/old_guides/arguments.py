@@ -5,18 +5,19 @@ from typing import Any
 
 from course_utils.old_guides.old_arguments import RULES
 from course_utils.old_guides.old_devices import COUNTS
-from course_utils.old_guides.old_trainer import Draft, Note, translate, written
-from course_utils.old_guides.syntax import Argument, Code, Edit
+from course_utils.old_guides.old_trainer import Modern, Note, translate, written
+from course_utils.old_guides.syntax import Argument, Code, Edit, source
 from course_utils.old_guides.values import Choice, value_of, write
 
 _DEFAULTS = {"accelerator": "auto", "devices": "auto", "strategy": "auto"}
 _NOTHING = "nothing that means the same"
 
 
-def translate_arguments(
-    code: Code, arguments: list[Argument], form: str = "{}={}", whole: bool = True
-) -> tuple[list[tuple[Note, int]], list[Edit], Draft]:
-    """Return what became of the arguments of a Trainer, each with its place, the edits, and the translation.
+Finding = tuple[Note, int, list[Edit]]  # what, its place in the part, and how to change it
+
+
+def translate_arguments(code: Code, arguments: list[Argument], form: str, whole: bool) -> tuple[list[Finding], Modern]:
+    """Return what became of the arguments of a Trainer, all edits with the first of them, and the translation.
 
     Args:
         code: where they are.
@@ -24,95 +25,97 @@ def translate_arguments(
         form: of a new argument; a dictionary in braces has another one.
         whole: whether these are all the arguments of a Trainer, so that one which no Trainer ever had is a mistake.
     """
-    named = {each.name: each for each in arguments if each.is_named and (each.name in RULES or whole)}
-    values = {name: value_of(each.value, code.source(each.value)) for name, each in named.items()}
-    draft = _translated(values, whole)
-    notes = dict(draft.notes)
-    notes |= {old: Note(written(old, values[old]), _NOTHING, why) for old, why in draft.refused.items()}
-    places = {name: code.span(each)[0] for name, each in named.items()}
+    named = {each.name: each for each in arguments if each.name in RULES or (whole and each.name.isidentifier())}
+    values = {name: value_of(each.value) for name, each in named.items()}
+    modern = _translated(values, whole)
+    notes = dict(modern.changes)
+    notes |= {old: Note(written(old, values[old]), _NOTHING, why) for old, why in modern.refused.items()}
+    places = {name: code.span(each.first)[0] for name, each in named.items()}
     first = min(places.values(), default=0)
-    found = [(note, places.get(old, first)) for old, note in notes.items()]
-    return found, _edits(code, arguments, draft, form) + _more_callbacks(code, arguments, draft), draft
+    found: list[Finding] = [(note, places.get(old, first), []) for old, note in notes.items()]
+    if found:
+        found[0][2].extend(_edits(code, arguments, modern, form) + _more_callbacks(code, arguments, modern))
+    return found, modern
 
 
-def _translated(values: dict[str, Any], whole: bool) -> Draft:
+def _translated(values: dict[str, Any], whole: bool) -> Modern:
     """Translate values, and those that depend on a test once for each of its outcomes."""
     choice = next((each for each in values.values() if isinstance(each, Choice)), None)
     if choice is None:
         return translate(values, whole=whole)
-    one, other = (
-        _translated({name: choice.outcome(value, yes) for name, value in values.items()}, whole)
-        for yes in (True, False)
-    )
+    depends = [name for name, each in values.items() if isinstance(each, Choice) and each.test == choice.test]
+    one = _translated({**values, **{name: values[name].one for name in depends}}, whole)
+    other = _translated({**values, **{name: values[name].other for name in depends}}, whole)
     if refused := {**one.refused, **other.refused}:
-        draft = _translated({name: value for name, value in values.items() if name not in refused}, whole)
-        return replace(draft, old=values, refused={**draft.refused, **refused})
+        modern = _translated({name: value for name, value in values.items() if name not in refused}, whole)
+        return replace(modern, old=values, refused={**modern.refused, **refused})
     return _joined(choice, values, one, other)
 
 
-def _joined(choice: Choice, values: dict[str, Any], one: Draft, other: Draft) -> Draft:
+def _joined(choice: Choice, values: dict[str, Any], one: Modern, other: Modern) -> Modern:
     """Return one translation out of two, whose new arguments depend on a test where they differ."""
-    draft = replace(one, old=values, new={}, notes={}, moved={})
-    for key in {**one.new, **other.new}:
-        yes, no = (each.new.get(key, _DEFAULTS.get(key)) for each in (one, other))
-        draft.new[key] = yes if write(yes) == write(no) else Choice(choice.test, yes, no)
+    modern = replace(one, old=values, kwargs={}, changes={}, moved={})
+    for key in {**one.kwargs, **other.kwargs}:
+        yes, no = (each.kwargs.get(key, _DEFAULTS.get(key)) for each in (one, other))
+        modern.kwargs[key] = yes if write(yes) == write(no) else Choice(choice.test, yes, no)
     for old in {**one.moved, **other.moved}:
-        draft.moved[old] = [*one.moved.get(old, [old] * (old in one.new)), *other.moved.get(old, [])]
+        modern.moved[old] = [*one.moved.get(old, [old] * (old in one.kwargs)), *other.moved.get(old, [])]
     for old in values:
-        notes = [each.notes[old] for each in (one, other) if old in each.notes]
+        notes = [each.changes[old] for each in (one, other) if old in each.changes]
         if not notes:
             continue
-        keys = dict.fromkeys([*draft.moved[old], *draft.moved.get("", []) * (old in COUNTS)])
-        new = ", ".join(f"{key}={write(draft.new[key])}" for key in keys if key in draft.new)
+        keys = dict.fromkeys([*modern.moved[old], *modern.moved.get("", []) * (old in COUNTS)])
+        new = ", ".join(f"{key}={write(modern.kwargs[key])}" for key in keys if key in modern.kwargs)
         whys = dict.fromkeys(note.why for note in notes)
-        draft.notes[old] = Note(written(old, values[old]), new or notes[0].new, " Otherwise: ".join(whys))
-    return draft
+        modern.changes[old] = Note(written(old, values[old]), new or notes[0].new, " Otherwise: ".join(whys))
+    return modern
 
 
-def _edits(code: Code, arguments: list[Argument], draft: Draft, form: str) -> list[Edit]:
+def _edits(code: Code, arguments: list[Argument], modern: Modern, form: str) -> list[Edit]:
     """Put new arguments in the place of old ones. What could not be translated stays, so that it still fails aloud."""
-    if draft.moved.keys() == {""}:  # the CPU is named where nothing else has to be changed
-        end = code.span(arguments[-1])[1]
+    if modern.moved.keys() == {""}:  # the CPU is named where nothing else has to be changed
+        end = code.span(arguments[-1].value)[1]
         return [(end, end, ", " + form.format("accelerator", '"cpu"'))]
-    kept = {name for name in draft.new if name in draft.old and name not in draft.moved}
-    changed = [number for number, each in enumerate(arguments) if each.name in draft.moved.keys() - {""}]
+    kept = {name for name in modern.kwargs if name in modern.old and name not in modern.moved}
+    changed = [number for number, each in enumerate(arguments) if each.name in modern.moved.keys() - {""}]
     new: dict[int, str] = {}  # by the number of an argument: what comes in its place, "" for nothing
     for number in changed:
-        keys = [*draft.moved[arguments[number].name], *draft.moved.get("", []) * (number == changed[-1])]
-        fresh = [key for key in dict.fromkeys(keys) if key in draft.new and key not in kept]
+        keys = [*modern.moved[arguments[number].name], *modern.moved.get("", []) * (number == changed[-1])]
+        fresh = [key for key in dict.fromkeys(keys) if key in modern.kwargs and key not in kept]
         kept |= {*fresh}
-        new[number] = ", ".join(form.format(key, write(draft.new[key])) for key in fresh)
+        new[number] = ", ".join(form.format(key, write(modern.kwargs[key])) for key in fresh)
     return [edit for number in new for edit in _edit(code, arguments, new, number)]
 
 
 def _edit(code: Code, arguments: list[Argument], new: dict[int, str], number: int) -> list[Edit]:
-    start, end = code.span(arguments[number])
+    start, end = code.span(arguments[number].first, arguments[number].value)
     if new[number]:
         return [(start, end, new[number])]
     stay = [index for index in range(len(arguments)) if new.get(index, "stays")]
     if stay and stay[-1] < number:  # the last ones go with the comma before them
-        whole = code.span(arguments[stay[-1]])[1], code.span(arguments[-1])[1], ""
+        whole = code.span(arguments[stay[-1]].value)[1], code.span(arguments[-1].value)[1], ""
         return [whole] * (number == stay[-1] + 1)
     if number + 1 == len(arguments):
         return [(start, end, "")]
-    following = code.span(arguments[number + 1])[0]  # delete it with the comma after it, but no comment
-    between = code.text[end - code.offset : following - code.offset]
+    following = code.span(arguments[number + 1].first)[0]  # delete it with the comma after it, but no comment
+    between = code.between(end, following)
     comment = between[between.index(",") + 1 :].lstrip(" ") if "#" in between else ""
     return [(start, following - len(comment), "")]
 
 
-def _more_callbacks(code: Code, arguments: list[Argument], draft: Draft) -> list[Edit]:
+def _more_callbacks(code: Code, arguments: list[Argument], modern: Modern) -> list[Edit]:
     """Add to the callbacks that are given those that replace arguments."""
     node: Any = next((each.value for each in arguments if each.name == "callbacks"), None)
-    more = draft.new.get("callbacks") if node is not None else None
-    more = [each for each in more if getattr(each, "text", "") != code.source(node)] if isinstance(more, list) else []
-    if not more:
+    callbacks = modern.kwargs.get("callbacks")
+    if node is None or not isinstance(callbacks, list):
         return []
-    text = ", ".join(map(write, more))
-    start, end = code.span(node)
-    if code.source(node) == "None":
+    given, (start, end) = source(node), code.span(node)
+    text = ", ".join(write(each) for each in callbacks if getattr(each, "text", "") != given)
+    if not text:
+        return []
+    if given == "None":
         return [(start, end, f"[{text}]")]
-    if not code.source(node).startswith("["):
+    if not given.startswith("["):
         return [(start, start, "[*"), (end, end, f", {text}]")]
     before = node.children[-1].get_previous_leaf()
     at = code.span(before)[1]

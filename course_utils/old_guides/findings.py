@@ -1,81 +1,59 @@
 """Find what is outdated in the code of a text: names, calls, arguments, keywords, methods, strings and clocks."""
 
-import bisect
 import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from course_utils.old_guides.arguments import translate_arguments
+from course_utils.old_guides.arguments import Finding, translate_arguments
 from course_utils.old_guides.installed import IMPORTED, READ, TRAINER, parameters, too_many, trainer_attributes, version
 from course_utils.old_guides.names import ALIASES, ATTRIBUTES, KEYWORDS, METHODS, advise, new_place
 from course_utils.old_guides.old_devices import COUNTS
 from course_utils.old_guides.old_trainer import Note, removed
 from course_utils.old_guides.reading import Part
 from course_utils.old_guides.rewriting import fit_edits, import_edits, moved_imports, moved_use
-from course_utils.old_guides.scope import Scope
+from course_utils.old_guides.scope import Scope, guarded
 from course_utils.old_guides.shell import in_commands, in_text
-from course_utils.old_guides.syntax import Argument, Call, Code, Edit, enclosing, names_in, pairs_of
+from course_utils.old_guides.syntax import Argument, Call, Code, names_in, pairs_of, source
 from course_utils.old_guides.values import NewCallback, write
 
-Finding = tuple[Note, int, list[Edit]]  # what, its place in the part, and how to change it
 _ROOTS = {*IMPORTED, *READ}
 _VARIABLE = "torch.autograd.Variable"
-SPAWN = "torch_xla.launch(function)"
-
-
-def find_in(part: Part, codes: list[Code], scope: Scope) -> list[Finding]:
-    """Return what is outdated in one part, in the order of its lines."""
-    found: list[Finding] = []
-    for code in codes:
-        for each in (_imports, _uses, _calls, _dictionaries, _assignments, _methods, _results, _strings, _clocks):
-            found += each(code, scope)
-    starts = [0, *(match.end() for match in re.finditer("\n", part.text))]
-    found += [(note, starts[line - 1], []) for line, note in in_commands(part.shell, scope)]
-    found.sort(key=lambda finding: finding[1])
-    return [
-        (replace(note, line=bisect.bisect(starts, place), cell=part.name), place, edits) for note, place, edits in found
-    ]
+_ITEM = re.compile(r"(.*)(?:\[['\"](\w+)['\"]\]|\.(\w+))", re.DOTALL)  # `owner["name"]` or `owner.name`
 
 
 def _imports(code: Code, scope: Scope) -> Iterator[Finding]:
     for statement, names in code.imports:
         places: dict[str, str] = {}
-        found = []
+        found: list[Finding] = []
         for node, name, bound in names:
             is_used = name != _VARIABLE or any(call.name == bound for call in code.calls)
-            advice = advise(name) if name.partition(".")[0] in _ROOTS and is_used else None
+            advice = advise(name) if is_used else None
             if advice:
                 scope.gone.add(bound or name)
-            if advice and not scope.guarded(node, code):
+            if advice and not guarded(node):
                 places[bound or name] = new_place(name, advice[0])
-                found.append((Note(name, *advice), code.span(node)[0]))
-        yield from _with_edits(found, moved_imports(code, statement, places) if places else [])
-
-
-def _with_edits(notes: list[tuple[Note, int]], edits: list[Edit]) -> list[Finding]:
-    """Return findings that are changed together: the edits go with the first."""
-    return [(note, place, edits if number == 0 else []) for number, (note, place) in enumerate(notes)]
+                found.append((Note(name, *advice), code.span(node)[0], []))
+        if found:
+            found[0][2].extend(moved_imports(code, statement, places))
+        yield from found
 
 
 def _uses(code: Code, scope: Scope) -> Iterator[Finding]:
     for node in code.nodes:
-        chain = names_in(node) if node.type in ("atom_expr", "power") else []
+        chain = names_in(node)
         head = chain[0][0] if chain else ""
         is_prose = head in ("lightning", "pytorch_lightning") and head not in scope.imported
-        if not chain or is_prose or head in scope.hidden or _is_declared(node, scope, head):
+        if not chain or is_prose or head in scope.hidden or node.search_ancestor("tfpdef"):  # the type of a parameter
+            continue
+        is_assigned = node.parent.type == "expr_stmt" and node is node.parent.children[0]
+        if is_assigned and head not in ("self", *scope.trainers):
             continue
         start, end = code.span(node)
-        if found := re.fullmatch(r"((?:\w+\.)*\w*loss\w*)\.data\[0\]", code.source(node)):
+        if found := re.fullmatch(r"((?:\w+\.)*\w*loss\w*)\.data\[0\]", source(node)):
             new = f"{found[1]}.item()"
             yield Note(found[0], new, "It raises IndexError today."), start, [(start, end, new)]
         yield from _use(code, chain, scope)
-
-
-def _is_declared(node: Any, scope: Scope, head: str) -> bool:
-    """Say whether a name is only the type of a parameter, or what is assigned, other than to a Trainer."""
-    assigned = node.parent.type == "expr_stmt" and node is node.parent.children[0]
-    return (assigned and head not in ("self", *scope.trainers)) or enclosing(node, "tfpdef") is not None
 
 
 def _use(code: Code, chain: list[tuple[str, Any]], scope: Scope) -> Iterator[Finding]:
@@ -86,7 +64,7 @@ def _use(code: Code, chain: list[tuple[str, Any]], scope: Scope) -> Iterator[Fin
         is_called = name != _VARIABLE or any(call.name == written for call in code.calls)
         if head in scope.gone or not is_called or any(name.startswith(f"{gone}.") for gone in scope.gone):
             return
-        if (advice := _advise_use(name, scope, head)) and not scope.guarded(first, code):
+        if (advice := _advise_use(name, scope, head)) and not guarded(first):
             place = new_place(written, (advise(written) or advice)[0]) if head in _ROOTS else ""
             if not place and not advice[0]:
                 advice = advise(scope.full(chain[-1][0])) or advice
@@ -99,11 +77,10 @@ def _advise_use(name: str, scope: Scope, head: str) -> tuple[str, str] | None:
     if name.startswith(f"{TRAINER}.") and head in ("self", *scope.trainers):
         attribute, _, below = name.removeprefix(f"{TRAINER}.").partition(".")
         if attribute in ATTRIBUTES:
-            return ATTRIBUTES[attribute][0], ATTRIBUTES[attribute][1]
+            return ATTRIBUTES[attribute]
         known = below or attribute.startswith("_") or attribute in trainer_attributes() or not scope.names_lightning
         return None if known else ("", f"A Trainer of {version('lightning')} has none.")
-    is_asked = name.partition(".")[0] in _ROOTS and not name.startswith(f"{_VARIABLE}.")
-    return advise(name) if is_asked else None
+    return None if name.startswith(f"{_VARIABLE}.") else advise(name)
 
 
 def _calls(code: Code, scope: Scope) -> Iterator[Finding]:
@@ -113,61 +90,47 @@ def _calls(code: Code, scope: Scope) -> Iterator[Finding]:
         if call.name in ALIASES and call.name not in scope.imported and (advice := advise(name)):
             yield Note(f"{call.name}(...)", *advice), place, []
         if scope.is_trainer(name, call):
-            yield from _trainer(code, call, list(call.arguments), scope, whole=name == TRAINER)
+            yield from _trainer(code, list(call.arguments), scope, place, whole=name == TRAINER)
             continue
-        if name.endswith(".next") and not call.arguments and scope.is_iterator(call.name.removesuffix(".next")):
-            yield _next(code, call)
         nprocs = getattr(call.keyword("nprocs"), "value", "1")
         if name.endswith("xla_multiprocessing.spawn") and nprocs not in ("1", "None"):
             why = "spawn takes nprocs=1 or None today. launch has no number: it uses all devices."
-            yield Note(f"{call.name}(nprocs=...)", SPAWN, why), place, []
+            yield Note(f"{call.name}(nprocs=...)", "torch_xla.launch(function)", why), place, []
         owner, _, method = name.rpartition(".")
         takes = method == "update" and scope.holds_arguments(owner)
         if takes or (method == "set_defaults" and any("argparse_args" in each.text for each in scope.codes)):
-            yield from _trainer(code, call, list(call.arguments), scope, whole=False)
+            yield from _trainer(code, list(call.arguments), scope, place)
         if name != TRAINER or "Trainer" in (*scope.imported, call.name.partition(".")[2]):
             yield from _keywords(code, call, name, scope)
 
 
-def _next(code: Code, call: Call) -> Finding:
-    start, end = code.span(call.node.parent)[0], code.span(call.closing or call.opening)[1]
-    before = code.text[start - code.offset : code.span(call.opening)[0] - code.offset].rpartition(".")[0].strip()
-    why = "Python 3 iterators have no next method, and a DataLoader's has lost the one that it had."
-    return Note(f"{before}.next()", f"next({before})", why), start, [(start, end, f"next({before})")]
+def _nexts(code: Code, scope: Scope) -> Iterator[Finding]:
+    """Find `.next()` of what `iter` returned, or of what is called as an iterator over data is."""
+    for call in code.calls:
+        owner, _, method = call.name.rpartition(".")
+        by_name = re.search(r"(data|loader)\w*iter|iter\w*(data|loader)", owner.lower())
+        is_iterator = by_name or "iter()" in (owner, scope.assigned.get(owner))
+        if method == "next" and is_iterator and not call.arguments:
+            start, end = code.span(call.node.parent)[0], code.span(call.closing or call.opening)[1]
+            before = code.between(start, code.span(call.opening)[0]).rpartition(".")[0].strip()
+            why = "Python 3 iterators have no next method, and a DataLoader's has lost the one that it had."
+            yield Note(f"{before}.next()", f"next({before})", why), start, [(start, end, f"next({before})")]
 
 
 def _trainer(
-    code: Code, call: Call | None, arguments: list[Argument], scope: Scope, form: str = "{}={}", whole: bool = True
+    code: Code, arguments: list[Argument], scope: Scope, after: int, form: str = "{}={}", whole: bool = False
 ) -> list[Finding]:
-    notes, edits, draft = translate_arguments(code, arguments, form, whole)
-    if draft.fit:
-        fit = ", ".join(f"{name}={write(value)}" for name, value in draft.fit.items())
-        edits += fit_edits(code, scope, call, fit)
-    callbacks = draft.new.get("callbacks")
+    """Find the old ones among the arguments of a Trainer; what moved to `fit` goes to the first one after a place."""
+    found, modern = translate_arguments(code, arguments, form, whole)
+    edits = found[0][2] if found else []
+    if modern.fit_kwargs:
+        fit = ", ".join(f"{name}={write(value)}" for name, value in modern.fit_kwargs.items())
+        edits += fit_edits(code, scope, after, fit)
+    callbacks = modern.kwargs.get("callbacks")
     for callback in callbacks if isinstance(callbacks, list) else []:
         if isinstance(callback, NewCallback):
             edits += import_edits(code, scope, callback.name)
-    return _with_edits(notes, edits)
-
-
-def _keywords(code: Code, call: Call, name: str, scope: Scope) -> Iterator[Finding]:
-    """Find keywords that the installed function does not take."""
-    known = parameters(name) if name.partition(".")[0] in IMPORTED else None
-    given = {each.name for each in call.arguments}
-    is_cut = name == "_Trainer" and given & {"save_top_k", "monitor"}  # the end of a call that began elsewhere
-    function = "ModelCheckpoint" if is_cut else name.rpartition(".")[2]
-    for each in call.arguments:
-        if not each.is_named or (known is not None and each.name in known):
-            continue
-        is_open = known is not None or not scope.is_known(name, call.name)
-        advice = (KEYWORDS.get(f"{function}.{each.name}") if is_open else None) or KEYWORDS.get(f"*.{each.name}")
-        if advice is None and known is not None and not scope.guarded(call.node, code):
-            advice = ["", f"{version(name)}, which is installed here, has no such argument."]
-        if advice:
-            start = code.span(each)[0]
-            is_name = advice[0].isidentifier() and advice[0] not in {*given, "nothing"}
-            edit = [(start, start + len(each.name), advice[0])] if is_name else []
-            yield Note(f"{function}({each.name.replace('asynC', 'async')}=...)", advice[0], advice[1]), start, edit
+    return found
 
 
 def _dictionaries(code: Code, scope: Scope) -> Iterator[Finding]:
@@ -175,7 +138,29 @@ def _dictionaries(code: Code, scope: Scope) -> Iterator[Finding]:
         pairs = pairs_of(node)
         names = {each.name for each in pairs}
         if pairs and names & {*removed(), "accelerator"} and scope.is_for_trainer(node, names):
-            yield from _trainer(code, None, pairs, scope, '"{}": {}', whole=False)
+            yield from _trainer(code, pairs, scope, 0, '"{}": {}')
+
+
+def _keywords(code: Code, call: Call, name: str, scope: Scope) -> Iterator[Finding]:
+    """Find keywords that the installed function does not take."""
+    known = parameters(name)
+    given = {each.name for each in call.arguments}
+    is_cut = name == "_Trainer" and given & {"save_top_k", "monitor"}  # the end of a call that began elsewhere
+    function = "ModelCheckpoint" if is_cut else name.rpartition(".")[2]
+    head = call.name.partition(".")[0]  # the text's own, or of a package that is not asked?
+    is_other = head in scope.defined or (head in scope.imported and name.partition(".")[0] not in _ROOTS)
+    for each in call.arguments:
+        if not each.name.isidentifier() or (known is not None and each.name in known):
+            continue
+        is_open = known is not None or not is_other
+        advice = (KEYWORDS.get(f"{function}.{each.name}") if is_open else None) or KEYWORDS.get(f"*.{each.name}")
+        if advice is None and known is not None and not guarded(call.node):
+            advice = ("", f"{version(name)}, which is installed here, has no such argument.")
+        if advice:
+            start = code.span(each.first)[0]
+            is_name = advice[0].isidentifier() and advice[0] not in {*given, "nothing"}
+            edit = [(start, start + len(each.name), advice[0])] if is_name else []
+            yield Note(f"{function}({each.name.replace('asynC', 'async')}=...)", *advice), start, edit
 
 
 def _assignments(code: Code, scope: Scope) -> Iterator[Finding]:
@@ -185,31 +170,18 @@ def _assignments(code: Code, scope: Scope) -> Iterator[Finding]:
             continue
         target, _, value = node.children
         start, end = code.span(node)
-        if code.source(target) == "self.hparams" and scope.lightning and _is_in_module(node, scope):
-            new = f"self.save_hyperparameters({code.source(value)})"
+        around = node.search_ancestor("classdef")  # None where the statement was cut out of a class
+        in_module = around is None or any("Module" in base for base in scope.bases(around))
+        if source(target) == "self.hparams" and scope.lightning and in_module:
+            new = f"self.save_hyperparameters({source(value)})"
             yield Note("self.hparams = ...", new, "hparams cannot be assigned today."), start, [(start, end, new)]
-        owner, name, is_item = _part_of(code, target)
-        if name in removed() and (scope.holds_arguments(owner) if is_item else _reads_arguments(owner, name, scope)):
-            notes, edits, _ = translate_arguments(code, [Argument(name, target, value)], whole=False)
-            for note, place in notes[:1]:
-                yield note, place, [(start, end, f"{owner}.update({new})") for _, _, new in edits * is_item]
-
-
-def _is_in_module(node: Any, scope: Scope) -> bool:
-    """Say whether a statement is in a LightningModule, or was cut out of a class."""
-    owner = enclosing(node, "classdef")
-    return owner is None or any("Module" in base for base in scope.bases(owner))
-
-
-def _part_of(code: Code, target: Any) -> tuple[str, str, bool]:
-    """Return owner and name of `owner["name"]` or `owner.name`, and whether it is the first."""
-    if target.type not in ("atom_expr", "power") or target.children[-1].type != "trailer":
-        return "", "", False
-    kind, word = target.children[-1].children[:2]
-    owner = code.source(target)[: -len(code.source(target.children[-1]))]
-    if kind.value == "[":
-        return owner, word.value[1:-1] if word.type == "string" else "", True
-    return owner, word.value if kind.value == "." else "", False
+        part = _ITEM.fullmatch(source(target))
+        owner, item, attribute = part.groups("") if part else ("", "", "")
+        takes_item = item in removed() and scope.holds_arguments(owner)
+        if takes_item or (attribute in removed() and _reads_arguments(owner, attribute, scope)):
+            found, _ = translate_arguments(code, [Argument(item or attribute, target, value)], "{}={}", whole=False)
+            for note, place, edits in found[:1]:
+                yield note, place, [(start, end, f"{owner}.update({new})") for _, _, new in edits if item]
 
 
 def _reads_arguments(owner: str, name: str, scope: Scope) -> bool:
@@ -220,14 +192,12 @@ def _reads_arguments(owner: str, name: str, scope: Scope) -> bool:
 
 
 def _methods(code: Code, scope: Scope) -> Iterator[Finding]:
-    functions = [node for node in code.nodes if node.type == "funcdef"]
-    owners = {id(node): enclosing(node, "classdef", "funcdef") for node in functions}
-    for node in functions:
-        owner = owners[id(node)]
+    functions = [(node, node.search_ancestor("classdef", "funcdef")) for node in code.nodes if node.type == "funcdef"]
+    for node, owner in functions:
         base = scope.lightning_base(owner) if owner is None or owner.type == "classdef" else None
         is_method = owner is not None or [each.name.value for each in node.get_params()][:1] == ["self"]
         if base is not None and is_method and (base or scope.has_hooks or not node.name.value.startswith("on_")):
-            beside = {each.name.value for each in functions if owners[id(each)] is owner and each is not node}
+            beside = {each.name.value for each, other in functions if other is owner and each is not node}
             yield from _method(code, node, base, beside)
 
 
@@ -238,7 +208,7 @@ def _method(code: Code, method: Any, base: str, beside: set[str]) -> Iterator[Fi
     if name in METHODS:
         counterpart = re.search(r"def (\w+)", METHODS[name][0])
         if not (counterpart and counterpart[1] in beside):
-            yield Note(f"def {name}", METHODS[name][0], METHODS[name][1]), place, []
+            yield Note(f"def {name}", *METHODS[name]), place, []
     elif name in ("training_step", "validation_step") and {"optimizer_idx", "optimizer_i"} & {*names}:
         why = "Automatic optimization takes one optimizer. With several, switch it off and call self.optimizers()."
         yield Note(f"{name}(..., optimizer_idx)", f"{name}(self, batch, batch_idx)", why), place, []
@@ -253,12 +223,13 @@ def _results(code: Code, scope: Scope) -> Iterator[Finding]:
     """Find "log" and "progress_bar" in what a step returns: `{"log": ...}` or `output["log"] = ...`."""
     for node in code.nodes:
         if node.type == "string" and node.value[1:-1] in ("log", "progress_bar"):
-            function = enclosing(node, "funcdef")
-            is_cut = function is None and enclosing(node, "return_stmt", "expr_stmt") is not None
+            function = node.search_ancestor("funcdef")
+            is_cut = function is None and node.search_ancestor("return_stmt", "expr_stmt") is not None
             is_step = is_cut or (function is not None and function.name.value.endswith(("_step", "_end")))
             following = [leaf.value for leaf in (node.get_next_leaf(), node.get_next_leaf().get_next_leaf()) if leaf]
             is_key = following[:1] == [":"] or following == ["]", "="]
-            if is_key and is_step and scope.has_hooks and scope.lightning_base(enclosing(node, "classdef")) is not None:
+            base = scope.lightning_base(node.search_ancestor("classdef"))
+            if is_key and is_step and scope.has_hooks and base is not None:
                 why = "Today only the loss is read from what a step returns."
                 yield Note(f"{node.value}: ...", "self.log_dict(...)", why), code.span(node)[0], []
 
@@ -272,23 +243,38 @@ def _strings(code: Code, scope: Scope) -> Iterator[Finding]:
 # Reading a clock, and what waits for a GPU before it is read.
 _CLOCKS = {"time.time", "time.perf_counter", "time.monotonic", "datetime.datetime.now", "timeit.default_timer"}
 _WAITS = {"synchronize", "item", "tolist", "cpu", "numpy", "sync", "wait_device_ops", "wait_for", "elapsed_time"}
-_CLOCK = (
-    "torch.cuda.synchronize() before it",
-    "A GPU is only handed its work: this clock stops before the work is done.",
-)
 
 
 def _clocks(code: Code, scope: Scope) -> Iterator[Finding]:
     """Find a clock that is read twice around GPU work in a function, with nothing that waits for the GPU."""
     inside: dict[Any, list[Call]] = {}
     for call in code.calls:
-        inside.setdefault(enclosing(call.node, "funcdef"), []).append(call)
+        inside.setdefault(call.node.search_ancestor("funcdef"), []).append(call)
     for function, calls in inside.items():
         reads = [call for call in calls if scope.full(call.name) in _CLOCKS]
         waits = any(call.name.rpartition(".")[2] in _WAITS for call in calls)
-        start, end = code.span(function) if function is not None else (code.offset, code.offset + len(code.text))
+        start, end = code.span(function) if function else (code.offset, code.offset + len(code.text))
         strings = (node for node in code.nodes if node.type == "string" and node.value[1:5] == "cuda")
         on_gpu = any(call.name.endswith(".cuda") for call in calls)
         on_gpu = on_gpu or any(start <= code.span(node)[0] < end for node in strings)
         if len(reads) >= 2 and not waits and on_gpu:
-            yield Note(f"{reads[-1].name}()", *_CLOCK), code.span(reads[-1].node.parent)[0], []
+            why = "A GPU is only handed its work: this clock stops before the work is done."
+            note = Note(f"{reads[-1].name}()", "torch.cuda.synchronize() before it", why)
+            yield note, code.span(reads[-1].node.parent)[0], []
+
+
+_FINDERS = (_imports, _uses, _calls, _nexts, _dictionaries, _assignments, _methods, _results, _strings, _clocks)
+
+
+def find_in(part: Part, codes: list[Code], scope: Scope) -> list[Finding]:
+    """Return what is outdated in one part, in the order of its lines."""
+    found: list[Finding] = []
+    for code in codes:
+        for find in _FINDERS:
+            found += find(code, scope)
+    found += [(note, place, []) for place, note in in_commands(part.shell, scope)]
+    found.sort(key=lambda finding: finding[1])
+    return [
+        (replace(note, line=part.text.count("\n", 0, place) + 1, cell=part.name), place, edits)
+        for note, place, edits in found
+    ]

@@ -34,17 +34,14 @@ def is_gone(name: str) -> bool:
     is_private = "lightning" not in root and any(part.startswith("_") for part in parts)
     if is_private or "__" in name or name.startswith(_ELSEWHERE):  # other packages bring torch.npu and the like
         return False
-    if root in READ:
-        return _is_gone_from_files(root, tuple(parts))
-    return root in IMPORTED and find(name) is GONE
+    return _is_gone_from_files(root, tuple(parts)) if root in READ else root in IMPORTED and find(name) is GONE
 
 
 def find(name: str) -> Any:
     """Return what a full name of an imported package stands for, `GONE`, or `UNKNOWN` where it cannot be found out."""
     root, *parts = today(name).split(".")
-    thing, path = _module(root) if root in IMPORTED else UNKNOWN, root
+    thing = _module(root) if root in IMPORTED else UNKNOWN
     for part in parts:
-        path = f"{path}.{part}"
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of names such as torch.has_cuda
@@ -52,6 +49,7 @@ def find(name: str) -> Any:
         except AttributeError:
             if not (inspect.ismodule(thing) or inspect.isclass(thing)) or isinstance(thing, enum.EnumMeta):
                 return UNKNOWN
+            path = f"{thing.__name__}.{part}"
             if inspect.isclass(thing) or not hasattr(thing, "__path__") or importlib.util.find_spec(path) is None:
                 return GONE
             thing = _module(path)
@@ -75,19 +73,15 @@ def _is_gone_from_files(root: str, parts: tuple[str, ...]) -> bool:
     if spec is None or not spec.submodule_search_locations:
         return False
     place = Path(spec.submodule_search_locations[0])
-    for number, part in enumerate(parts):
-        if (place / part).is_dir():
-            place = place / part
-        elif (place / f"{part}.py").is_file():
-            return bool(parts[number + 1 :]) and _lacks(place / f"{part}.py", parts[number + 1])
-        else:
-            return not any(place.glob(f"{part}.*")) and _lacks(place / "__init__.py", part)
-    return False
-
-
-def _lacks(file: Path, word: str) -> bool:
+    while parts and (place / parts[0]).is_dir():
+        place, parts = place / parts[0], parts[1:]
+    file = place / "__init__.py"
+    if parts and (place / f"{parts[0]}.py").is_file():
+        file, parts = place / f"{parts[0]}.py", parts[1:]
+    elif parts and any(place.glob(f"{parts[0]}.*")):  # a compiled module
+        return False
     text = file.read_text(encoding="utf-8") if file.is_file() else ""
-    return not re.search(rf"\b{word}\b|import \*|def __getattr__", text)
+    return bool(parts) and not re.search(rf"\b{parts[0]}\b|import \*|def __getattr__", text)
 
 
 def new_home(name: str) -> str:

@@ -11,29 +11,34 @@ from pathlib import Path
 from course_utils.old_guides.installed import is_gone, new_home, today, version
 
 TABLES = json.loads((Path(__file__).parent / "old_names.json").read_text(encoding="utf-8"))
-Advice = dict[str, list[str]]  # by what is old: what to write today, and why
+Advice = tuple[str, str]  # what to write today, and why
+
+
+def _advice(table: str) -> dict[str, Advice]:
+    return {old: (new, why) for old, (new, why) in TABLES[table].items()}
+
 
 ALIASES: dict[str, str] = TABLES["aliases"]  # what guides use without always showing the import
-NAMES: Advice = TABLES["names"]  # by full name; one that ends in a dot covers all below it
-METHODS: Advice = TABLES["methods"]  # that Lightning once called on a module, a callback or a data module
-KEYWORDS: Advice = TABLES["keywords"]  # "function.keyword", with "*" for any function
-ATTRIBUTES: Advice = TABLES["attributes"]  # of a Trainer
+NAMES = _advice("names")  # by full name; one that ends in a dot covers all below it
+METHODS = _advice("methods")  # that Lightning once called on a module, a callback or a data module
+KEYWORDS = _advice("keywords")  # "function.keyword", with "*" for any function
+ATTRIBUTES = _advice("attributes")  # of a Trainer
 TEXTS: list[list[str]] = TABLES["texts"]  # in a shell line or in a string: pattern, what to write today, why
 
 
-def advise(name: str) -> tuple[str, str] | None:
+def advise(name: str) -> Advice | None:
     """Return what to write in place of a full name and why, or None for one that is there today."""
-    if name.startswith("pytorch_lightning"):
+    if name.partition(".")[0] == "pytorch_lightning":
         found = advise(today(name))
         return found and (found[0].replace("lightning.pytorch", "pytorch_lightning"), found[1])
     whole = [name[: match.start()] for match in re.finditer(r"\.|$", name)]
     if entry := next((NAMES[each] for each in whole if each in NAMES), None):
-        return entry[0], entry[1]
+        return entry
     if below := next((each for each in reversed(whole) if f"{each}." in NAMES), ""):
         new, why = NAMES[f"{below}."]
         moved = NAMES.get(new + name.removeprefix(below))  # what moved with its module can have gone there
         home = new_home(name) if new.startswith("lightning") and not moved else ""
-        return (home, "It has moved.") if home else (moved[0], moved[1]) if moved else (new, why)
+        return (home, "It has moved.") if home else moved or (new, why)
     if not is_gone(name):
         return None
     home = new_home(name)

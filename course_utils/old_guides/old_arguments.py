@@ -1,55 +1,49 @@
 """What became of each old argument of a Lightning Trainer, one rule a name; `old_devices` has those about devices."""
 
 import re
+from functools import partial
 from typing import Any
 
 from course_utils.old_guides.names import TABLES
-from course_utils.old_guides.old_devices import DEVICE_RULES, Change, Refusal, Rule, check_switch, needless, same
+from course_utils.old_guides.old_devices import DEVICE_RULES, Change, Refusal, Rule, check_switch, leave_out, same
 from course_utils.old_guides.values import Expression, NewCallback
 
 _CALLBACK = "A callback does this now."
 _LIST = "All callbacks are in one list."
 
 
-def _renamed(new: str) -> Rule:
-    return lambda draft, name, value: ({} if value is None else {new: value}, "Only the name changed.")
+def _rename(new: str, modern: Any, name: str, value: Any) -> Change:
+    return {} if value is None else {new: value}, "Only the name changed."
 
 
-def _left_out(why: str) -> Rule:
-    return lambda draft, name, value: ({}, why) if value is None else None
+def _leave_out_none(why: str, modern: Any, name: str, value: Any) -> Change | None:
+    return ({}, why) if value is None else None
 
 
-def _share(new: str) -> Rule:
-    def rule(draft: Any, name: str, value: Any) -> Change:
-        why = "A float is a share of the batches; today an int is a number of them."
-        if isinstance(value, Expression):
-            return {new: Expression(f"float({value})")}, why
-        if type(value) not in (int, float):
-            raise Refusal("it was a share of the batches, from 0.0 to 1.0.")
-        return {new: float(value)}, why
-
-    return rule
+def _share(new: str, modern: Any, name: str, value: Any) -> Change:
+    why = "A float is a share of the batches; today an int is a number of them."
+    if isinstance(value, Expression):
+        return {new: Expression(f"float({value})")}, why
+    if type(value) not in (int, float):
+        raise Refusal("it was a share of the batches, from 0.0 to 1.0.")
+    return {new: float(value)}, why
 
 
-def _switch(new: str, on: Any, unknown: str, why: str) -> Rule:
-    """Return the rule of a switch: what its argument is today, that where it was on, and where its value is unknown."""
-
-    def rule(draft: Any, name: str, value: Any) -> Change:
-        if isinstance(value, Expression):
-            return {new: Expression(unknown.format(value))}, why
-        check_switch(value)
-        return {new: on} if value else {}, why
-
-    return rule
+def _switch(new: str, on: Any, unknown: str, why: str, modern: Any, name: str, value: Any) -> Change:
+    """Translate a switch to `new`: `on` where it was on, and `unknown` where its value is an expression."""
+    if isinstance(value, Expression):
+        return {new: Expression(unknown.format(value))}, why
+    check_switch(value)
+    return {new: on} if value else {}, why
 
 
-def _checkpoint_callback(draft: Any, name: str, value: Any) -> Change | None:
+def _checkpoint_callback(modern: Any, name: str, value: Any) -> Change:
     if value is None or type(value) is bool:
-        return _renamed("enable_checkpointing")(draft, name, value)
+        return _rename("enable_checkpointing", modern, name, value)
     return {"callbacks": value}, _LIST + _if_unknown(value, "enable_checkpointing=")
 
 
-def _early_stop(draft: Any, name: str, value: Any) -> Change:
+def _early_stop(modern: Any, name: str, value: Any) -> Change:
     if same(value, True):
         raise Refusal("it watched 'val_loss'. Write callbacks=[EarlyStopping(monitor=...)] with what you log.")
     if value is None or value is False:
@@ -61,37 +55,38 @@ def _if_unknown(value: Any, instead: str) -> str:
     return f" If it can be True or False, write {instead}." * isinstance(value, Expression)
 
 
-def _progress_bar(draft: Any, name: str, value: Any) -> Change:
+def _progress_bar(modern: Any, name: str, value: Any) -> Change:
     unknown = isinstance(value, Expression)
     if not unknown and value is not None and (type(value) is not int or value < 0):
         raise Refusal("it was a whole number, 0 or more.")
-    rate, position = (value, draft.new.get("process_position")) if name.endswith("rate") else (None, value)
+    rate, position = (value, modern.kwargs.get("process_position")) if name.endswith("rate") else (None, value)
     arguments = {"refresh_rate": rate} if rate not in (None, 1) else {}
     if isinstance(position, Expression) or (type(position) is int and position > 0):
         arguments["process_position"] = position
     if same(rate, 0):
         return {"enable_progress_bar": False}, "0 switched the bar off."
-    if same(draft.new.get("enable_progress_bar"), False):
+    if same(modern.kwargs.get("enable_progress_bar"), False):
         return {}, "There is no bar."
-    if not arguments or draft.has_callback("ProgressBar"):
+    if not arguments or modern.has_callback("ProgressBar"):
         return {}, "The bar is the same without it."
     off = " If it can be 0, write enable_progress_bar=False for that." * unknown
     return {"callbacks": NewCallback("TQDMProgressBar", arguments)}, _CALLBACK + off
 
 
-def _weights_summary(draft: Any, name: str, value: Any) -> Change:
+def _weights_summary(modern: Any, name: str, value: Any) -> Change:
     if value is None:
         return {"enable_model_summary": False}, "None switched the table of layers off."
     if isinstance(value, Expression):
         raise Refusal("None is enable_model_summary=False, and 'full' is callbacks=[ModelSummary(max_depth=-1)].")
-    if same(value, "top") or draft.has_callback("ModelSummary") or same(draft.new.get("enable_model_summary"), False):
+    no_table = same(modern.kwargs.get("enable_model_summary"), False)
+    if same(value, "top") or no_table or modern.has_callback("ModelSummary"):
         return {}, "The table of layers is the same without it."
     if same(value, "full"):
         return {"callbacks": NewCallback("ModelSummary", {"max_depth": -1})}, _CALLBACK
     raise Refusal("it was 'top', 'full' or None.")
 
 
-def _accumulate(draft: Any, name: str, value: Any) -> Change | None:
+def _accumulate(modern: Any, name: str, value: Any) -> Change | None:
     if value is None:
         return {}, "None meant 1, the default. Today a Trainer takes None and fails in its first step."
     if isinstance(value, list):
@@ -100,29 +95,29 @@ def _accumulate(draft: Any, name: str, value: Any) -> Change | None:
     return ({"callbacks": callback}, "A dict of epochs goes to a callback now.") if isinstance(value, dict) else None
 
 
-def _profiler(draft: Any, name: str, value: Any) -> Change | None:
+def _profiler(modern: Any, name: str, value: Any) -> Change | None:
     return ({"profiler": "simple"} if value else {}, "A profiler has a name now.") if type(value) is bool else None
 
 
-def _resume(draft: Any, name: str, value: Any) -> Change:
+def _resume(modern: Any, name: str, value: Any) -> Change:
     if value is None:
         return {}, "Nothing was resumed."
-    draft.fit["ckpt_path"] = value
+    modern.fit_kwargs["ckpt_path"] = value
     return {}, "It is an argument of fit now."
 
 
 _PLUGIN = re.compile(r"\[?\s*((?:\w+\.)*)(DDP|DeepSpeed)(?:Plugin|Strategy)(\(.*\))\s*,?\s*\]?", re.DOTALL)
 
 
-def _plugins(draft: Any, name: str, value: Any) -> Change | None:
+def _plugins(modern: Any, name: str, value: Any) -> Change | None:
     for one in value if isinstance(value, list | tuple) else [value]:
         if isinstance(one, str):
             raise Refusal(f"a plugin is no longer named by a string. See whether {one!r} is a strategy today.")
     plugin = _PLUGIN.fullmatch(value.text) if isinstance(value, Expression) else None
     if plugin is None:
         return None
-    if draft.new.get("strategy", "ddp") in ("ddp", "deepspeed", None):
-        draft.new.pop("strategy", None)
+    if modern.kwargs.get("strategy", "ddp") in ("ddp", "deepspeed", None):
+        modern.kwargs.pop("strategy", None)
     module = plugin[1].replace("plugins.", "strategies.")
     return {"strategy": Expression(f"{module}{plugin[2]}Strategy{plugin[3]}")}, "It is a strategy now."
 
@@ -130,15 +125,17 @@ def _plugins(draft: Any, name: str, value: Any) -> Change | None:
 # Devices first: what `precision` meant depends on them. The progress bar's rate comes before its position.
 RULES: dict[str, Rule] = {
     **DEVICE_RULES,
-    **{old: _renamed(new) for old, new in TABLES["renamed_arguments"].items()},
-    **{old: _share(new) for old, new in TABLES["shares_of_batches"].items()},
-    "use_amp": _switch("precision", "16-mixed", '"16-mixed" if {} else "32-true"', "It meant mixed precision."),
-    "devices": _left_out("None took what was there, as saying nothing does today."),
-    "max_steps": _left_out("None meant no limit, the default. Today a Trainer given None fails."),
+    **{old: partial(_rename, new) for old, new in TABLES["renamed_arguments"].items()},
+    **{old: partial(_share, new) for old, new in TABLES["shares_of_batches"].items()},
+    "use_amp": partial(
+        _switch, "precision", "16-mixed", '"16-mixed" if {} else "32-true"', "It meant mixed precision."
+    ),
+    "devices": partial(_leave_out_none, "None took what was there, as saying nothing does today."),
+    "max_steps": partial(_leave_out_none, "None meant no limit, the default. Today a Trainer given None fails."),
     "profiler": _profiler,
     "plugins": _plugins,
-    "reload_dataloaders_every_epoch": _switch(
-        "reload_dataloaders_every_n_epochs", 1, "int({})", "It is every n epochs now."
+    "reload_dataloaders_every_epoch": partial(
+        _switch, "reload_dataloaders_every_n_epochs", 1, "int({})", "It is every n epochs now."
     ),
     "resume_from_checkpoint": _resume,
     "checkpoint_callback": _checkpoint_callback,
@@ -147,7 +144,7 @@ RULES: dict[str, Rule] = {
     "process_position": _progress_bar,
     "weights_summary": _weights_summary,
     "accumulate_grad_batches": _accumulate,
-    "amp_level": lambda draft, name, value: ({}, "It was for NVIDIA's Apex alone."),
+    "amp_level": lambda modern, name, value: ({}, "It was for NVIDIA's Apex alone."),
     # Gone: the values that asked for nothing, which can be left out, and what to do in place of any other.
-    **{name: needless(*idle, instead=instead) for name, (idle, instead) in TABLES["gone_arguments"].items()},
+    **{name: partial(leave_out, idle, instead) for name, (idle, instead) in TABLES["gone_arguments"].items()},
 }

@@ -1,10 +1,11 @@
 """What became of the device arguments of an old Lightning Trainer, one rule a name.
 
-A rule is a function of the draft of a translation, the old name and its value. It returns the new arguments and why,
+A rule is a function of the translation so far, the old name and its value. It returns the new arguments and why,
 returns None when the value is still good today, or raises `Refusal` with the reason.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from course_utils.old_guides.names import TABLES
@@ -21,9 +22,10 @@ class Refusal(ValueError):
 _PLAIN = (bool, int, float, str, list, Expression)
 
 
-def same(one: object, other: object) -> bool:
-    """Say whether two plain values are equal and of one type: 1 is not True. Other objects are only themselves."""
-    return one is other or (type(one) is type(other) and type(one) in _PLAIN and one == other)
+def same(value: object, *others: object) -> bool:
+    """Say whether a plain value equals one of others of its type: 1 is not True. Other objects are only themselves."""
+    plain = type(value) in _PLAIN
+    return any(value is other or (plain and type(value) is type(other) and value == other) for other in others)
 
 
 def check_switch(value: object) -> None:
@@ -32,15 +34,11 @@ def check_switch(value: object) -> None:
         raise Refusal("it was True or False.")
 
 
-def needless(*defaults: object, instead: str) -> Rule:
-    """Return the rule of an argument of which only a default can be left out; `instead` is the advice otherwise."""
-
-    def rule(draft: Any, name: str, value: object) -> Change:
-        if not any(same(value, default) for default in defaults):
-            raise Refusal(instead)
-        return {}, "That was the default, and what Lightning does today."
-
-    return rule
+def leave_out(defaults: Sequence, instead: str, modern: Any, name: str, value: object) -> Change:
+    """Leave out an argument of which only a default can be; `instead` is the advice otherwise."""
+    if not same(value, *defaults):
+        raise Refusal(instead)
+    return {}, "That was the default, and what Lightning does today."
 
 
 # What an old `distributed_backend`, `accelerator` or `strategy` called it: its name today, or why it is gone.
@@ -51,9 +49,9 @@ _MOVED = "How to spread the work is the strategy now."
 _UNKNOWN = "None is 'auto' today; 'dp', 'ddp2' and 'horovod' are gone; 'ddp_cpu' is accelerator='cpu' with 'ddp_spawn'."
 
 
-def _spread(draft: Any, name: str, value: Any) -> Change | None:
+def _spread(modern: Any, name: str, value: Any) -> Change | None:
     if isinstance(value, Expression):
-        beside = {"gpus", "num_processes", "tpu_cores"} & draft.new.keys()
+        beside = {"gpus", "num_processes", "tpu_cores"} & modern.kwargs.keys()
         is_old = name == "distributed_backend" or (name == "accelerator" and beside)
         return ({"strategy": value}, f"{_MOVED} {_UNKNOWN}") if is_old else None
     if value is None:
@@ -68,31 +66,29 @@ def _spread(draft: Any, name: str, value: Any) -> Change | None:
     if low in _STRATEGIES and (name, low) != ("strategy", _STRATEGIES[low]):
         return {"strategy": _STRATEGIES[low]}, _MOVED
     if name == "distributed_backend":
-        if not isinstance(value, str):
-            raise Refusal("it was the name of a way to spread the work, such as 'ddp'.")
         raise Refusal(f"no old Lightning knew this; it knew {', '.join([*_STRATEGIES, *_GONE, 'ddp_cpu'])}.")
     return None
 
 
-def _point(draft: Any, kind: str, devices: object, why: str) -> Change:
+def _point(modern: Any, kind: str, devices: object, why: str) -> Change:
     """Replace an old count of devices by today's accelerator and devices; "auto" gives way to it."""
-    if kind == "gpu" and same(draft.new.get("accelerator"), "cuda"):
+    if kind == "gpu" and same(modern.kwargs.get("accelerator"), "cuda"):
         kind = "cuda"
     for name in ("accelerator", "devices"):
-        if name in draft.new and (same(draft.new[name], "auto") or draft.new[name] is None):
-            del draft.new[name]
+        if same(modern.kwargs.get(name), "auto", None):
+            modern.kwargs.pop(name, None)
     return {"accelerator": kind, "devices": devices}, why
 
 
-def _gpus(draft: Any, name: str, value: Any) -> Change:
-    if value is None or same(value, 0) or same(value, []):
-        asked = draft.new.get("accelerator")
-        if value is not None and (same(asked, "gpu") or same(asked, "cuda")):
+def _gpus(modern: Any, name: str, value: Any) -> Change:
+    if same(value, None, 0, []):
+        asked = modern.kwargs.get("accelerator")
+        if value is not None and same(asked, "gpu", "cuda"):
             raise Refusal(f"it means no GPU, but accelerator={asked!r} asks for one.")
         return {}, "It meant: no GPU."
-    how = "A number says how many GPUs, a list which."
     if isinstance(value, Expression):
-        return _point(draft, "gpu", value, f"{how} If it can be 0 or None, write accelerator='cpu' for that.")
+        why = "A number says how many GPUs, a list which. If it can be 0 or None, write accelerator='cpu' for that."
+        return _point(modern, "gpu", value, why)
     if isinstance(value, str):
         value = _numbers(value) if "," in value else -1 if value.strip() == "-1" else value
         if isinstance(value, str):
@@ -106,54 +102,53 @@ def _gpus(draft: Any, name: str, value: Any) -> Change:
     many = value == -1 or (value if count else len(value)) > 1
     spawn = " Without a strategy, Lightning 1 took 'ddp_spawn' here, and today's takes 'ddp'."
     why = "A number says how many GPUs, -1 all." if count else "A list says which GPUs."
-    return _point(draft, "gpu", value, why + spawn * (many and "strategy" not in draft.new))
+    return _point(modern, "gpu", value, why + spawn * (many and "strategy" not in modern.kwargs))
 
 
-def _tpu_cores(draft: Any, name: str, value: Any) -> Change:
+def _tpu_cores(modern: Any, name: str, value: Any) -> Change:
     if value is None:
         return {}, "It meant: no TPU."
     if isinstance(value, Expression):
         why = "None or 0 meant no TPU. A list counted cores from 1 and counts from 0 today: subtract 1."
-        return _point(draft, "tpu", value, why)
+        return _point(modern, "tpu", value, why)
     if isinstance(value, str):
         value = int(value) if value.strip() in ("1", "8") else _numbers(value)
     if same(value, 1):
-        return _point(draft, "tpu", 1, "One core is one device today.")
+        return _point(modern, "tpu", 1, "One core is one device today.")
     if same(value, 8):
         boards = "Other boards show 1, 4 or 8 devices: 'auto' takes what is there."
-        return _point(draft, "tpu", 8, f"It meant all 8 cores of a v2 or v3 board. {boards}")
+        return _point(modern, "tpu", 8, f"It meant all 8 cores of a v2 or v3 board. {boards}")
     if _indices(value) and len(value) == 1 and 1 <= value[0] <= 8:
         only = f"It meant core number {value[0]}, counted from 1, and one core only."
-        return _point(draft, "tpu", [value[0] - 1], f"{only} Since Lightning 2.1 we count from 0.")
+        return _point(modern, "tpu", [value[0] - 1], f"{only} Since Lightning 2.1 we count from 0.")
     raise Refusal("it was 1, 8, or a list of one core number from 1 to 8; nothing else was valid.")
 
 
-def _num_processes(draft: Any, name: str, value: Any) -> Change:
-    if value is None or same(value, 1):
+def _num_processes(modern: Any, name: str, value: Any) -> Change:
+    if same(value, None, 1):
         return {}, "One process is the default."
     if isinstance(value, Expression) or (type(value) is int and value > 1):
-        return _point(draft, "cpu", value, "It counted processes on the CPU.")
+        return _point(modern, "cpu", value, "It counted processes on the CPU.")
     raise Refusal("it was a number of processes, 1 or more.")
 
 
-def _auto_select_gpus(draft: Any, name: str, value: Any) -> Change:
+def _auto_select_gpus(modern: Any, name: str, value: Any) -> Change:
     if isinstance(value, Expression):
         return {}, "Free GPUs are found by find_usable_cuda_devices(n) today."
     check_switch(value)
-    devices = draft.new.get("devices")
+    devices = modern.kwargs.get("devices")
     if value and type(devices) is int and devices > 0:
         why = f"It picked {devices} that were free; today the first are taken. For free ones write devices="
         return {}, f"{why}find_usable_cuda_devices({devices}), from lightning.pytorch.accelerators."
     return {}, "There was nothing to select." if value else "The GPUs are not selected by default."
 
 
-def _precision(draft: Any, name: str, value: Any) -> Change | None:
-    sixteen, brain = same(value, 16) or same(value, "16"), same(value, "bf16")
-    if not sixteen and not brain:
+def _precision(modern: Any, name: str, value: Any) -> Change | None:
+    if not same(value, 16, "16", "bf16"):
         return None
-    if same(draft.new.get("accelerator"), "tpu"):
+    if same(modern.kwargs.get("accelerator"), "tpu"):
         return {"precision": "bf16-true"}, "On a TPU it made every float a bfloat16, which is what 'bf16-true' does."
-    return {"precision": "bf16-mixed" if brain else "16-mixed"}, "It meant mixed precision."
+    return {"precision": f"{value}-mixed"}, "It meant mixed precision."
 
 
 def _indices(value: object) -> bool:
@@ -166,24 +161,25 @@ def _numbers(text: str) -> list[int] | None:
 
 
 # In the order in which they must be read: how the work is spread, on what kind of device, on which ones.
-COUNTS = {
+COUNTS: dict[str, Rule] = {
     "gpus": _gpus,
     "tpu_cores": _tpu_cores,
     "num_tpu_cores": _tpu_cores,
-    "ipus": needless(None, instead=_NO_DEVICE["ipu"]),
+    "ipus": partial(leave_out, [None], _NO_DEVICE["ipu"]),
     "num_processes": _num_processes,
     "auto_select_gpus": _auto_select_gpus,
 }
-DEVICE_RULES = {**dict.fromkeys(("distributed_backend", "accelerator", "strategy"), _spread), **COUNTS}
-DEVICE_RULES["precision"] = _precision
+DEVICE_RULES: dict[str, Rule] = {
+    **dict.fromkeys(("distributed_backend", "accelerator", "strategy"), _spread),
+    **COUNTS,
+    "precision": _precision,
+}
 
 
 def named_a_device(kwargs: Mapping, whole: bool) -> bool:
     """Say whether these arguments chose a device in the old way, which without any choice was the CPU.
 
-    Args:
-        kwargs: old arguments.
-        whole: whether there are no others, so that a way to spread the work without a device was for the CPU.
+    Where they are all that there are (`whole`), a way to spread the work without a device was for the CPU.
     """
     value = kwargs.get("accelerator", "auto")
     is_old = value is None or (isinstance(value, str) and value.lower() in {*_STRATEGIES, *_GONE, "ddp_cpu"})

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from course_utils.old_guides.old_arguments import RULES
-from course_utils.old_guides.old_devices import Refusal, Rule, named_a_device, same
+from course_utils.old_guides.old_devices import Refusal, named_a_device, same
 from course_utils.old_guides.values import Expression, NewCallback
 
 
@@ -53,108 +53,82 @@ class Note:
         return f"{where}{self.old} -> {self.new or 'nothing'}. {self.why}"
 
 
-@dataclass(frozen=True)
-class Modern:
-    """Today's form of old Trainer arguments.
-
-    Attributes:
-        kwargs: for `Trainer(**kwargs)`, or for the `pl_trainer_kwargs` of Darts.
-        fit_kwargs: for `trainer.fit(model, **fit_kwargs)`, where Lightning has moved them.
-        notes: one for each change; empty when nothing was old.
-    """
-
-    kwargs: dict
-    fit_kwargs: dict
-    notes: tuple[Note, ...]
-
-    def __str__(self) -> str:
-        lines = [f"Trainer({_listed(self.kwargs)})"]
-        if self.fit_kwargs:
-            lines.append(f"trainer.fit(model, {_listed(self.fit_kwargs)})")
-        return "\n".join(lines + [f"  {note}" for note in self.notes])
-
-
 class CannotTranslate(ValueError):
-    """Old arguments that nothing today stands for.
-
-    Attributes:
-        refusals: for each of them, how it was written and the reason.
-    """
-
-    def __init__(self, *refusals: tuple[str, str]) -> None:
-        super().__init__("\n".join(f"{old}: {why}" for old, why in refusals))
-        self.refusals = refusals
+    """Old arguments that nothing today stands for: a line for each, how it was written and the reason."""
 
 
 @dataclass
-class Draft:
-    """A translation under way: `new` starts as the old arguments, and each rule replaces its own.
+class Modern:
+    """Today's form of old Trainer arguments. While it is being made, each rule replaces its own argument.
 
     Attributes:
         old: the arguments as they were.
-        new: today's; callbacks that are to be made are `NewCallback`.
+        kwargs: for `Trainer(**kwargs)`, or for the `pl_trainer_kwargs` of Darts.
         package: the Lightning that gets them.
-        fit: what moves to `fit`.
-        notes: by old argument; "" has that of an accelerator which nobody named.
+        fit_kwargs: for `trainer.fit(model, **fit_kwargs)`, where Lightning has moved them.
+        changes: a note for each change, by old argument; "" has that of an accelerator which nobody named.
         refused: by old argument, or by the callback that cannot be made: the reason.
         moved: by old argument, the new ones that took its place.
     """
 
     old: Mapping
-    new: dict
+    kwargs: dict
     package: ModuleType
-    fit: dict = field(default_factory=dict)
-    notes: dict[str, Note] = field(default_factory=dict)
+    fit_kwargs: dict = field(default_factory=dict)
+    changes: dict[str, Note] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     moved: dict[str, list[str]] = field(default_factory=dict)
 
-    def attempt(self, name: str, rule: Rule) -> None:
-        """Apply one rule, or remember why it cannot be applied."""
-        try:
-            if change := rule(self, name, self.new[name]):
-                self._replace(name, *change)
-        except Refusal as refusal:
-            del self.new[name]
-            self.refused[name] = str(refusal)
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """One for each change; empty when nothing was old."""
+        return tuple(self.changes.values())
 
-    def _replace(self, name: str, new: dict, why: str) -> None:
-        """Put `new` in the place of an old argument; a `NewCallback` in it joins the callbacks."""
-        others = {key: value for key, value in self.new.items() if key != name}
+    def __repr__(self) -> str:
+        lines = [f"Trainer({_listed(self.kwargs)})"]
+        if self.fit_kwargs:
+            lines.append(f"trainer.fit(model, {_listed(self.fit_kwargs)})")
+        return "\n".join(lines + [f"  {note}" for note in self.notes])
+
+    def refuse(self, name: str, why: str) -> None:
+        """Take out an argument that nothing today stands for, and remember the reason."""
+        del self.kwargs[name]
+        self.refused[name] = why
+
+    def replace(self, name: str, new: dict, why: str) -> None:
+        """Put `new` in the place of an old argument; a callback in it joins the callbacks."""
+        others = {key: value for key, value in self.kwargs.items() if key != name}
         for key, value in new.items():
             if key != "callbacks" and key in others and not same(others[key], value):
                 raise Refusal(f"another argument asks for {written(key, others[key])}. Keep one of the two.")
         text = _listed(new)
-        if name == "resume_from_checkpoint" and self.fit:
-            text = f"trainer.fit(model, {_listed(self.fit)})"
+        if name == "resume_from_checkpoint" and self.fit_kwargs:
+            text = f"trainer.fit(model, {_listed(self.fit_kwargs)})"
         if "callbacks" in new:
-            text = written("callbacks", [new["callbacks"]])
-            new = {**new, "callbacks": [*_as_list(others.get("callbacks")), self._checked(new["callbacks"])]}
-        del self.new[name]
-        self.new.update(new)
-        self.notes[name], self.moved[name] = Note(written(name, self.old[name]), text, why), [*new]
+            callback = new["callbacks"]
+            if not isinstance(callback, NewCallback | Expression | self.package.callbacks.Callback):
+                raise Refusal(f"this is no callback of {self.package.__name__}.")
+            text = written("callbacks", [callback])
+            new = {**new, "callbacks": [*_as_list(others.get("callbacks")), callback]}
+        self.kwargs = {**others, **new}
+        self.changes[name], self.moved[name] = Note(written(name, self.old[name]), text, why), [*new]
 
     def has_callback(self, kind: str) -> bool:
         """Say whether a callback of this kind, such as "ProgressBar", was given."""
         wanted = getattr(self.package.callbacks, kind)
-        given = _as_list(self.new.get("callbacks"))
+        given = _as_list(self.kwargs.get("callbacks"))
         unmade = (Expression, NewCallback)
         return any(kind in repr(each) if isinstance(each, unmade) else isinstance(each, wanted) for each in given)
 
-    def _checked(self, callback: Any) -> Any:
-        if not isinstance(callback, NewCallback | Expression | self.package.callbacks.Callback):
-            raise Refusal(f"this is no callback of {self.package.__name__}.")
-        return callback
-
     def make_callbacks(self) -> None:
         """Make the callbacks that replace arguments, of the caller's Lightning."""
-        for number, each in enumerate(_as_list(self.new.get("callbacks"))):
+        for number, each in enumerate(_as_list(self.kwargs.get("callbacks"))):
             if isinstance(each, NewCallback):
                 try:
-                    self.new["callbacks"][number] = getattr(self.package.callbacks, each.name)(**each.arguments)
+                    self.kwargs["callbacks"][number] = getattr(self.package.callbacks, each.name)(**each.arguments)
                 except Exception as error:
-                    self.refused[_SHORT.repr(each)] = (
-                        f"{each.name} of {self.package.__name__} does not take it: {error}"
-                    )
+                    why = f"{each.name} of {self.package.__name__} does not take it: {error}"
+                    self.refused[_SHORT.repr(each)] = why
 
 
 def modernize(kwargs: Mapping, *, package: ModuleType | None = None) -> Modern:
@@ -173,37 +147,37 @@ def modernize(kwargs: Mapping, *, package: ModuleType | None = None) -> Modern:
         ModuleNotFoundError: no Lightning is installed.
     """
     if not isinstance(kwargs, Mapping):
-        raise CannotTranslate((_SHORT.repr(kwargs), "Trainer arguments are a dict, such as {'gpus': 2}."))
-    draft = translate(kwargs, package=package)
-    draft.make_callbacks()
-    if draft.refused:
-        refusals = draft.refused.items()
-        raise CannotTranslate(*((written(old, kwargs[old]) if old in kwargs else old, why) for old, why in refusals))
-    return Modern(draft.new, draft.fit, tuple(draft.notes.values()))
+        raise CannotTranslate(f"{_SHORT.repr(kwargs)}: Trainer arguments are a dict, such as {{'gpus': 2}}.")
+    modern = translate(kwargs, package=package)
+    modern.make_callbacks()
+    if modern.refused:
+        old = {name: written(name, value) for name, value in kwargs.items()}
+        raise CannotTranslate("\n".join(f"{old.get(name, name)}: {why}" for name, why in modern.refused.items()))
+    return modern
 
 
-def translate(kwargs: Mapping, *, whole: bool = True, package: ModuleType | None = None) -> Draft:
+def translate(kwargs: Mapping, *, whole: bool = True, package: ModuleType | None = None) -> Modern:
     """Return the translation as far as it goes, with the arguments that have none in `refused`.
 
-    Args:
-        kwargs: the arguments by name; values may be `Expression`.
-        whole: whether these are all the arguments of a Trainer; a dictionary can get others elsewhere.
-        package: as for `modernize`.
+    Values may be `Expression`. `whole` says that these are all the arguments of a Trainer; a dictionary can get others.
     """
-    draft = Draft(kwargs, dict(kwargs), package or _lightning())
-    accepted = _accepted(draft.package)
-    for name in [name for name in draft.new if name not in accepted and name not in RULES]:
-        draft.attempt(name, lambda draft, name, value: _unknown(name, accepted))
+    modern = Modern(kwargs, dict(kwargs), package or _lightning())
+    known = [*_accepted(modern.package), *RULES]
+    for name in [name for name in kwargs if name not in known]:
+        close = difflib.get_close_matches(name, known, 1) if isinstance(name, str) else []
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        modern.refuse(name, f"no Lightning from 0.7 to the one that is installed has this argument.{hint}")
     for name, rule in RULES.items():
-        if name in draft.new:
-            draft.attempt(name, rule)
-    if named_a_device(kwargs, whole) and "accelerator" not in draft.new and not draft.refused:
-        draft.new["accelerator"] = "cpu"
-        draft.moved[""], draft.notes[""] = ["accelerator"], Note("no accelerator", "accelerator='cpu'", _CPU)
-    return draft
-
-
-_CPU = "An old Trainer that named no device used the CPU; today's takes the best one. Omit it if you want that."
+        try:
+            if name in modern.kwargs and (change := rule(modern, name, modern.kwargs[name])):
+                modern.replace(name, *change)
+        except Refusal as refusal:
+            modern.refuse(name, str(refusal))
+    if named_a_device(kwargs, whole) and "accelerator" not in modern.kwargs and not modern.refused:
+        why = "An old Trainer that named no device used the CPU; today's takes the best one. Omit it if you want that."
+        modern.kwargs["accelerator"] = "cpu"
+        modern.moved[""], modern.changes[""] = ["accelerator"], Note("no accelerator", "accelerator='cpu'", why)
+    return modern
 
 
 @cache
@@ -236,9 +210,3 @@ def _as_list(callbacks: Any) -> list:
     if callbacks is None:
         return []
     return list(callbacks) if isinstance(callbacks, list | tuple) else [callbacks]
-
-
-def _unknown(name: object, accepted: frozenset) -> None:
-    close = difflib.get_close_matches(name, [*accepted, *RULES], 1) if isinstance(name, str) else []
-    hint = f" Did you mean {close[0]!r}?" if close else ""
-    raise Refusal(f"no Lightning from 0.7 to the one that is installed has this argument.{hint}")

@@ -7,11 +7,9 @@ import textwrap
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any
 
 LIMIT = 600_000  # characters, which take some seconds
-DEEPEST = 200  # brackets within one another, which Python's own parser reads at most
 
 
 class Unreadable(ValueError):
@@ -20,30 +18,19 @@ class Unreadable(ValueError):
 
 @dataclass(frozen=True)
 class Part:
-    """A file, or one cell of a notebook.
+    """A file, or one cell of a notebook."""
 
-    Attributes:
-        name: "" or the cell, such as "cell 3".
-        text: as it stands.
-        code: stretches of Python with the place where each begins; they are cleaned character for character, so that a
-            place in one is a place in `text`.
-        shell: numbered lines for a shell.
-    """
-
-    name: str
+    name: str  # "" or the cell, such as "cell 3"
     text: str
-    code: tuple[tuple[int, str], ...]
-    shell: tuple[tuple[int, str], ...]
+    # Stretches of Python and lines for a shell, with the place where each begins. Python is cleaned character for
+    # character, so that a place in it is a place in `text`.
+    code: list[tuple[int, str]]
+    shell: list[tuple[int, str]]
 
 
 # Characters that come from web pages and word processors, and `async`, which was no keyword before Python 3.7.
-_PASTED = str.maketrans(
-    {
-        **dict.fromkeys("\u00a0\u2007\u202f\u200b\ufeff", " "),
-        **dict.fromkeys("\u2018\u2019\u2032", "'"),
-        **dict.fromkeys("\u201c\u201d\u2033", '"'),
-    }
-)
+_BLANKS, _SINGLE, _DOUBLE = "\u00a0\u2007\u202f\u200b\ufeff", "\u2018\u2019\u2032", "\u201c\u201d\u2033"
+_PASTED = str.maketrans(_BLANKS + _SINGLE + _DOUBLE, " " * 5 + "'" * 3 + '"' * 3)
 _ASYNC = re.compile(r"\basync(?=\s*=[^=])")
 _SHELL = re.compile(
     r"\s*(?:!(?!=)|%%?[a-zA-Z]|\$ ?(?=[a-z])|-- |--\w|(?:pip3?|conda|sudo|gsutil|torchrun|export|cd)\s+[\w./\"'-]"
@@ -55,19 +42,18 @@ _FENCE = re.compile(r"\s*(?:```+|~~~+)\s*\{?\.?([\w+-]*)")
 _DIRECTIVE = re.compile(
     r"(\s*)(?:\.\. (?:code-block|code|sourcecode|testcode|ipython|jupyter-execute)::\s*(\w*)|(?!\.\. ).*::\s*$)"
 )
-_PYTHON = {"", "python", "python3", "py", "pycon", "ipython", "ipython3"}
-_COMMANDS = {"sh", "bash", "console", "shell", "zsh", "yaml", "text", "none"}  # what is no command is left out
+_KINDS = dict.fromkeys(("", "python", "python3", "py", "pycon", "ipython", "ipython3"), "python")
+# What is no command in these is left out.
+_KINDS |= dict.fromkeys(("sh", "bash", "console", "shell", "zsh", "yaml", "text", "none"), "shell")
 
 
 def read(text: str, suffix: str = "") -> tuple[list[Part], Callable[[list[str]], str]]:
     """Return the parts of a text, and what puts the texts of changed parts together again.
 
-    Args:
-        text: of a file, or pasted.
-        suffix: of the file's name, such as ".md"; "" finds out what the text is.
+    The suffix is that of the file's name, such as ".md"; "" finds out what the text is.
 
     Raises:
-        Unreadable: a broken notebook, more text than `LIMIT`, or brackets nested deeper than `DEEPEST`.
+        Unreadable: a broken notebook, or more text than `LIMIT`.
     """
     if suffix == ".ipynb" or (text.lstrip().startswith("{") and re.search(r'"(cells|cell_type)"\s*:', text)):
         found, join = _notebook(text)
@@ -75,15 +61,7 @@ def read(text: str, suffix: str = "") -> tuple[list[Part], Callable[[list[str]],
         found, join = [("", text)], "".join
     if sum(len(each) for _, each in found) > LIMIT or any("\0" in each for _, each in found):
         raise Unreadable(f"This is no text, or has more than {LIMIT:,} characters: give me the part you mean.")
-    if any(_depth(paragraph) > DEEPEST for _, each in found for paragraph in each.split("\n\n")):
-        raise Unreadable(f"The code is nested too deeply to be read: more than {DEEPEST} brackets are open at once.")
     return [_part(name, each, ".py" if name else suffix) for name, each in found], join
-
-
-def _depth(text: str) -> int:
-    """Return the largest number of brackets that are open at once."""
-    steps = (1 if bracket in "([{" else -1 for bracket in re.findall(r"[][(){}]", text))
-    return max(accumulate(steps, lambda depth, step: max(0, depth + step), initial=0))
 
 
 def parses(text: str) -> bool:
@@ -100,102 +78,81 @@ def parses(text: str) -> bool:
 def _notebook(text: str) -> tuple[list[tuple[str, str]], Callable[[list[str]], str]]:
     try:
         book = json.loads(text)
-        cells = book["cells"] if "cells" in book else book["worksheets"][0]["cells"]
-        found = [
-            (cell, key) for cell in cells for key in ("source", "input") if cell["cell_type"] == "code" and key in cell
-        ]
-        sources = ["".join(cell[key]) for cell, key in found]
+        cells = {f"cell {number}": cell for number, cell in enumerate(book["cells"], 1) if cell["cell_type"] == "code"}
+        sources = [(name, "".join(cell["source"])) for name, cell in cells.items()]
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise Unreadable(f"This looks like a notebook, but is none that can be read: {error}.") from None
-    numbers = [number for number, cell in enumerate(cells, 1) if any(cell is each for each, _ in found)]
     indent = re.match(r"\{\s*?\n( *)", text)
 
     def join(texts: list[str]) -> str:
-        for (cell, key), new in zip(found, texts, strict=True):
-            cell[key] = new.splitlines(keepends=True) if isinstance(cell[key], list) else new
+        for cell, new in zip(cells.values(), texts, strict=True):
+            cell["source"] = new.splitlines(keepends=True) if isinstance(cell["source"], list) else new
         width = len(indent[1]) if indent else None
         return json.dumps(book, indent=width, ensure_ascii=text.isascii()) + "\n" * text.endswith("\n")
 
-    return [(f"cell {number}", source) for number, source in zip(numbers, sources, strict=True)], join
+    return sources, join
 
 
 def _part(name: str, text: str, suffix: str) -> Part:
     if suffix not in (".md", ".rst", ".sh") and parses(text):
-        return Part(name, text, ((0, text),), ())
+        return Part(name, text, [(0, text)], [])
+    part = Part(name, text, [], [])
     lines = text.splitlines(keepends=True)
-    fenced = any(_FENCE.match(line) for line in lines)
-    code: list[tuple[int, str]] = []
-    shell: list[tuple[int, str]] = []
-    for kind, first, last in _blocks(lines, suffix, fenced):
-        cleaned, commands = _cleaned(lines[first:last], first + 1, kind)
-        shell += commands
-        code.append((sum(map(len, lines[:first])), cleaned))
-    return Part(name, text, tuple(code), tuple(shell))
+    for kind, first, last in _blocks(lines, suffix):
+        start = sum(map(len, lines[:first]))
+        cleaned, commands = _cleaned(lines[first:last], start, kind)
+        part.code.append((start, cleaned))
+        part.shell.extend(commands)
+    return part
 
 
-def _blocks(lines: list[str], suffix: str, fenced: bool) -> Iterator[tuple[str, int, int]]:
+def _blocks(lines: list[str], suffix: str) -> Iterator[tuple[str, int, int]]:
     """Yield the blocks of code, as "python" or "shell" with their first line and the one after their last."""
     has_directive = any(re.match(r"\s*\.\. (code|test|source)", line) for line in lines)
-    directives = suffix == ".rst" or (suffix == "" and has_directive)
     if suffix == ".sh" or (lines and lines[0].startswith(("%%bash", "%%sh", "%%script"))):
         yield "shell", 0, len(lines)
-    elif suffix == ".md" or (fenced and not directives):
-        yield from _fences(lines)
-    elif directives:
+    elif suffix == ".rst" or (suffix == "" and has_directive):
         yield from _indented(lines)
+    elif suffix == ".md" or any(_FENCE.match(line) for line in lines):
+        yield from _fences(lines)
     else:
         yield "python", 0, len(lines)
-
-
-def _kind(language: str) -> str:
-    return "python" if language.lower() in _PYTHON else "shell" if language.lower() in _COMMANDS else ""
 
 
 def _fences(lines: list[str]) -> Iterator[tuple[str, int, int]]:
     """Yield the blocks between fences. One that is never closed goes to the end, one never opened begins at the top."""
     fences = [(number, found[1]) for number, line in enumerate(lines) if (found := _FENCE.match(line))]
-    opened = [(-1, ""), *fences]
-    is_odd = len(fences) % 2 == 1 and not fences[0][1]
-    looks_opened = is_odd and _looks_like_code(lines, opened) > _looks_like_code(lines, fences)
-    if looks_opened or any(language for _, language in fences[1::2]):  # only an opening fence names a language
-        fences = opened  # the text was cut off inside a block
-    for (first, language), (last, _) in _pairs(fences, len(lines)):
-        if _kind(language):
-            yield _kind(language), first + 1, last
-
-
-def _pairs(fences: list[tuple[int, str]], end: int) -> Iterator[tuple[tuple[int, str], tuple[int, str]]]:
-    return zip(fences[::2], [*fences[1::2], (end, "")], strict=False)
-
-
-def _looks_like_code(lines: list[str], fences: list[tuple[int, str]]) -> int:
-    """Return how many more lines between the fences are Python or for a shell than are neither."""
-    inside = [line for (first, _), (last, _) in _pairs(fences, len(lines)) for line in lines[first + 1 : last]]
-    return sum(1 if _SHELL.match(line) or parses(line) else -1 for line in inside)
+    above = lines[: fences[0][0]] if len(fences) % 2 and not fences[0][1] else []
+    likely = sum(1 if _SHELL.match(line) or parses(line) else -1 for line in above)
+    if likely > 0 or any(language for _, language in fences[1::2]):  # only an opening fence names a language
+        fences = [(-1, ""), *fences]  # the text was cut off inside a block
+    for (first, language), (last, _) in zip(fences[::2], [*fences[1::2], (len(lines), "")], strict=False):
+        if kind := _KINDS.get(language.lower()):
+            yield kind, first + 1, last
 
 
 def _indented(lines: list[str]) -> Iterator[tuple[str, int, int]]:
-    """Yield the indented blocks under the directives of reST."""
-    number = 0
-    if any(line.strip() for line in lines) and next(line for line in lines if line.strip())[:1].isspace():
-        number = next((at for at, line in enumerate(lines) if line.strip() and not line[0].isspace()), len(lines))
-        yield "python", 0, number  # the text was cut off inside a block
-    while number < len(lines):
-        opening, number = _DIRECTIVE.match(lines[number]), number + 1
-        if opening is None:
+    """Yield the indented blocks under the directives of reST. A text that begins indented was cut off inside one."""
+    is_cut = next((line for line in lines if line.strip()), "")[:1].isspace()
+    last = -1
+    for first, line in enumerate([".. code::" if is_cut else "", *lines]):
+        opening = _DIRECTIVE.match(line)
+        if opening is None or first <= last:
             continue
-        first, margin = number, len(opening[1])
-        while number < len(lines) and (
-            not lines[number].strip() or len(lines[number]) - len(lines[number].lstrip()) > margin
-        ):
-            number += 1
-        while first < number and (not lines[first].strip() or re.match(r"\s*:[\w-]+:", lines[first])):
+        last = first
+        while last < len(lines) and (not lines[last].strip() or _margin(lines[last]) > len(opening[1])):
+            last += 1
+        while first < last and (not lines[first].strip() or re.match(r"\s*:[\w-]+:", lines[first])):
             first += 1
-        if _kind(opening[2] or ""):
-            yield _kind(opening[2] or ""), first, number
+        if kind := _KINDS.get((opening[2] or "").lower()):
+            yield kind, first, last
 
 
-def _cleaned(lines: list[str], number: int, kind: str) -> tuple[str, list[tuple[int, str]]]:
+def _margin(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _cleaned(lines: list[str], place: int, kind: str) -> tuple[str, list[tuple[int, str]]]:
     """Return the Python of a block, each line as long as it was, and its lines for a shell."""
     if kind == "python" and parses("".join(lines)):
         return "".join(lines), []
@@ -210,15 +167,28 @@ def _cleaned(lines: list[str], number: int, kind: str) -> tuple[str, list[tuple[
         if is_shell and shell and (follows or body.lstrip().startswith("--")):  # one command over several lines
             shell[-1] = (shell[-1][0], f"{shell[-1][1].removesuffix(chr(92))} {body.strip()}")
         elif is_shell:
-            shell.append((number + len(cleaned), body.strip()))
+            shell.append((place, body.strip()))
         follows = is_shell and body.endswith("\\")
         opens = bool(cleaned) and cleaned[-1].rstrip().endswith(":")
         cleaned.append(_cleaned_line(body, prompt, is_shell or (prompts and not prompt), opens) + line[len(body) :])
+        place += len(line)
     return "".join(cleaned), shell
 
 
+def _cleaned_line(line: str, prompt: Any, leave_out: bool, opens: bool) -> str:
+    """Return a line of Python without what pasting put into it, and blanks in place of what is no Python."""
+    if leave_out:  # a block needs something in it
+        margin = _margin(line)
+        return (" " * margin + "0" * (opens and margin < len(line))).ljust(len(line))
+    if prompt:
+        line = " " * prompt.end() + line[prompt.end() :]
+    if dots := _DOTS.fullmatch(line):  # what a guide leaves out
+        line = f"{dots[1]}#{' ' * (len(line) - len(dots[1]) - 1)}"
+    return _ASYNC.sub("asynC", line.translate(_PASTED))
+
+
 _TOKEN = re.compile(r"""#[^\n]*|("{3}|'{3})[\s\S]*?(?:\1|$)|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|[()\[\]{}]""")
-_PAIRS = {")": "(", "]": "[", "}": "{"}
+_PAIRS = {"(": ")", "[": "]", "{": "}"}
 
 
 def mended(text: str) -> list[tuple[str, str]]:
@@ -235,25 +205,12 @@ def mended(text: str) -> list[tuple[str, str]]:
 
 
 def _brackets(text: str) -> tuple[str, str]:
-    before, still_open = "", []
+    before, closing = "", ""
     for token in (match[0] for match in _TOKEN.finditer(text) if match[0] in "()[]{}"):
-        if token in _PAIRS.values():
-            still_open.append(token)
-        elif still_open and still_open[-1] == _PAIRS[token]:
-            still_open.pop()
-        elif not still_open:
-            before = {"(": "_Trainer("}.get(_PAIRS[token], _PAIRS[token]) + before
-    closing = {opening: closing for closing, opening in _PAIRS.items()}
-    return before, "".join(closing[each] for each in reversed(still_open))
-
-
-def _cleaned_line(line: str, prompt: Any, leave_out: bool, opens: bool) -> str:
-    """Return a line of Python without what pasting put into it, and blanks in place of what is no Python."""
-    if leave_out:  # a block needs something in it
-        margin = len(line) - len(line.lstrip())
-        return (" " * margin + "0" * (opens and margin < len(line))).ljust(len(line))
-    if prompt:
-        line = " " * prompt.end() + line[prompt.end() :]
-    if dots := _DOTS.fullmatch(line):  # what a guide leaves out
-        line = f"{dots[1]}#{' ' * (len(line) - len(dots[1]) - 1)}"
-    return _ASYNC.sub("asynC", line.translate(_PASTED))
+        if token in _PAIRS:
+            closing = _PAIRS[token] + closing
+        elif closing.startswith(token):
+            closing = closing[1:]
+        elif not closing:
+            before = {")": "_Trainer(", "]": "[", "}": "{"}[token] + before
+    return before, closing

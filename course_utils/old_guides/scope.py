@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Iterator
-from functools import cached_property
 from typing import Any
 
-from course_utils.old_guides.installed import IMPORTED, READ, TRAINER, find, today
+from course_utils.old_guides.installed import TRAINER, find, today
 from course_utils.old_guides.names import ALIASES
 from course_utils.old_guides.old_arguments import RULES
 from course_utils.old_guides.old_trainer import removed
-from course_utils.old_guides.syntax import Call, Code, dotted, enclosing
+from course_utils.old_guides.syntax import Call, Code, dotted, source
 
 _EXCEPT = re.compile(r"except.*(ImportError|ModuleNotFound|AttributeError|Exception)|except\s*:")
 _GUARD = re.compile(r"hasattr|getattr|version|_?has_|available|TYPE_CHECKING|GREATER|ImportError", re.IGNORECASE)
@@ -20,40 +19,32 @@ _HOOKS = re.compile(
 )
 _MAKERS = (TRAINER, f"{TRAINER}.from_argparse_args")
 _OURS = ("LightningModule", "LightningDataModule", "lightning.pytorch.Callback", "lightning.pytorch.callbacks.Callback")
-_DICTIONARIES = ("expr_stmt", "argument", "dictorsetmaker")
 
 
 class Scope:
-    """The names of all stretches of code of one text; cells and blocks share them.
-
-    Attributes:
-        gone: imported names that were reported already.
-        imported: the full name behind each imported name.
-        names_lightning: whether the text, or the page that it is on, speaks of Lightning.
-        lightning: whether the code can be for Lightning: a fragment without imports can.
-        has_hooks: whether it is known to be, by that or by methods that no other library calls.
-        hidden: imported names that are parameters elsewhere in the text.
-        trainers: the variables that hold a Trainer.
-    """
+    """The names of all stretches of code of one text; cells and blocks share them."""
 
     def __init__(self, codes: list[Code], text: str):
         self.codes = codes
-        self.gone: set[str] = set()
+        self.gone: set[str] = set()  # imported names that were reported already
         names = [name for code in codes for _, found in code.imports for name in found]
-        self.imported = {
+        self.imported = {  # the full name behind each imported name
             bound.rstrip("."): bound[:-1] if bound.endswith(".") else path for _, path, bound in names if bound
         }
         nodes = [node for code in codes for node in code.nodes]
         self.defined = {node.name.value for node in nodes if node.type in ("funcdef", "classdef")}
+        # Imported names that are parameters elsewhere in the text.
         self.hidden = {node.name.value for node in nodes if node.type == "param"} & self.imported.keys()
-        self.assigned = dict(assigned for code in codes for assigned in _assignments(code))
-        self.names_lightning = bool(_LIGHTNING.search(text))
-        self.lightning = self.names_lightning or not self.imported
-        self.has_hooks = self.names_lightning or bool(_HOOKS.search(text))
-        self.trainers: set[str] = set()
+        self.assigned = dict(_assignments(nodes))
+        self.names_lightning = bool(_LIGHTNING.search(text))  # the code, or the page that it is on
+        self.lightning = self.names_lightning or not self.imported  # a fragment without imports can be for Lightning
+        self.has_hooks = self.names_lightning or bool(_HOOKS.search(text))  # it is known to be for Lightning
+        self.trainers: set[str] = set()  # the variables that hold a Trainer
         self.trainers = {name for name, value in self.assigned.items() if self.full(value[:-2]) in _MAKERS}
         if self.lightning and "trainer" not in {*self.assigned, *self.imported, *self.defined}:
             self.trainers.add("trainer")
+        calls = [call for code in codes for call in code.calls if self.full(call.name).startswith(TRAINER)]
+        self._unpacked = {dotted(each.value) for call in calls for each in call.arguments if each.name == "**"}
 
     def full(self, name: str) -> str:
         """Return the full name behind a name of the text, under today's name of Lightning."""
@@ -64,16 +55,6 @@ class Scope:
             return f"{TRAINER}{dot}{rest}"
         is_own = head in self.defined or head in self.assigned
         return today(f"{self.imported.get(head) or (not is_own and ALIASES.get(head)) or head}{dot}{rest}")
-
-    def is_known(self, name: str, written: str) -> bool:
-        """Say whether what is called is the text's own, or of a package that is not asked."""
-        head = written.partition(".")[0]
-        return head in self.defined or (head in self.imported and name.partition(".")[0] not in (*IMPORTED, *READ))
-
-    def is_iterator(self, name: str) -> bool:
-        """Say whether a name holds what `iter` returned, is a call of it, or is called as an iterator over data is."""
-        by_name = re.search(r"(data|loader)\w*iter|iter\w*(data|loader)", name.lower())
-        return name == "iter()" or self.assigned.get(name) == "iter()" or bool(by_name)
 
     def is_trainer(self, name: str, call: Call) -> bool:
         """Say whether a call makes a Lightning Trainer or a dictionary for one."""
@@ -96,20 +77,14 @@ class Scope:
 
     def is_for_trainer(self, node: Any, names: set[str]) -> bool:
         """Say whether a dictionary holds Trainer arguments, by its name or by what else is in it."""
-        around = enclosing(node, *_DICTIONARIES)
-        target = str(getattr(around.children[0], "value", "")) if around is not None else ""
+        around = node.search_ancestor("expr_stmt", "argument", "dictorsetmaker")
+        target = str(getattr(around.children[0], "value", "")) if around else ""
         known = names & {*RULES, *find(TRAINER).__init__.__annotations__}
-        by_name = "pl_" in target or self.holds_arguments(target)
-        return by_name or (len(known) > 1 and self.lightning)
+        return "pl_" in target or self.holds_arguments(target) or (len(known) > 1 and self.lightning)
 
     def holds_arguments(self, name: str) -> bool:
         """Say whether a variable holds Trainer arguments: it is called so, or unpacked into the call of a Trainer."""
         return "trainer" in name.lower() or name in self._unpacked
-
-    @cached_property
-    def _unpacked(self) -> set[str]:
-        calls = [call for code in self.codes for call in code.calls if self.full(call.name).startswith(TRAINER)]
-        return {dotted(each.value) for call in calls for each in call.arguments if each.name == "**"}
 
     def bases(self, owner: Any) -> list[str]:
         """Return the full names of the bases of a class."""
@@ -122,38 +97,33 @@ class Scope:
 
         A class that is not in sight (None) can be Lightning's, and so can one whose base is not known.
         """
-        bases = self.bases(owner) if owner is not None else ["unknown"]
+        bases = self.bases(owner) if owner else ["unknown"]
         ours = next((base for base in bases if base.endswith(_OURS)), None)
         theirs = all(base.startswith(("torch.", "lightning.", "object")) for base in bases)
         return ours if ours or theirs or not self.lightning else ""
 
-    def guarded(self, node: Any, code: Code) -> bool:
-        """Say whether the code itself asks first whether something is there."""
-        while node.parent is not None:
-            before = [
-                each for each in node.parent.children if each.type == "if_stmt" and each.end_pos <= node.start_pos
-            ]
-            node = node.parent
-            if node.type == "try_stmt" and _EXCEPT.search(code.source(node)):
-                return True
-            if node.type in ("if_stmt", "ternary", "or_test", "and_test") and _asks(code.source(node)):
-                return True
-            if any("return" in code.source(each) and _asks(code.source(each)) for each in before):
-                return True
-        return False
+
+def guarded(node: Any) -> bool:
+    """Say whether the code itself asks first whether something is there, or which version is."""
+    while parent := node.parent:
+        if parent.type == "try_stmt" and _EXCEPT.search(source(parent)):
+            return True
+        before = [each for each in parent.children if each.type == "if_stmt" and each.end_pos <= node.start_pos]
+        asking = [each for each in before if "return" in source(each)]
+        if parent.type in ("if_stmt", "or_test", "and_test"):
+            asking.append(parent)
+        if any(_GUARD.search(source(each).partition("\n")[0]) for each in asking):
+            return True
+        node = parent
+    return False
 
 
-def _asks(source: str) -> bool:
-    """Say whether the first line asks for a version, or whether something is there."""
-    return bool(_GUARD.search(source.partition("\n")[0]))
-
-
-def _assignments(code: Code) -> Iterator[tuple[str, str]]:
+def _assignments(nodes: list[Any]) -> Iterator[tuple[str, str]]:
     """Yield what is assigned a value, with the name of the call that the value is, such as "Trainer()", or ""."""
-    for node in code.nodes:
+    for node in nodes:
         if node.type == "expr_stmt":
             target, *_, value = node.children
             value = value.children[-1] if value.type == "annassign" else value
             last = getattr(value, "children", [None])[-1]
             is_call = getattr(last, "type", "") == "trailer" and last.children[0].value == "("
-            yield code.source(target), f"{dotted(value)}()" if is_call and dotted(value) else ""
+            yield source(target), f"{dotted(value)}()" if is_call and dotted(value) else ""

@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from course_utils.old_guides.names import TEXTS
@@ -13,28 +13,19 @@ from course_utils.old_guides.values import Expression
 
 _FLAG = re.compile(r"(?<!\S)(?:--|\+{0,2}(?:trainer|pl_trainer)\.)(\w+)(?:[= ]+(-?[^\s-]\S*))?")
 _OVERRIDE = re.compile(r"\+{0,2}(?:pl_)?trainer\.\w+=")  # of a configuration, as Hydra's scripts read it
-_COMMON = {
-    "gpus",
-    "num_processes",
-    "use_amp",
-    "accelerator",
-    "devices",
-    "profiler",
-    "max_steps",
-}  # of other scripts too
+# Flags of other scripts too.
+_COMMON = {"gpus", "num_processes", "use_amp", "accelerator", "devices", "profiler", "max_steps"}
 _WORDS = ("distributed_backend", "accelerator", "weights_summary")
 
 
-def in_commands(commands: Iterable[tuple[int, str]], scope: Scope) -> Iterator[tuple[int, Note]]:
-    """Yield what is outdated in numbered lines for a shell, with the number of the line."""
-    lines = list(commands)
+def in_commands(lines: list[tuple[int, str]], scope: Scope) -> Iterator[tuple[int, Note]]:
+    """Yield what is outdated in lines for a shell, with the place of the line."""
     flags = {(name, value) for _, line in lines for name, value in _FLAG.findall(line) if name in RULES}
-    names = {name for name, value in flags} - _COMMON
-    is_lightning = scope.names_lightning or names or any("," in value for _, value in flags)
-    for number, line in lines:
-        yield from ((number, note) for note in in_text(line))
-        if (is_lightning or _OVERRIDE.search(line)) and re.match(r".*python|--", line):
-            yield from ((number, note) for note in _flags(line))
+    is_lightning = scope.names_lightning or any(name not in _COMMON or "," in value for name, value in flags)
+    for place, line in lines:
+        is_for_trainer = (is_lightning or _OVERRIDE.search(line)) and re.match(r".*python|--", line)
+        notes = in_text(line) + (_flags(line) if is_for_trainer else [])
+        yield from ((place, note) for note in notes)
 
 
 def in_text(text: str) -> list[Note]:
@@ -48,10 +39,10 @@ def _flags(text: str) -> list[Note]:
     flags = {name: value for name, value in _FLAG.findall(text) if name in removed()}
     if not flags:
         return []
-    draft = translate({name: _value(name, value) for name, value in flags.items()})
+    modern = translate({name: _value(name, value) for name, value in flags.items()})
     form = "trainer.{}={}" if _OVERRIDE.search(text) else "--{} {}"
-    new = " ".join(form.format(name, _as_flag(value)) for name, value in draft.new.items())
-    whys = dict.fromkeys([*(note.why for note in draft.notes.values()), *draft.refused.values()])
+    new = " ".join(form.format(name, _as_flag(value)) for name, value in modern.kwargs.items())
+    whys = dict.fromkeys([*(note.why for note in modern.notes), *modern.refused.values()])
     old = " ".join(form.format(name, value).strip() for name, value in flags.items())
     return [Note(old, new, f"If the script hands its flags to a Lightning Trainer: {' '.join(whys)}")]
 

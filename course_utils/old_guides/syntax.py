@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 import parso
@@ -16,42 +17,19 @@ class Argument:
     """One argument of a call: `name` is "" for one by position, and "*" or "**" for one that is unpacked."""
 
     name: str
-    first: Any
-    value: Any
-
-    @property
-    def is_named(self) -> bool:
-        """Whether it has a name of its own."""
-        return self.name not in ("", "*", "**")
-
-    @property
-    def start_pos(self) -> tuple[int, int]:
-        """Line and column where it begins, as a node has them."""
-        return self.first.start_pos
-
-    @property
-    def end_pos(self) -> tuple[int, int]:
-        """Line and column where it ends."""
-        return self.value.end_pos
+    first: Any  # the node where it begins
+    value: Any  # the node where it ends
 
 
 @dataclass(frozen=True)
 class Call:
-    """A call as it stands.
+    """A call as it stands."""
 
-    Attributes:
-        name: of what is called, such as "pl.Trainer" or, for a method of a result, "iter().next"; "" for others.
-        node: the last part of the expression before the brackets.
-        arguments: in their order.
-        opening: the bracket that opens the arguments.
-        closing: the one that closes them; None in a text that breaks off.
-    """
-
-    name: str
-    node: Any
+    name: str  # such as "pl.Trainer" or, for a method of a result, "iter().next"; "" for others
+    node: Any  # the last part of the expression before the brackets
     arguments: tuple[Argument, ...]
-    opening: Any
-    closing: Any
+    opening: Any  # the bracket that opens the arguments
+    closing: Any  # the one that closes them; None in a text that breaks off
 
     def keyword(self, name: str) -> Any:
         """Return the node of the value given as `name`, or None."""
@@ -65,30 +43,17 @@ class Code:
         self.offset, self.text = offset, text
         self.nodes = list(_walk(_GRAMMAR.parse(text)))
         self.calls = [call for node in self.nodes for call in _calls_in(node)]
+        self.errors = sum(node.type.startswith("error") for node in self.nodes)  # how much of it is no Python
+        lines = parso.split_lines(text, keepends=True)
+        self._starts = list(accumulate(map(len, lines), initial=offset))
 
-    @property
-    def errors(self) -> int:
-        """How much of it is no Python."""
-        return sum(node.type.startswith("error") for node in self.nodes)
+    def span(self, first: Any, last: Any = None) -> tuple[int, int]:
+        """Return where a node begins in the part, and where it, or a later one, ends."""
+        (line, column), (end_line, end_column) = first.start_pos, (last or first).end_pos
+        return self._starts[line - 1] + column, self._starts[end_line - 1] + end_column
 
-    @cached_property
-    def _starts(self) -> list[int]:
-        starts = [0]
-        for line in parso.split_lines(self.text, keepends=True):
-            starts.append(starts[-1] + len(line))
-        return starts
-
-    def place(self, position: tuple[int, int]) -> int:
-        """Return the place in the part of a line and column."""
-        return self.offset + self._starts[position[0] - 1] + position[1]
-
-    def span(self, node: Any) -> tuple[int, int]:
-        """Return where a node begins and ends in the part."""
-        return self.place(node.start_pos), self.place(node.end_pos)
-
-    def source(self, node: Any) -> str:
-        """Return a node as it is written."""
-        start, end = self.span(node)
+    def between(self, start: int, end: int) -> str:
+        """Return the text between two places of the part."""
         return self.text[start - self.offset : end - self.offset]
 
     @cached_property
@@ -110,6 +75,11 @@ class Code:
         return found
 
 
+def source(node: Any) -> str:
+    """Return a node as it is written."""
+    return node.get_code(include_prefix=False)
+
+
 def _walk(tree: Any) -> Iterator[Any]:
     """Yield every node from the first to the last, without recursion: code can be nested deeply."""
     stack = [tree]
@@ -121,8 +91,14 @@ def _walk(tree: Any) -> Iterator[Any]:
 
 def dotted(node: Any) -> str:
     """Return the name that an expression begins with, such as "a.b" of `a.b[0]` or "a().b" of `a(1).b`."""
-    names = [name for name, _, _ in _steps(node)]
-    return names[-1] if names else ""
+    return [("", None, None), *_steps(node)][-1][0]
+
+
+def names_in(node: Any) -> list[tuple[str, Any]]:
+    """Return the names that an expression goes through, `a` and `a.b` of `a.b(1).c`, up to its first call."""
+    if node.type not in ("atom_expr", "power"):
+        return []
+    return [(name, last) for name, last, brackets in _steps(node) if brackets is None and not {*name} & {*"(["}]
 
 
 def _steps(node: Any) -> Iterator[tuple[str, Any, Any]]:
@@ -144,20 +120,6 @@ def _steps(node: Any) -> Iterator[tuple[str, Any, Any]]:
             name += "()" if kind == "(" else "[]"
 
 
-def names_in(node: Any) -> list[tuple[str, Any]]:
-    """Return the names that an expression goes through, `a` and `a.b` of `a.b(1).c`, up to its first call."""
-    return [(name, last) for name, last, brackets in _steps(node) if brackets is None and not {*name} & {*"(["}]
-
-
-def enclosing(node: Any, *types: str) -> Any:
-    """Return the nearest node around one that is of these types, or None."""
-    while node.parent is not None:
-        node = node.parent
-        if node.type in types:
-            return node
-    return None
-
-
 def _calls_in(node: Any) -> Iterator[Call]:
     if node.type in ("atom_expr", "power"):
         for name, last, brackets in _steps(node):
@@ -172,16 +134,16 @@ def _calls_in(node: Any) -> Iterator[Call]:
 
 def _arguments(nodes: list[Any]) -> tuple[Argument, ...]:
     nodes = nodes[0].children if len(nodes) == 1 and nodes[0].type == "arglist" else nodes
-    return tuple(_argument(node) for node in nodes if getattr(node, "value", "") != ",")
-
-
-def _argument(node: Any) -> Argument:
-    children = node.children if node.type == "argument" else [node]
-    if children[0].type == "operator" and len(children) == 2:  # *a or **a
-        return Argument(children[0].value, node, children[1])
-    if len(children) == 3 and children[0].type == "name" and getattr(children[1], "value", "") == "=":
-        return Argument(children[0].value, node, children[2])
-    return Argument("", node, node)
+    found = []
+    for node in nodes:
+        children = node.children if node.type == "argument" else [node]
+        if children[0].type == "operator" and len(children) == 2:  # *a or **a
+            found.append(Argument(children[0].value, node, children[1]))
+        elif len(children) == 3 and children[0].type == "name" and getattr(children[1], "value", "") == "=":
+            found.append(Argument(children[0].value, node, children[2]))
+        elif getattr(node, "value", "") != ",":
+            found.append(Argument("", node, node))
+    return tuple(found)
 
 
 def pairs_of(node: Any) -> list[Argument]:

@@ -1,8 +1,10 @@
 """Values as a source spells them: literals, expressions that are carried through, and choices between two."""
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
+
+from course_utils.old_guides.syntax import source
 
 
 @dataclass(frozen=True)
@@ -23,11 +25,6 @@ class Choice:
     one: Any
     other: Any
 
-    def outcome(self, value: Any, yes: bool) -> Any:
-        """Return what another value is when this test is true or false; one that depends on another test stays."""
-        depends = isinstance(value, Choice) and value.test == self.test
-        return (value.one if yes else value.other) if depends else value
-
     def __repr__(self) -> str:
         return f"{write(self.one)} if {self.test} else {write(self.other)}"
 
@@ -37,36 +34,25 @@ class NewCallback:
     """A callback that takes the place of an argument, yet to be made of the caller's Lightning."""
 
     name: str
-    arguments: dict = field(default_factory=dict)
+    arguments: dict
 
     def __repr__(self) -> str:
         return f"{self.name}({', '.join(f'{name}={value!r}' for name, value in self.arguments.items())})"
 
 
-_TERNARY = ("test", "ternary")  # what versions of parso call `a if b else c`
-
-
-def value_of(node: Any, source: str) -> Any:
-    """Return a literal as its value, `a if test else b` as a choice, and anything else as an expression.
-
-    Args:
-        node: of the syntax tree.
-        source: the text of the node.
-    """
-    inside = node.children[1] if node.type == "atom" and source.startswith("(") else node  # without its brackets
-    if inside.type in _TERNARY and len(inside.children) == 5:
+def value_of(node: Any) -> Any:
+    """Return a literal as its value, `a if test else b` as a choice, and anything else as an expression."""
+    text = source(node)
+    inside = node.children[1] if node.type == "atom" and text.startswith("(") else node  # without its brackets
+    if inside.type == "test" and len(inside.children) == 5:
         one, test, other = inside.children[::2]
-        return Choice(_text(test), value_of(one, _text(one)), value_of(other, _text(other)))
-    if len(source) <= 1000:
+        return Choice(source(test), value_of(one), value_of(other))
+    if len(text) <= 1000:
         try:
-            return ast.literal_eval(source)
+            return ast.literal_eval(text)
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
             pass
-    return Expression(source)
-
-
-def _text(node: Any) -> str:
-    return node.get_code(include_prefix=False)
+    return Expression(text)
 
 
 def write(value: Any) -> str:

@@ -151,6 +151,12 @@ def test_a_word_of_the_glossary_is_linked_where_a_lesson_first_uses_it(book):
     assert len(terms) >= 60 and {ids[term] for term in terms} == linked
 
 
+def test_what_is_said_of_a_field_is_not_taken_for_its_type(book):
+    """Sphinx takes what stands before a colon in a comment on a field for the type of the field."""
+    pages = sorted((book / "reference").glob("*.html"))
+    assert pages and not [page.name for page in pages if 'Type<span class="colon">' in page.read_text("utf-8")]
+
+
 def test_the_lesson_that_a_page_offers_is_the_learners_copy(book):
     for lesson in LESSONS:
         page = (book / f"{lesson.stem}.html").read_text(encoding="utf-8")

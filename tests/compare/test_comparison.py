@@ -148,7 +148,7 @@ def test_something_that_is_no_work_is_refused():
         ({"sizes": [0]}, r"but got \[0\]"),
         ({"sizes": [1.5]}, r"but got \[1.5\]"),
         ({"sizes": [1], "precision": "fp8"}, "requested in precision 'fp8', but it knows fp32, tf32, bf16, fp16"),
-        ({"sizes": [1], "max_s": 0}, "needs a positive time for each size, but got max_s=0"),
+        ({"sizes": [1], "devices": ["cpu"], "max_s": 0}, "needs work and a positive time, but got . works, max_s=0"),
         ({"sizes": [1], "devices": []}, "needs a device, but none was named"),
     ],
 )

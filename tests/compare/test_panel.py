@@ -10,7 +10,7 @@ from PIL import Image
 
 from course_utils.compare import panel as dashboard
 from course_utils.compare.measurement import Measurement
-from course_utils.compare.panel import MARGIN, USUAL_SIZES, SpeedLab, parse_sizes
+from course_utils.compare.panel import MARGIN, USUAL_SIZES, SpeedLab, read_sizes
 from course_utils.compare.results import Result
 from course_utils.compare.workloads import SUITE
 from course_utils.devices import Device
@@ -24,14 +24,13 @@ def shown(monkeypatch):
     seen = []
 
     class Handle:
-        def update(self, what):
+        def display(self, what):
             seen.append(what)
 
-    def display(*what, display_id=False):
-        seen.extend(what)
-        return Handle()
+        update = display
 
-    monkeypatch.setattr(dashboard, "display", display)
+    monkeypatch.setattr(dashboard, "DisplayHandle", Handle)
+    monkeypatch.setattr(dashboard, "display", lambda *what: seen.extend(what))
     return seen
 
 
@@ -87,6 +86,12 @@ def test_a_click_moves_the_bar_to_its_end(shown):
     panel = click_run(lab())
     assert (panel.progress.value, panel.progress.max) == (3, 3) and "Done." in panel.status.value
     assert (panel.run_button.disabled, panel.stop_button.disabled) == (False, True)
+
+
+def test_stop_says_nothing_when_nothing_runs(shown):
+    panel = lab()
+    panel.stop()
+    assert panel.status.value == "Choose, then press Run."
 
 
 def test_the_controls_are_locked_while_it_runs_and_stop_answers_while_an_answer_is_checked(shown):
@@ -202,7 +207,7 @@ def test_the_table_escapes_every_name(shown):
     panel = lab()
     name = "<script>alert(1)</script>"
     row = Measurement("w", "fp32", 4, "size", "calls", 1.0, name, "cpu", name, 1, 1.0, None, (1.0, 1.0))
-    panel._show_results(Result((row,)))
+    panel._update(Result((row,)))
     assert "<script>" not in shown[-1].data
     assert "&lt;script&gt;" in shown[-1].data
 
@@ -225,7 +230,7 @@ def test_every_control_has_its_class():
 
 @pytest.mark.parametrize(("text", "sizes"), [("16", [16]), ("16, 64,256", [16, 64, 256]), (" 2  1 2", [1, 2])])
 def test_sizes_are_read(text, sizes):
-    assert parse_sizes(text) == sizes
+    assert read_sizes(text, "batch") == sizes
 
 
 @pytest.mark.parametrize(
@@ -233,4 +238,4 @@ def test_sizes_are_read(text, sizes):
 )
 def test_odd_sizes_are_refused(text, odd):
     with pytest.raises(ValueError, match=f"sizes are positive integers, such as 16 64 256, but {odd} is not one"):
-        parse_sizes(text)
+        read_sizes(text, "batch")

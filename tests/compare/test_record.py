@@ -5,7 +5,7 @@ import pytest
 
 from course_utils.compare import record as module
 from course_utils.compare.comparison import Contestant
-from course_utils.compare.record import main, precisions, record
+from course_utils.compare.record import main, measure_roof, precisions, record
 from course_utils.compare.results import recorded
 from course_utils.devices import Device, pick_device
 from course_utils.moves import Copy
@@ -61,3 +61,20 @@ def test_clock_and_power_are_what_the_driver_says_or_nothing(tmp_path, monkeypat
     monkeypatch.setattr("torch.cuda.get_device_properties", lambda device: SimpleNamespace(uuid="8f6d"))
     assert module.read_sensors(Device("cuda", 0, "a card")) == found
     assert module.read_sensors(pick_device("cpu")) == {}
+
+
+def test_a_roof_is_measured():
+    roof = measure_roof(Device("cpu", 0, "a cpu"), max_s=0.02)
+    assert roof.flop_per_s > 0 and roof.bytes_per_s > 0 and (roof.device, roof.kind) == ("a cpu", "cpu")
+
+
+def test_a_roof_is_the_best_of_its_measurements_in_operations_and_bytes(monkeypatch):
+    rates = {512: 4.0, 1024: 0.25, 1536: 0.1, 2**23: 3.0, 2**24: 1.0}  # calls a second, by size
+
+    def measured(device, work, size, max_s):
+        return SimpleNamespace(rate=work.items(size) * rates[size])
+
+    monkeypatch.setattr("course_utils.compare.record.measure", measured)
+    roof = measure_roof(Device("cpu", 0, "a cpu"))
+    assert roof.flop_per_s == pytest.approx(4 * 2 * 512**3)
+    assert roof.bytes_per_s == pytest.approx(3 * 3 * 4 * 2**23)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from course_utils.compare.workloads import DTYPES, as_cuda_graph, cnn_step, product, rnn_step, using_tf32
+from course_utils.compare.workloads import as_cuda_graph, cnn_step, product, rnn_step, using_tf32
 from course_utils.devices import pick_device
 from course_utils.timing import using_threads
 
@@ -52,11 +52,6 @@ def test_autocast_really_uses_fewer_bits():
     assert cnn_step(CPU, 4, "bf16")().item() != expected.item()
 
 
-def test_a_precision_that_does_not_exist_is_refused():
-    with pytest.raises(ValueError, match=f"precision 'fp8' was requested, but there are: {', '.join(DTYPES)}"):
-        cnn_step(CPU, 4, "fp8")
-
-
 def test_a_product_multiplies_random_matrices():
     multiply = product(CPU, 33)
     left, right = (cell.cell_contents for cell in multiply.__closure__)  # by name
@@ -84,12 +79,6 @@ def test_tf32_is_switched_inside_the_block_only(allowed):
     assert torch.get_float32_matmul_precision() == precision  # torch raises here when its switches disagree
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without an NVIDIA GPU")
-def test_a_cuda_graph_without_cuda_is_refused():
-    with pytest.raises(RuntimeError, match="this machine has no CUDA device"):
-        as_cuda_graph(lambda: None)
-
-
 def test_a_cuda_graph_warms_up_apart_then_records_once_and_holds_the_step(monkeypatch):
     # The CUDA calls are stubs that write down their order; what they do on a GPU is the next test's business.
     log = []
@@ -112,7 +101,6 @@ def test_a_cuda_graph_warms_up_apart_then_records_once_and_holds_the_step(monkey
         log.append(f"out of {name}")
 
     stubs = {
-        "is_available": lambda: True,
         "Stream": Stream,
         "current_stream": lambda: Stream("main"),
         "stream": lambda stream: inside(stream.name),

@@ -59,7 +59,7 @@ def test_a_value_that_is_no_number_is_named_with_its_position(use, value, writte
     with pytest.raises(ValueError, match=f"holds {written} at position 7. A single one"):
         use(series)
     series[9] = value
-    with pytest.raises(ValueError, match=f"holds {written} at position 7 and 1 more such values"):
+    with pytest.raises(ValueError, match=f"holds {written} at position 7. A single one"):
         use(series)
 
 

@@ -52,9 +52,3 @@ def test_a_shape_differs_from_its_background_by_more_than_the_noise():
     # The corner is background and the middle, 16 or less from every centre but more than 4 inside, is often shape.
     middle, corner = squares[:, :, 14:18, 14:18].mean((2, 3)), squares[:, :, :3, :3].mean((2, 3))
     assert ((middle - corner).abs().amax(1) > NOISE).float().mean() > 0.9
-
-
-@pytest.mark.parametrize("count", [0, -5])
-def test_fewer_than_one_image_cannot_be_drawn(count):
-    with pytest.raises(ValueError, match=f"at least 1 image can be drawn, but {count} were requested"):
-        draw_shapes(count, seed=1)

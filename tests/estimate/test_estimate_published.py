@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 import torch
 
-from course_utils.data.resnet import ResNet50
+from course_utils.data.models import ResNet50
 from course_utils.estimate.chips import find_chip
 from course_utils.estimate.counting import count_work
 from course_utils.estimate.speeds import TABLE, estimate_published, published, sources

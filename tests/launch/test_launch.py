@@ -94,3 +94,8 @@ def run(command):
 def test_a_reader_that_has_gone_ends_the_command_quietly():
     result = run("$P -m course_utils.launch --lesson air_rnn --accelerator cpu --dry-run | true; echo ${PIPESTATUS[0]}")
     assert result.stderr == "" and result.stdout.strip() in ("0", "141")
+
+
+def test_a_closed_standard_output_is_no_error():
+    result = run("$P -m course_utils.launch --lesson air_rnn --accelerator cpu --dry-run >&-")
+    assert result.returncode == 0 and result.stderr == ""

@@ -59,9 +59,13 @@ def test_the_first_process_that_ends_without_a_word_is_named_before_who_lost_it(
 
 def test_a_rank_that_leaves_with_status_0_is_named_even_if_who_lost_it_is_heard_first():
     reports = heard(alive(0), alive(1), PEER, CLOSED)
-    assert reports.cause(status=1)[0].startswith("rank 1 raised")  # so far
+    assert reports.cause(status=1)[0].startswith("rank 0 ended with exit status 0")  # seen by its connection alone
     reports.note_exit("rank 0", 0)
     assert reports.cause(status=1)[0].startswith("rank 0 ended with exit status 0")
+
+
+def test_a_rank_that_is_ended_because_another_raised_is_not_the_cause():
+    assert cause([alive(0), alive(1), RAISED, CLOSED]) == "rank 1 raised ValueError: no target."
 
 
 def test_status_0_says_nothing_before_all_that_a_rank_said_is_read_or_after_it_has_finished():
@@ -79,23 +83,23 @@ def later(monkeypatch, seconds):
     monkeypatch.setattr(time, "monotonic", lambda: now + seconds)
 
 
-def test_what_loads_the_lesson_for_longer_than_the_timeout_is_named(monkeypatch):
-    reports = heard(("main", {"loading": 71}))
-    assert reports.silence(3) == ("", [])
+def test_what_is_stopped_or_loads_for_longer_than_the_timeout_before_it_trains_is_named(monkeypatch):
+    reports, stopped = heard(("main", {"loading": 71})), {70: time.monotonic()}
+    assert reports.silence(3, stopped) == ("", [])
     later(monkeypatch, 4)
-    text, pids = reports.silence(3)
+    text, pids = reports.silence(3, stopped)
+    assert "process 70 has been silent" in text and "a signal has stopped it" in text and pids == [70, 71]
     assert "process 71 has been silent" in text and "it is loading the lesson. The limit of 3 s" in text
-    assert pids == [71]
     reports.take("main", {"loaded": 71})
-    assert reports.silence(3) == ("", [])
+    assert reports.silence(3, stopped)[1] == [70] and reports.silence(3, {}) == ("", [])
 
 
 def test_a_rank_that_never_starts_has_two_minutes_however_short_the_timeout(monkeypatch):
     reports = heard(alive(0))
     later(monkeypatch, 100)
-    assert reports.silence(3) == ("", [])
+    assert reports.silence(3, {}) == ("", [])
     later(monkeypatch, 130)
-    text, pids = reports.silence(3)
+    text, pids = reports.silence(3, {})
     assert "1 of the ranks of this machine never started" in text and "The limit of 120 s" in text and pids == [100]
 
 
@@ -103,9 +107,9 @@ def test_of_ranks_that_wait_for_each_other_the_one_behind_is_silent_and_a_clock_
     beat = {"step": 1, "where": "it waits"}
     reports = heard(alive(0), alive(1), ("rank 0", beat), ("rank 1", beat), ("rank 0", beat))
     monkeypatch.setattr(time, "time", lambda: 10**10)
-    assert reports.silence(3) == ("", [])
+    assert reports.silence(3, {}) == ("", [])
     later(monkeypatch, 4)
-    text, pids = reports.silence(3)
+    text, pids = reports.silence(3, {})
     assert text.startswith("rank 1 has been silent since") and "for 4 s: after step 1, it waits" in text
     assert "rank 0" not in text and pids == [101]
 

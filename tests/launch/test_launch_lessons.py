@@ -4,7 +4,6 @@ import sys
 
 import pytest
 import torch
-from torch.utils.data import default_collate
 
 from course_utils.launch.lessons import LESSONS, check_lesson, load_lesson
 from course_utils.launch.messages import LaunchError
@@ -23,7 +22,7 @@ class Stream(IterableDataset):
 DATA = TensorDataset(torch.zeros(6, 1))
 
 def good(): return Module(), DATA
-def loader(): return Module(), DataLoader(DATA, batch_size=3, collate_fn=lambda samples: "my batch")
+def loader(): return Module(), DataLoader(DATA, batch_size=3)
 def three(): return Module(), DATA, 1
 def no_module(): return torch.nn.Linear(1, 1), DATA
 def stream(): return Module(), Stream()
@@ -42,30 +41,30 @@ def file(tmp_path, monkeypatch):
 
 
 def test_air_rnn_is_the_481_parameters_and_96_windows_that_ranks_share_evenly():
-    module, data = load_lesson("air_rnn")
-    assert sum(parameter.numel() for parameter in module.parameters()) == 481
-    assert len(data.dataset) == 96 and all(96 % ranks == 0 for ranks in (1, 2, 3, 4, 6, 8))
-    inputs, targets = data.dataset[0]
+    lesson = load_lesson("air_rnn")
+    assert sum(parameter.numel() for parameter in lesson.module.parameters()) == 481
+    assert len(lesson.dataset) == 96 and all(96 % ranks == 0 for ranks in (1, 2, 3, 4, 6, 8))
+    inputs, targets = lesson.dataset[0]
     assert inputs.shape == targets.shape == (25, 1) and torch.equal(inputs[1:], targets[:-1])
 
 
 def test_image_cnn_is_the_image_cnn_and_a_global_batch_of_64():
-    module, data = load_lesson("image_cnn")
-    pixels, label = data.dataset[0]
-    assert pixels.shape == (3, 32, 32) and 0 <= label < 10 and len(data.dataset) >= 10_000
-    assert module.model(pixels[None]).shape == (1, 10) and data.batch_size == 64
+    lesson = load_lesson("image_cnn")
+    pixels, label = lesson.dataset[0]
+    assert pixels.shape == (3, 32, 32) and 0 <= label < 10 and len(lesson.dataset) >= 10_000
+    assert lesson.module.model(pixels[None]).shape == (1, 10) and lesson.global_batch == 64
     assert set(LESSONS) == {"air_rnn", "image_cnn"}
 
 
 def test_a_students_file_is_imported_by_its_name(file):
-    module, data = load_lesson(f"{file}:good")
-    assert type(module).__module__ == "a_lesson_of_mine" and len(data.dataset) == 6
-    assert data.batch_size == 16 and data.collate_fn is default_collate
+    lesson = load_lesson(f"{file}:good")
+    assert type(lesson.module).__module__ == "a_lesson_of_mine" and len(lesson.dataset) == 6
+    assert lesson.global_batch == 16 and lesson.collate is None
 
 
 def test_a_data_loader_gives_its_data_and_its_batch_size(file):
-    _, data = load_lesson(f"{file}:loader")
-    assert len(data.dataset) == 6 and data.batch_size == 3 and data.collate_fn([1, 2]) == "my batch"
+    lesson = load_lesson(f"{file}:loader")
+    assert len(lesson.dataset) == 6 and lesson.global_batch == 3 and lesson.collate is not None
 
 
 @pytest.mark.parametrize(

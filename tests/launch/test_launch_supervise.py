@@ -18,7 +18,8 @@ HELLO = ("rank 0", {"hello": {"rank": 0, "pid": 1}})
 def run(out, *heard, resume=False, accelerator="cpu", cluster=None) -> Run:
     arguments = {"devices": 1, "num_nodes": 1, "strategy": "auto", "accelerator": accelerator}
     one = Run(Options("air_rnn", out=str(out), resume=resume), arguments, cluster or Cluster(), quiet())
-    one._take(list(heard))
+    for who, event in heard:
+        one._take(who, event)
     return one
 
 
@@ -49,6 +50,12 @@ def test_a_checkpoint_with_which_no_step_was_made_is_not_called_whole(with_check
     assert "--resume continues from it" in run(with_checkpoint, HELLO, resumed, BEAT, resume=True).hint()
 
 
+def test_each_rank_may_say_that_it_continues_and_it_is_shown_once(with_checkpoint):
+    resumed = ("main", {"resumed": 8})
+    one = run(with_checkpoint, resumed, resumed, resume=True)
+    assert one.view._stream.getvalue().count("continuing after step 8") == 1
+
+
 def test_what_another_shell_has_left_stays_out_and_what_a_cluster_has_set_stays_in(tmp_path, monkeypatch):
     for name, value in {"RANK": "3", "MASTER_PORT": "29500", "MINE": "kept"}.items():
         monkeypatch.setenv(name, value)
@@ -65,6 +72,6 @@ def test_a_training_on_the_cpu_sees_no_gpu_whose_driver_could_hang(tmp_path, mon
 
 
 def test_a_folder_in_use_is_refused_with_one_reason(tmp_path):
-    with only_one(str(tmp_path)), pytest.raises(LaunchError, match="is in use by") as error:
+    with only_one(tmp_path), pytest.raises(LaunchError, match="is in use by") as error:
         launch(Options("air_rnn", accelerator="cpu", devices=1, out=str(tmp_path)), quiet())
     assert "cannot be used" not in str(error.value)

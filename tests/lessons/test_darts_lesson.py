@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from course_utils.data import AIR_PASSENGERS, Scale, air_passengers, count_parameters, make_windows
-from course_utils.lessons.darts import guide as darts_lesson
-from course_utils.lessons.darts.guide import (
+from course_utils.lessons import darts as darts_lesson
+from course_utils.lessons.darts import (
     GUIDE,
     QUIET,
     DartsNetwork,

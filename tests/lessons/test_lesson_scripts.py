@@ -1,11 +1,11 @@
 import pytest
 
-from course_utils.lessons.multi_gpu import scripts
+from course_utils.lessons import multi_gpu
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(scripts, "OUT", tmp_path)
+    monkeypatch.setattr(multi_gpu, "OUT", tmp_path)
     return tmp_path
 
 
@@ -15,11 +15,11 @@ print("rank", *(os.environ[name] for name in ("RANK", "WORLD_SIZE", "OMP_NUM_THR
 print("[Gloo] Rank 0 is connected")
 """
     (folder / "say.py").write_text(script)
-    said = scripts.torchrun("say.py", ranks=2, threads=3)
+    said = multi_gpu.torchrun("say.py", ranks=2, threads=3)
     assert said == ["rank 0 2 3", "rank 1 2 3"]
 
 
 def test_a_script_that_fails_is_an_error_that_names_it(folder):
     (folder / "fail.py").write_text("raise SystemExit(3)\n")
     with pytest.raises(RuntimeError, match=r"fail\.py"):
-        scripts.torchrun("fail.py", ranks=1)
+        multi_gpu.torchrun("fail.py", ranks=1)

@@ -1,4 +1,4 @@
-"""The cell magic `%%needs`, in IPython's own shell, as a kernel runs it."""
+"""Cells that begin with `%%needs`, in IPython's own shell, as a kernel runs it."""
 
 import re
 
@@ -31,6 +31,12 @@ def test_a_cell_that_needs_what_is_missing_says_so_and_does_not_run(run):
     shell, result, shown = run("%%needs XLA Darts GPU\nz = 1 / 0")
     assert result.success and "z" not in shell.user_ns
     assert shown == "This cell needs Darts, but it is on holiday.\n"
+
+
+def test_the_last_word_on_what_is_missing_counts(run):
+    what_cells_need(XLA="it was taken away.")
+    _, _, shown = run("\n%%needs XLA\n1 / 0")
+    assert shown == "This cell needs XLA, but it was taken away.\n"
 
 
 def test_an_error_is_the_cells_own_and_names_its_line(run):

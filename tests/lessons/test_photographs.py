@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
-from course_utils.lessons.gpu.photographs import SIDE, Photographs
+from course_utils.lessons.gpu import SIDE, Photographs
 
 
 def test_a_batch_holds_small_pixels_and_who_decoded_it_when():

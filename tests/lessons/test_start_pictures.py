@@ -3,8 +3,8 @@
 import matplotlib.pyplot as plt
 
 from course_utils.data import air_passengers
-from course_utils.lessons.cpu.pictures import draw_series, draw_stack
-from course_utils.lessons.start.pictures import draw_times
+from course_utils.lessons.cpu import draw_series, draw_stack
+from course_utils.lessons.start import draw_times
 
 
 def test_the_times_are_written_with_a_unit_that_fits():

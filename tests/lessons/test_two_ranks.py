@@ -1,3 +1,5 @@
+import sys
+
 import pytest
 
 from course_utils.lessons.multi_gpu.two_ranks import run_two_ranks
@@ -46,7 +48,8 @@ def test_ranks_are_copies_only_where_no_gpu_has_threads_that_a_copy_would_lack(g
         raise Asked(kind)
 
     monkeypatch.setattr("torch.cuda.device_count", lambda: gpus)
-    monkeypatch.setattr("course_utils.lessons.multi_gpu.two_ranks.FORKS", True)
+    monkeypatch.setattr("course_utils.exercises.sandbox.FORKS", True)
+    monkeypatch.setitem(sys.modules, "torch_xla", object())  # no reason for new processes: they take seconds to start
     monkeypatch.setattr("multiprocessing.get_context", get_context)
     with pytest.raises(Asked, match=kind):
         run_two_ranks("")

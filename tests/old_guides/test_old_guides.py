@@ -83,6 +83,11 @@ def test_commands_in_a_block_leave_the_block_whole():
     ]
 
 
+@pytest.mark.parametrize("before", ["a b\u2028c\x0c\n", "a b\rc\n", "a b\r\n"])
+def test_a_command_is_on_the_line_that_an_editor_shows(before):
+    assert summary(before + "!pip install torch==1.9.0") == [(2, "torch==1.9.0", "")]
+
+
 @pytest.mark.parametrize(
     "snippet",
     [
@@ -313,6 +318,10 @@ def test_a_clock_around_cpu_work_is_left_in_peace():
         ("$ python -m torch.distributed.launch train.py", "torchrun"),
         ("trainer = pl.Trainer(strategy=DDPPlugin(x=1) if n else 'ddp')", "lightning.pytorch.strategies.DDPStrategy"),
         ("from pytorch_lightning.logging import TestTubeLogger", "pytorch_lightning.loggers.TensorBoardLogger"),
+        (
+            "from pytorch_lightning.logging import TestTubeLogger\nTestTubeLogger('x')",
+            "pytorch_lightning.loggers.TensorBoardLogger",
+        ),
         ("xpu.variable(x, async=True)", "another name, such as non_blocking"),
         ("cfg.trainer.resume_from_checkpoint = p", "trainer.fit(model, ckpt_path=p)"),
         ("out['log'] = x\nreturn out\n\ndef validation_epoch_end(self, outputs): ...", "self.log_dict(...)"),
@@ -402,7 +411,7 @@ def test_hostile_code_ends_without_a_crash(hostile):
         ('{"cells": [', "a notebook"),
         ('{"cells": ' + "[" * 100_000, "a notebook"),
         (b"Trainer()", "bytes"),
-        ("f(" * 20_000, "brackets are open at once"),
+        ("f(" * 20_000, "nested too deeply"),
     ],
 )
 def test_what_cannot_be_read_is_refused_with_the_reason(source, reason):

@@ -118,7 +118,7 @@ REFUSALS = [
     ({"strategy": "colossalai"}, "Colossal-AI"),
     ({"strategy": "hivemind"}, "Hivemind"),
     ({"distributed_backend": "mpi"}, "no old Lightning knew this; it knew ddp, ddp_spawn"),
-    ({"distributed_backend": 2}, "the name of a way to spread the work"),
+    ({"distributed_backend": 2}, "no old Lightning knew this; it knew ddp, ddp_spawn"),
     ({"distributed_backend": "ddp", "strategy": "fsdp"}, "another argument asks for strategy='fsdp'"),
     ({"amp_backend": "apex"}, "Apex"),
     ({"auto_lr_find": True}, r"Tuner\(trainer\)\.lr_find\(model\)"),
@@ -218,8 +218,7 @@ def test_what_has_no_faithful_translation_is_refused_with_the_reason(old, reason
 def test_a_refusal_names_every_argument_that_was_refused():
     with pytest.raises(CannotTranslate) as caught:
         modernize({"ipus": 8, "max_epochs": 3, "auto_lr_find": True})
-    assert [old for old, _ in caught.value.refusals] == ["ipus=8", "auto_lr_find=True"]
-    assert str(caught.value).count("\n") == 1
+    assert [line.partition(": ")[0] for line in str(caught.value).splitlines()] == ["ipus=8", "auto_lr_find=True"]
 
 
 @pytest.fixture

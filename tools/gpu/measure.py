@@ -17,9 +17,9 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from course_utils.compare.comparison import Contestant, measurement
+from course_utils.compare.comparison import Contestant, measure
 from course_utils.compare.measurement import Measurement
-from course_utils.compare.record import copied, measure, precisions, read_sensors
+from course_utils.compare.record import copied, precisions, read_sensors
 from course_utils.compare.workloads import (
     CNN_STEP,
     CNN_WITH_COPY,
@@ -31,7 +31,7 @@ from course_utils.compare.workloads import (
     training_step,
     using_tf32,
 )
-from course_utils.data.resnet import ResNet50
+from course_utils.data.models import ResNet50
 from course_utils.devices import Device, pick_device, wait_for
 from course_utils.estimate import count_work, estimate_memory, step_time
 from course_utils.estimate.chips import all_chips
@@ -406,9 +406,7 @@ def compiled(device: Device, work: Workload, size: int, precision: str) -> Measu
 
 def measured(device: Device, work: Workload, size: int, precision: str) -> Measurement:
     """Return the time of one call of a workload of this file."""
-    with using_tf32(precision == "tf32"):
-        timing = time_call(build_seeded(work, size, device, precision), device=device, max_s=SECONDS)
-    return measurement(work, size, precision, Contestant(device, timing.threads), timing)
+    return measure(device, work, size, precision, max_s=SECONDS)
 
 
 SECTIONS = (copies, products, elementwise, rnn, cnn, transformer, resnet, timer, zeros, memory, estimate)
@@ -435,6 +433,9 @@ def main() -> int:
                     flush=True,
                 )
                 missed += not found.reached
+            else:
+                rate = f"{found.rate:.4g} {found.unit}/s"
+                print(f"{found.workload}, {found.precision}, {found.size:,}: {rate}", flush=True)
     except Exception:
         traceback.print_exc()
         return 1

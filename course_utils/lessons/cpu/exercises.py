@@ -3,12 +3,13 @@
 import copy
 import math
 import statistics
+from functools import partial
 from typing import Any
 
 import torch
 
-from course_utils.exercises import exercise
-from course_utils.exercises.answers import expect_function, number_of, quote, refuse, same
+from course_utils.exercises import Mistakes, exercise
+from course_utils.exercises.answers import Wrong, number_of, quote, same
 
 INPUTS = torch.sin(torch.arange(38.0)).view(19, 2)
 TARGETS = INPUTS.sum(1, keepdim=True) + torch.tensor([0.0] * 8 + [1.0] * 8 + [3.0] * 3).view(19, 1)
@@ -34,19 +35,18 @@ MODEL.load_state_dict({"weight": torch.tensor([[0.5, -0.25]]), "bias": torch.zer
     """,
     right="The short batch counted for what it is. Find the two places where train_in_view does the same.",
 )
-def one_epoch(answer: Any) -> None:
+def one_epoch(answer: Any) -> Mistakes:
     """Write my_epoch(model, optimizer, batches): a step for each pair (inputs, targets); return the epoch's mean
     squared error over all samples.
     """
-    expect_function(answer, "model", "optimizer", "batches")
     model, steps = copy.deepcopy(MODEL), []
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     optimizer.register_step_post_hook(lambda *_: steps.append(1))
     returned = answer(model, optimizer, [(inputs.clone(), targets.clone()) for inputs, targets in BATCHES])
-    _check_steps(model.weight.detach(), len(steps))
+    yield from _check_steps(model.weight.detach(), len(steps))
     graph = isinstance(returned, torch.Tensor) and returned.requires_grad
-    refuse({"The loss that you return still holds the graph of its gradients: read it with .item().": graph})
-    _check_mean(number_of(returned, "the mean loss of the epoch"))
+    yield graph, "The loss that you return still holds the graph of its gradients: read it with .item()."
+    yield from _check_mean(number_of(returned, "the mean loss of the epoch"))
 
 
 def _reference(batches: list, *, reset: bool = True, reduction: str = "mean") -> tuple[torch.Tensor, list[float]]:
@@ -63,40 +63,35 @@ def _reference(batches: list, *, reset: bool = True, reduction: str = "mean") ->
     return model.weight.detach(), losses
 
 
-def _check_steps(ended: torch.Tensor, steps: int) -> None:
+def _check_steps(ended: torch.Tensor, steps: int) -> Mistakes:
     def after(batches: list, **changes: Any) -> bool:
         return same(ended, _reference(batches, **changes)[0], within=1e-5)
 
-    summed = after(BATCHES, reduction="sum")
-    mistakes = {
-        "optimizer.step() was never called, so nothing was learned.": steps == 0,
-        "The optimizer stepped, but no parameter moved: at each step there was no gradient. Is backward() there, and "
-        "the reset after the step rather than before it?": torch.equal(ended, MODEL.weight),
-        "Without a reset, each batch adds its gradients to the earlier ones: zero_grad().": after(BATCHES, reset=False),
-        "The last batch is short, and you left it out: its 3 samples are never learned from.": after(BATCHES[:-1]),
-        "You add the squared errors up, so large batches make larger steps. Take their mean.": summed,
-        f"There are 3 batches, and each should make one step, but there were {steps}.": steps != 3,
-        "The parameters end elsewhere than after one step of the mean squared error for each batch, in order.": True,
-    }
-    if not after(BATCHES):
-        refuse(mistakes)
+    if after(BATCHES):
+        return
+    yield steps == 0, "optimizer.step() was never called, so nothing was learned."
+    order = "Is backward() there, and the reset after the step rather than before it?"
+    stayed = f"The optimizer stepped, but no parameter moved: at each step there was no gradient. {order}"
+    yield torch.equal(ended, MODEL.weight), stayed
+    added = "Without a reset, each batch adds its gradients to the earlier ones: zero_grad()."
+    yield after(BATCHES, reset=False), added
+    yield after(BATCHES[:-1]), "The last batch is short, and you left it out: its 3 samples are never learned from."
+    summed = "You add the squared errors up, so large batches make larger steps. Take their mean."
+    yield after(BATCHES, reduction="sum"), summed
+    yield steps != 3, f"There are 3 batches, and each should make one step, but there were {steps}."
+    yield True, "The parameters end elsewhere than after one step of the mean squared error for each batch, in order."
 
 
-def _check_mean(mean: float) -> None:
+def _check_mean(mean: float) -> Mistakes:
     losses, sizes = _reference(BATCHES)[1], [len(inputs) for inputs, _ in BATCHES]
     total = sum(loss * size for loss, size in zip(losses, sizes, strict=True))
-
-    def is_near(*values: float) -> bool:
-        return any(math.isclose(mean, value, rel_tol=1e-4) for value in values)
-
-    mistakes = {
-        "The last batch has 3 samples, others 8: weigh each loss with its batch.": is_near(statistics.mean(losses)),
-        "That is the loss of the last batch alone.": is_near(losses[-1]),
-        "That is a sum: divide by the number of samples.": is_near(sum(losses), total),
-        f"The steps are right, but the mean of the losses that made them is not {mean:.4g}.": True,
-    }
-    if not is_near(total / sum(sizes)):
-        refuse(mistakes)
+    near = partial(math.isclose, mean, rel_tol=1e-4)
+    if near(total / sum(sizes)):
+        return
+    yield near(statistics.mean(losses)), "The last batch has 3 samples, others 8: weigh each loss with its batch."
+    yield near(losses[-1]), "That is the loss of the last batch alone."
+    yield near(sum(losses)) or near(total), "That is a sum: divide by the number of samples."
+    yield True, f"The steps are right, but the mean of the losses that made them is not {mean:.4g}."
 
 
 @exercise(
@@ -110,24 +105,22 @@ def _check_mean(mean: float) -> None:
     right="The prediction: 3 µs. Now `t = {n: time_call(torch.rand(n).sigmoid).median_s for n in (10, 10_000)}` "
     "and `my_overhead(10, t[10], 10_000, t[10_000])`.",
 )
-def overhead(answer: Any) -> None:
+def overhead(answer: Any) -> Mistakes:
     """Write my_overhead(few, few_s, many, many_s): the seconds that a call costs whatever the size, from its times with
     `few` numbers and with `many`.
     """
-    expect_function(answer, "few", "few_s", "many", "many_s")
     for fixed, each, few, many in ((3e-6, 1e-9, 1_000, 1_000_000), (2e-3, 5e-6, 100, 400)):
         few_s, many_s = fixed + few * each, fixed + many * each
         said = number_of(answer(few, few_s, many, many_s), "the seconds that a call costs")
-        values = {
-            "That is what one more number costs. The question is what is left without any number.": each,
-            "That is what the additional numbers took together.": many_s - few_s,
-            "The whole time of the small call holds the time of its numbers too: take that away.": few_s,
-            "You divide the time by the numbers: that spreads the fixed part over them.": few_s / few,
-            "That is seconds for a million calls, or in microseconds: return seconds for one.": 1e6 * fixed,
-        }
-        wrong = not math.isclose(said, fixed, rel_tol=1e-3)
-        refuse({text: wrong and math.isclose(said, value, rel_tol=1e-3) for text, value in values.items()})
-        refuse({f"Times of {few_s:g} s and {many_s:g} s do not have a fixed part of {said:g} s.": wrong})
+        near = partial(math.isclose, said, rel_tol=1e-3)
+        if near(fixed):
+            continue
+        yield near(each), "That is what one more number costs. The question is what is left without any number."
+        yield near(many_s - few_s), "That is what the additional numbers took together."
+        yield near(few_s), "The whole time of the small call holds the time of its numbers too: take that away."
+        yield near(few_s / few), "You divide the time by the numbers: that spreads the fixed part over them."
+        yield near(1e6 * fixed), "That is seconds for a million calls, or in microseconds: return seconds for one."
+        yield True, f"Times of {few_s:g} s and {many_s:g} s do not have a fixed part of {said:g} s."
 
 
 @exercise(
@@ -143,22 +136,22 @@ def overhead(answer: Any) -> None:
     right="Now let it choose for a step of the RNN: `my_fastest(lambda n: time_call(one_step, threads=n, "
     "max_s=0.2).median_s, [1, 2])`.",
 )
-def fastest(answer: Any) -> None:
+def fastest(answer: Any) -> Mistakes:
     """Write my_fastest(seconds_with, counts): the number of threads that is fastest. seconds_with(n) takes one reading,
     and now and then another program disturbs it.
     """
-    expect_function(answer, "seconds_with", "counts")
-    _check_choice(answer, {1: 1.0e-3, 2: 1.2e-3, 4: 3.0e-3})
-    _check_choice(answer, {1: 3.0e-3, 2: 1.8e-3, 4: 1.1e-3})
+    yield from _check_choice(answer, {1: 1.0e-3, 2: 1.2e-3, 4: 3.0e-3})
+    yield from _check_choice(answer, {1: 3.0e-3, 2: 1.8e-3, 4: 1.1e-3})
 
 
-def _check_choice(answer: Any, seconds: dict[int, float]) -> None:
+def _check_choice(answer: Any, seconds: dict[int, float]) -> Mistakes:
     """Judge an answer by a stand-in for a timer, in which every tenth reading with the best count is disturbed."""
     counts, best = list(seconds), min(seconds, key=lambda count: seconds[count])
     readings: dict[int, list[float]] = {count: [] for count in counts}
 
     def seconds_with(threads: int) -> float:
-        refuse({f"Measure the counts that you are given, {counts}, not {quote(threads)}.": threads not in counts})
+        if threads not in counts:
+            raise Wrong(f"Measure the counts that you are given, {counts}, not {quote(threads)}.")
         number = len(readings[threads])
         times = 50 if threads == best and number % 10 == 1 else 1 + 0.01 * (number % 3)
         readings[threads].append(seconds[threads] * times)
@@ -166,15 +159,14 @@ def _check_choice(answer: Any, seconds: dict[int, float]) -> None:
 
     chosen = number_of(answer(seconds_with, list(counts)), "a number of threads")
     fewest, *_, most = sorted(map(len, readings.values()))
-    mistakes = {
-        "Your function measured nothing. More threads are not always faster, nor are fewer.": most == 0,
-        f"Return one of {counts}, the number of threads itself, but you returned {chosen:g}.": chosen not in counts,
-        f"Your function measured only some of the counts {counts}.": fewest == 0,
-        "One or two readings are a lottery ticket: another program may disturb any of them. Take more.": fewest < 3,
-    }
-    refuse(mistakes)
+    yield most == 0, "Your function measured nothing. More threads are not always faster, nor are fewer."
+    strange = f"Return one of {counts}, the number of threads itself, but you returned {chosen:g}."
+    yield chosen not in counts, strange
+    yield fewest == 0, f"Your function measured only some of the counts {counts}."
+    lottery = "One or two readings are a lottery ticket: another program may disturb any of them. Take more."
+    yield fewest < 3, lottery
     means = {count: statistics.mean(values) for count, values in readings.items()}
     by_mean = chosen != best and means[int(chosen)] == min(means.values())
-    refuse({"A single disturbed reading rules the mean, or the sum. The median does not mind it.": by_mean})
+    yield by_mean, "A single disturbed reading rules the mean, or the sum. The median does not mind it."
     slow = f"With {chosen:g} threads it is slow: {best} typically took less time, and less time is faster."
-    refuse({slow: chosen != best})
+    yield chosen != best, slow

@@ -1,26 +1,137 @@
-"""What lesson 8 needs beside the helper package: its model, pictures, the estimate, and cells that need Darts."""
+"""What lesson 8 needs beside the helper package: the RNN of Darts' guide, in Darts and as a plain network, and a model
+that is large enough for a GPU.
 
+Darts trains with `pytorch_lightning`, and the rest of this course with `lightning.pytorch`: the same code under two
+names, whose objects do not fit each other. What the two share is the network, and that is what moves between them.
+"""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+from course_utils.data import AIR_PASSENGERS
 from course_utils.display.figures import LOOKS, MUTED, label_end, lecture_axes, picture
 from course_utils.estimate.chips import find_chip
 from course_utils.estimate.counting import count_work
 from course_utils.estimate.steptime import step_time
-from course_utils.lessons.darts.guide import (
-    GUIDE,
-    QUIET,
-    DartsNetwork,
-    Forecaster,
-    air_series,
-    darts_order,
-    darts_problem,
-    many_series,
-    training_step,
-    untrained,
-)
 from course_utils.lessons.needs import what_cells_need
 from course_utils.lessons.progress import progress
 from course_utils.lessons.worth_it import draw_crossover
+from course_utils.training import trainer_kwargs
 from course_utils.xla import start_xla, xla_problem
 
 __all__ = ["GUIDE", "LOOKS", "MUTED", "QUIET", "DartsNetwork", "Forecaster", "air_series", "count_work", "darts_order"]
 __all__ += ["darts_problem", "draw_crossover", "find_chip", "label_end", "lecture_axes", "many_series", "picture"]
 __all__ += ["progress", "start_xla", "step_time", "training_step", "untrained", "what_cells_need", "xla_problem"]
+
+# The arguments of the guide, less its logs on disk.
+GUIDE: dict[str, Any] = {
+    "model": "RNN",
+    "hidden_dim": 20,
+    "dropout": 0,
+    "batch_size": 16,
+    "n_epochs": 300,
+    "optimizer_kwargs": {"lr": 1e-3},
+    "random_state": 42,
+    "training_length": 20,
+    "input_chunk_length": 14,
+}
+QUIET = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
+
+
+def darts_problem() -> str | None:
+    """Say in one sentence why Darts cannot be used here and what helps, or return None when it can."""
+    try:
+        import darts.models  # noqa: F401
+    except ImportError as error:
+        return f"Darts is not here ({error}). Add it: !python -m course_utils.lessons.setup darts (Python 3.11+)."
+    return None
+
+
+def air_series() -> tuple[Any, Any]:
+    """Return AirPassengers as two Darts TimeSeries, 121 months to train on and 23 to forecast, as float32."""
+    from darts import TimeSeries
+
+    months = pd.date_range("1949-01", periods=len(AIR_PASSENGERS), freq="MS")
+    series = TimeSeries.from_times_and_values(months, np.array(AIR_PASSENGERS, dtype=np.float32))
+    return series[:121], series[121:]
+
+
+def untrained(**changes: Any) -> Any:
+    """Return the guide's RNNModel, with these arguments changed, as `fit` begins: its network made, but not trained."""
+    import pytorch_lightning
+    from darts.dataprocessing.transformers import Scaler
+    from darts.models import RNNModel
+
+    off = {**QUIET, "limit_train_batches": 0, **trainer_kwargs("cpu", package=pytorch_lightning)}
+    model = RNNModel(**{**GUIDE, "n_epochs": 1, **changes}, pl_trainer_kwargs=off)
+    return model.fit(Scaler().fit_transform(air_series()[0]))
+
+
+class DartsNetwork(nn.Module):
+    """The network inside the guide's RNNModel as a plain module, under Darts' names for its parts.
+
+    `network.load_state_dict(model.model.state_dict())` takes the weights out of an RNNModel, and
+    `model.model.load_state_dict(network.state_dict())` puts them back.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.rnn = nn.RNN(input_size=1, hidden_size=GUIDE["hidden_dim"], batch_first=True)
+        self.V = nn.Linear(GUIDE["hidden_dim"], 1)
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        """Map values, (batch, steps, 1), to the values one step later, of the same shape."""
+        return self.V(self.rnn(inputs)[0])
+
+
+def darts_order(samples: int, batch_size: int, seed: int) -> DataLoader:
+    """Return the batches of sample indices that Darts takes when its DataLoader gets a generator with this seed.
+
+    Darts numbers its windows from the end of the series.
+    """
+    numbers: Any = torch.arange(samples - 1, -1, -1)
+    return DataLoader(numbers, batch_size, shuffle=True, generator=torch.Generator().manual_seed(seed))
+
+
+def many_series(count: int = 100, days: int = 400) -> list[Any]:
+    """Return daily series with a week and a year in them, and noise, as Darts TimeSeries of float32."""
+    from darts import TimeSeries
+
+    dates, day = pd.date_range("2024-01-01", periods=days, freq="D"), np.arange(days)
+    noise = np.random.default_rng(0).normal(0, 0.2, (count, days))
+    shift = np.linspace(0, 7, count)[:, None]
+    values = np.sin(2 * np.pi * (day + shift) / 7) + np.sin(2 * np.pi * day / 365) + noise
+    return [TimeSeries.from_times_and_values(dates, each.astype(np.float32)) for each in values]
+
+
+class Forecaster(nn.Module):
+    """The network inside a Darts model as a module of one tensor, for whoever times it or counts its work."""
+
+    def __init__(self, model: Any):
+        super().__init__()
+        self.network = model.model
+
+    def forward(self, past: torch.Tensor) -> torch.Tensor:
+        """Map the past, (batch, steps in, 1), to the forecast, (batch, steps out, 1)."""
+        from darts.utils.data import PLModuleInput
+
+        result = self.network(PLModuleInput(past_target=past))
+        return getattr(result, "prediction", result)
+
+
+def training_step(network: nn.Module, batch: int, steps_in: int) -> Any:
+    """Return a function that does one step of training with Adam on random values, as a Trainer would."""
+    past = torch.rand(batch, steps_in, 1)
+    optimizer = torch.optim.Adam(network.parameters())
+
+    def step() -> None:
+        optimizer.zero_grad()
+        network(past).square().mean().backward()
+        optimizer.step()
+
+    return step

@@ -3,15 +3,17 @@
 Nothing here needs Darts.
 """
 
+import math
+from functools import partial
 from typing import Any
 from unittest import mock
 
 import torch
 from torch import nn
 
-from course_utils.exercises import exercise
-from course_utils.exercises.answers import Wrong, expect, expect_function, number_of, quote, refuse
-from course_utils.lessons.darts.guide import DartsNetwork
+from course_utils.exercises import Mistakes, exercise
+from course_utils.exercises.answers import Wrong, expect, number_of, quote
+from course_utils.lessons.darts import DartsNetwork
 from course_utils.old_guides.old_trainer import translate, written
 
 
@@ -22,35 +24,33 @@ from course_utils.old_guides.old_trainer import translate, written
     right="The model stays on the CPU. Compare with `RNNModel(**GUIDE).trainer_params` in the section 'By default', "
     "which names no accelerator: with eight GPUs it was the CUDAAccelerator.",
 )
-def device(answer: Any) -> None:
+def device(answer: Any) -> Mistakes:
     """Make the `pl_trainer_kwargs` with which a Darts model trains on the CPU, even of a machine with eight GPUs."""
     expect(answer, dict, "a dictionary of arguments for Lightning's Trainer")
-    _refuse_unknown(answer)
+    yield from _check_arguments(answer)
     accelerator, count = answer.get("accelerator"), answer.get("devices", "auto")
-    kind = type(accelerator)
-    made_by = kind.__module__.partition(".")[0]
-    is_cpu = accelerator == "cpu" or (made_by, kind.__name__) == ("pytorch_lightning", "CPUAccelerator")
-    mistakes = {
-        "Nothing in it names a device, so Lightning's own default, 'auto', takes the GPUs.": accelerator is None,
-        "'auto' is what holds when you say nothing: the best there is. Here that is the GPUs.": accelerator == "auto",
-        "That asks for the GPUs, however many `devices` are named. Name the CPU.": accelerator in ("gpu", "cuda"),
-        "That is one of `lightning.pytorch`. Darts needs that of `pytorch_lightning`.": made_by == "lightning",
-        f"Lightning calls the CPU 'cpu', but your accelerator is {quote(accelerator)}": not is_cpu,
-        f"On a CPU `devices` is how many processes, at least 1, but yours is {quote(count)}": count != "auto"
-        and not (str(count).isdigit() and int(count) > 0),
-    }
-    refuse(mistakes)
+    yield accelerator is None, "Nothing in it names a device, so Lightning's own default, 'auto', takes the GPUs."
+    best = "'auto' is what holds when you say nothing: the best there is. Here that is the GPUs."
+    yield accelerator == "auto", best
+    gpus = "That asks for the GPUs, however many `devices` are named. Name the CPU."
+    yield accelerator in ("gpu", "cuda"), gpus
+    made_by, name = type(accelerator).__module__.partition(".")[0], type(accelerator).__name__
+    yield made_by == "lightning", "That is one of `lightning.pytorch`. Darts needs that of `pytorch_lightning`."
+    is_cpu = accelerator == "cpu" or (made_by, name) == ("pytorch_lightning", "CPUAccelerator")
+    yield not is_cpu, f"Lightning calls the CPU 'cpu', but your accelerator is {quote(accelerator)}"
+    counts = count == "auto" or (str(count).isdigit() and int(count) > 0)
+    yield not counts, f"On a CPU `devices` is how many processes, at least 1, but yours is {quote(count)}"
 
 
-def _refuse_unknown(arguments: dict) -> None:
-    """Raise Wrong for what today's Trainer does not take, or would read in another way than the old one."""
-    draft = translate(arguments)
-    for name, why in draft.refused.items():
+def _check_arguments(arguments: dict) -> Mistakes:
+    """Look for what today's Trainer does not take, or would read in another way than the old one."""
+    modern = translate(arguments)
+    for name, why in modern.refused.items():
         argument = written(name, arguments[name])
-        raise Wrong(f"The Trainer would raise TypeError: {argument}: {why} A device is its `accelerator`.")
-    for note in draft.notes.values():
+        yield True, f"The Trainer would raise TypeError: {argument}: {why} A device is its `accelerator`."
+    for note in modern.notes:
         old = f"`{note.old}` is of an older Lightning, and fails when the model is trained. {note.why}"
-        refuse({old: "accelerator" not in note.old})
+        yield "accelerator" not in note.old, old
 
 
 FORECAST = (420.0, 350.0, 500.0, 90.0)
@@ -67,25 +67,25 @@ TRUTH = (400.0, 400.0, 400.0, 100.0)
     right="It counts in shares of each month's truth, so the unit does not matter, but the model's scale does, where a "
     "month can be 0: that is why the lesson calls `inverse_transform` before `mape`.",
 )
-def mape(answer: Any) -> None:
+def mape(answer: Any) -> Mistakes:
     """Write `my_mape(forecast, truth)`: the mean absolute percentage error of two tensors of monthly passengers."""
-    expect_function(answer, "forecast", "truth")
     forecast, truth = torch.tensor(FORECAST, device="cpu"), torch.tensor(TRUTH, device="cpu")
     found = number_of(answer(forecast.clone(), truth.clone()), "the error in percent")
     off, share = forecast - truth, (forecast - truth) / truth
-    known = {  # what is wrong with each way of computing it, and what that gives
-        "That is a share of 1. In percent it is a hundred times as much.": share.abs().mean(),
-        "Months that are too high and too low cancel each other out: take absolute values first.": 100 * share.mean(),
-        "You divided by the forecast, which favours high ones. Divide by the truth.": 100
-        * (off / forecast).abs().mean(),
-        "That is the mean error in passengers. A MAPE divides each month's by its true value.": off.abs().mean(),
-        "That compares the sums: large months count most. Divide each month.": 100 * off.abs().sum() / truth.sum(),
-        "That is the worst month. Take the mean over all.": 100 * share.abs().max(),
-    }
-    refuse({message: abs(abs(found) - abs(value)) < 1e-3 for message, value in known.items()})
+    near = partial(math.isclose, abs(found), abs_tol=1e-3)
+    yield near(share.abs().mean()), "That is a share of 1. In percent it is a hundred times as much."
+    cancel = "Months that are too high and too low cancel each other out: take absolute values first."
+    yield near(100 * share.mean()), cancel
+    by_forecast = 100 * (off / forecast).abs().mean()
+    yield near(by_forecast), "You divided by the forecast, which favours high ones. Divide by the truth."
+    passengers = "That is the mean error in passengers. A MAPE divides each month's by its true value."
+    yield near(off.abs().mean()), passengers
+    of_sums = 100 * off.abs().sum() / truth.sum()
+    yield near(of_sums), "That compares the sums: large months count most. Divide each month."
+    yield near(100 * share.abs().max()), "That is the worst month. Take the mean over all."
     right = 13.125  # 5, 12.5, 25 and 10 percent
     other = f"Forecasts of {FORECAST} for {TRUTH} are off by {right:g} % on average, but you have {found:g}."
-    refuse({other: abs(found - right) > 1e-3})
+    yield abs(found - right) > 1e-3, other
 
 
 class _Other(nn.Module):
@@ -115,10 +115,9 @@ MISFITS = {
     right="`load_state_dict` compares the names by itself: it raises for one that is missing or unknown, unless "
     "somebody says `strict=False`. The lesson's own line is the same.",
 )
-def put_back(answer: Any) -> None:
+def put_back(answer: Any) -> Mistakes:
     """Write `my_put_back(weights, network)`: load what a launcher's checkpoint holds, such as `model.V.weight`, into a
     network that has it as `V.weight`."""
-    expect_function(answer, "weights", "network")
     for make, misfit in MISFITS.items():
         network = make()
         before = {name: value.clone() for name, value in network.state_dict().items()}
@@ -131,18 +130,14 @@ def put_back(answer: Any) -> None:
                 if isinstance(error, RuntimeError) and "state_dict" not in str(error):
                     raise
                 raise Wrong(misfit) from None
-        _compare(network.state_dict(), before, wanted, load.called)
+        yield from _check_weights(network.state_dict(), before, wanted, load.called)
 
 
-def _compare(now: dict, before: dict, wanted: dict, loaded: bool) -> None:
+def _check_weights(now: dict, before: dict, wanted: dict, loaded: bool) -> Mistakes:
     kept = [name for name in wanted if torch.equal(now[name], before[name])]
     none = len(kept) == len(wanted)
-    mistakes = {
-        "No weight has changed. `strict=False` skips every name that does not fit: here, all.": none and loaded,
-        "No weight of the network has changed. Naming or copying a value leaves the network as it was.": none,
-        f"Some weights have stayed as they were: {', '.join(kept)}. A network needs all of its trained ones.": kept,
-        "The network's weights have changed, but to others than those of the checkpoint.": not all(
-            torch.allclose(now[name], value) for name, value in wanted.items()
-        ),
-    }
-    refuse(mistakes)
+    yield none and loaded, "No weight has changed. `strict=False` skips every name that does not fit: here, all."
+    yield none, "No weight of the network has changed. Naming or copying a value leaves the network as it was."
+    yield kept, f"Some weights have stayed as they were: {', '.join(kept)}. A network needs all of its trained ones."
+    arrived = all(torch.allclose(now[name], value) for name, value in wanted.items())
+    yield not arrived, "The network's weights have changed, but to others than those of the checkpoint."

@@ -54,10 +54,8 @@ def published_curve(device: str, precision: str, model: str, workload: str) -> R
     """
     rows = published(device=device, precision=precision, model=model, training=False, compiled=False)
     label = f"{device.split()[0]}, {precision} (published)"
-    found = (
-        Measurement(
-            workload, precision, row.batch, "batch", "images", row.batch, label, "cuda", device, None, row.step_s
-        )
-        for row in sorted(rows, key=lambda row: row.batch)
-    )
+    found = []
+    for row in sorted(rows, key=lambda row: row.batch):
+        what = (workload, precision, row.batch, "batch", "images", row.batch)
+        found.append(Measurement(*what, label, "cuda", device, None, row.step_s))
     return Result(tuple(found), origin="published", source=f"{rows[0].source}, {rows[0].file}")

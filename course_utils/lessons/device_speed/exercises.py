@@ -1,13 +1,15 @@
 """The exercises of lesson 5: a summary, a timer that waits, a fair comparison, and a crossover."""
 
+import math
 import statistics
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 
-from course_utils.exercises import exercise
-from course_utils.exercises.answers import Wrong, expect_function, number_of, quote, refuse
+from course_utils.exercises import Mistakes, exercise
+from course_utils.exercises.answers import Wrong, number_of, quote
 
 READINGS_MS = (53.8, 4.6, 4.3, 4.4, 31.0, 4.5, 4.4)  # made up: the first call compiled, the fifth was disturbed
 
@@ -18,47 +20,40 @@ READINGS_MS = (53.8, 4.6, 4.3, 4.4, 31.0, 4.5, 4.4)  # made up: the first call c
     solution="my_typical_ms = statistics.median(ex.READINGS_MS[1:])",
     right="time_call does the same: `timing.first_s` keeps the first call, `timing.median_s` sums up the rest.",
 )
-def typical(answer: Any) -> None:
+def typical(answer: Any) -> Mistakes:
     """Give the milliseconds to report for the steady state, from the seven readings in ex.READINGS_MS."""
     value = number_of(answer, "the typical reading in milliseconds")
     every, steady = READINGS_MS, READINGS_MS[1:]
-
-    def is_near(other: float) -> bool:
-        return abs(value - other) < 0.006
-
-    mistakes = {
-        "This mean counts the first call, and with it the compilation.": is_near(statistics.mean(every)),
-        "The disturbed reading dominates this mean. Which summary resists it?": is_near(statistics.mean(steady)),
-        "The right summary, but with the first call, which is of another kind.": value == statistics.median(every),
-        "The minimum is the luckiest reading: it hides that there is noise.": is_near(min(every)),
-        "That is the first call: mostly compilation.": is_near(every[0]),
-        "That is in seconds: the readings are milliseconds, and so should the answer be.": abs(value - 0.00445) < 1e-6,
-        f"{value:g} is not typical of the readings after the first. Which summary did you take?": True,
-    }
-    if abs(value - statistics.median(steady)) > 1e-6:
-        refuse(mistakes)
+    near = partial(math.isclose, value, abs_tol=0.006)
+    if math.isclose(value, statistics.median(steady), abs_tol=1e-6):
+        return
+    yield near(statistics.mean(every)), "This mean counts the first call, and with it the compilation."
+    yield near(statistics.mean(steady)), "The disturbed reading dominates this mean. Which summary resists it?"
+    first = "The right summary, but with the first call, which is of another kind."
+    yield value == statistics.median(every), first
+    yield near(min(every)), "The minimum is the luckiest reading: it hides that there is noise."
+    yield near(every[0]), "That is the first call: mostly compilation."
+    seconds = "That is in seconds: the readings are milliseconds, and so should the answer be."
+    yield abs(value - 0.00445) < 1e-6, seconds
+    yield True, f"{value:g} is not typical of the readings after the first. Which summary did you take?"
 
 
 class _Accelerator:
-    """A stand-in for an accelerator with a clock of its own: a call queues work and returns at once.
-
-    Args:
-        compile_s: what the first call takes more.
-        disturbed_s: what the work of the second call takes more.
-    """
+    """A stand-in for an accelerator with a clock of its own: a call queues work and returns at once."""
 
     WORK_S, ASK_S = 0.010, 0.00001
 
     def __init__(self, compile_s: float = 0.0, disturbed_s: float = 0.0):
-        self.extra_s = {1: compile_s}  # seconds of the host at a call
-        self.extra_work_s = {2: disturbed_s}
+        self.compile_s = compile_s  # what the first call takes more of the host's time
+        self.disturbed_s = disturbed_s  # what the work of the second call takes more
         self.now, self.done_at = 0.0, 0.0
         self.calls = self.looks = 0
 
     def fn(self) -> None:
         self.calls += 1
-        self.now += self.ASK_S + self.extra_s.get(self.calls, 0)
-        self.done_at = max(self.now, self.done_at) + self.WORK_S + self.extra_work_s.get(self.calls, 0)
+        self.now += self.ASK_S + (self.compile_s if self.calls == 1 else 0)
+        work_s = self.WORK_S + (self.disturbed_s if self.calls == 2 else 0)
+        self.done_at = max(self.now, self.done_at) + work_s
 
     def wait(self) -> None:
         self.now = max(self.now, self.done_at)
@@ -90,23 +85,21 @@ class _Accelerator:
     """,
     right="Try it on real work: `my_timer(lambda: square @ square, lambda: wait_for(cpu), time.perf_counter)`.",
 )
-def timer(answer: Any) -> None:
+def timer(answer: Any) -> Mistakes:
     """Write my_timer(fn, wait, clock): the typical seconds of one fn(), where wait() waits for the device."""
-    expect_function(answer, "fn", "wait", "clock")
     plain = _Accelerator()
     misjudged = plain.is_misjudged_by(answer)
-    compiling, disturbed = (_Accelerator(*extra).is_misjudged_by(answer) for extra in ((2, 0), (0, 1)))
-    mistakes = {
-        "Your timer never called fn.": plain.calls == 0,
-        "Read the time from clock(), which your timer is given: this device has its own.": plain.looks == 0,
-        "Your timer saw only the queueing of the work. Call wait() after fn().": plain.value < plain.WORK_S / 2,
-        f"A call takes 0.01 seconds here, and your timer says {plain.value:g}. Are these the seconds of one call? Was "
-        "older work still running when you first looked at the clock?": misjudged,
-        "Your timer counts the compilation of the first call: call fn once before, to warm up.": compiling,
-        "One reading is a matter of luck. Take several, and their median.": plain.looks < 4,
-        "One disturbed call dominates your result, as in a mean. A median resists it.": disturbed,
-    }
-    refuse(mistakes)
+    yield plain.calls == 0, "Your timer never called fn."
+    yield plain.looks == 0, "Read the time from clock(), which your timer is given: this device has its own."
+    queued = "Your timer saw only the queueing of the work. Call wait() after fn()."
+    yield plain.value < plain.WORK_S / 2, queued
+    says = f"A call takes 0.01 seconds here, and your timer says {plain.value:g}. Are these the seconds of one call?"
+    yield misjudged, f"{says} Was older work still running when you first looked at the clock?"
+    compiling = _Accelerator(compile_s=2).is_misjudged_by(answer)
+    yield compiling, "Your timer counts the compilation of the first call: call fn once before, to warm up."
+    yield plain.looks < 4, "One reading is a matter of luck. Take several, and their median."
+    disturbed = _Accelerator(disturbed_s=1).is_misjudged_by(answer)
+    yield disturbed, "One disturbed call dominates your result, as in a mean. A median resists it."
 
 
 class _Pair:
@@ -149,33 +142,30 @@ SPOILS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     """,
     right="compare_devices does the same. What did it say of sloppy_sum, and what had it timed by then?",
 )
-def speed_up(answer: Any) -> None:
+def speed_up(answer: Any) -> Mistakes:
     """Write my_speed_up(old, new, seconds): how many times as fast new() is as old(), or an error when their answers
     differ by more than rounding. seconds(fn) times a function.
     """
-    expect_function(answer, "old", "new", "seconds")
     rounded = _Pair(lambda right: right * (1 + 5e-7))
     try:
         ratio = number_of(answer(rounded.old, rounded.new, rounded.seconds), "how many times as fast the new way is")
     except (ValueError, AssertionError) as error:
         raise Wrong(f"These two differ by rounding only, and your function refuses: {quote(error)}") from None
-    mistakes = {
-        "Upside down: the new way takes a quarter of the time, so it is 4 times as fast.": abs(ratio - 0.25) < 1e-6,
-        f"0.08 seconds against 0.02 is 4 times as fast, and your function says {ratio:g}.": abs(ratio - 4) > 1e-6,
-    }
-    refuse(mistakes)
+    upside = "Upside down: the new way takes a quarter of the time, so it is 4 times as fast."
+    yield abs(ratio - 0.25) < 1e-6, upside
+    yield abs(ratio - 4) > 1e-6, f"0.08 seconds against 0.02 is 4 times as fast, and your function says {ratio:g}."
     for message, spoil in SPOILS.items():
-        _refuses(answer, _Pair(spoil), message)
+        yield from _check_refusal(answer, _Pair(spoil), message)
 
 
-def _refuses(answer: Any, pair: _Pair, message: str) -> None:
+def _check_refusal(answer: Any, pair: _Pair, message: str) -> Mistakes:
     try:
         said = answer(pair.old, pair.new, pair.seconds)
     except Exception:
-        late = "You timed first and looked at the answers afterwards. A wrong one is not worth timing."
-        return refuse({late: pair.timed})
-    refuse({"The answers differ, and you return None. Raise an error, so that nobody goes on.": said is None})
-    raise Wrong(message.format(said=quote(said)))
+        yield pair.timed, "You timed first and looked at the answers afterwards. A wrong one is not worth timing."
+        return
+    yield said is None, "The answers differ, and you return None. Raise an error, so that nobody goes on."
+    yield True, message.format(said=quote(said))
 
 
 SIZES = [16, 64, 256, 1024]
@@ -204,11 +194,10 @@ CASES: dict[str, tuple[list[int], list[int], int | None]] = {
     """,
     right="Between two sizes the true crossover can lie anywhere: `cnn.crossover()` says which sizes were measured.",
 )
-def crossover(answer: Any) -> None:
+def crossover(answer: Any) -> Mistakes:
     """Write my_crossover(sizes, cpu_s, gpu_s): the size from which on the GPU is faster, there and at every larger
     size, or None.
     """
-    expect_function(answer, "sizes", "cpu_s", "gpu_s")
     for message, (cpu_s, gpu_s, right) in CASES.items():
         try:
             said = answer(list(SIZES), list(cpu_s), list(gpu_s))
@@ -218,9 +207,6 @@ def crossover(answer: Any) -> None:
             kind = type(error).__name__
             raise Wrong(f"Where the GPU does not win for good, your function raises {kind}: return None.") from None
         said = None if said is None else number_of(said, "a size, or None")
-        mistakes = {
-            "16 is where the CPU wins: less time is faster.": right == 256 and said == 16,
-            "That is a position in the list. Return the size that stands there.": right == 256 and said == 2,
-            f"{message} Your function says {said if said is None else f'{said:g}'}.": said != right,
-        }
-        refuse(mistakes)
+        yield right == 256 and said == 16, "16 is where the CPU wins: less time is faster."
+        yield right == 256 and said == 2, "That is a position in the list. Return the size that stands there."
+        yield said != right, f"{message} Your function says {said if said is None else f'{said:g}'}."

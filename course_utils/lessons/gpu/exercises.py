@@ -4,8 +4,8 @@ from typing import Any
 
 import torch
 
-from course_utils.exercises import exercise
-from course_utils.exercises.answers import Wrong, expect, expect_function, expect_pair, number_of, quote, refuse
+from course_utils.exercises import Mistakes, exercise
+from course_utils.exercises.answers import expect, expect_pair, number_of, quote
 
 SIDE = 8192
 
@@ -17,22 +17,19 @@ SIDE = 8192
     right="Divide: 2,731 operations a byte. An H200 can do 989,000 / 4,800 = 206 (data sheet) while it fetches one, so "
     "arithmetic is the limit. The addition of two such matrices has 1 / 6 a byte.",
 )
-def work(answer: Any) -> None:
+def work(answer: Any) -> Mistakes:
     """Give (operations, bytes) of one product of two bfloat16 matrices of side 8192."""
     expect_pair(answer, "(operations, bytes)")
     operations, size = (number_of(part, "operations and bytes") for part in answer)
     products, numbers = round(operations / SIDE**3, 3), round(size / SIDE**2, 3)
-    mistakes = {
-        "The order is the other way round: operations first, then bytes.": numbers in (SIDE, 2 * SIDE),
-        "You counted the multiplications. Each has an addition: a multiply-add is two operations.": products == 1,
-        f"A product takes 2 n^3 operations, which for this n are not {operations:.3g}.": products != 2,
-        "These are the numbers in three matrices. How many bytes does each take?": numbers == 3,
-        "That is for 32-bit numbers. bfloat16 has 16 bits: half the bytes.": numbers == 12,
-        "You read two matrices, and forgot to write the result.": numbers == 4,
-        "That is one matrix. Two are read, and one is written.": numbers == 2,
-        f"Three matrices of n^2 numbers of 2 bytes are not {size:.3g} bytes.": numbers != 6,
-    }
-    refuse(mistakes)
+    yield numbers in (SIDE, 2 * SIDE), "The order is the other way round: operations first, then bytes."
+    yield products == 1, "You counted the multiplications. Each has an addition: a multiply-add is two operations."
+    yield products != 2, f"A product takes 2 n^3 operations, which for this n are not {operations:.3g}."
+    yield numbers == 3, "These are the numbers in three matrices. How many bytes does each take?"
+    yield numbers == 12, "That is for 32-bit numbers. bfloat16 has 16 bits: half the bytes."
+    yield numbers == 4, "You read two matrices, and forgot to write the result."
+    yield numbers == 2, "That is one matrix. Two are read, and one is written."
+    yield numbers != 6, f"Three matrices of n^2 numbers of 2 bytes are not {size:.3g} bytes."
 
 
 class _Watched(torch.nn.Linear):
@@ -58,45 +55,34 @@ class _Watched(torch.nn.Linear):
     """,
     right="Your function never says cuda, so it runs on any GPU. The check used the meta device: see mistake 3.",
 )
-def predict(answer: Any) -> None:
+def predict(answer: Any) -> Mistakes:
     """Write my_predict(model, x, device): what the model says of x, computed on the device and left there."""
-    expect_function(answer, "model", "x", "device")
     for target in (torch.device("meta"), torch.device("cpu")):  # every machine has these two, and meta has the rules
         model = _Watched()
-        said = _predicted(answer, model, target)
-        refuse({"Your function never called the model.": len(model.seen) == 1})
+        try:
+            said = answer(model, torch.ones(2, 3), target)
+        except NotImplementedError:
+            yield True, "Your function brings the answer back to the CPU: leave it on the device."
+        except (RuntimeError, AssertionError) as error:
+            weights, data = model.seen[-1]
+            named = weights == data and ("CUDA" in str(error) or "NVIDIA" in str(error))
+            yield named, "You named a device yourself. Use `device`, and it runs on every machine."
+            stayed = "The input stayed: x.to(device) leaves the old name where it was. Write x = x.to(device)."
+            yield weights != data and data == "cpu", stayed
+            yield weights != data, "The input moved, and the model was left on the CPU: model.to(device)."
+            raise
+        yield len(model.seen) == 1, "Your function never called the model."
         expect(said, torch.Tensor, "a tensor that your function returns")
-        _check_places(model.seen[-1][0], said, target)
+        yield from _check_places(model.seen[-1][0], said, target)
 
 
-def _predicted(answer: Any, model: _Watched, target: torch.device) -> Any:
-    try:
-        return answer(model, torch.ones(2, 3), target)
-    except NotImplementedError:
-        raise Wrong("Your function brings the answer back to the CPU: leave it on the device.") from None
-    except (RuntimeError, AssertionError) as error:
-        weights, data = model.seen[-1]
-        stayed = weights != data and data == "cpu"
-        named = weights == data and ("CUDA" in str(error) or "NVIDIA" in str(error))
-        mistakes = {
-            "You named a device yourself. Use `device`, and it runs on every machine.": named,
-            "The input stayed: x.to(device) leaves the old name where it was. Write x = x.to(device).": stayed,
-            "The input moved, and the model was left on the CPU: model.to(device).": weights != data,
-        }
-        refuse(mistakes)
-        raise
-
-
-def _check_places(weights: str, said: torch.Tensor, target: torch.device) -> None:
+def _check_places(weights: str, said: torch.Tensor, target: torch.device) -> Mistakes:
     moved, missed = said.device.type == target.type, weights != target.type
-    mistakes = {
-        "The model computed on the CPU, and you moved its answer. Move what goes in instead.": missed and moved,
-        "Nothing moved: model and input met on the CPU, where both were born.": missed and weights == "cpu",
-        f"Asked for {target}, your function computed on {weights}. Use `device` and no name of your own.": missed,
-        f"The answer came back on {said.device}. Leave it on the device.": not moved,
-        f"For 2 inputs the model says 2 numbers, but you return {tuple(said.shape)}.": said.shape != (2, 1),
-    }
-    refuse(mistakes)
+    yield missed and moved, "The model computed on the CPU, and you moved its answer. Move what goes in instead."
+    yield missed and weights == "cpu", "Nothing moved: model and input met on the CPU, where both were born."
+    yield missed, f"Asked for {target}, your function computed on {weights}. Use `device` and no name of your own."
+    yield not moved, f"The answer came back on {said.device}. Leave it on the device."
+    yield said.shape != (2, 1), f"For 2 inputs the model says 2 numbers, but you return {tuple(said.shape)}."
 
 
 @exercise(
@@ -106,15 +92,13 @@ def _check_places(weights: str, said: torch.Tensor, target: torch.device) -> Non
     right="GradScaler begins with 65,536 and halves it at each overflow: here it would skip two steps and stay at "
     "16,384, which is right as well. bfloat16 needs no scale.",
 )
-def loss_scale(answer: Any) -> None:
+def loss_scale(answer: Any) -> Mistakes:
     """Choose a number to multiply the loss by, so that gradients of 1e-8 and of 2 both survive in float16."""
     scale = number_of(answer, "the scale")
-    refuse({"A scale is a positive number: gradients keep their direction.": scale <= 0})
+    yield scale <= 0, "A scale is a positive number: gradients keep their direction."
     tiny = torch.finfo(torch.float16).tiny
     small, large = ((torch.tensor([1e-8, 2.0]) * scale).half().float() / scale).tolist()
-    mistakes = {
-        f"2 x {quote(answer)} is above 65,504, where float16 ends: it became infinite.": large == float("inf"),
-        f"1e-8 x {quote(answer)} is still nothing in float16: it underflows, as in the lesson.": small == 0,
-        f"1e-8 comes back as {small:.4g}: it survives, but coarsely, below the normal numbers.": scale * 1e-8 < tiny,
-    }
-    refuse(mistakes)
+    yield large == float("inf"), f"2 x {quote(answer)} is above 65,504, where float16 ends: it became infinite."
+    yield small == 0, f"1e-8 x {quote(answer)} is still nothing in float16: it underflows, as in the lesson."
+    coarse = f"1e-8 comes back as {small:.4g}: it survives, but coarsely, below the normal numbers."
+    yield scale * 1e-8 < tiny, coarse

@@ -49,13 +49,13 @@ def _draw_blocks(axes, left: float, blocks: int, lanes: int, color: str) -> None
     """Draw `blocks` boxes, twelve in a row, from `left` on and from the top down, each with its lanes as dots."""
     wide = 2 ** ((lanes.bit_length()) // 2)  # dots in a row of a box: 4 for 16 lanes, 16 for 128
     high = -(-lanes // wide)
-    xs, ys = [], []
+    xs: list[float] = []
+    ys: list[float] = []
     for block in range(blocks):
         x, y = left + block % 12, 10 - block // 12
         axes.add_patch(Rectangle((x, y), 0.9, 0.85, facecolor="none", edgecolor=MUTED, linewidth=0.8))
-        for lane in range(lanes):
-            xs.append(x + 0.9 * (lane % wide + 0.5) / wide)
-            ys.append(y + 0.85 * (lane // wide + 0.5) / high)
+        xs += [x + 0.9 * (lane % wide + 0.5) / wide for lane in range(lanes)]
+        ys += [y + 0.85 * (lane // wide + 0.5) / high for lane in range(lanes)]
     axes.scatter(xs, ys, s=2.5, color=color, linewidths=0)
 
 

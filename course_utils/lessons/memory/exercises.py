@@ -1,13 +1,15 @@
 """The exercises of lesson 7: predict a peak, make a training fit a budget, and find what keeps the graph alive."""
 
+import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from course_utils.exercises import exercise
-from course_utils.exercises.answers import Wrong, expect, expect_function, number_of, refuse, same
+from course_utils.exercises import Mistakes, exercise
+from course_utils.exercises.answers import expect, number_of, same
 
 # parameters, bytes of activations for one sample, batch; the right answer in bytes, and what decides it
 TRAININGS = (
@@ -31,30 +33,25 @@ TRAININGS = (
     right="That is the whole estimate on two lines. What `estimate_memory` adds is the number that you were given: the "
     "bytes of activations.",
 )
-def peak(answer: Any) -> None:
+def peak(answer: Any) -> Mistakes:
     """Write my_peak(parameters, activation_bytes, batch): the peak in bytes of a training step in fp32 with Adam, where
     a sample needs `activation_bytes` and the gradients appear while the activations disappear.
     """
-    expect_function(answer, "parameters", "activation_bytes", "batch")
     for parameters, activations, batch, right, why in TRAININGS:
         said = number_of(answer(parameters, activations, batch), "the peak in bytes")
+        near = partial(math.isclose, said, rel_tol=1e-3)
+        if near(right):
+            continue
         case = f"For {parameters:,} parameters, {activations / 1e6:g} MB a sample and a batch of {batch}"
         held = activations * batch
-        mistakes = {
-            f"{case}, you left Adam's two moments out: 8 bytes a parameter.": _near(said, 4 * parameters + held)
-            or _near(said, 8 * parameters + held),
-            f"{case}, you added gradients and activations. They are not there together: the backward pass frees "
-            "activations as it makes gradients.": _near(said, 16 * parameters + held),
-            f"{case}, you have the moment when the backward pass begins. Look at its end too: by then the gradients "
-            "are there.": right != 12 * parameters + held and _near(said, 12 * parameters + held),
-            f"{case}, the peak is {right / 1e9:.3g} GB, and it comes from {why}. Your function says "
-            f"{said / 1e9:.3g} GB.": not _near(said, right),
-        }
-        refuse(mistakes)
-
-
-def _near(one: float, other: float) -> bool:
-    return abs(one - other) < 1e-3 * other
+        no_moments = near(4 * parameters + held) or near(8 * parameters + held)
+        yield no_moments, f"{case}, you left Adam's two moments out: 8 bytes a parameter."
+        frees = "They are not there together: the backward pass frees activations as it makes gradients."
+        yield near(16 * parameters + held), f"{case}, you added gradients and activations. {frees}"
+        begins = f"{case}, you have the moment when the backward pass begins."
+        yield near(12 * parameters + held), f"{begins} Look at its end too: by then the gradients are there."
+        comes = f"{case}, the peak is {right / 1e9:.3g} GB, and it comes from {why}."
+        yield True, f"{comes} Your function says {said / 1e9:.3g} GB."
 
 
 @exercise(
@@ -72,11 +69,10 @@ def _near(one: float, other: float) -> bool:
     right="The gradients agree to six digits, also where the last small batch is short. Layers that look at the whole "
     "batch, such as BatchNorm, are the exception: they see the small batch.",
 )
-def budget(answer: Any) -> None:
+def budget(answer: Any) -> Mistakes:
     """Write my_step(model, inputs, targets, most): leave in `.grad` the gradients of the mean squared error over all
     samples, while the model never sees more than `most` samples at a time.
     """
-    expect_function(answer, "model", "inputs", "targets", "most")
     torch.manual_seed(7)
     for samples, most in ((8, 4), (10, 4)):
         model = nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 2))
@@ -88,27 +84,21 @@ def budget(answer: Any) -> None:
         model.register_forward_hook(lambda module, args, out, seen=seen: seen.append(len(args[0])))
         answer(model, inputs, targets, most)
         found = [torch.zeros_like(p) if p.grad is None else p.grad for p in model.parameters()]
-        _judge_gradients(found, right, seen, samples, most)
+        yield from _check_gradients(found, right, seen, samples, most)
 
 
-def _judge_gradients(found: list[Tensor], right: list[Tensor], seen: list[int], samples: int, most: int) -> None:
+def _check_gradients(found: list[Tensor], right: list[Tensor], seen: list[int], samples: int, most: int) -> Mistakes:
+    yield not seen, "Your function has not called the model."
+    case = f"With {samples} samples, {most} at a time"
+    yield max(seen) > most, f"{case}: the model saw {max(seen)} samples at once, which does not fit."
+    yield sum(seen) != samples, f"{case}: the model saw {sum(seen)} of {samples} samples."
     ratio = (found[0].norm() / right[0].norm()).item()
-    case = f"{samples} samples, {most} at a time"
-    mistakes = {
-        "Your function has not called the model.": not seen,
-        f"With {case}: the model saw {max(seen, default=0)} samples at once, which does not fit.": any(
-            n > most for n in seen
-        ),
-        f"With {case}: the model saw {sum(seen)} of {samples} samples.": sum(seen) != samples,
-        "There are no gradients. Call backward, and do not set them to zero afterwards.": ratio == 0,
-        f"With {case}: the gradients are {ratio:.3g} times too large. The mean of a small batch divides by too few "
-        "samples.": ratio > 1.3,
-        f"With {case}: the gradients differ. Do you set them to zero between the small batches, or does the short last "
-        "batch count as much as a full one?": not all(
-            same(one, two, 1e-6) for one, two in zip(found, right, strict=True)
-        ),
-    }
-    refuse(mistakes)
+    yield ratio == 0, "There are no gradients. Call backward, and do not set them to zero afterwards."
+    too_large = f"{case}: the gradients are {ratio:.3g} times too large."
+    yield ratio > 1.3, f"{too_large} The mean of a small batch divides by too few samples."
+    alike = all(same(one, two, 1e-6) for one, two in zip(found, right, strict=True))
+    zero = f"{case}: the gradients differ. Do you set them to zero between the small batches"
+    yield not alike, f"{zero}, or does the short last batch count as much as a full one?"
 
 
 @exercise(
@@ -126,11 +116,10 @@ def _judge_gradients(found: list[Tensor], right: list[Tensor], seen: list[int], 
     right="Nothing of a batch outlives it now. In a training loop the same line costs less, because `backward` frees "
     "the activations; but it still keeps the graph's nodes, and your list still holds tensors on the device.",
 )
-def leak(answer: Any) -> None:
+def leak(answer: Any) -> Mistakes:
     """Write my_evaluation(model, batches): the mean squared error of each (inputs, targets) in `batches`, as a list,
     without keeping any activation of a batch that is done.
     """
-    expect_function(answer, "model", "batches")
     torch.manual_seed(7)
     model = nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 1))
     batches = [(torch.rand(5, 6), torch.rand(5, 1)) for _ in range(3)]
@@ -139,16 +128,13 @@ def leak(answer: Any) -> None:
     right = [nn.functional.mse_loss(model(x), y).item() for x, y in batches]
     graph = "keeps its whole graph alive, activations included. Keep loss.item()."
     for one in said:
-        refuse(
-            {f"An entry of your list has a grad_fn: it {graph}": isinstance(one, Tensor) and one.grad_fn is not None}
-        )
-    refuse({f"There are {len(batches)} batches, but you returned {len(said)} losses.": len(said) != len(batches)})
+        held = isinstance(one, Tensor) and one.grad_fn is not None
+        yield held, f"An entry of your list has a grad_fn: it {graph}"
+    yield len(said) != len(batches), f"There are {len(batches)} batches, but you returned {len(said)} losses."
     values = [number_of(one, "each loss") for one in said]
-    if any(abs(one - two) > 1e-6 for one, two in zip(values, right, strict=True)):
-        raise Wrong("The losses are not the mean squared errors of the batches.")
-    refuse(
-        {"The forward pass still saves activations for a backward pass that never comes. Use torch.no_grad().": saved}
-    )
+    differ = any(abs(one - two) > 1e-6 for one, two in zip(values, right, strict=True))
+    yield differ, "The losses are not the mean squared errors of the batches."
+    yield saved, "The forward pass still saves activations for a backward pass that never comes. Use torch.no_grad()."
 
 
 def _with_saved_tensors(answer: Callable[..., Any], model: nn.Module, batches: list[Any]) -> tuple[Any, int]:

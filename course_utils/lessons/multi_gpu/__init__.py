@@ -1,13 +1,55 @@
-"""What lesson 3 needs beside the helper package: its pictures, torchrun, the cores to share out, and the estimate."""
+"""What lesson 3 needs beside the helper package: its pictures, the cores to share out, the estimate, and torchrun."""
 
-from course_utils.devices import usable_cores as usable_cores
-from course_utils.estimate.counting import count_work as count_work
-from course_utils.estimate.parallel import scaling as scaling
-from course_utils.lessons.multi_gpu.pictures import draw_all_reduce as draw_all_reduce
-from course_utils.lessons.multi_gpu.pictures import draw_gains as draw_gains
-from course_utils.lessons.multi_gpu.scripts import OUT as OUT
-from course_utils.lessons.multi_gpu.scripts import QUIET as QUIET
-from course_utils.lessons.multi_gpu.scripts import set_up as set_up
-from course_utils.lessons.multi_gpu.scripts import torchrun as torchrun
-from course_utils.lessons.progress import progress as progress
-from course_utils.timeline import Timeline as Timeline
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import torch
+
+from course_utils.devices import usable_cores
+from course_utils.estimate.counting import count_work
+from course_utils.estimate.parallel import scaling
+from course_utils.launch import calm_lightning
+from course_utils.lessons.multi_gpu.pictures import draw_all_reduce, draw_gains
+from course_utils.lessons.progress import progress
+from course_utils.timeline import Timeline
+from course_utils.training import messages_to_stdout, trainer_kwargs
+
+__all__ = ["OUT", "QUIET", "Timeline", "count_work", "draw_all_reduce", "draw_gains", "progress", "scaling", "set_up"]
+__all__ += ["torchrun", "usable_cores"]
+
+OUT = Path("runs") / "lesson-3"
+# What a Trainer leaves out where only the training matters.
+QUIET = dict.fromkeys(("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary"), False)
+
+
+def set_up() -> Path:
+    """Make the folder of the scripts and return it, and keep messages that are not theirs out of the output."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    messages_to_stdout()
+    calm_lightning()
+    trainer_kwargs("cpu")  # settles the question of a TPU before the first Trainer asks it
+    warnings.filterwarnings("ignore", message="This DataLoader will create")
+    os.environ["PYTHON_COLORS"] = "0"  # scripts show their errors as plain text, also on Python 3.13
+    torch.set_num_threads(1)
+    return OUT
+
+
+def torchrun(script: str, ranks: int = 2, threads: int = 1) -> list[str]:
+    """Run `torchrun --nproc-per-node=RANKS` on a script in `OUT` and return the lines that its ranks print, sorted.
+
+    Raises:
+        RuntimeError: a rank failed; the end of what torchrun says of it.
+    """
+    with TemporaryDirectory() as logs:  # a file for each rank, so that no two write into one line
+        options = ["--standalone", f"--nproc-per-node={ranks}", "--redirects=1", f"--log-dir={logs}"]
+        command = [sys.executable, "-m", "torch.distributed.run", *options, str(OUT / script)]
+        settings = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+        done = subprocess.run(command, stderr=subprocess.PIPE, text=True, env=settings)
+        if done.returncode:
+            raise RuntimeError(done.stderr[-2000:])
+        lines = [line for log in Path(logs).rglob("stdout.log") for line in log.read_text().splitlines()]
+    return sorted(line for line in lines if not line.startswith("[Gloo]"))

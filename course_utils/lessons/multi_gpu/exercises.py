@@ -5,18 +5,8 @@ from typing import Any
 
 import torch
 
-from course_utils.exercises import exercise
-from course_utils.exercises.answers import (
-    Wrong,
-    expect,
-    expect_function,
-    quote,
-    refuse,
-    same,
-    tensor_of,
-    whole_number,
-    whole_numbers,
-)
+from course_utils.exercises import Mistakes, exercise
+from course_utils.exercises.answers import Wrong, expect, quote, same, tensor_of, whole_number, whole_numbers
 from course_utils.lessons.multi_gpu.two_ranks import run_two_ranks
 
 RANKS, GLOBAL_BATCH = 8, 128
@@ -28,17 +18,14 @@ RANKS, GLOBAL_BATCH = 8, 128
     solution="my_batch = 128 // 8",
     right="That is why the script above divides 64 by the number of ranks: one global batch, and so the same weights.",
 )
-def batch(answer: Any) -> None:
+def batch(answer: Any) -> Mistakes:
     """One device trained well with batches of 128. Say the batch size of each of 8 ranks for the same training."""
     size = whole_number(answer, "how many samples")
     step = f"{RANKS} ranks of {size} samples make a step of {RANKS * size}, and not of {GLOBAL_BATCH}."
-    mistakes = {
-        f"With {size} on each of {RANKS} ranks, a step uses {RANKS * size} samples: another training.": size == 128,
-        "You multiplied. The ranks share one global batch out, so each of them takes a part of it.": size == 1024,
-        f"{RANKS} is the number of ranks. {step}": size == RANKS,
-        step: size * RANKS != GLOBAL_BATCH,
-    }
-    refuse(mistakes)
+    yield size == 128, f"With {size} on each of {RANKS} ranks, a step uses {RANKS * size} samples: another training."
+    yield size == 1024, "You multiplied. The ranks share one global batch out, so each of them takes a part of it."
+    yield size == RANKS, f"{RANKS} is the number of ranks. {step}"
+    yield size * RANKS != GLOBAL_BATCH, step
 
 
 BROKEN = """\
@@ -81,34 +68,25 @@ dist.destroy_process_group()
     right="None of the three raises anything: the script trains, the loss falls, and the second rank is wasted. Look "
     "at the samples and the weights of each rank whenever you write such a script.",
 )
-def repair(answer: Any) -> None:
+def repair(answer: Any) -> Mistakes:
     """Give the text of `ex.BROKEN` as `my_script`, with its three mistakes repaired. Two ranks will run it."""
     script = getattr(answer, "read_text", lambda: answer)()
     expect(script, str, "the text of the script")
-    refuse(
-        {
-            "This is not the script: it starts no process group.": "init_process_group" not in script,
-            "This is the script as it was. Two ranks run it, and nobody complains: what do they do?": script == BROKEN,
-        }
-    )
+    yield "init_process_group" not in script, "This is not the script: it starts no process group."
+    yield script == BROKEN, "This is the script as it was. Two ranks run it, and nobody complains: what do they do?"
     try:
         one, other = run_two_ranks(script)
     except RuntimeError as error:
         raise Wrong(f"With your repairs a rank ends in: {quote(error)}") from None
-    samples = sorted(round(32 * x) for x in one["seen"][0] + other["seen"][0])
-    refuse(
-        {
-            "Both ranks see the same samples in the first epoch: the work is not shared.": sorted(one["seen"][0])
-            == sorted(other["seen"][0]),
-            "Together the ranks do not see each of the 32 samples once in an epoch.": samples != list(range(32)),
-            "The ranks end with different weights: they never averaged a gradient. DDP does so only for what its own "
-            "`forward` has calculated.": one["weights"] != other["weights"],
-            "Both epochs have the same samples in the same order. The sampler has to be told which epoch it is.": one[
-                "seen"
-            ][0]
-            == one["seen"][1],
-        }
-    )
+    first, second = one["seen"][0], other["seen"][0]
+    both = sorted(round(32 * x) for x in first + second)
+    shared = sorted(first) != sorted(second)
+    yield not shared, "Both ranks see the same samples in the first epoch: the work is not shared."
+    yield both != list(range(32)), "Together the ranks do not see each of the 32 samples once in an epoch."
+    never = "they never averaged a gradient. DDP does so only for what its own `forward` has calculated."
+    yield one["weights"] != other["weights"], f"The ranks end with different weights: {never}"
+    again = "Both epochs have the same samples in the same order. The sampler has to be told which epoch it is."
+    yield first == one["seen"][1], again
 
 
 @exercise(
@@ -120,52 +98,31 @@ def repair(answer: Any) -> None:
     """,
     right="Look at the picture of the all-reduce again: each of the lower bars is the mean of the two above it.",
 )
-def average(answer: Any) -> None:
+def average(answer: Any) -> Mistakes:
     """Write `my_all_reduce(gradients)`: from the tensors of all ranks, the gradient that DDP leaves in each rank."""
-    expect_function(answer, "gradients")
     for ranks in (2, 4):
-        own, whole = _gradients(ranks)
-        found = _one_gradient(answer([gradient.clone() for gradient in own]), ranks)
-        _compare_gradients(found, own, whole)
+        own = torch.randn(ranks, 3, generator=torch.Generator().manual_seed(ranks), device="cpu")
+        found = answer(list(own.clone()))
+        if isinstance(found, list | tuple) and len(found) == ranks and isinstance(found[0], torch.Tensor):
+            differ = not all(torch.equal(one, found[0]) for one in found)
+            yield differ, "The ranks end with different gradients, and so, after one step, with different weights."
+            found = found[0]  # a list with the same tensor for each rank will do
+        found = tensor_of(found, f"Return a tensor with a gradient for each weight, but this is {quote(found)}")
+        lost = f"Each weight has a gradient of its own, but yours has the shape {tuple(found.shape)}"
+        yield found.shape != (3,), f"{lost}: average over the ranks."
+        if not same(found, own.mean(dim=0)):
+            yield from _compare_gradients(found, own)
 
 
-def _gradients(ranks: int) -> tuple[list[torch.Tensor], torch.Tensor]:
-    """Return the gradient of each rank's samples, and of all samples on one device, for a linear model."""
-    generator = torch.Generator().manual_seed(ranks)
-    inputs = torch.randn(4 * ranks, 3, generator=generator, device="cpu")
-    targets = torch.randn(4 * ranks, generator=generator, device="cpu")
-
-    def gradient(rows: slice) -> torch.Tensor:  # of the mean squared error, where all three weights are 0
-        return -2 * inputs[rows].T @ targets[rows] / len(targets[rows])
-
-    return [gradient(slice(rank, None, ranks)) for rank in range(ranks)], gradient(slice(None))
-
-
-def _one_gradient(answer: Any, ranks: int) -> torch.Tensor:
-    """Return the answer as one tensor; a list with the same tensor for each rank will do."""
-    if isinstance(answer, list | tuple) and len(answer) == ranks and isinstance(answer[0], torch.Tensor):
-        differ = not all(torch.equal(one, answer[0]) for one in answer)
-        refuse({"The ranks end with different gradients, and so, after one step, with different weights.": differ})
-        answer = answer[0]
-    found = tensor_of(answer, f"Return a tensor with a gradient for each weight, but this is {quote(answer)}")
-    shape = (
-        f"Each weight has a gradient of its own, but yours has the shape {tuple(found.shape)}: average over the ranks."
-    )
-    refuse({shape: found.shape != (3,)})
-    return found
-
-
-def _compare_gradients(found: torch.Tensor, own: list[torch.Tensor], whole: torch.Tensor) -> None:
-    ranks, total = len(own), torch.stack(own).sum(dim=0)
-    mistakes = {
-        f"That is the sum: a step {ranks} times as long as on one device. After the all-reduce DDP divides.": total,
-        f"You divided by 2, and here are {ranks} ranks. Divide by as many as there are.": total / 2,
-    }
+def _compare_gradients(found: torch.Tensor, own: torch.Tensor) -> Mistakes:
+    ranks, total = len(own), own.sum(dim=0)
+    divides = "After the all-reduce DDP divides."
+    yield same(found, total), f"That is the sum: a step {ranks} times as long as on one device. {divides}"
+    yield same(found, total / 2), f"You divided by 2, and here are {ranks} ranks. Divide by as many as there are."
+    lost = "What the others learned in this step is lost."
     for rank, gradient in enumerate(own):
-        mistakes[f"That is the gradient of rank {rank} alone. What the others learned in this step is lost."] = gradient
-    if not same(found, whole):
-        refuse({message: same(found, value) for message, value in mistakes.items()})
-        raise Wrong("One device with the whole batch has another gradient. DDP leaves the mean over the ranks.")
+        yield same(found, gradient), f"That is the gradient of rank {rank} alone. {lost}"
+    yield True, "One device with the whole batch has another gradient. DDP leaves the mean over the ranks."
 
 
 @exercise(
@@ -180,34 +137,28 @@ def _compare_gradients(found: torch.Tensor, own: list[torch.Tensor], whole: torc
     """,
     right="Under a Trainer, Lightning makes this sampler and tells it the epoch; in plain PyTorch it is your part.",
 )
-def shard(answer: Any) -> None:
+def shard(answer: Any) -> Mistakes:
     """Write `my_shard(samples, rank, ranks, epoch)`: the numbers of one rank's samples, in a new order each epoch."""
-    expect_function(answer, "samples", "rank", "ranks", "epoch")
     what = "the numbers of the samples of this rank, such as a list"
     for samples, ranks in ((64, 2), (129, 2), (109, 8)):
         epochs = [[whole_numbers(answer(samples, rank, ranks, n), what) for rank in range(ranks)] for n in range(3)]
         for shards in epochs:
-            _check_shards(shards, samples)
-        if epochs[0] == epochs[1] or epochs[1] == epochs[2]:
-            raise Wrong(
-                "Two epochs in a row have the same samples in the same order: call `set_epoch(epoch)`, before it is "
-                "read."
-            )
+            yield from _check_shards(shards, samples)
+        again = "Two epochs in a row have the same samples in the same order"
+        yield epochs[1] in (epochs[0], epochs[2]), f"{again}: call `set_epoch(epoch)`, before it is read."
 
 
-def _check_shards(shards: list[list[int]], samples: int) -> None:
+def _check_shards(shards: list[list[int]], samples: int) -> Mistakes:
     ranks, seen = len(shards), {sample for shard in shards for sample in shard}
-    what, share, lost = f"{samples} samples on {ranks} ranks", math.ceil(samples / ranks), samples - len(seen)
-    lengths = sorted({len(one) for one in shards})
-    strangers = [*seen - set(range(samples)), None]
+    what, share, lost = f"{samples} samples on {ranks} ranks:", math.ceil(samples / ranks), samples - len(seen)
+    for stranger in seen - set(range(samples)):
+        yield True, f"{what} they are numbered from 0 to {samples - 1}, but one of yours is {stranger}."
     alike = shards[0] and all(set(one) == set(shards[0]) for one in shards)
-    mistakes = {
-        f"{what}: they are numbered from 0 to {samples - 1}, but one of yours is {strangers[0]}.": len(strangers) > 1,
-        f"{what}: all ranks have the same samples and gradient: nothing is gained. A shard depends on the rank.": alike,
-        f"{what}: one rank has {lengths[0]}, another {lengths[-1]}: that one would wait in its last step "
-        "for ever.": len(lengths) > 1,
-        f"{what}: {lost} samples are on no rank. Use a few twice rather than omit some.": lengths[0] < share,
-        f"{what}: a share is {share}, but each rank has {lengths[0]}. The work is not divided.": lengths[0] > share,
-        f"{what}: some are on two ranks, {lost} on none. The ranks do not deal from the same pack: use one seed.": lost,
-    }
-    refuse(mistakes)
+    yield alike, f"{what} all ranks have the same samples and gradient: nothing is gained. A shard depends on the rank."
+    fewest, *_, most = sorted(map(len, shards))
+    waits = f"one rank has {fewest}, another {most}: that one would wait in its last step for ever."
+    yield fewest != most, f"{what} {waits}"
+    yield fewest < share, f"{what} {lost} samples are on no rank. Use a few twice rather than omit some."
+    yield fewest > share, f"{what} a share is {share}, but each rank has {fewest}. The work is not divided."
+    pack = "The ranks do not deal from the same pack: use one seed."
+    yield lost, f"{what} some are on two ranks, {lost} on none. {pack}"

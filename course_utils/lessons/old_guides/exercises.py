@@ -3,8 +3,8 @@
 import copy
 from typing import Any
 
-from course_utils.exercises import exercise
-from course_utils.exercises.answers import Wrong, expect, expect_function, quote, refuse, whole_numbers
+from course_utils.exercises import Mistakes, exercise
+from course_utils.exercises.answers import expect, quote, whole_numbers
 from course_utils.old_guides import explain, modernize
 
 SNIPPET = """\
@@ -38,16 +38,16 @@ STILL_RIGHT = {
     solution="my_lines = [finding.line for finding in explain(ex.SNIPPET)]",
     right="Both raise TypeError, and neither is about a device. `explain(ex.SNIPPET).diff()` shows the new lines.",
 )
-def outdated(answer: Any) -> None:
+def outdated(answer: Any) -> Mistakes:
     """Say which lines of the snippet are outdated: a list of their numbers, counted from 1."""
     lines = set(whole_numbers(answer, "a list of line numbers"))
     old = {finding.line: finding for finding in explain(SNIPPET)}
     for line in sorted(lines - old.keys()):
-        raise Wrong(f"Line {line} runs today. {STILL_RIGHT.get(line, 'There is nothing on it that could be old.')}")
-    refuse({"Some of its lines raise TypeError today. Which arguments have left the Trainer?": not lines})
+        yield True, f"Line {line} runs today. {STILL_RIGHT.get(line, 'There is nothing on it that could be old.')}"
+    yield not lines, "Some of its lines raise TypeError today. Which arguments have left the Trainer?"
     for line in sorted(old.keys() - lines):
         near = "sampler" if "sampler" in old[line].old else "training that goes on"
-        raise Wrong(f"What you name is outdated, and there is one more. It has to do with a {near}.")
+        yield True, f"What you name is outdated, and there is one more. It has to do with a {near}."
 
 
 @exercise(
@@ -57,47 +57,39 @@ def outdated(answer: Any) -> None:
     right="One core, the fourth, in bfloat16. In 'Four in brackets' above, the guide printed `using: [4] TPU "
     "cores` and read it as four: the output was right, and its reader was not.",
 )
-def core(answer: Any) -> None:
+def core(answer: Any) -> Mistakes:
     """Say which arguments, as a dictionary, `Trainer(tpu_cores=[4], precision=16, max_epochs=3)` of Lightning 1 has
     today."""
     answer = getattr(answer, "kwargs", answer)  # of what modernize returns
     expect(answer, dict, "a dictionary of arguments for today's Trainer")
     for name in ("tpu_cores", "num_tpu_cores", "gpus"):
-        refuse({f"`{name}` has left the Trainer, and raises TypeError. Two arguments say it today.": name in answer})
+        yield name in answer, f"`{name}` has left the Trainer, and raises TypeError. Two arguments say it today."
     tpu = answer.get("accelerator") == "tpu"
-    refuse({"Nothing in it asks for a TPU. `tpu_cores` said two things: which device, and which core of it.": not tpu})
-    _check_core(answer.get("devices"))
-    _check_precision(answer.get("precision"))
+    yield not tpu, "Nothing in it asks for a TPU. `tpu_cores` said two things: which device, and which core of it."
+    yield from _check_core(answer.get("devices"), answer.get("precision"))
+    epochs = answer.get("max_epochs")
+    yield epochs != 3, "`max_epochs=3` has got lost. Without it Lightning trains for 1,000 epochs."
     others = sorted(map(str, answer.keys() - {"accelerator", "devices", "precision", "max_epochs"}))
-    mistakes = {
-        "`max_epochs=3` has got lost. Without it Lightning trains for 1,000 epochs.": answer.get("max_epochs") != 3,
-        f"The old Trainer was not told {', '.join(others)}. Omit it.": others,
-    }
-    refuse(mistakes)
+    yield others, f"The old Trainer was not told {', '.join(others)}. Omit it."
 
 
-def _check_core(devices: Any) -> None:
+def _check_core(devices: Any, precision: Any) -> Mistakes:
     devices = list(devices) if isinstance(devices, tuple) else devices
     four = devices in (4, "4", [0, 1, 2, 3], [1, 2, 3, 4])
-    mistakes = {
-        "`tpu_cores=[4]` never meant four cores. A number counts them, a list names one.": four,
-        "Old Lightning counted cores from 1, today's list from 0: [4] is the fifth one now.": devices in ([4], "4,"),
-        "That takes all cores. `tpu_cores=[4]` was one of them.": devices in (None, "auto", 8, -1),
-        "A number says how many, and the list said which core. Keep it a list.": devices in (1, "1", 3, "3"),
-        f"The old list named core number 4, counted from 1, not devices={quote(devices)}": devices not in ([3], "3,"),
-    }
-    refuse(mistakes)
-
-
-def _check_precision(precision: Any) -> None:
-    mixed, full = (16, "16", "16-mixed", "bf16", "bf16-mixed"), (None, 32, "32", "32-true")
-    mistakes = {
-        "That trains in 32 bits. What did `precision=16` turn on on a TPU?": precision in full,
-        "'16-true' sets a variable that nobody reads: it trains in 32 bits.": precision == "16-true",
-        f"Today's plugin for TPUs refuses precision={precision!r}: no mixed precision.": precision in mixed,
-        f"`precision=16` made every float a bfloat16, but yours is {quote(precision)}": precision != "bf16-true",
-    }
-    refuse(mistakes)
+    yield four, "`tpu_cores=[4]` never meant four cores. A number counts them, a list names one."
+    fifth = "Old Lightning counted cores from 1, today's list from 0: [4] is the fifth one now."
+    yield devices in ([4], "4,"), fifth
+    yield devices in (None, "auto", 8, -1), "That takes all cores. `tpu_cores=[4]` was one of them."
+    number = "A number says how many, and the list said which core. Keep it a list."
+    yield devices in (1, "1", 3, "3"), number
+    other = f"The old list named core number 4, counted from 1, not devices={quote(devices)}"
+    yield devices not in ([3], "3,"), other
+    full = "That trains in 32 bits. What did `precision=16` turn on on a TPU?"
+    yield precision in (None, 32, "32", "32-true"), full
+    yield precision == "16-true", "'16-true' sets a variable that nobody reads: it trains in 32 bits."
+    mixed = f"Today's plugin for TPUs refuses precision={precision!r}: no mixed precision."
+    yield precision in (16, "16", "16-mixed", "bf16", "bf16-mixed"), mixed
+    yield precision != "bf16-true", f"`precision=16` made every float a bfloat16, but yours is {quote(precision)}"
 
 
 CASES: tuple[dict[str, Any], ...] = (
@@ -124,46 +116,38 @@ CASES: tuple[dict[str, Any], ...] = (
     """,
     right="Note the last case: with no GPU an old Trainer used the CPU, and today's, told nothing, the best device.",
 )
-def gpus(answer: Any) -> None:
+def gpus(answer: Any) -> Mistakes:
     """Write `my_translation(old)`: from a dictionary with `gpus`, and perhaps `distributed_backend` and arguments that
     are still right, make a new one for today's Trainer that means the same, and leave `old` as it is."""
-    expect_function(answer, "old")
     for case in CASES:
         old = copy.deepcopy(case)
         new = answer(old)
         new = getattr(new, "kwargs", new)  # of what modernize returns
         expect(new, dict, f"a dictionary, from {case}")
-        refuse({"Your function changes the dictionary that it is given: the caller loses the old one.": old != case})
-        _check_translation(case, dict(new), modernize(case).kwargs)
+        yield old != case, "Your function changes the dictionary that it is given: the caller loses the old one."
+        yield from _check_translation(case, dict(new), modernize(case).kwargs)
 
 
-def _check_translation(old: dict, new: dict, wanted: dict) -> None:
+def _check_translation(old: dict, new: dict, wanted: dict) -> Mistakes:
     for name in ("gpus", "distributed_backend"):
-        refuse({f"{old}: `{name}` is still there, and today's Trainer raises TypeError for it.": name in new})
+        yield name in new, f"{old}: `{name}` is still there, and today's Trainer raises TypeError for it."
     lost = ", ".join(wanted.keys() - new.keys() - {"accelerator", "devices"})
-    refuse({f"{old}: `{lost}` is missing. What is still right stays, and a backend is a strategy now.": lost})
+    yield lost, f"{old}: `{lost}` is missing. What is still right stays, and a backend is a strategy now."
     accelerator, devices = new.pop("accelerator", None), new.pop("devices", None)
+    devices = list(devices) if isinstance(devices, tuple) else devices
     if wanted["accelerator"] == "cpu":
-        not_cpu = accelerator != "cpu" or devices not in (None, 1, "auto")
+        best = accelerator in (None, "auto")
+        yield best, f"{old}: without GPUs it used the CPU. Today's takes the best device."
         said = f"accelerator={accelerator!r}, devices={quote(devices)}"
-        mistakes = {
-            f"{old}: without GPUs it used the CPU. Today's takes the best device.": accelerator in (None, "auto"),
-            f"{old}: no GPU was asked for, so it meant the CPU, but yours has {said}.": not_cpu,
-        }
+        not_cpu = accelerator != "cpu" or devices not in (None, 1, "auto")
+        yield not_cpu, f"{old}: no GPU was asked for, so it meant the CPU, but yours has {said}."
     else:
+        not_gpu = accelerator not in ("gpu", "cuda")
+        yield not_gpu, f"{old}: it asked for GPUs, but yours has accelerator={accelerator!r}."
         count = wanted["devices"]
-        devices = list(devices) if isinstance(devices, tuple) else devices
-        meant = (
-            "the list says which GPUs, and not how many"
-            if isinstance(count, list)
-            else "the number says how many GPUs, -1 all"
-        )
+        which = "the list says which GPUs, and not how many"
+        meant = which if isinstance(count, list) else "the number says how many GPUs, -1 all"
         other = devices != count and (count, devices) != (-1, "auto")
-        gpu = accelerator in ("gpu", "cuda")
-        mistakes = {
-            f"{old}: it asked for GPUs, but yours has accelerator={accelerator!r}.": not gpu,
-            f"{old}: {meant}. Yours has devices={quote(devices)}": other,
-        }
-    refuse(mistakes)
+        yield other, f"{old}: {meant}. Yours has devices={quote(devices)}"
     rest = {name: value for name, value in wanted.items() if name not in ("accelerator", "devices")}
-    refuse({f"{old} is {wanted} today, but yours has {quote(new)} beside the device.": new != rest})
+    yield new != rest, f"{old} is {wanted} today, but yours has {quote(new)} beside the device."

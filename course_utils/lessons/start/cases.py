@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from course_utils.display.cards import html_card
 from course_utils.doctor.causes import find_cause
@@ -41,15 +42,9 @@ class Case:
 
 def other_machines() -> list[Case]:
     """Return the cases: a card that is too old, a driver that is too old, and a torch_xla that does not fit."""
-    return [_case(told) for told in json.loads(FILE.read_text())]
+    return [_case(**told) for told in json.loads(FILE.read_text())]
 
 
-def _case(told: dict) -> Case:
-    torch, torch_xla, probe = told.pop("torch"), told.pop("torch_xla"), told.pop("probe")
-    evidence = Evidence(
-        place=told.pop("place"),
-        torch=Package(**torch),
-        torch_xla=Package(**(torch_xla or {})),
-        probes={told["family"]: Outcome(probe["ended"], probe["told"], tuple(probe["kernels"]))},
-    )
-    return Case(evidence=evidence, **told)
+def _case(place: str, torch: dict, torch_xla: dict, probe: dict, **told: Any) -> Case:
+    probes = {told["family"]: Outcome(**probe)}
+    return Case(**told, evidence=Evidence(place, Package(**torch), probes, torch_xla=Package(**torch_xla)))

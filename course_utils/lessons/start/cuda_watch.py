@@ -19,7 +19,7 @@ NOT_INITIALISED = 3  # CUDA_ERROR_NOT_INITIALIZED of the CUDA driver API
 
 
 class CudaWatch:
-    """Watch for the first touch of CUDA, from `start` (or the `with`) until `stop`.
+    """Watch for the first touch of CUDA, from `start` on.
 
     In a notebook it also looks after every cell, so a library that starts CUDA behind torch's back is traced
     to its cell.
@@ -30,11 +30,9 @@ class CudaWatch:
 
     def __init__(self) -> None:
         self.first_touch: str | None = None
-        self._watching = False
 
     def start(self) -> "CudaWatch":
         """Begin to watch. What was initialized before can only be reported as such."""
-        self._watching = True
         if is_cuda_initialized():
             self.first_touch = "something before the watch began; start it in the first cell"
             return self
@@ -44,15 +42,6 @@ class CudaWatch:
             shell.events.register("post_run_cell", self._look)
         return self
 
-    def stop(self, *error: object) -> None:
-        """Look a last time and stop watching."""
-        self._look()
-        self._watching = False
-        if (shell := _notebook()) and self._look in shell.events.callbacks["post_run_cell"]:
-            shell.events.unregister("post_run_cell", self._look)
-
-    __enter__, __exit__ = start, stop
-
     def __repr__(self) -> str:
         self._look()
         if self.first_touch is None:
@@ -60,11 +49,11 @@ class CudaWatch:
         return f"CUDA was initialized by {self.first_touch}"
 
     def _note_stack(self) -> None:
-        if self._watching and self.first_touch is None:
+        if self.first_touch is None:
             self.first_touch = _blame([frame for frame, _ in traceback.walk_stack(sys._getframe(1))])
 
     def _look(self, result: Any = None) -> None:
-        if self._watching and self.first_touch is None and is_cuda_initialized():
+        if self.first_touch is None and is_cuda_initialized():
             who = _cell(getattr(result, "execution_count", None)) or "the watched code"
             hint = "(torch.cuda.is_available() does that, and so do other CUDA libraries)"
             self.first_touch = f"{who} without torch's own start-up {hint}"

@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 
-from course_utils.exercises import exercise
-from course_utils.exercises.answers import Wrong, expect_function, number_of, quote, refuse, truth_of
+from course_utils.exercises import Mistakes, exercise
+from course_utils.exercises.answers import Wrong, number_of, quote, truth_of
 
 
 @exercise(
@@ -19,27 +20,23 @@ from course_utils.exercises.answers import Wrong, expect_function, number_of, qu
     """,
     right="This is Amdahl's law. `my_speed_up(60, 540, 200)` is 9.6: now nearly all is loading. Lesson 2 shortens it.",
 )
-def speed_up(answer: Any) -> None:
+def speed_up(answer: Any) -> Mistakes:
     """Write my_speed_up(load_s, compute_s, times): how many times as fast the whole job is when only its computing
     becomes `times` times as fast.
     """
-    expect_function(answer, "load_s", "compute_s", "times")
     for load, compute, times in ((60.0, 540.0, 200.0), (1.0, 3.0, 2.0), (0.0, 7.0, 5.0)):
         said = number_of(answer(load, compute, times), "how many times as fast the job is")
         before, after = load + compute, load + compute / times
-        mistakes = {
-            f"{times:g} times holds for the computing alone: {load:g} s of loading are not faster.": times,
-            f"{said:g} is how many seconds the job takes on the GPU. Compare with the seconds before.": after,
-            f"{said:g} is the time after over the time before. Turn it round: faster is more than 1.": after / before,
-            "You made the loading faster as well.": before / times,
-        }
-        refuse({text: not _is_near(said, before / after) and _is_near(said, value) for text, value in mistakes.items()})
+        near = partial(math.isclose, said, rel_tol=1e-6)
+        if near(before / after):
+            continue
+        yield near(times), f"{times:g} times holds for the computing alone: {load:g} s of loading are not faster."
+        yield near(after), f"{said:g} is how many seconds the job takes on the GPU. Compare with the seconds before."
+        upside = "Turn it round: faster is more than 1."
+        yield near(after / before), f"{said:g} is the time after over the time before. {upside}"
+        yield near(before / times), "You made the loading faster as well."
         case = f"{load:g} s of loading, {compute:g} s of computing and {times:g} times as fast"
-        refuse({f"For {case} the job is not {said:g} times as fast.": not _is_near(said, before / after)})
-
-
-def _is_near(one: float, other: float) -> bool:
-    return math.isclose(one, other, rel_tol=1e-6)
+        yield True, f"For {case} the job is not {said:g} times as fast."
 
 
 HERE = ["cuda:0", "cuda:1", "cpu"]
@@ -58,38 +55,29 @@ HERE = ["cuda:0", "cuda:1", "cpu"]
     """,
     right="A missing device stops the program at once, and not after a night of slow training. Compare with section 4.",
 )
-def choose(answer: Any) -> None:
+def choose(answer: Any) -> Mistakes:
     """Write my_choose(asked, here): the name that was asked for if it is in the list, an error if it is not, and for
     None the first of the list.
     """
-    expect_function(answer, "asked", "here")
     try:
         second = answer("cuda:1", list(HERE))
     except (RuntimeError, ValueError, LookupError, StopIteration) as error:
         raised = f"{type(error).__name__}: {quote(error)}"
         raise Wrong(f"'cuda:1' is in `here`, which is not this machine, but your function raised {raised}.") from None
-    refuse({f"Asked for 'cuda:1', you returned {quote(second)}. Compare the whole name.": str(second) != "cuda:1"})
-    _refuses_what_is_missing(answer)
-    best, only = answer(None, list(HERE)), answer(None, ["cpu"])
-    refuse({f"For None, take the first of the list, not {quote(best)}.": str(best) != "cuda:0"})
-    refuse({f"On a machine with nothing but a CPU, you take {quote(only)}.": str(only) != "cpu"})
-
-
-def _refuses_what_is_missing(choose: Callable) -> None:
+    yield str(second) != "cuda:1", f"Asked for 'cuda:1', you returned {quote(second)}. Compare the whole name."
     try:
-        instead = choose("cuda:7", list(HERE))
+        instead = answer("cuda:7", list(HERE))
     except Exception as error:
         said = str(error)
     else:
-        refuse({"'cuda:7' is missing, and you returned None: the error comes later and elsewhere.": instead is None})
-        raise Wrong(f"'cuda:7' is missing, and your function took {quote(instead)} in silence. Raise an error.")
-    mistakes = {
-        f"Your error says {quote(said)!r}, but not what was asked for: put 'cuda:7' into it.": "cuda:7" not in said,
-        f"Your error says {quote(said)!r}, but not what is here: name the devices one could ask for.": any(
-            name not in said for name in HERE
-        ),
-    }
-    refuse(mistakes)
+        yield instead is None, "'cuda:7' is missing, and you returned None: the error comes later and elsewhere."
+        yield True, f"'cuda:7' is missing, and your function took {quote(instead)} in silence. Raise an error."
+    missing, error_says = [name for name in HERE if name not in said], f"Your error says {quote(said)!r}"
+    yield "cuda:7" not in said, f"{error_says}, but not what was asked for: put 'cuda:7' into it."
+    yield missing, f"{error_says}, but not what is here: name the devices one could ask for."
+    best, only = answer(None, list(HERE)), answer(None, ["cpu"])
+    yield str(best) != "cuda:0", f"For None, take the first of the list, not {quote(best)}."
+    yield str(only) != "cpu", f"On a machine with nothing but a CPU, you take {quote(only)}."
 
 
 @exercise(
@@ -105,9 +93,8 @@ def _refuses_what_is_missing(choose: Callable) -> None:
     """,
     right="That is what the doctor does: a kernel, and a comparison. It says nothing about speed: right can be slow.",
 )
-def works(answer: Any) -> None:
+def works(answer: Any) -> Mistakes:
     """Write my_works(multiply): True if a processor works, else False, where multiply(a, b) is its product."""
-    expect_function(answer, "multiply")
     given: list = []
 
     def says_yes(fault: Callable) -> bool:
@@ -118,17 +105,17 @@ def works(answer: Any) -> None:
         return truth_of(answer(multiply))
 
     said = says_yes(lambda product: product)
-    refuse({'You answered without giving the processor any work. That is only "available".': not given})
-    refuse({"This processor is right in every number, and you say no. Compare with the CPU's a @ b.": not said})
+    yield not given, 'You answered without giving the processor any work. That is only "available".'
+    yield not said, "This processor is right in every number, and you say no. Compare with the CPU's a @ b."
     try:
         fooled = says_yes(_broken)
     except RuntimeError:
         raise Wrong("A processor that raises an error instead of answering does not work: return False.") from None
-    refuse({"This processor raised an error instead of multiplying, and you say that it works.": fooled})
+    yield fooled, "This processor raised an error instead of multiplying, and you say that it works."
     zeros = all(bool((torch.as_tensor(matrix) == 0).all()) for matrix in given)
-    refuse({"You multiply zeros. A processor that does nothing at all may pass that: use numbers that differ.": zeros})
+    yield zeros, "You multiply zeros. A processor that does nothing at all may pass that: use numbers that differ."
     for message, fault in FAULTS.items():
-        refuse({message: says_yes(fault)})
+        yield says_yes(fault), message
 
 
 def _broken(product: torch.Tensor) -> torch.Tensor:

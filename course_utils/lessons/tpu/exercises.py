@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from course_utils.exercises import exercise
-from course_utils.exercises.answers import Wrong, expect, expect_function, expect_pair, number_of, quote, refuse
+from course_utils.exercises import Mistakes, exercise
+from course_utils.exercises.answers import expect, expect_pair, number_of, quote
 from course_utils.xla import READING, run_recorded, started_xla, xla_counters
 
 BATCHES = 10
@@ -43,32 +43,30 @@ _features = itertools.count(200)  # another width for each check, so that no pro
     """,
     right="In Lightning, `self.log(..., on_step=False, on_epoch=True)` does the same: it reads once per epoch.",
 )
-def epoch(answer: Any) -> str:
+def epoch(answer: Any) -> Mistakes:
     """Write `my_epoch(step, sync, batches)`: do all steps, one program each, and return their mean loss as a number."""
-    expect_function(answer, "step", "sync", "batches")
     device, generator = _device(), torch.Generator().manual_seed(0)
     host = torch.rand(BATCHES, 4, next(_features), generator=generator, device="cpu")
     batches = [batch.to(device) for batch in host]
-    events: list[str] = []
-    reads: list[int] = []  # until each step
+    events: list[str] = []  # "s" for a step, "|" for a sync
+    reads = [0]  # until each step
     with _watched(device) as watch:
 
         def step(batch: torch.Tensor) -> torch.Tensor:
-            events.append("step")
+            events.append("s")
             reads.append(watch()[0])
             return batch.square().mean()
 
         def sync(*_: Any, **__: Any) -> None:
-            events.append("sync")
+            events.append("|")
             run_recorded(device)
 
         loss = answer(step, sync, batches)
         in_all, _, counted = watch()
-    _check_events(events)
-    _check_reads(reads[-1], in_all)
+    yield from _check_loop("".join(events), reads[-1], in_all)
     kept = isinstance(loss, torch.Tensor)
-    refuse({"What you return is still a tensor on the device. Read it once, after the loop, with `.item()`.": kept})
-    _check_loss(number_of(loss, "the mean loss"), [batch.square().mean().item() for batch in host])
+    yield kept, "What you return is still a tensor on the device. Read it once, after the loop, with `.item()`."
+    yield from _check_loss(number_of(loss, "the mean loss"), [batch.square().mean().item() for batch in host])
     return counted
 
 
@@ -118,38 +116,25 @@ class _Asked(TorchFunctionMode):
         return function(*args, **kwargs)
 
 
-def _check_events(events: list[str]) -> None:
-    steps = events.count("step")
-    refuse({f"There are {BATCHES} batches, but your function did {steps} of them.": steps != BATCHES})
-    last = BATCHES + events.count("sync") - 1 - events[::-1].index("step")
-    between = events[events.index("step") : last]
-    joined = sum(pair == ("step", "step") for pair in itertools.pairwise(events))
-    mistakes = {
-        "There was no call of the `sync` that your function is given: all steps are one program.": "sync" not in events,
-        "There was a sync(), but not between the steps: all are one program.": "sync" not in between,
-        f"In {joined} of {steps - 1} places a step follows a step with no sync() between them.": joined,
-    }
-    refuse(mistakes)
+def _check_loop(events: str, in_loop: int, in_all: int) -> Mistakes:
+    steps, programs = events.count("s"), len([run for run in events.split("|") if run])
+    yield steps != BATCHES, f"There are {BATCHES} batches, but your function did {steps} of them."
+    yield "|" not in events, "There was no call of the `sync` that your function is given: all steps are one program."
+    yield programs == 1, "There was a sync(), but not between the steps: all are one program."
+    places = f"In {steps - programs} of {steps - 1} places"
+    yield programs < steps, f"{places} a step follows a step with no sync() between them."
+    stops = "`.item()`, `float(...)`, `print` and `if` need a number, and XLA stops and sends one."
+    read = f"Before the last step the loop had read {in_loop} values from the device"
+    yield in_loop, f"{read}: {stops} Add up on the device, and read once."
+    late = f"The loop is fine, but after it you read {in_all} values one by one."
+    yield in_all >= BATCHES // 2, f"{late} Add them up on the device (or `torch.stack` them), and read one."
 
 
-def _check_reads(in_loop: int, in_all: int) -> None:
-    mistakes = {
-        f"Before the last step the loop had read {in_loop} values from the device: `.item()`, `float(...)`, `print` "
-        "and `if` need a number, and XLA stops and sends one. Add up on the device, and read once.": in_loop,
-        f"The loop is fine, but after it you read {in_all} values one by one. Add them up on the device (or "
-        "`torch.stack` them), and read one.": in_all >= BATCHES // 2,
-    }
-    refuse(mistakes)
-
-
-def _check_loss(loss: float, losses: list[float]) -> None:
+def _check_loss(loss: float, losses: list[float]) -> Mistakes:
     mean, total = sum(losses) / len(losses), sum(losses)
-    mistakes = {
-        "That is the loss of the last batch, which jumps: return the mean over all.": abs(loss - losses[-1]) < 1e-5,
-        "That is the sum of the losses. Divide it by the number of batches.": abs(loss - total) < 1e-4,
-        f"The mean loss is {mean:.4f}, but your function returned {loss:.4f}.": abs(loss - mean) >= 1e-4,
-    }
-    refuse(mistakes)
+    yield abs(loss - losses[-1]) < 1e-5, "That is the loss of the last batch, which jumps: return the mean over all."
+    yield abs(loss - total) < 1e-4, "That is the sum of the losses. Divide it by the number of batches."
+    yield abs(loss - mean) >= 1e-4, f"The mean loss is {mean:.4f}, but your function returned {loss:.4f}."
 
 
 @exercise(
@@ -161,51 +146,36 @@ def _check_loss(loss: float, losses: list[float]) -> None:
     """,
     right="Compare with mistake 2. On a TPU, also ask: are the sizes multiples of what its matrix unit takes?",
 )
-def room(answer: Any) -> str:
+def room(answer: Any) -> Mistakes:
     """Write `my_room(length)`, to how many rows a sentence of 1 to 64 words is padded: at most four programs, and at
     least 70 % of all rows are words."""
-    expect_function(answer, "length")
     lengths = range(1, LONGEST_SENTENCE + 1)
-    rooms = [_room_for(answer, length) for length in lengths]
-    counted, share = _counted(rooms), sum(lengths) / sum(rooms)
-    mistakes = {
-        f"Sentences of 1 to {LONGEST_SENTENCE} words need {counted}. Each new shape is compiled.": len(set(rooms))
-        > MOST_PROGRAMS,
-        f"Few shapes, but only {share:.0%} of the rows are words. Other buckets waste less.": share < LEAST_SHARE,
-    }
-    refuse(mistakes)
-    return f"{counted}; {share:.0%} of the rows are words."
+    rooms = []
+    for length in lengths:
+        said = answer(length)
+        try:
+            rooms.append(operator.index(said))
+        except TypeError:
+            yield True, f"A room is a whole number of rows, but for a length of {length} yours is {quote(said)}."
+        short = f"A sentence of length {length} gets {rooms[-1]} rows, so words are cut off."
+        yield rooms[-1] < length, f"{short} A room holds the sentence."
+    needed, share = f"{len(set(rooms))} programs, one for each shape", sum(lengths) / sum(rooms)
+    many = len(set(rooms)) > MOST_PROGRAMS
+    yield many, f"Sentences of 1 to {LONGEST_SENTENCE} words need {needed}. Each new shape is compiled."
+    yield share < LEAST_SHARE, f"Few shapes, but only {share:.0%} of the rows are words. Other buckets waste less."
+    device = _device()
+    return f"{needed if device.type == 'cpu' else _counted(rooms, device)}; {share:.0%} of the rows are words."
 
 
-def _room_for(answer: Any, length: int) -> int:
-    found = answer(length)
-    try:
-        found = operator.index(found)
-    except TypeError:
-        raise Wrong(
-            f"A room is a whole number of rows, but for a length of {length} yours is {quote(found)}."
-        ) from None
-    gets = f"A sentence of length {length} gets {found} rows"
-    mistakes = {
-        f"{gets}, so words are cut off. A room holds the sentence.": found < length,
-        f"{gets}. Almost all of that is arithmetic on nothing.": found > 100 * LONGEST_SENTENCE,
-    }
-    refuse(mistakes)
-    return found
-
-
-def _counted(rooms: list[int]) -> str:
-    """Say how many programs these shapes need, counted by XLA where it runs and the shapes are few."""
-    device, shapes, width = _device(), len(set(rooms)), next(_features)
-    if device.type == "cpu" or shapes > MOST_PROGRAMS:
-        return f"{shapes} programs, one for each shape"
+def _counted(rooms: list[int], device: torch.device) -> str:
+    """Say how many programs XLA needs for these shapes."""
     run_recorded(device)
-    before = xla_counters()
+    before, width = xla_counters(), next(_features)
     for rows in rooms:
         answer = torch.zeros(rows, width).to(device).tanh().sum(dim=0)
         run_recorded(device)
         del answer  # held until here: XLA leaves out what nobody holds
-    return f"{shapes} shapes, and XLA counted {(xla_counters() - before).compilations} programs"
+    return f"{len(set(rooms))} shapes, and XLA counted {(xla_counters() - before).compilations} programs"
 
 
 def robust_loss(predictions: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
@@ -224,9 +194,8 @@ def robust_loss(predictions: torch.Tensor, targets: torch.Tensor) -> torch.Tenso
     """,
     right="In a training loop that one line would have stopped every step for a detour through the host.",
 )
-def fallback(answer: Any) -> str:
+def fallback(answer: Any) -> Mistakes:
     """Write `my_loss(predictions, targets)`: the same number as `ex.robust_loss`, without a fallback."""
-    expect_function(answer, "predictions", "targets")
     device, generator = _device(), torch.Generator().manual_seed(0)
     host = 3 * torch.randn(2, next(_features), generator=generator)
     here = [part.to(device) for part in host]
@@ -235,13 +204,10 @@ def fallback(answer: Any) -> str:
         run_recorded(device)
         read, strange, counted = watch()
     expect(loss, torch.Tensor, "a tensor on the device")
-    mistakes = {
-        f"Still a fallback: {', '.join(strange)}. Which line of `robust_loss` is that?": strange,
-        "You read values yourself, and so make the detour through the host that was to be avoided.": read,
-    }
-    refuse(mistakes)
+    yield strange, f"Still a fallback: {', '.join(strange)}. Which line of `robust_loss` is that?"
+    yield read, "You read values yourself, and so make the detour through the host that was to be avoided."
     found, right = number_of(loss, "the loss"), robust_loss(*host).item()
-    refuse({f"No fallback, but the loss is {found:.4f} and should be {right:.4f}.": abs(found - right) > 1e-4})
+    yield abs(found - right) > 1e-4, f"No fallback, but the loss is {found:.4f} and should be {right:.4f}."
     return counted
 
 
@@ -252,7 +218,7 @@ def fallback(answer: Any) -> str:
     right="Every device can now multiply its 16 rows by its 256 columns without asking another one. Only the gradient "
     "of the weight needs an all-reduce, along 'data'.",
 )
-def shard(answer: Any) -> None:
+def shard(answer: Any) -> Mistakes:
     """Eight devices form a mesh of 4 x 2 with the axes 'data' and 'model'. Give `my_specs`, two partition specs: one
     that leaves each device 16 whole rows of a batch of shape (64, 1024), and one that leaves it 256 whole columns of a
     weight of shape (1024, 512).
@@ -260,19 +226,29 @@ def shard(answer: Any) -> None:
     expect_pair(answer, "a partition spec for the batch and one for the weight")
     wanted = {"batch": ((64, 1024), (16, 1024)), "weight": ((1024, 512), (1024, 256))}
     for spec, (name, (shape, right)) in zip(answer, wanted.items(), strict=True):
+        yield from _check_spec(spec, len(shape))
         held = piece(spec, shape)
         said = f"With {quote(spec)} a device holds {held[0]} x {held[1]} of the {name}"
-        refuse({f"{said}, and it should be {right[0]} x {right[1]}.": held != right})
+        yield held != right, f"{said}, and it should be {right[0]} x {right[1]}."
 
 
-def piece(spec: Any, shape: tuple[int, ...], mesh: dict[str, int] = MESH) -> tuple[int, ...]:
-    """Return the shape of the part that one device holds of a tensor that is sharded by a partition spec."""
-    fits = isinstance(spec, tuple | list) and len(spec) == len(shape)
-    refuse({f"A partition spec has an entry for each of {len(shape)} dimensions, unlike {quote(spec)}": not fits})
+def _check_spec(spec: Any, dimensions: int) -> Mistakes:
+    fits = isinstance(spec, tuple | list) and len(spec) == dimensions
+    yield not fits, f"A partition spec has an entry for each of {dimensions} dimensions, unlike {quote(spec)}"
+    names = [name for axes in _axes(spec) for name in axes]
+    unknown = [name for name in names if not (isinstance(name, str) and name in MESH)]
+    yield unknown, f"The axes of the mesh are 'data' and 'model', and {quote(unknown)} is not among them."
+    twice = f"{quote(spec)} uses an axis twice: an axis can cut one dimension only."
+    yield len(set(names)) < len(names), twice
+
+
+def _axes(spec: Any) -> list[list]:
+    """Return the names of the axes that cut each dimension; an axis may be given by its number too."""
     cuts = [[] if cut is None else list(cut) if isinstance(cut, tuple | list) else [cut] for cut in spec]
-    names = [list(mesh)[cut] if cut in (0, 1) else cut for cuts_of_one in cuts for cut in cuts_of_one]
-    unknown = [name for name in names if not (isinstance(name, str) and name in mesh)]
-    refuse({f"The axes of the mesh are 'data' and 'model', and {quote(unknown)} is not among them.": unknown})
-    refuse({f"{quote(spec)} uses an axis twice: an axis can cut one dimension only.": len(set(names)) < len(names)})
-    left, count = iter(names), lambda cut: math.prod(mesh[next(left)] for _ in cut)
-    return tuple(-(-size // count(cut)) for size, cut in zip(shape, cuts, strict=True))
+    return [[list(MESH)[cut] if cut in (0, 1) else cut for cut in cuts_of_one] for cuts_of_one in cuts]
+
+
+def piece(spec: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape of the part that one device holds of a tensor that is sharded by a partition spec."""
+    counts = [math.prod(MESH[axis] for axis in axes) for axes in _axes(spec)]
+    return tuple(-(-size // count) for size, count in zip(shape, counts, strict=True))

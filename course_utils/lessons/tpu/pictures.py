@@ -15,12 +15,7 @@ SHADES = ("#009E73", "#56B4E9", "#E69F00", "#F0E442", "#CC79A7", "#D55E00", DARK
 
 
 def draw_graph(recorded: Sequence[int], cut_every: int) -> Picture:
-    """Draw how many operations a graph holds after each line of Python, and where `sync` cut it.
-
-    Args:
-        recorded: operations in the graph after each line.
-        cut_every: lines after which `sync` was called, again and again.
-    """
+    """Draw how many operations were in the graph after each line of Python, cut by `sync` every so many lines."""
     axes = lecture_axes("The graph grows until sync() cuts it", "lines of Python", "operations in the graph")
     lines = range(1, len(recorded) + 1)
     axes.bar(lines, recorded, color=TPU)
@@ -32,18 +27,12 @@ def draw_graph(recorded: Sequence[int], cut_every: int) -> Picture:
 
 
 def draw_cache(sizes: Sequence[int], compiled: Sequence[int]) -> Picture:
-    """Draw which call of a function compiled a program, and which found one in the cache.
-
-    Args:
-        sizes: rows of the input of each call.
-        compiled: programs that each call compiled.
-    """
+    """Draw the rows of each call's input, and whether the call compiled programs, or none as the cache had one."""
     axes = lecture_axes("A known shape is found in the cache", "call", "rows of the input")
-    calls = np.arange(1, len(sizes) + 1)
-    found = np.array(compiled) == 0
+    calls, rows, found = np.arange(1, len(sizes) + 1), np.array(sizes), np.array(compiled) == 0
+    marks: dict[str, Any] = {"s": 900, "marker": "s", "edgecolors": TPU, "linewidths": 3}
     for where, colour, name in ((~found, TPU, "compiled"), (found, "white", "from the cache")):
-        marks: dict[str, Any] = {"s": 900, "marker": "s", "edgecolors": TPU, "linewidths": 3}
-        axes.scatter(calls[where], np.array(sizes)[where], facecolors=colour, label=name, **marks)
+        axes.scatter(calls[where], rows[where], facecolors=colour, label=name, **marks)
     axes.set(xticks=calls, yticks=sorted(set(sizes)))
     axes.margins(0.12)
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, frameon=False, markerscale=0.6)
@@ -51,11 +40,9 @@ def draw_cache(sizes: Sequence[int], compiled: Sequence[int]) -> Picture:
 
 
 def draw_shards(meshes: Mapping[str, Sequence[Sequence[int]]], shape: tuple[int, int]) -> Picture:
-    """Draw which part of a matrix each device holds.
+    """Draw which part of a matrix of this shape each device holds.
 
-    Args:
-        meshes: for each mesh by name, first row, end of rows, first column, end of columns for each device.
-        shape: of the matrix.
+    A mesh has a name, and for each device the first row, the end of the rows, the first column, the end of the columns.
     """
     rows, columns = shape
     axes = lecture_axes(f"One {rows} x {columns} tensor on eight devices")

@@ -25,9 +25,7 @@ SHAPE = (16, 8)  # of the tensor that shows what a mesh does
 def train(device: torch.device, mesh: Any = None) -> tuple[AirRNN, torch.Tensor]:
     """Train the RNN for two epochs of six full batches, which have one shape and so one program.
 
-    Args:
-        device: "cpu" or an XLA device.
-        mesh: from `mesh_of_all_devices`; each batch is spread over it. None leaves all on one device.
+    Each batch is spread over the mesh; None leaves all on one device.
 
     Returns:
         The model, on its device, and the inputs of the last batch, (16, WINDOW, 1).

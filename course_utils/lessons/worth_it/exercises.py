@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from course_utils.exercises import exercise
-from course_utils.exercises.answers import Wrong, expect, expect_function, expect_pair, number_of, quote, refuse
+from course_utils.exercises import Mistakes, exercise
+from course_utils.exercises.answers import expect, expect_pair, number_of, quote
 
 # Seconds for one epoch, and the price of an hour: made up for this exercise, in the proportions of real cards.
 OFFERS = {"laptop": (5400.0, 0.0), "small": (600.0, 0.4), "large": (120.0, 1.5), "fast": (80.0, 3.5)}
@@ -32,20 +32,17 @@ CASES = (
     right="An expensive card is often the cheap one, because you rent it for less time. Your function does not see the "
     "error of the estimate: `cheapest` of this course asks that the whole interval lie before the deadline.",
 )
-def rent(answer: Any) -> None:
+def rent(answer: Any) -> Mistakes:
     """Write my_choice(offers, epochs, deadline_hours): the name of the device that trains in time for the least money,
     or None. `offers` maps each name to (seconds for an epoch, price of an hour).
     """
-    expect_function(answer, "offers", "epochs", "deadline_hours")
     for epochs, deadline, right, why in CASES:
         said = answer(dict(OFFERS), epochs, deadline)
         small = f"{why} The lowest price of an hour is not the lowest price of the job."
-        mistakes = {
-            small: (right, said) == ("large", "small"),
-            "Ninety epochs take the laptop 135 hours. The deadline is 24 hours.": (right, said) == ("large", "laptop"),
-            f"{why} Your function says {quote(said)}.": said != right,
-        }
-        refuse(mistakes)
+        yield (right, said) == ("large", "small"), small
+        late = "Ninety epochs take the laptop 135 hours. The deadline is 24 hours."
+        yield (right, said) == ("large", "laptop"), late
+        yield said != right, f"{why} Your function says {quote(said)}."
 
 
 # What a vendor wrote: images a second, made up for this exercise. Only one of the claims compares like with like.
@@ -63,22 +60,20 @@ CLAIMS = {
     solution='my_claim = ("C", 2.0)',
     right="Ask three things of every speed-up: which precision, which batch, and whether zeros were skipped.",
 )
-def speed_up(answer: Any) -> None:
+def speed_up(answer: Any) -> Mistakes:
     """Set my_claim to the one fair claim and its speed-up, such as ("A", 6.0). Each claim in ex.CLAIMS gives precision,
     batch and images a second of an old and a new card.
     """
     expect_pair(answer, "such as ('A', 6.0)")
     name, ratio = answer
-    mistakes = {
-        "Claim A compares fp32 with bf16: the old card may be as fast in bf16.": name == "A",
-        "Claim B compares batch 1 with batch 256: at batch 1 the launches are the limit, on both cards.": name == "B",
-        "Claim D compares bf16 with 8 bits, and counts multiplications by zero that are skipped.": name == "D",
-        f"There are the claims A, B, C and D, and no {quote(name)}.": name != "C",
-    }
-    refuse(mistakes)
+    yield name == "A", "Claim A compares fp32 with bf16: the old card may be as fast in bf16."
+    launches = "Claim B compares batch 1 with batch 256: at batch 1 the launches are the limit, on both cards."
+    yield name == "B", launches
+    yield name == "D", "Claim D compares bf16 with 8 bits, and counts multiplications by zero that are skipped."
+    yield name != "C", f"There are the claims A, B, C and D, and no {quote(name)}."
     ratio = number_of(ratio, "the speed-up of claim C")
-    if abs(ratio - 2.0) > 0.01:
-        raise Wrong(f"Claim C goes from 1,200 to 2,400 images a second. {ratio:g} is not that ratio.")
+    other = f"Claim C goes from 1,200 to 2,400 images a second. {ratio:g} is not that ratio."
+    yield abs(ratio - 2.0) > 0.01, other
 
 
 # A device with round figures: 100 TFLOP/s, 1 TB/s, and 10 µs for each launch.
@@ -100,18 +95,15 @@ LIMITS = {"tiny": "launches", "add": "memory", "product": "arithmetic", "attenti
     """,
     right="A faster chip helps each of them differently: `tiny` gains nothing from more bandwidth or arithmetic.",
 )
-def limits(answer: Any) -> None:
+def limits(answer: Any) -> Mistakes:
     """Set my_limits to a dictionary that says for each work in ex.WORKS what limits it: "launches", "memory" or
     "arithmetic", on a device with 100 TFLOP/s, 1 TB/s and 10 µs for each launch.
     """
     expect(answer, dict, "a dictionary such as {'tiny': 'launches'}")
     for name, work in WORKS.items():
         said = answer.get(name)
+        yield name not in answer, f"`{name}` is not in your dictionary."
+        yield said not in KINDS, f"`{name}` is limited by launches, memory or arithmetic, not by {quote(said)}."
         times = f"{work['kernels'] * 10:g} µs, {work['bytes'] / 1e6:g} µs and {work['flops'] / 1e8:g} µs"
         largest = f"For `{name}` launches, memory and arithmetic take {times}: the largest is not {said}."
-        mistakes = {
-            f"`{name}` is not in your dictionary.": name not in answer,
-            f"`{name}` is limited by launches, memory or arithmetic, not by {quote(said)}.": said not in KINDS,
-            largest: said != LIMITS[name],
-        }
-        refuse(mistakes)
+        yield said != LIMITS[name], largest

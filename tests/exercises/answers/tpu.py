@@ -81,7 +81,8 @@ WRONG = {
         ("def my_room(length):\n    return 2 ** math.ceil(math.log2(length))", "need 7 programs"),
         ("def my_room(length):\n    return 32 if length <= 32 else 64", "only 68% of the rows"),
         ("def my_room(length):\n    return length / 16 * 16", "a whole number of rows"),
-        ("def my_room(length):\n    return length * 10000", "Almost all of that"),
+        ("def my_room(length):\n    return length * 10000", "need 64 programs"),
+        ("def my_room(length):\n    return 10**15", "only 0% of the rows are words"),
     ],
     "fallback": [
         ("my_loss = ex.robust_loss", "Still a fallback: aten::huber_loss"),
