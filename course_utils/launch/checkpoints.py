@@ -105,16 +105,16 @@ def _other_optimizer(states: list[dict], module: Any) -> str:
 
 def _misfit(model: Any, found: Any, name: str) -> str:
     """Return the name of the first part that is not of the same kind as in a model, or ""."""
-    if isinstance(model, dict):
-        parts = found if isinstance(found, dict) else {}
-        bad = (_misfit(part, parts.get(key, ...), str(key)) for key, part in model.items())
-        return next(filter(None, bad), "") if isinstance(found, dict) else name
+    if isinstance(model, dict) and isinstance(found, dict):
+        bad = (_misfit(part, found.get(key, ...), str(key)) for key, part in model.items())
+        return next(filter(None, bad), "")
     if model is None or isinstance(model, bool):
-        return "" if found is None or isinstance(found, bool) else name
-    if isinstance(model, int | float):
+        fits = found is None or isinstance(found, bool)
+    elif isinstance(model, int | float):
         fits = isinstance(found, int | float) and not isinstance(found, bool) and abs(found) < 10**9
-        return "" if fits else name
-    return "" if type(found) is type(model) else name
+    else:
+        fits = type(found) is type(model)
+    return "" if fits else name
 
 
 def _load(path: Path) -> Any:
