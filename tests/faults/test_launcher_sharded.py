@@ -46,16 +46,10 @@ def test_losses_and_weights_are_those_of_ddp_and_each_goes_on_with_the_others_ch
     assert max((ours[name] - theirs[name]).abs().max().item() for name in ours) < 1e-5
 
 
-def test_a_precision_that_fsdp_does_not_train_in_is_refused(tmp_path):
-    status, _, said = launch(tmp_path, *TWO, "--precision", "bf16-true")
-    assert status == 2 and "--strategy fsdp trains in 32-true or bf16-mixed, but got bf16-true" in said
-
-
 @pytest.mark.parametrize(
     ("fault", "message"),
     [
         ("raise", "launch: rank 1 raised ValueError: the sample is bad"),
-        ("exit", "rank 1 ended with exit status 7"),
         ("exit quietly", "rank 1 ended with exit status 0"),
         ("hang", "rank 1 has been silent"),
     ],
@@ -101,15 +95,6 @@ def test_a_full_disk_is_named_and_the_previous_checkpoint_stays_whole(classroom,
     status, output = classroom.run(*TWO, "--resume")
     assert status == 1 and "launch: rank 0 raised OSError" in output and "no space for the checkpoint" in output
     assert (small_disk / "checkpoints" / "last.ckpt").read_bytes() == before and classroom.left_behind() == []
-
-
-def test_a_checkpoint_that_is_cut_off_is_refused(classroom, one_epoch):
-    shutil.copytree(one_epoch, classroom.out)
-    checkpoint = classroom.out / "checkpoints" / "last.ckpt"
-    checkpoint.write_bytes(checkpoint.read_bytes()[:-200])
-    status, output = classroom.run(*TWO, "--resume")
-    assert status == 2 and "last.ckpt" in output and "Traceback" not in output, output
-    assert classroom.left_behind() == []
 
 
 @pytest.mark.parametrize("strategy", ["fsdp", "ddp_notebook"])
