@@ -63,15 +63,22 @@ def answers_are_judged_in_the_process_of_the_test(request, monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def in_xla():
+def needs_xla():
+    """Skip a test where torch_xla does not work. To find that out takes seconds, so it is not asked at collection."""
+    from course_utils.xla import xla_problem
+
+    if problem := xla_problem():
+        pytest.skip(problem)
+
+
+@pytest.fixture(scope="session")
+def in_xla(needs_xla):
     """Call a function of a test module in a process where XLA was started before anything else, and return its result.
 
     In the process of the tests itself XLA could be too late: PyTorch prepares the backward pass once.
     """
-    from course_utils.xla import start_xla, xla_problem
+    from course_utils.xla import start_xla
 
-    if problem := xla_problem():
-        pytest.skip(problem)
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn, initializer=start_xla) as process:
         yield lambda function, *arguments: process.submit(function, *arguments).result(timeout=300)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PARTS = (
-    *("__init__.py", "devices.py", "display/__init__.py", "display/cards.py", "display/units.py"),
-    *("hardware/*.py", "doctor/*.py", "doctor/remedies.ini"),
+    *("__init__.py", "devices.py", "hardware/*.py", "doctor/*.py", "doctor/remedies.ini"),
+    *(f"display/{name}.py" for name in ("__init__", "cards", "terminal", "units")),
 )
 START = """import runpy, sys
 

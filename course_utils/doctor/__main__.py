@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
 
+from course_utils.display.terminal import show_result
 from course_utils.doctor.examine import LIMIT_S, diagnose
 from course_utils.hardware import KINDS
 from course_utils.hardware.machine import ROOT
@@ -36,14 +36,9 @@ def main() -> int:
     )
     parser.add_argument("--root", type=Path, default=ROOT, help="a folder with another machine's sys, proc and dev")
     asked = parser.parse_args()
-    if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a name that this terminal's encoding lacks
     report = diagnose(tuple(asked.require or KINDS), limit_s=asked.limit, root=asked.root)
     text = json.dumps(asdict(report), indent=2) if asked.json else report.to_markdown() if asked.report else report
-    try:
-        print(text, flush=True)
-    except BrokenPipeError:  # the reader of `... | head` has what it wanted
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    show_result(text)
     return 0 if any(finding.usable for finding in report.findings) else 1
 
 

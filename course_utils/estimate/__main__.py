@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
+from course_utils.display.terminal import show_result
 from course_utils.estimate.chips import all_chips, all_links
 from course_utils.estimate.question import DEVICES, estimate
 from course_utils.estimate.show import text_table
@@ -18,7 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Answer the command line and return the exit status: 0, or 2 where the question cannot be answered."""
     asked = _parser().parse_args(arguments)
     try:
-        print(_chips() if asked.list_chips else _answer(asked))
+        show_result(_chips() if asked.list_chips else _answer(asked))
     except (ValueError, TypeError, RuntimeError) as error:
         print(f"estimate: {error}", file=sys.stderr)
         return 2

@@ -6,6 +6,7 @@ import json
 import sys
 from pathlib import Path
 
+from course_utils.display.terminal import show_result
 from course_utils.old_guides.explain import Explanation, Unreadable, explain
 
 
@@ -25,9 +26,9 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     if options.json:
         findings = [dataclasses.asdict(note) for note in found]
-        print(json.dumps({"findings": findings, "text": found.text}, indent=1))
+        show_result(json.dumps({"findings": findings, "text": found.text}, indent=1))
     else:
-        print("\n".join(filter(None, [found.diff(options.file), str(found)])))
+        show_result("\n".join(filter(None, [found.diff(options.file), str(found)])))
     return 1 if found.findings else 0
 
 

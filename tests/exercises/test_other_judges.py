@@ -10,9 +10,6 @@ import torch
 
 from course_utils.lessons.progress import exercises_of
 from course_utils.old_guides import modernize
-from course_utils.xla import xla_problem
-
-needs_xla = pytest.mark.skipif(xla_problem() is not None, reason=str(xla_problem()))
 
 ON_XLA = """
 from course_utils.lessons.tpu import exercises as ex
@@ -43,7 +40,7 @@ for verdict in (ex.epoch.check(names["my_epoch"]), ex.epoch.check(reads), ex.epo
 """
 
 
-@needs_xla
+@pytest.mark.usefixtures("needs_xla")
 def test_where_xla_runs_its_counters_judge():
     done = subprocess.run([sys.executable, "-c", ON_XLA], capture_output=True, text=True, timeout=240, check=True)
     solved, read, fetched, room, again, lowered, fell = done.stdout.splitlines()
@@ -80,7 +77,7 @@ print("agreed")
 """
 
 
-@needs_xla
+@pytest.mark.usefixtures("needs_xla")
 def test_eight_devices_hold_the_pieces_and_fall_back_where_the_exercises_say_so():
     variables = {**os.environ, "CPU_NUM_DEVICES": "8", "PJRT_DEVICE": "CPU"}
     done = subprocess.run([sys.executable, "-c", ON_EIGHT], env=variables, capture_output=True, text=True, timeout=240)

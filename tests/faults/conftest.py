@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import psutil
 import pytest
-from launches import Classroom
+from launches import FORK, Classroom
 
 
 @pytest.fixture
@@ -19,6 +19,15 @@ def classroom(tmp_path):
     for process in classroom.started:
         process.stdout.close()
         process.wait()
+
+
+@pytest.fixture(scope="session")
+def one_epoch(tmp_path_factory):
+    """What a training of one epoch has left in --out; every strategy goes on from it."""
+    classroom = Classroom(tmp_path_factory.mktemp("one-epoch"))
+    status, output = classroom.run(*FORK, "--epochs", "1")
+    assert status == 0, output
+    return classroom.out
 
 
 @pytest.fixture

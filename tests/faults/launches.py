@@ -12,6 +12,8 @@ from pathlib import Path
 import psutil
 
 PATIENCE_S = 240  # for what has no limit of its own; a busy machine takes long to import
+TWO = ("--devices", "2", "--accelerator", "cpu", "--epochs", "4")
+FORK = (*TWO, "--strategy", "ddp_notebook")  # imports Lightning once, where ddp_spawn does three times
 CLASSROOM = Path(__file__).with_name("classroom.py")
 
 

@@ -13,7 +13,7 @@ import matplotlib.pyplot, IPython
 from course_utils.launch import run_lesson
 lesson = {str(CLASSROOM)!r} + ":make_lesson"
 """
-RUN_SLOWLY = "run_lesson(lesson, epochs=200, global_batch=8, strategy='ddp_notebook', out='out',"
+RUN_SLOWLY = "run_lesson(lesson, global_batch=8, strategy='ddp_notebook', out='out', epochs="
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_a_kernel_streams_the_ranks_and_neither_they_nor_their_loaders_import_ju
 
 def test_the_stop_button_ends_every_process_and_the_run_can_be_resumed(classroom, kernel):
     manager, client = kernel
-    message_id = client.execute(f"{RUN_SLOWLY})")
+    message_id = client.execute(f"{RUN_SLOWLY}200)")
     classroom.wait_for_note("pid-1")
     manager.interrupt_kernel()
     _, error = collect(client, message_id)
@@ -74,17 +74,13 @@ def test_the_stop_button_ends_every_process_and_the_run_can_be_resumed(classroom
     while len(classroom.family()) > 1 and time.monotonic() < deadline:
         time.sleep(0.05)
     assert len(classroom.family()) == 1, classroom.left_behind()
-    text, error = execute(
-        client, f"run_lesson(lesson, epochs=3, global_batch=8, out={str(classroom.out)!r}, resume=True)"
-    )
+    text, error = execute(client, f"{RUN_SLOWLY}3, resume=True)")
     assert error == "" and ("continuing after step" in text or "nothing to do" in text)
 
 
 def test_a_kernel_that_is_killed_takes_its_ranks_with_it(classroom, kernel):
     manager, client = kernel
-    client.execute(
-        f"run_lesson(lesson, epochs=200, global_batch=8, out={str(classroom.out)!r}, strategy='ddp_notebook')"
-    )
+    client.execute(f"{RUN_SLOWLY}200)")
     classroom.wait_for_note("pid-1")
     assert len(classroom.family()) >= 4
     manager.provisioner.process.kill()

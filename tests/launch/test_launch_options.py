@@ -137,3 +137,8 @@ def test_fsdp_on_a_cpu_says_which_torch_it_needs(monkeypatch):
     monkeypatch.setattr(torch, "__version__", TorchVersion("2.6.0+cpu"))
     with pytest.raises(LaunchError, match=r"fsdp needs torch 2\.7 or later on a CPU, but this is 2\.6\.0\+cpu"):
         make_sharded(torch.nn.Linear(1, 1), "32-true", "cpu")
+
+
+def test_a_precision_that_fsdp_does_not_train_in_is_refused():
+    with pytest.raises(LaunchError, match="--strategy fsdp trains in 32-true or bf16-mixed, but got bf16-true"):
+        make_sharded(torch.nn.Linear(1, 1), "bf16-true", "cuda")
