@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from course_utils.compare.comparison import compare_devices
     from course_utils.devices import Device, find_devices, pick_device, wait_for
     from course_utils.doctor import diagnose
-    from course_utils.launch.notebook import run_lesson
+    from course_utils.launch import run_lesson
     from course_utils.moves import copy_rate, device_of, to_device
     from course_utils.paired import time_together
     from course_utils.timing import Timing, time_call
@@ -25,7 +25,7 @@ _MODULES = {
     "paired": ("time_together",),
     "compare.comparison": ("compare_devices",),
     "doctor": ("diagnose",),
-    "launch.notebook": ("run_lesson",),
+    "launch": ("run_lesson",),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 

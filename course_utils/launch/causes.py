@@ -13,7 +13,6 @@ REPORT_S = 3.0  # how long the other processes have to report after the first fa
 ESTIMATE_S = 20.0  # how much longer where memory ran out: they estimate what the step needs
 END_S = 10.0  # how long the processes have to end after the training, whatever the lesson has left running
 LOST = "Connection (reset|closed) by peer|Broken pipe"  # what gloo raises in a rank when another has gone
-ASKED_TO_STOP = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Heartbeat(NamedTuple):
@@ -35,15 +34,11 @@ class Fault(NamedTuple):
 
 
 class Reports:
-    """What has been heard of the ranks of this machine.
-
-    Args:
-        expected: how many ranks there will be.
-        has_rank_0: whether rank 0, which reports the result, is one of them.
-    """
+    """What has been heard of the `expected` ranks of this machine, one of which may be rank 0, which has the result."""
 
     def __init__(self, expected: int, has_rank_0: bool = True):
         self.step = self.main_pid = 0  # training steps that are finished; the process id of the first process
+        self.imported = False  # whether a process has come so far that PyTorch and Lightning are loaded
         self.deadline_s = inf  # when to end the processes, by `time.monotonic`
         self.pids: dict[str, int] = {}  # "rank 0" -> its process id
         self.events: dict[str, Any] = {}  # the last of each event that says nothing about a failure
@@ -59,11 +54,6 @@ class Reports:
     def failed(self) -> bool:
         """Whether any process has failed."""
         return bool(self._faults or self._deaths)
-
-    @property
-    def imported(self) -> bool:
-        """Whether a process has come so far that PyTorch and Lightning are loaded."""
-        return "hello" in self.events or bool(self.pids)
 
     @property
     def starting(self) -> bool:
@@ -88,9 +78,11 @@ class Reports:
                 # Of a rank that leaves without a word, another may say first that its connection is lost.
                 if who in self._beats and all(re.search(LOST, fault.error) for fault in self._faults):
                     self.note_death(who, 0)
-            case {"hello": {"rank": _, "pid": pid}}:
-                self.pids[who] = pid
-                self._beats.setdefault(who, Heartbeat(now))
+            case {"hello": {"pid": pid, **more}}:
+                self.imported = True
+                if "rank" in more:
+                    self.pids[who] = pid
+                    self._beats.setdefault(who, Heartbeat(now))
             case {"loading": pid}:
                 self._loading[pid] = now
             case {"loaded": pid}:
@@ -179,13 +171,11 @@ def describe_death(who: str, status: int, step: int) -> str:
         early = f"{who} ended with exit status {status} after step {step} and raised nothing"
         return f"{early}, before the training was done: something in it called exit, or it was interrupted."
     advice = "That comes from C++ or CUDA code rather than from Python: its own message, if any, is above."
-    if -status in ASKED_TO_STOP:
+    if -status in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         advice = "A person or another program asked it to stop."
     elif -status == signal.SIGKILL:
-        advice = (
-            "Most often the system does this when memory runs out (`dmesg` or the job's log says so): try a smaller "
-            "--global-batch, fewer --devices, or --num-workers 0."
-        )
+        advice = "Most often the system does this when memory runs out (`dmesg` or the job's log says so): "
+        advice += "try a smaller --global-batch, fewer --devices, or --num-workers 0."
     names = {number.value: f" ({number.name})" for number in signal.Signals}  # most real-time signals have none
     return f"{who} was killed by signal {-status}{names.get(-status, '')} after step {step}. {advice}"
 

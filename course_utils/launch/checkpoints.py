@@ -39,12 +39,11 @@ class WholeFiles(plugins.io.TorchCheckpointIO):
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
-            space = f"it takes {data.tell() / 1e3:,.1f} kB, and the disk of {path.parent} has"
-            free = f"{shutil.disk_usage(path.parent).free / 1e6:,.2f} MB free"
-            kept = "The previous checkpoint is still whole." if path.exists() else "There was none before it."
+            free = f"the disk of {path.parent} has {shutil.disk_usage(path.parent).free / 1e6:,.2f} MB free"
+            why = f"no space for the checkpoint: it takes {data.tell() / 1e3:,.1f} kB, and {free}"
+            kept = "The previous checkpoint is still whole" if path.exists() else "There was none before it"
             advice = "Make room there, or choose another --out, and continue with --resume"
-            message = f"no space for the checkpoint: {space} {free}. {kept} {advice}"
-            raise OSError(error.errno, message) from error
+            raise OSError(error.errno, f"{why}. {kept}. {advice}") from error
 
     def load_checkpoint(self, path: str | Path, map_location: Any = "cpu", weights_only: bool | None = True) -> Any:
         """Load it, and never run code that a file brings along, whatever the caller says."""
@@ -54,10 +53,7 @@ class WholeFiles(plugins.io.TorchCheckpointIO):
 def read_checkpoint(path: Path, module: torch.nn.Module, loops: dict | None = None) -> dict:
     """Return a checkpoint after making sure that it is whole, harmless, and of this model.
 
-    Args:
-        path: of the file.
-        module: whose weights it should hold.
-        loops: the state of a Trainer's loops, with which that in the file is compared.
+    Where the state of a Trainer's loops is given, that in the file must have the same parts, of the same kinds.
 
     Raises:
         LaunchError: it is torn, holds code, is no checkpoint of a training, or belongs to another model or optimizer.
@@ -65,19 +61,18 @@ def read_checkpoint(path: Path, module: torch.nn.Module, loops: dict | None = No
     state = _load(path)
     if not _is_training(state) or (loops and _misfit({"fit_loop": loops}, state.get("loops"), "loops")):
         raise LaunchError(f"{path} is no checkpoint of a Lightning training. Start anew without --resume.")
+    advice = "Use the lesson that wrote it, or another --out."
     there = {name: tuple(value.shape) for name, value in state["state_dict"].items()}
     here = {name: tuple(value.shape) for name, value in module.state_dict().items()}
     for name in sorted(there.keys() | here.keys()):
         if there.get(name) != here.get(name):
             shapes = f"has shape {there.get(name, 'none')} there and {here.get(name, 'none')} here"
-            advice = "Use the lesson that wrote it, or another --out."
             raise LaunchError(f"{path} is the checkpoint of another model: {name!r} {shapes}. {advice}")
     broken = [name for name, value in state["state_dict"].items() if not value.isfinite().all()]
     if broken:
-        advice = "Start anew without --resume, with a smaller learning rate."
-        raise LaunchError(f"{path} holds weights that are not finite numbers: {broken[0]!r}. {advice}")
+        why = f"{path} holds weights that are not finite numbers: {broken[0]!r}"
+        raise LaunchError(f"{why}. Start anew without --resume, with a smaller learning rate.")
     if why := _other_optimizer(state["optimizer_states"], module):
-        advice = "Use the lesson that wrote it, or another --out."
         raise LaunchError(f"{path} was written with another optimizer: {why}. {advice}")
     return state
 
@@ -110,16 +105,16 @@ def _other_optimizer(states: list[dict], module: Any) -> str:
 
 def _misfit(model: Any, found: Any, name: str) -> str:
     """Return the name of the first part that is not of the same kind as in a model, or ""."""
-    if isinstance(model, dict):
-        parts = found if isinstance(found, dict) else {}
-        bad = (_misfit(part, parts.get(key, ...), str(key)) for key, part in model.items())
-        return next(filter(None, bad), "") if isinstance(found, dict) else name
+    if isinstance(model, dict) and isinstance(found, dict):
+        bad = (_misfit(part, found.get(key, ...), str(key)) for key, part in model.items())
+        return next(filter(None, bad), "")
     if model is None or isinstance(model, bool):
-        return "" if found is None or isinstance(found, bool) else name
-    if isinstance(model, int | float):
+        fits = found is None or isinstance(found, bool)
+    elif isinstance(model, int | float):
         fits = isinstance(found, int | float) and not isinstance(found, bool) and abs(found) < 10**9
-        return "" if fits else name
-    return "" if type(found) is type(model) else name
+    else:
+        fits = type(found) is type(model)
+    return "" if fits else name
 
 
 def _load(path: Path) -> Any:

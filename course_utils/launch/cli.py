@@ -1,4 +1,4 @@
-"""The command line of the launcher."""
+"""The two ways to launch: from the command line, and from a cell of a notebook."""
 
 import argparse
 import os
@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from course_utils.launch.causes import START_UP_S
@@ -14,7 +15,7 @@ from course_utils.launch.lessons import check_lesson
 from course_utils.launch.messages import LaunchError, RunError
 from course_utils.launch.options import ACCELERATORS, PRECISIONS, STRATEGIES, Options, trainer_arguments
 from course_utils.launch.supervise import launch
-from course_utils.launch.view import View
+from course_utils.launch.view import RunResult, View
 
 EXAMPLES = """examples:
   python -m course_utils.launch --lesson air_rnn --strategy ddp_spawn --devices 2 --epochs 20 --out runs/first
@@ -118,3 +119,20 @@ def _run(chosen: dict[str, Any]) -> None:
     stream = sys.stderr if as_json else sys.stdout
     if result := launch(options, View(stream, bar=stream.isatty())):
         print(result.to_json() if as_json else result, flush=True)
+
+
+def run_lesson(lesson: str, *, out: str | Path = "runs/notebook", bar: bool = True, **options: Any) -> RunResult | None:
+    """Train a lesson in processes outside of this kernel, and show what they print. The stop button ends them all.
+
+    Args:
+        lesson: its name, or "path/to/file.py:function"; `%%writefile` makes such a file of a cell.
+        out: folder for checkpoint and results.
+        bar: whether to show a progress bar.
+        **options: the other fields of `Options`, such as `devices=2` (the default here), `epochs=5` or `resume=True`.
+
+    Raises:
+        LaunchError: the request was refused.
+        RunError: a rank raised, was killed, or fell silent.
+    """
+    choice = Options(lesson, out=str(out), **{"devices": 2, "strategy": "ddp_spawn", **options})
+    return launch(choice, View(sys.stdout, bar=bar))

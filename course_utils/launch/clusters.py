@@ -35,10 +35,9 @@ def find_cluster(environ: Mapping[str, str]) -> Cluster:
     try:
         return _find(environ)
     except (KeyError, ValueError) as error:
-        raise LaunchError(
-            f"this process looks as if torchrun, SLURM or a TPU pod had started it, but its variables do not "
-            f"agree: {error!r}. Start it as the help of your cluster says, or unset those variables."
-        ) from error
+        why = "this process looks as if torchrun, SLURM or a TPU pod had started it, but its variables do not agree"
+        advice = "Start it as the help of your cluster says, or unset those variables."
+        raise LaunchError(f"{why}: {error!r}. {advice}") from error
 
 
 def _find(environ: Mapping[str, str]) -> Cluster:

@@ -72,11 +72,10 @@ def check_lesson(name: str) -> None:
         raise LaunchError(why) from None
     if function not in {getattr(node, "asname", None) or getattr(node, "name", None) for node in ast.walk(tree)}:
         raise LaunchError(f"the lesson's file {path} defines no function {function!r}. {SHAPE}.")
-    why, found = "it is not a Python name", None
-    if path.stem.isidentifier():
-        found = importlib.util.find_spec(path.stem)
-        why = f"Python already has a module of that name ({found and found.origin})"
-    if not path.stem.isidentifier() or (found and found.origin and Path(found.origin).resolve() != path.resolve()):
+    named = path.stem.isidentifier()
+    found = importlib.util.find_spec(path.stem) if named else None
+    if not named or (found and found.origin and Path(found.origin).resolve() != path.resolve()):
+        why = f"Python already has a module of that name ({found.origin})" if found else "it is not a Python name"
         advice = "Rename the file, for instance to my_lesson.py."
         raise LaunchError(f"the lesson's file {path} cannot be imported as {path.stem!r}: {why}. {advice}")
 

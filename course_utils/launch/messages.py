@@ -29,10 +29,9 @@ def short_traceback(error: BaseException) -> str:
     Files in the working folder are named without it. The innermost call of each traceback stays: it raised the error.
     """
     blocks = traceback.format_exception(error)  # a heading, a block for each call, the error itself
-    is_call = [block.lstrip().startswith("File ") for block in blocks] + [False]
     kept, skipped = [], 0
-    for index, block in enumerate(blocks):
-        if is_call[index] and is_call[index + 1] and CALLS.match(block):
+    for block, following in zip(blocks, [*blocks[1:], ""], strict=True):
+        if CALLS.match(block) and following.lstrip().startswith("File "):
             skipped += 1
             continue
         if skipped:

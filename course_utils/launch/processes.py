@@ -79,12 +79,11 @@ def end_group(group: int, setting: str = "", *, wait_s: float = 5.0) -> None:
 
 def exit_status(pid: int) -> int | None:
     """Return how a process ended that nobody has reaped yet, as `subprocess` would; None while that is unknown."""
-    try:  # Linux keeps it in the last field (proc_pid_stat(5))
+    with suppress(OSError):  # Linux keeps it in the last field (proc_pid_stat(5))
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    status = int(fields[-1])
-    return (-(status & 0x7F) or status >> 8) if fields[0] == "Z" else None
+        if fields[0] == "Z":
+            return os.waitstatus_to_exitcode(int(fields[-1]))
+    return None
 
 
 @contextmanager
@@ -100,9 +99,8 @@ def only_one(folder: Path) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             holder = lock.read(200).strip() or "another launch"
-            raise LaunchError(
-                f"{folder} is in use by {holder}, which still runs. Wait for it, stop it, or choose another --out."
-            ) from None
+            advice = "Wait for it, stop it, or choose another --out."
+            raise LaunchError(f"{folder} is in use by {holder}, which still runs. {advice}") from None
         with suppress(OSError):  # a full disk has no room for the name, but the lock holds
             os.ftruncate(opened, 0)
             holder = f"process {os.getpid()} on {os.uname().nodename} since {time.strftime('%H:%M:%S')}"
@@ -124,6 +122,5 @@ def write_whole(path: Path, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(part, path)
-    except OSError:
+    finally:
         part.unlink(missing_ok=True)
-        raise

@@ -20,8 +20,7 @@ MOST_SAID = 20_000  # characters of a traceback that are reported
 def run_rank(link: Link, function: Callable, *args: Any, **kwargs: Any) -> Any:
     """Run a function in one rank, connected to the supervisor, which is told of an exception in this very rank."""
     cluster = find_cluster(os.environ)
-    local_rank = int(os.environ.get("SLURM_LOCALID" if cluster.kind == "slurm" else "LOCAL_RANK", 0))
-    rank = cluster.rank if cluster.starts_the_ranks else local_rank
+    rank = cluster.rank if cluster.starts_the_ranks else int(os.environ.get("LOCAL_RANK", 0))
     link.open(rank=rank)
     calm_lightning()
     try:

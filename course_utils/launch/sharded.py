@@ -4,11 +4,9 @@ Lightning's "fsdp" refuses a CPU. Its ModelParallelStrategy does not, and takes 
 (https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html).
 """
 
-from functools import partial
 from typing import Any
 
 import torch
-from torch import nn
 from torch.distributed.checkpoint.state_dict import StateDictOptions, set_model_state_dict
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard, register_fsdp_forward_method
 
@@ -38,7 +36,9 @@ class ReportingFSDP(Reporting, pl.strategies.ModelParallelStrategy):
 
 
 def make_sharded(module: Any, precision: str, accelerator: str) -> None:
-    """Let Lightning shard a LightningModule when it has started the ranks.
+    """Let Lightning share a module's parameters, each block of its model and then the rest, once the ranks run.
+
+    The precision is that of the arithmetic: parameters are kept and updated in their own.
 
     Raises:
         LaunchError: FSDP does not train in this precision, or not on a CPU with this torch.
@@ -47,20 +47,15 @@ def make_sharded(module: Any, precision: str, accelerator: str) -> None:
         raise LaunchError(f"--strategy fsdp needs torch 2.7 or later on a CPU, but this is {torch.__version__}.")
     if precision not in PRECISIONS:
         raise LaunchError(f"--strategy fsdp trains in {' or '.join(PRECISIONS)}, but got {precision}.")
-    module.configure_model = partial(shard, module, PRECISIONS[precision])
+    dtype = PRECISIONS[precision]
+    policy = MixedPrecisionPolicy(param_dtype=dtype, reduce_dtype=torch.float32 if dtype else None)
 
+    def shard() -> None:
+        for part in module.children():
+            for block in part.children():
+                if any(True for _ in block.parameters()):
+                    fully_shard(block, mp_policy=policy)
+        fully_shard(module, mp_policy=policy)
+        register_fsdp_forward_method(module, "training_step")
 
-def shard(module: nn.Module, precision: torch.dtype | None = None) -> None:
-    """Share a module's parameters between all ranks, in place, each block of its model and then the rest.
-
-    Args:
-        module: the same in every rank.
-        precision: to compute in, or None for the parameters' own; they are kept and updated in their own.
-    """
-    policy = MixedPrecisionPolicy(param_dtype=precision, reduce_dtype=torch.float32 if precision else None)
-    for part in module.children():
-        for block in part.children():
-            if any(True for _ in block.parameters()):
-                fully_shard(block, mp_policy=policy)
-    fully_shard(module, mp_policy=policy)
-    register_fsdp_forward_method(module, "training_step")
+    module.configure_model = shard

@@ -68,8 +68,6 @@ def launch(options: Options, view: View) -> RunResult | None:
 class Run:
     """One run of a lesson, from the start of its first process to the end of its last."""
 
-    process: subprocess.Popen
-
     def __init__(self, options: Options, arguments: dict, cluster: Cluster, view: View):
         self.options, self.arguments, self.view, self._cluster = options, arguments, view, cluster
         expected = 1 if cluster.starts_the_ranks else count_ranks(arguments) // arguments["num_nodes"]
@@ -86,20 +84,17 @@ class Run:
         parent = "/tmp" if len(tempfile.gettempdir()) > 60 else None
         place = tempfile.TemporaryDirectory(prefix="launch-", dir=parent, ignore_cleanup_errors=True)
         with place as folder, closing(self.view):
-            self._lines = Lines(Path(folder))
+            lines = Lines(Path(folder))
             ours, theirs = socket.socketpair()
-            self._lines.add(ours, "main")
+            lines.add(ours, "main")
             words = [json.dumps(asdict(self.options)), json.dumps(self.arguments), folder]
             command = [sys.executable, "-m", "course_utils.launch.ranks", *words]
             streams: dict[str, Any] = {"stdout": theirs, "stderr": theirs, "env": self._environment(folder)}
             try:
-                with process_group(command, Path(folder), **streams) as self.process:
-                    theirs.close()
-                    self._reports.main_pid = self.process.pid
-                    self._watch()
+                with theirs, process_group(command, Path(folder), **streams) as process:
+                    self._watch(process, lines)
             finally:
-                theirs.close()
-                for who, message in self._lines.close():
+                for who, message in lines.close():
                     self._take(who, message)
 
     def _environment(self, folder: str) -> dict[str, str]:
@@ -109,32 +104,25 @@ class Run:
         hidden = {"CUDA_VISIBLE_DEVICES": ""} if self.arguments["accelerator"] == "cpu" else {}
         return {**kept, **hidden, "PYTHONUNBUFFERED": "1", "TMPDIR": folder}
 
-    def _watch(self) -> None:
+    def _watch(self, process: subprocess.Popen, lines: Lines) -> None:
         reports = self._reports
-        while self.process.poll() is None and not self._silence and time.monotonic() < reports.deadline_s:
-            self._listen(0.1)
+        reports.main_pid = process.pid
+        while process.poll() is None and not self._silence and time.monotonic() < reports.deadline_s:
+            for who, message in lines.read(0.1):
+                self._take(who, message)
             for who, pid in reports.pids.items():
-                if pid != self.process.pid:
+                if pid != process.pid:
                     reports.note_exit(who, exit_status(pid))
-            self._look_for_silence()
+            self._look_for_silence(process.pid)
             self.view.steps(reports.step)
-        self._status = self.process.poll()
-
-    def _listen(self, wait_s: float) -> None:
-        for who, message in self._lines.read(wait_s):
-            self._take(who, message)
+        self._status = process.poll()
 
     def _take(self, who: str, message: str | dict) -> None:
-        if isinstance(message, dict):
-            self._show(message)
-            self._reports.take(who, message)
-        elif self._reports.failed or not self._reports.imported:
-            self._held.append((who, message))
-        else:
-            self.view.line(who, message)
-
-    def _show(self, event: dict) -> None:
-        match event:
+        match message:
+            case str() if self._reports.failed or not self._reports.imported:
+                return self._held.append((who, message))
+            case str():
+                return self.view.line(who, message)
             case {"resumed": step} if "resumed" not in self._reports.events:  # each rank may say so
                 self.view.line("launch", f"continuing after step {step}")
             case {"already": epochs}:
@@ -143,19 +131,19 @@ class Run:
                 self.view.begin(**begin)
             case {"epoch": number, "loss": loss}:
                 self.view.epoch(number, loss)
+        self._reports.take(who, message)
 
-    def _look_for_silence(self) -> None:
+    def _look_for_silence(self, group: int) -> None:
         now = time.monotonic()
         if self._reports.starting and now > self._look_s:  # a look at every process of the machine, once a second
             self._look_s = now + 1
-            stopped = group_members(self.process.pid, stopped=True)
-            self._stopped = {pid: self._stopped.get(pid, now) for pid in stopped}
+            self._stopped = {pid: self._stopped.get(pid, now) for pid in group_members(group, stopped=True)}
         self._silence, pids = self._reports.silence(self.options.timeout_s, self._stopped)
         for pid in pids:
             with suppress(ProcessLookupError):
                 os.kill(pid, SHOW_STACK)
-        for _ in range(5 * bool(self._silence)):
-            self._listen(0.1)
+        if self._silence:
+            time.sleep(0.5)  # in which they show it
 
     def hint(self) -> str:
         """Return that --resume can continue, where this run or the one that it resumed has left a checkpoint."""
@@ -172,11 +160,11 @@ class Run:
         if "refusal" in events:
             raise LaunchError(events["refusal"])
         if self._status and self._status > 0 and not self._reports.imported:
-            limit_bytes = resource.getrlimit(resource.RLIMIT_AS)[0]
-            limit = f" This shell allows a process {limit_bytes / 1e9:.1f} GB of addresses (`ulimit -v`)."
             why = f"PyTorch or Lightning does not load: {self._held[-1][1] if self._held else 'it gave no reason'}."
-            known = limit if limit_bytes != resource.RLIM_INFINITY else ""
-            raise LaunchError(f"{why}{known} To learn more: python -m course_utils.doctor")
+            limit_bytes = resource.getrlimit(resource.RLIMIT_AS)[0]
+            if limit_bytes != resource.RLIM_INFINITY:
+                why += f" This shell allows a process {limit_bytes / 1e9:.1f} GB of addresses (`ulimit -v`)."
+            raise LaunchError(f"{why} To learn more: python -m course_utils.doctor")
         why, fault = (self._silence, None) if self._silence else self._reports.cause(self._status)
         if why:
             raised = [(fault.who, line) for line in fault.traceback.rstrip().splitlines()] if fault else []
@@ -190,8 +178,7 @@ class Run:
         done: dict[str, Any] = self._reports.events["done"]
         parts: Any = {name: tuple(part) if isinstance(part, list) else part for name, part in done.items()}
         parts |= {"ranks": count_ranks(self.arguments), "total_s": time.monotonic() - self._start_s}
-        checkpoint = str(self.options.checkpoint)
-        result = RunResult(self.options.lesson, self.options.strategy, checkpoint=checkpoint, **parts)
+        result = RunResult(self.options.lesson, self.options.strategy, checkpoint=str(self.options.checkpoint), **parts)
         try:
             write_whole(Path(self.options.out) / "result.json", f"{result.to_json()}\n".encode())
         except OSError as error:

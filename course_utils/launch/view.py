@@ -17,7 +17,7 @@ class View:
 
     def __init__(self, stream: TextIO, *, bar: bool):
         self._stream, self._with_bar = stream, bar
-        self._bar: Any = None
+        self._bar: Any = tqdm(disable=True)
         self._epochs, self._next_s = 0, 0.0
 
     def line(self, source: str, text: str) -> None:
@@ -35,12 +35,11 @@ class View:
 
     def steps(self, done: int) -> None:
         """Move the bar."""
-        if self._bar is not None:
-            self._bar.update(max(0, done - self._bar.n))
+        self._bar.update(max(0, done - self._bar.n))
 
     def epoch(self, number: int, loss: float) -> None:
         """Show the loss of a finished epoch."""
-        if self._bar is not None:
+        if self._with_bar:
             self._bar.set_postfix_str(f"epoch {number}/{self._epochs}, loss {loss:.4g}", refresh=False)
         elif time.monotonic() > self._next_s or number == self._epochs:
             self._next_s = time.monotonic() + 2
@@ -48,10 +47,8 @@ class View:
 
     def close(self) -> None:
         """Close the bar where it stands."""
-        if self._bar is not None:
-            self._bar.refresh()
-            self._bar.close()
-            self._bar = None
+        self._bar.refresh()
+        self._bar.close()
 
 
 @dataclass(frozen=True)
