@@ -13,8 +13,8 @@ check: $(VENV)/ready ## lint, types, and every test that needs no other process,
 
 test: $(VENV)/ready ## check, then every other test, and every lesson as a test
 	$(MAKE) check VENV=$(VENV)
-	# Three workers, since launches wait for each other. Threads that wait leave their core to others. What is long begins.
-	OMP_WAIT_POLICY=PASSIVE $(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder \
+	# What is long begins, and threads that wait leave their core to the other worker.
+	OMP_WAIT_POLICY=PASSIVE $(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
 	  -m "process or browser or notebook" notebooks tests/faults tests/browser tests
 
 faults: $(VENV)/ready ## thirty launches with a random signal to a random process at a random moment: four minutes; SEED=2 for others

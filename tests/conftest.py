@@ -1,6 +1,7 @@
 """What several test files need, and the markers that `make check` chooses by."""
 
 import multiprocessing
+import signal
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -21,6 +22,8 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # so a shell starts what runs in its background
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # and what a test starts inherits it
     if config.getoption("--no-processes"):
         sys.addaudithook(lambda event, _: _refuse() if event in STARTS else None)
         start = multiprocessing.process.BaseProcess.start
