@@ -101,6 +101,7 @@ def test_an_answer_that_would_hang_or_end_the_kernel_gets_a_verdict(name, monkey
     monkeypatch.setattr(frame, "GRACE_S", 1.0)
     if not can_run_apart():
         pytest.skip("another test of this process has started XLA or a device")
+    OF_THE_TESTS.clear()
     OF_THE_TESTS.update(map(int, os.listdir("/proc/self/fd")))
     answer, status = HOSTILE[name]
     verdict = called.check(answer)
