@@ -23,7 +23,7 @@ FEWEST = 6  # fewer readings than this have no 95 % interval of the median
 CLEAN = 0.97  # a block in which the thread had a core for less of the time than this is left out
 MOST_THREADS = 1024  # more crash the library that makes them (libgomp)
 DOUBT = 0.05  # a share of the median from which drift, spread or contention is worth a warning
-# XLA starts its threads anew at each call, and on few cores they queue behind one another: up to 0.36 was seen on two
+# XLA spreads each call over several threads, and on few cores they queue behind one another: up to 0.36 was seen on two
 # quiet cores, and 0.34 to 0.58 with two busy neighbours.
 QUEUED = {"xla": 0.4}
 SHORTEST_S = 1e-6  # hardly any PyTorch operation takes less

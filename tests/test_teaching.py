@@ -8,7 +8,7 @@ import nbformat
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-GUIDE = (ROOT / "notebooks" / "TEACHING.md").read_text()
+GUIDE = (ROOT / "notebooks" / "TEACHING.md").read_text(encoding="utf-8")
 LESSONS = {int(path.name[:2]): path for path in sorted((ROOT / "notebooks").glob("*.ipynb"))}
 ID = r"\d\d-\d\d[a-z]?"
 SECTIONS = dict(re.findall(r"^## Lesson (\d+):.*?\n(.*?)(?=^## |\Z)", GUIDE, re.MULTILINE | re.DOTALL))

@@ -14,7 +14,7 @@ from typing import Any
 CHATTER = b"[Gloo] Rank "  # torch's CPU back end tells each process whom it met, with no way to turn that off
 LONGEST = 1 << 16  # bytes; what has no newline is shown in pieces of about this size
 LONGEST_EVENT = 1 << 20
-SHOW_STACK = signal.SIGUSR2  # asks a silent rank for the line on which it stands
+SHOW_STACK = getattr(signal, "SIGUSR2", 0)  # asks a silent rank for the line on which it stands; none on Windows
 Message = tuple[str, str | dict]  # from whom, and a line of output or an event
 
 

@@ -1,6 +1,5 @@
 """Small tools for processes: run a group of them and end it as a whole, read how one ended, keep a folder to one."""
 
-import fcntl
 import os
 import signal
 import subprocess
@@ -93,6 +92,8 @@ def only_one(folder: Path) -> Iterator[None]:
     Raises:
         LaunchError: another launch holds it.
     """
+    import fcntl  # not on Windows
+
     opened = os.open(folder / "launch.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
     with os.fdopen(opened, "r+") as lock:
         try:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import resource
 import socket
 import subprocess
 import sys
@@ -38,6 +37,8 @@ def launch(options: Options, view: View) -> RunResult | None:
         LaunchError: the request was refused, and nothing was trained.
         RunError: a rank raised, was killed, or fell silent.
     """
+    if not hasattr(os, "fork"):
+        raise LaunchError("the launcher needs Linux or macOS. On Windows, run it in WSL.")
     cluster = find_cluster(os.environ)
     check_lesson(options.lesson)
     arguments = trainer_arguments(options, cluster)
@@ -161,6 +162,8 @@ class Run:
             raise LaunchError(events["refusal"])
         if self._status and self._status > 0 and not self._reports.imported:
             why = f"PyTorch or Lightning does not load: {self._held[-1][1] if self._held else 'it gave no reason'}."
+            import resource  # not on Windows
+
             limit_bytes = resource.getrlimit(resource.RLIMIT_AS)[0]
             if limit_bytes != resource.RLIM_INFINITY:
                 why += f" This shell allows a process {limit_bytes / 1e9:.1f} GB of addresses (`ulimit -v`)."

@@ -1,5 +1,10 @@
 """Cells that begin with `%%needs XLA`: they run where that is here, and say in one sentence why not where it is not."""
 
+import os
+
+# https://github.com/pytorch/pytorch/issues/148283, and there is no fork.
+NO_RANKS = None if hasattr(os, "fork") else "on Windows no ranks start: open the lesson in WSL, or on Colab or Kaggle."
+
 
 def what_cells_need(**problems: str | None) -> None:
     """Let cells of this notebook begin with `%%needs NAME ...`.

@@ -99,3 +99,23 @@ def test_a_reader_that_has_gone_ends_the_command_quietly():
 def test_a_closed_standard_output_is_no_error():
     result = run("$P -m course_utils.launch --lesson air_rnn --accelerator cpu --dry-run >&-")
     assert result.returncode == 0 and result.stderr == ""
+
+
+# What the modules and constants that Windows lacks do to the launcher; psutil needs some of them here.
+LIKE_WINDOWS = """
+import os, psutil, signal, subprocess, sys
+sys.modules.update(dict.fromkeys(("fcntl", "resource")))
+for module, name in ((os, "fork"), (signal, "SIGKILL"), (signal, "SIGUSR2"), (signal, "SIGPIPE"), (signal, "SIGHUP")):
+    delattr(module, name)
+from course_utils.launch import main
+from course_utils.lessons.needs import NO_RANKS
+print(NO_RANKS, main(["--lesson", "air_rnn", "--dry-run"]), main(["--lesson", "air_rnn"]))
+"""
+
+
+def test_where_no_process_can_fork_a_launch_is_refused_in_a_sentence_and_the_lessons_say_so(tmp_path):
+    """Stand-in: a Python without what Windows lacks."""
+    done = subprocess.run([sys.executable, "-c", LIKE_WINDOWS], capture_output=True, text=True, cwd=tmp_path)
+    assert "Windows" in done.stdout and done.stdout.endswith(" 0 2\n"), done.stderr
+    assert done.stderr == "launch: the launcher needs Linux or macOS. On Windows, run it in WSL.\n"
+    assert list(tmp_path.iterdir()) == []

@@ -12,10 +12,10 @@ import torch
 
 from course_utils.compare.measurement import Measurement
 from course_utils.compare.results import Result
+from tools.gpu.check import main as check
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN = [sys.executable, str(ROOT / "tools" / "gpu" / "run.py"), "--dry"]
-CHECK = [sys.executable, str(ROOT / "tools" / "gpu" / "check.py")]
 SOME = ["doctor", "measure-copies", "measure-products", "measure-elementwise", "measure-zeros", "tests", "timelines"]
 
 
@@ -193,7 +193,13 @@ def recording(tmp_path, **changed):
 
 
 def test_a_plausible_recording_passes(tmp_path):
-    assert "Nothing in it is implausible" in run(*CHECK, recording(tmp_path))
+    assert "Nothing in it is implausible" in run(sys.executable, ROOT / "tools/gpu/check.py", recording(tmp_path))
+
+
+def refused(path, capsys):
+    """Return what the same command prints of a recording that it refuses."""
+    assert check([str(path)]) == 1
+    return capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -205,8 +211,8 @@ def test_a_plausible_recording_passes(tmp_path):
         ({"kind": "<b>cuda</b>"}, "not one of"),
     ],
 )
-def test_what_no_such_card_can_have_done_is_named(tmp_path, changed, said):
-    assert said in run(*CHECK, recording(tmp_path, **changed), code=1)
+def test_what_no_such_card_can_have_done_is_named(tmp_path, capsys, changed, said):
+    assert said in refused(recording(tmp_path, **changed), capsys)
 
 
 @pytest.mark.parametrize(("precision", "bytes_moved"), [("fp32", 12), ("bf16", 6)])
@@ -224,16 +230,16 @@ def test_an_addition_cannot_move_more_than_the_memory_does(precision, bytes_move
     ['{"schema": ', "[" * 10**5, "[]", "null", " " * 6_000_000, '{"schema": NaN}', "\0", ""],
     ids=["torn", "nested", "a list", "null", "huge", "NaN", "a zero", "empty"],
 )
-def test_what_is_no_recording_is_a_sentence(tmp_path, text):
+def test_what_is_no_recording_is_a_sentence(tmp_path, capsys, text):
     path = tmp_path / "sent.json"
     path.write_text(text)
-    said = run(*CHECK, path, code=1)
+    said = refused(path, capsys)
     assert said.startswith("sent.json") and len(said.splitlines()) == 1
 
 
 @pytest.mark.parametrize("name", ["<script>alert(1)</script>", "\x1b[2J", "A" * 400, "NVIDIA H100\n# All is well"])
-def test_markup_and_control_characters_in_a_name_are_shown_as_text(tmp_path, name):
-    said = run(*CHECK, recording(tmp_path, device=name), code=1)
+def test_markup_and_control_characters_in_a_name_are_shown_as_text(tmp_path, capsys, name):
+    said = refused(recording(tmp_path, device=name), capsys)
     assert said.isascii() and said.count("\n") == 1 and "\x1b" not in said
 
 

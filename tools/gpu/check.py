@@ -53,11 +53,11 @@ def implausible(result: Result) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def main() -> int:
+def main(words: list[str] | None = None) -> int:
     """Print what is wrong with the file; return 0 when nothing is."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path)
-    asked = parser.parse_args()
+    asked = parser.parse_args(words)
     try:
         result = Result.load(asked.file)
     except (OSError, ValueError) as error:

@@ -102,8 +102,8 @@ def _check_mean(mean: float) -> Mistakes:
             each_s = (many_s - few_s) / (many - few)
             return few_s - few * each_s
     """,
-    right="The prediction: 3 µs. Now `t = {n: time_call(torch.rand(n).sigmoid).median_s for n in (10, 10_000)}` "
-    "and `my_overhead(10, t[10], 10_000, t[10_000])`.",
+    right="The prediction: 3 µs. Now run `t = {n: time_call(torch.rand(n).sigmoid).median_s for n in (10, 10_000)}`, "
+    "and then `my_overhead(10, t[10], 10_000, t[10_000])`.",
 )
 def overhead(answer: Any) -> Mistakes:
     """Write my_overhead(few, few_s, many, many_s): the seconds that a call costs whatever the size, from its times with

@@ -64,8 +64,8 @@ TRUTH = (400.0, 400.0, 400.0, 100.0)
         def my_mape(forecast, truth):
             return 100 * ((forecast - truth).abs() / truth).mean()
     """,
-    right="It counts in shares of each month's truth, so the unit does not matter, but the model's scale does, where a "
-    "month can be 0: that is why the lesson calls `inverse_transform` before `mape`.",
+    right="It counts in shares of each month's truth, so the unit does not matter, but the zero does. On the model's "
+    "scale, from 0 to 1, the shares are others: that is why the lesson calls `inverse_transform` before `mape`.",
 )
 def mape(answer: Any) -> Mistakes:
     """Write `my_mape(forecast, truth)`: the mean absolute percentage error of two tensors of monthly passengers."""
@@ -113,7 +113,7 @@ MISFITS = {
             network.load_state_dict(named)
     """,
     right="`load_state_dict` compares the names by itself: it raises for one that is missing or unknown, unless "
-    "somebody says `strict=False`. The lesson's own line is the same.",
+    "somebody says `strict=False`.",
 )
 def put_back(answer: Any) -> Mistakes:
     """Write `my_put_back(weights, network)`: load what a launcher's checkpoint holds, such as `model.V.weight`, into a

@@ -6,7 +6,7 @@ from course_utils.display.units import format_bytes
 from course_utils.lessons.memory.panel import BatchPanel
 from course_utils.lessons.memory.pictures import draw_cure, draw_cures, draw_questions, draw_shards, draw_two_curves
 from course_utils.lessons.memory.record import Record, record_memory
-from course_utils.lessons.needs import what_cells_need
+from course_utils.lessons.needs import NO_RANKS, what_cells_need
 from course_utils.lessons.progress import progress
 
 __all__ = [
@@ -24,5 +24,7 @@ __all__ = [
     "what_cells_need",
 ]
 
-# Why this torch cannot share a model between processes on a CPU, or None where it can.
-NO_FSDP = None if torch.__version__ >= "2.7" else f"on a CPU that takes torch 2.7, and this is {torch.__version__}."
+# Why no processes can share a model on a CPU here, or None where they can.
+NO_FSDP = NO_RANKS
+if torch.__version__ < "2.7":
+    NO_FSDP = f"on a CPU that takes torch 2.7, and this is {torch.__version__}."

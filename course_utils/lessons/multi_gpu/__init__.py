@@ -14,6 +14,7 @@ from course_utils.estimate.counting import count_work
 from course_utils.estimate.parallel import scaling
 from course_utils.launch import calm_lightning
 from course_utils.lessons.multi_gpu.pictures import draw_all_reduce, draw_gains
+from course_utils.lessons.needs import NO_RANKS, what_cells_need
 from course_utils.lessons.progress import progress
 from course_utils.timeline import Timeline
 from course_utils.training import messages_to_stdout, trainer_kwargs
@@ -27,7 +28,11 @@ QUIET = dict.fromkeys(("logger", "enable_checkpointing", "enable_progress_bar", 
 
 
 def set_up() -> Path:
-    """Make the folder of the scripts and return it, and keep messages that are not theirs out of the output."""
+    """Make the folder of the scripts and return it, and keep messages that are not theirs out of the output.
+
+    Cells may then begin with `%%needs ranks`.
+    """
+    what_cells_need(ranks=NO_RANKS)
     OUT.mkdir(parents=True, exist_ok=True)
     messages_to_stdout()
     calm_lightning()

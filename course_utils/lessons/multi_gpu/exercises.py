@@ -96,7 +96,7 @@ def repair(answer: Any) -> Mistakes:
         def my_all_reduce(gradients):
             return sum(gradients) / len(gradients)
     """,
-    right="Look at the picture of the all-reduce again: each of the lower bars is the mean of the two above it.",
+    right="Look at the picture of the all-reduce again: the third bar of each group is the mean of the two beside it.",
 )
 def average(answer: Any) -> Mistakes:
     """Write `my_all_reduce(gradients)`: from the tensors of all ranks, the gradient that DDP leaves in each rank."""
@@ -156,7 +156,7 @@ def _check_shards(shards: list[list[int]], samples: int) -> Mistakes:
     alike = shards[0] and all(set(one) == set(shards[0]) for one in shards)
     yield alike, f"{what} all ranks have the same samples and gradient: nothing is gained. A shard depends on the rank."
     fewest, *_, most = sorted(map(len, shards))
-    waits = f"one rank has {fewest}, another {most}: that one would wait in its last step for ever."
+    waits = f"one rank has {fewest}, another {most}: that one would wait in its last step in vain."
     yield fewest != most, f"{what} {waits}"
     yield fewest < share, f"{what} {lost} samples are on no rank. Use a few twice rather than omit some."
     yield fewest > share, f"{what} a share is {share}, but each rank has {fewest}. The work is not divided."

@@ -6,11 +6,13 @@ import sys
 from pathlib import Path
 
 from course_utils.display.cards import html_card, text_table
+from course_utils.lessons.needs import NO_RANKS, what_cells_need
 from course_utils.lessons.progress import progress
 from course_utils.lessons.worth_it import draw_bars
 from course_utils.old_guides.names import ATTRIBUTES, KEYWORDS, METHODS, NAMES, TABLES
 
-__all__ = ["PRINTED_STEPS_PER_S", "Reference", "draw_bars", "look_up", "number_from", "progress"]
+__all__ = ["NO_RANKS", "PRINTED_STEPS_PER_S", "Reference", "draw_bars", "look_up", "number_from", "progress"]
+__all__ += ["what_cells_need"]
 
 PRINTED_STEPS_PER_S = {"CPU": 42.49, "GPU": 39.81, "TPU": 8.52}  # in the progress bars of Darts' guide
 

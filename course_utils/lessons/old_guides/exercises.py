@@ -52,7 +52,7 @@ def outdated(answer: Any) -> Mistakes:
 
 @exercise(
     "What does a list mean, from where did old Lightning count, and from where does today's?",
-    "`modernize` knows all four arguments: print what it makes of them, and read its notes.",
+    "`modernize` knows all three arguments: print what it makes of them, and read its notes.",
     solution='my_arguments = {"accelerator": "tpu", "devices": [3], "precision": "bf16-true", "max_epochs": 3}',
     right="One core, the fourth, in bfloat16. In 'Four in brackets' above, the guide printed `using: [4] TPU "
     "cores` and read it as four: the output was right, and its reader was not.",

@@ -215,8 +215,8 @@ def fallback(answer: Any) -> Mistakes:
     "A partition spec has one entry for each dimension: the axis of the mesh that cuts it, or None for whole.",
     "16 of 64 rows: four pieces, and the axis with four devices is 'data'. 256 of 512 columns: two pieces.",
     solution='my_specs = ("data", None), (None, "model")',
-    right="Every device can now multiply its 16 rows by its 256 columns without asking another one. Only the gradient "
-    "of the weight needs an all-reduce, along 'data'.",
+    right="Every device can now multiply its 16 rows by its 256 columns without asking another one. The gradient of "
+    "the weight needs an all-reduce along 'data', and a later layer another along 'model', for its input's gradient.",
 )
 def shard(answer: Any) -> Mistakes:
     """Eight devices form a mesh of 4 x 2 with the axes 'data' and 'model'. Give `my_specs`, two partition specs: one
