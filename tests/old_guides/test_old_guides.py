@@ -204,6 +204,24 @@ def test_old_code_is_rewritten_once_and_the_rest_of_the_text_stays(old, new):
     assert rewritten(old) == new
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "x, _ = torch.solve(b, a)",
+        "x, _ = torch.lstsq(b, a)",
+        "w, v = torch.symeig(a, eigenvectors=True)",
+        "w, v = torch.eig(a, eigenvectors=True)",
+        "y = torch.rfft(x, 1, onesided=False)",
+        "y = torch.irfft(x, 1)",
+        "y = torch.ifft(x, 2)",
+    ],
+)
+def test_a_call_whose_arguments_mean_something_else_today_is_named_and_left_as_it_is(line):
+    text = f"import torch\n{line}\n"
+    found = explain(text)
+    assert [one.line for one in found] == [2] and found.text == text
+
+
 LITERALS = [
     "Trainer(gpus=0, max_epochs=3, weights_summary=None)",
     "Trainer(distributed_backend='ddp_cpu', num_processes=2, precision=32)",
@@ -482,7 +500,8 @@ def test_an_outdated_name_is_really_gone(dotted):
     assert not is_there(dotted)
 
 
-PLACES = sorted({new for new, _ in NAMES.values() if re.fullmatch(r"(torch|torch_xla|lightning)(\.\w+)+", new)})
+PLACES = (re.match(r"(torch|torch_xla|lightning)(\.\w+)+", new) for new, _ in NAMES.values())
+PLACES = sorted({place[0] for place in PLACES if place})
 
 
 @pytest.mark.parametrize("dotted", PLACES)
