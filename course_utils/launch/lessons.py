@@ -65,7 +65,7 @@ def check_lesson(name: str) -> None:
     if not path.is_file():
         raise LaunchError(f"the lesson {name!r} names the file {path}, which is not there (looked in {Path.cwd()}).")
     try:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = ast.parse(path.read_bytes())  # in the encoding that the file declares
     except (SyntaxError, ValueError) as error:
         line = f", line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
         why = f"the lesson's file {path}{line} is not valid Python: {error.args[0]}. Correct it and launch again."

@@ -94,6 +94,13 @@ def test_a_function_that_the_file_imports_counts_as_its_own(tmp_path):
     check_lesson(f"{path}:make_lesson")
 
 
+@pytest.mark.parametrize("head", [b"\xef\xbb\xbf", b"# -*- coding: latin-1 -*-\nWORD = '\xe9'\n"])
+def test_a_file_in_any_encoding_that_python_reads_is_taken(tmp_path, head):
+    path = tmp_path / "encoded_lesson.py"
+    path.write_bytes(head + b"def make_lesson(): ...\n")
+    check_lesson(f"{path}:make_lesson")
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [
