@@ -104,7 +104,7 @@ def _count_devices(options: Options, accelerator: str, cluster: Cluster) -> int 
 
         there, words = sum(device.kind == accelerator for device in find_devices()), f"{accelerator} devices:"
     wanted = int(options.devices) if options.devices != "auto" else 1 if accelerator == "cpu" else there
-    if wanted > there:
+    if not 0 < wanted <= there:
         found = f"but this machine has {words} {there}. Ask for {there} or fewer."
         raise LaunchError(f"--devices {wanted} was requested, {found}")
     return wanted

@@ -69,6 +69,13 @@ def test_more_gpus_than_there_are_is_refused(machine):
         arguments(devices=5)
 
 
+def test_a_number_of_devices_is_at_least_one(machine):
+    machine(*GPUS, CPU)
+    for number in (0, -1):
+        with pytest.raises(LaunchError, match=f"--devices {number} was requested, but this machine has cuda devices"):
+            arguments(devices=number)
+
+
 def test_an_accelerator_that_is_missing_is_refused_and_never_replaced(machine):
     machine(CPU)
     with pytest.raises(LaunchError, match="--accelerator gpu was requested, but this machine has cpu"):
