@@ -19,7 +19,6 @@ from torch import nn
 
 from course_utils.compare.comparison import Contestant, measure
 from course_utils.compare.measurement import Measurement
-from course_utils.compare.record import copied, precisions, read_sensors
 from course_utils.compare.workloads import (
     CNN_STEP,
     CNN_WITH_COPY,
@@ -39,6 +38,7 @@ from course_utils.moves import copy_rate
 from course_utils.timing import time_call
 from tools.gpu.check import chip_of
 from tools.gpu.run import GOAL_MISSED
+from tools.record import copied, precisions, read_sensors
 
 SECONDS = 0.3  # for one figure
 SENSORS = {"sm_clock_mhz": "MHz", "power_w": "W"}

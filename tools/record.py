@@ -1,10 +1,9 @@
-"""Measure one device: what it reaches at best, and everything: `python -m course_utils.compare.record`."""
+"""Measure everything on one device, for the panel of lesson 5 to show elsewhere: `python tools/record.py`."""
 
 import argparse
 import re
 import subprocess
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -12,37 +11,13 @@ import torch
 from course_utils.compare.comparison import Contestant, measure
 from course_utils.compare.measurement import Measurement
 from course_utils.compare.results import RECORDINGS, Result, describe_machine
-from course_utils.compare.workloads import CNN_STEP, ELEMENTWISE, PRODUCT, RNN_STEP
+from course_utils.compare.workloads import CNN_STEP, PRODUCT, RNN_STEP
 from course_utils.devices import Device, pick_device
 from course_utils.moves import Copy, copy_rate
 from course_utils.timing import using_threads
 
 ACCELERATOR_BATCHES = tuple(2**power for power in range(4, 14))  # 16 to 8192
 CPU_BATCHES, CPU_SIDE = ACCELERATOR_BATCHES[:7], 2048  # to batch 1024: a core needs a second for more
-
-
-@dataclass(frozen=True)
-class Roof:
-    """What a device reached in its best cases."""
-
-    device: str  #: its name
-    kind: str  #: its kind
-    flop_per_s: float  #: of the best product of matrices, in fp32
-    bytes_per_s: float  #: read and written, of the best elementwise operation on arrays larger than the caches
-
-
-def measure_roof(device: Device, *, max_s: float = 0.5) -> Roof:
-    """Measure the most arithmetic and the most memory traffic of a device, in five measurements of about `max_s`.
-
-    Source: S. Williams, A. Waterman and D. Patterson, Roofline: An Insightful Visual Performance Model for Multicore
-    Architectures, Communications of the ACM 52(4), 2009.
-    """
-    small = device.kind == "cpu" or device.rehearsal
-    sides = (512, 1024, 1536) if small else (4096, 8192)
-    flop_per_s = max(measure(device, PRODUCT, side, max_s=max_s).rate for side in sides)
-    elements = (2**23, 2**24) if small else (2**26, 2**28)  # three arrays of 4 bytes an element each
-    bytes_per_s = max(12 * measure(device, ELEMENTWISE, count, max_s=max_s).rate for count in elements)
-    return Roof(device.name, device.kind, flop_per_s, bytes_per_s)
 
 
 def record(device: Device, *, max_s: float = 1.0) -> Result:
@@ -66,7 +41,7 @@ def record(device: Device, *, max_s: float = 1.0) -> Result:
         found.append(measure(device, RNN_STEP, 16, as_graph=True, max_s=max_s))
     who = Contestant(device, torch.get_num_threads())
     found += [copied(who, copy) for copy in copy_rate(device, max_s=max_s).copies]
-    command = f"python -m course_utils.compare.record --device {device} --threads {who.threads} --seconds {max_s:g}"
+    command = f"python tools/record.py --device {device} --threads {who.threads} --seconds {max_s:g}"
     return Result(tuple(found), command=command, detail=device.detail, sensors=sensors, **describe_machine())
 
 
@@ -98,7 +73,7 @@ def read_sensors(device: Device) -> dict[str, float]:
 
 def main(arguments: list[str] | None = None) -> None:
     """Measure a device and write what was found as a JSON file that carries the device's name."""
-    parser = argparse.ArgumentParser(prog="python -m course_utils.compare.record", description=main.__doc__)
+    parser = argparse.ArgumentParser(prog="python tools/record.py", description=main.__doc__)
     parser.add_argument("--device", help="such as cpu or cuda:0; the best one here if not given")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="CPU threads (default: as now)")
     parser.add_argument("--seconds", type=float, default=1.0, help="to spend on each figure (default 1)")
