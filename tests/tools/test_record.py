@@ -1,14 +1,19 @@
+import gc
 import os
+import weakref
+from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from course_utils.compare.comparison import Contestant
 from course_utils.compare.results import recorded
+from course_utils.compare.workloads import ELEMENTWISE
 from course_utils.devices import Device, pick_device
 from course_utils.moves import Copy
 from tools import record as module
-from tools.record import main, precisions, record
+from tools.record import as_cuda_graph, main, measured_as_graph, precisions, record
 
 
 def test_the_command_measures_this_cpu_and_the_file_can_be_read(tmp_path, monkeypatch, capsys):
@@ -61,3 +66,56 @@ def test_clock_and_power_are_what_the_driver_says_or_nothing(tmp_path, monkeypat
     monkeypatch.setattr("torch.cuda.get_device_properties", lambda device: SimpleNamespace(uuid="8f6d"))
     assert module.read_sensors(Device("cuda", 0, "a card")) == found
     assert module.read_sensors(pick_device("cpu")) == {}
+
+
+def test_a_cuda_graph_warms_up_apart_then_records_once_and_holds_the_step(monkeypatch):
+    # The CUDA calls are stubs that write down their order; what they do on a GPU is the next test's business.
+    log = []
+
+    class Stream:
+        def __init__(self, name="side"):
+            self.name = name
+
+        def wait_stream(self, other):
+            log.append(f"{self.name} waits for {other.name}")
+
+    class Graph:
+        def replay(self):
+            log.append("replay")
+
+    @contextmanager
+    def inside(name):
+        log.append(f"into {name}")
+        yield
+        log.append(f"out of {name}")
+
+    stubs = {
+        "Stream": Stream,
+        "current_stream": lambda: Stream("main"),
+        "stream": lambda stream: inside(stream.name),
+        "CUDAGraph": Graph,
+        "graph": lambda graph: inside(type(graph).__name__),
+    }
+    for name, stub in stubs.items():
+        monkeypatch.setattr(torch.cuda, name, stub)
+
+    def step():
+        log.append("step")
+
+    held = weakref.ref(step)
+    replay = as_cuda_graph(step)
+    del step
+    gc.collect()
+    replay()
+    assert held() is not None
+    warm = ["side waits for main", "into side", "step", "step", "step", "out of side", "main waits for side"]
+    assert log == [*warm, "into Graph", "step", "out of Graph", "replay"]
+
+
+def test_a_workload_as_a_graph_is_the_same_work_under_its_own_name(monkeypatch):
+    launched = []
+    monkeypatch.setattr(module, "as_cuda_graph", lambda step: lambda: launched.append(step()))
+    monkeypatch.setattr(torch.cuda, "device", lambda device: nullcontext())
+    found = measured_as_graph(pick_device("cpu"), ELEMENTWISE, 10, "fp32", max_s=0.01)
+    assert (found.workload, found.size, found.items) == ("Elementwise as a CUDA graph", 10, 10.0)
+    assert launched[0].shape == (10,)
