@@ -207,6 +207,7 @@ def test_old_code_is_rewritten_once_and_the_rest_of_the_text_stays(old, new):
 @pytest.mark.parametrize(
     "line",
     [
+        "m = RNNModel(14, torch_device_str='cuda:0')",
         "x, _ = torch.solve(b, a)",
         "x, _ = torch.lstsq(b, a)",
         "w, v = torch.symeig(a, eigenvectors=True)",
@@ -315,7 +316,7 @@ def test_a_clock_around_cpu_work_is_left_in_peace():
             "def on_train_epoch_end(self, trainer, pl_module)",
         ),
         ("trainer.fit(model, train_dataloader=d)", "train_dataloaders"),
-        ("RNNModel(14, torch_device_str='cuda:0')", "pl_trainer_kwargs"),
+        ("RNNModel(14, torch_device_str='cuda:0')", 'pl_trainer_kwargs={"accelerator": ..., "devices": ...}'),
         ("os.environ['XRT_TPU_CONFIG'] = 'x'", ""),
         ("trainer.tune(model)", "Tuner(trainer).lr_find(model) or .scale_batch_size(model)"),
         ("from pytorch_lightning.metrics.functional import f1", "torchmetrics"),
