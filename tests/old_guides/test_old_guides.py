@@ -142,6 +142,17 @@ REWRITES = [
         "trainer = Trainer(resume_from_checkpoint=path, max_epochs=3)\ntrainer.fit(model)",
         "trainer = Trainer(max_epochs=3)\ntrainer.fit(model, ckpt_path=path)",
     ),
+    (
+        "t = Trainer(gpus=1 if g else 0, resume_from_checkpoint=None if n else p)\nt.fit(model)",
+        't = Trainer(accelerator="gpu" if g else "cpu", devices=1 if g else "auto")\n'
+        "t.fit(model, ckpt_path=None if n else p)",
+    ),
+    ("Trainer(resume_from_checkpoint=path, max_epochs=3)", "Trainer(resume_from_checkpoint=path, max_epochs=3)"),
+    ("trainer_args['resume_from_checkpoint'] = path", "trainer_args['resume_from_checkpoint'] = path"),
+    (
+        "from torch_xla.core.xla_model import xla_device\ndevice = xla_device()",
+        "from torch_xla import device as xla_device\ndevice = xla_device()",
+    ),
     ("x.cuda(async=True)", "x.cuda(non_blocking=True)"),
     ("batch = iter(loader).next()", "batch = next(iter(loader))"),
     ("it = iter(loader)\nbatch = it.next()", "it = iter(loader)\nbatch = next(it)"),
@@ -360,6 +371,19 @@ def test_a_clock_around_cpu_work_is_left_in_peace():
 def test_an_outdated_call_is_found(snippet, new):
     found = [one.new for one in explain(snippet)]
     assert found[0] == new if new is not None else found
+
+
+def test_what_a_cell_imports_is_still_there_for_the_others():
+    cells = [
+        "from pytorch_lightning.plugins import DDPPlugin\nfrom torch.cuda.amp import autocast, GradScaler\n"
+        "GradScaler()",
+        "trainer = Trainer(resume_from_checkpoint=path, strategy=DDPPlugin())",
+        "with autocast():\n    trainer.fit(model)",
+    ]
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    new = [cell.source for cell in nbformat.reads(rewritten(nbformat.writes(book)), as_version=4).cells]
+    first = "from pytorch_lightning.strategies import DDPStrategy as DDPPlugin\nfrom torch.cuda.amp import autocast\n"
+    assert new == [first + 'from torch.amp import GradScaler\nGradScaler("cuda")', *cells[1:]]
 
 
 def test_a_notebook_is_read_cell_by_cell_and_stays_a_notebook(tmp_path):
