@@ -11,7 +11,7 @@ from course_utils.launch.messages import LaunchError
 GOOD = """
 import torch
 from lightning.pytorch import LightningModule
-from torch.utils.data import DataLoader, IterableDataset, TensorDataset
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset, WeightedRandomSampler
 
 class Module(LightningModule):
     pass
@@ -27,6 +27,8 @@ def three(): return Module(), DATA, 1
 def no_module(): return torch.nn.Linear(1, 1), DATA
 def stream(): return Module(), Stream()
 def number(): return Module(), 5
+def picked(): return Module(), DataLoader(DATA, sampler=WeightedRandomSampler([1.0] * 6, 6))
+def batched(): return Module(), DataLoader(DATA, batch_sampler=[[0, 1], [4, 5]])
 def empty(): return Module(), TensorDataset(torch.zeros(0, 1))
 """
 
@@ -74,6 +76,8 @@ def test_a_data_loader_gives_its_data_and_its_batch_size(file):
         ("no_module", "returned an object of type Linear as its module"),
         ("stream", "returned an object of type Stream as its data, which cannot be split over ranks"),
         ("number", "returned an object of type int as its data"),
+        ("picked", "returned a DataLoader whose own sampler would be lost"),
+        ("batched", "returned a DataLoader whose own sampler would be lost"),
         ("empty", "returned data without a single sample"),
     ],
 )
