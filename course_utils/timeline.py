@@ -83,7 +83,7 @@ class Timeline:
         for lane in self.lanes:
             gaps = [gap.seconds for gap in lane.gaps(self.end_s)]
             waited = sum(span.seconds for span in lane.waits)
-            shares = lane.busy_s / self.end_s, waited / self.end_s
+            shares = (part / self.end_s if self.end_s else 0.0 for part in (lane.busy_s, waited))
             rows.append((lane.name, lane.kind, len(lane.work), *shares, len(gaps), max(gaps, default=0.0) * 1e3))
         columns = ["lane", "kind", "operations", "busy_share", "wait_share", "gaps", "longest_gap_ms"]
         return pd.DataFrame(rows, columns=columns).set_index("lane")

@@ -4,7 +4,6 @@ Nothing here imports torch_xla until it is asked to.
 """
 
 import functools
-import importlib.metadata
 import importlib.util
 import logging
 import os
@@ -17,7 +16,7 @@ from types import ModuleType
 import torch
 
 from course_utils.hardware.detect import xla_matches_torch
-from course_utils.hardware.machine import tpu_chips
+from course_utils.hardware.machine import read_package, tpu_chips
 
 READING = "aten::_local_scalar_dense"  # how .item() reads a value; torch_xla counts it as a fallback
 LAST_RELEASE = (2, 9)  # torch_xla 2.9.0, of November 2025, is its last release
@@ -31,13 +30,14 @@ def xla_problem() -> str | None:
     """
     if importlib.util.find_spec("torch_xla") is None:
         return f"torch_xla is not installed here: {_fix('install')}."
+    version = read_package("torch_xla").version
     try:
         import_torch_xla()
     except (ImportError, OSError) as error:  # a wrong pair fails to load its library
         reason = str(error).strip().splitlines()[0].rpartition("/")[2]  # without the library's folder
-        return f"torch_xla {_version()} does not load with torch {torch.__version__} ({reason}): {_fix('replace')}."
+        return f"torch_xla {version} does not load with torch {torch.__version__} ({reason}): {_fix('replace')}."
     if not xla_matches_torch():
-        return f"torch_xla {_version()} was not built for torch {torch.__version__}: {_fix('replace')}."
+        return f"torch_xla {version} was not built for torch {torch.__version__}: {_fix('replace')}."
     return None
 
 
@@ -168,10 +168,6 @@ def variable_set(name: str, value: str) -> Iterator[None]:
             os.environ.pop(name, None)
         else:
             os.environ[name] = before
-
-
-def _version() -> str:
-    return importlib.metadata.version("torch_xla")
 
 
 def _fix(verb: str) -> str:

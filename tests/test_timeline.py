@@ -140,6 +140,8 @@ def test_a_step_of_the_cnn_is_small_enough_for_a_notebook():
 def test_nothing_that_happened_is_a_timeline_too():
     empty = Timeline({"traceEvents": []})
     assert (empty.lanes, empty.end_s, len(empty.to_frame())) == ((), 0.0, 0)
+    moment = Timeline.of_spans({"worker": [("nothing", 1.0, 1.0)]}).to_frame()
+    assert moment.loc["worker", ["busy_share", "wait_share"]].tolist() == [0.0, 0.0]
 
 
 def test_a_device_that_is_not_here_is_an_error():

@@ -10,8 +10,8 @@ _NAMES = {
     "comparison": "WrongAnswer compare_devices cpu_first",
     "measurement": "Measurement",
     "panel": "SpeedLab",
-    "record": "measure_roof",
     "results": "Result machines_elsewhere recorded",
+    "roof": "measure_roof",
     "workloads": "CNN_STEP CNN_WITH_COPY COPY ELEMENTWISE PRODUCT RNN_STEP SUITE Workload",
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}

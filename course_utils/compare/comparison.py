@@ -3,14 +3,13 @@
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 import torch
 
 from course_utils.compare.measurement import Measurement
 from course_utils.compare.results import Result, describe_machine
-from course_utils.compare.workloads import Workload, as_cuda_graph, build_seeded, using_tf32
+from course_utils.compare.workloads import Workload, build_seeded, using_tf32
 from course_utils.devices import Device, find_devices, pick_device, wait_for
 from course_utils.paired import Work, time_together
 from course_utils.timing import Timing, time_call, using_threads
@@ -153,12 +152,8 @@ def _measurement(
     return Measurement(*what, *whose, *figures, error, timing.warnings)
 
 
-def measure(
-    device: Device, work: Workload, size: int, precision: str = "fp32", *, as_graph: bool = False, max_s: float = 1.0
-) -> Measurement:
-    """Return the time of one call of a workload on a device, launched as a CUDA graph if so asked."""
-    with using_tf32(precision == "tf32"), torch.cuda.device(device.torch_device) if as_graph else nullcontext():
-        call = build_seeded(work, size, device, precision)
-        timing = time_call(as_cuda_graph(call) if as_graph else call, device=device, max_s=max_s)
-    found = _measurement(work, size, precision, Contestant(device, timing.threads), timing)
-    return replace(found, workload=f"{work.name} as a CUDA graph") if as_graph else found
+def measure(device: Device, work: Workload, size: int, precision: str = "fp32", *, max_s: float = 1.0) -> Measurement:
+    """Return the time of one call of a workload on a device."""
+    with using_tf32(precision == "tf32"):
+        timing = time_call(build_seeded(work, size, device, precision), device=device, max_s=max_s)
+    return _measurement(work, size, precision, Contestant(device, timing.threads), timing)

@@ -10,8 +10,6 @@ import os
 import platform
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,6 +19,7 @@ import course_utils
 from course_utils.compare.measurement import Crossover, Measurement
 from course_utils.compare.untrusted import build, read_json
 from course_utils.devices import cpu_name, find_devices
+from course_utils.hardware.machine import read_package
 from course_utils.hardware.nvidia import read_driver
 from course_utils.paired import ratio_of_rounds
 
@@ -174,7 +173,7 @@ def describe_machine() -> dict[str, Any]:
     versions = {
         "python": platform.python_version(),
         "torch": torch.__version__,
-        "torch_xla": version("torch_xla") if find_spec("torch_xla") else None,
+        "torch_xla": read_package("torch_xla").version,
         "CUDA": torch.version.cuda,
         "ROCm": torch.version.hip,
         "driver": driver.version if driver else None,

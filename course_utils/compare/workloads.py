@@ -164,30 +164,6 @@ def using_tf32(allowed: bool) -> Iterator[None]:
             setattr(switch, name, old)
 
 
-def as_cuda_graph(step: Callable[[], object]) -> Callable[[], None]:
-    """Record what `step` launches on the current CUDA device, and return a function that launches all of it at once.
-
-    `step` must launch the same kernels on the same memory at every call, and must not look at a result. It runs
-    three times first, so that libraries and the optimizer have made what they need, and PyTorch asks for that to
-    happen on a stream of its own.
-    Source: PyTorch documentation, CUDA semantics, section on CUDA graphs.
-    """
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(3):
-            step()
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        step()
-
-    def replay(_held: Callable[[], object] = step) -> None:  # the graph knows addresses, not tensors: keep them alive
-        graph.replay()
-
-    return replay
-
-
 ALL = tuple(DTYPES)
 RNN_STEP = Workload("RNN step", rnn_step, "batch", "samples", float, ("fp32", "tf32", "bf16"))
 CNN_STEP = Workload("CNN step", cnn_step, "batch", "samples", float, ("fp32", "tf32", "bf16"))

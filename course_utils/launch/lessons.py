@@ -65,7 +65,7 @@ def check_lesson(name: str) -> None:
     if not path.is_file():
         raise LaunchError(f"the lesson {name!r} names the file {path}, which is not there (looked in {Path.cwd()}).")
     try:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = ast.parse(path.read_bytes())  # in the encoding that the file declares
     except (SyntaxError, ValueError) as error:
         line = f", line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
         why = f"the lesson's file {path}{line} is not valid Python: {error.args[0]}. Correct it and launch again."
@@ -86,7 +86,7 @@ def load_lesson(name: str) -> Lesson:
     Args:
         name: one of `LESSONS`, or "path/to/file.py:function".
     """
-    from torch.utils.data import DataLoader, IterableDataset
+    from torch.utils.data import DataLoader, IterableDataset, RandomSampler, SequentialSampler
 
     from course_utils.training import pl
 
@@ -105,6 +105,10 @@ def load_lesson(name: str) -> Lesson:
     if isinstance(lesson.dataset, IterableDataset) or not countable:
         wanted = "which cannot be split over ranks: a Dataset with a length and numbered samples can"
         raise LaunchError(f"the lesson {name!r} returned {_type(data)} as its data, {wanted}.")
+    usual = (RandomSampler, SequentialSampler)
+    if isinstance(data, DataLoader) and (data.batch_size is None or type(data.sampler) not in usual):
+        lost = "whose own sampler would be lost, since each rank has one for its share: return the dataset alone"
+        raise LaunchError(f"the lesson {name!r} returned a DataLoader {lost}.")
     if len(lesson.dataset) == 0:
         raise LaunchError(f"the lesson {name!r} returned data without a single sample.")
     return lesson

@@ -73,17 +73,20 @@ def _find_accelerator(options: Options, cluster: Cluster) -> str:
         raise LaunchError(f"torch does not load here: {error}. To learn why: python -m course_utils.doctor") from None
     asked = options.accelerator
     try:
-        if asked == "auto":
-            asked = "tpu" if cluster.kind == "tpu pod" else pick_device().kind
+        if asked == "auto" and cluster.kind == "tpu pod":
+            asked = "tpu"
+        elif asked == "auto":  # one device by its number, or the rehearsal, is named by COURSE_DEVICE alone
+            device = pick_device()
+            asked = str(device) if device.index or device.rehearsal else device.kind
     except (RuntimeError, ValueError) as error:
         raise LaunchError(str(error)) from None
     asked = LIGHTNINGS_NAMES.get(asked, asked)
+    if asked not in ACCELERATORS:
+        raise LaunchError(f"a launch cannot be pointed at {asked!r}. Pass --accelerator cpu, or another that is here.")
     kinds = {LIGHTNINGS_NAMES.get(device.kind, device.kind) for device in find_devices() if not device.rehearsal}
     if asked not in kinds and cluster.kind != "tpu pod":
         found = f"but this machine has {' and '.join(sorted(kinds))}. Leave --accelerator out to take the best one."
         raise LaunchError(f"--accelerator {options.accelerator} was requested, {found}")
-    if asked not in ACCELERATORS:
-        raise LaunchError(f"Lightning cannot train on {asked!r} here. Pass --accelerator cpu.")
     return asked
 
 
@@ -104,7 +107,7 @@ def _count_devices(options: Options, accelerator: str, cluster: Cluster) -> int 
 
         there, words = sum(device.kind == accelerator for device in find_devices()), f"{accelerator} devices:"
     wanted = int(options.devices) if options.devices != "auto" else 1 if accelerator == "cpu" else there
-    if wanted > there:
+    if not 0 < wanted <= there:
         found = f"but this machine has {words} {there}. Ask for {there} or fewer."
         raise LaunchError(f"--devices {wanted} was requested, {found}")
     return wanted

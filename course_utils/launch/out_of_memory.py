@@ -26,7 +26,7 @@ def memory_note(options: Options, arguments: dict) -> str:
             shards=ranks if options.strategy == "fsdp" else 1,
         )
     except Exception as error:
-        return f"What a step needs could not be estimated: {str(error).splitlines()[0]}"
+        return f"What a step needs could not be estimated: {(str(error) or type(error).__name__).splitlines()[0]}"
     parts = f"{found.peak.activations / 1e6:,.0f} MB of activations at {batch} sample{'s' * (batch != 1)} in each rank"
     advice = "A smaller --global-batch needs less" + ", and so does --strategy fsdp" * (options.strategy != "fsdp")
     return f"Estimated need of a step: {found.tensors_bytes / 1e6:,.0f} MB of tensors with Adam, {parts}. {advice}."

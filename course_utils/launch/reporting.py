@@ -114,10 +114,8 @@ class _Report(pl.Callback):
     def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
         self._beat(trainer, "it waits for a batch, for the next epoch, or for other ranks")
         loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
-        while not isinstance(batch, torch.Tensor):
-            batch = next(iter(batch.values() if isinstance(batch, dict) else batch))
         if isinstance(loss, torch.Tensor):
-            samples = loss.new_tensor(len(batch), dtype=torch.float)
+            samples = loss.new_tensor(pl.utilities.data.extract_batch_size(batch), dtype=torch.float)
             self._sums += torch.stack([loss.detach().float() * samples, samples])
 
     def on_train_epoch_end(self, trainer, pl_module):

@@ -11,12 +11,15 @@ from course_utils.old_guides.values import Choice, value_of, write
 
 _DEFAULTS = {"accelerator": "auto", "devices": "auto", "strategy": "auto"}
 _NOTHING = "nothing that means the same"
+_RESUME = "resume_from_checkpoint"  # which `fit` takes today, and None too, so that a choice can stay one
 
 
 Finding = tuple[Note, int, list[Edit]]  # what, its place in the part, and how to change it
 
 
-def translate_arguments(code: Code, arguments: list[Argument], form: str, whole: bool) -> tuple[list[Finding], Modern]:
+def translate_arguments(
+    code: Code, arguments: list[Argument], form: str, whole: bool = False, has_fit: bool = False
+) -> tuple[list[Finding], Modern]:
     """Return what became of the arguments of a Trainer, all edits with the first of them, and the translation.
 
     Args:
@@ -24,10 +27,13 @@ def translate_arguments(code: Code, arguments: list[Argument], form: str, whole:
         arguments: all of them, named or not, in their order.
         form: of a new argument; a dictionary in braces has another one.
         whole: whether these are all the arguments of a Trainer, so that one which no Trainer ever had is a mistake.
+        has_fit: whether there is a `fit` to take what has moved there; else that stays, so that it still fails aloud.
     """
     named = {each.name: each for each in arguments if each.name in RULES or (whole and each.name.isidentifier())}
     values = {name: value_of(each.value) for name, each in named.items()}
     modern = _translated(values, whole)
+    if not has_fit:
+        modern.moved.pop(_RESUME, None)
     notes = dict(modern.changes)
     notes |= {old: Note(written(old, values[old]), _NOTHING, why) for old, why in modern.refused.items()}
     places = {name: code.span(each.first)[0] for name, each in named.items()}
@@ -40,10 +46,11 @@ def translate_arguments(code: Code, arguments: list[Argument], form: str, whole:
 
 def _translated(values: dict[str, Any], whole: bool) -> Modern:
     """Translate values, and those that depend on a test once for each of its outcomes."""
-    choice = next((each for each in values.values() if isinstance(each, Choice)), None)
-    if choice is None:
+    choices = {name: each for name, each in values.items() if isinstance(each, Choice) and name != _RESUME}
+    if not choices:
         return translate(values, whole=whole)
-    depends = [name for name, each in values.items() if isinstance(each, Choice) and each.test == choice.test]
+    choice = next(iter(choices.values()))
+    depends = [name for name, each in choices.items() if each.test == choice.test]
     one = _translated({**values, **{name: values[name].one for name in depends}}, whole)
     other = _translated({**values, **{name: values[name].other for name in depends}}, whole)
     if refused := {**one.refused, **other.refused}:

@@ -11,7 +11,7 @@ from course_utils.old_guides.names import ALIASES, ATTRIBUTES, KEYWORDS, METHODS
 from course_utils.old_guides.old_devices import COUNTS
 from course_utils.old_guides.old_trainer import Note, removed
 from course_utils.old_guides.reading import Part
-from course_utils.old_guides.rewriting import fit_edits, import_edits, moved_imports, moved_use
+from course_utils.old_guides.rewriting import fit_edits, import_edits, moved_imports, moved_use, next_fit
 from course_utils.old_guides.scope import Scope, guarded
 from course_utils.old_guides.shell import in_commands, in_text
 from course_utils.old_guides.syntax import Argument, Call, Code, names_in, pairs_of, source
@@ -35,7 +35,7 @@ def _imports(code: Code, scope: Scope) -> Iterator[Finding]:
                 places[bound or name] = new_place(name, advice[0])
                 found.append((Note(name, *advice), code.span(node)[0], []))
         if found:
-            found[0][2].extend(moved_imports(code, statement, places))
+            found[0][2].extend(moved_imports(code, scope, statement, places))
         yield from found
 
 
@@ -121,11 +121,12 @@ def _trainer(
     code: Code, arguments: list[Argument], scope: Scope, after: int, form: str = "{}={}", whole: bool = False
 ) -> list[Finding]:
     """Find the old ones among the arguments of a Trainer; what moved to `fit` goes to the first one after a place."""
-    found, modern = translate_arguments(code, arguments, form, whole)
+    fit = next_fit(code, scope, after)
+    found, modern = translate_arguments(code, arguments, form, whole, has_fit=fit is not None)
     edits = found[0][2] if found else []
-    if modern.fit_kwargs:
-        fit = ", ".join(f"{name}={write(value)}" for name, value in modern.fit_kwargs.items())
-        edits += fit_edits(code, scope, after, fit)
+    if fit and modern.fit_kwargs:
+        given = ", ".join(f"{name}={write(value)}" for name, value in modern.fit_kwargs.items())
+        edits += fit_edits(code, fit, given)
     callbacks = modern.kwargs.get("callbacks")
     for callback in callbacks if isinstance(callbacks, list) else []:
         if isinstance(callback, NewCallback):
@@ -179,7 +180,7 @@ def _assignments(code: Code, scope: Scope) -> Iterator[Finding]:
         owner, item, attribute = part.groups("") if part else ("", "", "")
         takes_item = item in removed() and scope.holds_arguments(owner)
         if takes_item or (attribute in removed() and _reads_arguments(owner, attribute, scope)):
-            found, _ = translate_arguments(code, [Argument(item or attribute, target, value)], "{}={}", whole=False)
+            found, _ = translate_arguments(code, [Argument(item or attribute, target, value)], "{}={}")
             for note, place, edits in found[:1]:
                 yield note, place, [(start, end, f"{owner}.update({new})") for _, _, new in edits if item]
 

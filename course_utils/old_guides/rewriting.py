@@ -4,19 +4,21 @@ from typing import Any
 
 from course_utils.old_guides.installed import TRAINER, today
 from course_utils.old_guides.scope import Scope
-from course_utils.old_guides.syntax import Code, Edit, source
+from course_utils.old_guides.syntax import Call, Code, Edit, source
 
 _AMP = ("torch.amp.autocast", "torch.amp.GradScaler")  # they take the device first
 
 
-def fit_edits(code: Code, scope: Scope, after: int, argument: str) -> list[Edit]:
-    """Give an argument to the first `fit` of a Trainer after a place, in the same stretch of code."""
+def next_fit(code: Code, scope: Scope, after: int) -> Call | None:
+    """Return the first `fit` of a Trainer after a place, in the same stretch of code, or None."""
     fits = (each for each in code.calls if each.name.endswith(".fit") and scope.full(each.name) == f"{TRAINER}.fit")
-    found = next((each for each in fits if each.closing is not None and code.span(each.node)[0] > after), None)
-    if found is None or found.keyword("ckpt_path"):
-        return []
-    end = code.span(found.closing)[0]
-    return [(end, end, f", {argument}" if found.arguments else argument)]
+    return next((each for each in fits if each.closing is not None and code.span(each.node)[0] > after), None)
+
+
+def fit_edits(code: Code, fit: Call, argument: str) -> list[Edit]:
+    """Give an argument to a `fit`, unless it has one of that kind."""
+    end = code.span(fit.closing)[0]
+    return [] if fit.keyword("ckpt_path") else [(end, end, f", {argument}" if fit.arguments else argument)]
 
 
 def import_edits(code: Code, scope: Scope, callback: str) -> list[Edit]:
@@ -30,25 +32,35 @@ def import_edits(code: Code, scope: Scope, callback: str) -> list[Edit]:
     return []
 
 
-def moved_imports(code: Code, statement: Any, places: dict[str, str]) -> list[Edit]:
-    """Import names of a `from` import from where they are today, and change their uses where a name has changed."""
-    if statement.type != "import_from" or not any(places.values()) or "#" in source(statement):
+def moved_imports(code: Code, scope: Scope, statement: Any, places: dict[str, str]) -> list[Edit]:
+    """Import names of a `from` import from where they are today, and change their uses where a name has changed.
+
+    Uses in other cells are not reached: there a name stays, behind `as`, and so it does if the new one is in use.
+    """
+    elsewhere = {name for other in scope.codes if other is not code for name in _names(other)}
+    calls_lack_device = {name for name, place in places.items() if name in elsewhere and today(place) in _AMP}
+    moved = {name for name, place in places.items() if place} - calls_lack_device
+    if statement.type != "import_from" or not moved or "#" in source(statement):
         return []
     old = source(statement).partition(" import")[0].removeprefix("from ")
     homes: dict[str, list[str]] = {old: []}
     edits: list[Edit] = []
     for name in statement.get_defined_names():
         item = name.parent if name.parent.type == "import_as_name" else name
-        module, _, leaf = places.get(name.value, "").rpartition(".")
-        if not leaf:
+        if name.value not in moved:
             homes[old].append(source(item))
             continue
-        homes.setdefault(module, []).append(leaf if item is name else f"{leaf} as {name.value}")
-        if item is name and leaf != name.value:
-            edits += _renamed(code, name.value, leaf)
-        edits += _with_cuda(code, name.value, f"{module}.{leaf}")
+        module, _, leaf = places[name.value].rpartition(".")
+        renamed = item is name and leaf not in _names(code) and not {name.value, leaf} & elsewhere
+        homes.setdefault(module, []).append(leaf if renamed or leaf == name.value else f"{leaf} as {name.value}")
+        edits += _renamed(code, name.value, leaf) if renamed else []
+        edits += _with_cuda(code, name.value, places[name.value])
     lines = [f"from {module} import {', '.join(leaves)}" for module, leaves in homes.items() if leaves]
     return [(*code.span(statement), f"\n{' ' * statement.start_pos[1]}".join(lines)), *edits]
+
+
+def _names(code: Code) -> set[str]:
+    return {node.value for node in code.nodes if node.type == "name"}
 
 
 def _renamed(code: Code, name: str, new: str) -> list[Edit]:

@@ -61,11 +61,11 @@ def test_files_that_do_not_fit_are_named_with_the_reason(folder):
 
 
 def test_the_command_writes_a_table_and_a_picture(folder, tmp_path, capsys):
-    classroom.main([*map(str, sorted(folder.glob("*.json"))), "--out", str(tmp_path / "all")])
-    with open(tmp_path / "all.csv", newline="") as file:
+    classroom.main([*map(str, sorted(folder.glob("*.json"))), "--out", str(tmp_path / "new" / "all")])
+    with open(tmp_path / "new" / "all.csv", newline="") as file:
         lines = list(csv.DictReader(file))
     assert len(lines) == 30
-    assert (tmp_path / "all.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "new" / "all.png").read_bytes().startswith(b"\x89PNG")
     assert "merged 30 of 30 files" in capsys.readouterr().out
 
 

@@ -1,12 +1,8 @@
-import gc
-import weakref
-from contextlib import contextmanager
-
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from course_utils.compare.workloads import as_cuda_graph, cnn_step, product, rnn_step, using_tf32
+from course_utils.compare.workloads import cnn_step, product, rnn_step, using_tf32
 from course_utils.devices import pick_device
 from course_utils.timing import using_threads
 
@@ -77,47 +73,3 @@ def test_tf32_is_switched_inside_the_block_only(allowed):
         raise KeyError
     assert switches() == before
     assert torch.get_float32_matmul_precision() == precision  # torch raises here when its switches disagree
-
-
-def test_a_cuda_graph_warms_up_apart_then_records_once_and_holds_the_step(monkeypatch):
-    # The CUDA calls are stubs that write down their order; what they do on a GPU is the next test's business.
-    log = []
-
-    class Stream:
-        def __init__(self, name="side"):
-            self.name = name
-
-        def wait_stream(self, other):
-            log.append(f"{self.name} waits for {other.name}")
-
-    class Graph:
-        def replay(self):
-            log.append("replay")
-
-    @contextmanager
-    def inside(name):
-        log.append(f"into {name}")
-        yield
-        log.append(f"out of {name}")
-
-    stubs = {
-        "Stream": Stream,
-        "current_stream": lambda: Stream("main"),
-        "stream": lambda stream: inside(stream.name),
-        "CUDAGraph": Graph,
-        "graph": lambda graph: inside(type(graph).__name__),
-    }
-    for name, stub in stubs.items():
-        monkeypatch.setattr(torch.cuda, name, stub)
-
-    def step():
-        log.append("step")
-
-    held = weakref.ref(step)
-    replay = as_cuda_graph(step)
-    del step
-    gc.collect()
-    replay()
-    assert held() is not None
-    warm = ["side waits for main", "into side", "step", "step", "step", "out of side", "main waits for side"]
-    assert log == [*warm, "into Graph", "step", "out of Graph", "replay"]

@@ -8,11 +8,12 @@ import os
 import pytest
 import torch
 
-from course_utils.compare.workloads import as_cuda_graph, cnn_step, rnn_step, using_tf32
+from course_utils.compare.workloads import cnn_step, rnn_step, using_tf32
 from course_utils.devices import find_devices, pick_device, wait_for
 from course_utils.moves import _copiers, copy_rate, device_of, to_device
 from course_utils.timeline import timeline
 from course_utils.timing import time_call
+from tools.record import as_cuda_graph
 
 CPU = pick_device("cpu")
 DRY = os.environ.get("COURSE_DRY") == "1" and not torch.cuda.is_available()

@@ -154,28 +154,32 @@ def test_the_place_in_the_training_is_compared_with_what_a_trainer_keeps(tmp_pat
             read_checkpoint(tmp_path / "x.ckpt", model, template)
 
 
-def test_an_optimizers_state_of_another_shape_is_refused(tmp_path):
-    """A fused Adam would read past its end."""
-    module = Trained(ADAM)
-    optimizer = ADAM(module.parameters())
+def after_a_step(make):
+    """Return a module, and what its optimizer keeps after a step."""
+    module = Trained(make)
+    optimizer = make(module.parameters())
     module(torch.ones(1, 3)).sum().backward()
-    optimizer.step()
-    state = optimizer.state_dict()
-    content = {"state_dict": module.state_dict(), **PLACE, "optimizer_states": [state]}
+    optimizer.step(lambda: module(torch.ones(1, 3)).sum())
+    return module, {"state_dict": module.state_dict(), **PLACE, "optimizer_states": [optimizer.state_dict()]}
+
+
+@pytest.mark.parametrize("other", [torch.zeros(2), torch.zeros(1), "text"])
+def test_a_fused_optimizers_state_of_another_shape_is_refused(tmp_path, other):
+    """It would read past its end."""
+    module, content = after_a_step(partial(ADAM, fused=True))
     torch.save(content, tmp_path / "x.ckpt")
     assert read_checkpoint(tmp_path / "x.ckpt", module)["global_step"] == 8
-    state["state"][0]["exp_avg"] = torch.zeros(2)
+    content["optimizer_states"][0]["state"][0]["exp_avg"] = other
     torch.save(content, tmp_path / "x.ckpt")
-    with pytest.raises(LaunchError, match=r"'exp_avg' has shape \(2,\) for weights of \(2, 3\)"):
+    with pytest.raises(LaunchError, match=r"'exp_avg' has shape .* for weights of \(2, 3\)|'str' object"):
         read_checkpoint(tmp_path / "x.ckpt", module)
-    state["state"][0]["exp_avg"] = "text"
+
+
+@pytest.mark.parametrize("make", [torch.optim.Adafactor, torch.optim.LBFGS])
+def test_an_optimizer_that_keeps_other_shapes_than_its_weights_goes_on(tmp_path, make):
+    module, content = after_a_step(make)
     torch.save(content, tmp_path / "x.ckpt")
-    with pytest.raises(LaunchError, match="its 'exp_avg' is a str"):
-        read_checkpoint(tmp_path / "x.ckpt", module)
-    del state["state"][0]["exp_avg"]
-    torch.save(content, tmp_path / "x.ckpt")
-    with pytest.raises(LaunchError, match="its parts do not belong together"):
-        read_checkpoint(tmp_path / "x.ckpt", module)
+    assert read_checkpoint(tmp_path / "x.ckpt", module)["global_step"] == 8
 
 
 @pytest.mark.parametrize("make", [SGD, *BOTH.values()])

@@ -11,7 +11,7 @@ from course_utils.launch.messages import LaunchError
 GOOD = """
 import torch
 from lightning.pytorch import LightningModule
-from torch.utils.data import DataLoader, IterableDataset, TensorDataset
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset, WeightedRandomSampler
 
 class Module(LightningModule):
     pass
@@ -27,6 +27,8 @@ def three(): return Module(), DATA, 1
 def no_module(): return torch.nn.Linear(1, 1), DATA
 def stream(): return Module(), Stream()
 def number(): return Module(), 5
+def picked(): return Module(), DataLoader(DATA, sampler=WeightedRandomSampler([1.0] * 6, 6))
+def batched(): return Module(), DataLoader(DATA, batch_sampler=[[0, 1], [4, 5]])
 def empty(): return Module(), TensorDataset(torch.zeros(0, 1))
 """
 
@@ -74,6 +76,8 @@ def test_a_data_loader_gives_its_data_and_its_batch_size(file):
         ("no_module", "returned an object of type Linear as its module"),
         ("stream", "returned an object of type Stream as its data, which cannot be split over ranks"),
         ("number", "returned an object of type int as its data"),
+        ("picked", "returned a DataLoader whose own sampler would be lost"),
+        ("batched", "returned a DataLoader whose own sampler would be lost"),
         ("empty", "returned data without a single sample"),
     ],
 )
@@ -91,6 +95,13 @@ def test_a_file_is_checked_without_running_any_of_it(tmp_path):
 def test_a_function_that_the_file_imports_counts_as_its_own(tmp_path):
     path = tmp_path / "borrowed_lesson.py"
     path.write_text("from elsewhere import lesson as make_lesson\n")
+    check_lesson(f"{path}:make_lesson")
+
+
+@pytest.mark.parametrize("head", [b"\xef\xbb\xbf", b"# -*- coding: latin-1 -*-\nWORD = '\xe9'\n"])
+def test_a_file_in_any_encoding_that_python_reads_is_taken(tmp_path, head):
+    path = tmp_path / "encoded_lesson.py"
+    path.write_bytes(head + b"def make_lesson(): ...\n")
     check_lesson(f"{path}:make_lesson")
 
 

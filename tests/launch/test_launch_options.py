@@ -69,6 +69,13 @@ def test_more_gpus_than_there_are_is_refused(machine):
         arguments(devices=5)
 
 
+def test_a_number_of_devices_is_at_least_one(machine):
+    machine(*GPUS, CPU)
+    for number in (0, -1):
+        with pytest.raises(LaunchError, match=f"--devices {number} was requested, but this machine has cuda devices"):
+            arguments(devices=number)
+
+
 def test_an_accelerator_that_is_missing_is_refused_and_never_replaced(machine):
     machine(CPU)
     with pytest.raises(LaunchError, match="--accelerator gpu was requested, but this machine has cpu"):
@@ -77,7 +84,15 @@ def test_an_accelerator_that_is_missing_is_refused_and_never_replaced(machine):
 
 def test_a_kind_of_device_that_lightning_does_not_know_is_refused(machine):
     machine(Device("xpu", 0, "an Arc"), CPU)
-    with pytest.raises(LaunchError, match=r"Lightning cannot train on 'xpu' here. Pass --accelerator cpu"):
+    with pytest.raises(LaunchError, match=r"a launch cannot be pointed at 'xpu'\. Pass --accelerator cpu"):
+        arguments()
+
+
+@pytest.mark.parametrize("forced", [GPUS[1], Device("xla", 0, "XLA on a CPU", rehearsal=True)])
+def test_a_forced_device_that_a_launch_would_replace_by_others_is_refused(machine, monkeypatch, forced):
+    machine(*GPUS, CPU)
+    monkeypatch.setattr(devices_module, "pick_device", lambda: forced)
+    with pytest.raises(LaunchError, match=f"a launch cannot be pointed at '{forced}'"):
         arguments()
 
 

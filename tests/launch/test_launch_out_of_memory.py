@@ -4,6 +4,7 @@ import numpy
 import pytest
 import torch
 
+from course_utils.launch.lessons import LESSONS
 from course_utils.launch.messages import is_out_of_memory
 from course_utils.launch.options import Options
 from course_utils.launch.out_of_memory import memory_note
@@ -46,3 +47,8 @@ def test_a_lesson_that_cannot_be_estimated_gets_the_reason():
     assert memory_note(Options("image_cnn", global_batch=63), TWO).startswith(
         "What a step needs could not be estimated"
     )
+
+
+def test_an_error_without_a_message_is_a_reason_too(monkeypatch):
+    monkeypatch.setitem(LESSONS, "image_cnn", lambda: bytes(2**62))
+    assert memory_note(Options("image_cnn"), TWO) == "What a step needs could not be estimated: MemoryError"

@@ -1,8 +1,13 @@
-"""What a rank reports of an exception: whatever it is, in bounded length."""
+"""What a rank reports of an exception, whatever it is, in bounded length; and of its loss, whatever a batch holds."""
+
+from collections import UserDict
+from types import SimpleNamespace
 
 import pytest
+import torch
 
-from course_utils.launch.reporting import run_rank
+from course_utils.launch.messages import calm_lightning
+from course_utils.launch.reporting import _Report, run_rank
 
 
 class Notes:
@@ -60,3 +65,26 @@ def test_an_error_of_ten_million_characters_is_reported_in_a_bounded_length():
 def test_a_function_that_returns_is_left_alone():
     notes = Notes()
     assert run_rank(notes, lambda a, b: a + b, 1, b=2) == 3 and notes.events == [{"hello": {"rank": 0}}]
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        lambda pixels: pixels,
+        lambda pixels: (pixels, "other"),
+        lambda pixels: {"names": ["a"] * len(pixels), "pixels": pixels},
+        lambda pixels: {"pixels": pixels, "names": ["a"] * len(pixels)},
+        lambda pixels: UserDict(pixels=pixels),
+    ],
+)
+def test_a_loss_is_weighed_by_the_samples_of_its_batch_whatever_else_that_holds(shape):
+    calm_lightning()
+    notes, trainer = Notes(), SimpleNamespace(global_step=1, is_global_zero=True)
+    module = SimpleNamespace(device="cpu", all_gather=lambda sums: sums)
+    report = _Report(notes)
+    report.on_train_start(SimpleNamespace(global_step=0, is_global_zero=False), module)
+    report.on_train_epoch_start(trainer, module)
+    for samples, loss in ((3, 1.0), (1, 5.0)):
+        report.on_train_batch_end(trainer, module, torch.tensor(loss), shape(torch.zeros(samples, 2)), 0)
+    report.on_train_epoch_end(trainer, module)
+    assert notes.events[-1] == {"epoch": 1, "loss": 2.0}

@@ -19,7 +19,6 @@ from torch import nn
 
 from course_utils.compare.comparison import Contestant, measure
 from course_utils.compare.measurement import Measurement
-from course_utils.compare.record import copied, precisions, read_sensors
 from course_utils.compare.workloads import (
     CNN_STEP,
     CNN_WITH_COPY,
@@ -39,6 +38,7 @@ from course_utils.moves import copy_rate
 from course_utils.timing import time_call
 from tools.gpu.check import chip_of
 from tools.gpu.run import GOAL_MISSED
+from tools.record import copied, measured_as_graph, precisions, read_sensors
 
 SECONDS = 0.3  # for one figure
 SENSORS = {"sm_clock_mhz": "MHz", "power_w": "W"}
@@ -389,8 +389,8 @@ def sum_of(results: torch.Tensor, _: torch.Tensor) -> torch.Tensor:
 
 def eager_and_graph(device: Device, work: Workload, size: int, precision: str) -> Found:
     """Measure a workload as it is, and as a CUDA graph where there is CUDA."""
-    for as_graph in (False, True) if device.kind == "cuda" else (False,):
-        yield from if_it_fits(measure, device, work, size, precision, as_graph=as_graph, max_s=SECONDS)
+    for find in (measure, measured_as_graph) if device.kind == "cuda" else (measure,):
+        yield from if_it_fits(find, device, work, size, precision, max_s=SECONDS)
 
 
 def compiled(device: Device, work: Workload, size: int, precision: str) -> Measurement:

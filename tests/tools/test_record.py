@@ -1,14 +1,19 @@
+import gc
 import os
+import weakref
+from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 
 import pytest
+import torch
 
-from course_utils.compare import record as module
 from course_utils.compare.comparison import Contestant
-from course_utils.compare.record import main, measure_roof, precisions, record
 from course_utils.compare.results import recorded
+from course_utils.compare.workloads import ELEMENTWISE
 from course_utils.devices import Device, pick_device
 from course_utils.moves import Copy
+from tools import record as module
+from tools.record import as_cuda_graph, main, measured_as_graph, precisions, record
 
 
 def test_the_command_measures_this_cpu_and_the_file_can_be_read(tmp_path, monkeypatch, capsys):
@@ -18,7 +23,7 @@ def test_the_command_measures_this_cpu_and_the_file_can_be_read(tmp_path, monkey
     (found,) = recorded(tmp_path / "new").values()
     cpu = pick_device("cpu").name
     assert found.origin == "measured" and found.date and found.versions["torch"] and found.machine["cpu"] == cpu
-    assert found.command == "python -m course_utils.compare.record --device cpu --threads 1 --seconds 0.01"
+    assert found.command == "python tools/record.py --device cpu --threads 1 --seconds 0.01"
     assert {(one.device, one.kind, one.threads) for one in found.measurements} == {(cpu, "cpu", 1)}
     cnn = [(one.precision, one.size) for one in found.select("CNN step").measurements]
     assert cnn == [("fp32", 2), ("fp32", 4), ("bf16", 2), ("bf16", 4)]
@@ -40,7 +45,7 @@ def test_a_rehearsal_is_not_recorded():
 
 @pytest.mark.parametrize("name", ["cuda:77", "banana"])
 def test_the_command_names_a_device_that_is_not_here_and_fails(name, tmp_path):
-    with pytest.raises(SystemExit, match=f"course_utils.compare.record: device '{name}' was requested"):
+    with pytest.raises(SystemExit, match=f"tools/record.py: device '{name}' was requested"):
         main(["--device", name, "--out", str(tmp_path)])
     assert not list(tmp_path.iterdir())
 
@@ -63,18 +68,54 @@ def test_clock_and_power_are_what_the_driver_says_or_nothing(tmp_path, monkeypat
     assert module.read_sensors(pick_device("cpu")) == {}
 
 
-def test_a_roof_is_measured():
-    roof = measure_roof(Device("cpu", 0, "a cpu"), max_s=0.02)
-    assert roof.flop_per_s > 0 and roof.bytes_per_s > 0 and (roof.device, roof.kind) == ("a cpu", "cpu")
+def test_a_cuda_graph_warms_up_apart_then_records_once_and_holds_the_step(monkeypatch):
+    # The CUDA calls are stubs that write down their order; what they do on a GPU is the next test's business.
+    log = []
+
+    class Stream:
+        def __init__(self, name="side"):
+            self.name = name
+
+        def wait_stream(self, other):
+            log.append(f"{self.name} waits for {other.name}")
+
+    class Graph:
+        def replay(self):
+            log.append("replay")
+
+    @contextmanager
+    def inside(name):
+        log.append(f"into {name}")
+        yield
+        log.append(f"out of {name}")
+
+    stubs = {
+        "Stream": Stream,
+        "current_stream": lambda: Stream("main"),
+        "stream": lambda stream: inside(stream.name),
+        "CUDAGraph": Graph,
+        "graph": lambda graph: inside(type(graph).__name__),
+    }
+    for name, stub in stubs.items():
+        monkeypatch.setattr(torch.cuda, name, stub)
+
+    def step():
+        log.append("step")
+
+    held = weakref.ref(step)
+    replay = as_cuda_graph(step)
+    del step
+    gc.collect()
+    replay()
+    assert held() is not None
+    warm = ["side waits for main", "into side", "step", "step", "step", "out of side", "main waits for side"]
+    assert log == [*warm, "into Graph", "step", "out of Graph", "replay"]
 
 
-def test_a_roof_is_the_best_of_its_measurements_in_operations_and_bytes(monkeypatch):
-    rates = {512: 4.0, 1024: 0.25, 1536: 0.1, 2**23: 3.0, 2**24: 1.0}  # calls a second, by size
-
-    def measured(device, work, size, max_s):
-        return SimpleNamespace(rate=work.items(size) * rates[size])
-
-    monkeypatch.setattr("course_utils.compare.record.measure", measured)
-    roof = measure_roof(Device("cpu", 0, "a cpu"))
-    assert roof.flop_per_s == pytest.approx(4 * 2 * 512**3)
-    assert roof.bytes_per_s == pytest.approx(3 * 3 * 4 * 2**23)
+def test_a_workload_as_a_graph_is_the_same_work_under_its_own_name(monkeypatch):
+    launched = []
+    monkeypatch.setattr(module, "as_cuda_graph", lambda step: lambda: launched.append(step()))
+    monkeypatch.setattr(torch.cuda, "device", lambda device: nullcontext())
+    found = measured_as_graph(pick_device("cpu"), ELEMENTWISE, 10, "fp32", max_s=0.01)
+    assert (found.workload, found.size, found.items) == ("Elementwise as a CUDA graph", 10, 10.0)
+    assert launched[0].shape == (10,)

@@ -1,10 +1,11 @@
-"""Measure one device: what it reaches at best, and everything: `python -m course_utils.compare.record`."""
+"""Measure everything on one device, for the panel of lesson 5 to show elsewhere: `python tools/record.py`."""
 
 import argparse
 import re
 import subprocess
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -12,37 +13,13 @@ import torch
 from course_utils.compare.comparison import Contestant, measure
 from course_utils.compare.measurement import Measurement
 from course_utils.compare.results import RECORDINGS, Result, describe_machine
-from course_utils.compare.workloads import CNN_STEP, ELEMENTWISE, PRODUCT, RNN_STEP
+from course_utils.compare.workloads import CNN_STEP, PRODUCT, RNN_STEP, Workload
 from course_utils.devices import Device, pick_device
 from course_utils.moves import Copy, copy_rate
 from course_utils.timing import using_threads
 
 ACCELERATOR_BATCHES = tuple(2**power for power in range(4, 14))  # 16 to 8192
 CPU_BATCHES, CPU_SIDE = ACCELERATOR_BATCHES[:7], 2048  # to batch 1024: a core needs a second for more
-
-
-@dataclass(frozen=True)
-class Roof:
-    """What a device reached in its best cases."""
-
-    device: str  #: its name
-    kind: str  #: its kind
-    flop_per_s: float  #: of the best product of matrices, in fp32
-    bytes_per_s: float  #: read and written, of the best elementwise operation on arrays larger than the caches
-
-
-def measure_roof(device: Device, *, max_s: float = 0.5) -> Roof:
-    """Measure the most arithmetic and the most memory traffic of a device, in five measurements of about `max_s`.
-
-    Source: S. Williams, A. Waterman and D. Patterson, Roofline: An Insightful Visual Performance Model for Multicore
-    Architectures, Communications of the ACM 52(4), 2009.
-    """
-    small = device.kind == "cpu" or device.rehearsal
-    sides = (512, 1024, 1536) if small else (4096, 8192)
-    flop_per_s = max(measure(device, PRODUCT, side, max_s=max_s).rate for side in sides)
-    elements = (2**23, 2**24) if small else (2**26, 2**28)  # three arrays of 4 bytes an element each
-    bytes_per_s = max(12 * measure(device, ELEMENTWISE, count, max_s=max_s).rate for count in elements)
-    return Roof(device.name, device.kind, flop_per_s, bytes_per_s)
 
 
 def record(device: Device, *, max_s: float = 1.0) -> Result:
@@ -63,11 +40,42 @@ def record(device: Device, *, max_s: float = 1.0) -> Result:
         print(f"{work.name}, {precision}, {size:,}: {found[-1].rate:.4g} {work.unit}/s")
     sensors = read_sensors(device)  # at once, while the clocks are those of the last product
     if device.kind == "cuda":
-        found.append(measure(device, RNN_STEP, 16, as_graph=True, max_s=max_s))
+        found.append(measured_as_graph(device, RNN_STEP, 16, "fp32", max_s=max_s))
     who = Contestant(device, torch.get_num_threads())
     found += [copied(who, copy) for copy in copy_rate(device, max_s=max_s).copies]
-    command = f"python -m course_utils.compare.record --device {device} --threads {who.threads} --seconds {max_s:g}"
+    command = f"python tools/record.py --device {device} --threads {who.threads} --seconds {max_s:g}"
     return Result(tuple(found), command=command, detail=device.detail, sensors=sensors, **describe_machine())
+
+
+def measured_as_graph(device: Device, work: Workload, size: int, precision: str, *, max_s: float) -> Measurement:
+    """Return the time of one call of a workload on a CUDA device that launches all of it at once, as a CUDA graph."""
+    graph = replace(work, name=f"{work.name} as a CUDA graph", build=lambda **asked: as_cuda_graph(work.build(**asked)))
+    with torch.cuda.device(device.torch_device):
+        return measure(device, graph, size, precision, max_s=max_s)
+
+
+def as_cuda_graph(step: Callable[[], object]) -> Callable[[], None]:
+    """Record what `step` launches on the current CUDA device, and return a function that launches all of it at once.
+
+    `step` must launch the same kernels on the same memory at every call, and must not look at a result. It runs
+    three times first, so that libraries and the optimizer have made what they need, and PyTorch asks for that to
+    happen on a stream of its own.
+    Source: PyTorch documentation, CUDA semantics, section on CUDA graphs.
+    """
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+
+    def replay(_held: Callable[[], object] = step) -> None:  # the graph knows addresses, not tensors: keep them alive
+        graph.replay()
+
+    return replay
 
 
 def copied(who: Contestant, copy: Copy) -> Measurement:
@@ -98,7 +106,7 @@ def read_sensors(device: Device) -> dict[str, float]:
 
 def main(arguments: list[str] | None = None) -> None:
     """Measure a device and write what was found as a JSON file that carries the device's name."""
-    parser = argparse.ArgumentParser(prog="python -m course_utils.compare.record", description=main.__doc__)
+    parser = argparse.ArgumentParser(prog="python tools/record.py", description=main.__doc__)
     parser.add_argument("--device", help="such as cpu or cuda:0; the best one here if not given")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="CPU threads (default: as now)")
     parser.add_argument("--seconds", type=float, default=1.0, help="to spend on each figure (default 1)")
