@@ -13,9 +13,9 @@ check: $(VENV)/ready ## lint, types, and every test that needs no other process,
 
 test: $(VENV)/ready ## check, then every other test, and every lesson as a test
 	$(MAKE) check VENV=$(VENV)
-	# What is long begins, and threads that wait leave their core to the other worker.
-	OMP_WAIT_POLICY=PASSIVE $(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder \
-	  -m "process or browser or notebook" notebooks tests/faults tests/browser tests
+	# What is long begins, more of it than there are cores, and threads that wait leave their core to another worker.
+	OMP_WAIT_POLICY=PASSIVE $(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder \
+	  -m "process or browser or notebook" tests/faults notebooks tests/browser tests/tools tests/doctor tests
 
 faults: $(VENV)/ready ## thirty launches with a random signal to a random process at a random moment: four minutes; SEED=2 for others
 	RANDOM_FAULTS=$(or $(SEED),1) $(RUN) -m pytest tests/faults/test_random_faults.py
