@@ -86,7 +86,7 @@ def main(arguments: list[str] | None = None) -> None:
         print(f"left out {clean(name, 600)}: {clean(reason, 600)}")
     if not merged.results:
         raise SystemExit(f"{parser.prog}: none of {len(options.files)} files could be used.")
-    table, image = options.out.with_suffix(".csv"), options.out.with_suffix(".png")
+    table, image = Path(f"{options.out}.csv"), Path(f"{options.out}.png")
     options.out.parent.mkdir(parents=True, exist_ok=True)
     merged.to_frame().map(_as_cell).to_csv(table, index=False)
     picture = merged.plot()

@@ -33,14 +33,17 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _write(name: str, found: Explanation) -> None:
-    """Write the new text, and the old one beside it, unless nothing changes."""
+    """Write the new text, and the old one beside it, unless nothing changes or an older one is there."""
     if name == "-":
         raise Unreadable("--write needs a file.")
     path = Path(name)
     old = path.read_bytes()
     new = (b"\xef\xbb\xbf" if old.startswith(b"\xef\xbb\xbf") else b"") + found.text.encode()
+    kept = path.with_name(f"{path.name}.orig")
+    if new != old and kept.exists():
+        raise Unreadable(f"{kept} is there already: move it away first. Nothing was written.")
     if new != old:
-        path.with_name(f"{path.name}.orig").write_bytes(old)
+        kept.write_bytes(old)
         path.write_bytes(new)
 
 

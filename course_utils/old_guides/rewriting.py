@@ -24,9 +24,9 @@ def fit_edits(code: Code, fit: Call, argument: str) -> list[Edit]:
 def import_edits(code: Code, scope: Scope, callback: str) -> list[Edit]:
     """Import a callback after the first import of Lightning, unless the text has it."""
     for statement, names in code.imports:
-        package = names[0][1].partition(".")[0]
-        if package in ("pytorch_lightning", "lightning") and callback not in scope.imported:
-            home = "lightning.pytorch" if package == "lightning" else package
+        packages = {name.partition(".")[0] for _, name, _ in names} & {"pytorch_lightning", "lightning"}
+        if packages and callback not in scope.imported:
+            home = "lightning.pytorch" if "lightning" in packages else "pytorch_lightning"
             end = code.span(statement)[1]
             return [(end, end, f"\n{' ' * statement.start_pos[1]}from {home}.callbacks import {callback}")]
     return []

@@ -177,6 +177,11 @@ REWRITES = [
         "from pytorch_lightning.callbacks import ModelCheckpoint\nModelCheckpoint(every_n_epochs=2)",
     ),
     (
+        "import torch, pytorch_lightning as pl\npl.Trainer(progress_bar_refresh_rate=20)",
+        "import torch, pytorch_lightning as pl\nfrom pytorch_lightning.callbacks import TQDMProgressBar\n"
+        "pl.Trainer(callbacks=[TQDMProgressBar(refresh_rate=20)])",
+    ),
+    (
         "import pytorch_lightning as pl\npl.Trainer(progress_bar_refresh_rate=20)",
         "import pytorch_lightning as pl\nfrom pytorch_lightning.callbacks import TQDMProgressBar\n"
         "pl.Trainer(callbacks=[TQDMProgressBar(refresh_rate=20)])",
@@ -473,6 +478,10 @@ def test_the_command_prints_a_diff_and_says_by_its_status_what_it_found(tmp_path
     assert path.read_bytes() == b'\xef\xbb\xbfTrainer(accelerator="gpu", devices=2)\r\n'
     assert (tmp_path / "train.py.orig").read_bytes() == b"\xef\xbb\xbfTrainer(gpus=2)\r\n"
     assert main([str(path)]) == 0
+    path.write_bytes(b"Trainer(gpus=3)\n")
+    assert main([str(path), "--write"]) == 2
+    assert ".orig is there already" in capsys.readouterr().err and path.read_bytes() == b"Trainer(gpus=3)\n"
+    assert (tmp_path / "train.py.orig").read_bytes() == b"\xef\xbb\xbfTrainer(gpus=2)\r\n"
     assert main([str(tmp_path / "nothing.py")]) == 2
     assert "cannot be read" in capsys.readouterr().err
 
