@@ -7,15 +7,17 @@ lab: $(VENV)/ready ## open JupyterLab on copies of the lessons that are yours: m
 	$(RUN) tools/copies.py my-lessons
 	$(RUN) -m jupyter lab my-lessons $(if $(filter 0,$(shell id -u)),--allow-root)
 
-check: $(VENV)/ready ## lint, types, and every test that needs no other process, browser or notebook
-	$(RUN) -m ruff check . && $(RUN) -m ruff format --check . && $(RUN) -m mypy
+check: lint ## lint, types, and every test that needs no other process, browser or notebook
 	$(RUN) -m pytest -n 2 --no-processes -m "not process and not browser and not notebook" tests
 
-test: $(VENV)/ready ## check, then every other test, and every lesson as a test
-	$(MAKE) check VENV=$(VENV)
+test: lint ## lint, types, every test, and every lesson as a test
 	# What is long begins, more of it than there are cores, and threads that wait leave their core to another worker.
-	OMP_WAIT_POLICY=PASSIVE $(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder \
-	  -m "process or browser or notebook" tests/faults notebooks tests/browser tests/tools tests/doctor tests
+	OMP_WAIT_POLICY=PASSIVE $(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder --no-processes \
+	  tests/faults notebooks tests/browser tests/tools tests/doctor tests
+
+lint: export MYPY_CACHE_DIR := $(VENV)/mypy
+lint: $(VENV)/ready ## ruff and the types alone
+	$(RUN) -m ruff check . && $(RUN) -m ruff format --check . && $(RUN) -m mypy
 
 faults: $(VENV)/ready ## thirty launches with a random signal to a random process at a random moment: four minutes; SEED=2 for others
 	RANDOM_FAULTS=$(or $(SEED),1) $(RUN) -m pytest tests/faults/test_random_faults.py
@@ -53,4 +55,4 @@ book: $(VENV)/ready ## every lesson, the glossary, the teacher's guide and the r
 $(VENV)/ready: pyproject.toml constraints.txt tools/install.py
 	$(PYTHON) tools/install.py $(VENV)
 
-.PHONY: lab check test faults notebooks wheel doctor.pyz badges test-matrix gpu slides book
+.PHONY: lab check test lint faults notebooks wheel doctor.pyz badges test-matrix gpu slides book

@@ -40,7 +40,8 @@ def _refuse() -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
     global _refusing
-    _refusing = item.config.getoption("--no-processes") and item.get_closest_marker("process") is None
+    may = any(map(item.get_closest_marker, ("process", "browser", "notebook")))
+    _refusing = item.config.getoption("--no-processes") and not may
     try:
         return (yield)
     finally:

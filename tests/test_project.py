@@ -58,7 +58,7 @@ def test_a_workflow_names_what_it_may_do_and_a_limit_and_calls_what_exists(path)
 
 
 def test_other_systems_run_the_lines_of_make_check():
-    recipe = re.search(r"^check:.*\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE)[1]
+    recipe = "".join(re.search(rf"^{name}:.*\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE)[1] for name in ("lint", "check"))
     wanted = [line.strip().replace("$(RUN)", "python") for line in recipe.splitlines()]
     job = read(GITHUB / "workflows" / "ci.yml")["jobs"]["check"]
     assert [step["run"] for step in job["steps"] if "python -m" in step.get("run", "")] == wanted

