@@ -95,31 +95,37 @@ class Lines:
         return messages
 
     def _receive(self, connection: Any, source: _Source) -> list[Message]:
+        messages: list[Message] = []
         data = b""
         with suppress(ConnectionResetError):
             data = connection.recv(LONGEST)
         if not data:
             self._selector.unregister(connection)
             connection.close()
-            return [*self._parse(source.unread, source)] * bool(source.unread) + [(source.name, {"closed": True})]
-        *lines, source.unread = (source.unread + data).split(b"\n")
+            while source.unread:
+                messages += self._parse(source.unread, source)
+            return [*messages, (source.name, {"closed": True})]
+        *lines, last = (source.unread + data).split(b"\n")
+        source.unread = b""
+        for line in lines:
+            messages += self._parse(source.unread + line, source)
+        source.unread += last
         if len(source.unread) > (LONGEST_EVENT if self.mark in source.unread else LONGEST):
-            lines, source.unread = [*lines, source.unread], b""
-        return [message for line in lines for message in self._parse(line, source)]
+            messages += self._parse(source.unread, source)
+        return messages
 
     def _parse(self, line: bytes, source: _Source) -> list[Message]:
         output, _, text = line.partition(self.mark)
-        event = None
-        messages: list[Message] = []
+        source.unread = b""
         with suppress(ValueError):  # most lines hold no event, and one may be torn
             event = json.loads(text)
-        event = event if isinstance(event, dict) else None
-        if (output.strip() or event is None) and not output.startswith(CHATTER):
-            # A bar that redraws itself in place counts as its last state.
-            messages.append((source.name, output.rstrip(b"\r").rpartition(b"\r")[2].decode(errors="replace")))
-        if event is not None:
-            match event:
-                case {"hello": {"rank": rank}}:
-                    source.name = f"rank {rank}"
-            messages.append((source.name, event))
-        return messages
+            if isinstance(event, dict):
+                source.unread = output  # the event came into the middle of a line, of which the rest is to come
+                match event:
+                    case {"hello": {"rank": rank}}:
+                        source.name = f"rank {rank}"
+                return [(source.name, event)]
+        if output.startswith(CHATTER):
+            return []
+        # A bar that redraws itself in place counts as its last state.
+        return [(source.name, output.rstrip(b"\r").rpartition(b"\r")[2].decode(errors="replace"))]

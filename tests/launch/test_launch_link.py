@@ -36,9 +36,22 @@ def test_lines_arrive_whole_however_they_were_cut(lines):
     assert lines.read(1) == rest, "the end of a line that its process did not finish"
 
 
-def test_an_event_is_told_apart_from_the_output_before_it(lines):
-    read, _ = send(lines, b"50 %" + lines.mark + b'{"epoch": 1}\n')
-    assert read == [("main", "50 %"), ("main", {"epoch": 1})]
+def test_an_event_in_the_middle_of_a_line_does_not_tear_it(lines):
+    event = lines.mark + b'{"epoch": 1}\n'
+    read, _ = send(lines, b"a loader" + event, b" has", event + event + b" no notebook\nand" + event)
+    assert [message for _, message in read] == [
+        {"epoch": 1},
+        {"epoch": 1},
+        {"epoch": 1},
+        "a loader has no notebook",
+        {"epoch": 1},
+    ]
+    assert lines.read(1) == [("main", "and"), ("main", {"closed": True})]
+
+
+def test_an_event_that_its_process_did_not_finish_is_not_shown_as_output(lines):
+    send(lines, b"half" + lines.mark + b'{"epo')
+    assert lines.read(1) == [("main", "half"), ("main", {"closed": True})]
 
 
 def test_a_process_is_called_by_its_rank_once_it_has_said_it(lines):
