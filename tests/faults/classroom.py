@@ -40,7 +40,7 @@ class Line(LightningModule):
         return self.line(batch).pow(2).mean()
 
     def on_train_epoch_end(self):
-        if self.current_epoch == 1 and os.environ.get("FAULT") == "modules":
+        if os.environ.get("FAULT") == "modules":
             print("a rank has", [name for name in HEAVY if name in sys.modules])
 
     def configure_optimizers(self):
