@@ -110,8 +110,8 @@ def _all_threads() -> _ExperimentalConfig | None:
         return None
 
 
-def timeline(fn: Callable[[], object], *, device: Device | str | None = "cpu", warm_up: bool = True) -> Timeline:
-    """Run `fn()` under torch.profiler and return what host and device did, and when.
+def timeline(fn: Callable[[], object], *, device: Device | str | None = "cpu") -> Timeline:
+    """Run `fn()` once unseen and once under torch.profiler; return what host and device did the second time, and when.
 
     Blocks that `fn` puts under `torch.profiler.record_function(name)` show their names; a name that begins with "wait"
     shows as waiting. A Python thread whose name begins with "device" or "copies" is drawn as such. Streams of the
@@ -120,14 +120,12 @@ def timeline(fn: Callable[[], object], *, device: Device | str | None = "cpu", w
     Args:
         fn: the work, without arguments.
         device: where `fn` works, and so what to wait for at its end; a `Device`, its name, or None for the best one.
-        warm_up: whether to run `fn` once before, unseen, so that what happens only once is left out.
     """
     device = device if isinstance(device, Device) else pick_device(device)
     if device.kind == "cpu":
         os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # a CUDA build reports on stderr that there is no GPU
-    if warm_up:
-        fn()
-        wait_for(device)
+    fn()
+    wait_for(device)
     gpu = {"cuda": [ProfilerActivity.CUDA], "xpu": [ProfilerActivity.XPU]}.get(device.kind, [])
     with profile(activities=[ProfilerActivity.CPU, *gpu], experimental_config=_all_threads()) as seen:
         fn()

@@ -118,14 +118,12 @@ class Lines:
         output, _, text = line.partition(self.mark)
         source.unread = b""
         with suppress(ValueError):  # most lines hold no event, and one may be torn
-            event = json.loads(text)
-            if isinstance(event, dict):
+            if isinstance(event := json.loads(text), dict):
                 source.unread = output  # the event came into the middle of a line, of which the rest is to come
                 match event:
                     case {"hello": {"rank": rank}}:
                         source.name = f"rank {rank}"
                 return [(source.name, event)]
-        if output.startswith(CHATTER):
-            return []
         # A bar that redraws itself in place counts as its last state.
-        return [(source.name, output.rstrip(b"\r").rpartition(b"\r")[2].decode(errors="replace"))]
+        shown = output.rstrip(b"\r").rpartition(b"\r")[2].decode(errors="replace")
+        return [] if output.startswith(CHATTER) else [(source.name, shown)]

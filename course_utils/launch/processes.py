@@ -62,10 +62,10 @@ def group_members(group: int, *, stopped: bool = False) -> list[int]:
     return members
 
 
-def end_group(group: int, setting: str = "", *, wait_s: float = 5.0) -> None:
+def end_group(group: int, setting: str = "") -> None:
     """End every process of a group, and every other with this variable set, a stubborn one after a second."""
     start, number = time.monotonic(), signal.SIGTERM
-    while time.monotonic() - start < wait_s:
+    while time.monotonic() - start < 5:
         members = {*group_members(group), *(processes_with(setting) if setting else ())}
         if not members:
             break

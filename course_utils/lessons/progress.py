@@ -33,9 +33,7 @@ class Progress:
 
     def _repr_html_(self) -> str:
         words = {True: "✓ solved", False: "… not yet"}
-        rows = "".join(
-            f"<tr><td>{n}</td><td>{one.name}</td><td>{words[one.solved]}</td></tr>" for n, one in self._rows()
-        )
+        rows = "".join(f"<tr><td>{n}</td><td>{e.name}</td><td>{words[e.solved]}</td></tr>" for n, e in self._rows())
         table = f"<thead><tr><th>lesson</th><th>exercise</th><th>solved</th></tr></thead><tbody>{rows}</tbody>"
         return f"<table>{table}</table><p>{html.escape(self.next.replace('`', ''))}</p>"
 
