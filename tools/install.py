@@ -5,6 +5,7 @@ first: it is a tenth of the size. It is served only by PyTorch's own wheel index
 failure there is no failure: the default index has a build that runs on a CPU too.
 """
 
+import argparse
 import os
 import platform
 import shutil
@@ -120,4 +121,6 @@ def main(folder: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else ".venv"))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", nargs="?", default=".venv", help="of the environment (default .venv)")
+    sys.exit(main(parser.parse_args().folder))

@@ -142,3 +142,8 @@ def test_a_python_outside_the_range_is_named_with_what_to_do(tmp_path, monkeypat
     assert install.main(str(tmp_path / "env")) == 2
     assert "runs on Python 3.10 to 3.13, but" in capsys.readouterr().out
     assert not (tmp_path / "env").exists()
+
+
+def test_an_option_that_is_none_of_its_own_makes_no_environment(tmp_path):
+    done = subprocess.run([sys.executable, ROOT / "tools" / "install.py", "--quick"], cwd=tmp_path, capture_output=True)
+    assert done.returncode == 2 and b"usage: install.py" in done.stderr and not list(tmp_path.iterdir())
