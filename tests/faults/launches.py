@@ -15,6 +15,11 @@ PATIENCE_S = 240  # for what has no limit of its own; a busy machine takes long 
 TWO = ("--devices", "2", "--accelerator", "cpu", "--epochs", "4")
 FORK = (*TWO, "--strategy", "ddp_notebook")  # imports Lightning once, where ddp_spawn does three times
 CLASSROOM = Path(__file__).with_name("classroom.py")
+SEARCHED = os.environ.get("PYTHONPATH", "")
+ENVIRONMENT = os.environ | {
+    "PYTHONPATH": os.pathsep.join(filter(None, (str(Path(__file__).with_name("bare")), SEARCHED))),
+    "OMP_NUM_THREADS": "1",
+}
 
 
 class Classroom:
@@ -26,7 +31,7 @@ class Classroom:
         self.started: list[subprocess.Popen] = []
 
     def environment(self, **variables: str) -> dict[str, str]:
-        return {**os.environ, "CLASSROOM": self.mark, "NOTES": str(self.folder), "OMP_NUM_THREADS": "1", **variables}
+        return {**ENVIRONMENT, "CLASSROOM": self.mark, "NOTES": str(self.folder), **variables}
 
     def launch(self, *arguments: str, lesson="make_lesson", fault="", **variables: str) -> subprocess.Popen:
         command = [sys.executable, "-m", "course_utils.launch", "--lesson", f"{CLASSROOM}:{lesson}"]

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 import torch
-from launches import PATIENCE_S
+from launches import ENVIRONMENT, PATIENCE_S
 
 CPU = ("--accelerator", "cpu", "--devices", "2")
 TWO = (*CPU, "--epochs", "4", "--strategy", "fsdp")
@@ -17,8 +17,7 @@ TWO = (*CPU, "--epochs", "4", "--strategy", "fsdp")
 
 def launch(out, *arguments):
     command = [sys.executable, "-m", "course_utils.launch", "--lesson", "air_rnn", "--out", str(out), "--json"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([*command, *arguments], env=environment, capture_output=True, text=True, timeout=PATIENCE_S)
+    done = subprocess.run([*command, *arguments], env=ENVIRONMENT, capture_output=True, text=True, timeout=PATIENCE_S)
     return done.returncode, json.loads(done.stdout or "null"), done.stderr
 
 

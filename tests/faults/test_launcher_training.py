@@ -1,21 +1,19 @@
 """What a launch computes: the same from a checkpoint as without a break, and the same on one device as on two."""
 
 import json
-import os
 import subprocess
 import sys
 
 import pytest
 import torch
-from launches import PATIENCE_S
+from launches import ENVIRONMENT, PATIENCE_S
 
 CPU = ("--accelerator", "cpu", "--strategy", "ddp_notebook")
 
 
 def launch(out, *arguments):
     command = [sys.executable, "-m", "course_utils.launch", "--lesson", "air_rnn", "--out", str(out), "--json"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    result = subprocess.run([*command, *arguments], env=environment, capture_output=True, text=True, timeout=PATIENCE_S)
+    result = subprocess.run([*command, *arguments], env=ENVIRONMENT, capture_output=True, text=True, timeout=PATIENCE_S)
     assert result.returncode == 0, result.stderr
     return json.loads(result.stdout), torch.load(out / "checkpoints" / "last.ckpt", weights_only=True)
 
@@ -69,7 +67,7 @@ def test_a_lesson_may_make_a_trainer_of_its_own_with_the_other_lightning(tmp_pat
     file.write_text(OWN_TRAINER)
     command = [sys.executable, "-m", "course_utils.launch", "--lesson", f"{file}:lesson", "--out", str(tmp_path)]
     command += ["--accelerator", "cpu", "--devices", "1", "--epochs", "1"]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
+    result = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=PATIENCE_S)
     assert result.returncode == 0, result.stdout + result.stderr
 
 

@@ -4,7 +4,7 @@ import re
 import time
 
 import pytest
-from launches import CLASSROOM, PATIENCE_S
+from launches import CLASSROOM, PATIENCE_S, SEARCHED
 
 jupyter_client = pytest.importorskip("jupyter_client", reason="needs a Jupyter kernel")
 
@@ -19,7 +19,7 @@ RUN_SLOWLY = "run_lesson(lesson, global_batch=8, strategy='ddp_notebook', out='o
 @pytest.fixture
 def kernel(classroom):
     manager = jupyter_client.KernelManager(kernel_name="python3")
-    manager.start_kernel(env=classroom.environment(FAULT="slow"), cwd=str(classroom.folder))
+    manager.start_kernel(env=classroom.environment(FAULT="slow", PYTHONPATH=SEARCHED), cwd=str(classroom.folder))
     client = manager.client()
     client.start_channels()
     client.wait_for_ready(timeout=PATIENCE_S)

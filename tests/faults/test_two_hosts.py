@@ -58,7 +58,7 @@ def start(classroom, host, device, address, log):
     lesson = f"{CLASSROOM}:lesson_that_rank_0_starts_late"
     command += ["-m", "course_utils.launch", "--lesson", lesson, "--accelerator", "cpu", "--epochs", str(EPOCHS)]
     command += ["--global-batch", "8", "--timeout", "60", "--out", str(classroom.out), "--resume"]
-    environment = classroom.environment(FAULT="slow", GLOO_SOCKET_IFNAME=device, OMP_NUM_THREADS="1")
+    environment = classroom.environment(FAULT="slow", GLOO_SOCKET_IFNAME=device)
     environment |= dict([NEW_STORE.split("=")])  # without it rank 1 looks for rank 0 where that was before
     with log.open("w") as file:
         return subprocess.Popen(command, env=environment, stdout=file, stderr=subprocess.STDOUT)
