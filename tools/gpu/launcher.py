@@ -1,6 +1,7 @@
 """The launcher with NCCL: train, kill a rank, resume: `python tools/gpu/launcher.py --out DIR [--dry]`.
 
-On one card it trains one rank; on two or more, two. A dry run does the same with gloo on the CPU.
+On one card it trains one rank; on two or more, two. A dry run does the same with gloo on the CPU, and kills a rank that
+was forked: one that is spawned imports Lightning anew.
 """
 
 import argparse
@@ -37,7 +38,8 @@ def main() -> int:
     shutil.rmtree(folder, ignore_errors=True)
     strategies = ("ddp_spawn",) if asked.dry else ("ddp", "ddp_spawn")
     found = {strategy: trained(folder / strategy, strategy=strategy, **machine) for strategy in strategies}
-    found["killed and resumed"] = killed_and_resumed(folder / "killed", **machine)
+    spawn_or_fork = "ddp_notebook" if asked.dry else "ddp_spawn"
+    found["killed and resumed"] = killed_and_resumed(folder / "killed", strategy=spawn_or_fork, **machine)
     print(json.dumps(found, indent=1))
     (asked.out / "launcher.json").write_text(json.dumps(found, indent=1))
     return 0 if all(one["ok"] for one in found.values()) else 1
@@ -52,9 +54,9 @@ def trained(folder: Path, *, accelerator: str, devices: int, strategy: str) -> d
     return {"ok": done.returncode == 0, "seconds": time.monotonic() - start, "devices": devices, "error": end}
 
 
-def killed_and_resumed(folder: Path, *, accelerator: str, devices: int) -> dict[str, object]:
+def killed_and_resumed(folder: Path, *, accelerator: str, devices: int, strategy: str) -> dict[str, object]:
     """Kill the youngest process of a long run once it has a checkpoint, then resume; a rank's end must end the run."""
-    words = command(folder, accelerator=accelerator, devices=devices, epochs=20_000, strategy="ddp_spawn")
+    words = command(folder, accelerator=accelerator, devices=devices, epochs=20_000, strategy=strategy)
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     limit = time.monotonic() + 60
     while not list(folder.rglob("*.ckpt")) and time.monotonic() < limit and process.poll() is None:

@@ -412,13 +412,13 @@ def measured(device: Device, work: Workload, size: int, precision: str) -> Measu
 SECTIONS = (copies, products, elementwise, rnn, cnn, transformer, resnet, timer, zeros, memory, estimate)
 
 
-def main() -> int:
+def main(arguments: list[str] | None = None) -> int:
     """Measure one section; return 0 when it came to its end, or `GOAL_MISSED` when a figure there missed its goal."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("section", choices=[section.__name__ for section in SECTIONS])
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--dry", action="store_true")
-    asked = parser.parse_args()
+    asked = parser.parse_args(arguments)
     device = pick_device("cpu" if asked.dry else "cuda")
     section = next(section for section in SECTIONS if section.__name__ == asked.section)
     missed = 0
