@@ -186,6 +186,11 @@ REWRITES = [
         "import pytorch_lightning as pl\nfrom pytorch_lightning.callbacks import TQDMProgressBar\n"
         "pl.Trainer(callbacks=[TQDMProgressBar(refresh_rate=20)])",
     ),
+    (  # in a document, where another block imports Lightning
+        "```\nimport pytorch_lightning as pl\n```\n```\nif x:\n    pl.Trainer(progress_bar_refresh_rate=20)\n```\n",
+        "```\nimport pytorch_lightning as pl\n```\n```\nfrom pytorch_lightning.callbacks import TQDMProgressBar\n"
+        "if x:\n    pl.Trainer(callbacks=[TQDMProgressBar(refresh_rate=20)])\n```\n",
+    ),
     ("trainer_args['gpus'] = 2", 'trainer_args.update(accelerator="gpu", devices=2)'),
     ("trainer_args.update(gpus=2)", 'trainer_args.update(accelerator="gpu", devices=2)'),
     (
