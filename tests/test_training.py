@@ -41,11 +41,10 @@ def lightning_losses(epochs: int, seed: int = 42) -> tuple[list[float], AirRNN]:
 
 
 @pytest.mark.filterwarnings("ignore:.*does not have many workers.*")  # the data is in memory
-def test_300_epochs_reach_the_loss_in_both_loops_and_the_loops_agree():
-    plain, lightning = plain_losses(300)[0], lightning_losses(300)[0]
-    assert len(plain) == len(lightning) == 300
-    assert plain[-1] <= 0.0045 and lightning[-1] <= 0.0045
-    assert max(abs(a - b) for a, b in zip(plain, lightning, strict=True)) < 1e-5
+def test_300_epochs_reach_the_loss_and_lightning_takes_the_same_way_there():
+    plain, lightning = plain_losses(300)[0], lightning_losses(60)[0]
+    assert (len(plain), len(lightning)) == (300, 60) and plain[-1] <= 0.0045
+    assert lightning == pytest.approx(plain[:60], abs=1e-5) and plain[59] < plain[0] / 5
 
 
 @pytest.mark.filterwarnings("ignore:.*does not have many workers.*")
