@@ -11,9 +11,8 @@ check: lint ## lint, types, and every test that needs no other process, browser 
 	$(RUN) -m pytest -n 2 --no-processes -m "not process and not browser and not notebook" tests
 
 test: lint ## lint, types, every test, and every lesson as a test
-	# What is long begins, more of it than there are cores, and threads that wait leave their core to another worker.
-	OMP_WAIT_POLICY=PASSIVE $(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder --no-processes \
-	  tests/faults notebooks tests/browser tests/tools tests/doctor tests
+	# More workers than there are cores, and threads that wait leave theirs to another worker.
+	OMP_WAIT_POLICY=PASSIVE $(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder --no-processes
 
 lint: export MYPY_CACHE_DIR := $(VENV)/mypy
 lint: $(VENV)/ready ## ruff and the types alone

@@ -13,6 +13,8 @@ HERE = Path(__file__).resolve().parent
 MARKED = {"faults": "process", "browser": "browser"}
 # Tests that start a process and do not say so themselves, as file::function, or a file where all of them do.
 PROCESSES = set((HERE / "processes.txt").read_text(encoding="utf-8").split())
+# What is long begins, so that at the end no worker is left alone with it.
+FIRST = ("faults", "notebooks", "browser", "tools", "doctor")
 STARTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"}
 # The launcher runs on Linux and macOS; what it says elsewhere is tested in test_launch.py.
 collect_ignore_glob = ["faults/*", "launch/test_launch_*"] if sys.platform == "win32" else []
@@ -48,6 +50,10 @@ def pytest_runtest_protocol(item):
         _refusing = False
 
 
+def _parts(item) -> tuple[str, ...]:
+    return item.path.relative_to(HERE.parent).parts if item.path.is_relative_to(HERE.parent) else ()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     for item in items:
@@ -58,6 +64,7 @@ def pytest_collection_modifyitems(items):
         function = getattr(item, "originalname", None)
         if {name, f"{name}::{function}"} & PROCESSES or "in_xla" in getattr(item, "fixturenames", ()):
             item.add_marker("process")
+    items.sort(key=lambda item: next((turn for turn, part in enumerate(FIRST) if part in _parts(item)), len(FIRST)))
 
 
 @pytest.fixture(autouse=True)
