@@ -191,6 +191,11 @@ REWRITES = [
         "```\nimport pytorch_lightning as pl\n```\n```\nfrom pytorch_lightning.callbacks import TQDMProgressBar\n"
         "if x:\n    pl.Trainer(callbacks=[TQDMProgressBar(refresh_rate=20)])\n```\n",
     ),
+    (  # but not into the end of a call that was cut off
+        "```\nimport pytorch_lightning as pl\n```\n```\ngpus=2, progress_bar_refresh_rate=3)\n```\n",
+        "```\nimport pytorch_lightning as pl\n```\n```\n"
+        'accelerator="gpu", devices=2, callbacks=[TQDMProgressBar(refresh_rate=3)])\n```\n',
+    ),
     ("trainer_args['gpus'] = 2", 'trainer_args.update(accelerator="gpu", devices=2)'),
     ("trainer_args.update(gpus=2)", 'trainer_args.update(accelerator="gpu", devices=2)'),
     (
