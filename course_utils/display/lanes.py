@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from course_utils.display.figures import LOOKS, MUTED, Picture, lecture_axes, picture
-from course_utils.display.units import DURATIONS
+from course_utils.display.units import DURATIONS, format_seconds
 
 # Okabe-Ito again; green is left to XLA, so the exchange is yellow.
 COLORS = {"host": "#0072B2", "device": "#D55E00", "copies": "#CC79A7", "exchange": "#E69F00"}
@@ -113,7 +113,7 @@ def describe(lanes: Sequence[Lane], end_s: float) -> str:
         waited = sum(span.seconds for span in union(lane.waits))
         share, waits = (part / end_s if end_s else 0.0 for part in (lane.busy_s, waited))
         rows.append(f"{lane.name}{said}: busy for {share:.0%}" + (f", waiting for {waits:.0%}" if waits else ""))
-    return f"A timeline of {end_s * 1e3:.3g} ms. " + "; ".join(rows) + "."
+    return f"A timeline of {format_seconds(end_s)}. " + "; ".join(rows) + "."
 
 
 def _draw(axes: Any, y: float, lane: Lane, size: float, end_s: float) -> None:

@@ -51,7 +51,7 @@ LANES = (
 
 
 def test_the_words_say_what_is_busy_and_what_waits():
-    words = "A timeline of 4e+03 ms. host (launch, wait): busy for 25%, waiting for 75%; device: busy for 50%."
+    words = "A timeline of 4 s. host (launch, wait): busy for 25%, waiting for 75%; device: busy for 50%."
     assert describe(LANES, 4.0) == words
 
 

@@ -13,8 +13,8 @@ def steps(rates):
     [
         # On logarithmic axes both lines are straight between 10 and 100, and they meet halfway: at 31.6.
         ([100, 1000, 1000], [10, 100, 10_000], "T4: faster from about batch 30 on"),
-        ([100, 100, 100], [10, 20, 50], "T4: slower than this CPU throughout"),
-        ([100, 100, 100], [200, 300, 400], "T4: faster than this CPU throughout"),
+        ([100, 100, 100], [10, 20, 50], "T4: slower throughout, as estimated"),
+        ([100, 100, 100], [200, 300, 400], "T4: faster throughout, as estimated"),
         # A win at the smallest batch that does not last is not counted.
         ([100, 1000, 1000], [200, 100, 10_000], "T4: faster from about batch 30 on"),
     ],

@@ -170,10 +170,10 @@ def _crossing(name: str, ratios: Sequence[tuple[int, float]]) -> str:
         ratios: for each batch, smallest first, how many times as long a step takes here as there.
     """
     if ratios[-1][1] <= 1:
-        return f"{name}: slower than this CPU throughout"
+        return f"{name}: slower throughout, as estimated"
     slower = [place for place, (_, ratio) in enumerate(ratios) if ratio <= 1]
     if not slower:
-        return f"{name}: faster than this CPU throughout"
+        return f"{name}: faster throughout, as estimated"
     (low, before), (high, after) = ratios[slower[-1]], ratios[slower[-1] + 1]
     batch = low * (high / low) ** (math.log(1 / before) / math.log(after / before))
     return f"{name}: faster from about batch {float(f'{batch:.1g}'):,.0f} on"
