@@ -3,13 +3,13 @@
 from dataclasses import replace
 from typing import Any
 
+from course_utils.old_guides.installed import TRAINER, parameters
 from course_utils.old_guides.old_arguments import RULES
 from course_utils.old_guides.old_devices import COUNTS
 from course_utils.old_guides.old_trainer import Modern, Note, translate, written
 from course_utils.old_guides.syntax import Argument, Code, Edit, source
 from course_utils.old_guides.values import Choice, value_of, write
 
-_DEFAULTS = {"accelerator": "auto", "devices": "auto", "strategy": "auto"}
 _NOTHING = "nothing that means the same"
 _RESUME = "resume_from_checkpoint"  # which `fit` takes today, and None too, so that a choice can stay one
 
@@ -29,10 +29,11 @@ def translate_arguments(
         whole: whether these are all the arguments of a Trainer, so that one which no Trainer ever had is a mistake.
         has_fit: whether there is a `fit` to take what has moved there; else that stays, so that it still fails aloud.
     """
-    named = {each.name: each for each in arguments if each.name in RULES or (whole and each.name.isidentifier())}
+    known = {*RULES, *(parameters(TRAINER) or ())}
+    named = {each.name: each for each in arguments if each.name in known or (whole and each.name.isidentifier())}
     values = {name: value_of(each.value) for name, each in named.items()}
     modern = _translated(values, whole)
-    if not has_fit:
+    if not has_fit and modern.fit_kwargs:
         modern.moved.pop(_RESUME, None)
     notes = dict(modern.changes)
     notes |= {old: Note(written(old, values[old]), _NOTHING, why) for old, why in modern.refused.items()}
@@ -63,10 +64,10 @@ def _joined(choice: Choice, values: dict[str, Any], one: Modern, other: Modern) 
     """Return one translation out of two, whose new arguments depend on a test where they differ."""
     modern = replace(one, old=values, kwargs={}, changes={}, moved={})
     for key in {**one.kwargs, **other.kwargs}:
-        yes, no = (each.kwargs.get(key, _DEFAULTS.get(key)) for each in (one, other))
+        yes, no = (each.kwargs.get(key, parameters(TRAINER)[key].default) for each in (one, other))
         modern.kwargs[key] = yes if write(yes) == write(no) else Choice(choice.test, yes, no)
     for old in {**one.moved, **other.moved}:
-        modern.moved[old] = [*one.moved.get(old, [old] * (old in one.kwargs)), *other.moved.get(old, [])]
+        modern.moved[old] = [key for each in (one, other) for key in each.moved.get(old, [old] * (old in each.kwargs))]
     for old in values:
         notes = [each.changes[old] for each in (one, other) if old in each.changes]
         if not notes:
@@ -103,7 +104,8 @@ def _edit(code: Code, arguments: list[Argument], new: dict[int, str], number: in
         whole = code.span(arguments[stay[-1]].value)[1], code.span(arguments[-1].value)[1], ""
         return [whole] * (number == stay[-1] + 1)
     if number + 1 == len(arguments):
-        return [(start, end, "")]
+        comma = arguments[number].value.get_last_leaf().get_next_leaf()
+        return [(start, code.span(comma)[1] if comma and comma.value == "," else end, "")]
     following = code.span(arguments[number + 1].first)[0]  # delete it with the comma after it, but no comment
     between = code.between(end, following)
     comment = between[between.index(",") + 1 :].lstrip(" ") if "#" in between else ""
@@ -113,17 +115,13 @@ def _edit(code: Code, arguments: list[Argument], new: dict[int, str], number: in
 def _more_callbacks(code: Code, arguments: list[Argument], modern: Modern) -> list[Edit]:
     """Add to the callbacks that are given those that replace arguments."""
     node: Any = next((each.value for each in arguments if each.name == "callbacks"), None)
-    callbacks = modern.kwargs.get("callbacks")
-    if node is None or not isinstance(callbacks, list):
+    callbacks: Any = modern.kwargs.get("callbacks")
+    if node is None or not any("callbacks" in new for new in modern.moved.values()):
         return []
-    given, (start, end) = source(node), code.span(node)
-    text = ", ".join(write(each) for each in callbacks if getattr(each, "text", "") != given)
-    if not text:
-        return []
-    if given == "None":
-        return [(start, end, f"[{text}]")]
-    if not given.startswith("["):
-        return [(start, start, "[*"), (end, end, f", {text}]")]
+    inside = {each.type for each in getattr(node.children[1], "children", ())} if node.type == "atom" else {"comp_for"}
+    if not source(node).startswith("[") or inside & {"comp_for", "sync_comp_for"} or isinstance(callbacks, Choice):
+        return [(*code.span(node), write(callbacks))]
+    text = ", ".join(write(each) for each in callbacks if getattr(each, "text", "")[:1] != "*")
     before = node.children[-1].get_previous_leaf()
     at = code.span(before)[1]
     comma = {"[": "", ",": " "}.get(before.value, ", ")

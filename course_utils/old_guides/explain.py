@@ -2,6 +2,7 @@
 
 import difflib
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from course_utils.old_guides.findings import find_in
 from course_utils.old_guides.old_trainer import Note
 from course_utils.old_guides.reading import Unreadable, mended, parses, read
 from course_utils.old_guides.scope import Scope
-from course_utils.old_guides.syntax import Code
+from course_utils.old_guides.syntax import Code, Edit
 
 __all__ = ["Explanation", "Unreadable", "explain"]
 
@@ -88,6 +89,8 @@ def _text_of(source: str | os.PathLike) -> tuple[str, str]:
     if not isinstance(source, str | os.PathLike):
         raise Unreadable(f"{type(source).__name__}: give me a text, or the path of a file.")
     if isinstance(source, str) and not os.path.isfile(source):
+        if re.fullmatch(r"[\w./\\:~ -]+\.(py|ipynb|md|rst|sh)", source):
+            raise Unreadable(f"There is no file {source!r} here.")
         return source, ""
     path = Path(source)
     try:
@@ -107,12 +110,20 @@ def _code(offset: int, text: str) -> Code:
 
 
 def _changed(text: str, found: list[Finding]) -> str:
-    """Return a text with the edits of its findings, none made into another one, or so that Python breaks."""
+    """Return a text with the edits of its findings, without those with which it would be no Python any more."""
+    kept = {edit for _, _, edits in found for edit in edits}
+    if kept and parses(text) and not parses(_edited(text, kept)):
+        kept = set()
+        for _, _, edits in found:
+            kept |= {*edits} if parses(_edited(text, {*kept, *edits})) else set()
+    return _edited(text, kept)
+
+
+def _edited(text: str, edits: set[Edit]) -> str:
+    """Return a text with edits, none made into another one."""
     new, end = [], 0
-    edits = {edit for _, _, edits in found for edit in edits}
     for start, stop, piece in sorted(edits):
         if start >= end:
             new += [text[end:start], piece]
             end = stop
-    changed = "".join([*new, text[end:]])
-    return text if edits and parses(text) and not parses(changed) else changed
+    return "".join([*new, text[end:]])

@@ -15,7 +15,7 @@ from course_utils.old_guides.rewriting import fit_edits, import_edits, moved_imp
 from course_utils.old_guides.scope import Scope, guarded
 from course_utils.old_guides.shell import in_commands, in_text
 from course_utils.old_guides.syntax import Argument, Call, Code, names_in, pairs_of, source
-from course_utils.old_guides.values import NewCallback, write
+from course_utils.old_guides.values import Choice, NewCallback, write
 
 _ROOTS = {*IMPORTED, *READ}
 _VARIABLE = "torch.autograd.Variable"
@@ -90,10 +90,12 @@ def _calls(code: Code, scope: Scope) -> Iterator[Finding]:
         if call.name in ALIASES and call.name not in scope.imported and (advice := advise(name)):
             yield Note(f"{call.name}(...)", *advice), place, []
         if scope.is_trainer(name, call):
-            yield from _trainer(code, list(call.arguments), scope, place, whole=name == TRAINER)
+            target = call.node.search_ancestor("expr_stmt")
+            variable = source(target.children[0]) if target else ""
+            yield from _trainer(code, list(call.arguments), scope, place, whole=name == TRAINER, variable=variable)
             continue
-        nprocs = getattr(call.keyword("nprocs"), "value", "1")
-        if name.endswith("xla_multiprocessing.spawn") and nprocs not in ("1", "None"):
+        nprocs = call.keyword("nprocs")
+        if name.endswith("xla_multiprocessing.spawn") and nprocs and source(nprocs) not in ("1", "None"):
             why = "spawn takes nprocs=1 or None today. launch has no number: it uses all devices."
             yield Note(f"{call.name}(nprocs=...)", "torch_xla.launch(function)", why), place, []
         owner, _, method = name.rpartition(".")
@@ -118,20 +120,24 @@ def _nexts(code: Code, scope: Scope) -> Iterator[Finding]:
 
 
 def _trainer(
-    code: Code, arguments: list[Argument], scope: Scope, after: int, form: str = "{}={}", whole: bool = False
+    code: Code, arguments: list[Argument], scope: Scope, after: int, form="{}={}", whole=False, variable=""
 ) -> list[Finding]:
     """Find the old ones among the arguments of a Trainer; what moved to `fit` goes to the first one after a place."""
-    fit = next_fit(code, scope, after)
+    fit = next_fit(code, scope, after, variable)
     found, modern = translate_arguments(code, arguments, form, whole, has_fit=fit is not None)
     edits = found[0][2] if found else []
     if fit and modern.fit_kwargs:
         given = ", ".join(f"{name}={write(value)}" for name, value in modern.fit_kwargs.items())
         edits += fit_edits(code, fit, given)
-    callbacks = modern.kwargs.get("callbacks")
-    for callback in callbacks if isinstance(callbacks, list) else []:
-        if isinstance(callback, NewCallback):
-            edits += import_edits(code, scope, callback.name)
+    for name in sorted(_new_callbacks(modern.kwargs.get("callbacks"))):
+        edits += import_edits(code, scope, name)
     return found
+
+
+def _new_callbacks(value: Any) -> set[str]:
+    if isinstance(value, Choice):
+        return _new_callbacks(value.one) | _new_callbacks(value.other)
+    return {each.name for each in value if isinstance(each, NewCallback)} if isinstance(value, list) else set()
 
 
 def _dictionaries(code: Code, scope: Scope) -> Iterator[Finding]:

@@ -18,7 +18,7 @@ TRAINER = "lightning.pytorch.Trainer"
 _LONG = re.compile(r"^(lightning\.pytorch)\.(?:trainer(?:\.trainer)?|core(?:\.module)?)\.(?=Trainer|LightningModule)")
 _ELSEWHERE = ("torch.npu", "torch.hpu", "torch.mlu", "torch.musa", "torch.tpu", "torch.ops.", "torch.classes.")
 _NEW_HOMES = {
-    "lightning.pytorch": ("callbacks", "strategies", "loggers", "plugins", "profilers", "utilities", "tuner"),
+    "lightning.pytorch": ("callbacks", "strategies", "loggers", "plugins", "profilers", "utilities", "tuner", ""),
     "torch": ("linalg", "fft", "special", "amp", "nn.functional", "nn", "nn.utils", "utils.data", "optim.lr_scheduler"),
 }
 
@@ -39,7 +39,8 @@ def is_gone(name: str) -> bool:
 
 def find(name: str) -> Any:
     """Return what a full name of an imported package stands for, `GONE`, or `UNKNOWN` where it cannot be found out."""
-    root, *parts = today(name).split(".")
+    home = "lightning.pytorch" if importlib.util.find_spec("lightning") else "pytorch_lightning"  # as Kaggle has it
+    root, *parts = today(name).replace("lightning.pytorch", home).split(".")
     thing = _module(root) if root in IMPORTED else UNKNOWN
     for part in parts:
         try:
@@ -88,7 +89,7 @@ def new_home(name: str) -> str:
     """Return where something of the same name is today, or ""."""
     leaf, full = name.rpartition(".")[2], today(name)
     root = next((each for each in _NEW_HOMES if full.startswith(f"{each}.")), "")
-    homes = (f"{root}.{each}" for each in _NEW_HOMES.get(root, ()) if leaf[:1] != "_")
+    homes = (f"{root}.{each}".rstrip(".") for each in _NEW_HOMES.get(root, ()) if leaf[:1] != "_")
     return next((f"{home}.{leaf}" for home in homes if hasattr(_module(home), leaf)), "")
 
 

@@ -106,7 +106,9 @@ def _resume(modern: Any, name: str, value: Any) -> Change:
     return {}, "It is an argument of fit now."
 
 
-_PLUGIN = re.compile(r"\[?\s*((?:\w+\.)*)(DDP|DeepSpeed)(?:Plugin|Strategy)(\(.*\))\s*,?\s*\]?", re.DOTALL)
+_PLUGIN = re.compile(
+    r"\[?\s*((?:\w+\.)*)(DDP|DeepSpeed)(?:Plugin|Strategy)(\((?:[^()]|\([^()]*\))*\))\s*,?\s*\]?"  # one alone
+)
 
 
 def _plugins(modern: Any, name: str, value: Any) -> Change | None:
@@ -118,7 +120,7 @@ def _plugins(modern: Any, name: str, value: Any) -> Change | None:
         return None
     if modern.kwargs.get("strategy", "ddp") in ("ddp", "deepspeed", None):
         modern.kwargs.pop("strategy", None)
-    module = plugin[1].replace("plugins.", "strategies.")
+    module = plugin[1].replace("training_type.", "").replace("plugins.", "strategies.")
     return {"strategy": Expression(f"{module}{plugin[2]}Strategy{plugin[3]}")}, "It is a strategy now."
 
 

@@ -75,8 +75,9 @@ def _point(modern: Any, kind: str, devices: object, why: str) -> Change:
     if kind == "gpu" and same(modern.kwargs.get("accelerator"), "cuda"):
         kind = "cuda"
     for name in ("accelerator", "devices"):
-        if same(modern.kwargs.get(name), "auto", None):
-            modern.kwargs.pop(name, None)
+        if name in modern.kwargs and same(modern.kwargs[name], "auto", None):
+            del modern.kwargs[name]
+            modern.moved.setdefault(name, [])
     return {"accelerator": kind, "devices": devices}, why
 
 

@@ -5,7 +5,7 @@ Trainer takes is asked of the Lightning that is installed. `old_arguments` holds
 """
 
 import difflib
-import inspect
+import re
 import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,6 +13,7 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
+from course_utils.old_guides.installed import TRAINER, parameters
 from course_utils.old_guides.old_arguments import RULES
 from course_utils.old_guides.old_devices import Refusal, named_a_device, same
 from course_utils.old_guides.values import Expression, NewCallback
@@ -162,7 +163,7 @@ def translate(kwargs: Mapping, *, whole: bool = True, package: ModuleType | None
     Values may be `Expression`. `whole` says that these are all the arguments of a Trainer; a dictionary can get others.
     """
     modern = Modern(kwargs, dict(kwargs), package or _lightning())
-    known = [*_accepted(modern.package), *RULES]
+    known = [*(parameters(TRAINER) or ()), *RULES]
     for name in [name for name in kwargs if name not in known]:
         close = difflib.get_close_matches(name, known, 1) if isinstance(name, str) else []
         hint = f" Did you mean {close[0]!r}?" if close else ""
@@ -183,18 +184,13 @@ def translate(kwargs: Mapping, *, whole: bool = True, package: ModuleType | None
 @cache
 def removed() -> frozenset[str]:
     """Return the old arguments that today's Trainer does not take."""
-    return frozenset(RULES) - _accepted(_lightning())
+    return frozenset(RULES) - {*(parameters(TRAINER) or ())}
 
 
 def _lightning() -> ModuleType:
     from course_utils.training import pl  # here, so that reading rules does not import Lightning
 
     return pl
-
-
-@cache
-def _accepted(package: ModuleType) -> frozenset[str]:
-    return frozenset(inspect.signature(package.Trainer).parameters)
 
 
 def written(name: object, value: object) -> str:
@@ -209,4 +205,6 @@ def _listed(arguments: dict) -> str:
 def _as_list(callbacks: Any) -> list:
     if callbacks is None:
         return []
+    if isinstance(callbacks, Expression):  # a list that is known only when the program runs
+        return [Expression(f"*({callbacks})" if re.search(r"\b(or|and|not)\b", callbacks.text) else f"*{callbacks}")]
     return list(callbacks) if isinstance(callbacks, list | tuple) else [callbacks]

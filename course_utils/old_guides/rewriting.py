@@ -9,9 +9,11 @@ from course_utils.old_guides.syntax import Call, Code, Edit, source
 _AMP = ("torch.amp.autocast", "torch.amp.GradScaler")  # they take the device first
 
 
-def next_fit(code: Code, scope: Scope, after: int) -> Call | None:
-    """Return the first `fit` of a Trainer after a place, in the same stretch of code, or None."""
-    fits = (each for each in code.calls if each.name.endswith(".fit") and scope.full(each.name) == f"{TRAINER}.fit")
+def next_fit(code: Code, scope: Scope, after: int, trainer: str = "") -> Call | None:
+    """Return the first `fit` of a Trainer, or of the one in a variable, after a place in the same code, or None."""
+    fits = [each for each in code.calls if each.name.endswith(".fit") and scope.full(each.name) == f"{TRAINER}.fit"]
+    if trainer in scope.trainers:
+        fits = [each for each in fits if each.name == f"{trainer}.fit"]
     return next((each for each in fits if each.closing is not None and code.span(each.node)[0] > after), None)
 
 
@@ -24,7 +26,7 @@ def fit_edits(code: Code, fit: Call, argument: str) -> list[Edit]:
 def import_edits(code: Code, scope: Scope, callback: str) -> list[Edit]:
     """Import a callback after Lightning, or first of all where another cell imports that, unless the text has it."""
     packages = {name.partition(".")[0] for each in scope.codes for _, names in each.imports for _, name, _ in names}
-    packages &= {"pytorch_lightning", "lightning"}
+    packages &= {"pytorch_lightning", "lightning", "darts"}  # Darts trains with the older name
     if not packages or callback in scope.imported:
         return []
     home = "lightning.pytorch" if "lightning" in packages else "pytorch_lightning"
@@ -84,5 +86,7 @@ def moved_use(code: Code, chain: list[tuple[str, Any]], written: str, last: Any,
 def _with_cuda(code: Code, name: str, place: str, around: Any = None) -> list[Edit]:
     """Name the device in the calls of a name that moved to where the device comes first."""
     calls = [each for each in code.calls if each.name == name and around in (None, each.node.parent)]
-    ends = [(code.span(call.opening)[1], '"cuda", ' if call.arguments else '"cuda"') for call in calls]
-    return [(end, end, text) for end, text in ends if today(place) in _AMP]
+    named = "enabled=" * place.endswith("autocast")  # it came first
+    texts = ['"cuda"' + "".join(f", {named * (not one.name)}" for one in call.arguments[:1]) for call in calls]
+    ends = [code.span(call.opening)[1] for call in calls]
+    return [(end, end, text) for end, text in zip(ends, texts, strict=True) if today(place) in _AMP]

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from course_utils.old_guides.installed import TRAINER, find, today
-from course_utils.old_guides.names import ALIASES
+from course_utils.old_guides.installed import TRAINER, parameters, today
+from course_utils.old_guides.names import ALIASES, advise
 from course_utils.old_guides.old_arguments import RULES
 from course_utils.old_guides.old_trainer import removed
 from course_utils.old_guides.syntax import Call, Code, dotted, source
@@ -18,7 +18,8 @@ _HOOKS = re.compile(
     r"pl_module|\b(training|validation|test)_(step|epoch_end|end)\b|configure_optimizers|self\.log\w*\("
 )
 _MAKERS = (TRAINER, f"{TRAINER}.from_argparse_args")
-_OURS = ("LightningModule", "LightningDataModule", "lightning.pytorch.Callback", "lightning.pytorch.callbacks.Callback")
+_OURS = ("LightningModule", "LightningDataModule", "lightning.pytorch.Callback")
+_CALLBACKS = "lightning.pytorch.callbacks."
 
 
 class Scope:
@@ -45,6 +46,8 @@ class Scope:
             self.trainers.add("trainer")
         calls = [call for code in codes for call in code.calls if self.full(call.name).startswith(TRAINER)]
         self._unpacked = {dotted(each.value) for call in calls for each in call.arguments if each.name == "**"}
+        given = (call.keyword("pl_trainer_kwargs") for code in codes for call in code.calls)  # to a model of Darts
+        self._unpacked |= {dotted(value) for value in given if value}
 
     def full(self, name: str) -> str:
         """Return the full name behind a name of the text, under today's name of Lightning."""
@@ -79,7 +82,7 @@ class Scope:
         """Say whether a dictionary holds Trainer arguments, by its name or by what else is in it."""
         around = node.search_ancestor("expr_stmt", "argument", "dictorsetmaker")
         target = str(getattr(around.children[0], "value", "")) if around else ""
-        known = names & {*RULES, *find(TRAINER).__init__.__annotations__}
+        known = names & {*RULES, *(parameters(TRAINER) or ())}
         return "pl_" in target or self.holds_arguments(target) or (len(known) > 1 and self.lightning)
 
     def holds_arguments(self, name: str) -> bool:
@@ -90,7 +93,8 @@ class Scope:
         """Return the full names of the bases of a class."""
         bases = owner.get_super_arglist()
         nodes = [] if bases is None else bases.children if bases.type == "arglist" else [bases]
-        return [self.full(dotted(each)) for each in nodes]
+        names = [self.full(dotted(each)) for each in nodes]
+        return [(advise(name) or [name])[0] for name in names]  # where it is today
 
     def lightning_base(self, owner: Any) -> str | None:
         """Return the base of a class that is Lightning's, "" where it can be, and None where it is not.
@@ -98,7 +102,7 @@ class Scope:
         A class that is not in sight (None) can be Lightning's, and so can one whose base is not known.
         """
         bases = self.bases(owner) if owner else ["unknown"]
-        ours = next((base for base in bases if base.endswith(_OURS)), None)
+        ours = next((base for base in bases if base.endswith(_OURS) or base.startswith(_CALLBACKS)), None)
         theirs = all(base.startswith(("torch.", "lightning.", "object")) for base in bases)
         return ours if ours or theirs or not self.lightning else ""
 

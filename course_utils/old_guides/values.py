@@ -26,7 +26,8 @@ class Choice:
     other: Any
 
     def __repr__(self) -> str:
-        return f"{write(self.one)} if {self.test} else {write(self.other)}"
+        one = f"({self.one!r})" if isinstance(self.one, Choice) else write(self.one)
+        return f"{one} if {self.test} else {write(self.other)}"
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ import inspect
 import json
 import re
 import sys
+from types import SimpleNamespace
 
 import nbformat
 import pytest
@@ -613,3 +614,85 @@ def test_every_pattern_matches_what_a_guide_printed():
     printed += "torch==1.9.0+cu111 python -m torch_xla.distributed.xla_dist pytorch-xla-env-setup.py "
     printed += "pytorch-lightning==1.3.4 python -m torch.distributed.launch"
     assert all(re.search(pattern, printed) for pattern, _, _ in TEXTS)
+
+
+def runs(text: str, **names) -> dict:
+    """Execute a new text in which Trainer is a function, and return the arguments that it was given."""
+    given: dict = {}
+    names = {"pl": SimpleNamespace(Trainer=lambda **arguments: given.update(arguments)), **names}
+    code = "\n".join(line for line in text.splitlines() if not line.startswith(("import ", "from ")))
+    exec(compile(code, "new text", "exec"), {"TQDMProgressBar": lambda refresh_rate: refresh_rate, **names})
+    return given
+
+
+def test_callbacks_of_a_dictionary_are_kept_beside_those_that_replace_arguments():
+    old = 'TFTModel(pl_trainer_kwargs={"gpus": 1, "callbacks": [mine], "progress_bar_refresh_rate": 20})'
+    new = explain(f"from darts.models import TFTModel\n{old}").text
+    assert new.count('"callbacks"') == 1 and "[mine, TQDMProgressBar(" in new
+    assert "import TQDMProgressBar" in new
+
+
+@pytest.mark.parametrize(
+    ("old", "names", "expected"),
+    [
+        ("max_steps=None if e else 7", {"e": 0}, {"max_steps": 7}),
+        ("max_steps=None if e else 7", {"e": 1}, {"max_steps": -1}),
+        ("strategy=None if n else 'ddp'", {"n": 1}, {"strategy": "auto"}),
+        ("early_stop_callback=a if e else None, callbacks=[b]", {"e": 1, "a": 1, "b": 2}, {"callbacks": {1, 2}}),
+        ("progress_bar_refresh_rate=0 if e else 20", {"e": 0}, {"callbacks": {20}}),
+        ("callbacks=[x for x in c], checkpoint_callback=k", {"c": [1], "k": 2}, {"callbacks": {1, 2}}),
+        ("callbacks=c or [], checkpoint_callback=k", {"c": None, "k": 2}, {"callbacks": {2}}),
+        ("tpu_cores=8 if t else None, precision=16 if a else 32", {"t": 0, "a": 1}, {"precision": "16-mixed"}),
+        ("tpu_cores=8 if t else None, precision=16 if a else 32", {"t": 1, "a": 1}, {"precision": "bf16-true"}),
+    ],
+)
+def test_a_choice_means_afterwards_what_it_meant_before(old, names, expected):
+    given = runs(explain(f"import pytorch_lightning as pl\npl.Trainer({old})").text, **names)
+    found = {name: set(value) if isinstance(value, list) else value for name, value in given.items()}
+    assert {name: found.get(name) for name in expected} == expected
+
+
+def test_a_checkpoint_goes_to_the_fit_of_its_own_trainer():
+    made = 'one = pl.Trainer(resume_from_checkpoint="a.ckpt")\ntwo = pl.Trainer()'
+    new = explain(f"import pytorch_lightning as pl\n{made}\ntwo.fit(model)\none.fit(model)").text
+    assert 'one.fit(model, ckpt_path="a.ckpt")' in new and "two.fit(model)" in new
+
+
+def test_one_change_that_cannot_be_written_leaves_the_others():
+    old = "pl.Trainer(gpus=1, plugins=[DDPPlugin(find_unused_parameters=False), SLURMEnvironment()])"
+    assert "devices=1" in explain(f"import pytorch_lightning as pl\n{old}").text
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("autocast(amp)", 'autocast("cuda", enabled=amp)'),
+        ("autocast(enabled=amp)", 'autocast("cuda", enabled=amp)'),
+        ("autocast()", 'autocast("cuda")'),
+    ],
+)
+def test_whether_autocast_is_on_came_first_and_comes_by_name(old, new):
+    assert f"torch.amp.{new}" in explain(f"import torch\nwith torch.cuda.amp.{old}:\n    pass").text
+
+
+@pytest.mark.parametrize("number", ["FLAGS['num_cores']", "FLAGS.num_cores", "8"])
+def test_any_number_of_processes_but_one_is_reported(number):
+    code = f"import torch_xla.distributed.xla_multiprocessing as xmp\nxmp.spawn(train, args=(FLAGS,), nprocs={number})"
+    assert "torch_xla.launch" in repr(explain(code))
+
+
+@pytest.mark.parametrize(
+    "base",
+    [
+        "from pytorch_lightning.callbacks.base import Callback",
+        "from pytorch_lightning.callbacks import ModelCheckpoint as Callback",
+    ],
+)
+def test_a_hook_that_went_is_found_under_every_base(base):
+    code = f"{base}\nclass Mine(Callback):\n    def on_epoch_end(self, trainer, pl_module): ..."
+    assert "on_epoch_end" in repr(explain(code))
+
+
+def test_a_file_that_is_not_there_is_not_taken_for_a_text():
+    with pytest.raises(Unreadable, match=r"no file 'typo_train\.py'"):
+        explain("typo_train.py")

@@ -11,7 +11,7 @@ from course_utils.lessons.progress import progress
 from course_utils.lessons.worth_it import draw_bars
 from course_utils.old_guides.names import ATTRIBUTES, KEYWORDS, METHODS, NAMES, TABLES
 
-__all__ = ["NO_RANKS", "PRINTED_STEPS_PER_S", "Reference", "draw_bars", "look_up", "number_from", "progress"]
+__all__ = ["NO_RANKS", "PRINTED_STEPS_PER_S", "Reference", "draw_bars", "number_from", "progress"]
 __all__ += ["what_cells_need"]
 
 PRINTED_STEPS_PER_S = {"CPU": 42.49, "GPU": 39.81, "TPU": 8.52}  # in the progress bars of Darts' guide
@@ -30,9 +30,6 @@ class Reference:
 
     def _repr_html_(self) -> str:
         return html_card(f"{len(self.rows)} rows with {self.word!r}", self.HEADER, self.rows)
-
-
-look_up = Reference
 
 
 def number_from(code: str) -> float:
