@@ -128,11 +128,10 @@ def run_lesson(lesson: str, *, out: str | Path = "runs/notebook", bar: bool = Tr
         lesson: its name, or "path/to/file.py:function"; `%%writefile` makes such a file of a cell.
         out: folder for checkpoint and results.
         bar: whether to show a progress bar.
-        **options: the other fields of `Options`, such as `devices=2` (the default here), `epochs=5` or `resume=True`.
+        **options: the other fields of `Options`, such as `devices=2`, `epochs=5` or `resume=True`.
 
     Raises:
         LaunchError: the request was refused.
         RunError: a rank raised, was killed, or fell silent.
     """
-    choice = Options(lesson, out=str(out), **{"devices": 2, "strategy": "ddp_spawn", **options})
-    return launch(choice, View(sys.stdout, bar=bar))
+    return launch(Options(lesson, out=str(out), **options), View(sys.stdout, bar=bar))

@@ -1,4 +1,4 @@
-"""Notice what starts the processes of a training: nobody yet, torchrun, SLURM, or a TPU pod."""
+"""Notice what starts the processes of a training: nobody yet, torchrun, or SLURM."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,16 +14,11 @@ NEW_STORE = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"
 class Cluster:
     """Who starts the processes, and which of them this one is."""
 
-    kind: str = "none"  # "none" (this launcher starts them itself), "torchrun", "slurm" or "tpu pod"
+    kind: str = "none"  # "none" (this launcher starts them itself), "torchrun" or "slurm" (which started every rank)
     nodes: int = 1  # machines that take part
     devices_per_node: int | None = None  # processes on each machine; None where the launcher decides
-    rank: int = 0  # the number of this process among all of them; on a TPU pod, of this machine
+    rank: int = 0  # the number of this process among all of them
     found: str = ""  # the variable that shows it, and its value
-
-    @property
-    def starts_the_ranks(self) -> bool:
-        """Say whether every process that trains was already started by somebody else."""
-        return self.kind in ("torchrun", "slurm")
 
 
 def find_cluster(environ: Mapping[str, str]) -> Cluster:
@@ -35,7 +30,7 @@ def find_cluster(environ: Mapping[str, str]) -> Cluster:
     try:
         return _find(environ)
     except (KeyError, ValueError) as error:
-        why = "this process looks as if torchrun, SLURM or a TPU pod had started it, but its variables do not agree"
+        why = "this process looks as if torchrun or SLURM had started it, but its variables do not agree"
         advice = "Start it as the help of your cluster says, or unset those variables."
         raise LaunchError(f"{why}: {error!r}. {advice}") from error
 
@@ -55,9 +50,6 @@ def _find(environ: Mapping[str, str]) -> Cluster:
         if here * nodes != tasks:
             raise ValueError(f"SLURM_NTASKS {tasks} is not SLURM_NNODES {nodes} times {here} tasks a node")
         return Cluster("slurm", nodes, here, int(environ["SLURM_PROCID"]), f"SLURM_NTASKS={tasks}")
-    hosts = [name for name in environ.get("TPU_WORKER_HOSTNAMES", "").split(",") if name]
-    if len(hosts) > 1:
-        return Cluster("tpu pod", len(hosts), None, int(environ["TPU_WORKER_ID"]), f"{len(hosts)} TPU_WORKER_HOSTNAMES")
     return Cluster()
 
 
@@ -65,7 +57,7 @@ def cluster_command(kind: str, arguments: str, *, nodes: int = 2, devices: int =
     """Return the command that starts the launcher on every machine of a cluster.
 
     Args:
-        kind: "torchrun" (run it on each machine), "slurm" (inside of a job) or "tpu pod" (from your own machine).
+        kind: "torchrun" (run it on each machine) or "slurm" (inside of a job).
         arguments: of the launcher, such as "--lesson air_rnn --epochs 20".
         nodes: machines.
         devices: processes on each machine.
@@ -78,8 +70,6 @@ def cluster_command(kind: str, arguments: str, *, nodes: int = 2, devices: int =
         "torchrun": f"{NEW_STORE} torchrun --nnodes={nodes} --nproc-per-node={devices} --max-restarts=3 "
         f"--rdzv-id=lesson --rdzv-backend=c10d --rdzv-endpoint=HOST:29500 {launcher}",
         "slurm": f"srun --nodes={nodes} --ntasks-per-node={devices} python {launcher}",
-        "tpu pod": f"gcloud compute tpus tpu-vm ssh NAME --zone=ZONE --worker=all "
-        f"--command='python {launcher} --accelerator tpu'",
     }
     if kind not in commands:
         raise ValueError(f"a command for {kind!r} was requested; there is one for {', '.join(commands)}.")

@@ -22,6 +22,7 @@ class Lesson:
     dataset: Any  # its samples, of which every rank will read a part
     global_batch: int = 16  # samples in a step over all ranks, unless the command line says otherwise
     collate: Callable | None = None  # how samples become a batch; None for the usual way
+    drop_last: bool = False  # whether to leave out the last batch of an epoch where it is short
 
 
 def air_rnn() -> tuple:
@@ -100,7 +101,7 @@ def load_lesson(name: str) -> Lesson:
         raise LaunchError(f"the lesson {name!r} returned {_type(module)} as its module. {SHAPE}.")
     lesson = Lesson(module, data)
     if isinstance(data, DataLoader):
-        lesson = Lesson(module, data.dataset, data.batch_size or 16, data.collate_fn)
+        lesson = Lesson(module, data.dataset, data.batch_size or 16, data.collate_fn, data.drop_last)
     countable = hasattr(lesson.dataset, "__len__") and hasattr(lesson.dataset, "__getitem__")
     if isinstance(lesson.dataset, IterableDataset) or not countable:
         wanted = "which cannot be split over ranks: a Dataset with a length and numbered samples can"

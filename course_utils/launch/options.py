@@ -1,5 +1,6 @@
 """What a launch is to do, and what that means for Lightning's Trainer on this machine."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,9 +9,8 @@ from course_utils.launch.clusters import Cluster
 from course_utils.launch.messages import LaunchError
 
 STRATEGIES = ("auto", "ddp_spawn", "ddp", "ddp_notebook", "fsdp")
-ACCELERATORS = ("auto", "cpu", "cuda", "gpu", "mps", "tpu")
+ACCELERATORS = ("auto", "cpu", "cuda", "gpu", "mps")
 PRECISIONS = ("32-true", "bf16-mixed", "16-mixed", "bf16-true", "16-true", "64-true")
-LIGHTNINGS_NAMES = {"gpu": "cuda", "xla": "tpu"}
 
 
 @dataclass(frozen=True)
@@ -42,18 +42,21 @@ def trainer_arguments(options: Options, cluster: Cluster) -> dict:
     Raises:
         LaunchError: a device that was asked for is not in this machine, or two options exclude each other.
     """
-    accelerator = _find_accelerator(options, cluster)
+    if options.epochs < 1 or (options.global_batch is not None and options.global_batch < 1):
+        asked = f"epochs={options.epochs} and global_batch={options.global_batch}"
+        raise LaunchError(f"{asked} were requested, but both are whole numbers of at least 1.")
+    accelerator = _find_accelerator(options)
     devices = _count_devices(options, accelerator, cluster)
-    together = cluster.starts_the_ranks and cluster.nodes * (cluster.devices_per_node or 1) > 1
+    together = cluster.nodes * (cluster.devices_per_node or 1) > 1
     strategy = "ddp" if together and options.strategy != "fsdp" else options.strategy
-    if accelerator in ("mps", "tpu") and strategy != "auto":
+    if accelerator == "mps" and strategy != "auto":
         raise LaunchError(f"--strategy {strategy} does not work on {accelerator}. Leave --strategy out.")
     if accelerator == "cpu" and options.precision in ("16-mixed", "16-true"):
         raise LaunchError(f"--precision {options.precision} needs a GPU. On a CPU, choose bf16-mixed or 32-true.")
     return {
         "accelerator": accelerator,
         "devices": devices,
-        "num_nodes": 1 if cluster.kind == "tpu pod" else cluster.nodes,
+        "num_nodes": cluster.nodes,
         "strategy": strategy,
         "precision": options.precision,
         "max_epochs": options.epochs,
@@ -64,7 +67,7 @@ def trainer_arguments(options: Options, cluster: Cluster) -> dict:
     }
 
 
-def _find_accelerator(options: Options, cluster: Cluster) -> str:
+def _find_accelerator(options: Options) -> str:
     if options.accelerator == "cpu":  # is always there: no driver is asked, and torch is not imported
         return "cpu"
     try:
@@ -73,32 +76,30 @@ def _find_accelerator(options: Options, cluster: Cluster) -> str:
         raise LaunchError(f"torch does not load here: {error}. To learn why: python -m course_utils.doctor") from None
     asked = options.accelerator
     try:
-        if asked == "auto" and cluster.kind == "tpu pod":
-            asked = "tpu"
-        elif asked == "auto":  # one device by its number, or the rehearsal, is named by COURSE_DEVICE alone
+        if asked == "auto":  # one device by its number, or the rehearsal, is named by COURSE_DEVICE alone
             device = pick_device()
-            asked = str(device) if device.index or device.rehearsal else device.kind
+            alike = [one for one in find_devices() if one.kind == device.kind]
+            by_number = ":" in os.environ.get("COURSE_DEVICE", "") and len(alike) > 1
+            asked = str(device) if by_number or device.rehearsal else device.kind
     except (RuntimeError, ValueError) as error:
         raise LaunchError(str(error)) from None
-    asked = LIGHTNINGS_NAMES.get(asked, asked)
+    asked = "cuda" if asked == "gpu" else asked
     if asked not in ACCELERATORS:
-        raise LaunchError(f"a launch cannot be pointed at {asked!r}. Pass --accelerator cpu, or another that is here.")
-    kinds = {LIGHTNINGS_NAMES.get(device.kind, device.kind) for device in find_devices() if not device.rehearsal}
-    if asked not in kinds and cluster.kind != "tpu pod":
+        raise LaunchError(f"a launch cannot be pointed at {asked!r}. Pass --accelerator cpu. (TPUs: see lesson 4.)")
+    kinds = {device.kind for device in find_devices() if not device.rehearsal}
+    if asked not in kinds:
         found = f"but this machine has {' and '.join(sorted(kinds))}. Leave --accelerator out to take the best one."
         raise LaunchError(f"--accelerator {options.accelerator} was requested, {found}")
     return asked
 
 
-def _count_devices(options: Options, accelerator: str, cluster: Cluster) -> int | str | None:
-    if cluster.starts_the_ranks:
+def _count_devices(options: Options, accelerator: str, cluster: Cluster) -> int | None:
+    if cluster.kind != "none":
         if options.devices not in ("auto", cluster.devices_per_node):
             started = f"but {cluster.kind} started {cluster.devices_per_node} on this machine ({cluster.found})"
             advice = f"Leave --devices out: {cluster.kind} decides it."
             raise LaunchError(f"--devices {options.devices} was requested, {started}. {advice}")
         return cluster.devices_per_node
-    if accelerator == "tpu":
-        return options.devices
     if accelerator == "cpu":
         # Processes on one core only take turns. Four are always allowed, to try it on the smallest machine.
         there, words = max(4, usable_cores()), f"a CPU with {usable_cores()} cores, enough for"
@@ -115,8 +116,7 @@ def _count_devices(options: Options, accelerator: str, cluster: Cluster) -> int 
 
 def count_ranks(arguments: dict) -> int:
     """Return how many ranks train together, over all machines, with these arguments of the Trainer."""
-    devices = arguments["devices"]
-    return arguments["num_nodes"] * (devices if isinstance(devices, int) else 1)
+    return arguments["num_nodes"] * arguments["devices"]
 
 
 def batch_per_rank(global_batch: int, ranks: int) -> int:

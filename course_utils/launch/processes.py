@@ -98,7 +98,7 @@ def only_one(folder: Path) -> Iterator[None]:
     with os.fdopen(opened, "r+") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             holder = lock.read(200).strip() or "another launch"
             advice = "Wait for it, stop it, or choose another --out."
             raise LaunchError(f"{folder} is in use by {holder}, which still runs. {advice}") from None

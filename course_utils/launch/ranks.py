@@ -36,6 +36,7 @@ def make_loader(lesson: Lesson, options: Options, ranks: int) -> DataLoader:
         num_workers=options.num_workers,
         persistent_workers=options.num_workers > 0,
         collate_fn=lesson.collate,
+        drop_last=lesson.drop_last,
     )
 
 
@@ -64,8 +65,8 @@ def fit(options: Options, arguments: dict, link: Link) -> None:
 
 
 def _make_trainer(options: Options, arguments: dict, link: Link, module: pl.LightningModule) -> pl.Trainer:
-    strategy, on_tpu = arguments["strategy"], arguments["accelerator"] == "tpu"
-    if strategy == "auto" and count_ranks(arguments) > 1 and not on_tpu:
+    strategy = arguments["strategy"]
+    if strategy == "auto" and count_ranks(arguments) > 1:
         strategy = "ddp"  # what Lightning takes then
     if strategy in START_METHODS:
         strategy = ReportingDDP(link, start_method=START_METHODS[strategy])
@@ -79,7 +80,7 @@ def _make_trainer(options: Options, arguments: dict, link: Link, module: pl.Ligh
     arguments = {**arguments, "strategy": strategy, "callbacks": [_Report(link), saving], "plugins": [WholeFiles()]}
     # Lightning imports torch_xla to count TPUs, whatever it trains on, which takes seconds. None in its place says
     # that it is not there (https://docs.python.org/3/reference/import.html#the-module-cache).
-    absent = not on_tpu and sys.modules.setdefault("torch_xla", None) is None  # type: ignore[arg-type]
+    absent = sys.modules.setdefault("torch_xla", None) is None  # type: ignore[arg-type]
     try:
         return pl.Trainer(**arguments)
     finally:

@@ -20,7 +20,7 @@ MOST_SAID = 20_000  # characters of a traceback that are reported
 def run_rank(link: Link, function: Callable, *args: Any, **kwargs: Any) -> Any:
     """Run a function in one rank, connected to the supervisor, which is told of an exception in this very rank."""
     cluster = find_cluster(os.environ)
-    rank = cluster.rank if cluster.starts_the_ranks else int(os.environ.get("LOCAL_RANK", 0))
+    rank = cluster.rank if cluster.kind != "none" else int(os.environ.get("LOCAL_RANK", 0))
     link.open(rank=rank)
     calm_lightning()
     try:
@@ -100,7 +100,7 @@ class _Report(pl.Callback):
             self.link.send(start={"steps": steps, "done": trainer.global_step, "epochs": trainer.max_epochs})
 
     def on_train_epoch_start(self, trainer, pl_module):
-        # float32 counts samples exactly up to 16 million a rank; MPS and TPUs have nothing wider.
+        # float32 counts samples exactly up to 16 million a rank; MPS has nothing wider.
         self._sums = torch.zeros(2, device=pl_module.device)  # loss times samples, samples
         self._epoch_start_s = time.monotonic()
 
@@ -115,8 +115,11 @@ class _Report(pl.Callback):
         self._beat(trainer, "it waits for a batch, for the next epoch, or for other ranks")
         loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
         if isinstance(loss, torch.Tensor):
-            samples = loss.new_tensor(pl.utilities.data.extract_batch_size(batch), dtype=torch.float)
+            samples = loss.new_full((), pl.utilities.data.extract_batch_size(batch), dtype=torch.float)
             self._sums += torch.stack([loss.detach().float() * samples, samples])
+
+    def on_validation_batch_start(self, trainer, pl_module, batch, batch_idx, dataloader_idx=0):
+        self._beat(trainer, "it validates")
 
     def on_train_epoch_end(self, trainer, pl_module):
         sums = pl_module.all_gather(self._sums).reshape(-1, 2)  # (ranks, 2)

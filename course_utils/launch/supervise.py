@@ -71,7 +71,7 @@ class Run:
 
     def __init__(self, options: Options, arguments: dict, cluster: Cluster, view: View):
         self.options, self.arguments, self.view, self._cluster = options, arguments, view, cluster
-        expected = 1 if cluster.starts_the_ranks else count_ranks(arguments) // arguments["num_nodes"]
+        expected = 1 if cluster.kind != "none" else count_ranks(arguments) // arguments["num_nodes"]
         self._reports = Reports(expected, has_rank_0=cluster.rank == 0)
         self._stopped: dict[int, float] = {}  # process that a signal has stopped before it trained -> since when
         self._silence, self._look_s = "", 0.0

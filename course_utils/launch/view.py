@@ -62,7 +62,7 @@ class RunResult:
     losses: tuple[float, ...]  # the mean over the samples of all ranks, for each epoch since the very first run
     metrics: dict[str, float] = field(default_factory=dict)  # what the lesson logged last
     samples_per_rank: tuple[int, ...] = ()  # in the last epoch
-    samples_per_s: float = 0.0  # over all ranks in the fastest epoch of this run, without saving a checkpoint
+    samples_per_s: float = 0.0  # over all ranks in the fastest epoch of this run, with its validation
     checkpoint: str = ""  # the file to resume from
     train_s: float = 0.0  # from the first step of this run to its last
     total_s: float = 0.0  # from the command to the end of the last process

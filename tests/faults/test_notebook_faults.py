@@ -12,7 +12,7 @@ import matplotlib.pyplot, IPython
 from course_utils.launch import run_lesson
 lesson = {str(CLASSROOM)!r} + ":make_lesson"
 """
-RUN_SLOWLY = "run_lesson(lesson, global_batch=8, strategy='ddp_notebook', out='out', epochs="
+RUN_SLOWLY = "run_lesson(lesson, devices=2, global_batch=8, strategy='ddp_notebook', out='out', epochs="
 
 
 @pytest.fixture

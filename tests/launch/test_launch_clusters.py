@@ -1,4 +1,4 @@
-"""Noticing torchrun, SLURM and TPU pods from their variables."""
+"""Noticing torchrun and SLURM from their variables."""
 
 import shlex
 
@@ -9,22 +9,19 @@ from course_utils.launch.clusters import NEW_STORE, Cluster, cluster_command, fi
 
 TORCHRUN = {"TORCHELASTIC_RUN_ID": "lesson", "WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "4", "RANK": "5"}
 SLURM = {"SLURM_NTASKS": "6", "SLURM_NNODES": "3", "SLURM_NTASKS_PER_NODE": "2", "SLURM_PROCID": "4"}
-POD = {"TPU_WORKER_ID": "1", "TPU_WORKER_HOSTNAMES": "10.0.0.1,10.0.0.2"}
 
 
 def test_without_their_variables_there_is_no_cluster():
     assert find_cluster({"RANK": "3", "WORLD_SIZE": "4"}) == Cluster()
-    assert not Cluster().starts_the_ranks
 
 
 @pytest.mark.parametrize(
     ("environ", "kind", "nodes", "here", "rank"),
-    [(TORCHRUN, "torchrun", 2, 4, 5), (SLURM, "slurm", 3, 2, 4), (POD, "tpu pod", 2, None, 1)],
+    [(TORCHRUN, "torchrun", 2, 4, 5), (SLURM, "slurm", 3, 2, 4)],
 )
 def test_a_cluster_is_noticed_from_its_variables(environ, kind, nodes, here, rank):
     cluster = find_cluster(environ)
     assert (cluster.kind, cluster.nodes, cluster.devices_per_node, cluster.rank) == (kind, nodes, here, rank)
-    assert cluster.starts_the_ranks == (kind != "tpu pod")
 
 
 def test_lightning_notices_torchrun_and_slurm_under_the_same_conditions(monkeypatch):
@@ -57,14 +54,11 @@ def test_variables_that_contradict_each_other_are_an_error(environ):
         find_cluster(environ)
 
 
-@pytest.mark.parametrize("kind", ["torchrun", "slurm", "tpu pod"])
+@pytest.mark.parametrize("kind", ["torchrun", "slurm"])
 def test_the_command_for_a_cluster_ends_in_a_line_that_the_launcher_understands(kind):
     command = cluster_command(kind, "--lesson air_rnn --epochs 3", nodes=4, devices=2)
     words = shlex.split(command)
-    if kind == "tpu pod":
-        words = shlex.split(words[-1].partition("=")[2])
-    else:
-        assert "4" in "".join(words[:3]) and "2" in "".join(words[:4])
+    assert "4" in "".join(words[:3]) and "2" in "".join(words[:4])
     options = build_parser().parse_args(words[words.index("course_utils.launch") + 1 :])
     assert options.lesson == "air_rnn" and options.epochs == 3
 

@@ -7,6 +7,8 @@ import torch
 
 from course_utils.launch.lessons import LESSONS, check_lesson, load_lesson
 from course_utils.launch.messages import LaunchError
+from course_utils.launch.options import Options
+from course_utils.launch.ranks import make_loader
 
 GOOD = """
 import torch
@@ -27,6 +29,7 @@ def three(): return Module(), DATA, 1
 def no_module(): return torch.nn.Linear(1, 1), DATA
 def stream(): return Module(), Stream()
 def number(): return Module(), 5
+def short(): return Module(), DataLoader(DATA, batch_size=4, drop_last=True)
 def picked(): return Module(), DataLoader(DATA, sampler=WeightedRandomSampler([1.0] * 6, 6))
 def batched(): return Module(), DataLoader(DATA, batch_sampler=[[0, 1], [4, 5]])
 def empty(): return Module(), TensorDataset(torch.zeros(0, 1))
@@ -144,3 +147,9 @@ def test_a_file_that_cannot_be_imported_by_its_name_is_refused(tmp_path, name, m
     (tmp_path / name).write_text("def f(): ...\n")
     with pytest.raises(LaunchError, match=f"cannot be imported as .*{message}.* Rename the file"):
         check_lesson(f"{tmp_path / name}:f")
+
+
+def test_a_loader_that_leaves_out_a_short_last_batch_does_so_in_every_rank(file):
+    lesson = load_lesson(f"{file}:short")
+    batches = make_loader(lesson, Options(f"{file}:short"), ranks=1)
+    assert [len(samples) for (samples,) in batches] == [4]

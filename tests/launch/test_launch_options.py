@@ -43,10 +43,17 @@ def test_auto_on_a_bare_cpu_is_one_process_even_where_the_rehearsal_is_installed
     assert (found["accelerator"], found["devices"]) == ("cpu", 1)
 
 
-def test_a_real_tpu_is_lightnings_tpu_and_decides_its_devices_itself(machine):
+def test_a_tpu_is_refused_with_where_to_read_on(machine):
     machine(Device("xla", 0, "TPU v5e"), CPU)
-    found = arguments()
-    assert (found["accelerator"], found["devices"], found["strategy"]) == ("tpu", "auto", "auto")
+    with pytest.raises(LaunchError, match=r"cannot be pointed at 'xla'\. Pass --accelerator cpu.*lesson 4"):
+        arguments()
+
+
+@pytest.mark.parametrize("wrong", [{"epochs": 0}, {"global_batch": 0}, {"epochs": -1}])
+def test_numbers_below_one_are_refused_also_from_a_cell(machine, wrong):
+    machine(CPU)
+    with pytest.raises(LaunchError, match="both are whole numbers of at least 1"):
+        arguments(**wrong)
 
 
 def test_gpu_is_another_word_for_cuda(machine):
@@ -88,12 +95,19 @@ def test_a_kind_of_device_that_lightning_does_not_know_is_refused(machine):
         arguments()
 
 
-@pytest.mark.parametrize("forced", [GPUS[1], Device("xla", 0, "XLA on a CPU", rehearsal=True)])
+@pytest.mark.parametrize("forced", [GPUS[0], GPUS[1], Device("xla", 0, "XLA on a CPU", rehearsal=True)])
 def test_a_forced_device_that_a_launch_would_replace_by_others_is_refused(machine, monkeypatch, forced):
     machine(*GPUS, CPU)
+    monkeypatch.setenv("COURSE_DEVICE", str(forced))
     monkeypatch.setattr(devices_module, "pick_device", lambda: forced)
     with pytest.raises(LaunchError, match=f"a launch cannot be pointed at '{forced}'"):
         arguments()
+
+
+def test_the_only_gpu_may_be_forced_by_its_number(machine, monkeypatch):
+    machine(GPUS[0], CPU)
+    monkeypatch.setenv("COURSE_DEVICE", "cuda:0")
+    assert arguments()["accelerator"] == "cuda"
 
 
 def test_a_forced_device_that_is_missing_is_refused(monkeypatch):
@@ -129,12 +143,6 @@ def test_fsdp_stays_fsdp_whoever_starts_the_processes(machine):
     torchrun = Cluster("torchrun", nodes=2, devices_per_node=1, rank=1)
     assert arguments(strategy="fsdp", accelerator="cpu", devices=2)["strategy"] == "fsdp"
     assert arguments(torchrun, strategy="fsdp", accelerator="cpu")["strategy"] == "fsdp"
-
-
-def test_a_tpu_pod_needs_no_local_proof_of_its_tpu(machine):
-    machine(CPU)
-    found = arguments(Cluster("tpu pod", 4, None, 2, "4 TPU_WORKER_HOSTNAMES"))
-    assert (found["accelerator"], found["devices"], found["num_nodes"]) == ("tpu", "auto", 1)
 
 
 def test_the_global_batch_is_shared_evenly_or_refused():

@@ -1,5 +1,7 @@
 """Ending groups of processes, and the lock of a folder."""
 
+import errno
+import fcntl
 import os
 import signal
 import subprocess
@@ -128,4 +130,15 @@ def test_a_folder_is_kept_to_one_launch_until_it_ends_however_it_ends(tmp_path):
     process.wait()
     process.stdout.close()
     with only_one(tmp_path), pytest.raises(LaunchError, match="is in use by"), only_one(tmp_path):
+        pass
+
+
+def test_a_file_system_without_locks_is_not_a_launch_that_still_runs(tmp_path, monkeypatch):
+    """Lustre mounted without `flock`, NFS without a lock daemon."""
+
+    def refuse(*_):
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(OSError, match="not implemented"), only_one(tmp_path):
         pass

@@ -88,3 +88,9 @@ def test_a_loss_is_weighed_by_the_samples_of_its_batch_whatever_else_that_holds(
         report.on_train_batch_end(trainer, module, torch.tensor(loss), shape(torch.zeros(samples, 2)), 0)
     report.on_train_epoch_end(trainer, module)
     assert notes.events[-1] == {"epoch": 1, "loss": 2.0}
+
+
+def test_a_rank_gives_a_sign_of_life_while_it_validates():
+    notes = Notes()
+    _Report(notes).on_validation_batch_start(SimpleNamespace(global_step=3), None, None, 0)
+    assert notes.events == [{"step": 3, "where": "it validates"}]
