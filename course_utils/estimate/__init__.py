@@ -11,38 +11,19 @@ The package can be called: `from course_utils import estimate; estimate(model, i
     python -m course_utils.estimate   the same for a terminal
 """
 
-import importlib
 import sys
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from course_utils.estimate.chips import all_chips, all_links, find_chip
-    from course_utils.estimate.counting import count_work
-    from course_utils.estimate.memory import estimate_memory
-    from course_utils.estimate.memory_result import capacity_bytes, memory_evidence
-    from course_utils.estimate.parallel import scaling
-    from course_utils.estimate.question import estimate
-    from course_utils.estimate.speeds import estimate_published, published, sources
-    from course_utils.estimate.steptime import fitted, step_time
+from course_utils.estimate.chips import all_chips, all_links, find_chip
+from course_utils.estimate.counting import count_work
+from course_utils.estimate.memory import estimate_memory
+from course_utils.estimate.memory_result import capacity_bytes, memory_evidence
+from course_utils.estimate.parallel import scaling
+from course_utils.estimate.question import estimate
+from course_utils.estimate.speeds import estimate_published, published, sources
+from course_utils.estimate.steptime import fitted, step_time
 
-# Each name, and the module that has it. They load when first asked for.
-NAMES = {
-    "all_chips": "chips",
-    "all_links": "chips",
-    "capacity_bytes": "memory_result",
-    "count_work": "counting",
-    "estimate": "question",
-    "estimate_memory": "memory",
-    "estimate_published": "speeds",
-    "find_chip": "chips",
-    "fitted": "steptime",
-    "memory_evidence": "memory_result",
-    "published": "speeds",
-    "scaling": "parallel",
-    "sources": "speeds",
-    "step_time": "steptime",
-}
 __all__ = [
     "all_chips",
     "all_links",
@@ -66,12 +47,7 @@ class Callable(ModuleType):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Do what `course_utils.estimate.question.estimate` does."""
-        return importlib.import_module("course_utils.estimate.question").estimate(*args, **kwargs)
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in NAMES:
-            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        return getattr(importlib.import_module(f"{self.__name__}.{NAMES[name]}"), name)
+        return estimate(*args, **kwargs)
 
 
 sys.modules[__name__].__class__ = Callable

@@ -1,6 +1,7 @@
 """Automatic mixed precision for tensors that have a shape and no data, so that its casts are counted like the rest."""
 
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -46,9 +47,10 @@ class Autocast(TorchFunctionMode):
             return _attention(*args, **kwargs)
         if name in GATES and isinstance(args[2], list):  # the weights; a packed sequence has its state there
             return layers(name, *args)
-        if name == "multi_head_attention_forward" and _is_plain(*args, **kwargs):
-            with self:  # PyTorch hides what this function calls from the mode that got the function itself
-                return _multi_head(*args, **kwargs), None
+        if name == "multi_head_attention_forward":  # PyTorch hides what it calls from the mode that got it, so a copy
+            unasked = {**func.__globals__, "has_torch_function": lambda tensors: False}  # of it runs, which never asks
+            with self:
+                return FunctionType(func.__code__, unasked, name, func.__defaults__)(*args, **kwargs)
         return func(*args, **kwargs)
 
 
@@ -77,28 +79,3 @@ def _attention(
     kernel = torch.ops.aten._scaled_dot_product_efficient_attention
     learns = torch.is_grad_enabled()
     return kernel(query, key, value, attn_mask, learns, dropout_p, is_causal, scale=scale)[0]
-
-
-def _is_plain(query: Tensor, *args: Any, need_weights: bool = True, **kwargs: Any) -> bool:
-    # args: key, value, width, heads, weight, bias, bias_k, bias_v, zero_attention, dropout, out_weight, out_bias
-    separate = kwargs.get("use_separate_proj_weight", False)  # query, key and value differ in width
-    return query.dim() == 3 and not need_weights and not separate and args[6] is None and not args[8]
-
-
-def _multi_head(query: Tensor, key: Tensor, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    # What nn.MultiheadAttention does when nobody asks for its weights: (length, batch, width) in and out.
-    _, heads, weight, bias, _, _, _, dropout, out_weight, out_bias = args
-    linear = torch.nn.functional.linear
-    if query is key is value:
-        projected = linear(query, weight, bias).chunk(3, -1)
-    else:
-        biases = bias.chunk(3) if bias is not None else (None, None, None)
-        projected = tuple(map(linear, (query, key, value), weight.chunk(3), biases))
-    q, k, v = (x.unflatten(-1, (heads, -1)).permute(1, 2, 0, 3) for x in projected)
-    mask, padding = kwargs.get("attn_mask"), kwargs.get("key_padding_mask")
-    causal = kwargs.get("is_causal", False) and padding is None
-    mask = None if causal or mask is None else mask if mask.dim() == 2 else mask.unflatten(0, (-1, heads))
-    if padding is not None:  # (batch, keys)
-        mask = padding[:, None, None] if mask is None else mask + padding[:, None, None]
-    out = torch.nn.functional.scaled_dot_product_attention(q, k, v, mask, dropout, causal)
-    return linear(out.permute(2, 0, 1, 3).flatten(2), out_weight, out_bias)

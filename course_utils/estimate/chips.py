@@ -2,6 +2,7 @@
 
 import difflib
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -122,4 +123,5 @@ def _find(name: str, among: Sequence[Any], what: str) -> Any:
 
 
 def _plain(name: str) -> str:
-    return "".join(letter for letter in name.casefold() if letter.isalnum())
+    # Drivers write the vendor and the series before the name: "NVIDIA GeForce RTX 4090".
+    return re.sub(r"nvidia|geforce|tesla|amd|instinct|[^a-z0-9]", "", name.casefold())

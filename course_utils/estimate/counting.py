@@ -14,6 +14,7 @@ from course_utils.estimate.autocast import Autocast
 from course_utils.estimate.no_data import backward, clone, explained, tensors, without_data
 from course_utils.estimate.recurrent import KERNELS, amounts
 
+PRECISIONS = ("fp32", "tf32", "fp16", "bf16")
 # No kernel runs for these: they allocate, or they give the same memory another shape.
 FREE = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "_unsafe_view", "unsafe_split"}
 FREE |= {"unsafe_split_with_sizes", "lift_fresh", "_reshape_alias", "set_", "detach", "alias"}
@@ -80,6 +81,7 @@ class Work:
         return f"{step} of {samples} in {self.precision}, counted: {counted}"
 
 
+@torch.inference_mode(False)  # in that mode `linear` is one operation, and nothing learns
 def count_work(
     model: nn.Module, inputs: Any, *, batch: int | None = None, precision: str = "bf16", training: bool = True
 ) -> Work:
@@ -101,13 +103,16 @@ def count_work(
         The counted work.
 
     Raises:
-        ValueError: the batch is not a positive integer, or there is no tensor among the inputs.
+        ValueError: the precision is unknown, the batch no positive integer, or there is no tensor among the inputs.
         RuntimeError: an operation of the model needs data, so that it cannot be counted; the message names it.
     """
+    if precision not in PRECISIONS:
+        raise ValueError(f"unknown precision {precision!r}. Pass one of {', '.join(PRECISIONS)}.")
     arguments = without_data(inputs, batch)
     copied = clone(model, precision).train(training)
     counter, dtype = Counter(), {"fp16": torch.float16, "bf16": torch.bfloat16}.get(precision)
-    with torch.set_grad_enabled(training), Autocast(dtype), counter:
+    asked = torch.autocast("cpu", dtype, enabled=dtype is not None)  # nn.LSTM asks whether any autocast is on
+    with torch.set_grad_enabled(training), asked, Autocast(dtype), counter:
         try:
             out = copied(**arguments) if isinstance(arguments, dict) else copied(*arguments)
             if training:

@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from course_utils.estimate.memory_result import Memory
-from course_utils.estimate.memory_step import KINDS, OPTIMIZERS, PRECISIONS, Moment, Optimizer, follow
+from course_utils.estimate.memory_step import KINDS, OPTIMIZERS, PRECISIONS, WHOLE, Moment, Optimizer, follow
 from course_utils.estimate.no_data import positive, tensors
 
 
@@ -105,8 +105,9 @@ def _shared(memory: Memory, model: nn.Module) -> Memory:
         blocks = find_blocks(model)
     except ValueError:
         blocks = [model]
-    sizes = [sum(p.numel() * p.element_size() for p in block.parameters()) for block in blocks]
-    whole = sum(p.numel() * p.element_size() for p in model.parameters())
+    kind = WHOLE.get(memory.precision)  # what the weights are kept in, where that is not their own
+    sizes = [sum(p.numel() * (kind or p.dtype).itemsize for p in block.parameters()) for block in (model, *blocks)]
+    whole = sizes.pop(0)
     moments = tuple(  # each device updates its own share, so what the optimizer makes meanwhile is a share as well
         one._replace(**{k: getattr(one, k) // memory.shards for k in KINDS[: 4 if one.phase == "optimizer" else 3]})
         for one in memory.moments

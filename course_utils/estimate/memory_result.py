@@ -1,6 +1,5 @@
 """What a memory estimate found: the parts at the peak, the largest batch for a chip, a table and a picture."""
 
-import html
 import json
 from dataclasses import dataclass, replace
 from functools import cache
@@ -18,9 +17,9 @@ if TYPE_CHECKING:
 
 FITTED = Path(__file__).parent / "memory.json"
 GIB = 2**30
+HEADER = ("part", "at the peak")
 # On these cards error correction takes a sixteenth: nvidia-smi shows 15,360 MiB of a T4's 16 GiB.
 CORRECTED = ("T4", "A10", "L4", "L40S")
-PARTS = (*KINDS, "framework")
 
 
 @dataclass(frozen=True)
@@ -108,21 +107,21 @@ class Memory:
         lines = [(m.total - slope * self.batch, slope) for m, slope in zip(self.moments, self.growth, strict=True)]
         return max(0, int(min((room - base) / slope if slope > 0 else (room >= base) * 1e9 for base, slope in lines)))
 
+    def _rows(self) -> list[tuple[str, ...]]:
+        return [(name, format_bytes(size)) for name, size in (*self.parts().items(), ("needed", self.needed_bytes))]
+
     def __repr__(self) -> str:
-        rows = [(name, format_bytes(size)) for name, size in self.parts().items()]
-        return text_table(("part", "at the peak"), [*rows, ("needed", format_bytes(self.needed_bytes))]) + self._note()
+        return f"{text_table(HEADER, self._rows())}\n{self._note()}"
 
     def _repr_html_(self) -> str:
-        rows = [(name, format_bytes(size)) for name, size in self.parts().items()]
-        card = html_card("Does it fit?", ("part", "at the peak"), [*rows, ("needed", format_bytes(self.needed_bytes))])
-        return f"{card}<p>{html.escape(self._note().strip())}</p>"
+        return html_card("Does it fit?", HEADER, self._rows(), self._note())
 
     def _note(self) -> str:
         what = f"{self.batch} sample{'s' * (self.batch != 1)}, {self.precision}" + (
             f", {self.optimizer}" if self.training else ", inference"
         )
         what += f", shared by {self.shards} devices" * (self.shards > 1)
-        return f"\nEstimated for {what}. The peak comes in the {self.peak.phase} pass, after {self.peak.operation!r}."
+        return f"Estimated for {what}. The peak comes in the {self.peak.phase} pass, after {self.peak.operation!r}."
 
     def to_frame(self) -> "pd.DataFrame":
         """Return one row for each moment as a pandas table, in the order of the step."""

@@ -87,6 +87,7 @@ class Tracker(TorchDispatchMode):
         self.moments.append(Moment(self.phase, self.last, *(self._bytes[kind] for kind in KINDS)))
 
 
+@torch.inference_mode(False)
 def follow(
     model: nn.Module,
     inputs: Any,
@@ -117,7 +118,9 @@ def follow(
     tracker.own(tensors(arguments), "activations")
     steps = _optimizer(copied, optimizer, tracker, keep_gradients) if training else None
     tracker.note()
-    with torch.set_grad_enabled(training), Autocast(HALF.get(precision)), tracker:
+    half = HALF.get(precision)
+    asked = torch.autocast("cpu", half, enabled=half is not None)  # nn.LSTM asks whether any autocast is on
+    with torch.set_grad_enabled(training), asked, Autocast(half), tracker:
         try:
             out = copied(**arguments) if isinstance(arguments, dict) else copied(*arguments)
             del arguments

@@ -39,15 +39,16 @@ class Scaling:
 
     @property
     def speedups(self) -> tuple[float, ...]:
-        """How many times as many samples a second as one device, for each count."""
+        """How many times as many samples a second as with the first count, for each."""
         first = self.steps_s[0] / self.counts[0]
         return tuple(n * first / s for n, s in zip(self.counts, self.steps_s, strict=True))
 
     def __repr__(self) -> str:
         batch = f"{self.batch} sample{'s' * (self.batch != 1)}"
+        first = "one" if self.counts[0] == 1 else f"{self.counts[0]:,} devices"
         head = f"{self.device} over {self.link}, {batch} a step on each device (estimated):"
         rows = (
-            f"  {n:>6,} devices: {s:>9,.1f} times one{'' if n <= self.checked_to else '   extrapolated'}"
+            f"  {n:>6,} devices: {s:>9,.1f} times {first}{'' if n <= self.checked_to else '   extrapolated'}"
             for n, s in zip(self.counts, self.speedups, strict=True)
         )
         return "\n".join([head, *rows])

@@ -71,7 +71,8 @@ def estimate(
         raise ValueError("devices is empty. Name a chip at least; `chips.all_chips()` lists them.")
     chips = [find_chip(name) for name in devices]
     own = own_prices(prices, HERE)
-    steps = _count(model, inputs, batch, training, [chip.at(precision) for chip in chips] or ["fp32"])
+    precisions = [chip.at(precision) for chip in chips] or ["bf16" if precision == "amp" else precision]
+    steps = _count(model, inputs, batch, training, precisions)
     total, work = samples * epochs, next(iter(steps.values()))[0]
     rows = [_row(*steps[chip.at(precision)], chip, total, count, link, own) for chip in chips]
     if this_machine is not None:
@@ -143,10 +144,5 @@ def _measured(timing: Any, work: Work, samples: int, own: Mapping[str, Price]) -
         factor=high / seconds,
         batch=work.batch,
         samples=samples,
-        parts=None,
-        evidence=None,
-        needed_bytes=None,
-        fits=None,
-        watts=None,
         price=price,
     )

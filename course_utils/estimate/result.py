@@ -20,6 +20,22 @@ if TYPE_CHECKING:
     import pandas as pd
 
 HEADER = ("device", "precision", "step", "samples/s", "hours", "limited by", "memory", "kWh", "cost", "kind")
+# What a table and a file have of a row, and what a file has of the counted work.
+FLAT = [
+    "device",
+    "kind",
+    "count",
+    "precision",
+    "step_s",
+    "samples_per_s",
+    "hours",
+    "limit",
+    "needed_bytes",
+    "fits",
+    "energy_kwh",
+    "cost",
+]
+COUNTED = ("flops", "bytes_moved", "kernels", "batch", "parameters", "training", "precision")
 
 
 @dataclass(frozen=True)
@@ -51,12 +67,12 @@ class Row:
     factor: float
     batch: int
     samples: int
-    parts: StepTime | None
-    evidence: Evidence | None
-    needed_bytes: float | None
-    fits: bool | None
-    watts: float | None
     price: Price | None
+    parts: StepTime | None = None
+    evidence: Evidence | None = None
+    needed_bytes: float | None = None
+    fits: bool | None = None
+    watts: float | None = None
 
     @property
     def samples_per_s(self) -> float:
@@ -164,14 +180,7 @@ class Estimate:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the list of operations, ready for JSON."""
-        work = self.work
-        counted: dict[str, Any] = {
-            "flops": work.flops,
-            "bytes_moved": work.bytes_moved,
-            "kernels": work.kernels,
-            "batch": work.batch,
-        }
-        counted |= {"parameters": work.parameters, "training": work.training, "precision": work.precision}
+        counted = {name: getattr(self.work, name) for name in COUNTED}
         return {"counted": counted, "rows": [asdict(row) | _flat(row) for row in self.rows]}
 
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -192,20 +201,5 @@ def _short(number: float) -> str:
 
 def _flat(row: Row) -> dict[str, Any]:
     low, high = row.hours_interval
-    return {
-        "device": row.device,
-        "kind": row.kind,
-        "count": row.count,
-        "precision": row.precision,
-        "step_s": row.step_s,
-        "samples_per_s": row.samples_per_s,
-        "hours": row.hours,
-        "hours_low": low,
-        "hours_high": high,
-        "limit": row.limit,
-        "needed_bytes": row.needed_bytes,
-        "fits": row.fits,
-        "energy_kwh": row.energy_kwh,
-        "cost": row.cost,
-        "checked": row.evidence.checked if row.evidence else True,
-    }
+    checked = row.evidence.checked if row.evidence else True
+    return {name: getattr(row, name) for name in FLAT} | {"hours_low": low, "hours_high": high, "checked": checked}

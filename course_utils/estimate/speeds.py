@@ -37,7 +37,6 @@ class Speed:
         torch: the version of PyTorch, or "" where the source does not say.
         samples_per_s: of all devices together.
         gmacs: 10^9 multiply-adds for one image, or None where the source does not say.
-        mega_activations: 10^6 activations for one image, or None.
     """
 
     source: str
@@ -53,7 +52,6 @@ class Speed:
     torch: str
     samples_per_s: float
     gmacs: float | None
-    mega_activations: float | None
 
     @property
     def step_s(self) -> float:
@@ -78,9 +76,8 @@ def _speeds() -> tuple[Speed, ...]:
 def _speed(row: Mapping[str, str]) -> Speed:
     texts = {name: row[name] for name in ("source", "file", "device", "model", "precision", "torch")}
     whole = {name: int(row[name]) for name in ("count", "image", "batch")}
-    known = {name: float(row[name]) if row[name] else None for name in ("gmacs", "mega_activations")}
     flags = {name: row[name] == "1" for name in ("compiled", "training")}
-    values: dict[str, Any] = {**texts, **whole, **known, **flags}
+    values: dict[str, Any] = {**texts, **whole, **flags, "gmacs": float(row["gmacs"]) if row["gmacs"] else None}
     return Speed(**values, samples_per_s=float(row["samples_per_s"]))
 
 

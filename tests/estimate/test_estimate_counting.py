@@ -188,3 +188,36 @@ def test_inputs_without_a_tensor_are_refused():
 def test_training_needs_something_to_train():
     with pytest.raises(ValueError, match="training=False"):
         count_work(nn.ReLU(), torch.empty(1, 2))
+
+
+@pytest.mark.parametrize("recurrent", [nn.LSTM, nn.GRU, nn.RNN])
+def test_a_recurrent_layer_may_follow_one_whose_results_have_16_bits(recurrent):
+    model = nn.Sequential(nn.Linear(8, 16), recurrent(16, 16))
+    assert count_work(model, torch.empty(4, 10, 8), precision="fp16", training=False).flops > 2 * 40 * 16 * 8
+    assert not torch.is_autocast_enabled("cpu")
+
+
+def test_a_readers_inference_mode_hides_nothing():
+    model, x = nn.Sequential(nn.Linear(8, 16), nn.ReLU()), torch.empty(4, 8)
+    outside = count_work(model, x, training=False)
+    with torch.inference_mode():
+        assert count_work(model, x, training=False) == outside and outside.flops == 2 * 4 * 8 * 16
+        assert count_work(model, x).flops > outside.flops
+
+
+def test_attention_that_returns_its_weights_is_cast_like_the_rest():
+    class Attention(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.attention = nn.MultiheadAttention(512, 8, batch_first=True)
+
+        def forward(self, x):
+            return self.attention(x, x, x)[0]
+
+    half, full = (count_work(Attention(), torch.empty(8, 256, 512), precision=name) for name in ("bf16", "fp32"))
+    assert half.bytes_moved < 0.9 * full.bytes_moved and half.flops == full.flops
+
+
+def test_a_precision_that_is_none_is_refused():
+    with pytest.raises(ValueError, match=r"unknown precision 'amp'\. Pass one of fp32, tf32, fp16, bf16"):
+        count_work(nn.Linear(2, 2), torch.empty(1, 2), precision="amp")

@@ -256,3 +256,11 @@ def test_on_a_cpu_the_median_error_of_ten_networks_is_below_a_tenth(measured):
     errors = sorted(abs(row["estimated"] / row[measured] - 1) for row in rows)
     assert len(rows) == 10 and (errors[4] + errors[5]) / 2 < 0.1
     assert all(row["in_ram"] > row["in_ram_returned"] for row in rows)  # what it keeps otherwise
+
+
+def test_what_is_gathered_of_shards_has_the_bits_of_the_weights():
+    model = nn.Sequential(*(nn.Linear(256, 256) for _ in range(8)))
+    how = {"batch": 1, "shards": 4}
+    memories = [estimate_memory(model, torch.empty(1, 256), **how, precision=name) for name in ("fp32", "bf16-true")]
+    full, half = (memory.gathered for memory in memories)
+    assert full == 2 * half > 0

@@ -274,3 +274,28 @@ def test_the_package_can_be_called_in_any_order_of_imports_and_costs_no_more_tha
 def test_a_name_that_the_package_has_not_is_an_error():
     with pytest.raises(AttributeError, match="no attribute 'guess'"):
         _ = estimate.guess
+
+
+@pytest.mark.parametrize(
+    ("reported", "chip"),
+    [  # what torch.cuda.get_device_name() says of them
+        ("NVIDIA L4", "L4"),
+        ("NVIDIA GeForce RTX 4090", "RTX 4090"),
+        ("NVIDIA A100-SXM4-80GB", "A100 80GB"),
+        ("Tesla V100-SXM2-16GB", "V100 SXM2 16GB"),
+        ("NVIDIA H100 80GB HBM3", "H100 SXM"),
+        ("AMD Instinct MI300X", "MI300X"),
+    ],
+)
+def test_a_chip_is_found_by_the_name_that_its_driver_reports(reported, chip):
+    assert find_chip(reported).name == chip
+
+
+def test_scaling_from_several_devices_says_so(model):
+    found = repr(scaling(count_work(model, X), "A100", counts=(8, 64)))
+    assert "times 8 devices" in found and "times one" not in found
+
+
+def test_a_model_in_16_bits_can_be_measured_here_alone():
+    found = estimate(nn.Linear(16, 8).bfloat16(), X, devices=[], this_machine=0.1, samples=100)
+    assert found.rows[0].kind == "measured"

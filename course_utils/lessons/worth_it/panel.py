@@ -45,15 +45,13 @@ class RentalPanel:
         self.prices = widgets.Text(value=said, description="Prices/h", continuous_update=False)
         self.deadline = widgets.FloatText(value=24.0, description="Deadline, h", continuous_update=False)
         self.status = widgets.HTML("")
-        controls = [self.chips, self.batch, self.precision, self.prices, self.deadline, self.status]
-        for name, control in zip(
-            ("chips", "batch", "precision", "prices", "deadline", "status"), controls, strict=True
-        ):
+        controls = {name: getattr(self, name) for name in ("chips", "batch", "precision", "prices", "deadline")}
+        for name, control in controls.items():
             control.add_class(f"rentalpanel-{name}")
-            if name != "status":
-                control.observe(lambda change: self.update(), names="value")
+            control.observe(lambda change: self.update(), names="value")
+        self.status.add_class("rentalpanel-status")
         self.prices.layout.width = self.chips.layout.width = "34em"
-        self.controls = widgets.VBox(controls)
+        self.controls = widgets.VBox([*controls.values(), self.status])
         self.controls.add_class("rentalpanel")
 
     def update(self) -> Estimate | None:
@@ -64,15 +62,16 @@ class RentalPanel:
             if not asked["devices"]:
                 raise ValueError("choose a chip at least.")
             found = self._estimate(**asked, prices=prices, samples=self.samples, epochs=self.epochs)
-            deadline = self.deadline.value
-            shown: Any = draw_money(found, deadline if deadline > 0 else None)
-            best = found.cheapest(deadline if deadline > 0 else None)
+            deadline = max(0.0, self.deadline.value) or None
+            shown: Any = draw_money(found, deadline)
+            best = found.cheapest(deadline)
         except (ValueError, TypeError, RuntimeError, OverflowError) as error:
             self.result, shown = None, HTML("")
             self.status.value = f"<b>Not estimated:</b> {html.escape(str(error))}"
         else:
             self.result = found
-            self.status.value = "Cheapest within the deadline: " + html.escape(best.device if best else "none of these")
+            what = "Cheapest within the deadline" if deadline else "Cheapest"
+            self.status.value = f"{what}: {html.escape(best.device if best else 'none of these')}"
         if self._shown:
             self._shown.update(shown)
         return self.result

@@ -12,6 +12,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator
 
 from course_utils.compare.roof import Roof
 from course_utils.display.figures import LOOKS, MUTED, Picture, label_end, lecture_axes, picture
+from course_utils.display.units import format_count, format_seconds
 from course_utils.estimate.chips import Chip
 from course_utils.estimate.parallel import Scaling
 from course_utils.estimate.result import Estimate
@@ -52,7 +53,7 @@ def draw_three_limits(seconds: Mapping[int, float]) -> Picture:
     first, last = next(iter(seconds.values())), list(seconds)[-1]
     axes.axhline(first, color=MUTED, linestyle=":")
     axes.annotate("launch overhead", (last, first), (0, 8), "data", "offset points", color=MUTED, ha="right")
-    _ticks(axes, time_text, axis="y")
+    _ticks(axes, format_seconds, axis="y")
     _ticks(axes, count_text, axis="x")
     return picture(axes, "The time of an addition is flat for small sizes and then grows with them.", colors=8)
 
@@ -74,7 +75,7 @@ def draw_roofs(here: Roof, chips: Sequence[Chip], precision: str = "amp") -> Pic
         axes.loglog(points, line, color=colour, linestyle=style)
         shift = 0.7 if name == "RTX 5090" else 1.4 if name.startswith("A100") else 1.0  # their roofs are close
         label_end(axes, points[-1], shift * line[-1], name, colour)
-    _ticks(axes, flop_text, axis="y")
+    _ticks(axes, format_count, axis="y")
     _ticks(axes, lambda value: f"{value:g}", axis="x")
     said = "; ".join(f"{name}: {peak:.3g} FLOP/s and {bytes_ / 1e9:,.0f} GB/s" for name, peak, bytes_, _ in roofs)
     return picture(axes, f"Rooflines, logarithmic. {said}.", colors=8)
@@ -246,22 +247,9 @@ def draw_scaling(estimated: Scaling, published: Mapping[int, Sequence[float]]) -
     return picture(axes, said, colors=8)
 
 
-def time_text(seconds: float) -> str:
-    """Return a time as a tick says it."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if seconds >= size:
-            return f"{seconds / size:g} {unit}"
-    return f"{seconds * 1e9:g} ns"
-
-
 def count_text(number: float) -> str:
     """Return a count as a tick says it."""
     return f"{number / 1e6:g} M" if number >= 1e6 else f"{number:,.0f}" if number >= 1 else f"{number:g}"
-
-
-def flop_text(rate: float) -> str:
-    """Return a rate of arithmetic as a tick says it."""
-    return next((f"{rate / size:g} {unit}" for unit, size in (("T", 1e12), ("G", 1e9), ("M", 1e6)) if rate >= size), "")
 
 
 def _ticks(axes: Axes, text, axis: str = "both") -> None:
