@@ -20,7 +20,7 @@ from stand_ins import (
 
 from course_utils.devices import Device, DeviceList, find_devices, pick_device, wait_for
 from course_utils.hardware import detect
-from course_utils.hardware.nvidia import Card
+from course_utils.hardware.nvidia import Card, Driver
 
 HOSTILE_CARD = "<script>alert(1)</script>\x1b[31m图形处理器 \"'&" + "x" * 300
 V5E = ("0x1ae0", "0x0063", "0x088000")
@@ -176,21 +176,6 @@ def test_torchtpu_is_listed_through_torch_accelerator_and_only_beside_a_tpu(tmp_
     assert done.stdout.splitlines() == ["[('tpu:0', 'TPU v5e'), ('tpu:1', 'TPU v5e')]", "[]"], done.stderr
 
 
-@needs_cuda_build
-def test_the_gpu_of_a_jetson_is_found_without_a_management_library(tmp_path, monkeypatch):
-    """Stand-in: the device tree of a Jetson, and a CUDA library that can be loaded."""
-    (tmp_path / "proc/device-tree").mkdir(parents=True)
-    (tmp_path / "proc/device-tree/model").write_text("NVIDIA Jetson AGX Orin Developer Kit\0")
-    monkeypatch.setattr(detect, "read_driver", lambda: None)
-    monkeypatch.setattr(detect, "has_cuda_library", lambda: True)
-    (found,) = detect.cuda_cards(tmp_path)
-    assert found.name == "NVIDIA Jetson AGX Orin Developer Kit" and "shared" in found.detail
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
-    assert detect.cuda_cards(tmp_path) == []
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
-    assert detect.cuda_cards(tmp_path / "elsewhere") == []
-
-
 def test_the_gpu_of_a_mac_shares_the_computers_memory(tmp_path, monkeypatch):
     """Stand-in: torch's answer on a Mac."""
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
@@ -307,3 +292,20 @@ def test_waiting_for_xla_runs_what_was_recorded():
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "PJRT_DEVICE": "CPU"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120)
     assert done.stdout.strip() == "1", done.stderr
+
+
+def test_rocm_without_linuxs_own_driver_is_asked_for_its_cards(tmp_path, monkeypatch):
+    """Stand-in: Windows, or Linux inside of it (WSL), where there is no /sys/class/kfd."""
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert detect.rocm_cards(tmp_path) == [Card("AMD graphics card")] * 2
+
+
+def test_a_divided_card_does_not_promise_the_memory_of_the_whole(tmp_path, monkeypatch):
+    """Stand-in: a driver that lists an A100 divided into slices, of which CUDA shows one."""
+    monkeypatch.setattr(torch.version, "cuda", "12.8")
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    card = Card("NVIDIA A100", 42 * 10**9, "compute capability 8.0", uuid="GPU-1", mig=True)
+    monkeypatch.setattr(detect, "read_driver", lambda: Driver("550.54", (12, 4), (card,)))
+    [shown] = detect.cuda_cards(tmp_path)
+    assert shown.memory_bytes is None and "one slice" in shown.detail

@@ -55,8 +55,8 @@ def _xla(evidence: Evidence) -> Finding:
         return evidence.found("xla", "torch-xla-mismatch", xla_minor=minor, error=error)
     if "libtpu not found" in error and evidence.tpu_chips:
         return evidence.found("xla", "libtpu-absent", error=error)
-    if error and pjrt is not None:
-        error = error if pjrt != "TPU" or evidence.tpu_chips else f"no TPU was found here ({error})."
+    if error and pjrt is not None and not (pjrt == "TPU" and evidence.tpu_chips):
+        error = f"no TPU was found here ({error})." if pjrt == "TPU" else error
         return evidence.found("xla", "pjrt-device-wrong", value=pjrt, error=error)
     if pjrt == "CPU" and evidence.tpu_chips and probe.kernels:
         hides = "this machine has a TPU, which it hides."

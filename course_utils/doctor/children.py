@@ -124,6 +124,8 @@ def _describe(status: int | None, late: bool, said: bytes) -> Outcome:
     noise = "\n".join(line for line in lines if not line.startswith(PREFIX)).strip()[-2000:]
     if len(said) > MOST_BYTES:
         return Outcome("badly", told, kernels, noise=f"{noise}\nit printed more than {MOST_BYTES:,} bytes.")
+    if not late and status is not None and status >= 2**31:  # how Windows ends one, such as 0xC0000005: a wrong address
+        return Outcome("killed", told, kernels, f"0x{status:X}", noise)
     if late or status is None or status >= 0:
         return Outcome("late" if late else "badly" if status else "well", told, kernels, noise=noise)
     names = {known.value: known.name for known in signal.Signals}  # most real-time signals have none

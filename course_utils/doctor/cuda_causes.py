@@ -64,11 +64,11 @@ def _hidden(evidence: Evidence, hardware: str) -> Finding | None:
 
 
 def _driver_too_old(evidence: Evidence) -> Finding | None:
-    """A driver runs every CUDA of its own major version (CUDA Compatibility, "minor version compatibility")."""
+    """A driver runs every CUDA of its own major version (CUDA Compatibility, "minor version"). (0, 0) says nothing."""
     told, needed = evidence.probe("cuda").told, evidence.torch.cuda
     refused = re.search(r"too old \(found version (\d+)\)", told.get("said", "") + told.get("error", ""))
     newest = split_version(int(refused[1])) if refused else tuple(evidence.driver.get("cuda", ()))
-    if not needed or not newest or (not refused and newest[0] >= int(needed.split(".")[0])):
+    if not needed or not any(newest) or (not refused and newest[0] >= int(needed.split(".")[0])):
         return None
     driver_cuda, compat = f"{newest[0]}.{newest[1]}", "-".join(needed.split(".")[:2])
     return evidence.found("cuda", "driver-too-old", driver_cuda=driver_cuda, torch_cuda=needed, compat=compat)
@@ -98,10 +98,12 @@ def _not_started(evidence: Evidence, hardware: str) -> Finding:
     if cards and not hip and "NVIDIA driver" not in error:
         return evidence.found("cuda", "driver-error", error=error)
     failed = re.search("NVIDIA-SMI has failed.*", evidence.probe("nvidia-smi").noise)
-    if hardware or failed:
+    off = evidence.place in ("colab", "kaggle") and not evidence.tpu_chips
+    if hardware or (failed and not off):
         cause = "container-without-gpu" if evidence.container and hardware else "no-driver"
         detail = failed[0] if failed else error
         return evidence.found("cuda", cause, hardware=hardware or "nvidia-smi is installed", detail=detail)
-    off = evidence.place in ("colab", "kaggle") and not evidence.tpu_chips
+    if not hip and (amd := [model for vendor, model in evidence.graphics if vendor == AMD]):
+        return evidence.found("cuda", "not-built", maker=f"ROCm (AMD graphics {', '.join(amd)})")
     maker = "AMD graphics card" if hip else "NVIDIA graphics card"
     return evidence.found("cuda", "accelerator-off" if off else "no-hardware", maker=maker)

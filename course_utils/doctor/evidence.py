@@ -5,7 +5,7 @@ from __future__ import annotations
 import configparser
 import pkgutil
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from course_utils.display.cards import clean, html_card
@@ -97,10 +97,10 @@ def judge(family: str, outcome: Outcome, evidence: Evidence, note: str = "") -> 
 
     A family is usable when the answers of one device agree with the CPU's; the cause is the first thing wrong.
     """
-    if silence := no_answer(family, outcome, evidence):
-        return silence
     bad = [kernel for kernel in outcome.kernels if "failed" in kernel or "wrong" in kernel]
     good = [kernel["device"] for kernel in outcome.kernels if kernel not in bad]
+    if silence := no_answer(family, outcome, evidence):
+        return replace(silence, usable=bool(good))
     if not bad:
         what = f"An addition, a matrix product and a gradient on {', '.join(good)} agree with the CPU's.{note}"
         if family == "cpu":

@@ -66,14 +66,12 @@ class Diagnosis:
     def __repr__(self) -> str:
         parts = [f"{self.title}. Examined in {self.seconds:.1f} s."]
         if self.devices:
-            rows: list[tuple[str, ...]]
             rows = [(d["device"], d["name"], format_bytes(d["memory_bytes"]), d["detail"]) for d in self.devices]
             parts.append(text_table(("device", "name", "memory", "detail"), rows))
         causes = text_table(("family", "works", "cause"), [(one.family, one.works, one.cause) for one in self.findings])
         return "\n\n".join([*parts, causes, *map(str, self.findings)])
 
     def _repr_html_(self) -> str:
-        rows: list[tuple[str, ...]]
         rows = [(one.family, one.works, one.why, one.fix or "nothing to do") for one in self.findings]
         return html_card(self.title, ("family", "works", "why", "fix"), rows)
 
@@ -88,7 +86,7 @@ def private_names(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
         names[str(Path.home())] = "~"
     names.update({part: "HOST" for host in hosts for part in (host, host.partition(".")[0])})
     names.update(dict.fromkeys(users, "USER"))
-    return {name: word for name, word in names.items() if len(name) > 1 and not name.isdigit()}
+    return {name: word for name, word in names.items() if len(name) > (4 if name.isdigit() else 1)}
 
 
 def hide(text: str, names: Mapping[str, str]) -> str:

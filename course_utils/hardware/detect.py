@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from course_utils.hardware import machine
-from course_utils.hardware.nvidia import Card, has_cuda_library, read_driver, visible_cards
+from course_utils.hardware.nvidia import Card, read_driver, visible_cards
 
 
 def accelerators(root: Path) -> list[tuple[str, int, Card]]:
@@ -30,25 +30,22 @@ def cuda_cards(root: Path) -> list[Card]:
     driver = read_driver()
     if driver and driver.cuda[0] < int(torch.version.cuda.split(".")[0]):
         return []  # too old for this torch: CUDA would not start
-    there = driver.cards if driver else _jetson(root)
+    there = driver.cards if driver else ()
+    # CUDA shows a program one slice of a divided card and not the card (NVIDIA, Multi-Instance GPU User Guide).
+    slices = "divided (MIG): CUDA shows one slice"
+    there = tuple(replace(card, memory_bytes=None, detail=slices) if card.mig else card for card in there)
     cards = visible_cards(there, os.environ.get("CUDA_VISIBLE_DEVICES"))
     if len({card.name for card in there}) == 1 or os.environ.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID":
         return cards
     return [replace(card, detail=f"{card.detail}; CUDA may number unlike cards in another order") for card in cards]
 
 
-def _jetson(root: Path) -> tuple[Card, ...]:
-    """Return the GPU of an NVIDIA Jetson, whose driver may come without a management library."""
-    board = machine.read_text(root / "proc/device-tree/model").strip("\0\n")
-    if "NVIDIA" not in board or not has_cuda_library():
-        return ()
-    return (Card(board, machine.host_memory_bytes(root), "memory shared with the CPU"),)
-
-
 def rocm_cards(root: Path) -> list[Card]:
     """Return the AMD cards that the kernel's compute driver lists (/sys/class/kfd), as HIP_VISIBLE_DEVICES allows."""
-    found = []
-    for node in sorted((root / "sys/class/kfd/kfd/topology/nodes").glob("*"), key=lambda node: int(node.name)):
+    nodes, found = root / "sys/class/kfd/kfd/topology/nodes", []
+    if not nodes.exists():  # Windows, and Linux inside of it (WSL), where ROCm works without that driver
+        return [Card("AMD graphics card")] * torch.cuda.device_count()
+    for node in sorted(nodes.glob("*"), key=lambda node: int(node.name)):
         told = dict(re.findall(r"^(\w+) (\d+)$", machine.read_text(node / "properties"), re.MULTILINE))
         if int(told.get("simd_count", 0)) == 0:
             continue  # a processor, not a graphics card

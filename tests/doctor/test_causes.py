@@ -10,6 +10,7 @@ from course_utils.doctor.evidence import REMEDIES, Evidence, Package
 
 TORCH = Package("2.9.0", "13.0")
 RAN = ({"device": "xla:0"},)
+NO_CUDA = {"cuda": Outcome("well", {"libcuda": False})}
 
 
 def on_mac(place, error):
@@ -176,3 +177,37 @@ def test_a_card_divided_into_slices_of_which_cuda_finds_none_is_named(variables)
 def test_no_fix_speaks_of_the_courses_own_commands():
     texts = [text for name in REMEDIES for key, text in REMEDIES[name].items() if name != "install"]
     assert not [text for text in texts if re.search("lesson|course|make (?!them)", text)]
+
+
+def test_a_container_without_libcuda_has_no_driver_of_cuda_0():
+    """NVML says 0 where it finds no libcuda to ask: `nvidia-smi` then prints "CUDA Version: N/A"."""
+    driver = {"version": "550.54", "cuda": [0, 0], "cards": [{"name": "NVIDIA H200"}]}
+    probes = {"cuda": Outcome("well", {"libcuda": False}), "nvidia": Outcome("well", {"driver": driver})}
+    found = find_cause("cuda", Evidence("computer", TORCH, probes, container=True))
+    assert found.cause == "driver-error" and "libcuda" in found.why
+
+
+def test_a_tpu_that_another_process_holds_is_not_blamed_on_a_variable_that_is_right():
+    told = {"step": "starting XLA's runtime", "error": "RuntimeError: The TPU is already in use by process with pid 7"}
+    probes = {"xla": Outcome("well", told)}
+    evidence = Evidence("kaggle", TORCH, probes, torch_xla=TORCH, variables={"PJRT_DEVICE": "TPU"}, tpu_chips=8)
+    found = find_cause("xla", evidence)
+    assert found.cause == "kernel-failed" and "already in use" in found.why
+
+
+def test_a_gpu_that_works_stays_usable_beside_one_that_hangs():
+    outcome = Outcome("late", {"step": "an addition on cuda:1"}, ({"device": "cuda:0"},))
+    found = find_cause("cuda", Evidence("computer", TORCH, {"cuda": outcome}, limit_s=10))
+    assert (found.cause, found.usable) == ("hangs", True) and "cuda:1" in found.why
+
+
+def test_an_amd_card_under_another_build_is_told_of_the_build_for_it():
+    found = find_cause("cuda", Evidence("computer", TORCH, NO_CUDA, graphics=[("0x1002", "0x744c")]))
+    assert found.cause == "not-built" and "ROCm" in found.why and "0x744c" in found.why
+
+
+def test_nvidias_tools_on_a_colab_without_a_gpu_do_not_mean_a_missing_driver():
+    said = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."
+    probes = {**NO_CUDA, "nvidia-smi": Outcome("badly", noise=said)}
+    assert find_cause("cuda", Evidence("colab", TORCH, probes)).cause == "accelerator-off"
+    assert find_cause("cuda", Evidence("computer", TORCH, probes)).cause == "no-driver"

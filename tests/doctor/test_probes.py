@@ -14,7 +14,7 @@ from stand_ins import needs_linux
 
 from course_utils.doctor import examine, probes
 from course_utils.doctor.causes import find_cause
-from course_utils.doctor.children import MOST_BYTES, PREFIX, Outcome, run_limited, run_probe
+from course_utils.doctor.children import MOST_BYTES, PREFIX, Outcome, _describe, run_limited, run_probe
 from course_utils.doctor.evidence import Evidence, Package
 from course_utils.hardware import KINDS
 
@@ -159,3 +159,8 @@ def test_a_torch_that_knows_no_tpu_does_not_pass_for_one_that_works():
 def test_there_is_a_probe_for_every_family_and_it_runs_in_a_child():
     assert all(hasattr(probes, name) for name in (*KINDS, "nvidia"))
     assert "driver" in run_probe("nvidia", 20).told
+
+
+def test_a_child_that_windows_has_ended_was_killed():
+    assert _describe(0xC0000005, False, b"").signal == "0xC0000005"
+    assert _describe(0xC0000005, False, b"").ended == "killed" and _describe(1, False, b"").ended == "badly"

@@ -83,3 +83,8 @@ def test_the_devices_that_were_listed_are_a_table_of_their_own():
     device = {"device": "cuda:0", "name": "NVIDIA H200", "memory_bytes": 150754820096, "detail": "in a test"}
     lines = repr(Diagnosis("computer", "torch 2.9.0", (device,), (), 1.0)).splitlines()
     assert "device  name         memory  detail" in lines and "cuda:0  NVIDIA H200  151 GB  in a test" in lines
+
+
+def test_a_user_whose_name_is_a_number_is_hidden_and_a_small_number_is_not():
+    assert hide("/scratch/20231234/lib", private_names({"USER": "20231234"})) == "/scratch/USER/lib"
+    assert hide("8 chips", private_names({"USER": "8"})) == "8 chips"
