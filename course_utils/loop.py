@@ -33,11 +33,17 @@ def train_plain(
 
     Returns:
         The mean loss over the samples for each epoch, measured while the model was learning.
+
+    Raises:
+        ValueError: `batches` yielded none in an epoch.
     """
     optimizer = fast_adam(model.parameters(), inputs.device, learning_rate)
     losses = []
     for epoch in range(1, epochs + 1):
-        total = torch.zeros((), device=inputs.device)  # stays on the device: reading it would wait for each step
+        seen, total = (
+            0,
+            torch.zeros((), device=inputs.device),
+        )  # the sum stays there: reading it would wait
         run_recorded(inputs.device)  # on XLA, so that the zero is data to every step and not a constant in the first
         for index in batches:
             loss = loss_fn(model(inputs[index]), targets[index])
@@ -45,8 +51,11 @@ def train_plain(
             optimizer.step()
             optimizer.zero_grad()
             total += loss.detach() * len(index)
+            seen += len(index)
             run_recorded(inputs.device)
-        losses.append(total.item() / len(inputs))
+        if not seen:
+            raise ValueError(f"epoch {epoch} got no batch. Pass what can be gone through again, such as a list.")
+        losses.append(total.item() / seen)
         if on_epoch:
             on_epoch(epoch, losses[-1])
     return losses

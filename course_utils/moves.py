@@ -125,10 +125,9 @@ def _places(node: Any, path: str) -> Iterator[tuple[str, torch.device]]:
     elif isinstance(node, torch.nn.Module):
         for name, tensor in (*node.named_parameters(), *node.named_buffers()):
             yield f"{path}.{name}", tensor.device
-    elif hasattr(type(node), "to"):
-        if isinstance(getattr(node, "device", None), str | torch.device):
-            yield path, torch.device(node.device)
-    elif isinstance(node, dict | UserDict):
+    elif hasattr(type(node), "to") and isinstance(getattr(node, "device", None), str | torch.device):
+        yield path, torch.device(node.device)
+    elif isinstance(node, dict | UserDict):  # Hugging Face's tokenizers return one that has `to` and no `device`
         for key, part in node.items():
             yield from _places(part, f"{path}[{key!r}]")
     elif hasattr(node, "_fields") or (dataclasses.is_dataclass(node) and not isinstance(node, type)):

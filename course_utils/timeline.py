@@ -17,7 +17,7 @@ from torch.profiler import ProfilerActivity, _ExperimentalConfig, profile, recor
 from course_utils.devices import Device, pick_device, wait_for
 from course_utils.display.figures import Picture
 from course_utils.display.lanes import Lane, describe, draw_timeline
-from course_utils.display.trace import PROCESSES, lanes_of, noted, process_name, thread_name
+from course_utils.display.trace import OURS, PROCESSES, lanes_of, name_event, noted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,7 +58,10 @@ class Timeline:
                 if event["ph"] in "XM" and isinstance(event["pid"], int):
                     pid = event["pid"] % PROCESSES + index * PROCESSES  # two machines may use one number twice
                     events.append({**event, "pid": pid, "ts": event.get("ts", 0) + base_us})
-            events += [process_name(pid, name) for pid in sorted({event["pid"] for event in events[first:]})]
+            events += [
+                name_event("process_name", pid, OURS, name)
+                for pid in sorted({event["pid"] for event in events[first:]})
+            ]
         return cls({"traceEvents": events})
 
     @cached_property
@@ -136,5 +139,5 @@ def timeline(fn: Callable[[], object], *, device: Device | str | None = "cpu") -
     with TemporaryDirectory() as folder:
         seen.export_chrome_trace(f"{folder}/trace.json")
         trace = json.loads(Path(folder, "trace.json").read_bytes())
-    trace["traceEvents"] += [thread_name(os.getpid(), tid, name) for tid, name in threads.items() if tid]
+    trace["traceEvents"] += [name_event("thread_name", os.getpid(), tid, name) for tid, name in threads.items() if tid]
     return Timeline(trace)

@@ -144,8 +144,8 @@ def messages_to_stdout() -> None:
 class EpochBar(pl.Callback):
     """One progress bar over all epochs, a widget in a notebook, that keeps the losses it showed.
 
-    Lightning's own bar starts anew each epoch and is redrawn after each step, which costs a good part of the speed
-    of a model this small.
+    The module has to log `train_loss` in each epoch. Lightning's own bar starts anew each epoch and is redrawn after
+    each step, which costs a good part of the speed of a model this small.
     """
 
     def __init__(self) -> None:
@@ -155,11 +155,11 @@ class EpochBar(pl.Callback):
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Open the bar."""
         self.losses = []
-        self._bar = open_bar(trainer.max_epochs, "epoch", mininterval=0.2)
+        self._bar = open_bar(trainer.max_epochs, "epoch", mininterval=0.2, initial=trainer.current_epoch)
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Show the epoch before this one: a module logs its epoch after the callbacks have had theirs."""
-        if trainer.current_epoch > len(self.losses):
+        if trainer.current_epoch > self._bar.n:
             self._show(trainer)
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -174,4 +174,4 @@ class EpochBar(pl.Callback):
 
     def _show(self, trainer: pl.Trainer) -> None:
         self.losses.append(trainer.callback_metrics["train_loss"].item())
-        show_epoch(self._bar, len(self.losses), self.losses[-1])
+        show_epoch(self._bar, self._bar.n + 1, self.losses[-1])

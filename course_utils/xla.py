@@ -62,9 +62,7 @@ def import_torch_xla() -> ModuleType:
     return torch_xla
 
 
-_started: list[torch.device] = []  # XLA's first device, once this process has started it
-
-
+@functools.cache
 def start_xla() -> torch.device:
     """Start XLA on the TPU, or without one on its CPU compiler (the rehearsal), and return its first device.
 
@@ -76,8 +74,6 @@ def start_xla() -> torch.device:
         ImportError: as `import_torch_xla` does.
         RuntimeError: there was a backward pass before.
     """
-    if _started:
-        return _started[0]
     torch_xla = import_torch_xla()
     with variable_set("PJRT_DEVICE", os.environ.get("PJRT_DEVICE", "CPU")):
         device = torch_xla.device()
@@ -91,13 +87,12 @@ def start_xla() -> torch.device:
             "the devices it knew by then. Restart the kernel and call start_xla() of course_utils.xla in the first "
             "cell."
         ) from error
-    _started.append(device)
     return device
 
 
 def started_xla() -> torch.device | None:
     """Return what `start_xla` returned in this process, or None before it: nothing is started."""
-    return _started[0] if _started else None
+    return start_xla() if start_xla.cache_info().currsize else None
 
 
 def run_recorded(device: torch.device) -> None:

@@ -6,6 +6,7 @@ import itertools
 import subprocess
 import sys
 import weakref
+from functools import partial
 
 import pytest
 import torch
@@ -321,3 +322,14 @@ def test_copies_are_shown_with_their_units():
 def test_sizes_that_are_none_are_refused(sizes):
     with pytest.raises(ValueError, match="copy_rate needs sizes of at least 1 byte, but got"):
         copy_rate("cpu", sizes_bytes=sizes)
+
+
+def test_device_of_looks_into_what_hugging_faces_tokenizers_return():
+    """Stand-in for transformers' BatchEncoding: a UserDict with a method `to` and no `device`."""
+    batch = type("BatchEncoding", (collections.UserDict,), {"to": lambda self, device: self})(ids=torch.ones(2))
+    assert device_of(batch) == torch.device("cpu")
+
+
+def test_copies_to_and_from_xla_can_be_timed(in_xla):
+    rate = in_xla(partial(copy_rate, "xla", sizes_bytes=(1024,)))
+    assert {each.direction for each in rate.copies} == {"to the device", "from the device"}

@@ -140,3 +140,29 @@ def test_an_error_before_the_first_step_is_shown_and_not_hidden_by_the_bar():
     trainer = pl.Trainer(**trainer_kwargs("cpu"), max_epochs=1, callbacks=[EpochBar()], **off)
     with pytest.raises(ArithmeticError, match="no optimizer today"):
         trainer.fit(Broken(AirRNN()), DataLoader(TensorDataset(INPUTS, TARGETS)))
+
+
+def test_batches_that_can_be_gone_through_only_once_are_refused_in_the_second_epoch():
+    batches = iter(list(ShuffledBatches(len(INPUTS), 16, seed=42)))
+    with pytest.raises(ValueError, match="epoch 2 got no batch"):
+        train_plain(AirRNN(), INPUTS, TARGETS, batches=batches, epochs=2)
+
+
+def test_the_loss_of_an_epoch_is_the_mean_over_the_samples_that_it_saw():
+    torch.manual_seed(0)
+    model, some = AirRNN(), torch.arange(16)
+    expected = torch.nn.functional.mse_loss(model(INPUTS[some]), TARGETS[some]).item()
+    assert train_plain(model, INPUTS, TARGETS, batches=[some], epochs=1)[0] == pytest.approx(expected)
+
+
+@pytest.mark.filterwarnings("ignore:.*does not have many workers.*")
+def test_the_bar_of_a_resumed_training_goes_on_where_the_first_one_ended(tmp_path):
+    loader = DataLoader(TensorDataset(INPUTS, TARGETS), batch_size=16)
+    off = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
+    bars = [EpochBar(), EpochBar()]
+    for epochs, bar in zip((2, 4), bars, strict=True):
+        trainer = pl.Trainer(**trainer_kwargs("cpu"), max_epochs=epochs, callbacks=[bar], **off)
+        last = tmp_path / "last.ckpt"
+        trainer.fit(Regression(AirRNN()), loader, ckpt_path=last if last.exists() else None)
+        trainer.save_checkpoint(last)
+    assert [len(bar.losses) for bar in bars] == [2, 2] and bars[1]._bar.n == 4

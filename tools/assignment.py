@@ -13,22 +13,21 @@ IMPORT = re.compile(r"^from course_utils\.lessons\.(\w+) import exercises as ex$
 CHECK = re.compile(r"^ex\.(\w+)\.check\((.+)\)$", re.MULTILINE)
 
 
-def assignment(lesson: NotebookNode, *, points: float = 1) -> NotebookNode:
+def assignment(lesson: NotebookNode) -> NotebookNode:
     """Return a lesson whose exercises nbgrader can release, collect and grade.
 
     A cell with `ex.NAME.check(answer)` stays the student's, with the solution in a region that nbgrader takes out. The
-    cell after it is locked, and worth points: it asserts that the check found the answer right.
+    cell after it is locked, and worth a point: it asserts that the check found the answer right.
 
     Args:
         lesson: a notebook with the line `from course_utils.lessons.LESSON import exercises as ex`.
-        points: for each exercise.
 
     Raises:
         ValueError: the lesson has no exercises.
     """
     exercises = exercises_of(lesson)
     made = nbformat.from_dict(lesson)
-    made.cells = [part for cell in lesson.cells for part in _parts(cell, exercises, points)]
+    made.cells = [part for cell in lesson.cells for part in _parts(cell, exercises)]
     return made
 
 
@@ -49,7 +48,9 @@ def exercises_of(lesson: NotebookNode) -> ModuleType:
     return importlib.import_module(f"course_utils.lessons.{imported[1]}.exercises")
 
 
-def _parts(cell: NotebookNode, exercises: object, points: float) -> list[NotebookNode]:
+def _parts(cell: NotebookNode, exercises: object) -> list[NotebookNode]:
+    if "check" in cell.metadata.get("tags", []):
+        return []
     check = CHECK.search(cell.source) if cell.cell_type == "code" else None
     if check is None:
         return [cell]
@@ -62,21 +63,11 @@ def _parts(cell: NotebookNode, exercises: object, points: float) -> list[Noteboo
     graded = nbformat.v4.new_code_cell(
         f"verdict = ex.{name}.check({answer})\nassert verdict.solved, verdict.message", id=f"{name}-graded"
     )
-    student.metadata.nbgrader = _cell_metadata(name, solution=True, grade=False)
-    graded.metadata.nbgrader = _cell_metadata(f"{name}-graded", solution=False, grade=True) | {"points": points}
+    own = {"grade_id": name, "schema_version": 3, "solution": True, "grade": False, "locked": False, "task": False}
+    student.metadata.nbgrader = own
+    locked = {"grade_id": f"{name}-graded", "solution": False, "grade": True, "locked": True, "points": 1}
+    graded.metadata.nbgrader = own | locked
     return [student, graded]
-
-
-def _cell_metadata(name: str, *, solution: bool, grade: bool) -> dict:
-    locked = not solution
-    return {
-        "grade_id": name,
-        "schema_version": 3,
-        "solution": solution,
-        "grade": grade,
-        "locked": locked,
-        "task": False,
-    }
 
 
 def main(arguments: list[str] | None = None) -> None:

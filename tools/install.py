@@ -72,6 +72,11 @@ def has_torch(python: Path) -> bool:
     return subprocess.run([python, "-c", found]).returncode == 0
 
 
+def has_pip(python: Path) -> bool:
+    """Say whether the environment is whole: its Python can have been removed, or making it can have broken off."""
+    return python.exists() and subprocess.run([python, "-m", "pip", "--version"], capture_output=True).returncode == 0
+
+
 def install_torch(python: Path, networks: Path, *, with_uv: bool) -> None:
     """Say what is about to be downloaded, and install torch's CPU build where that is available and enough."""
     if wants_cpu_build() and with_uv:
@@ -108,9 +113,9 @@ def main(folder: str) -> int:
         return 2
     home = Path(folder)
     python = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    if not python.exists():
+    if not has_pip(python):
         print(f"Creating {home}", flush=True)
-        venv.create(home, with_pip=True)
+        venv.create(home, with_pip=True, clear=(home / "pyvenv.cfg").exists() and not python.exists())
     with_uv, networks = install_uv(python), home / "networks"
     if not has_torch(python):
         install_torch(python, networks, with_uv=with_uv)

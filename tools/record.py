@@ -88,8 +88,10 @@ def precisions(device: Device) -> tuple[str, ...]:
     """Return the precisions that the device has circuits for, as far as this course measures them."""
     if device.kind != "cuda":
         return ("fp32", "bf16") if device.kind == "cpu" else ("fp32",)
+    if torch.version.hip:  # TF32 needs an MI300 and the variable HIPBLASLT_ALLOW_TF32
+        return ("fp32", "bf16")
     modern = torch.cuda.get_device_capability(device.torch_device) >= (8, 0)
-    return ("fp32", "tf32", "bf16") if modern or torch.version.hip else ("fp32",)
+    return ("fp32", "tf32", "bf16") if modern else ("fp32",)
 
 
 def read_sensors(device: Device) -> dict[str, float]:

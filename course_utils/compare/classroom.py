@@ -1,6 +1,7 @@
 """Merge what a class measured: `python -m course_utils.compare.classroom results/*.json`."""
 
 import argparse
+import glob
 import os
 import statistics
 import unicodedata
@@ -78,20 +79,23 @@ def merge(paths: Iterable[str | os.PathLike]) -> ClassResult:
 def main(arguments: list[str] | None = None) -> None:
     """Merge the results of a class into one table and one picture."""
     parser = argparse.ArgumentParser(prog="python -m course_utils.compare.classroom", description=main.__doc__)
-    parser.add_argument("files", nargs="+", type=Path, help="what `Result.save` wrote")
+    parser.add_argument("files", nargs="+", help="what `Result.save` wrote")
     parser.add_argument("--out", type=Path, default=Path("class"), help="the results' names, without ending")
     options = parser.parse_args(arguments)
-    merged = merge(options.files)
+    # A Windows shell hands results/*.json over as it is.
+    named = ([given] if os.path.lexists(given) else sorted(glob.glob(given)) or [given] for given in options.files)
+    files = [name for names in named for name in names]
+    merged = merge(files)
     for name, reason in merged.left_out.items():
         print(f"left out {clean(name, 600)}: {clean(reason, 600)}")
     if not merged.results:
-        raise SystemExit(f"{parser.prog}: none of {len(options.files)} files could be used.")
+        raise SystemExit(f"{parser.prog}: none of {len(files)} files could be used.")
     table, image = Path(f"{options.out}.csv"), Path(f"{options.out}.png")
     options.out.parent.mkdir(parents=True, exist_ok=True)
     merged.to_frame().map(_as_cell).to_csv(table, index=False)
     picture = merged.plot()
     image.write_bytes(picture.png)
-    print(f"{picture.alt}\nmerged {len(merged.results)} of {len(options.files)} files into {table} and {image}")
+    print(f"{picture.alt}\nmerged {len(merged.results)} of {len(files)} files into {table} and {image}")
 
 
 def _as_cell(value: object) -> object:

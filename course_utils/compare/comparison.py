@@ -121,7 +121,7 @@ def _answers(work: Workload, size: int, who: Contestant, precision: str) -> tupl
             answer = call()
             wait_for(who.device)  # on XLA this cuts the recording as the timer does, so that both share their programs
             seconds.append(time.perf_counter() - start)
-            answers.append(torch.as_tensor(answer).detach().to("cpu", torch.float64, copy=True))
+            answers.append(torch.as_tensor(answer).detach().cpu().to(torch.float64, copy=True))  # MPS has no float64
     return answers, seconds[0]
 
 

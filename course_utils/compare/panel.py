@@ -2,7 +2,6 @@
 
 import asyncio
 import html
-import io
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -10,19 +9,16 @@ from dataclasses import replace
 
 import ipywidgets as widgets
 from IPython.display import HTML, DisplayHandle, display
-from PIL import Image, ImageDraw
 
 from course_utils.compare.comparison import compare_devices, cpu_first
 from course_utils.compare.results import Result, machines_elsewhere
 from course_utils.compare.workloads import ALL, SUITE, Workload
 from course_utils.devices import Device
 from course_utils.display.bars import display_widget
-from course_utils.display.figures import Picture
 from course_utils.display.units import format_bytes
 from course_utils.hardware.machine import host_memory_bytes
 
 NO_MEMORY = "out of memory|can't allocate memory|bad_alloc|size calculation overflowed"  # in torch's words
-MARGIN = 32  # pixels around a picture, and the radius of its card's corners
 USUAL_SIZES = {"batch": "16 64 256 1024", "side": "64 128 256 512 1024", "elements": "1024 32768 1048576"}
 
 
@@ -158,23 +154,11 @@ class SpeedLab:
         if result is None:
             return [HTML(f"<em>The {name} appears here when the panel has run.</em>") for name in ("picture", "table")]
         table = result.to_frame().round(3).to_html(index=False)  # pandas escapes every text
-        return [on_card(result.plot(self.recordings)), HTML(table)]
+        return [result.plot(self.recordings), HTML(table)]
 
     def _update(self, result: Result | None) -> None:
         for output, what in zip(self._outputs, self._results(result), strict=True):
             output.update(what)
-
-
-def on_card(shown: Picture) -> Picture:
-    """Return a picture on a white card with round corners, so that it does not lie as a white block on a dark theme."""
-    inner = Image.open(io.BytesIO(shown.png))
-    card = Image.new("RGB", (inner.width + 2 * MARGIN, inner.height + 2 * MARGIN), "magenta")
-    ImageDraw.Draw(card).rounded_rectangle((0, 0, card.width - 1, card.height - 1), MARGIN, "white", "#8a8a8a")
-    card.paste(inner, (MARGIN, MARGIN))
-    buffer = io.BytesIO()
-    few = card.quantize(256)  # a third of the bytes, and the color outside of the corners can be left out
-    few.save(buffer, format="png", optimize=True, transparency=few.getpixel((0, 0)))
-    return Picture(buffer.getvalue(), shown.alt)
 
 
 def in_a_sentence(error: BaseException) -> str:

@@ -102,9 +102,10 @@ class Result:
         return wins
 
     def to_frame(self) -> "pd.DataFrame":
-        """Return a pandas table with one line for each size and contestant."""
+        """Return a pandas table with one line for each size and contestant; of several kinds of work, `select` one."""
         import pandas as pd
 
+        work = self.work
         base, lines = {one.size: one.rounds_s for one in self.of(self.labels[0])}, []
         for one in self.measurements:
             times = ratio_of_rounds(base[one.size], one.rounds_s)
@@ -112,7 +113,7 @@ class Result:
             first_ms = one.first_s and one.first_s * 1e3
             line = (one.size, one.label, one.median_s * 1e3, one.rate, times.median, interval, first_ms, one.error)
             lines.append((*line, not one.warnings))
-        columns = [self.work.size_name, "device", "median ms", f"{self.work.unit}/s", f"times {self.labels[0]}"]
+        columns = [work.size_name, "device", "median ms", f"{work.unit}/s", f"times {self.labels[0]}"]
         return pd.DataFrame(lines, columns=[*columns, "95 % interval", "first call ms", "largest error", "trusted"])
 
     def plot(self, recordings: Sequence["Result"] = (), title: str = "") -> "Picture":

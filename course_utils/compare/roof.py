@@ -11,8 +11,6 @@ from course_utils.devices import Device
 class Roof:
     """What a device reached in its best cases."""
 
-    device: str  #: its name
-    kind: str  #: its kind
     flop_per_s: float  #: of the best product of matrices, in fp32
     bytes_per_s: float  #: read and written, of the best elementwise operation on arrays larger than the caches
 
@@ -28,4 +26,4 @@ def measure_roof(device: Device, *, max_s: float = 0.5) -> Roof:
     flop_per_s = max(measure(device, PRODUCT, side, max_s=max_s).rate for side in sides)
     elements = (2**23, 2**24) if small else (2**26, 2**28)  # three arrays of 4 bytes an element each
     bytes_per_s = max(12 * measure(device, ELEMENTWISE, count, max_s=max_s).rate for count in elements)
-    return Roof(device.name, device.kind, flop_per_s, bytes_per_s)
+    return Roof(flop_per_s, bytes_per_s)

@@ -58,7 +58,7 @@ class Workload:
 def build_seeded(workload: Workload, size: int, device: Device, precision: str) -> Callable[[], object]:
     """Build the work with the same random numbers whatever the device, and leave the caller's generator alone."""
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
+        torch.default_generator.manual_seed(0)
         return workload.build(device=device, size=size, precision=precision)
 
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 import torch
 
@@ -84,8 +85,9 @@ def _download(url: str, path: Path) -> None:
     """Download CIFAR-10; the file appears only when it is complete and correct."""
     import pooch
 
-    # A name server that does not answer blocks for longer than any limit of a socket, hence the thread.
-    lookup = threading.Thread(target=_look_up, args=(urlsplit(url).hostname,), daemon=True)
+    # A name server that does not answer blocks for longer than any limit of a socket. A proxy asks its own.
+    host = urlsplit(getproxies().get(urlsplit(url).scheme) or url).hostname
+    lookup = threading.Thread(target=_look_up, args=(host,), daemon=True)
     lookup.start()
     lookup.join(PATIENCE_S)
     if lookup.is_alive():

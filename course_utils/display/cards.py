@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-import unicodedata
+from collections.abc import Sequence
 
 LONGEST = 160  # characters of one cell: a hostile or broken driver can report a name of any length
 
@@ -16,14 +16,14 @@ def clean(text: str, longest: int = LONGEST) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
-def text_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def text_table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     """Return the rows as lines of text under their header, in columns that line up in a terminal."""
     lines = [[clean(cell) for cell in line] for line in [header, *rows]]
-    widths = [max(_columns(line[place]) for line in lines) for place in range(len(header))]
-    return "\n".join("  ".join(map(_pad, line, widths)).rstrip() for line in lines)
+    widths = [max(len(line[place]) for line in lines) for place in range(len(header))]
+    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
 
 
-def html_card(title: str, header: tuple[str, ...], rows: list[tuple[str, ...]], foot: str = "") -> str:
+def html_card(title: str, header: tuple[str, ...], rows: Sequence[tuple[str, ...]], foot: str = "") -> str:
     """Return the rows as an HTML table with a title, every piece of text escaped.
 
     It sets no colour of its own, so it follows the theme around it, and reads as a plain table without styles.
@@ -45,13 +45,3 @@ def _cell(text: str) -> str:
 
 def _safe(text: str) -> str:
     return html.escape(clean(text, 600), quote=True)
-
-
-def _pad(text: str, width: int) -> str:
-    return text + " " * (width - _columns(text))
-
-
-def _columns(text: str) -> int:
-    # Terminals draw Chinese, Japanese and Korean characters two columns wide, and combining marks none.
-    wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
-    return len(text) + wide - sum(unicodedata.combining(letter) > 0 for letter in text)

@@ -20,8 +20,6 @@ MUTED = "#595959"
 STYLE: dict[str, Any] = {
     "figure.figsize": (12.8, 7.2),
     "figure.dpi": 100,
-    "figure.facecolor": "white",
-    "axes.facecolor": "white",
     "font.size": 20,
     "axes.titlesize": 26,
     "axes.titlelocation": "left",
@@ -55,10 +53,10 @@ def lecture_axes(title: str, xlabel: str = "", ylabel: str = "") -> Axes:
     """
     if len(title) > 45:
         raise ValueError(f"a title has 45 characters at most to be read from afar, but {title!r} has {len(title)}.")
-    with plt.rc_context(STYLE):
+    with plt.style.context(["default", STYLE]):  # white, also under a dark style
         _, axes = plt.subplots(layout="constrained")
         axes.set(title=title, xlabel=xlabel, ylabel=ylabel)
-        axes.tick_params(labelsize=20)
+        axes.tick_params(labelsize=20, colors="black")
     return axes
 
 
@@ -83,10 +81,12 @@ def picture(axes: Axes, alt: str, *, colors: int = 64) -> Picture:
     figure: Any = axes.figure
     for text in figure.findobj(Text):
         text.set_fontsize(max(text.get_fontsize(), STYLE["font.size"]))
+        if text.get_color() == plt.rcParams["text.color"]:
+            text.set_color("black")  # on our white ground, whatever a dark style says
     for line in axes.lines:
         line.set_linewidth(max(line.get_linewidth(), STYLE["lines.linewidth"]))
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png")
+    figure.savefig(buffer, format="png", facecolor="white")
     plt.close(figure)
     # 64 colours are plenty for lines and text, and make the file a third of the size.
     small = Image.open(buffer).convert("RGB").quantize(colors, dither=Image.Dither.NONE)

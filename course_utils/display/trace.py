@@ -18,21 +18,16 @@ Event = Mapping[str, Any]
 Place = tuple[int, str, str]  # process, kind and name of a lane
 
 
-def process_name(pid: int, name: str) -> dict[str, Any]:
-    """Return the event that gives a process its name, here and in Perfetto."""
-    return {"ph": "M", "name": "process_name", "pid": pid, "tid": OURS, "args": {"name": name}}
-
-
-def thread_name(pid: int, tid: int, name: str) -> dict[str, Any]:
-    """Return the event that gives a thread its name."""
-    return {"ph": "M", "name": "thread_name", "pid": pid, "tid": tid, "args": {"name": name}}
+def name_event(what: str, pid: int, tid: int, name: str) -> dict[str, Any]:
+    """Return the event that gives a process ("process_name", with `OURS`) or a thread ("thread_name") its name."""
+    return {"ph": "M", "name": what, "pid": pid, "tid": tid, "args": {"name": name}}
 
 
 def noted(tid: int, lane: str, spans: Iterable[tuple[str, float, float]]) -> list[dict[str, Any]]:
     """Return the events of a lane whose times a program has noted itself: (name, start_s, end_s)."""
     common = {"ph": "X", "cat": "user_annotation", "pid": 0, "tid": tid}
     events = [{**common, "name": what, "ts": start * 1e6, "dur": (end - start) * 1e6} for what, start, end in spans]
-    return [thread_name(0, tid, lane), *events]
+    return [name_event("thread_name", 0, tid, lane), *events]
 
 
 def lanes_of(events: Iterable[Event]) -> tuple[Lane, ...]:
@@ -91,7 +86,7 @@ def _waiting_for(lane: Lane, exchange: Lane | None) -> Lane:
     """Note as waiting of the host what it spends idle until an exchange ends."""
     if exchange is None or lane.kind != "host":
         return lane
-    end_s = max(span.end_s for span in lane.work + lane.named)
+    end_s = max((span.end_s for span in lane.work + lane.named), default=0.0)
     waits = [
         Span("wait for the exchange", max(gap.start_s, span.start_s), span.end_s)
         for gap in lane.gaps(end_s)

@@ -67,14 +67,6 @@ def number_of(answer: Any, what: str) -> float:
     return value
 
 
-def whole_number(answer: Any, what: str) -> int:
-    """Return the answer as an int, as `number_of` does, or raise Wrong; 16.0 is a whole number too."""
-    value = number_of(answer, what)
-    if not value.is_integer():
-        raise Wrong(f"This should be {what}, a whole number, but it is {quote(answer)}.")
-    return int(value)
-
-
 def whole_numbers(answer: Any, what: str) -> list[int]:
     """Return the answer as a list of ints, or raise Wrong: lists, ranges, tensors, sets and generators will do."""
     plain = answer.tolist() if hasattr(answer, "tolist") else answer

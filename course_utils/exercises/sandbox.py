@@ -146,7 +146,8 @@ def everything_restored() -> Iterator[None]:
         undo.callback(torch.set_num_threads, torch.get_num_threads())
         undo.callback(random.setstate, random.getstate())
         undo.callback(_put_back, os.environ, dict(os.environ))
-        undo.callback(os.chdir, os.getcwd())
+        with suppress(FileNotFoundError):  # the folder is gone
+            undo.callback(os.chdir, os.getcwd())
         undo.callback(gc.enable if gc.isenabled() else gc.disable)
         undo.callback(sys.setrecursionlimit, sys.getrecursionlimit())
         undo.enter_context(redirect_stdout(sys.stdout))

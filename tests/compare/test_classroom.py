@@ -104,3 +104,11 @@ def test_without_a_good_file_the_command_fails(tmp_path):
     assert done.returncode == 1
     assert "none of 1 files could be used" in done.stderr
     assert not (tmp_path / "all.csv").exists()
+
+
+def test_a_pattern_that_the_shell_left_alone_is_read_as_the_files_that_it_names(folder, tmp_path, capsys):
+    classroom.main([str(folder / "*.json"), "--out", str(tmp_path / "merged")])
+    assert "merged 30 of 30 files" in capsys.readouterr().out
+    result(0.5).save(folder / "odd[1].json")
+    classroom.main([str(folder / "odd[1].json"), "--out", str(tmp_path / "merged")])
+    assert "merged 1 of 1 files" in capsys.readouterr().out

@@ -193,8 +193,9 @@ def test_one_kind_of_work_is_selected():
     both = Result((ONE, other))
     assert both.select("RNN step").measurements == (other,) == both.select("RNN step", "bf16").measurements
     assert both.select("RNN step", "fp32").measurements == ()
-    with pytest.raises(ValueError, match="this result holds 2 kinds of work"):
-        both.plot()
+    for show in (both.plot, both.to_frame):
+        with pytest.raises(ValueError, match="this result holds 2 kinds of work"):
+            show()
 
 
 def test_the_published_rates_are_those_of_the_guide_with_their_source():

@@ -8,7 +8,7 @@ from course_utils.devices import Device
 
 def test_a_roof_is_measured():
     roof = measure_roof(Device("cpu", 0, "a cpu"), max_s=0.02)
-    assert roof.flop_per_s > 0 and roof.bytes_per_s > 0 and (roof.device, roof.kind) == ("a cpu", "cpu")
+    assert roof.flop_per_s > 0 and roof.bytes_per_s > 0
 
 
 def test_a_roof_is_the_best_of_its_measurements_in_operations_and_bytes(monkeypatch):

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from course_utils.compare.workloads import cnn_step, product, rnn_step, using_tf32
+from course_utils.compare.workloads import RNN_STEP, build_seeded, cnn_step, product, rnn_step, using_tf32
 from course_utils.devices import pick_device
 from course_utils.timing import using_threads
 
@@ -73,3 +73,10 @@ def test_tf32_is_switched_inside_the_block_only(allowed):
         raise KeyError
     assert switches() == before
     assert torch.get_float32_matmul_precision() == precision  # torch raises here when its switches disagree
+
+
+def test_building_a_work_leaves_every_generator_of_the_caller_alone(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "manual_seed_all", lambda seed: pytest.fail("this would reseed the GPU's"))
+    before = torch.get_rng_state()
+    build_seeded(RNN_STEP, 4, pick_device("cpu"), "fp32")
+    assert torch.equal(torch.get_rng_state(), before)

@@ -170,6 +170,19 @@ def test_a_name_server_that_never_answers_does_not_hold_the_reader_up(tmp_path, 
     assert_offline(found, "the name server did not answer within 0.2 s")
 
 
+def test_behind_a_proxy_only_the_proxy_has_to_be_found(tmp_path, tiny, monkeypatch):
+    asked = socket.getaddrinfo
+
+    def lookup(host, *arguments, **switches):
+        return time.sleep(10) if host == "nowhere.invalid" else asked(host, *arguments, **switches)
+
+    monkeypatch.setattr(images, "PATIENCE_S", 2)
+    monkeypatch.setattr(socket, "getaddrinfo", lookup)
+    with server(content=tiny) as url:
+        monkeypatch.setenv("http_proxy", url.removesuffix("/file"))
+        assert_is_tiny(load_images(tmp_path, url="http://nowhere.invalid/file"))
+
+
 def test_a_place_that_cannot_be_written_to_is_told(tmp_path):
     (tmp_path / "file").write_text("a file where a folder should be")
     with server(content=b"never kept") as url:

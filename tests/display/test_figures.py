@@ -1,9 +1,10 @@
 import io
 
+import matplotlib.pyplot as plt
 import pytest
 from PIL import Image
 
-from course_utils.display.figures import lecture_axes, picture
+from course_utils.display.figures import LOOKS, lecture_axes, picture
 
 
 def test_small_text_and_thin_lines_are_made_readable_from_the_last_row():
@@ -31,3 +32,15 @@ def test_a_title_too_long_to_read_is_refused():
 def test_a_picture_without_words_is_refused():
     with pytest.raises(ValueError, match="a sentence that says what it shows, but got 'a plot'"):
         picture(lecture_axes("A title"), "a plot")
+
+
+def test_a_dark_style_of_the_notebook_changes_no_picture():
+    def draw():
+        axes = lecture_axes("A line that rises", "x", "y")
+        axes.plot([1, 2], [1, 4], color=LOOKS["cpu"]["color"])
+        axes.text(1, 3, "a word")
+        return picture(axes, "A line rises from one to four.").png
+
+    white = draw()
+    with plt.style.context("dark_background"):
+        assert draw() == white

@@ -1,4 +1,4 @@
-from course_utils.display.trace import lanes_of, process_name, thread_name
+from course_utils.display.trace import OURS, lanes_of, name_event
 
 
 def event(name, start, duration, tid=7, category="cpu_op", pid=7):
@@ -63,17 +63,24 @@ def test_the_host_waits_for_an_exchange_that_ends_while_it_does_nothing():
 def test_a_thread_is_drawn_as_what_its_name_says():
     events = [event("matmul", 0, 1, tid=8), event("copy_", 0, 1, tid=9), event("launch", 0, 1, tid=10)]
     names = [
-        thread_name(7, 8, "device (rehearsal)_0"),
-        thread_name(7, 9, "copies (rehearsal)"),
-        thread_name(7, 10, "MainThread"),
+        name_event("thread_name", 7, 8, "device (rehearsal)_0"),
+        name_event("thread_name", 7, 9, "copies (rehearsal)"),
+        name_event("thread_name", 7, 10, "MainThread"),
     ]
     lanes = lanes_of([*events, *names])
     assert [lane.name for lane in lanes] == ["host", "copies (rehearsal)", "device (rehearsal)"]
 
 
 def test_the_name_of_a_process_stands_before_those_of_its_lanes():
-    assert [lane.name for lane in lanes_of([event("aten::mm", 0, 1), process_name(7, "rank 1")])] == ["rank 1 host"]
+    assert [
+        lane.name for lane in lanes_of([event("aten::mm", 0, 1), name_event("process_name", 7, OURS, "rank 1")])
+    ] == ["rank 1 host"]
 
 
 def test_a_trace_without_work_has_no_lanes():
     assert lanes_of(GPU[-1:]) == ()
+
+
+def test_a_thread_that_only_waits_can_stand_beside_an_exchange():
+    events = [event("cudaDeviceSynchronize", 0, 5), event("gloo:all_reduce", 1, 3)]
+    assert {lane.kind for lane in lanes_of(events)} >= {"host"}

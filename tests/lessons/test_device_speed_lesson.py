@@ -1,3 +1,5 @@
+import os
+import subprocess
 import sys
 import time
 
@@ -6,6 +8,7 @@ import pytest
 import torch
 
 from course_utils.devices import usable_cores
+from course_utils.hardware.machine import processes_with
 from course_utils.lessons.device_speed import busy_neighbours, used_so_far
 
 
@@ -27,3 +30,19 @@ def test_new_memory_costs_a_page_fault_for_each_page_and_work_costs_time():
     after = used_so_far()
     assert after["page faults"] - before["page faults"] >= 32
     assert after["user, µs"] + after["system, µs"] >= before["user, µs"] + before["system, µs"] + 30_000
+
+
+@pytest.mark.process
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
+def test_neighbours_end_when_the_process_that_started_them_is_killed():
+    code = (
+        "import os, signal\nfrom course_utils.lessons.device_speed import busy_neighbours\n"
+        "with busy_neighbours():\n    print('busy', flush=True)\n    os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    setting = "COURSE_TEST_NEIGHBOURS=1"
+    environ = {**os.environ, "COURSE_TEST_NEIGHBOURS": "1"}
+    subprocess.run([sys.executable, "-c", code], env=environ, stdout=subprocess.PIPE, check=False)
+    end = time.monotonic() + 30
+    while processes_with(setting) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert processes_with(setting) == []

@@ -1,11 +1,13 @@
 import io
 
+import matplotlib.pyplot as plt
 import pytest
 from PIL import Image
 
 from course_utils.compare import results
 from course_utils.compare.measurement import Measurement
 from course_utils.compare.results import Result
+from course_utils.lessons.gpu import pictures
 from course_utils.lessons.gpu.pictures import draw_batches, draw_copies, draw_lanes, draw_losses
 from course_utils.moves import Copy, CopyRate
 
@@ -59,3 +61,13 @@ def test_a_recording_of_a_card_joins_those_that_were_published(monkeypatch):
     monkeypatch.setattr(results, "recorded", lambda: {"x": Result(tuple(found))})
     words = draw_batches([(1, 4.0), (2, 5.0)], "This CPU", "cpu", {"T4": [(1, 94)]}).alt
     assert "T4: 94 at 1; NVIDIA X, measured: 3.2e+03 at 64." in words
+
+
+@pytest.mark.parametrize("cores", [2, 8, 64, 224])
+def test_a_cpu_of_many_cores_stays_beside_the_gpu(cores, monkeypatch):
+    monkeypatch.setattr(pictures, "picture", lambda axes, alt, **_: axes)
+    axes = pictures.draw_lanes(cores, 16, "NVIDIA T4", 40, 64)
+    boxes = [patch.get_bbox() for patch in axes.patches]
+    assert len(boxes) == cores + 40 and max(box.x1 for box in boxes[:cores]) <= 3 and min(box.y0 for box in boxes) >= 0
+    assert min(box.x0 for box in boxes[cores:]) >= 4
+    plt.close(axes.figure)

@@ -24,12 +24,12 @@ def lesson(monkeypatch):
 
 
 def test_an_exercise_becomes_an_answer_with_the_solution_and_a_locked_cell_with_points(lesson):
-    *_, student, graded = assignment(lesson, points=2).cells
+    *_, student, graded = assignment(lesson).cells
     before, _, rest = student.source.partition("### BEGIN SOLUTION\n")
     assert (before, rest) == ("my_sum = ...\n", "my_sum = 1 + 1\n### END SOLUTION\nex.adding.check(my_sum)")
     assert student.metadata.nbgrader["solution"] and not student.metadata.nbgrader["locked"]
     assert graded.metadata.nbgrader["grade"] and graded.metadata.nbgrader["locked"]
-    assert graded.metadata.nbgrader["points"] == 2
+    assert graded.metadata.nbgrader["points"] == 1
     assert set(student.metadata.nbgrader) >= FIELDS and set(graded.metadata.nbgrader) >= FIELDS
 
 

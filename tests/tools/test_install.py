@@ -48,7 +48,8 @@ asked = " ".join(sys.argv[1:])
 open({str(log)!r}, "a").write(asked + "\\n")
 if asked.startswith("-c "):
     sys.exit(1)  # there is no torch yet
-marks = {{"--torch-backend": "cpu", "--target": "networks", " uv pip": "uv", "[all]": "pip", "": "get_uv"}}
+marks = {{"pip --version": "whole", "--torch-backend": "cpu", "--target": "networks", " uv pip": "uv"}}
+marks |= {{"[all]": "pip", "": "get_uv"}}
 kind = next(kind for mark, kind in marks.items() if mark in asked)
 sys.exit({answers!r}.get(kind, 0))
 """,

@@ -29,8 +29,8 @@ def draw_lanes(cpu_cores: int, lanes_a_core: int, gpu: str, blocks: int, lanes_a
         lanes_a_block: float32 lanes in each.
     """
     axes = lecture_axes("Each dot is one number being processed")
-    _draw_blocks(axes, 0, cpu_cores, lanes_a_core, LOOKS["cpu"]["color"])
-    _draw_blocks(axes, 4, blocks, lanes_a_block, LOOKS["cuda"]["color"])
+    _draw_blocks(axes, 0, 3, cpu_cores, lanes_a_core, LOOKS["cpu"]["color"])
+    _draw_blocks(axes, 4, 12, blocks, lanes_a_block, LOOKS["cuda"]["color"])
     names = (f"this CPU\n{cpu_cores} cores x {lanes_a_core}", f"{gpu}\n{blocks} multiprocessors x {lanes_a_block}")
     for x, name, kind in zip((1, 10), names, ("cpu", "cuda"), strict=True):
         axes.text(x, 11.2, name, ha="center", va="bottom", fontsize=20, color=LOOKS[kind]["color"])
@@ -45,16 +45,18 @@ def draw_lanes(cpu_cores: int, lanes_a_core: int, gpu: str, blocks: int, lanes_a
     )
 
 
-def _draw_blocks(axes, left: float, blocks: int, lanes: int, color: str) -> None:
-    """Draw `blocks` boxes, twelve in a row, from `left` on and from the top down, each with its lanes as dots."""
+def _draw_blocks(axes, left: float, width: int, blocks: int, lanes: int, color: str) -> None:
+    """Draw `blocks` boxes from the top down, `width` in a row or as many narrower ones as eleven rows need."""
     wide = 2 ** ((lanes.bit_length()) // 2)  # dots in a row of a box: 4 for 16 lanes, 16 for 128
     high = -(-lanes // wide)
+    columns = max(width, -(-blocks // 11))
+    step = width / columns
     xs: list[float] = []
     ys: list[float] = []
     for block in range(blocks):
-        x, y = left + block % 12, 10 - block // 12
-        axes.add_patch(Rectangle((x, y), 0.9, 0.85, facecolor="none", edgecolor=MUTED, linewidth=0.8))
-        xs += [x + 0.9 * (lane % wide + 0.5) / wide for lane in range(lanes)]
+        x, y = left + step * (block % columns), 10 - block // columns
+        axes.add_patch(Rectangle((x, y), 0.9 * step, 0.85, facecolor="none", edgecolor=MUTED, linewidth=0.8))
+        xs += [x + 0.9 * step * (lane % wide + 0.5) / wide for lane in range(lanes)]
         ys += [y + 0.85 * (lane // wide + 0.5) / high for lane in range(lanes)]
     axes.scatter(xs, ys, s=2.5, color=color, linewidths=0)
 

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from course_utils.exercises import Mistakes, exercise
-from course_utils.exercises.answers import Wrong, expect, quote, same, tensor_of, whole_number, whole_numbers
+from course_utils.exercises.answers import Wrong, expect, number_of, quote, same, tensor_of, whole_numbers
 from course_utils.lessons.multi_gpu.two_ranks import run_two_ranks
 
 RANKS, GLOBAL_BATCH = 8, 128
@@ -20,9 +20,12 @@ RANKS, GLOBAL_BATCH = 8, 128
 )
 def batch(answer: Any) -> Mistakes:
     """One device trained well with batches of 128. Say the batch size of each of 8 ranks for the same training."""
-    size = whole_number(answer, "how many samples")
-    step = f"{RANKS} ranks of {size} samples make a step of {RANKS * size}, and not of {GLOBAL_BATCH}."
-    yield size == 128, f"With {size} on each of {RANKS} ranks, a step uses {RANKS * size} samples: another training."
+    size = number_of(answer, "how many samples")
+    step = f"{RANKS} ranks of {size:g} samples make a step of {RANKS * size:g}, and not of {GLOBAL_BATCH}."
+    yield (
+        size == 128,
+        f"With {size:g} on each of {RANKS} ranks, a step uses {RANKS * size:g} samples: not the same.",
+    )
     yield size == 1024, "You multiplied. The ranks share one global batch out, so each of them takes a part of it."
     yield size == RANKS, f"{RANKS} is the number of ranks. {step}"
     yield size * RANKS != GLOBAL_BATCH, step

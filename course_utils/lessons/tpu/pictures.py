@@ -70,7 +70,7 @@ def draw_payoff(cpu_s: float, xla_s: float, compile_s: float, where: str) -> Pic
         where: what XLA ran on, for the labels: "rehearsal" or "TPU".
     """
     pays_after = calls_until_xla_pays(cpu_s, xla_s, compile_s)
-    calls = np.arange(0, max(12, 4 * (pays_after or 25)) + 1)
+    calls = np.array([0, max(12, 4 * (pays_after or 25))])  # both lines are straight
     axes = lecture_axes(f"When does compiling pay? ({where})", "calls", "seconds in all")
     for kind, total, name in (("cpu", cpu_s * calls, "CPU"), ("xla", compile_s + xla_s * calls, f"XLA, {where}")):
         axes.plot(calls, total, color=LOOKS[kind]["color"], linestyle=LOOKS[kind]["linestyle"], linewidth=3)

@@ -30,7 +30,7 @@ WRONG = {
         ("my_batch = 128 * 8", "You multiplied"),
         ("my_batch = 8", "8 is the number of ranks"),
         ("my_batch = 32", "make a step of 256"),
-        ("my_batch = 12.8", "a whole number, but it is 12.8"),
+        ("my_batch = 12.8", "make a step of 102.4"),
     ],
     "average": [
         ("def my_all_reduce(gradients):\n    return sum(gradients)", "That is the sum"),
