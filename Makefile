@@ -12,7 +12,7 @@ check: lint ## lint, types, and every test that needs no other process, browser 
 
 test: lint ## lint, types, every test, and every lesson as a test
 	# More workers than there are cores, and threads that wait leave theirs to another worker.
-	OMP_WAIT_POLICY=PASSIVE $(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder --no-processes
+	OMP_WAIT_POLICY=PASSIVE $(RUN) -m pytest -n 4 --dist loadfile --no-loadscope-reorder --no-processes
 
 lint: export MYPY_CACHE_DIR := $(VENV)/mypy
 lint: $(VENV)/ready ## ruff and the types alone
@@ -51,7 +51,8 @@ slides: $(VENV)/ready ## every lesson as slides, in one file each that needs no 
 book: $(VENV)/ready ## every lesson, the glossary, the teacher's guide and the reference as static pages: tools/book/html
 	$(RUN) tools/book/build.py
 
-$(VENV)/ready: pyproject.toml constraints.txt tools/install.py
+# Also again when the Python that it was made with has gone.
+$(VENV)/ready: pyproject.toml constraints.txt tools/install.py $(shell test -x $(RUN) || echo again)
 	$(PYTHON) tools/install.py $(VENV)
 
-.PHONY: lab check test lint faults notebooks wheel doctor.pyz badges test-matrix gpu slides book
+.PHONY: again lab check test lint faults notebooks wheel doctor.pyz badges test-matrix gpu slides book

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from course_utils.display.cards import html_card, text_table
+from course_utils.display.units import format_seconds
 
 if TYPE_CHECKING:
     from course_utils.display.figures import Picture
@@ -27,8 +28,9 @@ def chart(names: Sequence[str], spans: Sequence[tuple[float, float, float]], mea
     axes.set_xscale("log")
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
-    said = "; ".join(f"{name} {low:.3g} to {high:.3g}" for name, (low, _, high) in zip(names, spans, strict=True))
-    return picture(axes, f"Hours on each device, with the interval in which the truth is expected: {said}.")
+    times = ([format_seconds(3600 * hours) for hours in (low, high)] for low, _, high in spans)
+    said = "; ".join(f"{name} {low} to {high}" for name, (low, high) in zip(names, times, strict=True))
+    return picture(axes, f"Time on each device, with the interval in which the truth is expected: {said}.")
 
 
 def memory_chart(amounts: Mapping[str, Sequence[float]], phases: Mapping[str, int], title: str) -> "Picture":

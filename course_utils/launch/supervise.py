@@ -61,7 +61,7 @@ def launch(options: Options, view: View) -> RunResult | None:
         try:
             run.watch()
         except (KeyboardInterrupt, SystemExit):
-            view.line("launch", f"stopped: every process has ended.{run.hint()}")
+            view.line("launch", f"stopped: every process has ended.{run.hint(stopped=True)}")
             raise
         return run.finish()
 
@@ -146,9 +146,9 @@ class Run:
         if self._silence:
             time.sleep(0.5)  # in which they show it
 
-    def hint(self) -> str:
+    def hint(self, stopped: bool = False) -> str:
         """Return that --resume can continue, where this run or the one that it resumed has left a checkpoint."""
-        if self._reports.step <= self._reports.events.get("resumed", -1):
+        if not stopped and self._reports.step <= self._reports.events.get("resumed", -1):
             advice = "It may be damaged: start anew without --resume, or put an older copy in its place."
             return f" It had made no step since it read {self.options.checkpoint}. {advice}"
         ours = self.options.resume or "epoch" in self._reports.events

@@ -46,6 +46,8 @@ def test_without_a_checkpoint_there_is_no_hint(tmp_path):
 def test_a_checkpoint_with_which_no_step_was_made_is_not_called_whole(with_checkpoint):
     resumed = ("main", {"resumed": 8})
     said = run(with_checkpoint, HELLO, resumed, resume=True).hint()
+    stopped = run(with_checkpoint, HELLO, resumed, resume=True).hint(stopped=True)  # by a person, and no fault of it
+    assert "--resume continues from it" in stopped and "damaged" not in stopped
     assert "It had made no step since it read" in said and "without --resume" in said
     assert "--resume continues from it" in run(with_checkpoint, HELLO, resumed, BEAT, resume=True).hint()
 

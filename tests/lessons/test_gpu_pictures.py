@@ -60,7 +60,7 @@ def test_a_recording_of_a_card_joins_those_that_were_published(monkeypatch):
     found = (Measurement(*work, k, "batch", "samples", k, "cuda:0", "cuda", "NVIDIA X", 8, s) for k, s in sizes.items())
     monkeypatch.setattr(results, "recorded", lambda: {"x": Result(tuple(found))})
     words = draw_batches([(1, 4.0), (2, 5.0)], "This CPU", "cpu", {"T4": [(1, 94)]}).alt
-    assert "T4: 94 at 1; NVIDIA X, measured: 3.2e+03 at 64." in words
+    assert "T4: 94 at 1; NVIDIA X, measured: 3.2k at 64." in words
 
 
 @pytest.mark.parametrize("cores", [2, 8, 64, 224])

@@ -69,6 +69,12 @@ def test_each_cure_is_drawn_relative_to_the_first(drawn):
     assert "checkpointing 25% and 130%" in shown.alt
 
 
+def test_a_cure_that_takes_forty_times_as_long_leaves_the_others_to_be_seen(drawn):
+    shown = pictures.draw_cures({"as it was": (400, 1.0), "bf16": (300, 41.5)})
+    assert drawn[0].patches[-1].get_width() == pictures.LONGEST and "bf16 75% and 4150%" in shown.alt
+    assert drawn[0].texts[-1].get_text() == "time 42, off the scale"
+
+
 def test_what_fits_and_what_does_not_is_said_beside_each_chip(drawn, needs):
     shown = pictures.draw_chips(needs[1], {"small": 80e9, "large": 200e9})
     assert shown.alt.endswith("it fits large.")

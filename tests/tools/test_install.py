@@ -148,3 +148,22 @@ def test_a_python_outside_the_range_is_named_with_what_to_do(tmp_path, monkeypat
 def test_an_option_that_is_none_of_its_own_makes_no_environment(tmp_path):
     done = subprocess.run([sys.executable, ROOT / "tools" / "install.py", "--quick"], cwd=tmp_path, capture_output=True)
     assert done.returncode == 2 and b"usage: install.py" in done.stderr and not list(tmp_path.iterdir())
+
+
+@needs_linux
+def test_an_environment_whose_python_has_gone_is_made_again(tmp_path):
+    def asked() -> bool:
+        done = subprocess.run(
+            ["make", "-n", "-C", ROOT, f"VENV={home}", f"{home}/ready"], capture_output=True, text=True
+        )
+        return "tools/install.py" in done.stdout
+
+    home = tmp_path / "env"
+    (home / "bin").mkdir(parents=True)
+    python = home / "bin" / "python"
+    python.symlink_to(sys.executable)
+    (home / "ready").touch()
+    assert not asked() and install.has_pip(Path(sys.executable))
+    python.unlink()
+    python.symlink_to(tmp_path / "gone")
+    assert asked() and not install.has_pip(python)

@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter
 from course_utils.compare.charts import label_ends, log_axes, look_of
 from course_utils.compare.results import machines_elsewhere
 from course_utils.display.figures import LOOKS, MUTED, Picture, lecture_axes, picture
-from course_utils.display.units import format_seconds
+from course_utils.display.units import format_count, format_seconds
 from course_utils.moves import CopyRate
 
 COLORS = 16  # in the file of a picture with several hues and the shades at their edges; FEW for one hue and grey
@@ -123,5 +123,5 @@ def draw_batches(
         axes.plot(*zip(*points, strict=True), **{**look_of(of_kind), "linestyle": style})
     log_axes(axes, sorted({batch for _, _, points, _ in curves for batch, _ in points}))
     label_ends(axes, [(*points[-1], label, look_of(of_kind)["color"]) for label, of_kind, points, _ in curves])
-    ends = "; ".join(f"{label}: {points[-1][1]:,.3g} at {points[-1][0]:,}" for label, _, points, _ in curves)
+    ends = "; ".join(f"{label}: {format_count(points[-1][1])} at {points[-1][0]:,}" for label, _, points, _ in curves)
     return picture(axes, f"Images a second against the images in a batch. {ends}.", colors=FEW)

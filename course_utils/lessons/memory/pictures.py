@@ -14,6 +14,7 @@ GIB = 2**30
 # Colours of what `Memory.parts` says.
 PARTS = {"parameters": CPU, "gradients": GPU, "optimizer": "#CC79A7", "activations": "#F0E442", "framework": "#999999"}
 # A label to the right of a bar's end, legible where a line crosses it.
+LONGEST = 4  # times as long as the training as it was: bfloat16 takes 40 times where a CPU has no instructions for it
 BESIDE: dict[str, Any] = {"xytext": (8, 0), "textcoords": "offset points", "va": "center"}
 BESIDE["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 1}
 
@@ -117,12 +118,14 @@ def draw_cures(found: Mapping[str, tuple[float, float]]) -> Picture:
     axes = lecture_axes("What each cure saves, and what it costs", "peak memory and time of a step, relative")
     for place, (size, time) in enumerate(found.values()):
         for shift, part, colour, what in ((-0.2, size / whole, CPU, "memory"), (0.2, time, GPU, "time")):
-            axes.barh([place + shift], [part], height=0.38, color=colour)
-            axes.annotate(f"{what} {part:.2f}", (part, place + shift), **BESIDE)
+            drawn = min(part, LONGEST)
+            axes.barh([place + shift], [drawn], height=0.38, color=colour)
+            label = f"{what} {part:.2f}" if drawn == part else f"{what} {part:.0f}, off the scale"
+            axes.annotate(label, (drawn, place + shift), **BESIDE)
     axes.axvline(1, color=MUTED, linestyle=":", zorder=0)
     axes.set_yticks(range(len(found)), list(found))
     axes.invert_yaxis()
-    axes.margins(x=0.25)
+    axes.margins(x=0.25 if max(time for _, time in found.values()) <= LONGEST else 0.6)
     said = ", ".join(f"{name} {size / whole:.0%} and {time:.0%}" for name, (size, time) in found.items())
     return picture(axes, f"Peak memory and time of each way to train, relative to the first: {said}.", colors=16)
 

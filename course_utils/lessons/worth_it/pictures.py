@@ -77,7 +77,9 @@ def draw_roofs(here: Roof, chips: Sequence[Chip], precision: str = "amp") -> Pic
         label_end(axes, points[-1], shift * line[-1], name, colour)
     _ticks(axes, format_count, axis="y")
     _ticks(axes, lambda value: f"{value:g}", axis="x")
-    said = "; ".join(f"{name}: {peak:.3g} FLOP/s and {bytes_ / 1e9:,.0f} GB/s" for name, peak, bytes_, _ in roofs)
+    said = "; ".join(
+        f"{name}: {format_count(peak, 'FLOP')}/s and {bytes_ / 1e9:,.0f} GB/s" for name, peak, bytes_, _ in roofs
+    )
     return picture(axes, f"Rooflines, logarithmic. {said}.", colors=8)
 
 
