@@ -13,8 +13,9 @@ HERE = Path(__file__).resolve().parent
 MARKED = {"faults": "process", "browser": "browser"}
 # Tests that start a process and do not say so themselves, as file::function, or a file where all of them do.
 PROCESSES = set((HERE / "processes.txt").read_text(encoding="utf-8").split())
-# What is long begins, so that at the end no worker is left alone with it.
-FIRST = ("faults", "notebooks", "browser", "tools", "doctor", "test_xla.py", "test_setup_cell.py")
+# What is long begins, so that at the end no worker is left alone with it; before it, what needs a process without XLA.
+FIRST = ("test_hostile_answers.py", "faults", "notebooks", "browser", "tools", "doctor")
+FIRST += ("test_xla.py", "test_setup_cell.py")
 STARTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"}
 # The launcher runs on Linux and macOS; what it says elsewhere is tested in test_launch.py.
 collect_ignore_glob = ["faults/*", "launch/test_launch_*"] if sys.platform == "win32" else []
