@@ -5,6 +5,7 @@ import statistics
 
 import pytest
 import torch
+from torch.overrides import TorchFunctionMode
 
 from course_utils.compare.comparison import Contestant, WrongAnswer, compare_devices, contestants
 from course_utils.compare.measurement import Measurement
@@ -134,6 +135,23 @@ def test_a_function_of_your_own_is_compared():
     found = compare_devices(outer, [4, 16], ["cpu"], max_s=0.01)
     assert (found.work.workload, found.sizes, found.work.unit) == ("outer", (4, 16), "calls")
     assert all(line.rate == pytest.approx(1 / line.median_s) for line in found.measurements)
+
+
+class LikeMPS(TorchFunctionMode):
+    """Stand-in for a device without float64: a copy from it cannot convert on the way."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        given = [*args, *(kwargs or {}).values()]
+        if func is torch.Tensor.to and torch.float64 in given and any(isinstance(one, str) for one in given):
+            raise TypeError(
+                "Cannot convert a MPS Tensor to float64 dtype as the MPS framework doesn't support float64."
+            )
+        return func(*args, **(kwargs or {}))
+
+
+def test_answers_are_compared_in_float64_also_where_a_device_has_none():
+    with LikeMPS():
+        assert compare_devices(ELEMENTWISE, [16], ["cpu"], max_s=0.01).measurements
 
 
 def test_something_that_is_no_work_is_refused():
