@@ -80,3 +80,9 @@ def test_every_lesson_makes_an_assignment(path):
     nbformat.validate(made)
     ids = [cell.metadata.nbgrader.grade_id for cell in made.cells if "nbgrader" in cell.metadata]
     assert len(ids) == len(set(ids)) >= 4
+
+
+def test_students_get_no_cell_that_is_meant_for_ci():
+    lesson = nbformat.read(LESSONS[1], as_version=4)
+    tags = [tag for cell in assignment(lesson).cells for tag in cell.metadata.get("tags", [])]
+    assert "check" not in tags

@@ -24,7 +24,7 @@ def batch(answer: Any) -> Mistakes:
     step = f"{RANKS} ranks of {size:g} samples make a step of {RANKS * size:g}, and not of {GLOBAL_BATCH}."
     yield (
         size == 128,
-        f"With {size:g} on each of {RANKS} ranks, a step uses {RANKS * size:g} samples: not the same.",
+        f"With {size:g} on each of {RANKS} ranks, a step uses {RANKS * size:g} samples: another training.",
     )
     yield size == 1024, "You multiplied. The ranks share one global batch out, so each of them takes a part of it."
     yield size == RANKS, f"{RANKS} is the number of ranks. {step}"
