@@ -41,14 +41,22 @@ def to_device(obj: T, device: Device | torch.device | str | None, *, non_blockin
             before it has arrived would be wrong.
 
     Raises:
-        ValueError: `device` does not name a kind of device, or `obj` contains itself.
+        ValueError: `device` does not name a kind of device.
         RuntimeError: the device is not in this machine.
+        RecursionError: `obj` contains itself, or is nested too deeply.
     """
     target = _torch_device(device)
+    switches: dict[str, Any] = {"non_blocking": True} if non_blocking and target.type != "cpu" else {}
+    moved: dict[int, tuple[Any, Any]] = {}  # id of an original: the original, so that its id stays taken, and its copy
+
+    def move(leaf: Any) -> Any:
+        if id(leaf) not in moved:
+            result = leaf.to(target, **switches) if isinstance(leaf, torch.Tensor) else leaf.to(target)
+            moved[id(leaf)] = leaf, leaf if result is None else result  # some move in place and return nothing
+        return moved[id(leaf)][1]
+
     try:
-        return _walk(obj, _mover(target, non_blocking and target.type != "cpu"))
-    except RecursionError:
-        raise _endless(obj) from None
+        return _walk(obj, move)
     except (RuntimeError, AssertionError):  # a build without CUDA raises the latter
         if target.type in KINDS:
             pick_device(str(target))  # says so when the device is not there
@@ -82,30 +90,14 @@ def _walk(node: Any, move: Callable[[Any], Any]) -> Any:
     return node
 
 
-def _mover(target: torch.device, queue: bool) -> Callable[[Any], Any]:
-    """Return a function that moves whatever has a method `.to`, each object once."""
-    switches: dict[str, Any] = {"non_blocking": True} if queue else {}
-    moved: dict[int, tuple[Any, Any]] = {}  # id of an original: the original, so that its id stays taken, and its copy
-
-    def move(leaf: Any) -> Any:
-        if id(leaf) not in moved:
-            result = leaf.to(target, **switches) if isinstance(leaf, torch.Tensor) else leaf.to(target)
-            moved[id(leaf)] = leaf, leaf if result is None else result  # some move in place and return nothing
-        return moved[id(leaf)][1]
-
-    return move
-
-
 def device_of(obj: object) -> torch.device:
     """Return the one device that holds every tensor in `obj`: a tensor, a module, or any nesting of containers.
 
     Raises:
-        ValueError: there is no tensor in it, its tensors are on several devices, or it contains itself.
+        ValueError: there is no tensor in it, or its tensors are on several devices.
+        RecursionError: it contains itself, or is nested too deeply.
     """
-    try:
-        places = list(_places(obj, "obj"))
-    except RecursionError:
-        raise _endless(obj) from None
+    places = list(_places(obj, "obj"))
     if not places:
         raise ValueError(f"this {type(obj).__name__} holds no tensor, so it is on no device.")
     counts = Counter(device for _, device in places)
@@ -130,16 +122,12 @@ def _places(node: Any, path: str) -> Iterator[tuple[str, torch.device]]:
     elif isinstance(node, dict | UserDict):  # Hugging Face's tokenizers return one that has `to` and no `device`
         for key, part in node.items():
             yield from _places(part, f"{path}[{key!r}]")
-    elif hasattr(node, "_fields") or (dataclasses.is_dataclass(node) and not isinstance(node, type)):
-        for name in getattr(node, "_fields", None) or [field.name for field in dataclasses.fields(node)]:
-            yield from _places(getattr(node, name), f"{path}.{name}")
+    elif dataclasses.is_dataclass(node) and not isinstance(node, type):
+        for field in dataclasses.fields(node):
+            yield from _places(getattr(node, field.name), f"{path}.{field.name}")
     elif isinstance(node, list | UserList | tuple | deque):
         for index, part in enumerate(node):
             yield from _places(part, f"{path}[{index}]")
-
-
-def _endless(obj: object) -> ValueError:
-    return ValueError(f"this {type(obj).__name__} contains itself, or is nested too deeply to be walked through.")
 
 
 @dataclasses.dataclass(frozen=True)
