@@ -4,9 +4,8 @@ import hashlib
 import io
 import socket
 import tarfile
-import threading
-from contextlib import suppress
 from dataclasses import dataclass
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import getproxies
@@ -87,20 +86,15 @@ def _download(url: str, path: Path) -> None:
 
     # A name server that does not answer blocks for longer than any limit of a socket. A proxy asks its own.
     host = urlsplit(getproxies().get(urlsplit(url).scheme) or url).hostname
-    lookup = threading.Thread(target=_look_up, args=(host,), daemon=True)
-    lookup.start()
-    lookup.join(PATIENCE_S)
-    if lookup.is_alive():
-        raise TimeoutError(f"the name server did not answer within {PATIENCE_S:g} s")
+    with ThreadPool(1) as pool:
+        lookup = pool.apply_async(socket.getaddrinfo, (host, None))
+        lookup.wait(PATIENCE_S)
+        if not lookup.ready():
+            raise TimeoutError(f"the name server did not answer within {PATIENCE_S:g} s")
     pooch.get_logger().setLevel("WARNING")
     with open_bar(1, "B", unit_scale=True, desc="download", leave=False) as bar:  # pooch sets the real total
         downloader = pooch.HTTPDownloader(progressbar=bar, chunk_size=1 << 20, timeout=PATIENCE_S)
         pooch.retrieve(url, CIFAR_SHA256, path.name, path.parent, downloader=downloader)
-
-
-def _look_up(host: str | None) -> None:
-    with suppress(OSError):
-        socket.getaddrinfo(host, None)
 
 
 def _in_words(error: OSError, url: str) -> str:
