@@ -39,9 +39,7 @@ def __getattr__(name: str) -> object:
         return import_module(f"{__name__}.estimate")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    thing = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = thing
-    return thing
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -40,10 +40,7 @@ def train_plain(
     optimizer = fast_adam(model.parameters(), inputs.device, learning_rate)
     losses = []
     for epoch in range(1, epochs + 1):
-        seen, total = (
-            0,
-            torch.zeros((), device=inputs.device),
-        )  # the sum stays there: reading it would wait
+        seen, total = 0, torch.zeros((), device=inputs.device)  # the sum stays there: reading it would wait
         run_recorded(inputs.device)  # on XLA, so that the zero is data to every step and not a constant in the first
         for index in batches:
             loss = loss_fn(model(inputs[index]), targets[index])

@@ -16,7 +16,7 @@ from course_utils.display.bars import epoch_bar as epoch_bar
 from course_utils.display.bars import open_bar, show_epoch
 from course_utils.loop import fast_adam
 from course_utils.loop import train_plain as train_plain
-from course_utils.xla import import_torch_xla, run_recorded, start_xla, variable_set, xla_problem
+from course_utils.xla import run_recorded, start_xla, variable_set, xla_problem
 
 try:
     import lightning.pytorch as pl
@@ -27,12 +27,8 @@ except ModuleNotFoundError:  # Kaggle has the same package under its older name
 class Regression(pl.LightningModule):
     """A model with the loss and the optimizer of `train_plain`, for a Lightning Trainer.
 
-    It logs `train_loss`, the mean over the samples, once an epoch: `self.log` in every step costs a tenth of the
-    speed of a model this small.
-
-    Args:
-        model: maps a batch of inputs to a batch of predictions.
-        learning_rate: Adam's.
+    The model maps a batch of inputs to a batch of predictions, and the learning rate is Adam's. Once an epoch it logs
+    `train_loss`, the mean over the samples: `self.log` in every step costs a tenth of the speed of a model this small.
     """
 
     loss_fn: Callable[..., torch.Tensor] = staticmethod(nn.functional.mse_loss)
@@ -83,11 +79,14 @@ def trainer_kwargs(device: Device | str | None = None, *, package: ModuleType = 
 
     Raises:
         ValueError, RuntimeError: as `pick_device` does.
-        RuntimeError: torch_xla is here but does not load, or XLA is started too late; see `start_xla`.
+        RuntimeError: torch_xla is here but does not fit torch, or XLA is started too late; see `start_xla`.
         NotImplementedError: Lightning has no accelerator for this kind of device.
     """
     device = device if isinstance(device, Device) else pick_device(device)
-    _ask_lightning_for_xla(package)
+    # The first Trainer of a process imports torch_xla to ask it for a TPU, whichever device it will use itself.
+    # `xla_problem` imports it before, without its side effects.
+    if importlib.util.find_spec("torch_xla") and (problem := xla_problem()):
+        raise RuntimeError(f"Lightning loads torch_xla for every Trainer, but {problem}")
     if device.kind == "cpu":
         return {"accelerator": "cpu", "devices": 1}
     if device.kind in ("cuda", "mps"):
@@ -102,17 +101,6 @@ def trainer_kwargs(device: Device | str | None = None, *, package: ModuleType = 
     raise NotImplementedError(
         f"a Lightning Trainer cannot be pointed at {device} here. Use 'cpu', 'cuda', 'mps' or 'xla'."
     )
-
-
-def _ask_lightning_for_xla(package: ModuleType) -> None:
-    # The first Trainer of a process imports torch_xla to ask it for a TPU, whichever device it will use itself.
-    # Import it first, without its side effects.
-    if importlib.util.find_spec("torch_xla") is None:
-        return
-    try:
-        import_torch_xla()
-    except ImportError as error:
-        raise RuntimeError(f"Lightning loads torch_xla for every Trainer, but {xla_problem()}") from error
 
 
 def _rehearsal(package: ModuleType) -> Any:
