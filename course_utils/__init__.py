@@ -18,16 +18,15 @@ if TYPE_CHECKING:
     from course_utils.paired import time_together
     from course_utils.timing import Timing, time_call
 
-_MODULES = {
-    "devices": ("Device", "find_devices", "pick_device", "wait_for"),
-    "moves": ("to_device", "device_of", "copy_rate"),
-    "timing": ("Timing", "time_call"),
-    "paired": ("time_together",),
-    "compare.comparison": ("compare_devices",),
-    "doctor": ("diagnose",),
-    "launch": ("run_lesson",),
+_HOMES = {
+    **dict.fromkeys(("Device", "find_devices", "pick_device", "wait_for"), "devices"),
+    **dict.fromkeys(("to_device", "device_of", "copy_rate"), "moves"),
+    **dict.fromkeys(("Timing", "time_call"), "timing"),
+    "time_together": "paired",
+    "compare_devices": "compare.comparison",
+    "diagnose": "doctor",
+    "run_lesson": "launch",
 }
-_HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = ["Device", "Timing", "compare_devices", "copy_rate", "device_of", "diagnose", "estimate", "find_devices"]
 __all__ += ["pick_device", "run_lesson", "time_call", "time_together", "to_device", "wait_for"]

@@ -55,10 +55,8 @@ def find_devices(*, root: Path = ROOT) -> DeviceList:
 
     Names and memory come from the driver's management library and from files, so CUDA is not initialized,
     torch_xla is not imported and no network is used. Being listed is not yet proof that a device works:
-    `python -m course_utils.doctor` runs a kernel on each.
-
-    Args:
-        root: where to look for /sys, /proc and /dev: another folder holds a copy of another machine's files.
+    `python -m course_utils.doctor` runs a kernel on each. `root` may hold a copy of another machine's /sys, /proc
+    and /dev.
     """
     found = [Device(kind, i, one.name, one.memory_bytes, one.detail) for kind, i, one in detect.accelerators(root)]
     cpu = _cpu(root)

@@ -4,12 +4,11 @@ import copy
 import dataclasses
 import importlib.util
 from collections import Counter, UserDict, UserList, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
-from torch.nn.utils.rnn import PackedSequence
 
 from course_utils.devices import KINDS, Device, pick_device
 from course_utils.display.units import format_seconds
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 T = TypeVar("T")
-PLAIN = frozenset({str, bytes, int, float, bool, type(None)})  # what batches hold most often besides tensors
 COPY_SIZES_BYTES = tuple(4**power for power in range(5, 14))  # 1 KiB to 64 MiB
 PINNABLE = ("cuda", "xpu")  # devices whose driver can read the host's memory by itself, once it is pinned
 
@@ -35,7 +33,7 @@ def to_device(obj: T, device: Device | torch.device | str | None, *, non_blockin
 
     Args:
         obj: a tensor, or any nesting of containers around tensors.
-        device: where to; a `Device`, its name, a `torch.device`, or None for the best one here.
+        device: where to, or None for the best one here.
         non_blocking: queue each copy and return before it has ended. It helps when the tensor is pinned: the device
             then fetches it while Python goes on. Copies to the CPU always wait, since a number that is read
             before it has arrived would be wrong.
@@ -49,7 +47,7 @@ def to_device(obj: T, device: Device | torch.device | str | None, *, non_blockin
     switches: dict[str, Any] = {"non_blocking": True} if non_blocking and target.type != "cpu" else {}
     moved: dict[int, tuple[Any, Any]] = {}  # id of an original: the original, so that its id stays taken, and its copy
 
-    def move(leaf: Any) -> Any:
+    def move(leaf: Any, path: str) -> Any:
         if id(leaf) not in moved:
             result = leaf.to(target, **switches) if isinstance(leaf, torch.Tensor) else leaf.to(target)
             moved[id(leaf)] = leaf, leaf if result is None else result  # some move in place and return nothing
@@ -63,29 +61,27 @@ def to_device(obj: T, device: Device | torch.device | str | None, *, non_blockin
         raise
 
 
-def _walk(node: Any, move: Callable[[Any], Any]) -> Any:
-    """Return a copy of `node` in which `move` has replaced everything that has a method `.to`."""
+def _walk(node: Any, change: Callable[[Any, str], Any], path: str = "obj") -> Any:
+    """Return a copy of `node` in which `change(part, path)` has replaced everything that has a method `.to`.
+
+    The path is how to write the part, such as "obj['images'][0]".
+    """
     kind = type(node)
-    if kind in PLAIN:
-        return node
-    if kind is dict:
-        return {key: _walk(part, move) for key, part in node.items()}
-    if kind is list or kind is tuple:
-        return kind([_walk(part, move) for part in node])
     if hasattr(kind, "to"):
-        return move(node)
+        return change(node, path)
     if isinstance(node, tuple):
-        parts = [_walk(part, move) for part in node]
+        parts = [_walk(part, change, f"{path}[{index}]") for index, part in enumerate(node)]
         return kind._make(parts) if hasattr(kind, "_make") else kind(parts)
     if isinstance(node, dict | UserDict | list | UserList | deque):
         result = copy.copy(node)
         for key, part in node.items() if isinstance(node, dict | UserDict) else enumerate(node):
-            result[key] = _walk(part, move)
+            result[key] = _walk(part, change, f"{path}[{key!r}]")
         return result
     if dataclasses.is_dataclass(node) and not isinstance(node, type):
         twin = copy.copy(node)
         for field in dataclasses.fields(node):  # object's own way, for frozen ones too
-            object.__setattr__(twin, field.name, _walk(getattr(node, field.name), move))
+            part = _walk(getattr(node, field.name), change, f"{path}.{field.name}")
+            object.__setattr__(twin, field.name, part)
         return twin
     return node
 
@@ -97,7 +93,19 @@ def device_of(obj: object) -> torch.device:
         ValueError: there is no tensor in it, or its tensors are on several devices.
         RecursionError: it contains itself, or is nested too deeply.
     """
-    places = list(_places(obj, "obj"))
+    places: list[tuple[str, torch.device]] = []
+
+    def note(part: Any, path: str) -> Any:
+        if isinstance(part, torch.nn.Module):
+            tensors = (*part.named_parameters(), *part.named_buffers())
+            places.extend((f"{path}.{name}", tensor.device) for name, tensor in tensors)
+        elif isinstance(getattr(part, "device", None), str | torch.device):
+            places.append((path, torch.device(part.device)))
+        else:  # a PackedSequence and what Hugging Face's tokenizers return have their tensors in `data`
+            _walk(getattr(part, "data", None), note, f"{path}.data")
+        return part
+
+    _walk(obj, note)
     if not places:
         raise ValueError(f"this {type(obj).__name__} holds no tensor, so it is on no device.")
     counts = Counter(device for _, device in places)
@@ -108,26 +116,6 @@ def device_of(obj: object) -> torch.device:
     raise ValueError(
         f"the tensors are on {len(counts)} devices: {found}. Move all of them to one: obj = to_device(obj, device)."
     )
-
-
-def _places(node: Any, path: str) -> Iterator[tuple[str, torch.device]]:
-    """Yield how to write each tensor in `node`, and its device."""
-    if isinstance(node, PackedSequence):  # its batch sizes stay on the CPU wherever the data are
-        yield path, node.data.device
-    elif isinstance(node, torch.nn.Module):
-        for name, tensor in (*node.named_parameters(), *node.named_buffers()):
-            yield f"{path}.{name}", tensor.device
-    elif hasattr(type(node), "to") and isinstance(getattr(node, "device", None), str | torch.device):
-        yield path, torch.device(node.device)
-    elif isinstance(node, dict | UserDict):  # Hugging Face's tokenizers return one that has `to` and no `device`
-        for key, part in node.items():
-            yield from _places(part, f"{path}[{key!r}]")
-    elif dataclasses.is_dataclass(node) and not isinstance(node, type):
-        for field in dataclasses.fields(node):
-            yield from _places(getattr(node, field.name), f"{path}.{field.name}")
-    elif isinstance(node, list | UserList | tuple | deque):
-        for index, part in enumerate(node):
-            yield from _places(part, f"{path}[{index}]")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -167,12 +155,10 @@ class CopyRate:
         """
         import pandas as pd
 
-        rows = []
-        for (direction, pinned), curve in self.curves().items():
-            latency_s, rate = curve[0].median_s, curve[-1].rate_gb_per_s
-            rows.append((direction, pinned, latency_s * 1e6, rate, latency_s * rate * 1e6))
-        columns = ["copy", "pinned", "latency_us", "bandwidth_gb_per_s", "break_even_kb"]
-        return pd.DataFrame(rows, columns=columns).set_index(["copy", "pinned"])
+        ends = {way: (curve[0].median_s * 1e6, curve[-1].rate_gb_per_s) for way, curve in self.curves().items()}
+        frame = pd.DataFrame(ends, index=["latency_us", "bandwidth_gb_per_s"]).T.rename_axis(["copy", "pinned"])
+        frame["break_even_kb"] = frame["latency_us"] * frame["bandwidth_gb_per_s"]
+        return frame
 
     def __repr__(self) -> str:
         lines = [
@@ -216,8 +202,7 @@ def _copiers(device: Device, size_bytes: int, pinned: bool) -> dict[str, Callabl
     # Random bytes, all of them touched: a page of memory that was never written costs nothing to read.
     host = torch.randint(256, (size_bytes,), dtype=torch.uint8, pin_memory=pinned)
     if device.kind == "cpu":
-        other = host.clone()
-        return {"in memory": partial(other.copy_, host)}
+        return {"in memory": partial(host.clone().copy_, host)}
     there = to_device(host, device)
     if device.kind == "xla":  # copy_ would be recorded as a program; these two are plain transfers
         return {"to the device": partial(to_device, host, device), "from the device": there.cpu}

@@ -62,11 +62,7 @@ class Stopwatch:
         self.waited = not (isinstance(where, torch.device) and where.type not in ("cpu", "meta", self.device.kind))
 
     def warm_up(self) -> None:
-        """Time the first call, then call until what compiling leaves behind is over, and find the calls of a block.
-
-        Raises:
-            RuntimeError: as `read` does.
-        """
+        """Time the first call, then call until what compiling leaves behind is over, and find the calls of a block."""
         self._read_first()
         block_s = BLOCK_S.get(self.device.kind, QUEUED_BLOCK_S)
         while (spent := self.read().seconds * self.calls) < block_s and self.calls < 10**7:
@@ -116,17 +112,13 @@ class Stopwatch:
 
     def _check_executions(self, did: XLACounters) -> None:
         copied = did.executions == 0 and did.to_device + did.from_device >= self.calls  # a copy runs no program
-        if did.executions == self.calls or copied:
-            return
-        if did.executions < self.calls:
-            raise RuntimeError(
-                "the call to be timed ran nothing on XLA, which leaves out what nobody holds. Return its result. "
-                f"({did.executions} programs ran in {self.calls} calls.)"
-            )
-        raise RuntimeError(
-            f"the call to be timed ran {did.executions} programs on XLA in {self.calls} calls, so it reads values or "
-            "syncs in its middle. Take that out, or time the parts."
-        )
+        ran = f"{did.executions} programs on XLA in {self.calls} calls"
+        if did.executions < self.calls and not copied:
+            why = f"ran nothing on XLA, which leaves out what nobody holds. Return its result. (It ran {ran}.)"
+            raise RuntimeError(f"the call to be timed {why}")
+        if did.executions > self.calls:
+            why = f"ran {ran}, so it reads values or syncs in its middle. Take that out, or time the parts."
+            raise RuntimeError(f"the call to be timed {why}")
 
     def _run_many(self) -> None:
         fn = self.fn

@@ -25,13 +25,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Timeline:
-    """What went on, and when.
+    """What went on, and when."""
 
-    Attributes:
-        trace: the Chrome trace that everything else is read from, with times in microseconds.
-    """
-
-    trace: dict[str, Any] = field(repr=False)
+    trace: dict[str, Any] = field(repr=False)  #: the Chrome trace that all is read from; its times are microseconds
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> "Timeline":
@@ -48,8 +44,7 @@ class Timeline:
     def merge(cls, timelines: Mapping[str, "Timeline"]) -> "Timeline":
         """Lay the timelines of several processes over one another, on the clock that one machine's processes share.
 
-        Args:
-            timelines: by the name that goes before the names of their lanes, such as "rank 0".
+        Each has the name that goes before the names of its lanes, such as "rank 0".
         """
         events: list[dict[str, Any]] = []
         for index, (name, each) in enumerate(timelines.items()):

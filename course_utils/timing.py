@@ -86,9 +86,6 @@ def time_call(
         threads: CPU threads for one operation while timing; None leaves the setting alone.
         max_s: stop after about this many seconds of timed work, however wide the interval still is.
 
-    Returns:
-        The timing, first call apart, with warnings where it is not to be trusted.
-
     Raises:
         ValueError: `max_s` or `threads` is not positive, or no machine has so many threads.
         RuntimeError: XLA compiles again and again, or does not run one program a call.
@@ -161,22 +158,16 @@ def _doubts(first_s: float, values: Sequence[float]) -> Iterator[str]:
         yield f"only {len(values)} readings, and a 95 % interval needs {FEWEST}: raise max_s or give fn less work."
     elif high - low > 2 * DOUBT * median:
         yield f"the median may lie anywhere from {format_seconds(low)} to {format_seconds(high)}: raise max_s."
-    if change := _drift(values):
-        yield f"calls got {abs(change):.0%} {'slower' if change > 0 else 'faster'} as it went: is all work the same?"
+    half = len(values) // 2
+    if half >= 4:
+        early, late = values[:half], values[half:]
+        (early_low, early_high), (late_low, late_high) = median_interval(early), median_interval(late)
+        change = statistics.median(late) / statistics.median(early) - 1
+        if abs(change) > DOUBT and (early_high < late_low or late_high < early_low):
+            word = "slower" if change > 0 else "faster"
+            yield f"calls got {abs(change):.0%} {word} as it went: is all work the same?"
     if median < SHORTEST_S and first_s > 20 * SHORTEST_S:
         yield "hardly any PyTorch operation is that fast: does fn do its work at the first call only?"
-
-
-def _drift(values: Sequence[float]) -> float:
-    """Return by how much the later half is slower than the earlier one, or 0 when that may be chance."""
-    half = len(values) // 2
-    if half < 4:
-        return 0.0
-    early, late = values[:half], values[half:]
-    (early_low, early_high), (late_low, late_high) = median_interval(early), median_interval(late)
-    change = statistics.median(late) / statistics.median(early) - 1
-    apart = early_high < late_low or late_high < early_low
-    return change if apart and abs(change) > DOUBT else 0.0
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 import importlib.util
 import logging
-import os
 import sys
 from collections.abc import Callable
 from types import ModuleType
@@ -16,7 +15,7 @@ from course_utils.display.bars import epoch_bar as epoch_bar
 from course_utils.display.bars import open_bar, show_epoch
 from course_utils.loop import fast_adam
 from course_utils.loop import train_plain as train_plain
-from course_utils.xla import run_recorded, start_xla, variable_set, xla_problem
+from course_utils.xla import run_recorded, start_xla, variable_default, xla_problem
 
 try:
     import lightning.pytorch as pl
@@ -113,7 +112,7 @@ def _rehearsal(package: ModuleType) -> Any:
         parse_devices = staticmethod(lambda devices: devices)
         get_parallel_devices = staticmethod(lambda devices: [torch.device("xla", 0)])
 
-    with variable_set("PJRT_DEVICE", os.environ.get("PJRT_DEVICE", "CPU")):  # Lightning looks whether it is set
+    with variable_default("PJRT_DEVICE", "CPU"):  # Lightning looks whether it is set
         return XLARehearsal()
 
 
@@ -148,18 +147,15 @@ class EpochBar(pl.Callback):
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Show the epoch before this one: a module logs its epoch after the callbacks have had theirs."""
         if trainer.current_epoch > self._bar.n:
-            self._show(trainer)
+            self.losses.append(trainer.callback_metrics["train_loss"].item())
+            show_epoch(self._bar, trainer.current_epoch, self.losses[-1])
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Show the last epoch and close the bar."""
-        self._show(trainer)
+        self.on_train_epoch_start(trainer, pl_module)
         self._bar.close()
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
         """Close the bar where it stands, if the training came as far as to open it."""
         if self._bar is not None:
             self._bar.close()
-
-    def _show(self, trainer: pl.Trainer) -> None:
-        self.losses.append(trainer.callback_metrics["train_loss"].item())
-        show_epoch(self._bar, self._bar.n + 1, self.losses[-1])

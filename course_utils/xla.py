@@ -30,15 +30,15 @@ def xla_problem() -> str | None:
     """
     if importlib.util.find_spec("torch_xla") is None:
         return f"torch_xla is not installed here: {_fix('install')}."
-    version = read_package("torch_xla").version
     try:
         import_torch_xla()
+        if xla_matches_torch():
+            return None
+        found = f"was not built for torch {torch.__version__}"
     except (ImportError, OSError) as error:  # a wrong pair fails to load its library
         reason = str(error).strip().splitlines()[0].rpartition("/")[2]  # without the library's folder
-        return f"torch_xla {version} does not load with torch {torch.__version__} ({reason}): {_fix('replace')}."
-    if not xla_matches_torch():
-        return f"torch_xla {version} was not built for torch {torch.__version__}: {_fix('replace')}."
-    return None
+        found = f"does not load with torch {torch.__version__} ({reason})"
+    return f"torch_xla {read_package('torch_xla').version} {found}: {_fix('replace')}."
 
 
 @functools.cache
@@ -53,7 +53,7 @@ def import_torch_xla() -> ModuleType:
     """
     handlers = list(logging.root.handlers)
     try:
-        with variable_set("PJRT_SELECT_DEFAULT_DEVICE", "0"):
+        with variable_default("PJRT_SELECT_DEFAULT_DEVICE", "0"):
             import torch_xla
     finally:
         logging.root.handlers[:] = handlers
@@ -75,7 +75,7 @@ def start_xla() -> torch.device:
         RuntimeError: there was a backward pass before.
     """
     torch_xla = import_torch_xla()
-    with variable_set("PJRT_DEVICE", os.environ.get("PJRT_DEVICE", "CPU")):
+    with variable_default("PJRT_DEVICE", "CPU"):
         device = torch_xla.device()
         probe = torch.ones(1, device=device, requires_grad=True)
         (probe.detach() + 1).cpu()  # under SPMD, the runtime starts with the first program and no sooner
@@ -152,17 +152,15 @@ def xla_counters() -> XLACounters:
 
 
 @contextmanager
-def variable_set(name: str, value: str) -> Iterator[None]:
-    """Give an environment variable this value inside the block, and the former one (or none) after it."""
-    before = os.environ.get(name)
-    os.environ[name] = value
+def variable_default(name: str, value: str) -> Iterator[None]:
+    """Give an environment variable that is not set this value inside the block."""
+    given = name in os.environ
+    os.environ.setdefault(name, value)
     try:
         yield
     finally:
-        if before is None:
+        if not given:
             os.environ.pop(name, None)
-        else:
-            os.environ[name] = before
 
 
 def _fix(verb: str) -> str:

@@ -18,7 +18,7 @@ from course_utils.xla import (
     run_recorded,
     start_xla,
     started_xla,
-    variable_set,
+    variable_default,
     xla_counters,
     xla_problem,
 )
@@ -80,14 +80,15 @@ def test_starting_xla_after_a_backward_pass_says_what_to_do(in_xla):
     assert "Restart the kernel and call start_xla() of course_utils.xla in the first cell." in done.stderr
 
 
-def test_a_variable_is_put_back_as_it_was(monkeypatch):
-    monkeypatch.setenv("COURSE_TEST", "before")
-    with variable_set("COURSE_TEST", "inside"):
-        assert os.environ["COURSE_TEST"] == "inside"
-    assert os.environ["COURSE_TEST"] == "before"
+def test_a_default_of_a_variable_ends_with_its_block_and_a_given_value_stays(monkeypatch):
+    monkeypatch.setenv("COURSE_TEST", "given")
+    with variable_default("COURSE_TEST", "inside"):
+        assert os.environ["COURSE_TEST"] == "given"
+    assert os.environ["COURSE_TEST"] == "given"
     monkeypatch.delenv("COURSE_TEST")
-    with pytest.raises(KeyError), variable_set("COURSE_TEST", "inside"):
-        raise KeyError
+    with pytest.raises(ZeroDivisionError), variable_default("COURSE_TEST", "inside"):
+        assert os.environ["COURSE_TEST"] == "inside"
+        raise ZeroDivisionError
     assert "COURSE_TEST" not in os.environ
 
 

@@ -64,7 +64,7 @@ def load_images(folder: str | Path = HOME, *, download: bool = True, url: str = 
         try:
             _download(url, archive)
         except OSError as error:
-            return offline_images(f"CIFAR-10 could not be downloaded: {_in_words(error, url)}")
+            return offline_images(f"CIFAR-10 could not be downloaded: {error}")
         origin = f"downloaded to {folder}"
     data = archive.read_bytes()
     if (found := hashlib.sha256(data).hexdigest()) != CIFAR_SHA256:
@@ -83,27 +83,24 @@ def offline_images(why: str = "drawn here", *, train: int = 10_000, test: int = 
 def _download(url: str, path: Path) -> None:
     """Download CIFAR-10; the file appears only when it is complete and correct."""
     import pooch
+    from requests import ConnectionError, Timeout  # whose own texts are chains of objects with their addresses
 
+    server = urlsplit(url)
     # A name server that does not answer blocks for longer than any limit of a socket. A proxy asks its own.
-    host = urlsplit(getproxies().get(urlsplit(url).scheme) or url).hostname
     with ThreadPool(1) as pool:
-        lookup = pool.apply_async(socket.getaddrinfo, (host, None))
+        lookup = pool.apply_async(socket.getaddrinfo, (urlsplit(getproxies().get(server.scheme) or url).hostname, None))
         lookup.wait(PATIENCE_S)
         if not lookup.ready():
             raise TimeoutError(f"the name server did not answer within {PATIENCE_S:g} s")
     pooch.get_logger().setLevel("WARNING")
-    with open_bar(1, "B", unit_scale=True, desc="download", leave=False) as bar:  # pooch sets the real total
-        downloader = pooch.HTTPDownloader(progressbar=bar, chunk_size=1 << 20, timeout=PATIENCE_S)
-        pooch.retrieve(url, CIFAR_SHA256, path.name, path.parent, downloader=downloader)
-
-
-def _in_words(error: OSError, url: str) -> str:
-    from requests import ConnectionError, Timeout  # whose own texts are chains of objects with their addresses
-
-    host = urlsplit(url).hostname
-    if isinstance(error, Timeout):
-        return f"{host} did not answer within {PATIENCE_S:g} s"
-    return f"the connection to {host} failed" if isinstance(error, ConnectionError) else str(error)
+    try:
+        with open_bar(1, "B", unit_scale=True, desc="download", leave=False) as bar:  # pooch sets the real total
+            downloader = pooch.HTTPDownloader(progressbar=bar, chunk_size=1 << 20, timeout=PATIENCE_S)
+            pooch.retrieve(url, CIFAR_SHA256, path.name, path.parent, downloader=downloader)
+    except Timeout:
+        raise TimeoutError(f"{server.hostname} did not answer within {PATIENCE_S:g} s") from None
+    except ConnectionError:
+        raise OSError(f"the connection to {server.hostname} failed") from None
 
 
 def _cifar(archive: bytes, origin: str) -> Images:
