@@ -92,11 +92,10 @@ def pick_device(name: str | None = None) -> Device:
     kind, index = match[1], int(match[2] or 0)
     if (kind, index) == ("cpu", 0):
         return _cpu()  # it is always there, and the others need not be asked
-    found = find_devices()
-    for device in found:
-        if (device.kind, device.index) == (kind, index):
-            return device
-    here = " and ".join(sorted(map(str, found), key=lambda device: (device != "cpu", device)))
+    found = {(device.kind, device.index): device for device in find_devices()}
+    if (kind, index) in found:
+        return found[kind, index]
+    here = " and ".join(sorted(map(str, found.values()), key=lambda device: (device != "cpu", device)))
     raise RuntimeError(
         f"device {name!r} {asked}, but this machine has {here}. {advice} "
         f"To learn why it is missing: python -m course_utils.doctor --require {kind}"

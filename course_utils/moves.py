@@ -3,7 +3,7 @@
 import copy
 import dataclasses
 import importlib.util
-from collections import Counter, UserDict, UserList, deque
+from collections import UserDict, UserList, defaultdict, deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -33,7 +33,7 @@ def to_device(obj: T, device: Device | torch.device | str | None, *, non_blockin
 
     Args:
         obj: a tensor, or any nesting of containers around tensors.
-        device: where to, or None for the best one here.
+        device: where to; a `Device`, its name, a `torch.device`, or None for the best one here.
         non_blocking: queue each copy and return before it has ended. It helps when the tensor is pinned: the device
             then fetches it while Python goes on. Copies to the CPU always wait, since a number that is read
             before it has arrived would be wrong.
@@ -93,14 +93,14 @@ def device_of(obj: object) -> torch.device:
         ValueError: there is no tensor in it, or its tensors are on several devices.
         RecursionError: it contains itself, or is nested too deeply.
     """
-    places: list[tuple[str, torch.device]] = []
+    places: dict[torch.device, list[str]] = defaultdict(list)
 
     def note(part: Any, path: str) -> Any:
         if isinstance(part, torch.nn.Module):
-            tensors = (*part.named_parameters(), *part.named_buffers())
-            places.extend((f"{path}.{name}", tensor.device) for name, tensor in tensors)
+            for name, tensor in (*part.named_parameters(), *part.named_buffers()):
+                places[tensor.device].append(f"{path}.{name}")
         elif isinstance(getattr(part, "device", None), str | torch.device):
-            places.append((path, torch.device(part.device)))
+            places[torch.device(part.device)].append(path)
         else:  # a PackedSequence and what Hugging Face's tokenizers return have their tensors in `data`
             _walk(getattr(part, "data", None), note, f"{path}.data")
         return part
@@ -108,13 +108,11 @@ def device_of(obj: object) -> torch.device:
     _walk(obj, note)
     if not places:
         raise ValueError(f"this {type(obj).__name__} holds no tensor, so it is on no device.")
-    counts = Counter(device for _, device in places)
-    if len(counts) == 1:
-        return places[0][1]
-    first = {device: path for path, device in reversed(places)}
-    found = " and ".join(f"{count} on {device} (such as {first[device]})" for device, count in counts.items())
+    if len(places) == 1:
+        return next(iter(places))
+    found = " and ".join(f"{len(paths)} on {device} (such as {paths[0]})" for device, paths in places.items())
     raise ValueError(
-        f"the tensors are on {len(counts)} devices: {found}. Move all of them to one: obj = to_device(obj, device)."
+        f"the tensors are on {len(places)} devices: {found}. Move all of them to one: obj = to_device(obj, device)."
     )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 
 from course_utils.devices import Device, wait_for
+from course_utils.hardware.machine import read_text
 from course_utils.xla import XLACounters, start_xla, xla_counters
 
 # One reading of the clock spans at least this: the clock itself costs about 1e-7, and waiting for a GPU about 1e-5,
@@ -139,10 +140,5 @@ def seconds_spent_queueing() -> float:
 
     Source: Documentation/scheduler/sched-stats.rst of the Linux kernel. Elsewhere the answer is always 0.
     """
-    total_ns = 0
-    for task in Path("/proc/self/task").glob("*/schedstat"):
-        try:
-            total_ns += int(task.read_text().split()[1])
-        except OSError:  # the thread has ended meanwhile
-            continue
-    return total_ns * 1e-9
+    tasks = [read_text(task).split() for task in Path("/proc/self/task").glob("*/schedstat")]
+    return 1e-9 * sum(int(numbers[1]) for numbers in tasks if numbers)  # none where the thread has ended meanwhile

@@ -92,11 +92,10 @@ def trainer_kwargs(device: Device | str | None = None, *, package: ModuleType = 
         return {"accelerator": device.kind, "devices": [device.index]}
     if device.kind == "xla":
         start_xla()
+        accelerator = _rehearsal(package) if device.rehearsal else "tpu"
         # The strategy's own way to save, said aloud: Darts puts in one that the strategy refuses unless it sees this.
-        saving = {"plugins": [package.plugins.io.XLACheckpointIO()]}
-        if device.rehearsal:
-            return {"accelerator": _rehearsal(package), "devices": 1, **saving}
-        return {"accelerator": "tpu", "devices": [device.index], **saving}
+        saving = package.plugins.io.XLACheckpointIO()
+        return {"accelerator": accelerator, "devices": [device.index], "plugins": [saving]}
     raise NotImplementedError(
         f"a Lightning Trainer cannot be pointed at {device} here. Use 'cpu', 'cuda', 'mps' or 'xla'."
     )
@@ -117,10 +116,7 @@ def _rehearsal(package: ModuleType) -> Any:
 
 
 def messages_to_stdout() -> None:
-    """Send Lightning's messages to stdout, without its advertisements.
-
-    They go to stderr by default, which a notebook shows as an alarm.
-    """
+    """Send Lightning's messages, without its advertisements, to stdout: a notebook shows stderr as an alarm."""
     for name in ("lightning.pytorch", "lightning.fabric", "pytorch_lightning"):
         for handler in logging.getLogger(name).handlers:
             if isinstance(handler, logging.StreamHandler):

@@ -128,10 +128,7 @@ class XLACounters:
 
 
 def xla_counters() -> XLACounters:
-    """Wait for the device, and return what XLA has done since this process started.
-
-    What is only recorded is neither run nor counted.
-    """
+    """Wait for the device, and return what XLA has done in this process; what is only recorded is not counted."""
     import_torch_xla()
     from torch_xla.core import xla_model
     from torch_xla.debug import metrics
