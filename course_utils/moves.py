@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 T = TypeVar("T")
+PLAIN = frozenset({str, bytes, int, float, bool, type(None)})  # what batches hold most often besides tensors
 COPY_SIZES_BYTES = tuple(4**power for power in range(5, 14))  # 1 KiB to 64 MiB
 PINNABLE = ("cuda", "xpu")  # devices whose driver can read the host's memory by itself, once it is pinned
 
@@ -67,6 +68,8 @@ def _walk(node: Any, change: Callable[[Any, str], Any], path: str = "obj") -> An
     The path is how to write the part, such as "obj['images'][0]".
     """
     kind = type(node)
+    if kind in PLAIN:
+        return node
     if hasattr(kind, "to"):
         return change(node, path)
     if isinstance(node, tuple):

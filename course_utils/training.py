@@ -15,7 +15,7 @@ from course_utils.display.bars import epoch_bar as epoch_bar
 from course_utils.display.bars import open_bar, show_epoch
 from course_utils.loop import fast_adam
 from course_utils.loop import train_plain as train_plain
-from course_utils.xla import run_recorded, start_xla, variable_default, xla_problem
+from course_utils.xla import import_torch_xla, run_recorded, start_xla, variable_default, xla_problem
 
 try:
     import lightning.pytorch as pl
@@ -78,14 +78,17 @@ def trainer_kwargs(device: Device | str | None = None, *, package: ModuleType = 
 
     Raises:
         ValueError, RuntimeError: as `pick_device` does.
-        RuntimeError: torch_xla is here but does not fit torch, or XLA is started too late; see `start_xla`.
+        RuntimeError: torch_xla is here but does not load, or XLA is started too late; see `start_xla`.
         NotImplementedError: Lightning has no accelerator for this kind of device.
     """
     device = device if isinstance(device, Device) else pick_device(device)
     # The first Trainer of a process imports torch_xla to ask it for a TPU, whichever device it will use itself.
-    # `xla_problem` imports it before, without its side effects.
-    if importlib.util.find_spec("torch_xla") and (problem := xla_problem()):
-        raise RuntimeError(f"Lightning loads torch_xla for every Trainer, but {problem}")
+    # Import it first, without its side effects.
+    if importlib.util.find_spec("torch_xla"):
+        try:
+            import_torch_xla()
+        except ImportError as error:
+            raise RuntimeError(f"Lightning loads torch_xla for every Trainer, but {xla_problem()}") from error
     if device.kind == "cpu":
         return {"accelerator": "cpu", "devices": 1}
     if device.kind in ("cuda", "mps"):
