@@ -3,6 +3,7 @@
 import re
 import signal
 import time
+from collections.abc import Iterable
 from math import inf
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ START_UP_S = 120.0  # how long a rank may at least take until it begins to train
 REPORT_S = 3.0  # how long the other processes have to report after the first fault
 ESTIMATE_S = 20.0  # how much longer where memory ran out: they estimate what the step needs
 END_S = 10.0  # how long the processes have to end after the training, whatever the lesson has left running
+FIRST = "the first process"
 LOST = "Connection (reset|closed) by peer|Broken pipe"  # what gloo raises in a rank when another has gone
 
 
@@ -30,75 +32,59 @@ class Fault(NamedTuple):
     who: str  # such as "rank 1"
     error: str  # the last line of the traceback
     traceback: str = ""
-    indirect: bool = False  # reported by another process than the rank
 
 
 class Reports:
-    """What has been heard of the `expected` ranks of this machine, one of which may be rank 0, which has the result."""
+    """What has been heard of the first process, and of the ranks of this machine, of which it may be one."""
 
-    def __init__(self, expected: int, has_rank_0: bool = True):
-        self.step = self.main_pid = 0  # training steps that are finished; the process id of the first process
-        self.imported = False  # whether a process has come so far that PyTorch and Lightning are loaded
+    def __init__(self, ranks: Iterable[int]):
+        self.step = 0  # training steps that are finished
         self.deadline_s = inf  # when to end the processes, by `time.monotonic`
-        self.pids: dict[str, int] = {}  # "rank 0" -> its process id
+        self.names: dict[int, str] = {}  # process that has PyTorch and Lightning loaded -> "rank 0"
         self.events: dict[str, Any] = {}  # the last of each event that says nothing about a failure
-        self._expected, self._has_rank_0, self._start_s = expected, has_rank_0, time.monotonic()
         self._faults: list[Fault] = []
         self._deaths: dict[str, int] = {}  # who ended early -> exit status (0 while unknown), or minus the signal
-        self._beats: dict[str, Heartbeat] = {}  # of the ranks that have not finished
-        self._finished: set[str] = set()  # the ranks that have trained to the end
-        self._closed: set[str] = set()  # whose messages have all been read
-        self._loading: dict[int, float] = {}  # process that is in the lesson's file or function -> since when
+        # Of the ranks that have not finished.
+        self._beats = {f"rank {rank}": Heartbeat(time.monotonic()) for rank in ranks}
+        self._loading: dict[str, Heartbeat] = {}  # of processes that are in the lesson's file or function
+        self._finished: set[str] = set()  # who has trained to the end
 
     @property
     def failed(self) -> bool:
         """Whether any process has failed."""
         return bool(self._faults or self._deaths)
 
-    @property
-    def starting(self) -> bool:
-        """Whether a rank has not begun to train."""
-        return len(self.pids) < self._expected or not all(beat.number for beat in self._beats.values())
-
     def take(self, who: str, event: dict) -> None:
         """Take in one event that a process has sent."""
-        now = time.monotonic()
+        now, who = time.monotonic(), FIRST if who == "main" else who
         match event:
+            case {"hello": pid}:
+                self.names[pid] = who
+                if who in self._beats:
+                    self._beats[who] = Heartbeat(now)
+            case {"loading": True}:
+                self._loading[who] = Heartbeat(now, where="it is loading the lesson")
+            case {"loading": False}:
+                self._loading.pop(who, None)
             case {"step": step, "where": where} if who in self._beats:
                 self.step = max(self.step, step)
                 self._beats[who] = Heartbeat(now, self._beats[who].number + 1, step, where)
-            case {"fault": text, "error": error, "rank": rank}:
-                name = "the first process" if rank is None else f"rank {rank}"
-                self._faults.append(Fault(name, error, text, "indirect" in event))
+            case {"fault": text, "error": error}:
+                self._faults.append(Fault(who, error, text))
                 self._end_within(REPORT_S + ESTIMATE_S * is_out_of_memory(error))
             case {"died": rank, "status": status}:
                 self.note_death(f"rank {rank}", status, first=True)
             case {"closed": True}:
-                self._closed.add(who)
                 # Of a rank that leaves without a word, another may say first that its connection is lost.
                 if who in self._beats and all(re.search(LOST, fault.error) for fault in self._faults):
                     self.note_death(who, 0)
-            case {"hello": {"pid": pid, **more}}:
-                self.imported = True
-                if "rank" in more:
-                    self.pids[who] = pid
-                    self._beats.setdefault(who, Heartbeat(now))
-            case {"loading": pid}:
-                self._loading[pid] = now
-            case {"loaded": pid}:
-                self._loading.pop(pid, None)
             case {"finished": True}:
                 self._beats.pop(who, None)
                 self._finished.add(who)
-                if len(self._finished) >= self._expected:
+                if not self._beats:
                     self._end_within(END_S)
             case _:
                 self.events.update(event)
-
-    def note_exit(self, who: str, status: int | None) -> None:
-        """Note how the system says a process ended: 0 is early too, if all it said is read and it was not done."""
-        if status or (status == 0 and who in self._closed):
-            self.note_death(who, status)
 
     def note_death(self, who: str, status: int, *, first: bool = False) -> None:
         """Note that a process has ended early, and whether it is known to be the first that did.
@@ -109,26 +95,20 @@ class Reports:
             self._deaths[who] = self._deaths.get(who) or status
             self._end_within(REPORT_S)
 
-    def silence(self, timeout_s: float, stopped: dict[int, float]) -> tuple[str, list[int]]:
+    def silence(self, timeout_s: float) -> tuple[str, list[int]]:
         """Return which processes have been silent for too long, in words, and their ids; "" when none has.
 
         Args:
             timeout_s: how long a rank that trains, or a process that loads the lesson, may be silent.
-            stopped: processes that a signal has stopped, and since when.
         """
-        now, missing = time.monotonic(), max(0, self._expected - len(self.pids))
-        if self.starting:
-            waits = ((stopped, "a signal has stopped it"), (self._loading, "it is loading the lesson"))
-            beats = {pid: Heartbeat(since_s, where=where) for times, where in waits for pid, since_s in times.items()}
-            late = {pid: beat for pid, beat in beats.items() if beat.time_s < now - timeout_s}
-            if late:
-                return describe_silence({f"process {pid}": beat for pid, beat in late.items()}, timeout_s), list(late)
-            timeout_s = max(timeout_s, START_UP_S)  # imports on a busy machine take their time
+        now = time.monotonic()
         # Ranks wait for each other: of those that stand still, the ones with the fewest signs of life are the cause.
         fewest = min((beat.number for beat in self._beats.values()), default=0)
-        slow = {who: one for who, one in self._beats.items() if one.number == fewest and one.time_s < now - timeout_s}
-        if slow or (missing and self._start_s < now - timeout_s):
-            return describe_silence(slow, timeout_s, missing), [self.pids[who] for who in slow]
+        behind = {who: beat for who, beat in self._beats.items() if beat.number == fewest}
+        patience_s = timeout_s if fewest else max(timeout_s, START_UP_S)  # imports on a busy machine take their time
+        for beats, limit_s in ((self._loading, timeout_s), (behind, patience_s)):
+            if silent := {who: beat for who, beat in beats.items() if beat.time_s < now - limit_s}:
+                return describe_silence(silent, limit_s), [pid for pid, who in self.names.items() if who in silent]
         return "", []
 
     def cause(self, status: int | None) -> tuple[str, Fault | None]:
@@ -137,14 +117,13 @@ class Reports:
         Args:
             status: how the first process ended, or None if it had to be ended.
         """
-        main = next((who for who, pid in self.pids.items() if pid == self.main_pid), "the first process")
+        first = next(iter(self.names.values()), FIRST)  # it may be a rank itself
         # A rank that has reported what it raised then ends with a status above 0, which says nothing new.
         raised = {fault.who for fault in self._faults}
         deaths = {who: code for who, code in self._deaths.items() if code < 0 or who not in raised}
-        faults = [fault for fault in self._faults if not fault.indirect] or self._faults
-        done = "done" in self.events or (self._finished and not self._has_rank_0)
-        if main in deaths or not (deaths or faults or (done and (self._finished or not status))):
-            deaths[main] = status or deaths.get(main, 0)
+        faults = [fault for fault in self._faults if fault.who != FIRST] or self._faults
+        if first in deaths or not (deaths or faults or self._finished):
+            deaths[first] = status or deaths.get(first, 0)
         # A rank that aborts after another has raised only shows that the other is gone.
         if deaths and not (faults and set(deaths.values()) <= {-signal.SIGABRT}):
             causes = [who for who, code in deaths.items() if code not in (0, -signal.SIGTERM)]
@@ -180,14 +159,13 @@ def describe_death(who: str, status: int, step: int) -> str:
     return f"{who} was killed by signal {-status}{names.get(-status, '')} after step {step}. {advice}"
 
 
-def describe_silence(silent: dict[str, Heartbeat], limit_s: float, missing: int = 0) -> str:
-    """Return which processes gave no sign of life, since when and where they stood, and how many never started."""
+def describe_silence(silent: dict[str, Heartbeat], limit_s: float) -> str:
+    """Return which processes gave no sign of life, since when, and where they stood."""
     reasons = []
     for who, beat in silent.items():
         silent_s = time.monotonic() - beat.time_s
         since = time.strftime("%H:%M:%S", time.localtime(time.time() - silent_s))
         after = f"after step {beat.step}, " * (beat.step > 0)
         reasons.append(f"{who} has been silent since {since}, for {silent_s:.0f} s: {after}{beat.where}")
-    reasons += [f"{missing} of the ranks of this machine never started"] if missing else []
     advice = f"The limit of {limit_s:g} s ended the run. If it was only slow, pass a longer --timeout."
     return f"{'; '.join(reasons)}. {advice}"

@@ -4,16 +4,14 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from course_utils.launch.causes import START_UP_S
 from course_utils.launch.clusters import find_cluster
 from course_utils.launch.lessons import check_lesson
 from course_utils.launch.messages import LaunchError, RunError
-from course_utils.launch.options import ACCELERATORS, PRECISIONS, STRATEGIES, Options, trainer_arguments
+from course_utils.launch.options import Options, trainer_arguments
 from course_utils.launch.supervise import launch
 from course_utils.launch.view import RunResult, View
 
@@ -38,52 +36,14 @@ def build_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--lesson", required=True, help="air_rnn, image_cnn, or your own: path/to/file.py:make_lesson")
-    add = parser.add_argument_group("where").add_argument
-    add("--strategy", choices=STRATEGIES, default="auto", help="how the processes start (auto: Lightning chooses)")
-    text = "how many devices of each machine; on a CPU, how many processes (auto: all GPUs, or one CPU process)"
-    add("--devices", type=_devices, default="auto", metavar="N|auto", help=text)
-    add("--accelerator", choices=ACCELERATORS, default="auto", help="what to train on (auto: the best one here)")
-    text = "processes that load data for each rank (default 0)"
-    add("--num-workers", type=_whole(0), default=0, metavar="N", help=text)
-    add = parser.add_argument_group("what").add_argument
-    add("--epochs", type=_whole(1), default=20, metavar="N", help="passes through the data (default 20)")
-    text = "samples in a step over all ranks, which share them evenly (default: the lesson's own, 16 for air_rnn)"
-    add("--global-batch", type=_whole(1), metavar="N", help=text)
-    add("--precision", choices=PRECISIONS, default="32-true", help="number format (default 32-true)")
-    add("--seed", type=_whole(0), default=42, metavar="N", help="of the weights and the order of the data (default 42)")
-    _add_run_options(parser)
+    for one in fields(Options)[1:]:
+        name = one.name.removesuffix("_s").replace("_", "-")
+        parser.add_argument(f"--{name}", default=one.default, dest=one.name, **one.metadata)
+    parser.add_argument(
+        "--json", action="store_true", help="print the result as one JSON object, and all else to stderr"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="print the Trainer's arguments and stop")
     return parser
-
-
-def _add_run_options(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument_group("how").add_argument
-    add("--out", default="runs/last", metavar="DIR", help="folder for checkpoint and results (default runs/last)")
-    add("--resume", action="store_true", help="continue from the checkpoint in --out, if there is one")
-    seconds = _number(float, lambda value: 0 < value < 10**7, "a number of seconds above 0")
-    text = "end the run when a rank gives no sign of life, or the lesson does not load, for S seconds (default 600); "
-    text += f"a rank that is still importing has {START_UP_S:g} seconds, or S if that is more"
-    add("--timeout", type=seconds, default=600.0, metavar="S", dest="timeout_s", help=text)
-    add("--json", action="store_true", help="print the result as one JSON object, and all else to stderr")
-    add("--dry-run", action="store_true", help="print the Trainer's arguments and stop")
-
-
-def _number(read: Callable[[str], Any], fits: Callable[[Any], bool], what: str) -> Callable[[str], Any]:
-    def number(text: str) -> Any:
-        with suppress(ValueError):
-            if fits(value := read(text)):
-                return value
-        raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
-
-    return number
-
-
-def _whole(least: int) -> Callable[[str], int]:
-    return _number(int, lambda value: least <= value < 2**32, f"a whole number of at least {least}")
-
-
-def _devices(text: str) -> int | str:
-    read = _number(int, lambda value: value > 0, "a number of devices. Write 1, 2, ... or auto")
-    return text if text == "auto" else read(text)
 
 
 def main(arguments: list[str] | None = None) -> int:

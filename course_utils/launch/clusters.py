@@ -28,29 +28,24 @@ def find_cluster(environ: Mapping[str, str]) -> Cluster:
         LaunchError: the variables contradict each other.
     """
     try:
-        return _find(environ)
+        if "TORCHELASTIC_RUN_ID" in environ:
+            run = f"TORCHELASTIC_RUN_ID={environ['TORCHELASTIC_RUN_ID']}"
+            ranks, here = int(environ["WORLD_SIZE"]), int(environ["LOCAL_WORLD_SIZE"])
+            cluster = Cluster("torchrun", ranks // here, here, int(environ["RANK"]), run)
+        # A shell inside of an allocation has the variables too, but srun did not start this process.
+        elif "SLURM_NTASKS" in environ and environ.get("SLURM_JOB_NAME") not in ("bash", "interactive"):
+            ranks, nodes = int(environ["SLURM_NTASKS"]), int(environ.get("SLURM_NNODES", 1))
+            here = int(environ.get("SLURM_NTASKS_PER_NODE", ranks // nodes))
+            cluster = Cluster("slurm", nodes, here, int(environ["SLURM_PROCID"]), f"SLURM_NTASKS={ranks}")
+        else:
+            return Cluster()
+        if here * cluster.nodes != ranks:
+            raise ValueError(f"{ranks} ranks are not {cluster.nodes} machines times {here}")
     except (KeyError, ValueError) as error:
         why = "this process looks as if torchrun or SLURM had started it, but its variables do not agree"
         advice = "Start it as the help of your cluster says, or unset those variables."
         raise LaunchError(f"{why}: {error!r}. {advice}") from error
-
-
-def _find(environ: Mapping[str, str]) -> Cluster:
-    if "TORCHELASTIC_RUN_ID" in environ:
-        here = int(environ["LOCAL_WORLD_SIZE"])
-        nodes, rest = divmod(int(environ["WORLD_SIZE"]), here)
-        if rest:
-            raise ValueError(f"WORLD_SIZE {environ['WORLD_SIZE']} is not a multiple of LOCAL_WORLD_SIZE {here}")
-        run = f"TORCHELASTIC_RUN_ID={environ['TORCHELASTIC_RUN_ID']}"
-        return Cluster("torchrun", nodes, here, int(environ["RANK"]), run)
-    # An interactive shell inside of an allocation has the variables too, but srun did not start this process.
-    if "SLURM_NTASKS" in environ and environ.get("SLURM_JOB_NAME") not in ("bash", "interactive"):
-        tasks, nodes = int(environ["SLURM_NTASKS"]), int(environ.get("SLURM_NNODES", 1))
-        here = int(environ.get("SLURM_NTASKS_PER_NODE", tasks // nodes))
-        if here * nodes != tasks:
-            raise ValueError(f"SLURM_NTASKS {tasks} is not SLURM_NNODES {nodes} times {here} tasks a node")
-        return Cluster("slurm", nodes, here, int(environ["SLURM_PROCID"]), f"SLURM_NTASKS={tasks}")
-    return Cluster()
+    return cluster
 
 
 def cluster_command(kind: str, arguments: str, *, nodes: int = 2, devices: int = 1) -> str:

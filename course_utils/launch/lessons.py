@@ -20,9 +20,9 @@ class Lesson:
 
     module: Any  # the LightningModule to train
     dataset: Any  # its samples, of which every rank will read a part
-    global_batch: int = 16  # samples in a step over all ranks, unless the command line says otherwise
-    collate: Callable | None = None  # how samples become a batch; None for the usual way
-    drop_last: bool = False  # whether to leave out the last batch of an epoch where it is short
+    global_batch: int  # samples in a step over all ranks, unless the command line says otherwise
+    collate: Callable  # how samples become a batch
+    drop_last: bool  # whether to leave out the last batch of an epoch where it is short
 
 
 def air_rnn() -> tuple:
@@ -99,20 +99,17 @@ def load_lesson(name: str) -> Lesson:
     module, data = returned
     if not isinstance(module, pl.LightningModule):
         raise LaunchError(f"the lesson {name!r} returned {_type(module)} as its module. {SHAPE}.")
-    lesson = Lesson(module, data)
-    if isinstance(data, DataLoader):
-        lesson = Lesson(module, data.dataset, data.batch_size or 16, data.collate_fn, data.drop_last)
-    countable = hasattr(lesson.dataset, "__len__") and hasattr(lesson.dataset, "__getitem__")
-    if isinstance(lesson.dataset, IterableDataset) or not countable:
+    dataset = data.dataset if isinstance(data, DataLoader) else data
+    if isinstance(dataset, IterableDataset) or not (hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")):
         wanted = "which cannot be split over ranks: a Dataset with a length and numbered samples can"
         raise LaunchError(f"the lesson {name!r} returned {_type(data)} as its data, {wanted}.")
-    usual = (RandomSampler, SequentialSampler)
-    if isinstance(data, DataLoader) and (data.batch_size is None or type(data.sampler) not in usual):
+    if len(dataset) == 0:
+        raise LaunchError(f"the lesson {name!r} returned data without a single sample.")
+    loader = data if isinstance(data, DataLoader) else DataLoader(dataset, batch_size=16)
+    if loader.batch_size is None or type(loader.sampler) not in (RandomSampler, SequentialSampler):
         lost = "whose own sampler would be lost, since each rank has one for its share: return the dataset alone"
         raise LaunchError(f"the lesson {name!r} returned a DataLoader {lost}.")
-    if len(lesson.dataset) == 0:
-        raise LaunchError(f"the lesson {name!r} returned data without a single sample.")
-    return lesson
+    return Lesson(module, dataset, loader.batch_size, loader.collate_fn, loader.drop_last)
 
 
 def _import(name: str) -> Callable:

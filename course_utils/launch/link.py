@@ -1,4 +1,4 @@
-"""The two ends of the connection between the processes of a run and their supervisor."""
+"""The two ends of the connections between the processes of a run and their supervisor."""
 
 import faulthandler
 import json
@@ -6,56 +6,63 @@ import os
 import selectors
 import signal
 import socket
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from course_utils.launch.clusters import find_cluster
+
 CHATTER = b"[Gloo] Rank "  # torch's CPU back end tells each process whom it met, with no way to turn that off
 LONGEST = 1 << 16  # bytes; what has no newline is shown in pieces of about this size
-LONGEST_EVENT = 1 << 20
 SHOW_STACK = getattr(signal, "SIGUSR2", 0)  # asks a silent rank for the line on which it stands; none on Windows
 Message = tuple[str, str | dict]  # from whom, and a line of output or an event
 
 
-def event_mark(folder: Path) -> bytes:
-    """Return what starts an event, a line of JSON among the lines of output: nothing that a lesson prints by chance."""
-    return b"\x1e" + folder.name.encode(errors="replace") + b" "
-
-
 class Link:
-    """A process's end of the connection, to the socket in the supervisor's private folder.
+    """A process's end: two connections to the socket in the supervisor's private folder, for events and for output.
 
     After `open`, all that the process prints goes to the supervisor, also what C++ code writes.
     """
 
     def __init__(self, folder: str, asked: Any = None):
         self.folder, self.asked = Path(folder), asked  # the options of the run, for what a rank has to say about them
-        self._owner = 0
+        self._opened: tuple[int, str] | None = None  # by which process, under which name
 
-    def __getstate__(self) -> dict:  # a spawned process opens a connection of its own
-        return {"folder": self.folder, "asked": self.asked, "_owner": 0}
+    def __reduce__(self) -> tuple:  # a spawned process opens connections of its own
+        return Link, (str(self.folder), self.asked)
 
-    def open(self, **hello: int) -> None:
-        """Connect this process, unless it already is, and say which rank it is."""
-        if self._owner != os.getpid():  # a forked process has the connection of its parent
-            self._owner = os.getpid()
-            self._socket = socket.socket(socket.AF_UNIX)
-            self._socket.connect(str(self.folder / "socket"))
-            os.dup2(self._socket.fileno(), 1)
-            os.dup2(self._socket.fileno(), 2)
+    def open(self, otherwise: str = "main") -> None:
+        """Connect this process by the name of its rank, where whoever started it has set that, or else by this name."""
+        cluster = find_cluster(os.environ)
+        rank = os.environ.get("LOCAL_RANK") if cluster.kind == "none" else cluster.rank
+        name = otherwise if rank is None else f"rank {rank}"
+        if self._opened != (os.getpid(), name):  # a forked process has the connections of its parent
+            self._opened = os.getpid(), name
+            with self._connect(f"output {name}") as output:
+                os.dup2(output.fileno(), 1)
+                os.dup2(output.fileno(), 2)
+            self._events = self._connect(f"events {name}")
             faulthandler.register(SHOW_STACK, all_threads=False)
-        self.send(hello={"pid": os.getpid(), **hello})
+            self.send(hello=os.getpid())
 
     def send(self, **event: Any) -> None:
         """Send one event, unless the supervisor has gone: then this process is about to be ended too."""
         with suppress(OSError):
-            self._socket.sendall(event_mark(self.folder) + json.dumps(event).encode() + b"\n")
+            self._events.sendall(json.dumps(event).encode() + b"\n")
+
+    def _connect(self, first_line: str) -> socket.socket:
+        connection = socket.socket(socket.AF_UNIX)
+        connection.connect(str(self.folder / "socket"))
+        connection.sendall(f"{first_line}\n".encode())
+        return connection
 
 
 @dataclass
 class _Source:
-    name: str
+    kind: str = ""  # "events" or "output": the first line of a connection says it, and whose it is
+    name: str = ""
     unread: bytes = b""
 
 
@@ -63,67 +70,55 @@ class Lines:
     """The supervisor's end of all connections, which returns what arrives in the order in which it came."""
 
     def __init__(self, folder: Path):
-        self.mark = event_mark(folder)
         self._selector = selectors.DefaultSelector()
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(folder / "socket"))
         self._listener.listen(128)
         self._selector.register(self._listener, selectors.EVENT_READ)
 
-    def add(self, connection: socket.socket, name: str) -> None:
-        """Read from one more process."""
-        self._selector.register(connection, selectors.EVENT_READ, _Source(name))
+    def add(self, output: Any, name: str) -> None:
+        """Read the output of a process that has no link yet."""
+        self._selector.register(output, selectors.EVENT_READ, _Source("output", name))
 
     def read(self, wait_s: float) -> list[Message]:
-        """Wait for something to arrive, and return it; the event `closed` says that a connection has ended."""
+        """Wait for something to arrive, and return it; the event `closed` says that a process has no link any more."""
         messages: list[Message] = []
         for key, _ in self._selector.select(wait_s):
             if key.fileobj is self._listener:
-                self.add(self._listener.accept()[0], "main")
+                self._selector.register(self._listener.accept()[0], selectors.EVENT_READ, _Source())
             else:
                 messages += self._receive(key.fileobj, key.data)
-        # Of two processes that have ended, the one that gave a reason comes first.
-        return sorted(messages, key=lambda message: message[1] == {"closed": True})
+        # What a process printed comes before what it then said; of two that have ended, first the one with a reason.
+        return sorted(messages, key=lambda message: (isinstance(message[1], dict), message[1] == {"closed": True}))
 
     def close(self) -> list[Message]:
         """Return what is left on all connections once the processes are gone, and close them."""
         messages: list[Message] = []
         while self._selector.select(0):
             messages += self.read(0)
-        self._listener.close()
+        for key in list(self._selector.get_map().values()):
+            key.fileobj.close()  # type: ignore[union-attr]
         self._selector.close()
         return messages
 
-    def _receive(self, connection: Any, source: _Source) -> list[Message]:
-        messages: list[Message] = []
+    def _receive(self, connection: Any, source: _Source) -> Iterator[Message]:
         data = b""
         with suppress(ConnectionResetError):
-            data = connection.recv(LONGEST)
+            data = os.read(connection.fileno(), LONGEST)
+        *lines, source.unread = (source.unread + data).split(b"\n")
+        if source.kind == "output" and source.unread and (not data or len(source.unread) > LONGEST):
+            lines.append(source.unread)
+            source.unread = b""
+        for line in lines:
+            if not source.kind:
+                source.kind, source.name = line.decode().split(" ", 1)
+            elif source.kind == "events":
+                yield source.name, json.loads(line)
+            elif not line.startswith(CHATTER):
+                # A bar that redraws itself in place counts as its last state.
+                yield source.name, line.rstrip(b"\r").rpartition(b"\r")[2].decode(errors="replace")
         if not data:
             self._selector.unregister(connection)
             connection.close()
-            while source.unread:
-                messages += self._parse(source.unread, source)
-            return [*messages, (source.name, {"closed": True})]
-        *lines, last = (source.unread + data).split(b"\n")
-        source.unread = b""
-        for line in lines:
-            messages += self._parse(source.unread + line, source)
-        source.unread += last
-        if len(source.unread) > (LONGEST_EVENT if self.mark in source.unread else LONGEST):
-            messages += self._parse(source.unread, source)
-        return messages
-
-    def _parse(self, line: bytes, source: _Source) -> list[Message]:
-        output, _, text = line.partition(self.mark)
-        source.unread = b""
-        with suppress(ValueError):  # most lines hold no event, and one may be torn
-            if isinstance(event := json.loads(text), dict):
-                source.unread = output  # the event came into the middle of a line, of which the rest is to come
-                match event:
-                    case {"hello": {"rank": rank}}:
-                        source.name = f"rank {rank}"
-                return [(source.name, event)]
-        # A bar that redraws itself in place counts as its last state.
-        shown = output.rstrip(b"\r").rpartition(b"\r")[2].decode(errors="replace")
-        return [] if output.startswith(CHATTER) else [(source.name, shown)]
+            if source.kind == "events":
+                yield source.name, {"closed": True}

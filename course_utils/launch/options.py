@@ -1,10 +1,12 @@
 """What a launch is to do, and what that means for Lightning's Trainer on this machine."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from course_utils.hardware.machine import usable_cores
+from course_utils.launch.causes import START_UP_S
 from course_utils.launch.clusters import Cluster
 from course_utils.launch.messages import LaunchError
 
@@ -13,22 +15,46 @@ ACCELERATORS = ("auto", "cpu", "cuda", "gpu", "mps")
 PRECISIONS = ("32-true", "bf16-mixed", "16-mixed", "bf16-true", "16-true", "64-true")
 
 
+def _option(default: Any, text: str, **more: Any) -> Any:
+    """Return a field of `Options`, with its help and what else the command line says of it."""
+    return field(default=default, metadata={"help": f"{text} (default: %(default)s)", **more})
+
+
 @dataclass(frozen=True)
 class Options:
     """What to train, where and how; see `python -m course_utils.launch --help`."""
 
     lesson: str
-    strategy: str = "auto"
-    devices: int | str = "auto"
-    accelerator: str = "auto"
-    precision: str = "32-true"
-    epochs: int = 20
-    global_batch: int | None = None
-    num_workers: int = 0
-    seed: int = 42
-    timeout_s: float = 600.0
-    out: str = "runs/last"
-    resume: bool = False
+    strategy: str = _option("auto", "how the processes start; auto: Lightning chooses", choices=STRATEGIES)
+    devices: int | str = _option(
+        "auto", "how many of each machine, on a CPU processes; auto: all GPUs, or one CPU process"
+    )
+    accelerator: str = _option("auto", "what to train on; auto: the best one here", choices=ACCELERATORS)
+    num_workers: int = _option(0, "processes that load data for each rank", type=int)
+    epochs: int = _option(20, "passes through the data", type=int)
+    global_batch: int | None = _option(None, "samples in a step of all ranks; None: the lesson's own", type=int)
+    precision: str = _option("32-true", "number format", choices=PRECISIONS)
+    seed: int = _option(42, "of the weights and the order of the data", type=int)
+    out: str = _option("runs/last", "folder for checkpoint and results", metavar="DIR")
+    resume: bool = _option(False, "continue from the checkpoint in --out, if there is one", action="store_true")
+    timeout_s: float = _option(
+        600.0,
+        "end the run when a rank gives no sign of life, or the lesson does not load, for so many seconds; a rank that "
+        f"is still importing has {START_UP_S:g} seconds, or this if it is more",
+        type=float,
+        metavar="S",
+    )
+
+    def __post_init__(self) -> None:
+        least = {"epochs": 1, "global_batch": 1, "num_workers": 0, "seed": 0, "timeout_s": 1}
+        for name, smallest in least.items():
+            asked = getattr(self, name)
+            if asked is not None and not smallest <= asked < 2**32:
+                raise LaunchError(f"{name}={asked} was requested, but it is a number from {smallest} to {2**32 - 1}.")
+        if self.devices != "auto" and (not str(self.devices).isdecimal() or int(self.devices) < 1):
+            raise LaunchError(f"'{self.devices}' is not a number of devices. Write 1, 2, ... or auto.")
+        if not self.out:
+            raise LaunchError("--out '' cannot be used: a folder needs a name.")
 
     @property
     def checkpoint(self) -> Path:
@@ -42,9 +68,6 @@ def trainer_arguments(options: Options, cluster: Cluster) -> dict:
     Raises:
         LaunchError: a device that was asked for is not in this machine, or two options exclude each other.
     """
-    if options.epochs < 1 or (options.global_batch is not None and options.global_batch < 1):
-        asked = f"epochs={options.epochs} and global_batch={options.global_batch}"
-        raise LaunchError(f"{asked} were requested, but both are whole numbers of at least 1.")
     accelerator = _find_accelerator(options)
     devices = _count_devices(options, accelerator, cluster)
     together = cluster.nodes * (cluster.devices_per_node or 1) > 1
@@ -70,19 +93,17 @@ def trainer_arguments(options: Options, cluster: Cluster) -> dict:
 def _find_accelerator(options: Options) -> str:
     if options.accelerator == "cpu":  # is always there: no driver is asked, and torch is not imported
         return "cpu"
-    try:
-        from course_utils.devices import find_devices, pick_device
-    except (ImportError, OSError, MemoryError) as error:
-        raise LaunchError(f"torch does not load here: {error}. To learn why: python -m course_utils.doctor") from None
     asked = options.accelerator
     try:
+        from course_utils.devices import find_devices, pick_device
+
         if asked == "auto":  # one device by its number, or the rehearsal, is named by COURSE_DEVICE alone
             device = pick_device()
             alike = [one for one in find_devices() if one.kind == device.kind]
             by_number = ":" in os.environ.get("COURSE_DEVICE", "") and len(alike) > 1
             asked = str(device) if by_number or device.rehearsal else device.kind
-    except (RuntimeError, ValueError) as error:
-        raise LaunchError(str(error)) from None
+    except (ImportError, OSError, MemoryError, RuntimeError, ValueError) as error:
+        raise LaunchError(f"no device can be chosen: {error}. To learn why: python -m course_utils.doctor") from None
     asked = "cuda" if asked == "gpu" else asked
     if asked not in ACCELERATORS:
         raise LaunchError(f"a launch cannot be pointed at {asked!r}. Pass --accelerator cpu. (TPUs: see lesson 4.)")
@@ -95,7 +116,7 @@ def _find_accelerator(options: Options) -> str:
 
 def _count_devices(options: Options, accelerator: str, cluster: Cluster) -> int | None:
     if cluster.kind != "none":
-        if options.devices not in ("auto", cluster.devices_per_node):
+        if str(options.devices) not in ("auto", str(cluster.devices_per_node)):
             started = f"but {cluster.kind} started {cluster.devices_per_node} on this machine ({cluster.found})"
             advice = f"Leave --devices out: {cluster.kind} decides it."
             raise LaunchError(f"--devices {options.devices} was requested, {started}. {advice}")
@@ -108,7 +129,7 @@ def _count_devices(options: Options, accelerator: str, cluster: Cluster) -> int 
 
         there, words = sum(device.kind == accelerator for device in find_devices()), f"{accelerator} devices:"
     wanted = int(options.devices) if options.devices != "auto" else 1 if accelerator == "cpu" else there
-    if not 0 < wanted <= there:
+    if wanted > there:
         found = f"but this machine has {words} {there}. Ask for {there} or fewer."
         raise LaunchError(f"--devices {wanted} was requested, {found}")
     return wanted

@@ -3,7 +3,6 @@
 from typing import Any
 
 from torch import nn
-from torch.utils.data import default_collate
 
 from course_utils.estimate.memory import estimate_memory
 from course_utils.launch.lessons import load_lesson
@@ -15,7 +14,7 @@ def memory_note(options: Options, arguments: dict) -> str:
     try:
         lesson, ranks = load_lesson(options.lesson), count_ranks(arguments)
         batch = batch_per_rank(options.global_batch or lesson.global_batch, ranks)
-        sample = (lesson.collate or default_collate)([lesson.dataset[0]])
+        sample = lesson.collate([lesson.dataset[0]])
         inputs = sample[0] if isinstance(sample, (tuple, list)) else sample
         precision = {"16-mixed": "fp16", "bf16-mixed": "bf16", "bf16-true": "bf16-true", "16-true": "fp16-true"}
         found = estimate_memory(

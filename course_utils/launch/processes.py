@@ -5,7 +5,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ rm -rf "$1"
 
 
 @contextmanager
-def process_group(command: list[str], folder: Path, **options: Any) -> Iterator[subprocess.Popen]:
+def process_group(command: list[str], folder: Path, environ: dict[str, str]) -> Iterator[subprocess.Popen]:
     """Start a command in a group of its own, and end all that came of it with the block or with this process.
 
     What has left the group is found by its variable TMPDIR, which names the folder.
@@ -38,7 +38,8 @@ def process_group(command: list[str], folder: Path, **options: Any) -> Iterator[
     words = ["/bin/sh", "-c", GUARD, "guard", str(folder)]
     guard: Any = subprocess.Popen(words, stdin=subprocess.PIPE, bufsize=0, start_new_session=True, **quiet)
     try:
-        process = subprocess.Popen(command, start_new_session=True, stdin=subprocess.DEVNULL, **options)
+        streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        process = subprocess.Popen(command, start_new_session=True, env=environ, **streams)
         with suppress(BrokenPipeError):  # somebody has ended it
             guard.stdin.write(f"{process.pid}\n".encode())
         yield process
@@ -50,14 +51,12 @@ def process_group(command: list[str], folder: Path, **options: Any) -> Iterator[
         guard.communicate()
 
 
-def group_members(group: int, *, stopped: bool = False) -> list[int]:
-    """Return the running processes of a group, or those that a signal has stopped; none that only wait to be reaped."""
+def group_members(group: int) -> list[int]:
+    """Return the running processes of a group, none that only wait to be reaped."""
     members = []
     for process in psutil.process_iter(["status"]):
         with suppress(OSError):
-            status = process.info["status"]
-            wanted = status == psutil.STATUS_STOPPED if stopped else status != psutil.STATUS_ZOMBIE
-            if wanted and os.getpgid(process.pid) == group:
+            if process.info["status"] != psutil.STATUS_ZOMBIE and os.getpgid(process.pid) == group:
                 members.append(process.pid)
     return members
 
@@ -87,21 +86,26 @@ def exit_status(pid: int) -> int | None:
 
 @contextmanager
 def only_one(folder: Path) -> Iterator[None]:
-    """Keep a folder to this process until the block ends, however it ends: the system frees the lock of the dead.
+    """Make a folder and keep it to this process until the block ends, in whatever way: the system frees the lock.
 
     Raises:
-        LaunchError: another launch holds it.
+        LaunchError: another launch holds it, or nothing can be written there.
     """
     import fcntl  # not on Windows
 
-    opened = os.open(folder / "launch.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
-    with os.fdopen(opened, "r+") as lock:
+    with ExitStack() as stack:
         try:
+            folder.mkdir(parents=True, exist_ok=True)
+            opened = os.open(folder / "launch.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
+            lock = stack.enter_context(os.fdopen(opened, "r+"))
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             holder = lock.read(200).strip() or "another launch"
             advice = "Wait for it, stop it, or choose another --out."
             raise LaunchError(f"{folder} is in use by {holder}, which still runs. {advice}") from None
+        except OSError as error:
+            why = f"--out {str(folder)!r} cannot be used: {error}"
+            raise LaunchError(f"{why}. Choose a folder that you may write to.") from None
         with suppress(OSError):  # a full disk has no room for the name, but the lock holds
             os.ftruncate(opened, 0)
             holder = f"process {os.getpid()} on {os.uname().nodename} since {time.strftime('%H:%M:%S')}"

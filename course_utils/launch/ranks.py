@@ -47,15 +47,16 @@ def fit(options: Options, arguments: dict, link: Link) -> None:
     """
     calm_lightning()
     pl.seed_everything(options.seed, workers=True, verbose=False)
-    link.send(loading=os.getpid())
+    link.send(loading=True)
     lesson = load_lesson(options.lesson)
-    link.send(loaded=os.getpid())
+    link.send(loading=False)
     trainer = _make_trainer(options, arguments, link, lesson.module)
     resumes = options.resume and os.path.lexists(options.checkpoint)
-    state = read_checkpoint(options.checkpoint, lesson.module, trainer.fit_loop.state_dict()) if resumes else None
+    state = read_checkpoint(options.checkpoint, lesson.module) if resumes else None
     if state and state["epoch"] + 1 >= options.epochs:
-        results = {"losses": state["callbacks"]["RankReport"]["losses"], "steps": state["global_step"]}
-        return link.send(already=state["epoch"] + 1, done=results)
+        losses = state["callbacks"].get("RankReport", {"losses": []})["losses"]
+        link.send(already=state["epoch"] + 1, done={"losses": losses, "steps": state["global_step"]})
+        return link.send(finished=True)
     if state:
         link.send(resumed=state["global_step"])
     loader = make_loader(lesson, options, count_ranks(arguments))
@@ -101,9 +102,9 @@ def main(options: str, arguments: str, folder: str) -> int:
         link.send(died=error.error_index, status=error.exit_code)
     except ProcessRaisedException as error:  # the rank has reported it, unless it failed before it was connected
         text = str(error).strip()
-        link.send(fault=text, error=text.splitlines()[-1], rank=error.error_index, indirect=True)
+        link.send(fault=text, error=text.splitlines()[-1])
     except Exception as error:
-        link.send(fault=short_traceback(error), error=f"{type(error).__name__}: {error}", rank=None, indirect=True)
+        link.send(fault=short_traceback(error), error=f"{type(error).__name__}: {error}")
     else:
         return 0
     return 1

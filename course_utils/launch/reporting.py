@@ -1,6 +1,5 @@
 """What a rank tells the supervisor: that it lives, how far it is, what it has learned, and what went wrong."""
 
-import os
 import signal
 import time
 from collections.abc import Callable
@@ -9,9 +8,9 @@ from typing import Any
 
 import torch
 
-from course_utils.launch.clusters import find_cluster
+from course_utils.launch.checkpoints import check_optimizer
 from course_utils.launch.link import Link
-from course_utils.launch.messages import calm_lightning, is_out_of_memory, short_traceback
+from course_utils.launch.messages import LaunchError, calm_lightning, is_out_of_memory, short_traceback
 from course_utils.training import pl
 
 MOST_SAID = 20_000  # characters of a traceback that are reported
@@ -19,19 +18,20 @@ MOST_SAID = 20_000  # characters of a traceback that are reported
 
 def run_rank(link: Link, function: Callable, *args: Any, **kwargs: Any) -> Any:
     """Run a function in one rank, connected to the supervisor, which is told of an exception in this very rank."""
-    cluster = find_cluster(os.environ)
-    rank = cluster.rank if cluster.kind != "none" else int(os.environ.get("LOCAL_RANK", 0))
-    link.open(rank=rank)
+    link.open("rank 0")
     calm_lightning()
     try:
         return function(*args, **kwargs)
     except SystemExit:  # its status says enough
         raise
+    except LaunchError as error:
+        link.send(refusal=str(error))
+        raise
     except BaseException as error:
         # The ranks are not the terminal's, so no key was pressed.
         why = "a person or another program sent it SIGINT" if isinstance(error, KeyboardInterrupt) else error
         said = f"{type(error).__name__}: {why}"[:600]
-        link.send(fault=short_traceback(error)[-MOST_SAID:], error=said, rank=rank)
+        link.send(fault=short_traceback(error)[-MOST_SAID:], error=said)
         if link.asked and is_out_of_memory(said):
             from course_utils.launch.out_of_memory import memory_note  # costs a second that other runs do not need
 
@@ -87,12 +87,11 @@ class _Report(pl.Callback):
     def load_state_dict(self, state_dict):
         self.losses = list(state_dict["losses"])
 
-    def setup(self, trainer, pl_module, stage):
-        self.link.open(rank=trainer.global_rank)  # however it was started
-
     def on_train_start(self, trainer, pl_module):
         # Lightning's own answer to SIGTERM waits for the end of a step, which never comes for a rank that hangs.
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for optimizer in trainer.optimizers:
+            check_optimizer(optimizer)
         self._start_s, self._samples_per_s = time.monotonic(), 0.0
         self._beat(trainer, "it waits for a batch, for the next epoch, or for other ranks")
         if trainer.is_global_zero:

@@ -2,12 +2,11 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import tempfile
 import time
-from contextlib import ExitStack, closing, suppress
+from contextlib import closing, nullcontext, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,13 +17,14 @@ from course_utils.launch.lessons import check_lesson
 from course_utils.launch.link import SHOW_STACK, Lines
 from course_utils.launch.messages import LaunchError, RunError
 from course_utils.launch.options import Options, count_ranks, trainer_arguments
-from course_utils.launch.processes import exit_status, group_members, only_one, process_group, write_whole
+from course_utils.launch.processes import exit_status, only_one, process_group, write_whole
 from course_utils.launch.view import RunResult, View
 
 # What another shell may have left: a rank would wait for others that nobody starts, or meet them at a port that is
 # taken. Without the port, Lightning looks for a free one.
 LEFT_OVER = {"RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR"}
 LEFT_OVER |= {"MASTER_PORT"}
+UNNAMED = "start"  # whose lines come from before the first process has PyTorch and Lightning
 
 
 def launch(options: Options, view: View) -> RunResult | None:
@@ -45,18 +45,7 @@ def launch(options: Options, view: View) -> RunResult | None:
     if cluster.kind != "none":
         where = f"process {cluster.rank}, {arguments['num_nodes']} machines"
         view.line("launch", f"{cluster.kind} ({cluster.found}): {where}")
-    with ExitStack() as stack:
-        try:
-            if not options.out:
-                raise OSError("a folder needs a name")
-            Path(options.out).mkdir(parents=True, exist_ok=True)
-            if cluster.rank == 0:
-                stack.enter_context(only_one(Path(options.out)))
-        except LaunchError:
-            raise
-        except (OSError, ValueError) as error:
-            why = f"--out {options.out!r} cannot be used: {error}. Choose a folder that you may write to."
-            raise LaunchError(why) from None
+    with only_one(Path(options.out)) if cluster.rank == 0 else nullcontext():
         run = Run(options, arguments, cluster, view)
         try:
             run.watch()
@@ -71,10 +60,8 @@ class Run:
 
     def __init__(self, options: Options, arguments: dict, cluster: Cluster, view: View):
         self.options, self.arguments, self.view, self._cluster = options, arguments, view, cluster
-        expected = 1 if cluster.kind != "none" else count_ranks(arguments) // arguments["num_nodes"]
-        self._reports = Reports(expected, has_rank_0=cluster.rank == 0)
-        self._stopped: dict[int, float] = {}  # process that a signal has stopped before it trained -> since when
-        self._silence, self._look_s = "", 0.0
+        self._reports = Reports(range(count_ranks(arguments)) if cluster.kind == "none" else [cluster.rank])
+        self._silence = ""
         self._status: int | None = None  # how the first process ended, if it did by itself
         self._held: list[tuple[str, str]] = []  # lines from before torch was there, and after the first fault
         self._start_s = time.monotonic()
@@ -86,13 +73,11 @@ class Run:
         place = tempfile.TemporaryDirectory(prefix="launch-", dir=parent, ignore_cleanup_errors=True)
         with place as folder, closing(self.view):
             lines = Lines(Path(folder))
-            ours, theirs = socket.socketpair()
-            lines.add(ours, "main")
             words = [json.dumps(asdict(self.options)), json.dumps(self.arguments), folder]
             command = [sys.executable, "-m", "course_utils.launch.ranks", *words]
-            streams: dict[str, Any] = {"stdout": theirs, "stderr": theirs, "env": self._environment(folder)}
             try:
-                with theirs, process_group(command, Path(folder), **streams) as process:
+                with process_group(command, Path(folder), self._environment(folder)) as process:
+                    lines.add(process.stdout, UNNAMED)
                     self._watch(process, lines)
             finally:
                 for who, message in lines.close():
@@ -107,20 +92,24 @@ class Run:
 
     def _watch(self, process: subprocess.Popen, lines: Lines) -> None:
         reports = self._reports
-        reports.main_pid = process.pid
         while process.poll() is None and not self._silence and time.monotonic() < reports.deadline_s:
             for who, message in lines.read(0.1):
                 self._take(who, message)
-            for who, pid in reports.pids.items():
-                if pid != process.pid:
-                    reports.note_exit(who, exit_status(pid))
-            self._look_for_silence(process.pid)
+            for pid, who in reports.names.items():
+                if pid != process.pid and (status := exit_status(pid)):
+                    reports.note_death(who, status)
+            self._silence, silent = reports.silence(self.options.timeout_s)
+            for pid in silent:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, SHOW_STACK)
             self.view.steps(reports.step)
         self._status = process.poll()
+        if self._silence:
+            time.sleep(0.5)  # in which they show where they stand
 
     def _take(self, who: str, message: str | dict) -> None:
         match message:
-            case str() if self._reports.failed or not self._reports.imported:
+            case str() if self._reports.failed or who == UNNAMED:
                 return self._held.append((who, message))
             case str():
                 return self.view.line(who, message)
@@ -133,18 +122,6 @@ class Run:
             case {"epoch": number, "loss": loss}:
                 self.view.epoch(number, loss)
         self._reports.take(who, message)
-
-    def _look_for_silence(self, group: int) -> None:
-        now = time.monotonic()
-        if self._reports.starting and now > self._look_s:  # a look at every process of the machine, once a second
-            self._look_s = now + 1
-            self._stopped = {pid: self._stopped.get(pid, now) for pid in group_members(group, stopped=True)}
-        self._silence, pids = self._reports.silence(self.options.timeout_s, self._stopped)
-        for pid in pids:
-            with suppress(ProcessLookupError):
-                os.kill(pid, SHOW_STACK)
-        if self._silence:
-            time.sleep(0.5)  # in which they show it
 
     def hint(self, stopped: bool = False) -> str:
         """Return that --resume can continue, where this run or the one that it resumed has left a checkpoint."""
@@ -160,7 +137,7 @@ class Run:
         events = self._reports.events
         if "refusal" in events:
             raise LaunchError(events["refusal"])
-        if self._status and self._status > 0 and not self._reports.imported:
+        if self._status and self._status > 0 and not self._reports.names:
             why = f"PyTorch or Lightning does not load: {self._held[-1][1] if self._held else 'it gave no reason'}."
             import resource  # not on Windows
 
@@ -178,10 +155,9 @@ class Run:
         return self._result() if "done" in events else None
 
     def _result(self) -> RunResult:
-        done: dict[str, Any] = self._reports.events["done"]
-        parts: Any = {name: tuple(part) if isinstance(part, list) else part for name, part in done.items()}
-        parts |= {"ranks": count_ranks(self.arguments), "total_s": time.monotonic() - self._start_s}
-        result = RunResult(self.options.lesson, self.options.strategy, checkpoint=str(self.options.checkpoint), **parts)
+        known: dict[str, Any] = {"ranks": count_ranks(self.arguments), "checkpoint": str(self.options.checkpoint)}
+        known |= {"total_s": time.monotonic() - self._start_s} | self._reports.events["done"]
+        result = RunResult(self.options.lesson, self.options.strategy, **known)
         try:
             write_whole(Path(self.options.out) / "result.json", f"{result.to_json()}\n".encode())
         except OSError as error:

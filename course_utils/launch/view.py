@@ -21,9 +21,7 @@ class View:
         self._epochs, self._next_s = 0, 0.0
 
     def line(self, source: str, text: str) -> None:
-        """Print a line of one process, or of the launcher, with what the stream cannot encode replaced."""
-        encoding = getattr(self._stream, "encoding", None) or "utf-8"
-        text = text.encode(encoding, "backslashreplace").decode(encoding)
+        """Print a line of one process, or of the launcher."""
         tqdm.write(f"[{source}] {text}", file=self._stream)
         self._stream.flush()
 
@@ -59,9 +57,9 @@ class RunResult:
     strategy: str  # how its processes were started, as requested
     ranks: int
     steps: int  # of the optimizer since the very first run, with those of the runs that it resumed
-    losses: tuple[float, ...]  # the mean over the samples of all ranks, for each epoch since the very first run
+    losses: list[float]  # the mean over the samples of all ranks, for each epoch since the very first run
     metrics: dict[str, float] = field(default_factory=dict)  # what the lesson logged last
-    samples_per_rank: tuple[int, ...] = ()  # in the last epoch
+    samples_per_rank: list[int] = field(default_factory=list)  # in the last epoch
     samples_per_s: float = 0.0  # over all ranks in the fastest epoch of this run, with its validation
     checkpoint: str = ""  # the file to resume from
     train_s: float = 0.0  # from the first step of this run to its last

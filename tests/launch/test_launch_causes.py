@@ -8,14 +8,14 @@ import pytest
 
 from course_utils.launch.causes import Reports
 
-RAISED = ("rank 1", {"fault": "Traceback", "error": "ValueError: no target", "rank": 1})
+RAISED = ("rank 1", {"fault": "Traceback", "error": "ValueError: no target"})
 EXITED = ("main", {"died": 1, "status": 1})  # what the operating system says of a rank that has raised
 KILLED = ("main", {"died": 1, "status": -signal.SIGKILL})
 
 
 def heard(*signs) -> Reports:
-    reports = Reports(expected=2)
-    for who, message in signs:
+    reports = Reports(ranks=(0, 1))
+    for who, message in [("main", {"hello": 1}), *signs]:
         reports.take(who, message)
     return reports
 
@@ -38,13 +38,13 @@ def test_a_rank_that_was_killed_is_said_to_have_been_killed(signs):
     assert "SIGKILL" in cause(signs)
 
 
-PEER = ("rank 1", {"fault": "Traceback", "error": "RuntimeError: Connection reset by peer", "rank": 1})
+PEER = ("rank 1", {"fault": "Traceback", "error": "RuntimeError: Connection reset by peer"})
 TERMINATED = ("main", {"died": 0, "status": -signal.SIGTERM})
 CLOSED = ("rank 0", {"closed": True})
 
 
 def alive(rank):
-    return f"rank {rank}", {"hello": {"rank": rank, "pid": rank + 100}}
+    return f"rank {rank}", {"hello": rank + 100}
 
 
 @pytest.mark.parametrize("signs", [(TERMINATED, PEER), (CLOSED, PEER, TERMINATED)])
@@ -60,22 +60,24 @@ def test_the_first_process_that_ends_without_a_word_is_named_before_who_lost_it(
 def test_a_rank_that_leaves_with_status_0_is_named_even_if_who_lost_it_is_heard_first():
     reports = heard(alive(0), alive(1), PEER, CLOSED)
     assert reports.cause(status=1)[0].startswith("rank 0 ended with exit status 0")  # seen by its connection alone
-    reports.note_exit("rank 0", 0)
-    assert reports.cause(status=1)[0].startswith("rank 0 ended with exit status 0")
+    reports.note_death("rank 0", 7)
+    assert reports.cause(status=1)[0].startswith("rank 0 ended with exit status 7")
 
 
 def test_a_rank_that_is_ended_because_another_raised_is_not_the_cause():
     assert cause([alive(0), alive(1), RAISED, CLOSED]) == "rank 1 raised ValueError: no target."
 
 
-def test_status_0_says_nothing_before_all_that_a_rank_said_is_read_or_after_it_has_finished():
-    reports = heard(alive(0), alive(1), PEER)
-    reports.note_exit("rank 0", 0)
-    reports.note_exit("rank 0", None)
-    assert reports.cause(status=1)[0].startswith("rank 1 raised")
+def test_the_end_of_a_rank_says_nothing_after_it_has_finished():
     finished = heard(alive(0), ("rank 0", {"finished": True}), CLOSED)
-    finished.note_exit("rank 0", 0)
+    finished.note_death("rank 0", 1)
     assert not finished.failed
+
+
+def test_what_the_first_process_raises_counts_only_where_no_rank_has_said_more():
+    echo = ("main", {"fault": "Traceback", "error": "ProcessRaisedException: rank 1"})
+    assert cause([echo, RAISED]).startswith("rank 1 raised ValueError: no target.")
+    assert cause([echo]) == "the first process raised ProcessRaisedException: rank 1."
 
 
 def later(monkeypatch, seconds):
@@ -83,40 +85,41 @@ def later(monkeypatch, seconds):
     monkeypatch.setattr(time, "monotonic", lambda: now + seconds)
 
 
-def test_what_is_stopped_or_loads_for_longer_than_the_timeout_before_it_trains_is_named(monkeypatch):
-    reports, stopped = heard(("main", {"loading": 71})), {70: time.monotonic()}
-    assert reports.silence(3, stopped) == ("", [])
+def test_what_loads_for_longer_than_the_timeout_before_it_trains_is_named(monkeypatch):
+    reports = heard(("main", {"loading": True}))
+    assert reports.silence(3) == ("", [])
     later(monkeypatch, 4)
-    text, pids = reports.silence(3, stopped)
-    assert "process 70 has been silent" in text and "a signal has stopped it" in text and pids == [70, 71]
-    assert "process 71 has been silent" in text and "it is loading the lesson. The limit of 3 s" in text
-    reports.take("main", {"loaded": 71})
-    assert reports.silence(3, stopped)[1] == [70] and reports.silence(3, {}) == ("", [])
+    text, pids = reports.silence(3)
+    assert text.startswith("the first process has been silent since") and pids == [1]
+    assert "it is loading the lesson. The limit of 3 s" in text
+    reports.take("main", {"loading": False})
+    assert reports.silence(3) == ("", [])
 
 
 def test_a_rank_that_never_starts_has_two_minutes_however_short_the_timeout(monkeypatch):
-    reports = heard(alive(0))
+    reports = heard(alive(0), ("rank 0", {"step": 0, "where": "it waits"}))
     later(monkeypatch, 100)
-    assert reports.silence(3, {}) == ("", [])
+    assert reports.silence(3) == ("", [])
     later(monkeypatch, 130)
-    text, pids = reports.silence(3, {})
-    assert "1 of the ranks of this machine never started" in text and "The limit of 120 s" in text and pids == [100]
+    text, pids = reports.silence(3)
+    assert text.startswith("rank 1 has been silent") and "it has not begun to train" in text and "rank 0" not in text
+    assert "The limit of 120 s" in text and pids == []
 
 
 def test_of_ranks_that_wait_for_each_other_the_one_behind_is_silent_and_a_clock_that_jumps_changes_nothing(monkeypatch):
     beat = {"step": 1, "where": "it waits"}
     reports = heard(alive(0), alive(1), ("rank 0", beat), ("rank 1", beat), ("rank 0", beat))
     monkeypatch.setattr(time, "time", lambda: 10**10)
-    assert reports.silence(3, {}) == ("", [])
+    assert reports.silence(3) == ("", [])
     later(monkeypatch, 4)
-    text, pids = reports.silence(3, {})
+    text, pids = reports.silence(3)
     assert text.startswith("rank 1 has been silent since") and "for 4 s: after step 1, it waits" in text
     assert "rank 0" not in text and pids == [101]
 
 
 def test_after_a_fault_the_others_have_a_moment_and_after_a_lack_of_memory_a_longer_one(monkeypatch):
     now = time.monotonic()
-    lacks = ("rank 1", {"fault": "", "error": "RuntimeError: CUDA out of memory", "rank": 1})
+    lacks = ("rank 1", {"fault": "", "error": "RuntimeError: CUDA out of memory"})
     assert heard().deadline_s > now + 10**9 and 0 < heard(RAISED).deadline_s - now < 5
     assert 20 < heard(lacks).deadline_s - now < 30 and heard(RAISED, lacks).deadline_s - now < 5
     assert heard(("rank 0", {"finished": True})).deadline_s > now + 10**9
@@ -124,7 +127,7 @@ def test_after_a_fault_the_others_have_a_moment_and_after_a_lack_of_memory_a_lon
 
 
 def test_a_run_that_is_done_has_no_cause_though_its_processes_end_late():
-    finished = [alive(0), alive(1), ("rank 0", {"done": {}}), ("rank 0", {"finished": True})]
+    finished = [alive(0), alive(1), ("rank 0", {"finished": True})]
     finished += [("rank 1", {"finished": True}), ("rank 1", {"closed": True})]
     assert heard(*finished).cause(status=None) == ("", None)
     assert heard(alive(0)).cause(status=0)[0].startswith("the first process ended with exit status 0")

@@ -64,7 +64,7 @@ def test_image_cnn_is_the_image_cnn_and_a_global_batch_of_64():
 def test_a_students_file_is_imported_by_its_name(file):
     lesson = load_lesson(f"{file}:good")
     assert type(lesson.module).__module__ == "a_lesson_of_mine" and len(lesson.dataset) == 6
-    assert lesson.global_batch == 16 and lesson.collate is None
+    assert lesson.global_batch == 16 and not lesson.drop_last
 
 
 def test_a_data_loader_gives_its_data_and_its_batch_size(file):

@@ -9,7 +9,7 @@ import pytest
 from course_utils.launch.view import RunResult, View
 
 RESULT = RunResult(
-    "<b>.py:f", "ddp", 2, 8, (1.5, math.nan), {"train_loss": math.inf}, (16, 17), 1234.5, "runs/x/last.ckpt", 0.5, 9.0
+    "<b>.py:f", "ddp", 2, 8, [1.5, math.nan], {"train_loss": math.inf}, [16, 17], 1234.5, "runs/x/last.ckpt", 0.5, 9.0
 )
 
 

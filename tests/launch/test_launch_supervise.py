@@ -12,7 +12,7 @@ from course_utils.launch.supervise import Run, launch
 from course_utils.launch.view import View
 
 BEAT = ("rank 0", {"step": 9, "where": ""})
-HELLO = ("rank 0", {"hello": {"rank": 0, "pid": 1}})
+HELLO = ("rank 0", {"hello": 1})
 
 
 def run(out, *heard, resume=False, accelerator="cpu", cluster=None) -> Run:
