@@ -30,7 +30,7 @@ class Fault(NamedTuple):
     """An exception of one process."""
 
     who: str  # such as "rank 1"
-    error: str  # the last line of the traceback
+    error: str  # its kind and the first line of what it says
     traceback: str = ""
 
 
@@ -70,7 +70,7 @@ class Reports:
                 self.step = max(self.step, step)
                 self._beats[who] = Heartbeat(now, self._beats[who].number + 1, step, where)
             case {"fault": text, "error": error}:
-                self._faults.append(Fault(who, error, text))
+                self._faults.append(Fault(who, error.partition("\n")[0], text))
                 self._end_within(REPORT_S + ESTIMATE_S * is_out_of_memory(error))
             case {"died": rank, "status": status}:
                 self.note_death(f"rank {rank}", status, first=True)
@@ -138,10 +138,9 @@ class Reports:
 def describe_faults(faults: list[Fault]) -> str:
     """Return who raised first, and who failed because of it."""
     first, *rest = faults
-    others = {fault.who: fault.error.partition("\n")[0] for fault in reversed(rest) if fault.who != first.who}
+    others = {fault.who: fault.error for fault in reversed(rest) if fault.who != first.who}
     then = "".join(f" Then {who} failed, most likely because of it: {error}" for who, error in others.items())
-    error = first.error.partition("\n")[0]  # the rest stands in its traceback
-    return f"{first.who} raised {error}{'' if error.endswith('.') else '.'}{then}"
+    return f"{first.who} raised {first.error}{'' if first.error.endswith('.') else '.'}{then}"
 
 
 def describe_death(who: str, status: int, step: int) -> str:

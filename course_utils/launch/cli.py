@@ -39,9 +39,7 @@ def build_parser() -> argparse.ArgumentParser:
     for one in fields(Options)[1:]:
         name = one.name.removesuffix("_s").replace("_", "-")
         parser.add_argument(f"--{name}", default=one.default, dest=one.name, **one.metadata)
-    parser.add_argument(
-        "--json", action="store_true", help="print the result as one JSON object, and all else to stderr"
-    )
+    parser.add_argument("--json", action="store_true", help="print the result as JSON, and all else to stderr")
     parser.add_argument("--dry-run", action="store_true", help="print the Trainer's arguments and stop")
     return parser
 

@@ -5,24 +5,12 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from course_utils.launch.messages import LaunchError
 
 SHAPE = "It must return a LightningModule and its data: return module, dataset"
-
-
-@dataclass(frozen=True)
-class Lesson:
-    """What a lesson gives the launcher."""
-
-    module: Any  # the LightningModule to train
-    dataset: Any  # its samples, of which every rank will read a part
-    global_batch: int  # samples in a step over all ranks, unless the command line says otherwise
-    collate: Callable  # how samples become a batch
-    drop_last: bool  # whether to leave out the last batch of an epoch where it is short
 
 
 def air_rnn() -> tuple:
@@ -81,11 +69,16 @@ def check_lesson(name: str) -> None:
         raise LaunchError(f"the lesson's file {path} cannot be imported as {path.stem!r}: {why}. {advice}")
 
 
-def load_lesson(name: str) -> Lesson:
-    """Import a lesson, call its function, and raise LaunchError unless it returns a module and data.
+def load_lesson(name: str) -> tuple[Any, Any]:
+    """Import a lesson and return its module and a loader: of the data, or the lesson's own.
+
+    Its batch size is that of a step over all ranks, unless the command line says otherwise.
 
     Args:
         name: one of `LESSONS`, or "path/to/file.py:function".
+
+    Raises:
+        LaunchError: the lesson does not return a LightningModule and data that ranks can share.
     """
     from torch.utils.data import DataLoader, IterableDataset, RandomSampler, SequentialSampler
 
@@ -109,7 +102,7 @@ def load_lesson(name: str) -> Lesson:
     if loader.batch_size is None or type(loader.sampler) not in (RandomSampler, SequentialSampler):
         lost = "whose own sampler would be lost, since each rank has one for its share: return the dataset alone"
         raise LaunchError(f"the lesson {name!r} returned a DataLoader {lost}.")
-    return Lesson(module, dataset, loader.batch_size, loader.collate_fn, loader.drop_last)
+    return module, loader
 
 
 def _import(name: str) -> Callable:

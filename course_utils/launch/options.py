@@ -26,9 +26,7 @@ class Options:
 
     lesson: str
     strategy: str = _option("auto", "how the processes start; auto: Lightning chooses", choices=STRATEGIES)
-    devices: int | str = _option(
-        "auto", "how many of each machine, on a CPU processes; auto: all GPUs, or one CPU process"
-    )
+    devices: int | str = _option("auto", "how many of each machine, or processes; auto: all GPUs, or one CPU process")
     accelerator: str = _option("auto", "what to train on; auto: the best one here", choices=ACCELERATORS)
     num_workers: int = _option(0, "processes that load data for each rank", type=int)
     epochs: int = _option(20, "passes through the data", type=int)

@@ -12,13 +12,13 @@ from course_utils.launch.options import Options, batch_per_rank, count_ranks
 def memory_note(options: Options, arguments: dict) -> str:
     """Return what a step of the lesson needs in each rank, estimated, or why that is not known. It never raises."""
     try:
-        lesson, ranks = load_lesson(options.lesson), count_ranks(arguments)
-        batch = batch_per_rank(options.global_batch or lesson.global_batch, ranks)
-        sample = lesson.collate([lesson.dataset[0]])
+        (module, data), ranks = load_lesson(options.lesson), count_ranks(arguments)
+        batch = batch_per_rank(options.global_batch or data.batch_size, ranks)
+        sample = data.collate_fn([data.dataset[0]])
         inputs = sample[0] if isinstance(sample, (tuple, list)) else sample
         precision = {"16-mixed": "fp16", "bf16-mixed": "bf16", "bf16-true": "bf16-true", "16-true": "fp16-true"}
         found = estimate_memory(
-            _network(lesson.module),
+            _network(module),
             inputs,
             batch=batch,
             precision=precision.get(options.precision, "fp32"),

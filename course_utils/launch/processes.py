@@ -9,8 +9,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from course_utils.hardware.machine import processes_with
 from course_utils.launch.messages import LaunchError
 
@@ -45,34 +43,26 @@ def process_group(command: list[str], folder: Path, environ: dict[str, str]) -> 
         yield process
     finally:
         if process:
-            end_group(process.pid, f"TMPDIR={folder}")
-            process.wait()
+            end_group(process, f"TMPDIR={folder}")
         guard.kill()
         guard.communicate()
 
 
-def group_members(group: int) -> list[int]:
-    """Return the running processes of a group, none that only wait to be reaped."""
-    members = []
-    for process in psutil.process_iter(["status"]):
-        with suppress(OSError):
-            if process.info["status"] != psutil.STATUS_ZOMBIE and os.getpgid(process.pid) == group:
-                members.append(process.pid)
-    return members
-
-
-def end_group(group: int, setting: str = "") -> None:
-    """End every process of a group, and every other with this variable set, a stubborn one after a second."""
-    start, number = time.monotonic(), signal.SIGTERM
-    while time.monotonic() - start < 5:
-        members = {*group_members(group), *(processes_with(setting) if setting else ())}
-        if not members:
-            break
-        for pid in members:
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, number)
+def end_group(process: subprocess.Popen, setting: str) -> None:
+    """End a process with its whole group, and every other with this variable set, the stubborn ones after a second."""
+    start = time.monotonic()
+    while (process.poll() is None or processes_with(setting)) and time.monotonic() - start < 5:
+        _send(signal.SIGKILL if time.monotonic() - start > 1 else signal.SIGTERM, process.pid, setting)
         time.sleep(0.02)
-        number = signal.SIGKILL if time.monotonic() - start > 1 else signal.SIGTERM
+    _send(signal.SIGKILL, process.pid, setting)  # where no variables can be read, one of the group may still run
+
+
+def _send(number: signal.Signals, group: int, setting: str) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)
+    for pid in processes_with(setting):
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
 
 
 def exit_status(pid: int) -> int | None:

@@ -12,7 +12,7 @@ from torch.multiprocessing import ProcessExitedException, ProcessRaisedException
 from torch.utils.data import DataLoader, DistributedSampler
 
 from course_utils.launch.checkpoints import WholeFiles, read_checkpoint
-from course_utils.launch.lessons import Lesson, load_lesson
+from course_utils.launch.lessons import load_lesson
 from course_utils.launch.link import Link
 from course_utils.launch.messages import LaunchError, calm_lightning, short_traceback
 from course_utils.launch.options import Options, batch_per_rank, count_ranks
@@ -22,21 +22,21 @@ from course_utils.training import pl
 START_METHODS = {"ddp": "popen", "ddp_spawn": "spawn", "ddp_notebook": "fork"}  # as Lightning names them
 
 
-def make_loader(lesson: Lesson, options: Options, ranks: int) -> DataLoader:
+def make_loader(data: DataLoader, options: Options, ranks: int) -> DataLoader:
     """Return a loader of one rank's batches; Lightning will give it the sampler that picks the samples of a rank.
 
     A single process gets that sampler too: the order of an epoch then depends on the seed and the number of the epoch
     alone, so that one device sees the batches that several see together, and so does a resumed run.
     """
     return DataLoader(
-        lesson.dataset,
-        batch_size=batch_per_rank(options.global_batch or lesson.global_batch, ranks),
+        data.dataset,
+        batch_size=batch_per_rank(options.global_batch or data.batch_size or 1, ranks),
         shuffle=ranks > 1,
-        sampler=DistributedSampler(lesson.dataset, 1, 0, seed=options.seed) if ranks == 1 else None,
+        sampler=DistributedSampler(data.dataset, 1, 0, seed=options.seed) if ranks == 1 else None,
         num_workers=options.num_workers,
         persistent_workers=options.num_workers > 0,
-        collate_fn=lesson.collate,
-        drop_last=lesson.drop_last,
+        collate_fn=data.collate_fn,
+        drop_last=data.drop_last,
     )
 
 
@@ -48,21 +48,21 @@ def fit(options: Options, arguments: dict, link: Link) -> None:
     calm_lightning()
     pl.seed_everything(options.seed, workers=True, verbose=False)
     link.send(loading=True)
-    lesson = load_lesson(options.lesson)
+    module, data = load_lesson(options.lesson)
     link.send(loading=False)
-    trainer = _make_trainer(options, arguments, link, lesson.module)
+    trainer = _make_trainer(options, arguments, link, module)
     resumes = options.resume and os.path.lexists(options.checkpoint)
-    state = read_checkpoint(options.checkpoint, lesson.module) if resumes else None
+    state = read_checkpoint(options.checkpoint, module) if resumes else None
     if state and state["epoch"] + 1 >= options.epochs:
         losses = state["callbacks"].get("RankReport", {"losses": []})["losses"]
         link.send(already=state["epoch"] + 1, done={"losses": losses, "steps": state["global_step"]})
         return link.send(finished=True)
     if state:
         link.send(resumed=state["global_step"])
-    loader = make_loader(lesson, options, count_ranks(arguments))
+    loader = make_loader(data, options, count_ranks(arguments))
     # Without a launcher of Lightning's, this process is the rank.
     run = trainer.fit if trainer.strategy.launcher else partial(run_rank, link, trainer.fit)
-    run(lesson.module, loader, ckpt_path=str(options.checkpoint) if state else None)
+    run(module, loader, ckpt_path=str(options.checkpoint) if state else None)
 
 
 def _make_trainer(options: Options, arguments: dict, link: Link, module: pl.LightningModule) -> pl.Trainer:

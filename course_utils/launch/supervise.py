@@ -139,12 +139,8 @@ class Run:
             raise LaunchError(events["refusal"])
         if self._status and self._status > 0 and not self._reports.names:
             why = f"PyTorch or Lightning does not load: {self._held[-1][1] if self._held else 'it gave no reason'}."
-            import resource  # not on Windows
-
-            limit_bytes = resource.getrlimit(resource.RLIMIT_AS)[0]
-            if limit_bytes != resource.RLIM_INFINITY:
-                why += f" This shell allows a process {limit_bytes / 1e9:.1f} GB of addresses (`ulimit -v`)."
-            raise LaunchError(f"{why} To learn more: python -m course_utils.doctor")
+            limit = "Or this shell limits the memory of a process: see `ulimit -v`."
+            raise LaunchError(f"{why} To learn more: python -m course_utils.doctor. {limit}")
         why, fault = (self._silence, None) if self._silence else self._reports.cause(self._status)
         if why:
             raised = [(fault.who, line) for line in fault.traceback.rstrip().splitlines()] if fault else []

@@ -80,6 +80,10 @@ def test_what_the_first_process_raises_counts_only_where_no_rank_has_said_more()
     assert cause([echo]) == "the first process raised ProcessRaisedException: rank 1."
 
 
+def test_of_an_error_of_many_lines_the_first_is_the_cause():
+    assert cause([("rank 0", {"fault": "", "error": "ValueError: one\ntwo"})]) == "rank 0 raised ValueError: one."
+
+
 def later(monkeypatch, seconds):
     now = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: now + seconds)

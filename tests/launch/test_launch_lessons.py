@@ -46,30 +46,30 @@ def file(tmp_path, monkeypatch):
 
 
 def test_air_rnn_is_the_481_parameters_and_96_windows_that_ranks_share_evenly():
-    lesson = load_lesson("air_rnn")
-    assert sum(parameter.numel() for parameter in lesson.module.parameters()) == 481
-    assert len(lesson.dataset) == 96 and all(96 % ranks == 0 for ranks in (1, 2, 3, 4, 6, 8))
-    inputs, targets = lesson.dataset[0]
+    module, data = load_lesson("air_rnn")
+    assert sum(parameter.numel() for parameter in module.parameters()) == 481
+    assert len(data.dataset) == 96 and all(96 % ranks == 0 for ranks in (1, 2, 3, 4, 6, 8))
+    inputs, targets = data.dataset[0]
     assert inputs.shape == targets.shape == (25, 1) and torch.equal(inputs[1:], targets[:-1])
 
 
 def test_image_cnn_is_the_image_cnn_and_a_global_batch_of_64():
-    lesson = load_lesson("image_cnn")
-    pixels, label = lesson.dataset[0]
-    assert pixels.shape == (3, 32, 32) and 0 <= label < 10 and len(lesson.dataset) >= 10_000
-    assert lesson.module.model(pixels[None]).shape == (1, 10) and lesson.global_batch == 64
+    module, data = load_lesson("image_cnn")
+    pixels, label = data.dataset[0]
+    assert pixels.shape == (3, 32, 32) and 0 <= label < 10 and len(data.dataset) >= 10_000
+    assert module.model(pixels[None]).shape == (1, 10) and data.batch_size == 64
     assert set(LESSONS) == {"air_rnn", "image_cnn"}
 
 
 def test_a_students_file_is_imported_by_its_name(file):
-    lesson = load_lesson(f"{file}:good")
-    assert type(lesson.module).__module__ == "a_lesson_of_mine" and len(lesson.dataset) == 6
-    assert lesson.global_batch == 16 and not lesson.drop_last
+    module, data = load_lesson(f"{file}:good")
+    assert type(module).__module__ == "a_lesson_of_mine" and len(data.dataset) == 6
+    assert data.batch_size == 16 and not data.drop_last
 
 
 def test_a_data_loader_gives_its_data_and_its_batch_size(file):
-    lesson = load_lesson(f"{file}:loader")
-    assert len(lesson.dataset) == 6 and lesson.global_batch == 3 and lesson.collate is not None
+    _, data = load_lesson(f"{file}:loader")
+    assert len(data.dataset) == 6 and data.batch_size == 3
 
 
 @pytest.mark.parametrize(
@@ -150,6 +150,6 @@ def test_a_file_that_cannot_be_imported_by_its_name_is_refused(tmp_path, name, m
 
 
 def test_a_loader_that_leaves_out_a_short_last_batch_does_so_in_every_rank(file):
-    lesson = load_lesson(f"{file}:short")
-    batches = make_loader(lesson, Options(f"{file}:short"), ranks=1)
+    _, data = load_lesson(f"{file}:short")
+    batches = make_loader(data, Options(f"{file}:short"), ranks=1)
     assert [len(samples) for (samples,) in batches] == [4]

@@ -7,12 +7,14 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
+import psutil
 import pytest
 
 from course_utils.hardware.machine import processes_with
 from course_utils.launch.messages import LaunchError
-from course_utils.launch.processes import end_group, exit_status, group_members, only_one, write_whole
+from course_utils.launch.processes import end_group, exit_status, only_one, write_whole
 
 STUBBORN = """
 import signal, subprocess, sys, time
@@ -23,6 +25,15 @@ time.sleep(600)
 """
 
 
+def group_members(group):
+    members = []
+    for process in psutil.process_iter():
+        with suppress(OSError, psutil.Error):
+            if process.status() != psutil.STATUS_ZOMBIE and os.getpgid(process.pid) == group:
+                members.append(process.pid)
+    return members
+
+
 def start(code):
     return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, start_new_session=True, text=True)
 
@@ -31,7 +42,7 @@ def test_a_group_ends_with_its_grandchildren_though_they_ignore_sigterm():
     process = start(STUBBORN)
     grandchild = int(process.stdout.readline())
     assert set(group_members(process.pid)) == {process.pid, grandchild}
-    end_group(process.pid)
+    end_group(process, "NOBODY=has this")
     assert group_members(process.pid) == []
     assert process.wait() == -signal.SIGKILL
     process.stdout.close()
@@ -41,7 +52,7 @@ def test_a_stopped_process_ends_too():
     process = start(STUBBORN)
     process.stdout.readline()
     process.send_signal(signal.SIGSTOP)
-    end_group(process.pid)
+    end_group(process, "NOBODY=has this")
     assert process.wait() == -signal.SIGKILL
     process.stdout.close()
 
@@ -52,7 +63,8 @@ from course_utils.launch.processes import process_group
 stuck = "import subprocess; subprocess.Popen(['sleep', '600'], start_new_session=True); "
 stuck += "import re; print('stuck', flush=True); re.match('(a+)+$', 'a' * 60 + 'b')"
 folder = pathlib.Path(sys.argv[1])
-with process_group([sys.executable, "-c", stuck], folder, env={**os.environ, "TMPDIR": str(folder)}) as process:
+with process_group([sys.executable, "-c", stuck], folder, {**os.environ, "TMPDIR": str(folder)}) as process:
+    process.stdout.readline()
     print(process.pid, flush=True)
     time.sleep(600)
 """
@@ -63,9 +75,8 @@ def test_code_that_holds_the_interpreters_lock_ends_with_its_supervisor_and_so_d
     folder = tmp_path / "a 'folder' $(of it)"
     folder.mkdir()
     with subprocess.Popen([sys.executable, "-c", SUPERVISOR, folder], stdout=subprocess.PIPE, text=True) as supervisor:
-        lines = {supervisor.stdout.readline(), supervisor.stdout.readline()}
+        group = int(supervisor.stdout.readline())
         supervisor.kill()
-    group = int(next(line for line in lines if line != "stuck\n"))
     deadline = time.monotonic() + 10
     setting = f"TMPDIR={folder}"
     while (group_members(group) or processes_with(setting) or folder.exists()) and time.monotonic() < deadline:
@@ -100,8 +111,7 @@ def test_a_group_ends_with_a_child_in_a_session_of_its_own(tmp_path):
     process.stdout.read(1)
     process.stdout.close()
     assert processes_with(setting)
-    end_group(process.pid, setting)
-    process.wait()
+    end_group(process, setting)
     assert processes_with(setting) == []
 
 
