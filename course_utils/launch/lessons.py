@@ -54,11 +54,9 @@ def check_lesson(name: str) -> None:
     if not path.is_file():
         raise LaunchError(f"the lesson {name!r} names the file {path}, which is not there (looked in {Path.cwd()}).")
     try:
-        tree = ast.parse(path.read_bytes())  # in the encoding that the file declares
+        tree = ast.parse(path.read_bytes(), path)  # in the encoding that the file declares
     except (SyntaxError, ValueError) as error:
-        line = f", line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
-        why = f"the lesson's file {path}{line} is not valid Python: {error.args[0]}. Correct it and launch again."
-        raise LaunchError(why) from None
+        raise LaunchError(f"the lesson's file {path} is not valid Python: {error}. Correct it.") from None
     if function not in {getattr(node, "asname", None) or getattr(node, "name", None) for node in ast.walk(tree)}:
         raise LaunchError(f"the lesson's file {path} defines no function {function!r}. {SHAPE}.")
     named = path.stem.isidentifier()

@@ -91,25 +91,20 @@ def trainer_arguments(options: Options, cluster: Cluster) -> dict:
 def _find_accelerator(options: Options) -> str:
     if options.accelerator == "cpu":  # is always there: no driver is asked, and torch is not imported
         return "cpu"
-    asked = options.accelerator
+    name = {"auto": None, "gpu": "cuda"}.get(options.accelerator, options.accelerator)
     try:
         from course_utils.devices import find_devices, pick_device
 
-        if asked == "auto":  # one device by its number, or the rehearsal, is named by COURSE_DEVICE alone
-            device = pick_device()
-            alike = [one for one in find_devices() if one.kind == device.kind]
-            by_number = ":" in os.environ.get("COURSE_DEVICE", "") and len(alike) > 1
-            asked = str(device) if by_number or device.rehearsal else device.kind
-    except (ImportError, OSError, MemoryError, RuntimeError, ValueError) as error:
-        raise LaunchError(f"no device can be chosen: {error}. To learn why: python -m course_utils.doctor") from None
-    asked = "cuda" if asked == "gpu" else asked
-    if asked not in ACCELERATORS:
-        raise LaunchError(f"a launch cannot be pointed at {asked!r}. Pass --accelerator cpu. (TPUs: see lesson 4.)")
-    kinds = {device.kind for device in find_devices() if not device.rehearsal}
-    if asked not in kinds:
-        found = f"but this machine has {' and '.join(sorted(kinds))}. Leave --accelerator out to take the best one."
-        raise LaunchError(f"--accelerator {options.accelerator} was requested, {found}")
-    return asked
+        device, found = pick_device(name), find_devices()
+    except (ImportError, OSError, MemoryError) as error:
+        raise LaunchError(f"torch does not load here: {error}. To learn why: python -m course_utils.doctor") from None
+    except (RuntimeError, ValueError) as error:
+        raise LaunchError(str(error).replace("Pass None", "Leave --accelerator out")) from None
+    alike = [one for one in found if one.kind == device.kind]
+    by_number = name is None and ":" in os.environ.get("COURSE_DEVICE", "") and len(alike) > 1
+    if by_number or device.rehearsal or device.kind not in ACCELERATORS:
+        raise LaunchError(f"a launch cannot be pointed at '{device}'. Pass --accelerator cpu. (TPUs: see lesson 4.)")
+    return device.kind
 
 
 def _count_devices(options: Options, accelerator: str, cluster: Cluster) -> int | None:

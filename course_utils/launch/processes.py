@@ -32,20 +32,18 @@ def process_group(command: list[str], folder: Path, environ: dict[str, str]) -> 
     What has left the group is found by its variable TMPDIR, which names the folder.
     """
     quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    process = None
     words = ["/bin/sh", "-c", GUARD, "guard", str(folder)]
     guard: Any = subprocess.Popen(words, stdin=subprocess.PIPE, bufsize=0, start_new_session=True, **quiet)
-    try:
+    with guard:
         streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
         process = subprocess.Popen(command, start_new_session=True, env=environ, **streams)
-        with suppress(BrokenPipeError):  # somebody has ended it
-            guard.stdin.write(f"{process.pid}\n".encode())
-        yield process
-    finally:
-        if process:
+        try:
+            with suppress(BrokenPipeError):  # somebody has ended it
+                guard.stdin.write(f"{process.pid}\n".encode())
+            yield process
+        finally:
             end_group(process, f"TMPDIR={folder}")
-        guard.kill()
-        guard.communicate()
+            guard.kill()
 
 
 def end_group(process: subprocess.Popen, setting: str) -> None:

@@ -148,11 +148,10 @@ class Run:
                 self.view.line(who, line)
             memory = f" {events['memory']}" if "memory" in events else ""
             raise RunError(f"{why}{'' if why.endswith('.') else '.'}{memory}{self.hint()}")
-        return self._result() if "done" in events else None
-
-    def _result(self) -> RunResult:
+        if "done" not in events:
+            return None
         known: dict[str, Any] = {"ranks": count_ranks(self.arguments), "checkpoint": str(self.options.checkpoint)}
-        known |= {"total_s": time.monotonic() - self._start_s} | self._reports.events["done"]
+        known |= {"total_s": time.monotonic() - self._start_s} | events["done"]
         result = RunResult(self.options.lesson, self.options.strategy, **known)
         try:
             write_whole(Path(self.options.out) / "result.json", f"{result.to_json()}\n".encode())

@@ -126,8 +126,8 @@ def test_a_lesson_that_does_not_exist_is_refused(name, message):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("x = (\n", "line 1 is not valid Python: '\\(' was never closed"),
-        ("def f():\nreturn 1\n", "line 2 is not valid Python: expected an indented block"),
+        ("x = (\n", r"is not valid Python: '\(' was never closed \(broken_lesson\.py, line 1\)"),
+        ("def f():\nreturn 1\n", "is not valid Python: expected an indented block .*line 2"),
         ("x = '\0'", "is not valid Python"),
         ("def other(): ...\n", "defines no function 'f'. It must return a LightningModule and its data"),
     ],

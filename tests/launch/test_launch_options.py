@@ -21,7 +21,6 @@ def machine(monkeypatch):
     def make(*devices, cores=2):
         monkeypatch.delenv("COURSE_DEVICE", raising=False)
         monkeypatch.setattr(devices_module, "find_devices", lambda: list(devices))
-        monkeypatch.setattr(devices_module, "pick_device", lambda: next(d for d in devices if not d.rehearsal))
         monkeypatch.setattr(module, "usable_cores", lambda: cores)
 
     return make
@@ -45,7 +44,7 @@ def test_auto_on_a_bare_cpu_is_one_process_even_where_the_rehearsal_is_installed
 
 def test_a_tpu_is_refused_with_where_to_read_on(machine):
     machine(Device("xla", 0, "TPU v5e"), CPU)
-    with pytest.raises(LaunchError, match=r"cannot be pointed at 'xla'\. Pass --accelerator cpu.*lesson 4"):
+    with pytest.raises(LaunchError, match=r"cannot be pointed at 'xla:0'\. Pass --accelerator cpu.*lesson 4"):
         arguments()
 
 
@@ -84,13 +83,13 @@ def test_a_number_of_devices_is_at_least_one(machine):
 
 def test_an_accelerator_that_is_missing_is_refused_and_never_replaced(machine):
     machine(CPU)
-    with pytest.raises(LaunchError, match="--accelerator gpu was requested, but this machine has cpu"):
+    with pytest.raises(LaunchError, match=r"'cuda' was requested, but this machine has cpu\. Leave --accelerator out"):
         arguments(accelerator="gpu")
 
 
 def test_a_kind_of_device_that_lightning_does_not_know_is_refused(machine):
     machine(Device("xpu", 0, "an Arc"), CPU)
-    with pytest.raises(LaunchError, match=r"a launch cannot be pointed at 'xpu'\. Pass --accelerator cpu"):
+    with pytest.raises(LaunchError, match=r"a launch cannot be pointed at 'xpu:0'\. Pass --accelerator cpu"):
         arguments()
 
 
@@ -98,7 +97,7 @@ def test_a_kind_of_device_that_lightning_does_not_know_is_refused(machine):
 def test_a_forced_device_that_a_launch_would_replace_by_others_is_refused(machine, monkeypatch, forced):
     machine(*GPUS, CPU)
     monkeypatch.setenv("COURSE_DEVICE", str(forced))
-    monkeypatch.setattr(devices_module, "pick_device", lambda: forced)
+    monkeypatch.setattr(devices_module, "pick_device", lambda name: forced)
     with pytest.raises(LaunchError, match=f"a launch cannot be pointed at '{forced}'"):
         arguments()
 

@@ -9,8 +9,6 @@ from course_utils.exercises import Mistakes, exercise
 from course_utils.exercises.answers import Wrong, expect, number_of, quote, same, tensor_of, whole_numbers
 from course_utils.lessons.multi_gpu.two_ranks import run_two_ranks
 
-RANKS, GLOBAL_BATCH = 8, 128
-
 
 @exercise(
     "One step of all ranks together should see what one step of the single device saw.",
@@ -21,14 +19,11 @@ RANKS, GLOBAL_BATCH = 8, 128
 def batch(answer: Any) -> Mistakes:
     """One device trained well with batches of 128. Say the batch size of each of 8 ranks for the same training."""
     size = number_of(answer, "how many samples")
-    step = f"{RANKS} ranks of {size:g} samples make a step of {RANKS * size:g}, and not of {GLOBAL_BATCH}."
-    yield (
-        size == 128,
-        f"With {size:g} on each of {RANKS} ranks, a step uses {RANKS * size:g} samples: another training.",
-    )
+    step = f"8 ranks of {size:g} samples make a step of {8 * size:g}, and not of 128."
+    yield size == 128, "With 128 on each of 8 ranks, a step uses 1024 samples: another training."
     yield size == 1024, "You multiplied. The ranks share one global batch out, so each of them takes a part of it."
-    yield size == RANKS, f"{RANKS} is the number of ranks. {step}"
-    yield size * RANKS != GLOBAL_BATCH, step
+    yield size == 8, f"8 is the number of ranks. {step}"
+    yield size != 16, step
 
 
 BROKEN = """\

@@ -41,15 +41,11 @@ def draw_all_reduce(own: Sequence[Sequence[float]], after: Sequence[float]) -> P
     """
     axes = lecture_axes("An all-reduce leaves the mean in every rank", "weight", "gradient")
     rows = [(f"rank {rank}, its samples", row) for rank, row in enumerate(own)] + [("after, in every rank", after)]
-    looks: tuple[dict[str, Any], ...] = (
-        {"color": LOOKS["cpu"]["color"]},
-        {"color": "#56B4E9", "hatch": "//"},
-        {"color": "#E69F00", "hatch": ".."},
-    )
+    looks = ((LOOKS["cpu"]["color"], ""), ("#56B4E9", "//"), ("#E69F00", ".."))
     width = 0.8 / len(rows)
-    for index, ((name, row), look) in enumerate(zip(rows, looks, strict=False)):
+    for index, ((name, row), (color, hatch)) in enumerate(zip(rows, looks, strict=False)):
         places = [weight + width * (index - 1) for weight in range(len(row))]
-        axes.bar(places, row, width, label=name, edgecolor="white", **look)
+        axes.bar(places, row, width, label=name, edgecolor="white", color=color, hatch=hatch)
     axes.axhline(0, color=MUTED)
     axes.set_xticks(range(len(after)), [str(weight) for weight in range(len(after))])
     axes.margins(y=0.3)
