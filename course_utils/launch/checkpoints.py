@@ -64,8 +64,7 @@ def read_checkpoint(path: Path, module: torch.nn.Module) -> dict:
     except RuntimeError as error:
         why = textwrap.shorten(str(error), 500)  # it names every weight that differs
         raise LaunchError(f"{path} is the checkpoint of another model: {why} {ADVICE}") from None
-    broken = [name for name, value in module.named_parameters() if not value.isfinite().all()]
-    if broken:
+    if broken := [name for name, value in module.named_parameters() if not value.isfinite().all()]:
         why = f"{path} holds weights that are not finite numbers: {broken[0]!r}"
         raise LaunchError(f"{why}. Start anew without --resume, with a smaller learning rate.")
     return state

@@ -84,16 +84,14 @@ def load_lesson(name: str) -> tuple[Any, Any]:
 
     check_lesson(name)
     returned = LESSONS[name]() if name in LESSONS else _import(name)()
-    if not isinstance(returned, tuple) or len(returned) != 2:
-        what = f"a tuple of {len(returned)} things" if isinstance(returned, tuple) else _type(returned)
-        raise LaunchError(f"the lesson {name!r} returned {what}. {SHAPE}.")
+    kinds = [type(one).__name__ for one in (returned if isinstance(returned, tuple) else [returned])]
+    if len(kinds) != 2 or not isinstance(returned[0], pl.LightningModule):
+        raise LaunchError(f"the lesson {name!r} returned {', '.join(kinds)}. {SHAPE}.")
     module, data = returned
-    if not isinstance(module, pl.LightningModule):
-        raise LaunchError(f"the lesson {name!r} returned {_type(module)} as its module. {SHAPE}.")
     dataset = data.dataset if isinstance(data, DataLoader) else data
     if isinstance(dataset, IterableDataset) or not (hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")):
         wanted = "which cannot be split over ranks: a Dataset with a length and numbered samples can"
-        raise LaunchError(f"the lesson {name!r} returned {_type(data)} as its data, {wanted}.")
+        raise LaunchError(f"the lesson {name!r} returned {kinds[1]} as its data, {wanted}.")
     if len(dataset) == 0:
         raise LaunchError(f"the lesson {name!r} returned data without a single sample.")
     loader = data if isinstance(data, DataLoader) else DataLoader(dataset, batch_size=16)
@@ -116,7 +114,3 @@ def _split(name: str) -> tuple[Path, str]:
         known = f"Write one of {', '.join(LESSONS)}, or the file and the function of your own"
         raise LaunchError(f"there is no lesson {name!r}. {known}, such as path/to/file.py:make_lesson.")
     return Path(path), function
-
-
-def _type(value: Any) -> str:
-    return f"an object of type {type(value).__name__}"

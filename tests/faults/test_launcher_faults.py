@@ -252,6 +252,6 @@ def test_a_wrong_request_gets_a_sentence_and_status_2(classroom, capsys, argumen
 
 def test_a_lesson_that_returns_the_wrong_thing_gets_a_sentence_and_status_2(classroom):
     status, output = classroom.run(lesson="returns_a_number")
-    assert status == 2 and "returned an object of type int. It must return a LightningModule and its data" in output
+    assert status == 2 and "returned int. It must return a LightningModule and its data" in output
     assert "Traceback" not in output
     assert classroom.left_behind() == []

@@ -75,10 +75,10 @@ def test_a_data_loader_gives_its_data_and_its_batch_size(file):
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        ("three", "returned a tuple of 3 things. It must return a LightningModule and its data"),
-        ("no_module", "returned an object of type Linear as its module"),
-        ("stream", "returned an object of type Stream as its data, which cannot be split over ranks"),
-        ("number", "returned an object of type int as its data"),
+        ("three", "returned Module, TensorDataset, int. It must return a LightningModule and its data"),
+        ("no_module", r"returned Linear, TensorDataset\. It must return a LightningModule and its data"),
+        ("stream", "returned Stream as its data, which cannot be split over ranks"),
+        ("number", "returned int as its data"),
         ("picked", "returned a DataLoader whose own sampler would be lost"),
         ("batched", "returned a DataLoader whose own sampler would be lost"),
         ("empty", "returned data without a single sample"),

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from course_utils.launch.messages import calm_lightning
+from course_utils.launch.messages import LaunchError, calm_lightning
 from course_utils.launch.reporting import _Report, run_rank
 
 
@@ -50,6 +50,16 @@ def fault_of(error) -> list[dict]:
 def test_every_exception_is_reported(error, said):
     (event,) = fault_of(error)
     assert event["error"] == said and "in fail" in event["fault"]
+
+
+def test_a_refusal_is_no_fault_of_the_rank_that_found_the_reason():
+    def refuse():
+        raise LaunchError("another optimizer")
+
+    notes = Notes()
+    with pytest.raises(LaunchError):
+        run_rank(notes, refuse)
+    assert notes.events[1:] == [{"refusal": "another optimizer"}]
 
 
 def test_an_exit_is_left_to_its_status():
