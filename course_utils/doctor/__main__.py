@@ -17,12 +17,6 @@ from course_utils.hardware.machine import ROOT
 PROGRAM = "-m course_utils.doctor" if Path(__file__).exists() else "doctor.pyz"
 
 
-def _seconds(text: str) -> float:
-    if not 0 < float(text) < 10**6:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
-    return float(text)
-
-
 def main() -> int:
     """Print the report; return 0 when at least one family that was asked for works, 1 otherwise."""
     about = "Why is an accelerator missing or unusable here, and what is the fix?"
@@ -31,11 +25,12 @@ def main() -> int:
     forms = parser.add_mutually_exclusive_group()
     forms.add_argument("--json", action="store_true", help="print JSON, for scripts")
     forms.add_argument("--report", action="store_true", help="print Markdown to paste into an issue, without names")
-    parser.add_argument(
-        "--limit", type=_seconds, default=LIMIT_S, help="seconds for a step (default 10; three times that for imports)"
-    )
+    about_limit = "seconds for a step (default 10; three times that for imports)"
+    parser.add_argument("--limit", type=float, default=LIMIT_S, help=about_limit)
     parser.add_argument("--root", type=Path, default=ROOT, help="a folder with another machine's sys, proc and dev")
     asked = parser.parse_args()
+    if not 0 < asked.limit < 10**6:
+        parser.error(f"argument --limit: {asked.limit:g} is not a number of seconds above 0")
     report = diagnose(tuple(asked.require or KINDS), limit_s=asked.limit, root=asked.root)
     text = json.dumps(asdict(report), indent=2) if asked.json else report.to_markdown() if asked.report else report
     show_result(text)

@@ -17,16 +17,17 @@ def find_cause(family: str, evidence: Evidence) -> Finding:
         return evidence.found(family, "torch-absent")
     if torch.minor < OLDEST_TORCH:
         return evidence.found(family, "torch-too-old")
-    unknown_build = family in ("mps", "xpu") and "mps_built" not in cpu.told
-    if family == "cpu" or "import_error" in cpu.told or unknown_build:
+    if family == "cpu" or "import_error" in cpu.told:
         return judge(family, cpu, evidence)
     return {"cuda": cuda_cause, "mps": _mps, "xpu": _xpu, "xla": _xla, "tpu": _tpu}[family](evidence)
 
 
 def _mps(evidence: Evidence) -> Finding:
     probe = evidence.probe("mps")
-    if not evidence.probe("cpu").told["mps_built"]:
-        return evidence.found("mps", "not-built" if evidence.system == "Darwin" else "other-platform", maker="MPS")
+    if evidence.system != "Darwin":
+        return evidence.found("mps", "other-platform")
+    if not probe.told.get("built", True):
+        return evidence.found("mps", "not-built", maker="MPS")
     if probe.kernels and not probe.told["available"]:
         return evidence.found("mps", "mps-unavailable", error=probe.kernels[0].get("error", "no error"))
     return judge("mps", probe, evidence)
@@ -35,42 +36,40 @@ def _mps(evidence: Evidence) -> Finding:
 def _xpu(evidence: Evidence) -> Finding:
     probe = evidence.probe("xpu")
     there = ", ".join(model for vendor, model in evidence.graphics if vendor == INTEL)
-    built = evidence.probe("cpu").told["xpu_built"]
-    if built and (probe.ended != "well" or probe.kernels):
+    if evidence.torch.xpu and (probe.ended != "well" or probe.kernels):
         return judge("xpu", probe, evidence)
     if not there:
         return evidence.found("xpu", "no-hardware", maker="Intel graphics card")
-    if built:
+    if evidence.torch.xpu:
         return evidence.found("xpu", "no-driver", hardware=f"Intel {there}", detail="torch counts no XPU device")
     return evidence.found("xpu", "not-built", maker=f"XPU (Intel graphics {there})")
 
 
 def _xla(evidence: Evidence) -> Finding:
-    probe, xla = evidence.probe("xla"), evidence.torch_xla
+    probe, xla, chips = evidence.probe("xla"), evidence.torch_xla, evidence.tpu_chips
     if not xla.version:
         return evidence.found("xla", "torch-xla-absent")
     error, pjrt = probe.told.get("error", ""), evidence.variables.get("PJRT_DEVICE")
     if xla.minor != evidence.torch.minor and not probe.kernels:
-        error, minor = error or f"it ended {probe.ended}", "{}.{}".format(*xla.minor)
-        return evidence.found("xla", "torch-xla-mismatch", xla_minor=minor, error=error)
-    if "libtpu not found" in error and evidence.tpu_chips:
+        minor = "{}.{}".format(*xla.minor)
+        return evidence.found("xla", "torch-xla-mismatch", xla_minor=minor, error=error or f"it ended {probe.ended}")
+    if "libtpu not found" in error and chips:
         return evidence.found("xla", "libtpu-absent", error=error)
-    if error and pjrt is not None and not (pjrt == "TPU" and evidence.tpu_chips):
+    if error and pjrt is not None and not (pjrt == "TPU" and chips):
         error = f"no TPU was found here ({error})." if pjrt == "TPU" else error
         return evidence.found("xla", "pjrt-device-wrong", value=pjrt, error=error)
-    if pjrt == "CPU" and evidence.tpu_chips and probe.kernels:
-        hides = "this machine has a TPU, which it hides."
-        return evidence.found("xla", "pjrt-device-wrong", usable=True, value=pjrt, error=hides)
-    return _xla_kernels(evidence, error)
-
-
-def _xla_kernels(evidence: Evidence, error: str) -> Finding:
-    probe = evidence.probe("xla")
     judged = judge("xla", probe, evidence)
+    if pjrt == "CPU" and chips and probe.kernels:
+        hides = "this machine has a TPU, which it hides."
+        return evidence.found("xla", "pjrt-device-wrong", usable=judged.usable, value=pjrt, error=hides)
     if error:
         judged = evidence.found("xla", "kernel-failed", device="XLA", step=probe.told.get("step", ""), error=error)
     elif judged.cause == "works" and probe.told.get("hardware") == "CPU":
         judged = evidence.found("xla", "rehearsal", usable=True)
+    return _left_over(judged, evidence)
+
+
+def _left_over(judged: Finding, evidence: Evidence) -> Finding:
     # "local" is what Kaggle's TPU image itself sets (Kaggle/docker-python, tpu/Dockerfile).
     names = [name for name in LEFT_OVER if evidence.variables.get(name, "local") != "local"]
     if not names or judged.cause not in ("works", "rehearsal", "hangs", "kernel-failed"):

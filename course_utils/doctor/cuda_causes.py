@@ -15,46 +15,38 @@ SAYINGS = {
     "CUDA unknown error": "driver-stuck",
     "No devices were found": "card-refused",
 }
+MAKERS = {NVIDIA: "NVIDIA", AMD: "AMD"}
 
 
 def cuda_cause(evidence: Evidence) -> Finding:
     """Return the finding of the family "cuda"."""
-    torch, probe = evidence.torch, evidence.probe("cuda")
-    hardware = _graphics_hardware(evidence)
+    torch, probe, cards = evidence.torch, evidence.probe("cuda"), _known_cards(evidence)
+    hardware = ", ".join(card.name for card in cards)
     if not torch.cuda and not torch.hip and hardware:
         return evidence.found("cuda", "cpu-only-build", hardware=hardware)
     if probe.kernels:
         value, there, shown = evidence.variables.get("CUDA_VISIBLE_DEVICES"), len(evidence.cards), len(probe.kernels)
         hides = f" CUDA_VISIBLE_DEVICES is {value!r}: it shows {shown} of {there} cards."
         return judge("cuda", probe, evidence, hides if value is not None and shown < there else "")
-    tried = probe.told.get("libcuda", True)
     return (
-        _hidden(evidence, hardware)
+        _hidden(evidence, cards, hardware)
         or _driver_too_old(evidence)
         or _said(evidence, hardware)
-        or (no_answer("cuda", probe, evidence) if tried else None)
+        or no_answer("cuda", probe, evidence)
         or _not_started(evidence, hardware)
     )
 
 
-def _smi_names(evidence: Evidence) -> list[str]:
-    smi = evidence.probe("nvidia-smi")
-    return smi.noise.splitlines() if smi.ended == "well" and "No devices" not in smi.noise else []
+def _known_cards(evidence: Evidence) -> list[Card]:
+    """Return the cards that there are, from the best witness: the driver, nvidia-smi or the PCI bus."""
+    smi, vendor = evidence.probe("nvidia-smi"), AMD if evidence.torch.hip else NVIDIA
+    names = smi.noise.splitlines() if smi.ended == "well" and "No devices" not in smi.noise else []
+    on_bus = [model for its_vendor, model in evidence.graphics if its_vendor == vendor]
+    names = names or [f"{MAKERS[vendor]} device {model} on the PCI bus" for model in on_bus]
+    return evidence.cards or [Card(name, uuid=str(index)) for index, name in enumerate(names)]
 
 
-def _graphics_hardware(evidence: Evidence) -> str:
-    """Return what cards there are, in words, from the best witness; "" when nothing shows any."""
-    if names := [card.name for card in evidence.cards] or _smi_names(evidence):
-        return ", ".join(names)
-    vendor, maker = (AMD, "AMD") if evidence.torch.hip else (NVIDIA, "NVIDIA")
-    there = [model for its_vendor, model in evidence.graphics if its_vendor == vendor]
-    return f"{maker} device {', '.join(there)} on the PCI bus" if there else ""
-
-
-def _hidden(evidence: Evidence, hardware: str) -> Finding | None:
-    # Where only nvidia-smi or the PCI bus saw cards, judge by how many there are.
-    counted = enumerate(_smi_names(evidence) or evidence.graphics)
-    cards = evidence.cards or [Card(str(index)) for index, _ in counted]
+def _hidden(evidence: Evidence, cards: list[Card], hardware: str) -> Finding | None:
     names = ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES") if evidence.torch.hip else ()
     for name in (*names, "CUDA_VISIBLE_DEVICES"):
         value = evidence.variables.get(name)
@@ -65,8 +57,8 @@ def _hidden(evidence: Evidence, hardware: str) -> Finding | None:
 
 def _driver_too_old(evidence: Evidence) -> Finding | None:
     """A driver runs every CUDA of its own major version (CUDA Compatibility, "minor version"). (0, 0) says nothing."""
-    told, needed = evidence.probe("cuda").told, evidence.torch.cuda
-    refused = re.search(r"too old \(found version (\d+)\)", told.get("said", "") + told.get("error", ""))
+    error, needed = evidence.probe("cuda").told.get("error", ""), evidence.torch.cuda
+    refused = re.search(r"too old \(found version (\d+)\)", error)
     newest = split_version(int(refused[1])) if refused else tuple(evidence.driver.get("cuda", ()))
     if not needed or not any(newest) or (not refused and newest[0] >= int(needed.split(".")[0])):
         return None
@@ -75,8 +67,7 @@ def _driver_too_old(evidence: Evidence) -> Finding | None:
 
 
 def _said(evidence: Evidence, hardware: str) -> Finding | None:
-    told = evidence.probe("cuda").told
-    said = " ".join([evidence.probe("nvidia-smi").noise, told.get("error", ""), told.get("said", "")])
+    said = f"{evidence.probe('nvidia-smi').noise} {evidence.probe('cuda').told.get('error', '')}"
     for words, cause in SAYINGS.items():
         if found := re.search(words, said):
             return evidence.found("cuda", cause, said=found[0], hardware=hardware or "nvidia-smi is installed")

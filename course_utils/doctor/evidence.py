@@ -5,6 +5,7 @@ from __future__ import annotations
 import configparser
 import pkgutil
 import re
+import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -60,7 +61,6 @@ class Evidence:
     torch_xla: Package = field(default_factory=Package)
     torch_tpu: Package = field(default_factory=Package)
     system: str = ""
-    python: str = ""
     variables: dict[str, str] = field(default_factory=dict)
     graphics: list[tuple[str, str]] = field(default_factory=list)  # PCI numbers of vendor and model
     tpu_chips: int = 0
@@ -86,7 +86,7 @@ class Evidence:
         """Return the finding of one cause, with the words for its braces filled in, and the fix for this place."""
         section = REMEDIES[cause]
         fix = REMEDIES[section.get("places", cause)].get(f"fix.{self.place}", section["fix"])
-        known = {"place": PLACES[self.place], "install": INSTALL, "python": self.python}
+        known = {"place": PLACES[self.place], "install": INSTALL, "python": sys.executable}
         words = {**known, "version": self.torch.version, "xla": self.torch_xla.version, **words}
         why, fix = (text.replace("\n", " ").format(**words) for text in (section["why"], fix))
         return Finding(family, usable, cause, why, fix)

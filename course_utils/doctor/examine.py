@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import re
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -63,31 +62,27 @@ def _facts(evidence: Evidence) -> dict[str, str]:
 
 def _examine(families: tuple[str, ...], limit_s: float, root: Path) -> Evidence:
     torch, torch_xla, torch_tpu = map(machine.read_package, ("torch", "torch_xla", "torch_tpu"))
-    absent = {name for name, package in (("xla", torch_xla), ("tpu", torch_tpu)) if not package.version}
+    system = platform.system()
+    needs = {"mps": system == "Darwin", "xpu": torch.xpu, "xla": torch_xla.version, "tpu": torch_tpu.version}
+    tried = [family for family in families if torch.version and needs.get(family, True)]
     return Evidence(
         place=machine.place(root),
         torch=torch,
         torch_xla=torch_xla,
         torch_tpu=torch_tpu,
-        system=platform.system(),
-        python=sys.executable,
+        system=system,
         variables=dict(os.environ),
         graphics=machine.graphics_cards(root),
         tpu_chips=len(machine.tpu_chips(root)),
         container=machine.in_container(root),
         wsl=machine.wsl_driver(root),
         limit_s=limit_s,
-        probes=_try(set(families) - absent if torch.version else set(), limit_s),
+        probes=_try(tried, limit_s),
     )
 
 
-def _try(families: set[str], limit_s: float) -> dict[str, Outcome]:
-    """Run the children side by side; MPS and XPU only once the CPU's has said that torch was built for them."""
-    special = {"mps", "xpu"} & families
-    first = {"nvidia", *families} - special | ({"cpu"} if special else set())
-    with ThreadPoolExecutor(len(KINDS) + 2) as pool:
-        running = {name: pool.submit(run_probe, name, limit_s) for name in sorted(first)}
+def _try(families: list[str], limit_s: float) -> dict[str, Outcome]:
+    with ThreadPoolExecutor(len(KINDS) + 2) as pool:  # side by side
+        running = {name: pool.submit(run_probe, name, limit_s) for name in ("nvidia", *families)}
         running["nvidia-smi"] = pool.submit(run_limited, SMI, limit_s)
-        built = [name for name in sorted(special) if running["cpu"].result().told.get(f"{name}_built")]
-        running.update({name: pool.submit(run_probe, name, limit_s) for name in built})
         return {name: run.result() for name, run in running.items()}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import warnings
 from dataclasses import asdict
 from types import ModuleType
 
@@ -22,8 +21,7 @@ def nvidia() -> None:
 
 def cpu() -> None:
     """Import torch, list the devices, and run a kernel on the CPU."""
-    torch = _import_torch()
-    tell(mps_built=torch.backends.mps.is_built(), xpu_built=hasattr(torch._C, "_xpu_getDeviceCount"))
+    _import_torch()
     tell(step="listing the devices")
     with contextlib.suppress(Exception):  # the list is for the reader, and no part of the verdict
         from course_utils.devices import find_devices
@@ -40,10 +38,6 @@ def cuda() -> None:
         return
     torch = _import_torch()
     tell(step="starting CUDA")
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        torch.cuda.is_available()  # warns of a driver that is too old
-    tell(said=" ".join(str(warning.message) for warning in said))
     try:
         torch.cuda.init()
     except Exception as error:
@@ -59,7 +53,8 @@ def cuda() -> None:
 
 def mps() -> None:
     """Run a kernel on the graphics part of Apple's chip."""
-    tell(available=_import_torch().backends.mps.is_available())
+    backend = _import_torch().backends.mps
+    tell(built=backend.is_built(), available=backend.is_available())
     _try_kernels(["mps"])
 
 

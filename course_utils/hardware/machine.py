@@ -102,6 +102,7 @@ class Package:
     version: str = ""
     cuda: str | None = None
     hip: str | None = None
+    xpu: bool = False  # built for Intel's graphics cards
 
     @property
     def minor(self) -> tuple[int, int]:
@@ -116,12 +117,13 @@ def read_package(name: str) -> Package:
     if spec is None or spec.origin is None:
         return Package()
     text = read_text(Path(spec.origin).parent / "version.py")
-    told = dict(re.findall(r"^(__version__|cuda|hip)\b[^=]*=\s*['\"]([^'\"]+)['\"]", text, re.MULTILINE))
+    told = dict(re.findall(r"^(__version__|cuda|hip|xpu)\b[^=]*=\s*['\"]([^'\"]+)['\"]", text, re.MULTILINE))
     try:
         version = told.get("__version__") or importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         version = "0.0 (unknown)"
-    return Package(version, told.get("cuda"), told.get("hip"))
+    xpu = "xpu" in told or version.endswith("+xpu")  # torch 2.6 tells it in its version only
+    return Package(version, told.get("cuda"), told.get("hip"), xpu)
 
 
 def processes_with(setting: str) -> list[int]:

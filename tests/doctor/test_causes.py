@@ -17,8 +17,8 @@ def on_mac(place, error):
     """What GitHub's macOS runners answer: MPS is available, and the first bytes are refused."""
     kernel = {"device": "mps", "failed": "a copy", "error": f"RuntimeError: {error}", "kind": "RuntimeError"}
     probes = {
-        "cpu": Outcome("well", {"mps_built": True, "xpu_built": False}, ({"device": "cpu"},)),
-        "mps": Outcome("well", {"available": True}, (kernel,)),
+        "cpu": Outcome("well", {}, ({"device": "cpu"},)),
+        "mps": Outcome("well", {"built": True, "available": True}, (kernel,)),
     }
     return find_cause("mps", Evidence(place=place, torch=Package("2.9.0"), system="Darwin", probes=probes))
 
@@ -58,7 +58,7 @@ def test_what_kaggles_tpu_image_sets_itself_is_not_left_over(variables, cause):
 
 def test_an_old_driver_of_a_data_centre_gpu_is_pointed_to_nvidias_compatibility_package():
     """NVIDIA, CUDA Compatibility: cuda-compat-13-0 holds what a torch built for CUDA 13.0 needs."""
-    told = {"count": 0, "said": "The NVIDIA driver on your system is too old (found version 12080)."}
+    told = {"count": 0, "error": "The NVIDIA driver on your system is too old (found version 12080)."}
     found = find_cause("cuda", Evidence("computer", TORCH, {"cuda": Outcome("well", told)}))
     assert found.cause == "driver-too-old" and "cuda-compat-13-0" in found.fix and "data-centre" in found.fix
 
@@ -146,7 +146,7 @@ def test_an_amd_card_that_this_torch_was_not_built_for_is_named():
     ],
 )
 def test_what_the_driver_says_names_the_cause(said, cause, advice):
-    by_smi, by_torch = Outcome("badly", noise=said), {"count": 0, "said": said}
+    by_smi, by_torch = Outcome("badly", noise=said), {"count": 0, "error": said}
     found = [on_nvidia(by_torch), on_nvidia(NO_GPUS, smi=by_smi)][not said.startswith(("The NVIDIA", "CUDA"))]
     assert found.cause == cause and advice in found.fix
 

@@ -212,8 +212,10 @@ def test_the_doctor_starts_where_there_is_no_torch_at_all(tmp_path):
 
 
 def test_mps_built_but_not_available_is_named(tmp_path):
-    """Stand-in: a torch that says it was built for MPS; that there is none, and the error, are its own."""
-    found = finding("mps", path=changed_torch(tmp_path, "torch._C._has_mps = True"))
+    """Stand-in: a Python that says it is a Mac, and a torch built for MPS; that there is none and its error are real."""
+    path = changed_torch(tmp_path, "torch._C._has_mps = True")
+    (path / "sitecustomize.py").write_text("import platform; platform.system = lambda: 'Darwin'")
+    found = finding("mps", path=path)
     assert found["cause"] == "mps-unavailable" and "macOS" in found["fix"]
 
 

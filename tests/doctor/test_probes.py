@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -132,8 +133,8 @@ def test_a_child_that_waits_for_a_core_is_not_late():
 
 
 def test_children_that_hang_are_waited_for_side_by_side(monkeypatch):
-    """Six children meet at a barrier, which opens only when all of them run at once."""
-    barrier = threading.Barrier(6)
+    """Eight children meet at a barrier, which opens only when all of them run at once."""
+    barrier = threading.Barrier(8)
 
     def hang(*_):
         barrier.wait(60)
@@ -141,9 +142,10 @@ def test_children_that_hang_are_waited_for_side_by_side(monkeypatch):
 
     monkeypatch.setattr(examine, "run_probe", hang)
     monkeypatch.setattr(examine, "run_limited", hang)
-    outcomes = examine._try(set(KINDS), 10.0)
-    assert sorted(outcomes) == ["cpu", "cuda", "nvidia", "nvidia-smi", "tpu", "xla"]
-    evidence = Evidence("computer", TORCH, outcomes, TORCH, TORCH, limit_s=10.0)
+    outcomes = examine._try(list(KINDS), 10.0)
+    assert sorted(outcomes) == ["cpu", "cuda", "mps", "nvidia", "nvidia-smi", "tpu", "xla", "xpu"]
+    every_torch = replace(TORCH, xpu=True)
+    evidence = Evidence("computer", every_torch, outcomes, TORCH, TORCH, system="Darwin", limit_s=10.0)
     verdicts = {family: find_cause(family, evidence) for family in KINDS}
     assert verdicts.pop("tpu").cause == "torchtpu-off-cloud"
     assert {found.cause for found in verdicts.values()} == {"hangs"} and "30 s" in verdicts["cpu"].why
