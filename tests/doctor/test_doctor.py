@@ -212,9 +212,10 @@ def test_the_doctor_starts_where_there_is_no_torch_at_all(tmp_path):
 
 
 def test_mps_built_but_not_available_is_named(tmp_path):
-    """Stand-in: a Python that says it is a Mac, and a torch built for MPS; that there is none and its error are real."""
+    """Stand-in: a doctor on a Mac, and a torch built for MPS; that there is none, and the error, are its own."""
     path = changed_torch(tmp_path, "torch._C._has_mps = True")
-    (path / "sitecustomize.py").write_text("import platform; platform.system = lambda: 'Darwin'")
+    on_mac = "import platform, sys\nif '-m' in sys.orig_argv:\n    platform.system = lambda: 'Darwin'\n"
+    (path / "sitecustomize.py").write_text(on_mac)
     found = finding("mps", path=path)
     assert found["cause"] == "mps-unavailable" and "macOS" in found["fix"]
 
