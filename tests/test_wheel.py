@@ -39,7 +39,7 @@ def test_it_is_small_and_holds_every_file_of_the_package_and_nothing_else(wheel)
 LOOK = """
 import json
 import course_utils
-from course_utils.lessons.start.cases import other_machines
+from course_utils.lessons.start import other_machines
 from course_utils.compare import recorded
 opened = [f"{name}.json" for name in recorded()]
 print(json.dumps([course_utils.__file__, sorted(opened), len(other_machines()), course_utils.pick_device("cpu").kind]))

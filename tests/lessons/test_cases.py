@@ -2,7 +2,7 @@
 
 import pytest
 
-from course_utils.lessons.start.cases import other_machines
+from course_utils.lessons.start import other_machines
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,13 @@ import linecache
 import os
 import sys
 import traceback
-from types import FrameType
 from typing import Any
 
 import torch
+from IPython import get_ipython
 
 NOT_INITIALISED = 3  # CUDA_ERROR_NOT_INITIALIZED of the CUDA driver API
+PLUMBING = ("runpy", "IPython", "ipykernel", "torch")  # whose modules are never to blame
 
 
 class CudaWatch:
@@ -23,13 +24,9 @@ class CudaWatch:
 
     In a notebook it also looks after every cell, so a library that starts CUDA behind torch's back is traced
     to its cell.
-
-    Attributes:
-        first_touch: who did it and where, in words; None while nothing in this process has initialized CUDA.
     """
 
-    def __init__(self) -> None:
-        self.first_touch: str | None = None
+    first_touch: str | None = None  #: who did it and where, in words; None while nothing here has initialized CUDA
 
     def start(self) -> "CudaWatch":
         """Begin to watch. What was initialized before can only be reported as such."""
@@ -38,7 +35,7 @@ class CudaWatch:
             return self
         # torch runs these calls at the end of its own initialization, on the stack of whoever caused it.
         torch.cuda._lazy_call(self._note_stack)  # there is no public hook
-        if shell := _notebook():
+        if shell := get_ipython():
             shell.events.register("post_run_cell", self._look)
         return self
 
@@ -49,8 +46,20 @@ class CudaWatch:
         return f"CUDA was initialized by {self.first_touch}"
 
     def _note_stack(self) -> None:
-        if self.first_touch is None:
-            self.first_touch = _blame([frame for frame, _ in traceback.walk_stack(sys._getframe(1))])
+        """Blame the import under way, if there is one, and else the line of the user's that led here."""
+        if self.first_touch:
+            return
+        importing = None
+        for frame, _ in traceback.walk_stack(sys._getframe(1)):  # the last call comes first
+            module = frame.f_globals.get("__name__", "")
+            if module == "__main__":
+                break
+            if frame.f_code.co_name == "<module>" and module.partition(".")[0] not in PLUMBING:
+                importing = frame
+        blamed = importing or frame
+        file, line = blamed.f_code.co_filename, blamed.f_lineno
+        who = f"the import of {blamed.f_globals['__name__']}, {file}" if importing else _cell() or file
+        self.first_touch = f"{who} line {line}: {linecache.getline(file, line).strip()}"
 
     def _look(self, result: Any = None) -> None:
         if self.first_touch is None and is_cuda_initialized():
@@ -70,24 +79,6 @@ def is_cuda_initialized() -> bool:
     return driver.cuDeviceGetCount(ctypes.byref(ctypes.c_int())) != NOT_INITIALISED
 
 
-def _blame(frames: list[FrameType]) -> str:
-    """Find in a stack, last call first, the import under way, if any, and else the line of the user's that led here."""
-    names = [frame.f_globals.get("__name__", "") for frame in frames]
-    yours = names.index("__main__") if "__main__" in names else len(frames) - 1
-    plumbing = ("runpy", "IPython", "ipykernel", "torch")
-    bodies = [place for place in range(yours) if frames[place].f_code.co_name == "<module>"]
-    imports = [place for place in bodies if names[place].partition(".")[0] not in plumbing]
-    blamed = frames[imports[-1] if imports else yours]
-    file, line = blamed.f_code.co_filename, blamed.f_lineno
-    who = f"the import of {names[imports[-1]]}, {file}" if imports else _cell() or file
-    return f"{who} line {line}: {linecache.getline(file, line).strip()}"
-
-
 def _cell(number: int | None = None) -> str:
-    shell = _notebook()  # it counts on before it calls what runs after a cell, which knows its own number
+    shell = get_ipython()  # it counts on before it calls what runs after a cell, which knows its own number
     return f"cell In [{number or shell.execution_count}]" if shell else ""
-
-
-def _notebook() -> Any:
-    ipython = sys.modules.get("IPython")
-    return ipython.get_ipython() if ipython else None
