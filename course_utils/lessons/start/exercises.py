@@ -32,14 +32,10 @@ def speed_up(answer: Any) -> Mistakes:
             continue
         yield near(times), f"{times:g} times holds for the computing alone: {load:g} s of loading are not faster."
         yield near(after), f"{said:g} is how many seconds the job takes on the GPU. Compare with the seconds before."
-        upside = "Turn it round: faster is more than 1."
-        yield near(after / before), f"{said:g} is the time after over the time before. {upside}"
+        yield near(after / before), f"{said:g} is the time after over that before. Turn it round: faster is above 1."
         yield near(before / times), "You made the loading faster as well."
         case = f"{load:g} s of loading, {compute:g} s of computing and {times:g} times as fast"
         yield True, f"For {case} the job is not {said:g} times as fast."
-
-
-HERE = ["cuda:0", "cuda:1", "cpu"]
 
 
 @exercise(
@@ -59,23 +55,24 @@ def choose(answer: Any) -> Mistakes:
     """Write my_choose(asked, here): the name that was asked for if it is in the list, an error if it is not, and for
     None the first of the list.
     """
+    here = ["cuda:0", "cuda:1", "cpu"]
     try:
-        second = answer("cuda:1", list(HERE))
+        second = answer("cuda:1", list(here))
     except (RuntimeError, ValueError, LookupError, StopIteration) as error:
         raised = f"{type(error).__name__}: {quote(error)}"
         raise Wrong(f"'cuda:1' is in `here`, which is not this machine, but your function raised {raised}.") from None
     yield str(second) != "cuda:1", f"Asked for 'cuda:1', you returned {quote(second)}. Compare the whole name."
     try:
-        instead = answer("cuda:7", list(HERE))
+        instead = answer("cuda:7", list(here))
     except Exception as error:
         said = str(error)
     else:
         yield instead is None, "'cuda:7' is missing, and you returned None: the error comes later and elsewhere."
         yield True, f"'cuda:7' is missing, and your function took {quote(instead)} in silence. Raise an error."
-    missing, error_says = [name for name in HERE if name not in said], f"Your error says {quote(said)!r}"
+    missing, error_says = [name for name in here if name not in said], f"Your error says {quote(said)!r}"
     yield "cuda:7" not in said, f"{error_says}, but not what was asked for: put 'cuda:7' into it."
     yield missing, f"{error_says}, but not what is here: name the devices one could ask for."
-    best, only = answer(None, list(HERE)), answer(None, ["cpu"])
+    best, only = answer(None, list(here)), answer(None, ["cpu"])
     yield str(best) != "cuda:0", f"For None, take the first of the list, not {quote(best)}."
     yield str(only) != "cpu", f"On a machine with nothing but a CPU, you take {quote(only)}."
 
@@ -97,9 +94,11 @@ def works(answer: Any) -> Mistakes:
     """Write my_works(multiply): True if a processor works, else False, where multiply(a, b) is its product."""
     given: list = []
 
-    def says_yes(fault: Callable) -> bool:
+    def says_yes(fault: Callable | None) -> bool:
         def multiply(a: Any, b: Any) -> torch.Tensor:
             given.extend([a, b])
+            if fault is None:
+                raise RuntimeError("CUDA error: no kernel image is available for execution on the device")
             return fault(torch.as_tensor(a @ b))
 
         return truth_of(answer(multiply))
@@ -108,25 +107,18 @@ def works(answer: Any) -> Mistakes:
     yield not given, 'You answered without giving the processor any work. That is only "available".'
     yield not said, "This processor is right in every number, and you say no. Compare with the CPU's a @ b."
     try:
-        fooled = says_yes(_broken)
+        fooled = says_yes(None)
     except RuntimeError:
         raise Wrong("A processor that raises an error instead of answering does not work: return False.") from None
     yield fooled, "This processor raised an error instead of multiplying, and you say that it works."
     zeros = all(bool((torch.as_tensor(matrix) == 0).all()) for matrix in given)
     yield zeros, "You multiply zeros. A processor that does nothing at all may pass that: use numbers that differ."
-    for message, fault in FAULTS.items():
-        yield says_yes(fault), message
-
-
-def _broken(product: torch.Tensor) -> torch.Tensor:
-    raise RuntimeError("CUDA error: no kernel image is available for execution on the device")
-
-
-FAULTS: dict[str, Callable] = {
-    "This processor gives 7 for every number. Yours only looked whether it answers.": lambda product: product * 0 + 7,
-    "Only the last number of this product is wrong, and you say that it works. Compare all of them.": (
-        lambda product: product + (torch.arange(product.numel()) == product.numel() - 1).reshape(product.shape)
-    ),
-    "This processor puts the right numbers in the wrong places. Compare number by number (a sum does not), and "
-    "multiply matrices whose numbers differ.": lambda product: product.flatten().roll(1).reshape(product.shape),
-}
+    sevens = says_yes(lambda product: product * 0 + 7)
+    yield sevens, "This processor gives 7 for every number. Yours only looked whether it answers."
+    one_wrong = says_yes(lambda product: product + (torch.arange(product.numel()) == 0).flip(0).reshape(product.shape))
+    yield one_wrong, "Only the last number of this product is wrong, and you say that it works. Compare all of them."
+    yield (
+        says_yes(lambda product: product.flatten().roll(1).reshape(product.shape)),
+        "This processor puts the right numbers in the wrong places. Compare number by number (a sum does not), and "
+        "multiply matrices whose numbers differ.",
+    )
