@@ -28,12 +28,11 @@ def cuda_cards(root: Path) -> list[Card]:
         known = map(torch.cuda.get_device_properties, range(torch.cuda.device_count()))
         return [Card(card.name, card.total_memory, f"compute capability {card.major}.{card.minor}") for card in known]
     driver = read_driver()
-    if driver and driver.cuda[0] < int(torch.version.cuda.split(".")[0]):
+    if driver is None or driver.cuda[0] < int(torch.version.cuda.split(".")[0]):
         return []  # too old for this torch: CUDA would not start
-    there = driver.cards if driver else ()
     # CUDA shows a program one slice of a divided card and not the card (NVIDIA, Multi-Instance GPU User Guide).
     slices = "divided (MIG): CUDA shows one slice"
-    there = tuple(replace(card, memory_bytes=None, detail=slices) if card.mig else card for card in there)
+    there = [replace(card, memory_bytes=None, detail=slices) if card.mig else card for card in driver.cards]
     cards = visible_cards(there, os.environ.get("CUDA_VISIBLE_DEVICES"))
     if len({card.name for card in there}) == 1 or os.environ.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID":
         return cards

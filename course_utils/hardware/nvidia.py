@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 LIBRARY = "nvml.dll" if os.name == "nt" else "libnvidia-ml.so.1"
@@ -39,16 +39,14 @@ def read_driver() -> Driver | None:
     nvml = _load(LIBRARY)
     if nvml is None or nvml.nvmlInit_v2() != 0:
         return None
-    cuda, count, version = ctypes.c_int(), ctypes.c_uint(), ctypes.create_string_buffer(96)
+    cuda, count, cards = ctypes.c_int(), ctypes.c_uint(), []
     nvml.nvmlSystemGetCudaDriverVersion_v2(ctypes.byref(cuda))
     nvml.nvmlDeviceGetCount_v2(ctypes.byref(count))
-    nvml.nvmlSystemGetDriverVersion(version, 96)
-    cards = []
     for index in range(count.value):
         handle = ctypes.c_void_p()
         if nvml.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(handle)) == 0:
             cards.append(_card(nvml, handle))
-    return Driver(_text(version), split_version(cuda.value), tuple(cards))
+    return Driver(_text(nvml.nvmlSystemGetDriverVersion), split_version(cuda.value), tuple(cards))
 
 
 def split_version(number: int) -> tuple[int, int]:
@@ -101,9 +99,7 @@ def _load(library: str) -> ctypes.CDLL | None:
 
 
 def _card(nvml: ctypes.CDLL, handle: ctypes.c_void_p) -> Card:
-    name, uuid = ctypes.create_string_buffer(96), ctypes.create_string_buffer(96)
-    nvml.nvmlDeviceGetName(handle, name, 96)
-    nvml.nvmlDeviceGetUUID(handle, uuid, 96)
+    name, uuid = _text(nvml.nvmlDeviceGetName, handle), _text(nvml.nvmlDeviceGetUUID, handle)
     memory = (ctypes.c_ulonglong * 3)()  # total, free, used
     has_memory = nvml.nvmlDeviceGetMemoryInfo(handle, memory) == 0
     major, minor = ctypes.c_int(), ctypes.c_int()
@@ -112,8 +108,10 @@ def _card(nvml: ctypes.CDLL, handle: ctypes.c_void_p) -> Card:
     mig, pending = ctypes.c_uint(), ctypes.c_uint()
     if hasattr(nvml, "nvmlDeviceGetMigMode"):  # stays 0 on a card that has no slices
         nvml.nvmlDeviceGetMigMode(handle, ctypes.byref(mig), ctypes.byref(pending))
-    return Card(_text(name), memory[0] if has_memory else None, detail, _text(uuid), mig.value == 1)
+    return Card(name, memory[0] if has_memory else None, detail, uuid, mig.value == 1)
 
 
-def _text(buffer: ctypes.Array) -> str:
+def _text(ask: Callable, *handle: ctypes.c_void_p) -> str:
+    buffer = ctypes.create_string_buffer(96)
+    ask(*handle, buffer, 96)
     return buffer.value.decode("utf-8", errors="replace")
