@@ -1,13 +1,26 @@
-"""From what was found on a machine to a cause for each accelerator family. Nothing here asks the machine anything."""
+"""From what was found on a machine to a cause for each accelerator family. Nothing here asks the machine anything.
+
+A family's function yields findings, the first of which counts.
+"""
 
 from __future__ import annotations
 
-from course_utils.doctor.cuda_causes import cuda_cause
+import re
+from collections.abc import Iterator
+
 from course_utils.doctor.evidence import Evidence, Finding, judge, no_answer
-from course_utils.hardware.machine import INTEL
+from course_utils.hardware.machine import AMD, INTEL, NVIDIA
+from course_utils.hardware.nvidia import Card, split_version, visible_cards
 
 OLDEST_TORCH = (2, 6)
 LEFT_OVER = ("TPU_PROCESS_ADDRESSES", "TPU_PROCESS_BOUNDS", "XRT_TPU_CONFIG", "COLAB_TPU_ADDR")
+# What nvidia-smi or the CUDA runtime says, and what it means.
+SAYINGS = {
+    "Driver/library version mismatch|unsupported display driver / cuda driver": "driver-mismatch",
+    "Failed to initialize NVML: Unknown Error": "gpu-taken-away",
+    "CUDA unknown error": "driver-stuck",
+    "No devices were found": "card-refused",
+}
 
 
 def find_cause(family: str, evidence: Evidence) -> Finding:
@@ -17,74 +30,138 @@ def find_cause(family: str, evidence: Evidence) -> Finding:
         return evidence.found(family, "torch-absent")
     if torch.minor < OLDEST_TORCH:
         return evidence.found(family, "torch-too-old")
-    if family == "cpu" or "import_error" in cpu.told:
+    if family == "cpu" or "error" in cpu.told:
         return judge(family, cpu, evidence)
-    return {"cuda": cuda_cause, "mps": _mps, "xpu": _xpu, "xla": _xla, "tpu": _tpu}[family](evidence)
+    return next({"cuda": _cuda, "mps": _mps, "xpu": _xpu, "xla": _xla, "tpu": _tpu}[family](evidence))
 
 
-def _mps(evidence: Evidence) -> Finding:
+def _cuda(evidence: Evidence) -> Iterator[Finding]:
+    torch, probe, cards = evidence.torch, evidence.probe("cuda"), _known_cards(evidence)
+    hardware = ", ".join(card.name for card in cards)
+    if not torch.cuda and not torch.hip and hardware:
+        yield evidence.found("cuda", "cpu-only-build", hardware=hardware)
+    if probe.kernels:
+        value, there, shown = evidence.variables.get("CUDA_VISIBLE_DEVICES"), len(evidence.cards), len(probe.kernels)
+        hides = f" CUDA_VISIBLE_DEVICES is {value!r}: it shows {shown} of {there} cards."
+        yield judge("cuda", probe, evidence, hides if value is not None and shown < there else "")
+    names = ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES") if torch.hip else ()
+    for name in (*names, "CUDA_VISIBLE_DEVICES"):
+        value = evidence.variables.get(name)
+        if hardware and value is not None and not value.startswith("MIG-") and not visible_cards(cards, value):
+            yield evidence.found("cuda", "hidden", variable=name, value=value, hardware=hardware)
+    yield from _refused(evidence, hardware)
+    silence = no_answer("cuda", probe, evidence)
+    if silence and (silence.cause == "broken-install" or "error" not in probe.told):
+        yield silence
+    yield from _not_started(evidence, hardware)
+
+
+def _known_cards(evidence: Evidence) -> list[Card]:
+    """Return the cards that there are, from the best witness: the driver, nvidia-smi or the PCI bus."""
+    smi, (vendor, maker) = evidence.probe("nvidia-smi"), (AMD, "AMD") if evidence.torch.hip else (NVIDIA, "NVIDIA")
+    names = smi.noise.splitlines() if smi.ended == "well" and "No devices" not in smi.noise else []
+    on_bus = [model for its_vendor, model in evidence.graphics if its_vendor == vendor]
+    names = names or [f"{maker} device {model} on the PCI bus" for model in on_bus]
+    return evidence.cards or [Card(name, uuid=str(index)) for index, name in enumerate(names)]
+
+
+def _refused(evidence: Evidence, hardware: str) -> Iterator[Finding]:
+    """Yield what the driver's version and what was said name as the cause."""
+    error, needed = evidence.probe("cuda").told.get("error", ""), evidence.torch.cuda
+    refused = re.search(r"too old \(found version (\d+)\)", error)
+    newest = split_version(int(refused[1])) if refused else tuple(evidence.driver.get("cuda", ()))
+    # A driver runs every CUDA of its own major version (CUDA Compatibility, "minor version"). (0, 0) says nothing.
+    if needed and any(newest) and (refused or newest[0] < int(needed.split(".")[0])):
+        driver_cuda, compat = f"{newest[0]}.{newest[1]}", "-".join(needed.split(".")[:2])
+        yield evidence.found("cuda", "driver-too-old", driver_cuda=driver_cuda, torch_cuda=needed, compat=compat)
+    for words, cause in SAYINGS.items():
+        if found := re.search(words, f"{evidence.probe('nvidia-smi').noise} {error}"):
+            yield evidence.found("cuda", cause, said=found[0], hardware=hardware or "nvidia-smi is installed")
+
+
+def _not_started(evidence: Evidence, hardware: str) -> Iterator[Finding]:
+    """Yield why CUDA shows no card though nobody names the cause, from where this runs and what cards there are."""
+    cards, hip = evidence.cards, evidence.torch.hip
+    error = evidence.probe("cuda").told.get("error")
+    if evidence.wsl is not None and not cards:
+        useless = f"{evidence.wsl} is here, but CUDA does not start with it"
+        detail = error or (useless if evidence.wsl else "/usr/lib/wsl/lib has none")
+        yield evidence.found("cuda", "wsl-driver", detail=detail)
+    error = error or "its library (libcuda) is not here."
+    if cards and all(card.mig for card in cards):
+        value = evidence.variables.get("CUDA_VISIBLE_DEVICES", "not set")
+        yield evidence.found("cuda", "mig", hardware=hardware, value=value)
+    if cards and not hip and "NVIDIA driver" not in error:
+        yield evidence.found("cuda", "driver-error", error=error)
+    failed = re.search("NVIDIA-SMI has failed.*", evidence.probe("nvidia-smi").noise)
+    off = evidence.place in ("colab", "kaggle") and not evidence.tpu_chips
+    if hardware or (failed and not off):
+        cause = "container-without-gpu" if evidence.container and hardware else "no-driver"
+        detail = failed[0] if failed else error
+        yield evidence.found("cuda", cause, hardware=hardware or "nvidia-smi is installed", detail=detail)
+    if not hip and (amd := [model for vendor, model in evidence.graphics if vendor == AMD]):
+        yield evidence.found("cuda", "not-built", maker=f"ROCm (AMD graphics {', '.join(amd)})")
+    maker = "AMD graphics card" if hip else "NVIDIA graphics card"
+    yield evidence.found("cuda", "accelerator-off" if off else "no-hardware", maker=maker)
+
+
+def _mps(evidence: Evidence) -> Iterator[Finding]:
     probe = evidence.probe("mps")
     if evidence.system != "Darwin":
-        return evidence.found("mps", "other-platform")
+        yield evidence.found("mps", "other-platform")
     if not probe.told.get("built", True):
-        return evidence.found("mps", "not-built", maker="MPS")
+        yield evidence.found("mps", "not-built", maker="MPS")
     if probe.kernels and not probe.told["available"]:
-        return evidence.found("mps", "mps-unavailable", error=probe.kernels[0].get("error", "no error"))
-    return judge("mps", probe, evidence)
+        yield evidence.found("mps", "mps-unavailable", error=probe.kernels[0].get("error", "no error"))
+    yield judge("mps", probe, evidence)
 
 
-def _xpu(evidence: Evidence) -> Finding:
-    probe = evidence.probe("xpu")
+def _xpu(evidence: Evidence) -> Iterator[Finding]:
+    probe, built = evidence.probe("xpu"), evidence.torch.xpu
     there = ", ".join(model for vendor, model in evidence.graphics if vendor == INTEL)
-    if evidence.torch.xpu and (probe.ended != "well" or probe.kernels):
-        return judge("xpu", probe, evidence)
+    if built and (probe.kernels or no_answer("xpu", probe, evidence)):
+        yield judge("xpu", probe, evidence)
     if not there:
-        return evidence.found("xpu", "no-hardware", maker="Intel graphics card")
-    if evidence.torch.xpu:
-        return evidence.found("xpu", "no-driver", hardware=f"Intel {there}", detail="torch counts no XPU device")
-    return evidence.found("xpu", "not-built", maker=f"XPU (Intel graphics {there})")
+        yield evidence.found("xpu", "no-hardware", maker="Intel graphics card")
+    if built:
+        yield evidence.found("xpu", "no-driver", hardware=f"Intel {there}", detail="torch counts no XPU device")
+    yield evidence.found("xpu", "not-built", maker=f"XPU (Intel graphics {there})")
 
 
-def _xla(evidence: Evidence) -> Finding:
+def _xla(evidence: Evidence) -> Iterator[Finding]:
     probe, xla, chips = evidence.probe("xla"), evidence.torch_xla, evidence.tpu_chips
     if not xla.version:
-        return evidence.found("xla", "torch-xla-absent")
+        yield evidence.found("xla", "torch-xla-absent")
     error, pjrt = probe.told.get("error", ""), evidence.variables.get("PJRT_DEVICE")
     if xla.minor != evidence.torch.minor and not probe.kernels:
         minor = "{}.{}".format(*xla.minor)
-        return evidence.found("xla", "torch-xla-mismatch", xla_minor=minor, error=error or f"it ended {probe.ended}")
+        yield evidence.found("xla", "torch-xla-mismatch", xla_minor=minor, error=error or f"it ended {probe.ended}")
     if "libtpu not found" in error and chips:
-        return evidence.found("xla", "libtpu-absent", error=error)
+        yield evidence.found("xla", "libtpu-absent", error=error)
     if error and pjrt is not None and not (pjrt == "TPU" and chips):
         error = f"no TPU was found here ({error})." if pjrt == "TPU" else error
-        return evidence.found("xla", "pjrt-device-wrong", value=pjrt, error=error)
+        yield evidence.found("xla", "pjrt-device-wrong", value=pjrt, error=error)
     judged = judge("xla", probe, evidence)
     if pjrt == "CPU" and chips and probe.kernels:
         hides = "this machine has a TPU, which it hides."
-        return evidence.found("xla", "pjrt-device-wrong", usable=judged.usable, value=pjrt, error=hides)
-    if error:
-        judged = evidence.found("xla", "kernel-failed", device="XLA", step=probe.told.get("step", ""), error=error)
-    elif judged.cause == "works" and probe.told.get("hardware") == "CPU":
+        yield evidence.found("xla", "pjrt-device-wrong", usable=judged.usable, value=pjrt, error=hides)
+    if judged.cause == "works" and probe.told.get("hardware") == "CPU":
         judged = evidence.found("xla", "rehearsal", usable=True)
-    return _left_over(judged, evidence)
-
-
-def _left_over(judged: Finding, evidence: Evidence) -> Finding:
     # "local" is what Kaggle's TPU image itself sets (Kaggle/docker-python, tpu/Dockerfile).
     names = [name for name in LEFT_OVER if evidence.variables.get(name, "local") != "local"]
-    if not names or judged.cause not in ("works", "rehearsal", "hangs", "kernel-failed"):
-        return judged
-    effect = "It still works here." if judged.usable else judged.why
-    words = {"names": ", ".join(names), "quoted": ", ".join(map(repr, names)), "effect": effect}
-    return evidence.found("xla", "tpu-variables-left-over", usable=judged.usable, **words)
+    if names and judged.cause in ("works", "rehearsal", "hangs", "kernel-failed"):
+        effect = "It still works here." if judged.usable else judged.why
+        words = {"names": ", ".join(names), "quoted": ", ".join(map(repr, names)), "effect": effect}
+        yield evidence.found("xla", "tpu-variables-left-over", usable=judged.usable, **words)
+    yield judged
 
 
-def _tpu(evidence: Evidence) -> Finding:
+def _tpu(evidence: Evidence) -> Iterator[Finding]:
     probe, package = evidence.probe("tpu"), evidence.torch_tpu
     if not package.version:
-        return evidence.found("tpu", "torchtpu-absent")
+        yield evidence.found("tpu", "torchtpu-absent")
     if evidence.tpu_chips:
-        return judge("tpu", probe, evidence)
+        yield judge("tpu", probe, evidence)
     problem = no_answer("tpu", probe, evidence)
     error = problem.why[:1].lower() + problem.why[1:] if problem else "it has nothing to run on."
-    return evidence.found("tpu", "torchtpu-off-cloud", version=package.version, error=error)
+    yield evidence.found("tpu", "torchtpu-off-cloud", version=package.version, error=error)

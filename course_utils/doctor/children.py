@@ -42,7 +42,7 @@ class Outcome:
 
 def run_probe(name: str, limit_s: float) -> Outcome:
     """Run one probe in a child process that may be silent for `limit_s` seconds, and return how that went."""
-    command = [sys.executable, "-c", f"from course_utils.doctor import probes; probes.{name}()"]
+    command = [sys.executable, "-c", f"from course_utils.doctor import probes; probes.run({name!r})"]
     path = os.pathsep.join(filter(None, [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH")]))
     # A backend that loads itself with torch is tried alone, so that it cannot spoil the other families.
     autoload = {} if name == "tpu" else {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}

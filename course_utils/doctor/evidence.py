@@ -119,14 +119,14 @@ def judge(family: str, outcome: Outcome, evidence: Evidence, note: str = "") -> 
 
 def no_answer(family: str, outcome: Outcome, evidence: Evidence) -> Finding | None:
     """Return why a child told nothing useful, or None when it did."""
-    if "import_error" in outcome.told:
-        return evidence.found(family, "broken-install", error=outcome.told["import_error"])
-    if outcome.ended == "well":
+    step, error = outcome.told.get("step", "starting Python"), outcome.told.get("error")
+    if error and step.endswith(" torch"):  # importing it, or loading TorchTPU with it
+        return evidence.found(family, "broken-install", error=error)
+    if outcome.ended == "well" and not error:
         return None
-    cause = {"killed": "died", "late": "hangs", "badly": "kernel-failed"}[outcome.ended]
-    step = outcome.told.get("step", "starting Python")
+    cause = {"killed": "died", "late": "hangs"}.get(outcome.ended, "kernel-failed")
     limit_s = evidence.limit_s * (IMPORTING if step.startswith("importing") else 1)
-    error = (outcome.noise.strip().splitlines() or ["no message"])[-1]
+    error = error or (outcome.noise.splitlines() or ["no message"])[-1]
     words = {"step": step, "signal": outcome.signal, "limit": f"{limit_s:g}", "device": family, "error": error}
     return evidence.found(family, cause, **words)
 

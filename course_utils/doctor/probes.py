@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from dataclasses import asdict
 from types import ModuleType
 
 from course_utils.doctor.children import tell
 from course_utils.hardware.machine import read_package
 from course_utils.hardware.nvidia import has_cuda_library, read_driver
+
+
+def run(name: str) -> None:
+    """Run one of the functions below, and tell the error that ends it."""
+    try:
+        globals()[name]()
+    except BaseException as error:
+        tell(error=_message(error))
 
 
 def nvidia() -> None:
@@ -38,11 +45,7 @@ def cuda() -> None:
         return
     torch = _import_torch()
     tell(step="starting CUDA")
-    try:
-        torch.cuda.init()
-    except Exception as error:
-        tell(error=_message(error))
-        return
+    torch.cuda.init()
     tell(archs=torch.cuda.get_arch_list())
     cards = [f"cuda:{index}" for index in range(torch.cuda.device_count())]
     for card in cards:
@@ -69,16 +72,12 @@ def xla() -> None:
     """Import torch_xla, and compile and run a kernel on its first device."""
     _import_torch()
     tell(step="importing torch_xla")
-    try:
-        import torch_xla
-        import torch_xla.runtime
+    import torch_xla
+    import torch_xla.runtime
 
-        tell(step="starting XLA's runtime")
-        device = str(torch_xla.device())
-        tell(hardware=torch_xla.runtime.device_type())
-    except Exception as error:
-        tell(error=_message(error))
-        return
+    tell(step="starting XLA's runtime")
+    device = str(torch_xla.device())
+    tell(hardware=torch_xla.runtime.device_type())
     _try_kernels([device])
 
 
@@ -90,11 +89,8 @@ def tpu() -> None:
 
 def _import_torch(step: str = "importing torch") -> ModuleType:
     tell(step=step)
-    try:
-        import torch
-    except BaseException as error:
-        tell(import_error=_message(error))
-        sys.exit(1)
+    import torch
+
     return torch
 
 
