@@ -82,12 +82,9 @@ def _refused(evidence: Evidence, hardware: str) -> Iterator[Finding]:
 def _not_started(evidence: Evidence, hardware: str) -> Iterator[Finding]:
     """Yield why CUDA shows no card though nobody names the cause, from where this runs and what cards there are."""
     cards, hip = evidence.cards, evidence.torch.hip
-    error = evidence.probe("cuda").told.get("error")
-    if evidence.wsl is not None and not cards:
-        useless = f"{evidence.wsl} is here, but CUDA does not start with it"
-        detail = error or (useless if evidence.wsl else "/usr/lib/wsl/lib has none")
-        yield evidence.found("cuda", "wsl-driver", detail=detail)
-    error = error or "its library (libcuda) is not here."
+    error = evidence.probe("cuda").told.get("error", "CUDA lists no card.")
+    if evidence.wsl and not cards:
+        yield evidence.found("cuda", "wsl-driver", detail=error)
     if cards and all(card.mig for card in cards):
         value = evidence.variables.get("CUDA_VISIBLE_DEVICES", "not set")
         yield evidence.found("cuda", "mig", hardware=hardware, value=value)

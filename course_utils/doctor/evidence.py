@@ -65,7 +65,7 @@ class Evidence:
     graphics: list[tuple[str, str]] = field(default_factory=list)  # PCI numbers of vendor and model
     tpu_chips: int = 0
     container: bool = False
-    wsl: str | None = None  # where Windows' driver for Linux is, "" where it is not, None outside of WSL
+    wsl: bool = False  # Linux inside of Windows
     limit_s: float = 0
 
     def probe(self, name: str) -> Outcome:

@@ -45,7 +45,7 @@ def diagnose(families: tuple[str, ...] = KINDS, *, limit_s: float = LIMIT_S, roo
 def _facts(evidence: Evidence) -> dict[str, str]:
     """Return what somebody who helps from afar will ask for."""
     packages = {"torch": evidence.torch, "torch_xla": evidence.torch_xla, "torch_tpu": evidence.torch_tpu}
-    kinds = {"a container": evidence.container, "WSL": evidence.wsl is not None, evidence.place: True}
+    kinds = {"a container": evidence.container, "WSL": evidence.wsl, evidence.place: True}
     driver = evidence.driver
     facts = {
         "system": f"{platform.platform()}, Python {platform.python_version()}",
@@ -75,7 +75,7 @@ def _examine(families: tuple[str, ...], limit_s: float, root: Path) -> Evidence:
         graphics=machine.graphics_cards(root),
         tpu_chips=len(machine.tpu_chips(root)),
         container=machine.in_container(root),
-        wsl=machine.wsl_driver(root),
+        wsl=machine.in_wsl(root),
         limit_s=limit_s,
         probes=_try(tried, limit_s),
     )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 from dataclasses import asdict
 from types import ModuleType
 
 from course_utils.doctor.children import tell
 from course_utils.hardware.machine import read_package
-from course_utils.hardware.nvidia import has_cuda_library, read_driver
+from course_utils.hardware.nvidia import CUDA_LIBRARY, read_driver
 
 
 def run(name: str) -> None:
@@ -40,9 +41,8 @@ def cpu() -> None:
 def cuda() -> None:
     """Initialize CUDA (or ROCm) and run a kernel on every card."""
     tell(step="loading the NVIDIA driver's CUDA library")
-    if not read_package("torch").hip and not has_cuda_library():
-        tell(libcuda=False)
-        return
+    if not read_package("torch").hip:
+        ctypes.CDLL(CUDA_LIBRARY)  # initializes nothing
     torch = _import_torch()
     tell(step="starting CUDA")
     torch.cuda.init()

@@ -144,12 +144,9 @@ def in_container(root: Path = ROOT) -> bool:
     return marks or "KUBERNETES_SERVICE_HOST" in os.environ
 
 
-def wsl_driver(root: Path = ROOT) -> str | None:
-    """Return where Windows puts its CUDA driver for Linux, "" where it is not there, or None outside of WSL."""
-    if "microsoft" not in read_text(root / "proc/version").lower():
-        return None
-    library = root / "usr/lib/wsl/lib/libcuda.so.1"
-    return str(library) if library.exists() else ""
+def in_wsl(root: Path = ROOT) -> bool:
+    """Say whether this is Linux inside of Windows (WSL)."""
+    return "microsoft" in read_text(root / "proc/version").lower()
 
 
 def read_text(path: Path, limit: int = 65536) -> str:

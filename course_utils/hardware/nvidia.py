@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-LIBRARY = "nvml.dll" if os.name == "nt" else "libnvidia-ml.so.1"
+LIBRARY, CUDA_LIBRARY = ("nvml.dll", "nvcuda.dll") if os.name == "nt" else ("libnvidia-ml.so.1", "libcuda.so.1")
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Driver:
 
 def read_driver() -> Driver | None:
     """Return what the NVIDIA driver says of itself and its cards, or None without a working driver."""
-    nvml = _load(LIBRARY)
+    nvml = _load()
     if nvml is None or nvml.nvmlInit_v2() != 0:
         return None
     cuda, count, cards = ctypes.c_int(), ctypes.c_uint(), []
@@ -52,11 +52,6 @@ def read_driver() -> Driver | None:
 def split_version(number: int) -> tuple[int, int]:
     """Return CUDA's version from the driver's way to write it: 12080 is (12, 8)."""
     return number // 1000, number % 1000 // 10
-
-
-def has_cuda_library() -> bool:
-    """Say whether the driver's CUDA library is here. Loading it initializes nothing."""
-    return _load("nvcuda.dll" if os.name == "nt" else "libcuda.so.1") is not None
 
 
 def visible_cards(cards: Sequence[Card], setting: str | None) -> list[Card]:
@@ -80,7 +75,7 @@ def visible_cards(cards: Sequence[Card], setting: str | None) -> list[Card]:
 
 def _named(cards: Sequence[Card], entry: str) -> Card | None:
     if entry.startswith("MIG-"):
-        nvml, handle = _load(LIBRARY), ctypes.c_void_p()
+        nvml, handle = _load(), ctypes.c_void_p()
         if nvml is None or nvml.nvmlDeviceGetHandleByUUID(entry.encode(), ctypes.byref(handle)) != 0:
             return None
         return _card(nvml, handle)
@@ -91,9 +86,9 @@ def _named(cards: Sequence[Card], entry: str) -> Card | None:
     return cards[int(number[1])] if number and int(number[1]) < len(cards) else None
 
 
-def _load(library: str) -> ctypes.CDLL | None:
+def _load() -> ctypes.CDLL | None:
     try:
-        return ctypes.CDLL(library)
+        return ctypes.CDLL(LIBRARY)
     except OSError:
         return None
 
