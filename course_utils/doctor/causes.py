@@ -58,7 +58,8 @@ def _cuda(evidence: Evidence) -> Iterator[Finding]:
 
 def _known_cards(evidence: Evidence) -> list[Card]:
     """Return the cards that there are, from the best witness: the driver, nvidia-smi or the PCI bus."""
-    smi, (vendor, maker) = evidence.probe("nvidia-smi"), (AMD, "AMD") if evidence.torch.hip else (NVIDIA, "NVIDIA")
+    smi = evidence.probe("nvidia-smi")
+    vendor, maker = (AMD, "AMD") if evidence.torch.hip else (NVIDIA, "NVIDIA")
     names = smi.noise.splitlines() if smi.ended == "well" and "No devices" not in smi.noise else []
     on_bus = [model for its_vendor, model in evidence.graphics if its_vendor == vendor]
     names = names or [f"{maker} device {model} on the PCI bus" for model in on_bus]
@@ -69,7 +70,7 @@ def _refused(evidence: Evidence, hardware: str) -> Iterator[Finding]:
     """Yield what the driver's version and what was said name as the cause."""
     error, needed = evidence.probe("cuda").told.get("error", ""), evidence.torch.cuda
     refused = re.search(r"too old \(found version (\d+)\)", error)
-    newest = split_version(int(refused[1])) if refused else tuple(evidence.driver.get("cuda", ()))
+    newest = split_version(int(refused[1])) if refused else evidence.probe("nvidia").told.get("cuda", ())
     # A driver runs every CUDA of its own major version (CUDA Compatibility, "minor version"). (0, 0) says nothing.
     if needed and any(newest) and (refused or newest[0] < int(needed.split(".")[0])):
         driver_cuda, compat = f"{newest[0]}.{newest[1]}", "-".join(needed.split(".")[:2])
@@ -104,7 +105,7 @@ def _not_started(evidence: Evidence, hardware: str) -> Iterator[Finding]:
 
 def _mps(evidence: Evidence) -> Iterator[Finding]:
     probe = evidence.probe("mps")
-    if evidence.system != "Darwin":
+    if "mps" not in evidence.probes:
         yield evidence.found("mps", "other-platform")
     if not probe.told.get("built", True):
         yield evidence.found("mps", "not-built", maker="MPS")

@@ -60,7 +60,6 @@ class Evidence:
     probes: dict[str, Outcome]
     torch_xla: Package = field(default_factory=Package)
     torch_tpu: Package = field(default_factory=Package)
-    system: str = ""
     variables: dict[str, str] = field(default_factory=dict)
     graphics: list[tuple[str, str]] = field(default_factory=list)  # PCI numbers of vendor and model
     tpu_chips: int = 0
@@ -73,14 +72,9 @@ class Evidence:
         return self.probes.get(name, Outcome("badly"))
 
     @property
-    def driver(self) -> dict:
-        """What the NVIDIA driver says of itself; empty without a working one."""
-        return self.probe("nvidia").told.get("driver") or {}
-
-    @property
     def cards(self) -> list[Card]:
         """The cards that the NVIDIA driver lists."""
-        return [Card(**card) for card in self.driver.get("cards", ())]
+        return [Card(**card) for card in self.probe("nvidia").told.get("cards", ())]
 
     def found(self, family: str, cause: str, *, usable: bool = False, **words: object) -> Finding:
         """Return the finding of one cause, with the words for its braces filled in, and the fix for this place."""

@@ -46,12 +46,12 @@ def _facts(evidence: Evidence) -> dict[str, str]:
     """Return what somebody who helps from afar will ask for."""
     packages = {"torch": evidence.torch, "torch_xla": evidence.torch_xla, "torch_tpu": evidence.torch_tpu}
     kinds = {"a container": evidence.container, "WSL": evidence.wsl, evidence.place: True}
-    driver = evidence.driver
+    driver = evidence.probe("nvidia").told
     facts = {
         "system": f"{platform.platform()}, Python {platform.python_version()}",
         "inside": ", ".join(kind for kind, true in kinds.items() if true),
         **{name: f"{p.version}, for CUDA {p.cuda}, ROCm {p.hip}" for name, p in packages.items() if p.version},
-        "NVIDIA driver": "{version}, CUDA {cuda[0]}.{cuda[1]}".format(**driver) if driver else "none that answers",
+        "NVIDIA driver": "{version}, CUDA {cuda[0]}.{cuda[1]}".format(**driver) if "cuda" in driver else "none answers",
         "cards": ", ".join(card.name for card in evidence.cards),
         "PCI": ", ".join(map(" ".join, evidence.graphics)),
         "nvidia-smi": evidence.probe("nvidia-smi").noise,
@@ -62,15 +62,13 @@ def _facts(evidence: Evidence) -> dict[str, str]:
 
 def _examine(families: tuple[str, ...], limit_s: float, root: Path) -> Evidence:
     torch, torch_xla, torch_tpu = map(machine.read_package, ("torch", "torch_xla", "torch_tpu"))
-    system = platform.system()
-    needs = {"mps": system == "Darwin", "xpu": torch.xpu, "xla": torch_xla.version, "tpu": torch_tpu.version}
+    needs = {"mps": platform.system() == "Darwin", "xpu": torch.xpu, "xla": torch_xla.version, "tpu": torch_tpu.version}
     tried = [family for family in families if torch.version and needs.get(family, True)]
     return Evidence(
         place=machine.place(root),
         torch=torch,
         torch_xla=torch_xla,
         torch_tpu=torch_tpu,
-        system=system,
         variables=dict(os.environ),
         graphics=machine.graphics_cards(root),
         tpu_chips=len(machine.tpu_chips(root)),

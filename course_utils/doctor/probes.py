@@ -23,8 +23,8 @@ def run(name: str) -> None:
 def nvidia() -> None:
     """Ask NVIDIA's management library, which needs neither torch nor CUDA."""
     tell(step="asking the NVIDIA driver's management library")
-    driver = read_driver()
-    tell(driver=asdict(driver) if driver else None)
+    if driver := read_driver():
+        tell(**asdict(driver))
 
 
 def cpu() -> None:

@@ -21,7 +21,7 @@ def on_mac(place, error):
         "cpu": Outcome("well", {}, ({"device": "cpu"},)),
         "mps": Outcome("well", {"built": True, "available": True}, (kernel,)),
     }
-    return find_cause("mps", Evidence(place=place, torch=Package("2.9.0"), system="Darwin", probes=probes))
+    return find_cause("mps", Evidence(place=place, torch=Package("2.9.0"), probes=probes))
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ MIG_CARD = {"name": "NVIDIA A100-SXM4-80GB-MIG", "uuid": "GPU-1", "mig": True}
 
 def on_nvidia(told, *, smi=None, driver=None, torch=TORCH, kernel=None, **machine):
     kernels = ({"device": "cuda:0", "failed": "a copy", "kind": "AcceleratorError", "error": kernel},) if kernel else ()
-    probes = {"cuda": Outcome("well", told, kernels), "nvidia": Outcome("well", {"driver": driver})}
+    probes = {"cuda": Outcome("well", told, kernels), "nvidia": Outcome("well", driver or {})}
     probes["nvidia-smi"] = smi or Outcome("badly")
     return find_cause("cuda", Evidence("computer", torch, probes, **machine))
 
@@ -184,7 +184,7 @@ def test_no_fix_speaks_of_the_courses_own_commands():
 def test_a_container_without_libcuda_has_no_driver_of_cuda_0():
     """NVML says 0 where it finds no libcuda to ask: `nvidia-smi` then prints "CUDA Version: N/A"."""
     driver = {"version": "550.54", "cuda": [0, 0], "cards": [{"name": "NVIDIA H200"}]}
-    probes = {**NO_CUDA, "nvidia": Outcome("well", {"driver": driver})}
+    probes = {**NO_CUDA, "nvidia": Outcome("well", driver)}
     found = find_cause("cuda", Evidence("computer", TORCH, probes, container=True))
     assert found.cause == "driver-error" and "libcuda" in found.why
 
