@@ -38,6 +38,7 @@ class Outcome:
     kernels: tuple[dict, ...] = ()  # one entry for each device on which a kernel was tried
     signal: str = ""  # name of the signal that killed it
     noise: str = ""  # the end of what it printed besides, for a person to read
+    limit_s: float = 0  # how long it may have been silent when it was stopped
 
 
 def run_probe(name: str, limit_s: float) -> Outcome:
@@ -61,10 +62,10 @@ def run_limited(command: list[str], limit_s: float, **variables: str) -> Outcome
     said = bytearray()
     reader = threading.Thread(target=_read, args=(child.stdout, said), daemon=True)
     reader.start()
-    late = not _ends_in_time(child, said, limit_s)
+    late_s = _wait(child, said, limit_s)
     _stop(child, f"{MARK}={mark}")
     reader.join(1)  # a process that has left the child's session may hold the pipe open
-    return _describe(child.returncode, late, bytes(said))
+    return _describe(child.returncode, late_s, bytes(said))
 
 
 def tell(**facts: object) -> None:
@@ -78,22 +79,22 @@ def _read(output: io.BufferedReader, said: bytearray) -> None:
             said.extend(chunk)
 
 
-def _ends_in_time(child: subprocess.Popen, said: bytearray, limit_s: float) -> bool:
-    """Wait for the child, and say whether it ended by itself. Time that it spent waiting for a core does not count."""
+def _wait(child: subprocess.Popen, said: bytearray, limit_s: float) -> float:
+    """Return 0 when the child has ended, or its limit in seconds when it is late. Waiting for a core does not count."""
     heard, heard_s = 0, _clock_s(child.pid)
     end_s = heard_s + CHATTER * limit_s
     while len(said) <= MOST_BYTES:
         with contextlib.suppress(subprocess.TimeoutExpired):
             child.wait(0.05)
-            return True
+            return 0
         now_s = _clock_s(child.pid)
         if len(said) > heard:
             heard, heard_s = len(said), now_s
         step = said.rpartition(PREFIX.encode())[2]
         patience_s = limit_s * (IMPORTING if step.startswith(b'{"step": "importing') else 1)
         if now_s > min(heard_s + patience_s, end_s):
-            return False
-    return True
+            return patience_s
+    return 0
 
 
 def _clock_s(pid: int) -> float:
@@ -113,7 +114,7 @@ def _stop(child: subprocess.Popen, setting: str) -> None:
         child.wait(1)
 
 
-def _describe(status: int | None, late: bool, said: bytes) -> Outcome:
+def _describe(status: int | None, late_s: float, said: bytes) -> Outcome:
     lines = said.decode(errors="replace").splitlines()
     facts: list[dict] = []
     for line in lines:
@@ -124,9 +125,11 @@ def _describe(status: int | None, late: bool, said: bytes) -> Outcome:
     noise = "\n".join(line for line in lines if not line.startswith(PREFIX)).strip()[-2000:]
     if len(said) > MOST_BYTES:
         return Outcome("badly", told, kernels, noise=f"{noise}\nit printed more than {MOST_BYTES:,} bytes.")
-    if not late and status is not None and status >= 2**31:  # how Windows ends one, such as 0xC0000005: a wrong address
-        return Outcome("killed", told, kernels, f"0x{status:X}", noise)
-    if late or status is None or status >= 0:
-        return Outcome("late" if late else "badly" if status else "well", told, kernels, noise=noise)
+    if late_s:
+        return Outcome("late", told, kernels, noise=noise, limit_s=late_s)
+    if status is None or 0 <= status < 2**31:
+        return Outcome("badly" if status else "well", told, kernels, noise=noise)
     names = {known.value: known.name for known in signal.Signals}  # most real-time signals have none
-    return Outcome("killed", told, kernels, names.get(-status, f"signal {-status}"), noise)
+    # Windows ends one with a large number, such as 0xC0000005: a wrong address.
+    killer = f"0x{status:X}" if status > 0 else names.get(-status, f"signal {-status}")
+    return Outcome("killed", told, kernels, killer, noise)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from course_utils.display.cards import clean, html_card
-from course_utils.doctor.children import IMPORTING, Outcome
+from course_utils.doctor.children import Outcome
 from course_utils.hardware.machine import Package
 from course_utils.hardware.nvidia import Card
 
@@ -65,7 +65,6 @@ class Evidence:
     tpu_chips: int = 0
     container: bool = False
     wsl: bool = False  # Linux inside of Windows
-    limit_s: float = 0
 
     def probe(self, name: str) -> Outcome:
         """Return how one probe ended; one that was not started has told nothing."""
@@ -119,9 +118,8 @@ def no_answer(family: str, outcome: Outcome, evidence: Evidence) -> Finding | No
     if outcome.ended == "well" and not error:
         return None
     cause = {"killed": "died", "late": "hangs"}.get(outcome.ended, "kernel-failed")
-    limit_s = evidence.limit_s * (IMPORTING if step.startswith("importing") else 1)
     error = error or (outcome.noise.splitlines() or ["no message"])[-1]
-    words = {"step": step, "signal": outcome.signal, "limit": f"{limit_s:g}", "device": family, "error": error}
+    words = {"step": step, "signal": outcome.signal, "limit": f"{outcome.limit_s:g}", "device": family, "error": error}
     return evidence.found(family, cause, **words)
 
 

@@ -74,7 +74,6 @@ def _examine(families: tuple[str, ...], limit_s: float, root: Path) -> Evidence:
         tpu_chips=len(machine.tpu_chips(root)),
         container=machine.in_container(root),
         wsl=machine.in_wsl(root),
-        limit_s=limit_s,
         probes=_try(tried, limit_s),
     )
 

@@ -105,10 +105,9 @@ class Package:
     xpu: bool = False  # built for Intel's graphics cards
 
     @property
-    def minor(self) -> tuple[int, int]:
+    def minor(self) -> tuple[int, ...]:
         """The first two parts of the version, such as (2, 9)."""
-        major, minor = re.findall(r"\d+", self.version)[:2]
-        return int(major), int(minor)
+        return tuple(map(int, re.findall(r"\d+", self.version)[:2]))
 
 
 def read_package(name: str) -> Package:

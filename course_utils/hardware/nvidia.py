@@ -64,13 +64,10 @@ def visible_cards(cards: Sequence[Card], setting: str | None) -> list[Card]:
         return list(cards)
     chosen: list[Card] = []
     for entry in setting.split(","):
-        card = _named(cards, entry.strip())
-        if card is None:
+        if (card := _named(cards, entry.strip())) is None:
             break
-        if card in chosen:
-            return []
         chosen.append(card)
-    return chosen
+    return chosen if len(set(chosen)) == len(chosen) else []
 
 
 def _named(cards: Sequence[Card], entry: str) -> Card | None:

@@ -198,8 +198,8 @@ def test_a_tpu_that_another_process_holds_is_not_blamed_on_a_variable_that_is_ri
 
 
 def test_a_gpu_that_works_stays_usable_beside_one_that_hangs():
-    outcome = Outcome("late", {"step": "an addition on cuda:1"}, ({"device": "cuda:0"},))
-    found = find_cause("cuda", Evidence("computer", TORCH, {"cuda": outcome}, limit_s=10))
+    outcome = Outcome("late", {"step": "an addition on cuda:1"}, ({"device": "cuda:0"},), limit_s=10)
+    found = find_cause("cuda", Evidence("computer", TORCH, {"cuda": outcome}))
     assert (found.cause, found.usable) == ("hangs", True) and "cuda:1" in found.why
 
 

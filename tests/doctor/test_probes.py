@@ -44,7 +44,7 @@ def test_an_import_may_take_longer_than_a_step_that_touches_a_device(step, ended
 
 def test_an_import_that_never_ends_is_stopped_too():
     outcome = python(f"""import time; print('{PREFIX}{{"step": "importing torch"}}', flush=True); time.sleep(600)""", 1)
-    assert (outcome.ended, outcome.told) == ("late", {"step": "importing torch"})
+    assert (outcome.ended, outcome.told, outcome.limit_s) == ("late", {"step": "importing torch"}, 3)
 
 
 def test_a_child_that_never_stops_talking_is_stopped_too():
@@ -138,14 +138,14 @@ def test_children_that_hang_are_waited_for_side_by_side(monkeypatch):
 
     def hang(*_):
         barrier.wait(60)
-        return Outcome("late", {"step": "importing torch"})
+        return Outcome("late", {"step": "importing torch"}, limit_s=30)
 
     monkeypatch.setattr(examine, "run_probe", hang)
     monkeypatch.setattr(examine, "run_limited", hang)
     outcomes = examine._try(list(KINDS), 10.0)
     assert sorted(outcomes) == ["cpu", "cuda", "mps", "nvidia", "nvidia-smi", "tpu", "xla", "xpu"]
     every_torch = replace(TORCH, xpu=True)
-    evidence = Evidence("computer", every_torch, outcomes, TORCH, TORCH, limit_s=10.0)
+    evidence = Evidence("computer", every_torch, outcomes, TORCH, TORCH)
     verdicts = {family: find_cause(family, evidence) for family in KINDS}
     assert verdicts.pop("tpu").cause == "torchtpu-off-cloud"
     assert {found.cause for found in verdicts.values()} == {"hangs"} and "30 s" in verdicts["cpu"].why
@@ -165,5 +165,5 @@ def test_there_is_a_probe_for_every_family_and_it_runs_in_a_child():
 
 
 def test_a_child_that_windows_has_ended_was_killed():
-    assert _describe(0xC0000005, False, b"").signal == "0xC0000005"
-    assert _describe(0xC0000005, False, b"").ended == "killed" and _describe(1, False, b"").ended == "badly"
+    assert _describe(0xC0000005, 0, b"").signal == "0xC0000005"
+    assert _describe(0xC0000005, 0, b"").ended == "killed" and _describe(1, 0, b"").ended == "badly"
