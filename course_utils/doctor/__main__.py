@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from course_utils.display.terminal import show_result
-from course_utils.doctor.examine import LIMIT_S, diagnose
+from course_utils.doctor import LIMIT_S, diagnose
 from course_utils.hardware import KINDS
 from course_utils.hardware.machine import ROOT
 

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from stand_ins import needs_linux
 
-from course_utils.doctor import examine, probes
+from course_utils import doctor
+from course_utils.doctor import probes
 from course_utils.doctor.causes import find_cause
 from course_utils.doctor.children import MOST_BYTES, PREFIX, Outcome, _describe, run_limited, run_probe
 from course_utils.doctor.evidence import Evidence, Package
@@ -140,9 +141,9 @@ def test_children_that_hang_are_waited_for_side_by_side(monkeypatch):
         barrier.wait(60)
         return Outcome("late", {"step": "importing torch"}, limit_s=30)
 
-    monkeypatch.setattr(examine, "run_probe", hang)
-    monkeypatch.setattr(examine, "run_limited", hang)
-    outcomes = examine._try(list(KINDS), 10.0)
+    monkeypatch.setattr(doctor, "run_probe", hang)
+    monkeypatch.setattr(doctor, "run_limited", hang)
+    outcomes = doctor._try(list(KINDS), 10.0)
     assert sorted(outcomes) == ["cpu", "cuda", "mps", "nvidia", "nvidia-smi", "tpu", "xla", "xpu"]
     every_torch = replace(TORCH, xpu=True)
     evidence = Evidence("computer", every_torch, outcomes, TORCH, TORCH)
