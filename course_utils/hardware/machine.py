@@ -51,8 +51,7 @@ def graphics_cards(root: Path = ROOT) -> list[tuple[str, str]]:
 
 def pci_name(vendor: str, model: str, root: Path = ROOT) -> str:
     """Return the name that the system's list of PCI numbers has for a device, or "" where there is no such list."""
-    lists = [root / folder / "pci.ids" for folder in ("usr/share/misc", "usr/share/hwdata")]
-    text = next((text for path in lists if (text := read_text(path, 10**7))), "")
+    text = "".join(read_text(root / "usr/share" / folder / "pci.ids", 10**7) for folder in ("misc", "hwdata"))
     # The vendor's line, then its models, each after one tab, and their boards, each after two.
     found = re.search(rf"^{vendor[2:]}  .*\n(?:[\t#].*\n)*?\t{model[2:]}  (.+)$", text, re.MULTILINE)
     return found[1] if found else ""

@@ -213,3 +213,29 @@ def test_nvidias_tools_on_a_colab_without_a_gpu_do_not_mean_a_missing_driver():
     probes = {**NO_CUDA, "nvidia-smi": Outcome("badly", noise=said)}
     assert find_cause("cuda", Evidence("colab", TORCH, probes)).cause == "accelerator-off"
     assert find_cause("cuda", Evidence("computer", TORCH, probes)).cause == "no-driver"
+
+
+def test_a_hidden_tpu_does_not_make_a_wrong_answer_usable():
+    wrong = {"device": "xla:0", "wrong": "an addition", "difference": "1.0"}
+    probes = {"xla": Outcome("well", {"hardware": "CPU"}, (wrong,))}
+    evidence = Evidence("tpu-vm", TORCH, probes, torch_xla=TORCH, variables={"PJRT_DEVICE": "CPU"}, tpu_chips=4)
+    found = find_cause("xla", evidence)
+    assert (found.cause, found.usable) == ("pjrt-device-wrong", False)
+
+
+def test_intels_card_is_judged_by_its_kernels_or_by_why_there_are_none():
+    built, card = Package("2.9.0", xpu=True), [("0x8086", "0x56a0")]
+
+    def cause(outcome, torch=built, graphics=card):
+        return find_cause("xpu", Evidence("computer", torch, {"xpu": outcome}, graphics=graphics)).cause
+
+    assert cause(Outcome("well", {}, ({"device": "xpu:0"},))) == "works"
+    assert cause(Outcome("late", {"step": "counting XPU devices"})) == "hangs"
+    assert cause(Outcome("well", {"step": "counting XPU devices", "error": "RuntimeError: no"})) == "kernel-failed"
+    assert cause(Outcome("well")) == "no-driver" and cause(Outcome("well"), graphics=[]) == "no-hardware"
+    assert cause(Outcome("badly"), torch=TORCH) == "not-built"
+
+
+def test_mps_of_a_torch_that_was_not_built_for_it_is_named():
+    probes = {"mps": Outcome("well", {"built": False})}
+    assert find_cause("mps", Evidence("computer", TORCH, probes)).cause == "not-built"

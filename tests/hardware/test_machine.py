@@ -92,3 +92,24 @@ def test_a_place_is_known_by_its_variable(tmp_path, monkeypatch, variable, place
 
 def test_a_machine_with_a_tpu_is_a_tpu_vm(tmp_path):
     assert machine.place(machine_with(tmp_path, ("0x1ae0", "0x005e", "0x088000"))) == "tpu-vm"
+
+
+def test_linux_inside_of_windows_is_known_by_its_kernel(tmp_path):
+    assert not machine.in_wsl(tmp_path)
+    write(tmp_path / "proc/version", "Linux version 5.15.153.1-microsoft-standard-WSL2\n")
+    assert machine.in_wsl(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("file", "xpu"),
+    [  # torch 2.6 has no line for XPU (huggingface/kernels 163)
+        ("__version__ = '2.9.0'\ncuda: Optional[str] = '12.8'\nxpu: Optional[str] = None\n", False),
+        ("__version__ = '2.9.0'\ncuda: Optional[str] = None\nxpu: Optional[str] = '20250101'\n", True),
+        ("__version__ = '2.6.0+xpu'\ncuda: Optional[str] = None\n", True),
+    ],
+)
+def test_whether_torch_was_built_for_xpu_is_read_from_its_files(tmp_path, monkeypatch, file, xpu):
+    write(tmp_path / "some_torch/__init__.py", "raise ImportError('it is not imported')")
+    write(tmp_path / "some_torch/version.py", file)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert machine.read_package("some_torch").xpu is xpu
