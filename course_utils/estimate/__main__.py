@@ -5,6 +5,7 @@ import importlib
 import json
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import nn
@@ -17,9 +18,9 @@ from course_utils.estimate.show import text_table
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Answer the command line and return the exit status: 0, or 2 where the question cannot be answered."""
-    asked = _parser().parse_args(arguments)
+    asked = vars(_parser().parse_args(arguments))
     try:
-        show_result(_chips() if asked.list_chips else _answer(asked))
+        show_result(_chips() if asked.pop("list_chips") else _answer(**asked))
     except (ValueError, TypeError, RuntimeError) as error:
         print(f"estimate: {error}", file=sys.stderr)
         return 2
@@ -55,37 +56,26 @@ def _parser() -> argparse.ArgumentParser:
     add("--devices", nargs="+", default=list(DEVICES), metavar="CHIP")
     add("--batch", type=int, default=64, help="samples in a step on each device (64)")
     add("--precision", default="amp", help="amp, bf16, fp16, tf32 or fp32 (amp)")
-    add("--inference", action="store_true", help="the forward pass alone")
+    add("--inference", dest="training", action="store_false", help="the forward pass alone")
     add("--samples", type=int, default=50_000, help="in one epoch (50000)")
     add("--epochs", type=int, default=1)
     add("--count", type=int, default=1, help="how many of each device")
     add("--link", help="what connects them, such as 'Ethernet 10G'")
-    add("--price", nargs="+", default=[], metavar="CHIP=X", help="your price of an hour, such as T4=0.35")
+    price = "your price of an hour, such as T4=0.35"
+    add("--price", dest="prices", nargs="+", default=[], metavar="CHIP=X", help=price)
     add("--this-machine", type=float, metavar="S", help="seconds of such a step that you measured here")
-    add("--json", action="store_true", help="print JSON")
+    add("--json", dest="as_json", action="store_true", help="print JSON")
     add("--list-chips", action="store_true", help="show every chip and stop")
     return parser
 
 
-def _answer(asked: argparse.Namespace) -> str:
-    if asked.model is None:
+def _answer(model: str | None, tokens: bool, as_json: bool, prices: list[str], **asked: Any) -> str:
+    if model is None:
         raise ValueError("no model was given. Try: python -m course_utils.estimate resnet50 --devices T4 A100")
-    kind = torch.int64 if asked.tokens else torch.float32
-    result = estimate(
-        build(asked.model),
-        torch.empty(1, *asked.input, dtype=kind, device="meta"),
-        batch=asked.batch,
-        precision=asked.precision,
-        training=not asked.inference,
-        samples=asked.samples,
-        epochs=asked.epochs,
-        devices=asked.devices,
-        prices=dict(_price(text) for text in asked.price),
-        count=asked.count,
-        link=asked.link,
-        this_machine=asked.this_machine,
-    )
-    return json.dumps(result.to_dict(), indent=1) if asked.json else repr(result)
+    kind = torch.int64 if tokens else torch.float32
+    sample = torch.empty(1, *asked.pop("input"), dtype=kind, device="meta")
+    result = estimate(build(model), sample, prices=dict(map(_price, prices)), **asked)
+    return json.dumps(result.to_dict(), indent=1) if as_json else repr(result)
 
 
 def _price(text: str) -> tuple[str, float]:

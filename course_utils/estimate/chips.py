@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 DATA = Path(__file__).parent / "chips.json"
 
@@ -76,24 +76,21 @@ class Link:
     uncertain: bool
 
 
+Named = TypeVar("Named", bound=Chip | Link)
+
+
 def find_chip(name: str) -> Chip:
     """Return the chip with this name, whatever its capitals and spaces.
 
     Raises:
         ValueError: no chip has that name; the nearest names are listed.
     """
-    chip: Chip = _find(name, all_chips(), "chip")
-    return chip
+    return _find(name, all_chips(), "chip")
 
 
 def find_link(name: str) -> Link:
-    """Return the link with this name, whatever its capitals and spaces.
-
-    Raises:
-        ValueError: no link has that name; the nearest names are listed.
-    """
-    link: Link = _find(name, all_links(), "link")
-    return link
+    """Return the link with this name, as `find_chip` does for chips."""
+    return _find(name, all_links(), "link")
 
 
 @cache
@@ -109,7 +106,7 @@ def all_links() -> tuple[Link, ...]:
     return tuple(Link(**row) for row in json.loads(DATA.read_text(encoding="utf-8"))["links"])
 
 
-def _find(name: str, among: Sequence[Any], what: str) -> Any:
+def _find(name: str, among: Sequence[Named], what: str) -> Named:
     if not isinstance(name, str):
         raise TypeError(f"a {what} is asked for by its name, but got {name!r}.")
     known = {_plain(label): item for item in among for label in (item.name, *getattr(item, "also", ()))}

@@ -6,12 +6,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 from course_utils.display.units import format_bytes, format_count
-from course_utils.estimate.autocast import Autocast
-from course_utils.estimate.no_data import backward, clone, explained, tensors, without_data
+from course_utils.estimate.no_data import Step, tensors
 from course_utils.estimate.recurrent import KERNELS, amounts
 
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16")
@@ -108,39 +106,21 @@ def count_work(
     """
     if precision not in PRECISIONS:
         raise ValueError(f"unknown precision {precision!r}. Pass one of {', '.join(PRECISIONS)}.")
-    arguments = without_data(inputs, batch)
-    copied = clone(model, precision).train(training)
-    counter, dtype = Counter(), {"fp16": torch.float16, "bf16": torch.bfloat16}.get(precision)
-    asked = torch.autocast("cpu", dtype, enabled=dtype is not None)  # nn.LSTM asks whether any autocast is on
-    with torch.set_grad_enabled(training), asked, Autocast(dtype), counter:
-        try:
-            out = copied(**arguments) if isinstance(arguments, dict) else copied(*arguments)
-            if training:
-                backward(out)
-        except Exception as error:
-            raise explained(error, counter.last, model) from error
-    parameters = sum(p.numel() for p in copied.parameters())
-    ops = counter.ops + (_optimizer(copied) if training else [])
-    size = next(x for x in tensors(arguments) if x.dim()).shape[0]
-    return Work(tuple(ops), size, parameters, training, precision)
+    step = Step(model, inputs, batch, precision, training)
+    ops: list[Op] = []
 
+    def note(phase: str, func: Any, given: Any, out: Any) -> None:
+        if not (func.is_view or func.overloadpacket.__name__ in FREE):
+            ops.append(_op(func.overloadpacket, given, out))
 
-class Counter(TorchDispatchMode):
-    """Writes down every operation that does work."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.ops: list[Op] = []
-        self.last = "its first operation"
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None) -> Any:
-        kwargs = kwargs or {}
-        name = func.overloadpacket.__name__
-        self.last = name
-        out = func(*args, **kwargs)
-        if not (func.is_view or name in FREE):
-            self.ops.append(_op(name, func.overloadpacket, args, kwargs, out))
-        return out
+    step.run(note)
+    parameters = list(step.model.parameters())
+    if training:
+        # Adam reads a parameter, its gradient and two moments, and writes all but the gradient: 7 x 4 bytes in one
+        # kernel for all parameters together (PyTorch's foreach), so its launches do not count.
+        trained = float(sum(p.numel() for p in parameters if p.requires_grad))
+        ops.append(Op("_foreach_adam", "other", 0.0, 28 * trained, trained))
+    return Work(tuple(ops), step.batch, sum(p.numel() for p in parameters), training, precision)
 
 
 def size_bytes(x: Tensor) -> int:
@@ -148,11 +128,12 @@ def size_bytes(x: Tensor) -> int:
     return x.element_size() * math.prod(n for n, stride in zip(x.shape, x.stride(), strict=True) if stride)
 
 
-def _op(name: str, packet: Any, args: Any, kwargs: dict[str, Any], out: Any) -> Op:
+def _op(packet: Any, given: tuple[Any, dict[str, Any]], out: Any) -> Op:
+    (args, kwargs), name = given, packet.__name__
     formula = flop_registry.get(packet)
     flops = float(formula(*args, **kwargs, out_val=out)) if formula else 0.0
-    inputs, results = tensors((args, kwargs)), tensors(out)
-    moved = sum(map(size_bytes, inputs)) + sum(map(size_bytes, results))
+    inputs, results = tensors(given), tensors(out)
+    moved = sum(map(size_bytes, [*inputs, *results]))
     kind = "other" if not flops else "attention" if "attention" in name else "matrix"
     if name.startswith("convolution"):
         kind = "convolution"
@@ -168,10 +149,3 @@ def _op(name: str, packet: Any, args: Any, kwargs: dict[str, Any], out: Any) -> 
     if name in TWICE and (name.endswith("backward") or args[5]):
         moved += sum(map(size_bytes, inputs))
     return Op(name, kind, flops, float(moved), float(sum(x.numel() for x in results)))
-
-
-def _optimizer(model: nn.Module) -> list[Op]:
-    # Adam reads a parameter, its gradient and two moments, and writes all but the gradient: 7 x 4 bytes in one kernel
-    # for all parameters together (PyTorch's foreach), so its launches do not count.
-    numbers = sum(p.numel() for p in model.parameters() if p.requires_grad)
-    return [Op("_foreach_adam", "other", 0.0, 28.0 * numbers, float(numbers))] if numbers else []

@@ -7,8 +7,10 @@ from typing import Any
 from torch import Tensor, nn
 
 from course_utils.estimate.memory_result import Memory
-from course_utils.estimate.memory_step import KINDS, OPTIMIZERS, PRECISIONS, WHOLE, Moment, Optimizer, follow
-from course_utils.estimate.no_data import positive, tensors
+from course_utils.estimate.memory_step import KINDS, OPTIMIZERS, Moment, Optimizer, find_blocks, follow
+from course_utils.estimate.no_data import HALF, WHOLE, positive
+
+PRECISIONS = ("fp32", "tf32", *HALF, *WHOLE)
 
 
 def estimate_memory(
@@ -53,44 +55,19 @@ def estimate_memory(
     if not callable(optimizer) and optimizer not in OPTIMIZERS:
         known = ", ".join(OPTIMIZERS)
         raise ValueError(f"unknown optimizer {optimizer!r}. Pass {known}, or a function of the parameters.")
-    make: Any = optimizer if callable(optimizer) else OPTIMIZERS[optimizer]
-    asked: dict[str, Any] = {"optimizer": make, "loss": loss, "training": training, "keep_gradients": keep_gradients}
-    if checkpointing:
-        kinds: Any = () if checkpointing is True else checkpointing
-        asked["blocks"] = lambda clone: find_blocks(clone, kinds if isinstance(kinds, tuple) else (kinds,))
-    size = _example(inputs) if batch is None else batch
-    positive("batch", size)
-    moments, more = (follow(model, inputs, n, precision, **asked) for n in (size, 2 * size))
     name = optimizer if isinstance(optimizer, str) else getattr(optimizer, "__name__", type(optimizer).__name__)
+    make: Any = optimizer if callable(optimizer) else OPTIMIZERS[optimizer]
+    asked: dict[str, Any] = {"optimizer": make, "checkpointing": checkpointing, "loss": loss, "training": training}
+    size, moments = follow(model, inputs, batch, precision, keep_gradients=keep_gradients, **asked)
+    _, more = follow(model, inputs, 2 * size, precision, keep_gradients=keep_gradients, **asked)
     found = Memory(size, precision, name, shards, training, tuple(moments), _growth(moments, more, size))
     return found if shards == 1 else _shared(found, model)
 
 
 def needed_bytes(model: nn.Module, inputs: Any, batch: int, precision: str, training: bool) -> float:
     """Return what a step, with Adam in training, needs of a GPU's memory; it is followed once, for this batch alone."""
-    moments = follow(model, inputs, batch, precision, optimizer=OPTIMIZERS["adam"], training=training)
+    _, moments = follow(model, inputs, batch, precision, optimizer=OPTIMIZERS["adam"], training=training)
     return Memory(batch, precision, "adam", 1, training, tuple(moments), ()).needed_bytes
-
-
-def find_blocks(model: nn.Module, kinds: tuple[type[nn.Module], ...] = ()) -> list[nn.Module]:
-    """Return the blocks that a model repeats: the modules of some classes, or those in its longest list of modules.
-
-    Raises:
-        ValueError: the model has no such modules.
-    """
-    if kinds:
-        blocks = [module for module in model.modules() if isinstance(module, kinds)]
-    else:
-        lists = [list(m.children()) for m in model.modules() if isinstance(m, (nn.Sequential, nn.ModuleList))]
-        blocks = max(lists, key=len, default=[])
-    if not blocks:
-        where = " or ".join(kind.__name__ for kind in kinds) or "any nn.Sequential or nn.ModuleList"
-        raise ValueError(f"{type(model).__name__} has no blocks of {where}. Pass the class of those that it repeats.")
-    return blocks
-
-
-def _example(inputs: Any) -> int:
-    return next((x.shape[0] for x in tensors(inputs) if x.dim()), 1)  # without a tensor, counting says what is wrong
 
 
 def _growth(moments: list[Moment], more: list[Moment], batch: int) -> tuple[float, ...]:
@@ -101,13 +78,9 @@ def _growth(moments: list[Moment], more: list[Moment], batch: int) -> tuple[floa
 
 def _shared(memory: Memory, model: nn.Module) -> Memory:
     # FSDP keeps a share of every parameter, and puts together the block that computes and the one that comes next.
-    try:
-        blocks = find_blocks(model)
-    except ValueError:
-        blocks = [model]
     kind = WHOLE.get(memory.precision)  # what the weights are kept in, where that is not their own
-    sizes = [sum(p.numel() * (kind or p.dtype).itemsize for p in block.parameters()) for block in (model, *blocks)]
-    whole = sizes.pop(0)
+    modules = [model, *(find_blocks(model) or [model])]
+    whole, *sizes = (sum(p.numel() * (kind or p.dtype).itemsize for p in module.parameters()) for module in modules)
     moments = tuple(  # each device updates its own share, so what the optimizer makes meanwhile is a share as well
         one._replace(**{k: getattr(one, k) // memory.shards for k in KINDS[: 4 if one.phase == "optimizer" else 3]})
         for one in memory.moments

@@ -1,12 +1,19 @@
-"""A model and its inputs without their data: shapes are all that counting needs, and they take no memory."""
+"""A step of a model without its data: shapes are all that counting needs, and they take no memory."""
 
 import copy
+from collections.abc import Callable
 from dataclasses import is_dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
+
+from course_utils.estimate.autocast import Autocast
+
+HALF = {"fp16": torch.float16, "bf16": torch.bfloat16, "amp": torch.bfloat16}  # automatic mixed precision
+WHOLE = {"fp16-true": torch.float16, "bf16-true": torch.bfloat16}  # the weights too
 
 
 def positive(name: str, value: object) -> None:
@@ -32,14 +39,98 @@ def unwrapped(model: nn.Module) -> nn.Module:
     return model.module if isinstance(model, (nn.DataParallel, nn.parallel.DistributedDataParallel)) else model
 
 
-def clone(model: nn.Module, precision: str) -> nn.Module:
-    """Return a copy of a model whose parameters and buffers are on the meta device, to be computed in `precision`.
+class Step(TorchDispatchMode):
+    """One step of a copy of a model, which has shapes and no data.
+
+    Args:
+        model, inputs, batch: as for `count_work`.
+        precision: what to compute in; a name of `HALF` or `WHOLE`, or another one for 32 bits.
+        training: forward and backward, or the forward pass alone.
 
     Raises:
-        TypeError: it is no module.
-        ValueError: the precision has 32 bits, and the model's parameters have 16.
+        TypeError: the model is no module.
+        ValueError: the batch is not a positive integer, there is no tensor among the inputs, nothing is to be trained,
+            or the precision has 32 bits and the model's parameters have 16.
     """
-    model = unwrapped(model)
+
+    def __init__(self, model: nn.Module, inputs: Any, batch: int | None, precision: str, training: bool):
+        super().__init__()
+        found = [x for x in tensors(inputs) if x.dim()]
+        if not found:
+            raise ValueError(f"inputs must hold a tensor whose first dimension is the batch, but got {inputs!r}.")
+        size = found[0].shape[0]
+        self.batch = size if batch is None else batch
+        positive("batch", self.batch)
+        self.training, self.half, whole = training, HALF.get(precision), WHOLE.get(precision)
+        self.phase, self.last = "forward", "its first operation"
+
+        def resized(x: Tensor) -> Tensor:
+            shape = (self.batch, *x.shape[1:]) if x.dim() and x.shape[0] == size else x.shape
+            dtype = whole if whole and x.is_floating_point() else x.dtype
+            return torch.empty(shape, dtype=dtype, device="meta")
+
+        twins = {id(x): resized(x) for x in tensors(inputs)}  # a tensor that is passed twice stays one tensor
+        given = tree_map(lambda x: twins.get(id(x), x), inputs)
+        self.arguments: Any = given if isinstance(given, (dict, tuple)) else (given,)
+        self.model = _clone(unwrapped(model), precision).to(whole).train(training)
+        if training and not any(p.requires_grad for p in self.model.parameters()):
+            raise ValueError("the model has no parameter that is trained. Pass training=False.")
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None) -> Any:
+        self.last = func.overloadpacket.__name__
+        out = func(*args, **(kwargs or {}))
+        self.note(self.phase, func, (args, kwargs or {}), out)
+        return out
+
+    def run(
+        self,
+        note: Callable[[str, Any, Any, Any], None],
+        loss: Callable[[Any], Tensor] | None = None,
+        optimizer: torch.optim.Optimizer | None = None,
+    ) -> None:
+        """Run the step once.
+
+        Args:
+            note: is told of each operation: its phase ("forward", "backward" or "optimizer"), what it is, the tuple and
+                the dict of what it got, and its result.
+            loss: from the model's result to the loss; None adds up all results.
+            optimizer: updates the parameters after the backward pass.
+
+        Raises:
+            RuntimeError: an operation of the model needs data; the message names it.
+        """
+        self.note = note
+        given, self.arguments = self.arguments, ()  # so that the batch goes when nothing needs it any more
+        asked = torch.autocast("cpu", self.half, enabled=self.half is not None)  # nn.LSTM asks whether any is on
+        try:
+            with torch.set_grad_enabled(self.training), asked, Autocast(self.half), self:
+                out = self.model(**given) if isinstance(given, dict) else self.model(*given)
+                del given
+                if self.training:
+                    self.phase = "backward"
+                    torch.autograd.backward(loss(out)) if loss else _backward(out)
+                    del out
+                    self.phase = "optimizer"
+                    if optimizer:
+                        optimizer.step()
+        except Exception as error:
+            said = (str(error) or type(error).__name__).splitlines()[0][:200].rstrip(".!")
+            raise RuntimeError(
+                f"{type(self.model).__name__} cannot be counted: at operation {self.last!r} PyTorch said: {said}. "
+                "Check that the inputs fit. Counting has shapes and no data, so a step that depends on values, such as "
+                "by .item() or a mask as an index, has to be left out."
+            ) from error
+
+
+def _backward(out: Any) -> None:
+    results = [x.float().sum() for x in tensors(out) if x.requires_grad]
+    if not results:
+        raise ValueError("no result depends on a parameter that is trained: pass training=False")
+    # Not Tensor.backward, which would hide what checkpointing computes again from `Autocast`.
+    torch.autograd.backward(torch.stack(results).sum())
+
+
+def _clone(model: nn.Module, precision: str) -> nn.Module:
     own = {p.dtype for p in model.parameters()} & {torch.float16, torch.bfloat16}
     if own and precision in ("fp32", "tf32"):
         raise ValueError(f"precision {precision!r} was asked of a model in {own.pop()}. Pass 'bf16', or model.float().")
@@ -47,50 +138,3 @@ def clone(model: nn.Module, precision: str) -> nn.Module:
     memo: dict[int, Any] = {id(p): nn.Parameter(p.detach().to("meta"), p.requires_grad) for p in model.parameters()}
     memo |= {id(b): b.detach().to("meta") for b in model.buffers()}
     return copy.deepcopy(model, memo)
-
-
-def without_data(inputs: Any, batch: int | None) -> Any:
-    """Return the inputs as a tuple or dict of arguments on the meta device, resized to a batch unless that is None.
-
-    Raises:
-        ValueError: the batch is not a positive integer, or there is no tensor among the inputs.
-    """
-    found = [x for x in tensors(inputs) if x.dim()]
-    if not found:
-        raise ValueError(f"inputs must hold a tensor whose first dimension is the batch, but got {inputs!r}.")
-    size = found[0].shape[0]
-    batch = size if batch is None else batch
-    positive("batch", batch)
-
-    def resized(x: Tensor) -> Tensor:
-        shape = (batch, *x.shape[1:]) if x.dim() and x.shape[0] == size else x.shape
-        return torch.empty(shape, dtype=x.dtype, device="meta")
-
-    twins = {id(x): resized(x) for x in tensors(inputs)}  # a tensor that is passed twice stays one tensor
-    resized_inputs = tree_map(lambda x: twins.get(id(x), x), inputs)
-    return resized_inputs if isinstance(resized_inputs, (dict, tuple)) else (resized_inputs,)
-
-
-def backward(out: Any) -> None:
-    """Go backward from the sum of all results, which stands for the loss.
-
-    Raises:
-        ValueError: no result depends on a parameter that is trained.
-    """
-    results = [x.float().sum() for x in tensors(out) if x.requires_grad]
-    if not results:
-        raise ValueError("no result of the model depends on a parameter that is trained. Pass training=False.")
-    # Not Tensor.backward, which would hide what checkpointing computes again from `Autocast`.
-    torch.autograd.backward(torch.stack(results).sum())
-
-
-def explained(error: Exception, operation: str, model: nn.Module) -> Exception:
-    """Return what to raise for an error that came at an operation while the model was followed."""
-    if isinstance(error, ValueError) and "depends on a parameter" in str(error):
-        return error
-    said = (str(error) or type(error).__name__).splitlines()[0][:200].rstrip(".!")
-    return RuntimeError(
-        f"{type(model).__name__} cannot be counted: at operation {operation!r} PyTorch said: {said}. Check that the "
-        "inputs fit. Counting has shapes and no data, so a step that depends on values (.item(), a mask as an index) "
-        "has to be left out."
-    )

@@ -3,14 +3,10 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from course_utils.estimate.chips import Chip, Link, find_chip, find_link
+from course_utils.estimate.chips import Link, find_chip, find_link
 from course_utils.estimate.counting import Work
-from course_utils.estimate.steptime import StepTime, fitted, step_time
-
-if TYPE_CHECKING:
-    import pandas as pd
+from course_utils.estimate.steptime import fitted, step_time
 
 COUNTS = (1, 2, 4, 8, 16, 64, 256, 1024, 4096, 10_000)
 
@@ -53,23 +49,13 @@ class Scaling:
         )
         return "\n".join([head, *rows])
 
-    def to_frame(self) -> "pd.DataFrame":
-        """Return one row for each count as a pandas table."""
-        import pandas as pd
 
-        kinds = ["estimated" if n <= self.checked_to else "extrapolated" for n in self.counts]
-        columns = {"devices": self.counts, "step_s": self.steps_s, "exchange_s": self.exchanges_s}
-        return pd.DataFrame(columns | {"speedup": self.speedups, "kind": kinds})
-
-
-def scaling(
-    work: Work, device: str | Chip, *, link: str | Link | None = None, counts: Sequence[int] = COUNTS
-) -> Scaling:
+def scaling(work: Work, device: str, *, link: str | None = None, counts: Sequence[int] = COUNTS) -> Scaling:
     """Estimate how much faster many devices train together than one.
 
     Args:
         work: the training step of one device, from `count_work`.
-        device: a chip or its name.
+        device: the name of a chip.
         link: what carries the gradients, or None to take the chip's own. The slowest link of the ring decides.
         counts: how many devices; the first is what the others are compared with.
 
@@ -80,21 +66,17 @@ def scaling(
         raise ValueError("devices exchange gradients in training only, but the work was counted with training=False.")
     if not counts or any(not isinstance(n, int) or n < 1 for n in counts):
         raise ValueError(f"counts are numbers of devices, positive integers, but got {list(counts)!r}.")
-    chip = find_chip(device) if isinstance(device, str) else device
-    wire = own_link(chip) if link is None else find_link(link) if isinstance(link, str) else link
-    one = step_time(work, chip)
-    steps = tuple(together(one, work, wire, n) for n in counts)
+    chip = find_chip(device)
+    if not (link or chip.link):
+        raise ValueError(f"the {chip.name} has no link to a second one. Pass link=, such as link='Ethernet 10G'.")
+    wire, one_s = find_link(link or chip.link), step_time(work, chip).total_s
+    doubling = fitted()["numbers"]["doubling"]
     exchanges = tuple(exchange_s(work.parameters, wire, n) for n in counts)
-    limit = int(fitted()["numbers"]["doubling"]["checked_to"])
-    return Scaling(chip.name, wire.name, work.batch, tuple(counts), steps, exchanges, limit)
-
-
-def together(one: StepTime, work: Work, link: Link, count: int) -> float:
-    """Return the seconds of a step of `count` devices, each with the work of one."""
-    if count == 1:
-        return one.total_s
-    late = overlapped(exchange_s(work.parameters, link, count), one.total_s)
-    return float(one.total_s * fitted()["numbers"]["doubling"]["value"] ** math.log2(count) + late)
+    steps = tuple(
+        one_s * doubling["value"] ** math.log2(n) + overlapped(exchange, one_s)
+        for n, exchange in zip(counts, exchanges, strict=True)
+    )
+    return Scaling(chip.name, wire.name, work.batch, tuple(counts), steps, exchanges, doubling["checked_to"])
 
 
 def overlapped(exchange: float, step: float) -> float:
@@ -112,14 +94,3 @@ def exchange_s(parameters: int, link: Link, count: int, *, round_s: float | None
     rounds = 2 * (count - 1)
     latency_s = float(fitted()["numbers"]["round_s"]["value"]) if round_s is None else round_s
     return rounds / count * 4 * parameters / (link.gb_per_s * 1e9) + rounds * latency_s
-
-
-def own_link(chip: Chip) -> Link:
-    """Return the link that the chip's data sheet names.
-
-    Raises:
-        ValueError: it names none.
-    """
-    if not chip.link:
-        raise ValueError(f"the {chip.name} has no link to a second one. Pass link=, such as link='Ethernet 10G'.")
-    return find_link(chip.link)

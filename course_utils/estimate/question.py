@@ -7,14 +7,14 @@ from typing import Any
 import torch
 from torch import nn
 
-from course_utils.estimate.chips import Chip, find_chip, find_link
+from course_utils.estimate.chips import Chip, find_chip
 from course_utils.estimate.counting import Work, count_work
-from course_utils.estimate.evidence import evidence
+from course_utils.estimate.evidence import Evidence, evidence
 from course_utils.estimate.memory import needed_bytes
 from course_utils.estimate.memory_result import capacity_bytes
 from course_utils.estimate.no_data import positive, unwrapped
-from course_utils.estimate.parallel import own_link, together
-from course_utils.estimate.prices import Price, own_prices, price_of
+from course_utils.estimate.parallel import scaling
+from course_utils.estimate.prices import prices_by_device
 from course_utils.estimate.result import Estimate, Row
 from course_utils.estimate.steptime import step_time
 
@@ -66,83 +66,52 @@ def estimate(
         ValueError: a number is not positive, a price negative, a chip unknown or without the asked precision.
         RuntimeError: an operation of the model needs data, so that it cannot be counted.
     """
-    _check(devices, samples=samples, epochs=epochs, count=count)
+    for name, number in {"samples": samples, "epochs": epochs, "count": count}.items():
+        positive(name, number)
+    if isinstance(devices, str):
+        raise TypeError(f"devices is a list of names, but got the one name {devices!r}. Pass [{devices!r}].")
     if not devices and this_machine is None:
         raise ValueError("devices is empty. Name a chip at least; `chips.all_chips()` lists them.")
     chips = [find_chip(name) for name in devices]
-    own = own_prices(prices, HERE)
+    known = prices_by_device(prices, HERE)
     precisions = [chip.at(precision) for chip in chips] or ["bf16" if precision == "amp" else precision]
-    steps = _count(model, inputs, batch, training, precisions)
-    total, work = samples * epochs, next(iter(steps.values()))[0]
-    rows = [_row(*steps[chip.at(precision)], chip, total, count, link, own) for chip in chips]
-    if this_machine is not None:
-        rows.append(_measured(this_machine, work, total, own))
-    return Estimate(tuple(rows), work)
-
-
-def _check(devices: object, **numbers: object) -> None:
-    for name, value in numbers.items():
-        positive(name, value)
-    if isinstance(devices, str):
-        raise TypeError(f"devices is a list of names, but got the one name {devices!r}. Pass [{devices!r}].")
-
-
-def _count(
-    model: nn.Module, inputs: Any, batch: int | None, training: bool, precisions: list[str]
-) -> dict[str, tuple[Work, float]]:
-    known: dict[str, tuple[Work, float]] = {}
+    # Both kinds of 16 bits move the same bytes, unless the weights have one of them; tf32 moves those of fp32.
     half = "bf16" if torch.bfloat16 in {p.dtype for p in unwrapped(model).parameters()} else "fp16"
-    same_bytes = {"bf16": half, "fp16": half, "tf32": "fp32"}
-    for precision in precisions:
-        like = same_bytes.get(precision, precision)
-        if like not in known:
-            work = count_work(model, inputs, batch=batch, precision=like, training=training)
-            known[like] = work, needed_bytes(model, inputs, work.batch, like, training)
-        work, needed = known[like]
-        known[precision] = replace(work, precision=precision), needed
-    return {precision: known[precision] for precision in precisions}
+    like = {"amp": half, "bf16": half, "fp16": half, "tf32": "fp32"}.get(precision, precision)
+    work = count_work(model, inputs, batch=batch, precision=like, training=training)
+    needed = needed_bytes(model, inputs, work.batch, like, training)
+    works = [replace(work, precision=name) for name in precisions]
+    rows = [
+        _row(one, needed, chip, count, link, samples=samples * epochs, price=known.get(chip.name))
+        for one, chip in zip(works, chips, strict=False)  # without a chip, there is one work
+    ]
+    if this_machine is not None:
+        rows.append(_measured(this_machine, samples=samples * epochs, batch=work.batch, price=known[HERE]))
+    return Estimate(tuple(rows), works[0])
 
 
-def _row(
-    work: Work, needed: float, chip: Chip, samples: int, count: int, link: str | None, own: Mapping[str, Price]
-) -> Row:
+def _row(work: Work, needed: float, chip: Chip, count: int, link: str | None, **job: Any) -> Row:
     parts = step_time(work, chip)
-    known = evidence(work, chip, parts)
-    step_s = parts.total_s
-    if count > 1 and work.training:
-        step_s = together(parts, work, find_link(link) if link else own_link(chip), count)
+    together = count > 1 and work.training
     return Row(
         device=chip.name,
-        kind="estimated",
         count=count,
         precision=work.precision,
-        step_s=step_s,
-        factor=known.factor,
+        step_s=scaling(work, chip.name, link=link, counts=(count,)).steps_s[0] if together else parts.total_s,
         batch=work.batch * count,
-        samples=samples,
+        evidence=evidence(work, chip, parts),
         parts=parts,
-        evidence=known,
         needed_bytes=needed,
         fits=needed <= capacity_bytes(chip),
         watts=None if chip.watts is None else chip.watts * count,
-        price=price_of(chip.name, own),
+        **job,
     )
 
 
-def _measured(timing: Any, work: Work, samples: int, own: Mapping[str, Price]) -> Row:
+def _measured(timing: Any, **job: Any) -> Row:
     seconds = getattr(timing, "median_s", timing)
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds < float("inf"):
         raise ValueError(f"this_machine is the seconds of a step that you measured, or a Timing, but got {timing!r}.")
     high = getattr(timing, "interval_s", (seconds, seconds))[1]
-    price = own.get(HERE, Price(0.0, "no price given, so none is counted"))
-    return Row(
-        device=HERE,
-        kind="measured",
-        count=1,
-        precision="as measured",
-        step_s=float(seconds),
-        factor=high / seconds,
-        batch=work.batch,
-        samples=samples,
-        price=price,
-    )
+    known = Evidence(high / seconds, checked=True, reasons=())
+    return Row(device=HERE, count=1, precision="as measured", step_s=float(seconds), evidence=known, **job)

@@ -16,35 +16,25 @@ GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 KERNELS = {"recurrent": 2, "recurrent_backward": 3}
 
 
-# The schemas in words: torch 2.6 does not read them from the annotations.
-FORWARD = "(Tensor x, Tensor[] weights, Tensor h, SymInt steps, SymInt gates, SymInt ways) -> Tensor[]"
-BACKWARD = "(Tensor x, Tensor[] weights, Tensor h, SymInt steps, Tensor grad, Tensor kept) -> Tensor[]"
+# Operations that have shapes alone. The schemas in words: torch 2.6 does not read them from the annotations.
+FORWARD, BACKWARD = "course_utils::recurrent", "course_utils::recurrent_backward"
+GIVEN = "Tensor x, Tensor[] weights, Tensor h, SymInt steps"
+torch.library.define(FORWARD, f"({GIVEN}, SymInt gates, SymInt ways) -> Tensor[]")
+torch.library.define(BACKWARD, f"({GIVEN}, Tensor grad, Tensor kept) -> Tensor[]")
 
 
-@torch.library.custom_op("course_utils::recurrent", mutates_args=(), schema=FORWARD)
-def recurrent(x: Tensor, weights: Sequence[Tensor], h: Tensor, steps: int, gates: int, ways: int) -> list[Tensor]:
-    """Stand for all layers: from x (in either order of batch and time) to its result, h, c, and what is kept."""
-    raise NotImplementedError("this operation has shapes and no data.")
-
-
-@recurrent.register_fake
+@torch.library.register_fake(FORWARD)
 def _(x: Tensor, weights: Sequence[Tensor], h: Tensor, steps: int, gates: int, ways: int) -> list[Tensor]:
+    """Stand for all layers: from x (in either order of batch and time) to its result, h, c, and what is kept."""
     hidden = weights[0].shape[0] // gates
     cell = h.new_empty(*h.shape[:-1], hidden)
     kept = x.new_empty(h.shape[0], h.shape[1], steps, hidden * (gates + 1))  # the gates and a state of each time step
     return [x.new_empty(*x.shape[:-1], ways * h.shape[-1]), torch.empty_like(h), cell, kept]
 
 
-@torch.library.custom_op("course_utils::recurrent_backward", mutates_args=(), schema=BACKWARD)
-def recurrent_backward(
-    x: Tensor, weights: Sequence[Tensor], h: Tensor, steps: int, grad: Tensor, kept: Tensor
-) -> list[Tensor]:
-    """Stand for the backward pass: the gradients of x, h and the weights."""
-    raise NotImplementedError("this operation has shapes and no data.")
-
-
-@recurrent_backward.register_fake
+@torch.library.register_fake(BACKWARD)
 def _(x: Tensor, weights: Sequence[Tensor], h: Tensor, steps: int, grad: Tensor, kept: Tensor) -> list[Tensor]:
+    """Stand for the backward pass: the gradients of x, h and the weights."""
     return [torch.empty_like(tensor) for tensor in (x, h, *weights)]
 
 
@@ -55,11 +45,11 @@ def _keep(ctx: Any, inputs: Any, output: Any) -> None:
 
 def _backward(ctx: Any, grads: list[Tensor]) -> Any:
     x, h, kept, *weights = ctx.saved_tensors
-    for_x, for_h, *for_weights = recurrent_backward(x, weights, h, ctx.steps, grads[0], kept)
+    for_x, for_h, *for_weights = torch.ops.course_utils.recurrent_backward(x, weights, h, ctx.steps, grads[0], kept)
     return for_x, for_weights, for_h, None, None, None
 
 
-recurrent.register_autograd(_backward, setup_context=_keep)
+torch.library.register_autograd(FORWARD, _backward, setup_context=_keep)
 
 
 def layers(name: str, x: Tensor, state: Any, weights: Sequence[Tensor], *rest: Any) -> tuple[Tensor, ...]:
@@ -73,7 +63,8 @@ def layers(name: str, x: Tensor, state: Any, weights: Sequence[Tensor], *rest: A
         rest: has_biases, num_layers, dropout, train, bidirectional, batch_first.
     """
     h = state[0] if name == "lstm" else state
-    out, h, c, _ = recurrent(x, list(weights), h, x.shape[int(rest[-1])], GATES[name], 1 + rest[-2])
+    steps, run = x.shape[int(rest[-1])], torch.ops.course_utils.recurrent
+    out, h, c, _ = run(x, list(weights), h, steps, GATES[name], 1 + rest[-2])
     return (out, h, c) if name == "lstm" else (out, h)
 
 

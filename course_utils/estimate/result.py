@@ -21,20 +21,8 @@ if TYPE_CHECKING:
 
 HEADER = ("device", "precision", "step", "samples/s", "hours", "limited by", "memory", "kWh", "cost", "kind")
 # What a table and a file have of a row, and what a file has of the counted work.
-FLAT = [
-    "device",
-    "kind",
-    "count",
-    "precision",
-    "step_s",
-    "samples_per_s",
-    "hours",
-    "limit",
-    "needed_bytes",
-    "fits",
-    "energy_kwh",
-    "cost",
-]
+FLAT = ["device", "kind", "count", "precision", "step_s", "samples_per_s", "hours", "limit", "factor", "needed_bytes"]
+FLAT += ["fits", "energy_kwh", "cost"]
 COUNTED = ("flops", "bytes_moved", "kernels", "batch", "parameters", "training", "precision")
 
 
@@ -44,35 +32,41 @@ class Row:
 
     Attributes:
         device: the chip's name, or the name of the machine that was measured.
-        kind: "estimated", or "measured" for the user's own machine.
         count: how many devices work together.
         precision: what it computes in.
         step_s: seconds of a step.
-        factor: the truth lies between step_s / factor and step_s * factor in nine cases of ten.
         batch: samples in a step on all devices together.
         samples: samples of the whole job, all epochs.
-        parts: what the step consists of, or None where it was measured.
+        price: of an hour of one device, or None where nobody gave one.
         evidence: what the interval stands on.
+        parts: what the step consists of, or None where it was measured.
         needed_bytes: of memory in each device, as `estimate_memory` says; None where it was measured.
         fits: whether the device has so much; None where that is not known.
         watts: of all devices together, by the data sheet; None where it does not say.
-        price: of an hour of one device, or None where nobody gave one.
     """
 
     device: str
-    kind: str
     count: int
     precision: str
     step_s: float
-    factor: float
     batch: int
     samples: int
     price: Price | None
+    evidence: Evidence
     parts: StepTime | None = None
-    evidence: Evidence | None = None
     needed_bytes: float | None = None
     fits: bool | None = None
     watts: float | None = None
+
+    @property
+    def kind(self) -> str:
+        """Either "estimated", or "measured" for the user's own machine."""
+        return "estimated" if self.parts else "measured"
+
+    @property
+    def factor(self) -> float:
+        """The truth lies between step_s / factor and step_s * factor in nine cases of ten."""
+        return self.evidence.factor
 
     @property
     def samples_per_s(self) -> float:
@@ -118,7 +112,7 @@ class Row:
             format_bytes(self.needed_bytes) + {None: "", True: ", fits", False: ", too much"}[self.fits],
             "?" if energy is None else _short(energy),
             "?" if cost is None else f"{cost:,.2f}",
-            self.kind if self.evidence is None or self.evidence.checked else f"{self.kind}, unchecked",
+            self.kind if self.evidence.checked else f"{self.kind}, unchecked",
         )
 
 
@@ -157,7 +151,7 @@ class Estimate:
 
     def notes(self) -> list[str]:
         """Return what the figures stand on, one sentence each."""
-        known = {row.device: row.evidence for row in self.rows if row.evidence}
+        known = {row.device: row.evidence for row in self.rows if row.parts}
         lines = [f"{self.work!r}.", *what_they_stand_on(known)]
         lines += [memory_note(self.work.training)] if any(row.needed_bytes for row in self.rows) else []
         prices = [f"{row.device} {row.price.per_hour:g} ({row.price.source})" for row in self.rows if row.price]
@@ -201,5 +195,5 @@ def _short(number: float) -> str:
 
 def _flat(row: Row) -> dict[str, Any]:
     low, high = row.hours_interval
-    checked = row.evidence.checked if row.evidence else True
-    return {name: getattr(row, name) for name in FLAT} | {"hours_low": low, "hours_high": high, "checked": checked}
+    flat = {name: getattr(row, name) for name in FLAT}
+    return flat | {"hours_low": low, "hours_high": high, "checked": row.evidence.checked}

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from course_utils.estimate.chips import find_chip
-from course_utils.estimate.steptime import StepTime, fitted, parts
+from course_utils.estimate.steptime import StepTime, time_of
 
 TABLE = Path(__file__).parent / "published.csv.gz"
 COUNTED = Path(__file__).parent / "counted.csv.gz"
@@ -110,9 +110,7 @@ def estimate_published(row: Speed) -> StepTime | None:
         return None
     batch, kernels, *grows = known
     amounts = (kernels, *(amount * row.batch / batch for amount in grows))
-    chip = find_chip(row.device)
-    numbers = {name: float(entry["value"]) for name, entry in fitted()["numbers"].items()}
-    return StepTime(*parts(amounts, chip.bandwidth_gb_per_s * 1e9, chip.peak(row.precision), numbers))
+    return time_of(amounts, find_chip(row.device), row.precision)
 
 
 def _lines(path: Path) -> list[str]:

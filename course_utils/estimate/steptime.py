@@ -12,7 +12,6 @@ from course_utils.estimate.chips import Chip
 from course_utils.estimate.counting import Work
 
 DATA = Path(__file__).parent / "fitted.json"
-LIMITS = {"launches": "launch_s", "memory": "memory_s", "arithmetic": "arithmetic_s"}
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class StepTime:
     @property
     def limit(self) -> str:
         """What limits the step: "launches", "memory" or "arithmetic"."""
-        return max(LIMITS, key=lambda name: float(getattr(self, LIMITS[name])))
+        return max((self.launch_s, "launches"), (self.memory_s, "memory"), (self.arithmetic_s, "arithmetic"))[1]
 
     def __repr__(self) -> str:
         parts = f"launches {self.launch_s:.3g} s, memory {self.memory_s:.3g} s, arithmetic {self.arithmetic_s:.3g} s"
@@ -69,9 +68,13 @@ def step_time(work: Work, chip: Chip) -> StepTime:
         ValueError: the chip has no peak for the precision that the work was counted in.
     """
     reordered = sum(op.bytes_moved for op in work.ops if op.kind == "convolution")
-    amounts = (work.kernels, work.bytes_moved - reordered, reordered, work.flops)
+    return time_of((work.kernels, work.bytes_moved - reordered, reordered, work.flops), chip, work.precision)
+
+
+def time_of(amounts: tuple[float, ...], chip: Chip, precision: str) -> StepTime:
+    """Return the time of a step of which the amounts are known; see `parts`."""
     numbers = {name: float(entry["value"]) for name, entry in fitted()["numbers"].items()}
-    return StepTime(*parts(amounts, chip.bandwidth_gb_per_s * 1e9, chip.peak(work.precision), numbers))
+    return StepTime(*parts(amounts, chip.bandwidth_gb_per_s * 1e9, chip.peak(precision), numbers))
 
 
 def parts(amounts: Any, bandwidth: Any, peak: Any, numbers: Mapping[str, Any]) -> tuple[Any, Any, Any]:

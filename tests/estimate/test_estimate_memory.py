@@ -174,7 +174,7 @@ def test_stochastic_depth_is_followed_and_a_choice_by_value_is_named():
         ({"optimizer": torch.optim.LBFGS}, "optimizer cannot be followed without data.*closure"),
         ({"optimizer": "sdg"}, "unknown optimizer 'sdg'. Pass sgd, momentum, adam, adamw"),
         ({"precision": "fp8"}, "unknown precision 'fp8'. Pass one of fp32"),
-        ({"checkpointing": nn.Conv2d}, "has no blocks of Conv2d"),
+        ({"checkpointing": nn.Conv2d}, "has no blocks for checkpointing=.*Conv2d"),
     ],
 )
 def test_a_request_that_makes_no_sense_gets_a_sentence(asked, message):
