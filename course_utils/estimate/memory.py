@@ -1,10 +1,9 @@
 """Does it fit? The memory of a training step, estimated before anything is allocated."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 
 from course_utils.estimate.memory_result import Memory
 from course_utils.estimate.memory_step import KINDS, OPTIMIZERS, Moment, Optimizer, find_blocks, follow
@@ -22,7 +21,6 @@ def estimate_memory(
     precision: str = "fp32",
     checkpointing: bool | type[nn.Module] | tuple[type[nn.Module], ...] = False,
     shards: int = 1,
-    loss: Callable[[Any], Tensor] | None = None,
     training: bool = True,
     keep_gradients: bool = False,
 ) -> Memory:
@@ -30,7 +28,8 @@ def estimate_memory(
 
     A copy of the model without data goes through two steps, of `batch` and of twice as many samples, while every
     allocation is counted. Memory that a kernel needs only while it runs is not seen; on a GPU, a share fitted on
-    published trainings stands for it.
+    published trainings stands for it. All results, added up, stand for the loss; to see a loss of your own, let the
+    model's `forward` return it.
 
     Args:
         model: any module, on any device; it is not touched.
@@ -41,7 +40,6 @@ def estimate_memory(
         checkpointing: recompute activations in the backward pass; for True, in each block of the model's longest
             `nn.Sequential` or `nn.ModuleList`, else in each module of the class that you pass.
         shards: devices that share parameters, gradients and optimizer state, as with FSDP.
-        loss: from the model's result to the loss; None adds up all results.
         training: forward, backward and optimizer, or the forward pass alone.
         keep_gradients: they stay from step to step, as they do when they are accumulated.
 
@@ -57,9 +55,10 @@ def estimate_memory(
         raise ValueError(f"unknown optimizer {optimizer!r}. Pass {known}, or a function of the parameters.")
     name = optimizer if isinstance(optimizer, str) else getattr(optimizer, "__name__", type(optimizer).__name__)
     make: Any = optimizer if callable(optimizer) else OPTIMIZERS[optimizer]
-    asked: dict[str, Any] = {"optimizer": make, "checkpointing": checkpointing, "loss": loss, "training": training}
-    size, moments = follow(model, inputs, batch, precision, keep_gradients=keep_gradients, **asked)
-    _, more = follow(model, inputs, 2 * size, precision, keep_gradients=keep_gradients, **asked)
+    asked: dict[str, Any] = {"optimizer": make, "checkpointing": checkpointing, "training": training}
+    asked["keep_gradients"] = keep_gradients
+    size, moments = follow(model, inputs, batch, precision, **asked)
+    _, more = follow(model, inputs, 2 * size, precision, **asked)
     found = Memory(size, precision, name, shards, training, tuple(moments), _growth(moments, more, size))
     return found if shards == 1 else _shared(found, model)
 

@@ -78,7 +78,6 @@ def follow(
     *,
     optimizer: Optimizer,
     checkpointing: Any = False,
-    loss: Callable[[Any], Tensor] | None = None,
     training: bool = True,
     keep_gradients: bool = False,
 ) -> tuple[int, list[Moment]]:
@@ -98,7 +97,7 @@ def follow(
         block.forward = partial(checkpoint, block.forward, use_reentrant=False)
     updates = _optimizer(step.model, optimizer, tracker, keep_gradients) if training else None
     tracker.note("forward", None, (), ())
-    step.run(tracker.note, loss, updates)
+    step.run(tracker.note, updates)
     return step.batch, tracker.moments
 
 

@@ -29,11 +29,7 @@ def tensors(data: Any) -> list[Tensor]:
 
 
 def unwrapped(model: nn.Module) -> nn.Module:
-    """Return the model itself, without what spreads it over devices.
-
-    Raises:
-        TypeError: it is no module.
-    """
+    """Return the model itself, without what spreads it over devices; raise TypeError where it is no module."""
     if not isinstance(model, nn.Module):
         raise TypeError(f"model must be a torch.nn.Module, but got {model!r}.")
     return model.module if isinstance(model, (nn.DataParallel, nn.parallel.DistributedDataParallel)) else model
@@ -82,18 +78,12 @@ class Step(TorchDispatchMode):
         self.note(self.phase, func, (args, kwargs or {}), out)
         return out
 
-    def run(
-        self,
-        note: Callable[[str, Any, Any, Any], None],
-        loss: Callable[[Any], Tensor] | None = None,
-        optimizer: torch.optim.Optimizer | None = None,
-    ) -> None:
+    def run(self, note: Callable[[str, Any, Any, Any], None], optimizer: torch.optim.Optimizer | None = None) -> None:
         """Run the step once.
 
         Args:
             note: is told of each operation: its phase ("forward", "backward" or "optimizer"), what it is, the tuple and
                 the dict of what it got, and its result.
-            loss: from the model's result to the loss; None adds up all results.
             optimizer: updates the parameters after the backward pass.
 
         Raises:
@@ -108,7 +98,7 @@ class Step(TorchDispatchMode):
                 del given
                 if self.training:
                     self.phase = "backward"
-                    torch.autograd.backward(loss(out)) if loss else _backward(out)
+                    _backward(out)
                     del out
                     self.phase = "optimizer"
                     if optimizer:
