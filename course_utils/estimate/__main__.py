@@ -88,18 +88,11 @@ def _price(text: str) -> tuple[str, float]:
 
 def _chips() -> str:
     header = ("chip", "year", "TFLOP/s, dense", "GB/s", "GB", "W", "uncertain")
-    rows: list[tuple[str, ...]] = [
-        (
-            chip.name,
-            str(chip.year),
-            ", ".join(f"{key} {peak:g}" for key, peak in chip.peak_tflop_per_s.items()),
-            f"{chip.bandwidth_gb_per_s:g}",
-            f"{chip.memory_gb:g}",
-            "?" if chip.watts is None else f"{chip.watts:g}",
-            ", ".join(chip.uncertain),
-        )
-        for chip in all_chips()
-    ]
+    rows = []
+    for chip in all_chips():
+        peaks = ", ".join(f"{key} {peak:g}" for key, peak in chip.peak_tflop_per_s.items())
+        figures = chip.year, peaks, chip.bandwidth_gb_per_s, chip.memory_gb, chip.watts or "?"
+        rows.append((chip.name, *map(str, figures), ", ".join(chip.uncertain)))
     links = ", ".join(f"{link.name} {link.gb_per_s:g}" for link in all_links())
     said = f"Links, GB/s in one direction: {links}.\nPublished by the vendors; "
     return f"{text_table(header, rows)}\n{said}course_utils/estimate/chips.json has each address."

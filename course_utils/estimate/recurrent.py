@@ -56,10 +56,8 @@ def layers(name: str, x: Tensor, state: Any, weights: Sequence[Tensor], *rest: A
     """Return what torch.lstm, torch.gru, torch.rnn_tanh or torch.rnn_relu would, counted as one operation.
 
     Args:
-        name: of the four.
         x: (time, batch, features), or (batch, time, features) where the last of `rest` says so.
         state: the first hidden state, for an LSTM with its cell.
-        weights: of all layers.
         rest: has_biases, num_layers, dropout, train, bidirectional, batch_first.
     """
     h = state[0] if name == "lstm" else state
