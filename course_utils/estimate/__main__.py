@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch import nn
 
+from course_utils.display.cards import text_table
 from course_utils.display.terminal import show_result
 from course_utils.estimate.chips import all_chips, all_links
 from course_utils.estimate.question import DEVICES, estimate
-from course_utils.estimate.show import text_table
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -6,14 +6,17 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from course_utils.display.cards import html_card, text_table
 from course_utils.display.units import format_bytes
 from course_utils.estimate.chips import Chip, find_chip
 from course_utils.estimate.memory_step import KINDS, Moment
 from course_utils.estimate.no_data import positive
-from course_utils.estimate.show import Picture, html_card, memory_chart, text_table
+from course_utils.estimate.show import memory_chart
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from course_utils.display.figures import Picture
 
 FITTED = Path(__file__).parent / "memory.json"
 GIB = 2**30
@@ -129,7 +132,7 @@ class Memory:
 
         return pd.DataFrame([moment._asdict() | {"total": moment.total} for moment in self.moments])
 
-    def plot(self) -> Picture:
+    def plot(self) -> "Picture":
         """Return a picture of what fills the memory over one step."""
         amounts = {kind: [getattr(moment, kind) for moment in self.moments] for kind in KINDS}
         names = [moment.phase for moment in self.moments]

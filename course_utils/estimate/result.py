@@ -1,4 +1,4 @@
-"""What an estimate found: a row for each device, which shows itself, becomes a table, a picture and a file."""
+"""What an estimate found: a row for each device, which shows itself, becomes a table and a file."""
 
 import html
 import json
@@ -7,13 +7,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from course_utils.display.cards import html_card, text_table
 from course_utils.display.units import format_bytes, format_seconds
 from course_utils.estimate.chips import find_chip
 from course_utils.estimate.counting import Work
 from course_utils.estimate.evidence import Evidence, what_they_stand_on
 from course_utils.estimate.memory_result import memory_note
 from course_utils.estimate.prices import Price
-from course_utils.estimate.show import Picture, chart, html_card, text_table
 from course_utils.estimate.steptime import StepTime
 
 if TYPE_CHECKING:
@@ -181,12 +181,6 @@ class Estimate:
         """Write the estimate as JSON and return where it is."""
         Path(path).write_text(json.dumps(self.to_dict(), indent=1) + "\n", encoding="utf-8")
         return Path(path)
-
-    def plot(self) -> Picture:
-        """Return a picture of the hours on each device, with their intervals."""
-        names = [row.cells()[0] for row in self.rows]
-        spans = [(row.hours_interval[0], row.hours, row.hours_interval[1]) for row in self.rows]
-        return chart(names, spans, [row.kind == "measured" for row in self.rows])
 
 
 def _short(number: float) -> str:

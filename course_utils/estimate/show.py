@@ -1,36 +1,12 @@
-"""Cards, tables and pictures, drawn with the course's display modules."""
+"""The picture of what fills the memory over one step."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-
-from course_utils.display.cards import html_card, text_table
-from course_utils.display.units import format_seconds
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from course_utils.display.figures import Picture
-else:
-    Picture = Any  # figures need matplotlib, which is imported when a picture is drawn
-
-__all__ = ["Picture", "chart", "html_card", "memory_chart", "text_table"]
+    from course_utils.display.figures import Picture  # figures need matplotlib, which is imported to draw one
 
 BANDS = ("#0072B2", "#D55E00", "#CC79A7", "#F0E442")  # Okabe and Ito
-
-
-def chart(names: Sequence[str], spans: Sequence[tuple[float, float, float]], measured: Sequence[bool]) -> "Picture":
-    """Draw hours on a logarithmic axis, one line for each device: low, estimate, high."""
-    from course_utils.display.figures import LOOKS, lecture_axes, picture
-
-    axes = lecture_axes("Hours until it is done", "hours (logarithmic)")
-    for place, ((low, middle, high), seen) in enumerate(zip(spans, measured, strict=True)):
-        look = LOOKS["cpu" if seen else "cuda"]
-        axes.plot([low, high], [place, place], color=look["color"], linewidth=6, alpha=0.4, solid_capstyle="round")
-        axes.plot([middle], [place], color=look["color"], marker=look["marker"], markersize=14)
-    axes.set_xscale("log")
-    axes.set_yticks(range(len(names)), names)
-    axes.invert_yaxis()
-    times = ([format_seconds(3600 * hours) for hours in (low, high)] for low, _, high in spans)
-    said = "; ".join(f"{name} {low} to {high}" for name, (low, high) in zip(names, times, strict=True))
-    return picture(axes, f"Time on each device, with the interval in which the truth is expected: {said}.")
 
 
 def memory_chart(amounts: Mapping[str, Sequence[float]], phases: Mapping[str, int], title: str) -> "Picture":
