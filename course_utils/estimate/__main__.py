@@ -1,8 +1,8 @@
 """The estimate for a terminal: `python -m course_utils.estimate resnet50 --devices T4 A100 --epochs 90`."""
 
 import argparse
-import importlib
 import json
+import pkgutil
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -33,10 +33,8 @@ def build(name: str) -> nn.Module:
     Raises:
         ValueError: there is no such factory, or it makes no module.
     """
-    module, colon, factory = name.partition(":")
     try:
-        place = importlib.import_module(module if colon else "torchvision.models")
-        model = getattr(place, factory if colon else module)()
+        model = pkgutil.resolve_name(name if ":" in name else f"torchvision.models:{name}")()
     except (ImportError, AttributeError, TypeError) as error:
         raise ValueError(
             f"model {name!r} was asked for: {error}. Pass package.module:factory, where factory() returns a model, or "

@@ -3,15 +3,17 @@
 from dataclasses import replace
 from typing import Any
 
+import torch
 from torch import nn
 
 from course_utils.estimate.memory_result import Memory
 from course_utils.estimate.memory_step import KINDS, OPTIMIZERS, Moment, Optimizer, find_blocks, follow
-from course_utils.estimate.no_data import HALF, WHOLE, positive
+from course_utils.estimate.no_data import HALF, WHOLE, Step, positive
 
 PRECISIONS = ("fp32", "tf32", *HALF, *WHOLE)
 
 
+@torch.inference_mode(False)
 def estimate_memory(
     model: nn.Module,
     inputs: Any,
@@ -55,17 +57,18 @@ def estimate_memory(
         raise ValueError(f"unknown optimizer {optimizer!r}. Pass {known}, or a function of the parameters.")
     name = optimizer if isinstance(optimizer, str) else getattr(optimizer, "__name__", type(optimizer).__name__)
     make: Any = optimizer if callable(optimizer) else OPTIMIZERS[optimizer]
-    asked: dict[str, Any] = {"optimizer": make, "checkpointing": checkpointing, "training": training}
-    asked["keep_gradients"] = keep_gradients
-    size, moments = follow(model, inputs, batch, precision, **asked)
-    _, more = follow(model, inputs, 2 * size, precision, **asked)
-    found = Memory(size, precision, name, shards, training, tuple(moments), _growth(moments, more, size))
+    one = Step(model, inputs, batch, precision, training)
+    two = Step(model, inputs, 2 * one.batch, precision, training)
+    moments, more = (follow(step, make, checkpointing, keep_gradients) for step in (one, two))
+    growth = _growth(moments, more, one.batch)
+    found = Memory(one.batch, precision, name, shards, training, tuple(moments), growth)
     return found if shards == 1 else _shared(found, model)
 
 
+@torch.inference_mode(False)
 def needed_bytes(model: nn.Module, inputs: Any, batch: int, precision: str, training: bool) -> float:
     """Return what a step, with Adam in training, needs of a GPU's memory; it is followed once, for this batch alone."""
-    _, moments = follow(model, inputs, batch, precision, optimizer=OPTIMIZERS["adam"], training=training)
+    moments = follow(Step(model, inputs, batch, precision, training), OPTIMIZERS["adam"])
     return Memory(batch, precision, "adam", 1, training, tuple(moments), ()).needed_bytes
 
 

@@ -69,36 +69,22 @@ class Tracker:
         self.moments.append(Moment(phase, name, *(self._bytes[kind] for kind in KINDS)))
 
 
-@torch.inference_mode(False)
-def follow(
-    model: nn.Module,
-    inputs: Any,
-    batch: int | None,
-    precision: str,
-    *,
-    optimizer: Optimizer,
-    checkpointing: Any = False,
-    training: bool = True,
-    keep_gradients: bool = False,
-) -> tuple[int, list[Moment]]:
-    """Return the batch, and every moment of one step in which the optimizer already has its state.
-
-    The arguments are those of `estimate_memory`, and so are the errors.
-    """
-    step, tracker = Step(model, inputs, batch, precision, training), Tracker()
+def follow(step: Step, optimizer: Optimizer, checkpointing: Any = False, keep_gradients: bool = False) -> list[Moment]:
+    """Return every moment of a step in which the optimizer already has its state; see `estimate_memory`."""
+    tracker = Tracker()
     tracker.own([*step.model.parameters(), *step.model.buffers()], "parameters")
     tracker.own(tensors(step.arguments), "activations")
     blocks = find_blocks(step.model, checkpointing) if checkpointing else []
     if checkpointing and not blocks:
-        asked = f"{type(model).__name__} has no blocks for checkpointing={checkpointing}"
+        asked = f"{type(step.model).__name__} has no blocks for checkpointing={checkpointing}"
         raise ValueError(f"{asked}. Pass the class of those that it repeats.")
     for block in blocks:
         # On a copy that nobody else sees, so the method itself can be exchanged.
         block.forward = partial(checkpoint, block.forward, use_reentrant=False)
-    updates = _optimizer(step.model, optimizer, tracker, keep_gradients) if training else None
+    updates = _optimizer(step.model, optimizer, tracker, keep_gradients) if step.training else None
     tracker.note("forward", None, (), ())
     step.run(tracker.note, updates)
-    return step.batch, tracker.moments
+    return tracker.moments
 
 
 def find_blocks(model: nn.Module, kinds: Any = True) -> list[nn.Module]:

@@ -5,14 +5,13 @@ import torch
 from course_utils.display.units import format_bytes
 from course_utils.lessons.memory.panel import BatchPanel
 from course_utils.lessons.memory.pictures import draw_cure, draw_cures, draw_questions, draw_shards, draw_two_curves
-from course_utils.lessons.memory.record import Record, record_memory
+from course_utils.lessons.memory.record import record_memory
 from course_utils.lessons.needs import NO_RANKS, what_cells_need
 from course_utils.lessons.progress import progress
 
 __all__ = [
     "NO_FSDP",
     "BatchPanel",
-    "Record",
     "draw_cure",
     "draw_cures",
     "draw_questions",
