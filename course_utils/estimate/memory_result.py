@@ -134,12 +134,9 @@ class Memory:
 
     def plot(self) -> "Picture":
         """Return a picture of what fills the memory over one step."""
-        amounts = {kind: [getattr(moment, kind) for moment in self.moments] for kind in KINDS}
-        names = [moment.phase for moment in self.moments]
-        phases = {name: names.index(name) for name in dict.fromkeys(names)}
         most = max(KINDS, key=lambda kind: getattr(self.peak, kind))
         share = f"{getattr(self.peak, most) / self.peak.total:.0%} of {format_bytes(self.peak.total)}"
-        return memory_chart(amounts, phases, f"{most.capitalize()} are {share} at the peak")
+        return memory_chart(self.moments, f"{most.capitalize()} are {share} at the peak")
 
 
 def capacity_bytes(chip: Chip) -> float:

@@ -44,7 +44,6 @@ class Step(TorchDispatchMode):
         training: forward and backward, or the forward pass alone.
 
     Raises:
-        TypeError: the model is no module.
         ValueError: the batch is not a positive integer, there is no tensor among the inputs, nothing is to be trained,
             or the precision has 32 bits and the model's parameters have 16.
     """

@@ -90,14 +90,10 @@ def sources() -> dict[str, dict[str, str]]:
 @cache
 def _counted() -> Mapping[tuple[str, int, bool, bool], tuple[float, ...]]:
     """Return what was counted of each network: batch, kernels, bytes, bytes of convolutions, operations."""
-    rows = csv.DictReader(_lines(COUNTED)[1:])
-    amounts = ("batch", "kernels", "bytes", "convolution_bytes", "flops")
-    return {
-        (row["model"], int(row["image"]), row["training"] == "1", row["half"] == "1"): tuple(
-            float(row[name]) for name in amounts
-        )
-        for row in rows
-    }
+    known = {}
+    for model, image, training, half, *amounts in csv.reader(_lines(COUNTED)[2:]):
+        known[model, int(image), training == "1", half == "1"] = tuple(map(float, amounts))
+    return known
 
 
 def estimate_published(row: Speed) -> StepTime | None:
