@@ -105,7 +105,7 @@ class Step(TorchDispatchMode):
         except Exception as error:
             said = (str(error) or type(error).__name__).splitlines()[0][:200].rstrip(".!")
             raise RuntimeError(
-                f"{type(self.model).__name__} cannot be counted: at operation {self.last!r} PyTorch said: {said}. "
+                f"{type(self.model).__name__} cannot be counted: at operation {self.last!r}: {said}. "
                 "Check that the inputs fit. Counting has shapes and no data, so a step that depends on values, such as "
                 "by .item() or a mask as an index, has to be left out."
             ) from error

@@ -189,6 +189,13 @@ def test_training_needs_something_to_train():
     with pytest.raises(ValueError, match="training=False"):
         count_work(nn.ReLU(), torch.empty(1, 2))
 
+    class Detached(nn.Linear):
+        def forward(self, x):
+            return super().forward(x).detach()
+
+    with pytest.raises(RuntimeError, match=r"Detached.*no result depends on a parameter.*training=False"):
+        count_work(Detached(2, 2), torch.empty(1, 2))
+
 
 @pytest.mark.parametrize("recurrent", [nn.LSTM, nn.GRU, nn.RNN])
 def test_a_recurrent_layer_may_follow_one_whose_results_have_16_bits(recurrent):
