@@ -40,9 +40,8 @@ def to_device(obj: T, device: Device | torch.device | str | None, *, non_blockin
             before it has arrived would be wrong.
 
     Raises:
-        ValueError: `device` does not name a kind of device.
+        ValueError: `device` does not name a kind of device, or `obj` contains itself.
         RuntimeError: the device is not in this machine.
-        RecursionError: `obj` contains itself, or is nested too deeply.
     """
     target = _torch_device(device)
     switches: dict[str, Any] = {"non_blocking": True} if non_blocking and target.type != "cpu" else {}
@@ -55,11 +54,19 @@ def to_device(obj: T, device: Device | torch.device | str | None, *, non_blockin
         return moved[id(leaf)][1]
 
     try:
-        return _walk(obj, move)
+        return _walk_all(obj, move)
     except (RuntimeError, AssertionError):  # a build without CUDA raises the latter
         if target.type in KINDS:
             pick_device(str(target))  # says so when the device is not there
         raise
+
+
+def _walk_all(obj: Any, change: Callable[[Any, str], Any]) -> Any:
+    try:
+        return _walk(obj, change)
+    except RecursionError:
+        why = f"this {type(obj).__name__} contains itself, or is nested too deeply to be walked through."
+        raise ValueError(why) from None
 
 
 def _walk(node: Any, change: Callable[[Any, str], Any], path: str = "obj") -> Any:
@@ -93,8 +100,7 @@ def device_of(obj: object) -> torch.device:
     """Return the one device that holds every tensor in `obj`: a tensor, a module, or any nesting of containers.
 
     Raises:
-        ValueError: there is no tensor in it, or its tensors are on several devices.
-        RecursionError: it contains itself, or is nested too deeply.
+        ValueError: there is no tensor in it, its tensors are on several devices, or it contains itself.
     """
     places: dict[torch.device, list[str]] = defaultdict(list)
 
@@ -108,7 +114,7 @@ def device_of(obj: object) -> torch.device:
             _walk(getattr(part, "data", None), note, f"{path}.data")
         return part
 
-    _walk(obj, note)
+    _walk_all(obj, note)
     if not places:
         raise ValueError(f"this {type(obj).__name__} holds no tensor, so it is on no device.")
     if len(places) == 1:

@@ -2,11 +2,14 @@
 
 import errno
 import io
+import resource
 import shutil
-import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import torch
 
 from course_utils.launch.messages import LaunchError
@@ -15,10 +18,7 @@ from course_utils.training import pl
 
 plugins: Any = pl.plugins
 
-# What Lightning resumes from.
-PARTS = {"epoch": int, "global_step": int, "state_dict": dict, "optimizer_states": list, "loops": dict}
-PARTS |= {"callbacks": dict, "pytorch-lightning_version": str}
-ADVICE = "Use the lesson that wrote it, or another --out."
+ROOM_BYTES = 2 * 10**9  # what reading a checkpoint may take beside twice its own size
 
 
 class WholeFiles(plugins.io.TorchCheckpointIO):
@@ -50,44 +50,75 @@ class WholeFiles(plugins.io.TorchCheckpointIO):
         return torch.load(path, map_location=map_location, weights_only=True)
 
 
-def read_checkpoint(path: Path, module: torch.nn.Module) -> dict:
-    """Return a checkpoint after making sure that it is whole, harmless, and of this model, which gets its weights.
+def read_checkpoint(path: Path, module: torch.nn.Module, loops: dict | None = None) -> dict:
+    """Return a checkpoint after making sure that it is whole, harmless, and of this model.
+
+    Where the state of a Trainer's loops is given, that in the file must have the same parts, of the same kinds.
 
     Raises:
-        LaunchError: it is torn, holds code, is no checkpoint of a training, or belongs to another model.
+        LaunchError: it is torn, holds code, is no checkpoint of a training, or belongs to another model or optimizer.
     """
     state = _load(path)
-    if not (isinstance(state, dict) and all(isinstance(state.get(name), kind) for name, kind in PARTS.items())):
+    if not _is_training(state) or (loops and _misfit({"fit_loop": loops}, state.get("loops"), "loops")):
         raise LaunchError(f"{path} is no checkpoint of a Lightning training. Start anew without --resume.")
-    try:
-        module.load_state_dict(state["state_dict"])
-    except RuntimeError as error:
-        why = textwrap.shorten(str(error), 500)  # it names every weight that differs
-        raise LaunchError(f"{path} is the checkpoint of another model: {why} {ADVICE}") from None
-    if broken := [name for name, value in module.named_parameters() if not value.isfinite().all()]:
+    advice = "Use the lesson that wrote it, or another --out."
+    there = {name: tuple(value.shape) for name, value in state["state_dict"].items()}
+    here = {name: tuple(value.shape) for name, value in module.state_dict().items()}
+    for name in sorted(there.keys() | here.keys()):
+        if there.get(name) != here.get(name):
+            shapes = f"has shape {there.get(name, 'none')} there and {here.get(name, 'none')} here"
+            raise LaunchError(f"{path} is the checkpoint of another model: {name!r} {shapes}. {advice}")
+    broken = [name for name, value in state["state_dict"].items() if not value.isfinite().all()]
+    if broken:
         why = f"{path} holds weights that are not finite numbers: {broken[0]!r}"
         raise LaunchError(f"{why}. Start anew without --resume, with a smaller learning rate.")
+    if why := _other_optimizer(state["optimizer_states"], module):
+        raise LaunchError(f"{path} was written with another optimizer: {why}. {advice}")
     return state
 
 
-def check_optimizer(optimizer: torch.optim.Optimizer) -> None:
-    """Raise LaunchError if the state that an optimizer has from a checkpoint is that of another one."""
-    why = "the checkpoint was written with another optimizer"
-    for group in optimizer.param_groups:
-        # Every optimizer that has loaded a state expects "differentiable", but not every one keeps it.
-        if lacking := sorted(optimizer.defaults.keys() - group.keys() - {"differentiable"}):
-            raise LaunchError(f"{why}: {type(optimizer).__name__} finds no {', '.join(lacking)} in it. {ADVICE}")
-    for parameter, state in optimizer.state.items() if optimizer.defaults.get("fused") else ():
-        for name in state.keys() - {"step"}:  # of another shape, a fused kernel would read past its end
-            if (shape := getattr(state[name], "shape", None)) != parameter.shape:
-                raise LaunchError(f"{why}: its {name!r} has shape {shape} for weights of {parameter.shape}. {ADVICE}")
+def _other_optimizer(states: list[dict], module: Any) -> str:
+    """Return why the module's first optimizer cannot go on from its state, or "" where it can, or cannot be asked."""
+    made: Any = None
+    with suppress(Exception):  # some need a trainer to make theirs
+        made = module.configure_optimizers()
+    made = made.get("optimizer") if isinstance(made, dict) else made
+    while isinstance(made, tuple | list) and made:  # [optimizer], or ([optimizers], [schedulers])
+        made = made[0]
+    if not isinstance(made, torch.optim.Optimizer):
+        return ""
+    try:
+        lacking = [_misfit(made.defaults, group, "group") for group in states[0]["param_groups"]]
+        made.load_state_dict(states[0])
+        for parameter, state in made.state.items() if made.defaults.get("fused") else ():
+            for name, value in state.items():  # of another shape, a fused kernel would read past its end
+                if name != "step" and value is not None and value.shape != parameter.shape:
+                    return f"its {name!r} has shape {tuple(value.shape)} for weights of {tuple(parameter.shape)}"
+    except Exception as error:  # whatever a state of the wrong shape leads to
+        return f"{type(error).__name__}: {error}"
+    return f"{type(made).__name__} finds no {max(lacking)!r} in it" if any(lacking) else ""
+
+
+def _misfit(model: Any, found: Any, name: str) -> str:
+    """Return the name of the first part that is not of the same kind as in a model, or ""."""
+    if isinstance(model, dict) and isinstance(found, dict):
+        bad = (_misfit(part, found.get(key, ...), str(key)) for key, part in model.items())
+        return next(filter(None, bad), "")
+    if model is None or isinstance(model, bool):
+        fits = found is None or isinstance(found, bool)
+    elif isinstance(model, int | float):
+        fits = isinstance(found, int | float) and not isinstance(found, bool) and abs(found) < 10**9
+    else:
+        fits = type(found) is type(model)
+    return "" if fits else name
 
 
 def _load(path: Path) -> Any:
     if not path.is_file():  # a pipe would never end
         raise LaunchError(f"{path} is not an ordinary file. Delete it and start anew without --resume.")
     try:
-        return torch.load(path, map_location="cpu", weights_only=True)
+        with _limited_memory(2 * path.stat().st_size + ROOM_BYTES):
+            return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch raises six different kinds for files of six different shapes
         if "Weights only load failed" in str(error) and "GLOBAL" in str(error):
             why = "it holds a pickled call to something that is neither a tensor nor a number, and loading it would run"
@@ -96,3 +127,34 @@ def _load(path: Path) -> Any:
         why = f"is torn or no checkpoint at all ({path.stat().st_size} bytes; {type(error).__name__})"
         advice = "Delete it and start anew without --resume, or put an older copy in its place."
         raise LaunchError(f"{path} {why}. {advice}") from None
+
+
+def _is_training(state: Any) -> bool:
+    """Say whether an object has what Lightning resumes from, each part of its own kind and in a possible range."""
+    kinds = {"epoch": int, "global_step": int, "state_dict": dict, "optimizer_states": list}
+    kinds |= {"lr_schedulers": list, "callbacks": dict}
+    known = {"lr_schedulers": [], "callbacks": {}, **state} if isinstance(state, dict) else {}
+    if not all(isinstance(known.get(name), kind) for name, kind in kinds.items()):
+        return False
+    report = state.setdefault("callbacks", {}).setdefault("RankReport", {"losses": []})
+    return (
+        0 <= state["epoch"] < state["global_step"] < 10**9
+        and all(isinstance(name, str) for name in state["state_dict"])
+        and all(isinstance(value, torch.Tensor) for value in state["state_dict"].values())
+        and all(isinstance(part, dict) for part in state["optimizer_states"] + state.get("lr_schedulers", []))
+        and str(state.get("pytorch-lightning_version", 2))[:1].isdigit()
+        and all(isinstance(kept, dict) for kept in state["callbacks"].values())
+        and all(isinstance(loss, float) for loss in report.get("losses", [None]))
+    )
+
+
+@contextmanager
+def _limited_memory(size_bytes: int) -> Iterator[None]:
+    """Let this process take so many more bytes: a small file can ask for any amount."""
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    limit = psutil.Process().memory_info().vms + size_bytes
+    resource.setrlimit(resource.RLIMIT_AS, (limit if limits[1] < 0 else min(limit, limits[1]), limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limits)

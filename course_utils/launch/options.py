@@ -48,7 +48,7 @@ class Options:
         for name, smallest in least.items():
             asked = getattr(self, name)
             if asked is not None and not smallest <= asked < 2**32:
-                raise LaunchError(f"{name}={asked} was requested, but it is a number from {smallest} to {2**32 - 1}.")
+                raise LaunchError(f"{name}={asked} was requested, but it must be from {smallest} to {2**32 - 1}.")
         if self.devices != "auto" and (not str(self.devices).isdecimal() or int(self.devices) < 1):
             raise LaunchError(f"'{self.devices}' is not a number of devices. Write 1, 2, ... or auto.")
         if not self.out:

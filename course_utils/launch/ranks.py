@@ -52,10 +52,10 @@ def fit(options: Options, arguments: dict, link: Link) -> None:
     link.send(loading=False)
     trainer = _make_trainer(options, arguments, link, module)
     resumes = options.resume and os.path.lexists(options.checkpoint)
-    state = read_checkpoint(options.checkpoint, module) if resumes else None
+    state = read_checkpoint(options.checkpoint, module, trainer.fit_loop.state_dict()) if resumes else None
     if state and state["epoch"] + 1 >= options.epochs:
-        losses = state["callbacks"].get("RankReport", {"losses": []})["losses"]
-        link.send(already=state["epoch"] + 1, done={"losses": losses, "steps": state["global_step"]})
+        results = {"losses": state["callbacks"]["RankReport"]["losses"], "steps": state["global_step"]}
+        link.send(already=state["epoch"] + 1, done=results)
         return link.send(finished=True)
     if state:
         link.send(resumed=state["global_step"])

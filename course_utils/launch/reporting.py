@@ -8,9 +8,8 @@ from typing import Any
 
 import torch
 
-from course_utils.launch.checkpoints import check_optimizer
 from course_utils.launch.link import Link
-from course_utils.launch.messages import LaunchError, calm_lightning, is_out_of_memory, short_traceback
+from course_utils.launch.messages import calm_lightning, is_out_of_memory, short_traceback
 from course_utils.training import pl
 
 MOST_SAID = 20_000  # characters of a traceback that are reported
@@ -23,9 +22,6 @@ def run_rank(link: Link, function: Callable, *args: Any, **kwargs: Any) -> Any:
     try:
         return function(*args, **kwargs)
     except SystemExit:  # its status says enough
-        raise
-    except LaunchError as error:
-        link.send(refusal=str(error))
         raise
     except BaseException as error:
         # The ranks are not the terminal's, so no key was pressed.
@@ -90,8 +86,6 @@ class _Report(pl.Callback):
     def on_train_start(self, trainer, pl_module):
         # Lightning's own answer to SIGTERM waits for the end of a step, which never comes for a rank that hangs.
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        for optimizer in trainer.optimizers:
-            check_optimizer(optimizer)
         self._start_s, self._samples_per_s = time.monotonic(), 0.0
         self._beat(trainer, "it waits for a batch, for the next epoch, or for other ranks")
         if trainer.is_global_zero:

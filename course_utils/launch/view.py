@@ -21,7 +21,9 @@ class View:
         self._epochs, self._next_s = 0, 0.0
 
     def line(self, source: str, text: str) -> None:
-        """Print a line of one process, or of the launcher."""
+        """Print a line of one process, or of the launcher, with what the stream cannot encode replaced."""
+        encoding = getattr(self._stream, "encoding", None) or "utf-8"
+        text = text.encode(encoding, "backslashreplace").decode(encoding)
         tqdm.write(f"[{source}] {text}", file=self._stream)
         self._stream.flush()
 

@@ -227,10 +227,7 @@ def test_a_hostile_checkpoint_is_refused_and_no_code_of_it_runs(classroom):
         (["--devices", "many"], "'many' is not a number of devices"),
         (["--devices", "5000", "--accelerator", "cpu"], "--devices 5000 was requested, but this machine has a CPU"),
         (["--lesson", "nowhere.py:make_lesson"], "names the file nowhere.py, which is not there"),
-        (
-            ["--lesson", "{folder}/broken.py:make_lesson"],
-            "'(' was never closed (broken.py, line 2)",
-        ),
+        (["--lesson", "{folder}/broken.py:make_lesson"], "'(' was never closed (broken.py, line 2)"),
         (["--lesson", f"{CLASSROOM}:no_such_function"], "defines no function 'no_such_function'"),
         (["--lesson", "air_rrn"], "there is no lesson 'air_rrn'. Write one of air_rnn"),
     ],

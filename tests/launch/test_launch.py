@@ -65,11 +65,11 @@ def test_a_value_that_makes_no_sense_is_refused_with_status_2(capsys, option, va
 @pytest.mark.parametrize(
     ("option", "value", "message"),
     [
-        ("--epochs", "0", "epochs=0 was requested, but it is a number from 1 to"),
-        ("--global-batch", "-1", "global_batch=-1 was requested, but it is a number from 1 to"),
-        ("--num-workers", "-1", "num_workers=-1 was requested, but it is a number from 0 to"),
-        ("--seed", str(2**32), "was requested, but it is a number from 0 to 4294967295"),
-        ("--timeout", "0", "timeout_s=0.0 was requested, but it is a number from 1 to"),
+        ("--epochs", "0", "epochs=0 was requested, but it must be from 1 to"),
+        ("--global-batch", "-1", "global_batch=-1 was requested, but it must be from 1 to"),
+        ("--num-workers", "-1", "num_workers=-1 was requested, but it must be from 0 to"),
+        ("--seed", str(2**32), "was requested, but it must be from 0 to 4294967295"),
+        ("--timeout", "0", "timeout_s=0.0 was requested, but it must be from 1 to"),
     ],
 )
 def test_a_number_out_of_range_is_refused_with_status_2(capsys, option, value, message):

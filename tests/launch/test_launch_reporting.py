@@ -52,16 +52,6 @@ def test_every_exception_is_reported(error, said):
     assert event["error"] == said and "in fail" in event["fault"]
 
 
-def test_a_refusal_is_no_fault_of_the_rank_that_found_the_reason():
-    def refuse():
-        raise LaunchError("another optimizer")
-
-    notes = Notes()
-    with pytest.raises(LaunchError):
-        run_rank(notes, refuse)
-    assert notes.events[1:] == [{"refusal": "another optimizer"}]
-
-
 def test_an_exit_is_left_to_its_status():
     assert fault_of(SystemExit(0)) == []
 
