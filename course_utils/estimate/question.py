@@ -59,8 +59,8 @@ def estimate(
             beside the others, at no price unless `prices` has one for "this machine".
 
     Returns:
-        One row for each device: hours, cost, and whether it fits. The result shows itself and has `to_frame`, `save`,
-        `fastest` and `cheapest`.
+        One row for each device: hours, cost, and whether it fits. The result shows itself and has `to_frame`, `plot`,
+        `save`, `fastest` and `cheapest`.
 
     Raises:
         ValueError: a number is not positive, a price negative, a chip unknown or without the asked precision.

@@ -1,4 +1,4 @@
-"""What an estimate found: a row for each device, which shows itself, becomes a table and a file."""
+"""What an estimate found: a row for each device, which shows itself, becomes a table, a picture and a file."""
 
 import html
 import json
@@ -18,6 +18,8 @@ from course_utils.estimate.steptime import StepTime
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from course_utils.display.figures import Picture
 
 HEADER = ("device", "precision", "step", "samples/s", "hours", "limited by", "memory", "kWh", "cost", "kind")
 # What a table and a file have of a row, and what a file has of the counted work.
@@ -181,6 +183,24 @@ class Estimate:
         """Write the estimate as JSON and return where it is."""
         Path(path).write_text(json.dumps(self.to_dict(), indent=1) + "\n", encoding="utf-8")
         return Path(path)
+
+    def plot(self) -> "Picture":
+        """Return a picture of the hours on each device, with their intervals."""
+        from course_utils.display.figures import LOOKS, lecture_axes, picture
+
+        axes = lecture_axes("Hours until it is done", "hours (logarithmic)")
+        for place, row in enumerate(self.rows):
+            look = LOOKS["cpu" if row.kind == "measured" else "cuda"]
+            style: dict[str, Any] = {"linewidth": 6, "alpha": 0.4, "solid_capstyle": "round"}
+            axes.plot(row.hours_interval, [place, place], color=look["color"], **style)
+            axes.plot([row.hours], [place], color=look["color"], marker=look["marker"], markersize=14)
+        axes.set_xscale("log")
+        names = [row.cells()[0] for row in self.rows]
+        axes.set_yticks(range(len(names)), names)
+        axes.invert_yaxis()
+        times = (map(format_seconds, (3600 * hours for hours in row.hours_interval)) for row in self.rows)
+        said = "; ".join(f"{name} {low} to {high}" for name, (low, high) in zip(names, times, strict=True))
+        return picture(axes, f"Time on each device, with the interval in which the truth is expected: {said}.")
 
 
 def _short(number: float) -> str:
