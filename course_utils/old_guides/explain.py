@@ -11,9 +11,9 @@ from course_utils.display.cards import html_card
 from course_utils.old_guides.arguments import Finding
 from course_utils.old_guides.findings import find_in
 from course_utils.old_guides.old_trainer import Note
-from course_utils.old_guides.reading import Unreadable, mended, parses, read
+from course_utils.old_guides.reading import Unreadable, parses, read
 from course_utils.old_guides.scope import Scope
-from course_utils.old_guides.syntax import Code, Edit
+from course_utils.old_guides.syntax import Edit
 
 __all__ = ["Explanation", "Unreadable", "explain"]
 
@@ -71,11 +71,10 @@ def explain(source: str | os.PathLike) -> Explanation:
         Unreadable: no such file, no text, a broken notebook, or too long.
     """
     text, suffix = _text_of(source)
-    parts, join = read(text, suffix)
     try:
-        codes = [[_code(*stretch) for stretch in part.code] for part in parts]
-        scope = Scope([code for each in codes for code in each], "\n".join(part.text for part in parts))
-        found = [find_in(part, each, scope) for part, each in zip(parts, codes, strict=True)]
+        parts, join = read(text, suffix)
+        scope = Scope(parts)
+        found = [find_in(part, scope) for part in parts]
     except RecursionError:
         raise Unreadable("The code is nested too deeply to be read.") from None
     notes = dict.fromkeys(note for each in found for note, _, _ in each)
@@ -98,15 +97,6 @@ def _text_of(source: str | os.PathLike) -> tuple[str, str]:
             return file.read(), path.suffix.lower()
     except (OSError, ValueError) as error:
         raise Unreadable(f"{path} cannot be read: {error}") from None
-
-
-def _code(offset: int, text: str) -> Code:
-    """Return the syntax of a stretch; one that was cut out of a call or a docstring is made whole for that."""
-    ways = mended(text)
-    if ways == [("", "")] or parses(text):
-        return Code(offset, text)
-    codes = (Code(offset - len(before), f"{before}{text}" + f"\n{after}" * bool(after)) for before, after in ways)
-    return min(codes, key=lambda code: code.errors)
 
 
 def _changed(text: str, found: list[Finding]) -> str:

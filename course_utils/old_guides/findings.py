@@ -273,12 +273,9 @@ def _clocks(code: Code, scope: Scope) -> Iterator[Finding]:
 _FINDERS = (_imports, _uses, _calls, _nexts, _dictionaries, _assignments, _methods, _results, _strings, _clocks)
 
 
-def find_in(part: Part, codes: list[Code], scope: Scope) -> list[Finding]:
+def find_in(part: Part, scope: Scope) -> list[Finding]:
     """Return what is outdated in one part, in the order of its lines."""
-    found: list[Finding] = []
-    for code in codes:
-        for find in _FINDERS:
-            found += find(code, scope)
+    found: list[Finding] = [each for code in part.codes for find in _FINDERS for each in find(code, scope)]
     found += [(note, place, []) for place, note in in_commands(part.shell, scope)]
     found.sort(key=lambda finding: finding[1])
     return [

@@ -6,23 +6,19 @@ gone without an entry here is found by asking the installed packages.
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from course_utils.old_guides.installed import is_gone, new_home, today, version
 
 TABLES = json.loads((Path(__file__).parent / "old_names.json").read_text(encoding="utf-8"))
-Advice = tuple[str, str]  # what to write today, and why
-
-
-def _advice(table: str) -> dict[str, Advice]:
-    return {old: (new, why) for old, (new, why) in TABLES[table].items()}
-
+Advice = Sequence[str]  # what to write today, and why
 
 ALIASES: dict[str, str] = TABLES["aliases"]  # what guides use without always showing the import
-NAMES = _advice("names")  # by full name; one that ends in a dot covers all below it
-METHODS = _advice("methods")  # that Lightning once called on a module, a callback or a data module
-KEYWORDS = _advice("keywords")  # "function.keyword", with "*" for any function
-ATTRIBUTES = _advice("attributes")  # of a Trainer
+NAMES: dict[str, Advice] = TABLES["names"]  # by full name; one that ends in a dot covers all below it
+METHODS: dict[str, Advice] = TABLES["methods"]  # that Lightning once called on a module, a callback or a data module
+KEYWORDS: dict[str, Advice] = TABLES["keywords"]  # "function.keyword", with "*" for any function
+ATTRIBUTES: dict[str, Advice] = TABLES["attributes"]  # of a Trainer
 TEXTS: list[list[str]] = TABLES["texts"]  # in a shell line or in a string: pattern, what to write today, why
 
 

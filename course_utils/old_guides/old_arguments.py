@@ -9,15 +9,10 @@ from course_utils.old_guides.old_devices import DEVICE_RULES, Change, Refusal, R
 from course_utils.old_guides.values import Expression, NewCallback
 
 _CALLBACK = "A callback does this now."
-_LIST = "All callbacks are in one list."
 
 
 def _rename(new: str, modern: Any, name: str, value: Any) -> Change:
     return {} if value is None else {new: value}, "Only the name changed."
-
-
-def _leave_out_none(why: str, modern: Any, name: str, value: Any) -> Change | None:
-    return ({}, why) if value is None else None
 
 
 def _share(new: str, modern: Any, name: str, value: Any) -> Change:
@@ -40,7 +35,7 @@ def _switch(new: str, on: Any, unknown: str, why: str, modern: Any, name: str, v
 def _checkpoint_callback(modern: Any, name: str, value: Any) -> Change:
     if value is None or type(value) is bool:
         return _rename("enable_checkpointing", modern, name, value)
-    return {"callbacks": value}, _LIST + _if_unknown(value, "enable_checkpointing=")
+    return _join_callbacks(value, "enable_checkpointing=")
 
 
 def _early_stop(modern: Any, name: str, value: Any) -> Change:
@@ -48,11 +43,12 @@ def _early_stop(modern: Any, name: str, value: Any) -> Change:
         raise Refusal("it watched 'val_loss'. Write callbacks=[EarlyStopping(monitor=...)] with what you log.")
     if value is None or value is False:
         return {}, "There was none."
-    return {"callbacks": value}, _LIST + _if_unknown(value, "EarlyStopping(monitor=...) or nothing")
+    return _join_callbacks(value, "EarlyStopping(monitor=...) or nothing")
 
 
-def _if_unknown(value: Any, instead: str) -> str:
-    return f" If it can be True or False, write {instead}." * isinstance(value, Expression)
+def _join_callbacks(value: Any, instead: str) -> Change:
+    unknown = f" If it can be True or False, write {instead}." * isinstance(value, Expression)
+    return {"callbacks": value}, f"All callbacks are in one list.{unknown}"
 
 
 def _progress_bar(modern: Any, name: str, value: Any) -> Change:
@@ -91,8 +87,10 @@ def _accumulate(modern: Any, name: str, value: Any) -> Change | None:
         return {}, "None meant 1, the default. Today a Trainer takes None and fails in its first step."
     if isinstance(value, list):
         raise Refusal("lists of epochs are gone. Write a dict, {epoch: batches}.")
+    if not isinstance(value, dict):
+        return None
     callback = NewCallback("GradientAccumulationScheduler", {"scheduling": value})
-    return ({"callbacks": callback}, "A dict of epochs goes to a callback now.") if isinstance(value, dict) else None
+    return {"callbacks": callback}, "A dict of epochs goes to a callback now."
 
 
 def _profiler(modern: Any, name: str, value: Any) -> Change | None:
@@ -132,8 +130,10 @@ RULES: dict[str, Rule] = {
     "use_amp": partial(
         _switch, "precision", "16-mixed", '"16-mixed" if {} else "32-true"', "It meant mixed precision."
     ),
-    "devices": partial(_leave_out_none, "None took what was there, as saying nothing does today."),
-    "max_steps": partial(_leave_out_none, "None meant no limit, the default. Today a Trainer given None fails."),
+    "devices": partial(leave_out, [None], "", why="None took what was there, as saying nothing does today."),
+    "max_steps": partial(
+        leave_out, [None], "", why="None meant no limit, the default. Today a Trainer given None fails."
+    ),
     "profiler": _profiler,
     "plugins": _plugins,
     "reload_dataloaders_every_epoch": partial(

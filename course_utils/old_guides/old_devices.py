@@ -34,11 +34,18 @@ def check_switch(value: object) -> None:
         raise Refusal("it was True or False.")
 
 
-def leave_out(defaults: Sequence, instead: str, modern: Any, name: str, value: object) -> Change:
-    """Leave out an argument of which only a default can be; `instead` is the advice otherwise."""
-    if not same(value, *defaults):
+_DEFAULT = "That was the default, and what Lightning does today."
+
+
+def leave_out(
+    idle: Sequence, instead: str, modern: Any, name: str, value: object, *, why: str = _DEFAULT
+) -> Change | None:
+    """Leave out an argument with an idle value. `instead` is the advice for any other, or "" where it stays."""
+    if same(value, *idle):
+        return {}, why
+    if instead:
         raise Refusal(instead)
-    return {}, "That was the default, and what Lightning does today."
+    return None
 
 
 # What an old `distributed_backend`, `accelerator` or `strategy` called it: its name today, or why it is gone.

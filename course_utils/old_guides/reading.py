@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from course_utils.old_guides.syntax import Code
+
 LIMIT = 600_000  # characters, which take some seconds
 
 
@@ -22,10 +24,8 @@ class Part:
 
     name: str  # "" or the cell, such as "cell 3"
     text: str
-    # Stretches of Python and lines for a shell, with the place where each begins. Python is cleaned character for
-    # character, so that a place in it is a place in `text`.
-    code: list[tuple[int, str]]
-    shell: list[tuple[int, str]]
+    codes: list[Code]  # cleaned character for character, so that a place in one is a place in `text`
+    shell: list[tuple[int, str]]  # lines for a shell, with the place where each begins
 
 
 # Characters that come from web pages and word processors, and `async`, which was no keyword before Python 3.7.
@@ -95,13 +95,13 @@ def _notebook(text: str) -> tuple[list[tuple[str, str]], Callable[[list[str]], s
 
 def _part(name: str, text: str, suffix: str) -> Part:
     if suffix not in (".md", ".rst", ".sh") and parses(text):
-        return Part(name, text, [(0, text)], [])
+        return Part(name, text, [Code(0, text)], [])
     part = Part(name, text, [], [])
     lines = text.splitlines(keepends=True)
     for kind, first, last in _blocks(lines, suffix):
         start = sum(map(len, lines[:first]))
         cleaned, commands = _cleaned(lines[first:last], start, kind)
-        part.code.append((start, cleaned))
+        part.codes.append(_code(start, cleaned))
         part.shell.extend(commands)
     return part
 
@@ -191,8 +191,8 @@ _TOKEN = re.compile(r"""#[^\n]*|("{3}|'{3})[\s\S]*?(?:\1|$)|"(?:[^"\\\n]|\\.)*"|
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 
 
-def mended(text: str) -> list[tuple[str, str]]:
-    """Return what to write before and after a text that was cut out of a call or of a docstring, so that it is whole.
+def _code(offset: int, text: str) -> Code:
+    """Return the code of a stretch; one that was cut out of a call or of a docstring is made whole for that.
 
     A call of which only the end is there is taken for that of a Trainer: if it is not, its arguments say so. Where the
     quotes do not say whether the text begins or ends inside a string, there are two ways.
@@ -201,7 +201,8 @@ def mended(text: str) -> list[tuple[str, str]]:
     for quotes in ('"""', "'''"):
         if text.count(quotes) % 2:
             ways.append((quotes, _brackets(text.partition(quotes)[2])[1]))
-    return ways
+    codes = (Code(offset - len(before), f"{before}{text}" + f"\n{after}" * bool(after)) for before, after in ways)
+    return min(codes, key=lambda code: code.errors)
 
 
 def _brackets(text: str) -> tuple[str, str]:

@@ -8,7 +8,8 @@ from course_utils.old_guides.installed import TRAINER, parameters, today
 from course_utils.old_guides.names import ALIASES, advise
 from course_utils.old_guides.old_arguments import RULES
 from course_utils.old_guides.old_trainer import removed
-from course_utils.old_guides.syntax import Call, Code, dotted, source
+from course_utils.old_guides.reading import Part
+from course_utils.old_guides.syntax import Call, dotted, source
 
 _EXCEPT = re.compile(r"except.*(ImportError|ModuleNotFound|AttributeError|Exception)|except\s*:")
 _GUARD = re.compile(r"hasattr|getattr|version|_?has_|available|TYPE_CHECKING|GREATER|ImportError", re.IGNORECASE)
@@ -25,8 +26,8 @@ _CALLBACKS = "lightning.pytorch.callbacks."
 class Scope:
     """The names of all stretches of code of one text; cells and blocks share them."""
 
-    def __init__(self, codes: list[Code], text: str):
-        self.codes = codes
+    def __init__(self, parts: list[Part]):
+        self.codes = codes = [code for part in parts for code in part.codes]
         self.gone: set[str] = set()  # imported names that were reported already
         names = [name for code in codes for _, found in code.imports for name in found]
         self.imported = {  # the full name behind each imported name
@@ -37,6 +38,7 @@ class Scope:
         # Imported names that are parameters elsewhere in the text.
         self.hidden = {node.name.value for node in nodes if node.type == "param"} & self.imported.keys()
         self.assigned = dict(_assignments(nodes))
+        text = "\n".join(part.text for part in parts)
         self.names_lightning = bool(_LIGHTNING.search(text))  # the code, or the page that it is on
         self.lightning = self.names_lightning or not self.imported  # a fragment without imports can be for Lightning
         self.has_hooks = self.names_lightning or bool(_HOOKS.search(text))  # it is known to be for Lightning

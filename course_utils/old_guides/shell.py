@@ -1,6 +1,5 @@
 """What is outdated in lines for a shell and in strings: commands, wheels, variables, and a script's flags."""
 
-import ast
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -9,7 +8,7 @@ from course_utils.old_guides.names import TEXTS
 from course_utils.old_guides.old_arguments import RULES
 from course_utils.old_guides.old_trainer import Note, removed, translate
 from course_utils.old_guides.scope import Scope
-from course_utils.old_guides.values import Expression
+from course_utils.old_guides.values import Expression, literal
 
 _FLAG = re.compile(r"(?<!\S)(?:--|\+{0,2}(?:trainer|pl_trainer)\.)(\w+)(?:[= ]+(-?[^\s-]\S*))?")
 _OVERRIDE = re.compile(r"\+{0,2}(?:pl_)?trainer\.\w+=")  # of a configuration, as Hydra's scripts read it
@@ -48,10 +47,8 @@ def _flags(text: str) -> list[Note]:
 
 
 def _value(name: str, text: str) -> Any:
-    try:
-        return ast.literal_eval(text[:100]) if text else True
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return text if name in _WORDS or "," in text else Expression(text)
+    value = literal(text or "True")
+    return text if isinstance(value, Expression) and (name in _WORDS or "," in text) else value
 
 
 def _as_flag(value: Any) -> str:

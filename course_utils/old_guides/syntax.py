@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 import parso
 
 _GRAMMAR = parso.load_grammar(version="3.11")
 Edit = tuple[int, int, str]  # from, to, and what comes in between
+_EMPTY = {"(": "()", "[": "[]"}
 
 
 @dataclass(frozen=True)
@@ -91,44 +92,38 @@ def _walk(tree: Any) -> Iterator[Any]:
 
 def dotted(node: Any) -> str:
     """Return the name that an expression begins with, such as "a.b" of `a.b[0]` or "a().b" of `a(1).b`."""
-    return [("", None, None), *_steps(node)][-1][0]
+    return _steps(node)[-1][0].removesuffix("()").removesuffix("[]")
 
 
 def names_in(node: Any) -> list[tuple[str, Any]]:
     """Return the names that an expression goes through, `a` and `a.b` of `a.b(1).c`, up to its first call."""
-    if node.type not in ("atom_expr", "power"):
-        return []
-    return [(name, last) for name, last, brackets in _steps(node) if brackets is None and not {*name} & {*"(["}]
+    steps = _steps(node) if node.type in ("atom_expr", "power") else []
+    return [(name, last) for name, last in steps if not {*name} & {*"(["}]
 
 
-def _steps(node: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Yield the growing names of an expression, each with its last node and, where it is called, the brackets."""
-    children = node.children if node.type in ("atom_expr", "power") else [node]
-    name = children[0].value if children[0].type == "name" else "()" * (len(children) > 1)
-    if children[0].type == "name":
-        yield name, children[0], None
-    for trailer in children[1:]:
+def _steps(node: Any) -> list[tuple[str, Any]]:
+    """Return the growing names of an expression, `a`, `a.b` and `a.b()` of `a.b(1)`, each with its last node."""
+    first, *trailers = node.children if node.type in ("atom_expr", "power") else [node]
+    steps = [(first.value if first.type == "name" else "()", first)]
+    for trailer in trailers:
         if trailer.type != "trailer":
-            return
-        kind = trailer.children[0].value
-        if kind == ".":
-            name = f"{name}.{trailer.children[1].value}"
-            yield name, trailer.children[1], None
-        else:
-            if kind == "(":
-                yield name, trailer, trailer.children
-            name += "()" if kind == "(" else "[]"
+            break
+        name, (opening, inside, *_) = steps[-1][0], trailer.children
+        is_name = opening == "."
+        steps.append((f"{name}.{inside.value}", inside) if is_name else (name + _EMPTY[opening.value], trailer))
+    return steps
 
 
 def _calls_in(node: Any) -> Iterator[Call]:
     if node.type in ("atom_expr", "power"):
-        for name, last, brackets in _steps(node):
-            if brackets:
+        for (name, _), (_, last) in pairwise(_steps(node)):
+            brackets = getattr(last, "children", ())
+            if brackets[:1] == ["("]:
                 yield Call(name, last, _arguments(brackets[1:-1]), brackets[0], brackets[-1])
     elif node.type == "error_node":  # a call that breaks off, or that has something in it that is no Python
         for at, before in enumerate(node.children[:-1]):
             bracket, inside = node.children[at + 1], node.children[at + 2 : at + 3]
-            if getattr(bracket, "value", "") == "(" and before.type in ("name", "atom_expr", "power"):
+            if bracket == "(" and before.type in ("name", "atom_expr", "power"):
                 yield Call(dotted(before), before, _arguments(inside), bracket, None)
 
 
@@ -139,9 +134,9 @@ def _arguments(nodes: list[Any]) -> tuple[Argument, ...]:
         children = node.children if node.type == "argument" else [node]
         if children[0].type == "operator" and len(children) == 2:  # *a or **a
             found.append(Argument(children[0].value, node, children[1]))
-        elif len(children) == 3 and children[0].type == "name" and getattr(children[1], "value", "") == "=":
+        elif len(children) == 3 and children[0].type == "name" and children[1] == "=":
             found.append(Argument(children[0].value, node, children[2]))
-        elif getattr(node, "value", "") != ",":
+        elif node != ",":
             found.append(Argument("", node, node))
     return tuple(found)
 
@@ -153,7 +148,7 @@ def pairs_of(node: Any) -> list[Argument]:
     inside = node.children[1].children
     found = []
     for at, colon in enumerate(inside[:-1]):
-        if at and getattr(colon, "value", "") == ":":
+        if at and colon == ":":
             key = inside[at - 1]
             name = key.value[1:-1] if key.type == "string" and key.value[:1] in "'\"" else "*"
             found.append(Argument(name, key, inside[at + 1]))

@@ -41,6 +41,14 @@ class NewCallback:
         return f"{self.name}({', '.join(f'{name}={value!r}' for name, value in self.arguments.items())})"
 
 
+def literal(text: str) -> Any:
+    """Return what a literal stands for, and anything else as an expression."""
+    try:
+        return ast.literal_eval(text) if len(text) <= 1000 else Expression(text)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return Expression(text)
+
+
 def value_of(node: Any) -> Any:
     """Return a literal as its value, `a if test else b` as a choice, and anything else as an expression."""
     text = source(node)
@@ -48,12 +56,7 @@ def value_of(node: Any) -> Any:
     if inside.type == "test" and len(inside.children) == 5:
         one, test, other = inside.children[::2]
         return Choice(source(test), value_of(one), value_of(other))
-    if len(text) <= 1000:
-        try:
-            return ast.literal_eval(text)
-        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-            pass
-    return Expression(text)
+    return literal(text)
 
 
 def write(value: Any) -> str:
