@@ -5,17 +5,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from course_utils.old_guides.arguments import Finding, translate_arguments
+from course_utils.old_guides.arguments import Finding, find_arguments
 from course_utils.old_guides.installed import IMPORTED, READ, TRAINER, parameters, too_many, trainer_attributes, version
 from course_utils.old_guides.names import ALIASES, ATTRIBUTES, KEYWORDS, METHODS, advise, new_place
 from course_utils.old_guides.old_devices import COUNTS
 from course_utils.old_guides.old_trainer import Note, removed
 from course_utils.old_guides.reading import Part
-from course_utils.old_guides.rewriting import fit_edits, import_edits, moved_imports, moved_use, next_fit
+from course_utils.old_guides.rewriting import moved_imports, moved_use, next_fit
 from course_utils.old_guides.scope import Scope, guarded
 from course_utils.old_guides.shell import in_commands, in_text
 from course_utils.old_guides.syntax import Argument, Call, Code, names_in, pairs_of, source
-from course_utils.old_guides.values import Choice, NewCallback, write
 
 _ROOTS = {*IMPORTED, *READ}
 _VARIABLE = "torch.autograd.Variable"
@@ -92,7 +91,8 @@ def _calls(code: Code, scope: Scope) -> Iterator[Finding]:
         if scope.is_trainer(name, call):
             target = call.node.search_ancestor("expr_stmt")
             variable = source(target.children[0]) if target else ""
-            yield from _trainer(code, list(call.arguments), scope, place, whole=name == TRAINER, variable=variable)
+            fit = next_fit(code, scope, place, variable)
+            yield from find_arguments(code, call.arguments, scope, fit, whole=name == TRAINER)
             continue
         nprocs = call.keyword("nprocs")
         if name.endswith("xla_multiprocessing.spawn") and nprocs and source(nprocs) not in ("1", "None"):
@@ -101,7 +101,7 @@ def _calls(code: Code, scope: Scope) -> Iterator[Finding]:
         owner, _, method = name.rpartition(".")
         takes = method == "update" and scope.holds_arguments(owner)
         if takes or (method == "set_defaults" and any("argparse_args" in each.text for each in scope.codes)):
-            yield from _trainer(code, list(call.arguments), scope, place)
+            yield from find_arguments(code, call.arguments, scope, next_fit(code, scope, place))
         if name != TRAINER or "Trainer" in (*scope.imported, call.name.partition(".")[2]):
             yield from _keywords(code, call, name, scope)
 
@@ -119,33 +119,12 @@ def _nexts(code: Code, scope: Scope) -> Iterator[Finding]:
             yield Note(f"{before}.next()", f"next({before})", why), start, [(start, end, f"next({before})")]
 
 
-def _trainer(
-    code: Code, arguments: list[Argument], scope: Scope, after: int, form="{}={}", whole=False, variable=""
-) -> list[Finding]:
-    """Find the old ones among the arguments of a Trainer; what moved to `fit` goes to the first one after a place."""
-    fit = next_fit(code, scope, after, variable)
-    found, modern = translate_arguments(code, arguments, form, whole, has_fit=fit is not None)
-    edits = found[0][2] if found else []
-    if fit and modern.fit_kwargs:
-        given = ", ".join(f"{name}={write(value)}" for name, value in modern.fit_kwargs.items())
-        edits += fit_edits(code, fit, given)
-    for name in sorted(_new_callbacks(modern.kwargs.get("callbacks"))):
-        edits += import_edits(code, scope, name)
-    return found
-
-
-def _new_callbacks(value: Any) -> set[str]:
-    if isinstance(value, Choice):
-        return _new_callbacks(value.one) | _new_callbacks(value.other)
-    return {each.name for each in value if isinstance(each, NewCallback)} if isinstance(value, list) else set()
-
-
 def _dictionaries(code: Code, scope: Scope) -> Iterator[Finding]:
     for node in code.nodes:
         pairs = pairs_of(node)
         names = {each.name for each in pairs}
         if pairs and names & {*removed(), "accelerator"} and scope.is_for_trainer(node, names):
-            yield from _trainer(code, pairs, scope, 0, '"{}": {}')
+            yield from find_arguments(code, pairs, scope, next_fit(code, scope, 0), '"{}": {}')
 
 
 def _keywords(code: Code, call: Call, name: str, scope: Scope) -> Iterator[Finding]:
@@ -186,9 +165,9 @@ def _assignments(code: Code, scope: Scope) -> Iterator[Finding]:
         owner, item, attribute = part.groups("") if part else ("", "", "")
         takes_item = item in removed() and scope.holds_arguments(owner)
         if takes_item or (attribute in removed() and _reads_arguments(owner, attribute, scope)):
-            found, _ = translate_arguments(code, [Argument(item or attribute, target, value)], "{}={}")
-            for note, place, edits in found[:1]:
-                yield note, place, [(start, end, f"{owner}.update({new})") for _, _, new in edits if item]
+            for note, place, edits in find_arguments(code, [Argument(item or attribute, target, value)], scope)[:1]:
+                changes = [(start, end, f"{owner}.update({new})") for _, _, new in edits[:1]] + edits[1:]
+                yield note, place, changes if item else []
 
 
 def _reads_arguments(owner: str, name: str, scope: Scope) -> bool:

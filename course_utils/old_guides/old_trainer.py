@@ -163,9 +163,8 @@ def translate(kwargs: Mapping, *, whole: bool = True, package: ModuleType | None
     Values may be `Expression`. `whole` says that these are all the arguments of a Trainer; a dictionary can get others.
     """
     modern = Modern(kwargs, dict(kwargs), package or _lightning())
-    known = [*(parameters(TRAINER) or ()), *RULES]
-    for name in [name for name in kwargs if name not in known]:
-        close = difflib.get_close_matches(name, known, 1) if isinstance(name, str) else []
+    for name in [name for name in kwargs if name not in known()]:
+        close = difflib.get_close_matches(name, sorted(known()), 1) if isinstance(name, str) else []
         hint = f" Did you mean {close[0]!r}?" if close else ""
         modern.refuse(name, f"no Lightning from 0.7 to the one that is installed has this argument.{hint}")
     for name, rule in RULES.items():
@@ -177,14 +176,21 @@ def translate(kwargs: Mapping, *, whole: bool = True, package: ModuleType | None
     if named_a_device(kwargs, whole) and "accelerator" not in modern.kwargs and not modern.refused:
         why = "An old Trainer that named no device used the CPU; today's takes the best one. Omit it if you want that."
         modern.kwargs["accelerator"] = "cpu"
-        modern.moved[""], modern.changes[""] = ["accelerator"], Note("no accelerator", "accelerator='cpu'", why)
+        next(iter(modern.moved.values())).append("accelerator")
+        modern.changes[""] = Note("no accelerator", "accelerator='cpu'", why)
     return modern
+
+
+@cache
+def known() -> frozenset[str]:
+    """Return the arguments that a Trainer takes or once took."""
+    return frozenset(RULES) | {*(parameters(TRAINER) or ())}
 
 
 @cache
 def removed() -> frozenset[str]:
     """Return the old arguments that today's Trainer does not take."""
-    return frozenset(RULES) - {*(parameters(TRAINER) or ())}
+    return known() - {*(parameters(TRAINER) or ())}
 
 
 def _lightning() -> ModuleType:

@@ -5,6 +5,7 @@ from typing import Any
 from course_utils.old_guides.installed import TRAINER, today
 from course_utils.old_guides.scope import Scope
 from course_utils.old_guides.syntax import Call, Code, Edit, source
+from course_utils.old_guides.values import write
 
 _AMP = ("torch.amp.autocast", "torch.amp.GradScaler")  # they take the device first
 
@@ -17,10 +18,11 @@ def next_fit(code: Code, scope: Scope, after: int, trainer: str = "") -> Call | 
     return next((each for each in fits if each.closing is not None and code.span(each.node)[0] > after), None)
 
 
-def fit_edits(code: Code, fit: Call, argument: str) -> list[Edit]:
-    """Give an argument to a `fit`, unless it has one of that kind."""
+def fit_edits(code: Code, fit: Call, given: dict[str, Any]) -> list[Edit]:
+    """Give arguments to a `fit`, unless it has one of that kind."""
     end = code.span(fit.closing)[0]
-    return [] if fit.keyword("ckpt_path") else [(end, end, f", {argument}" if fit.arguments else argument)]
+    text = ", ".join(f"{name}={write(value)}" for name, value in given.items())
+    return [] if fit.keyword("ckpt_path") else [(end, end, f", {text}" if fit.arguments else text)]
 
 
 def import_edits(code: Code, scope: Scope, callback: str) -> list[Edit]:
