@@ -51,9 +51,7 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         title = "What is outdated" if self.findings else "Nothing here is outdated"
-        rows: list[tuple[str, ...]] = []
-        for note in self.findings:
-            rows.append((f"{note.cell} {note.line}".strip(), note.old, note.new or "nothing", note.why))
+        rows = [(f"{each.cell} {each.line}".strip(), each.old, each.new or "nothing", each.why) for each in self]
         return html_card(title, ("line", "old", "today", "why"), rows)
 
 
@@ -101,11 +99,12 @@ def _text_of(source: str | os.PathLike) -> tuple[str, str]:
 
 def _changed(text: str, found: list[Finding]) -> str:
     """Return a text with the edits of its findings, without those with which it would be no Python any more."""
-    kept = {edit for _, _, edits in found for edit in edits}
-    if kept and parses(text) and not parses(_edited(text, kept)):
-        kept = set()
-        for _, _, edits in found:
-            kept |= {*edits} if parses(_edited(text, {*kept, *edits})) else set()
+    new = _edited(text, {edit for _, _, edits in found for edit in edits})
+    if parses(new) or not parses(text):
+        return new
+    kept: set[Edit] = set()
+    for _, _, edits in found:
+        kept |= {*edits} if parses(_edited(text, {*kept, *edits})) else set()
     return _edited(text, kept)
 
 

@@ -8,6 +8,7 @@ import inspect
 import re
 import warnings
 from functools import cache
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
@@ -71,18 +72,15 @@ def _module(name: str) -> Any:
 def _is_gone_from_files(root: str, parts: tuple[str, ...]) -> bool:
     """Look a name up in the files of a package, because importing it takes seconds or changes the process."""
     spec = importlib.util.find_spec(root)
-    if spec is None or not spec.submodule_search_locations:
-        return False
-    place = Path(spec.submodule_search_locations[0])
-    while parts and (place / parts[0]).is_dir():
-        place, parts = place / parts[0], parts[1:]
-    file = place / "__init__.py"
-    if parts and (place / f"{parts[0]}.py").is_file():
-        file, parts = place / f"{parts[0]}.py", parts[1:]
-    elif parts and any(place.glob(f"{parts[0]}.*")):  # a compiled module
-        return False
-    text = file.read_text(encoding="utf-8") if file.is_file() else ""
-    return bool(parts) and not re.search(rf"\b{parts[0]}\b|import \*|def __getattr__", text)
+    for part in parts if spec else ():
+        inside = PathFinder.find_spec(part, spec.submodule_search_locations or [])
+        if inside is None:
+            file = Path(spec.origin or "")
+            text = file.read_text(encoding="utf-8") if file.suffix == ".py" else ""
+            is_compiled = file.suffix not in (".py", "")
+            return not is_compiled and not re.search(rf"\b{part}\b|import \*|def __getattr__", text)
+        spec = inside
+    return False
 
 
 def new_home(name: str) -> str:
@@ -107,14 +105,12 @@ def version(name: str) -> str:
 def parameters(name: str) -> Any:
     """Return the parameters of a function or class by name, or None where they cannot be known or are open."""
     thing = find(name)
-    if thing is GONE or not callable(thing) or name.startswith("torch.jit."):
+    if name.startswith("torch.jit."):
         return None
     try:
-        found = dict(inspect.signature(thing).parameters)
+        found = inspect.signature(thing).parameters
     except (ValueError, TypeError):
         return None
-    if name.startswith(TRAINER + "."):
-        found.pop("self", None)
     return None if any(each.kind is each.VAR_KEYWORD for each in found.values()) else found
 
 
