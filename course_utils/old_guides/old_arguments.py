@@ -55,18 +55,14 @@ def _progress_bar(modern: Any, name: str, value: Any) -> Change:
     unknown = isinstance(value, Expression)
     if not unknown and value is not None and (type(value) is not int or value < 0):
         raise Refusal("it was a whole number, 0 or more.")
-    rate, position = (value, modern.kwargs.get("process_position")) if name.endswith("rate") else (None, value)
-    arguments = {"refresh_rate": rate} if rate not in (None, 1) else {}
-    if isinstance(position, Expression) or (type(position) is int and position > 0):
-        arguments["process_position"] = position
-    if same(rate, 0):
+    if same(value, 0):
         return {"enable_progress_bar": False}, "0 switched the bar off."
     if same(modern.kwargs.get("enable_progress_bar"), False):
         return {}, "There is no bar."
-    if not arguments or modern.has_callback("ProgressBar"):
+    if value in (None, 1) or modern.has_callback("ProgressBar"):
         return {}, "The bar is the same without it."
     off = " If it can be 0, write enable_progress_bar=False for that." * unknown
-    return {"callbacks": NewCallback("TQDMProgressBar", arguments)}, _CALLBACK + off
+    return {"callbacks": NewCallback("TQDMProgressBar", {"refresh_rate": value})}, _CALLBACK + off
 
 
 def _weights_summary(modern: Any, name: str, value: Any) -> Change:
@@ -122,7 +118,7 @@ def _plugins(modern: Any, name: str, value: Any) -> Change | None:
     return {"strategy": Expression(f"{module}{plugin[2]}Strategy{plugin[3]}")}, "It is a strategy now."
 
 
-# Devices first: what `precision` meant depends on them. The progress bar's rate comes before its position.
+# Devices first: what `precision` meant depends on them.
 RULES: dict[str, Rule] = {
     **DEVICE_RULES,
     **{old: partial(_rename, new) for old, new in TABLES["renamed_arguments"].items()},
@@ -143,7 +139,6 @@ RULES: dict[str, Rule] = {
     "checkpoint_callback": _checkpoint_callback,
     "early_stop_callback": _early_stop,
     "progress_bar_refresh_rate": _progress_bar,
-    "process_position": _progress_bar,
     "weights_summary": _weights_summary,
     "accumulate_grad_batches": _accumulate,
     "amp_level": lambda modern, name, value: ({}, "It was for NVIDIA's Apex alone."),

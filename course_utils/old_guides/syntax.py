@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -44,6 +43,8 @@ class Code:
         self.offset, self.text = offset, text
         self.nodes = list(_walk(_GRAMMAR.parse(text)))
         self.calls = [call for node in self.nodes for call in _calls_in(node)]
+        statements = [node for node in self.nodes if node.type in ("import_name", "import_from")]
+        self.imports = [(node, _names_imported(node)) for node in statements if not getattr(node, "level", 0)]
         self.errors = sum(node.type.startswith("error") for node in self.nodes)  # how much of it is no Python
         lines = parso.split_lines(text, keepends=True)
         self._starts = list(accumulate(map(len, lines), initial=offset))
@@ -56,24 +57,6 @@ class Code:
     def between(self, start: int, end: int) -> str:
         """Return the text between two places of the part."""
         return self.text[start - self.offset : end - self.offset]
-
-    @cached_property
-    def imports(self) -> list[tuple[Any, list[tuple[Any, str, str]]]]:
-        """Each import with what it imports: node, full name, and what the code calls it ("" for a star).
-
-        `import a.b` calls it "a.": the first name alone is bound.
-        """
-        found = []
-        for node in self.nodes:
-            if node.type not in ("import_name", "import_from") or getattr(node, "level", False):
-                continue
-            names = []
-            for path, name in zip(node.get_paths(), node.get_defined_names() or [None], strict=False):
-                bound = name.value if name else ""
-                is_first = node.type == "import_name" and name is path[0] and len(path) > 1
-                names.append((path[-1], ".".join(each.value for each in path), bound + "." * is_first))
-            found.append((node, names))
-        return found
 
 
 def source(node: Any) -> str:
@@ -112,6 +95,19 @@ def _steps(node: Any) -> list[tuple[str, Any]]:
         is_name = opening == "."
         steps.append((f"{name}.{inside.value}", inside) if is_name else (name + _EMPTY[opening.value], trailer))
     return steps
+
+
+def _names_imported(statement: Any) -> list[tuple[Any, str, str]]:
+    """Return what a statement imports: node, full name, and what the code calls it ("" for a star).
+
+    `import a.b` calls it "a.": the first name alone is bound.
+    """
+    found = []
+    for path, name in zip(statement.get_paths(), statement.get_defined_names() or [None], strict=False):
+        is_first = statement.type == "import_name" and name is path[0] and len(path) > 1
+        bound = (name.value if name else "") + "." * is_first
+        found.append((path[-1], ".".join(each.value for each in path), bound))
+    return found
 
 
 def _calls_in(node: Any) -> Iterator[Call]:

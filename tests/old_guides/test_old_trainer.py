@@ -68,7 +68,6 @@ TRANSLATIONS = [
     ({"checkpoint_callback": False}, {"enable_checkpointing": False}),
     ({"progress_bar_refresh_rate": 0}, {"enable_progress_bar": False}),
     ({"progress_bar_refresh_rate": 1}, {}),
-    ({"process_position": 3, "enable_progress_bar": False}, {"enable_progress_bar": False}),
     ({"weights_summary": None}, {"enable_model_summary": False}),
     ({"weights_summary": "top"}, {}),
     ({"reload_dataloaders_every_epoch": True}, {"reload_dataloaders_every_n_epochs": 1}),
@@ -137,7 +136,7 @@ REFUSALS = [
     ({"checkpoint_callback": 3}, "no callback of lightning.pytorch"),
     ({"early_stop_callback": True}, "EarlyStopping"),
     ({"progress_bar_refresh_rate": -1}, "0 or more"),
-    ({"process_position": "top"}, "0 or more"),
+    ({"process_position": 2}, r"TQDMProgressBar\(process_position=...\)"),
     ({"weights_summary": "all"}, "'top', 'full' or None"),
     ({"reload_dataloaders_every_epoch": 2}, "True or False"),
     ({"use_amp": 2}, "True or False"),
@@ -256,26 +255,19 @@ def test_the_tpu_translations_build_trainers_where_there_are_eight_xla_devices()
 @pytest.mark.parametrize("package", [pl, pytorch_lightning], ids=lambda package: package.__name__)
 def test_callbacks_that_replace_arguments_are_of_the_callers_lightning(package):
     kept = package.callbacks.LearningRateMonitor()
-    old = {"callbacks": kept, "progress_bar_refresh_rate": 20, "process_position": 2, "weights_summary": "full"}
+    old = {"callbacks": kept, "progress_bar_refresh_rate": 20, "weights_summary": "full"}
     modern = modernize({**old, "accumulate_grad_batches": {5: 2}}, package=package)
     first, *made = modern.kwargs["callbacks"]
     assert first is kept
     bar, summary, gradients = made
     assert isinstance(bar, package.callbacks.TQDMProgressBar)
     assert bar.refresh_rate == 20
-    assert bar.process_position == 2
     assert isinstance(summary, package.callbacks.ModelSummary)
     assert summary._max_depth == -1
     assert isinstance(gradients, package.callbacks.GradientAccumulationScheduler)
     assert gradients.scheduling == {0: 1, 5: 2}
     trainer = package.Trainer(**modern.kwargs, enable_checkpointing=False)
     assert {kept, *made} <= set(trainer.callbacks)
-
-
-def test_a_process_position_alone_becomes_a_progress_bar():
-    (bar,) = modernize({"process_position": 2}).kwargs["callbacks"]
-    assert bar.process_position == 2
-    assert bar.refresh_rate == 1
 
 
 def test_a_callback_that_is_there_wins_as_it_did():
