@@ -11,6 +11,7 @@ from course_utils.old_guides.scope import Scope
 from course_utils.old_guides.syntax import Argument, Call, Code, Edit, source
 from course_utils.old_guides.values import Choice, NewCallback, literal, value_of, write
 
+_NOTHING = "nothing that means the same"
 _RESUME = "resume_from_checkpoint"  # which `fit` takes today, and None too, so that a choice can stay one
 
 Finding = tuple[Note, int, list[Edit]]  # what, its place in the part, and how to change it
@@ -41,12 +42,11 @@ def find_arguments(
     modern = _translated(values, whole)
     if fit is None and modern.fit_kwargs:
         del modern.moved[_RESUME]
-    refused = {
-        old: Note(written(old, values[old]), "nothing that means the same", why) for old, why in modern.refused.items()
-    }
+    notes = dict(modern.changes)
+    notes |= {old: Note(written(old, values[old]), _NOTHING, why) for old, why in modern.refused.items()}
     places = {name: code.span(each.first)[0] for name, each in named.items()}
     first = min(places.values(), default=0)
-    found: list[Finding] = [(note, places.get(old, first), []) for old, note in {**modern.changes, **refused}.items()]
+    found: list[Finding] = [(note, places.get(old, first), []) for old, note in notes.items()]
     if found:
         edits = _edits(code, arguments, modern, form) + _more_callbacks(code, arguments, modern)
         edits += fit_edits(code, fit, modern.fit_kwargs) if fit and modern.fit_kwargs else []
@@ -95,9 +95,8 @@ def _edits(code: Code, arguments: Sequence[Argument], modern: Modern, form: str)
     new: dict[int, str] = {}  # by the number of an argument: what comes in its place, "" for nothing
     for number, argument in enumerate(arguments):
         if argument.name in modern.moved:
-            fresh = [
-                key for key in dict.fromkeys(modern.moved[argument.name]) if key in modern.kwargs and key not in kept
-            ]
+            keys = dict.fromkeys(modern.moved[argument.name])
+            fresh = [key for key in keys if key in modern.kwargs and key not in kept]
             kept |= {*fresh}
             new[number] = ", ".join(form.format(key, write(modern.kwargs[key])) for key in fresh)
     edits = []

@@ -212,8 +212,8 @@ def _results(code: Code, scope: Scope) -> Iterator[Finding]:
             function = node.search_ancestor("funcdef")
             is_cut = function is None and node.search_ancestor("return_stmt", "expr_stmt") is not None
             is_step = is_cut or (function is not None and function.name.value.endswith(("_step", "_end")))
-            following = [leaf.value for leaf in (node.get_next_leaf(), node.get_next_leaf().get_next_leaf()) if leaf]
-            is_key = following[:1] == [":"] or following == ["]", "="]
+            following = node.get_next_leaf()
+            is_key = following == ":" or (following == "]" and following.get_next_leaf() == "=")
             base = scope.lightning_base(node.search_ancestor("classdef"))
             if is_key and is_step and scope.has_hooks and base is not None:
                 why = "Today only the loss is read from what a step returns."
@@ -239,10 +239,8 @@ def _clocks(code: Code, scope: Scope) -> Iterator[Finding]:
     for function, calls in inside.items():
         reads = [call for call in calls if scope.full(call.name) in _CLOCKS]
         waits = any(call.name.rpartition(".")[2] in _WAITS for call in calls)
-        start, end = code.span(function) if function else (code.offset, code.offset + len(code.text))
-        strings = (node for node in code.nodes if node.type == "string" and node.value[1:5] == "cuda")
-        on_gpu = any(call.name.endswith(".cuda") for call in calls)
-        on_gpu = on_gpu or any(start <= code.span(node)[0] < end for node in strings)
+        text = source(function) if function else code.text
+        on_gpu = any(call.name.endswith(".cuda") for call in calls) or re.search(r"['\"]cuda", text)
         if len(reads) >= 2 and not waits and on_gpu:
             why = "A GPU is only handed its work: this clock stops before the work is done."
             note = Note(f"{reads[-1].name}()", "torch.cuda.synchronize() before it", why)

@@ -71,7 +71,7 @@ def _module(name: str) -> Any:
 @cache
 def _is_gone_from_files(root: str, parts: tuple[str, ...]) -> bool:
     """Look a name up in the files of a package, because importing it takes seconds or changes the process."""
-    spec = importlib.util.find_spec(root)
+    spec: Any = importlib.util.find_spec(root)
     for part in parts if spec else ():
         inside = PathFinder.find_spec(part, spec.submodule_search_locations or [])
         if inside is None:

@@ -6,13 +6,12 @@ gone without an entry here is found by asking the installed packages.
 
 import json
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 from course_utils.old_guides.installed import is_gone, new_home, today, version
 
 TABLES = json.loads((Path(__file__).parent / "old_names.json").read_text(encoding="utf-8"))
-Advice = Sequence[str]  # what to write today, and why
+Advice = tuple[str, str]  # what to write today, and why (JSON makes it a list)
 
 ALIASES: dict[str, str] = TABLES["aliases"]  # what guides use without always showing the import
 NAMES: dict[str, Advice] = TABLES["names"]  # by full name; one that ends in a dot covers all below it

@@ -51,7 +51,6 @@ def leave_out(
 # What an old `distributed_backend`, `accelerator` or `strategy` called it: its name today, or why it is gone.
 _STRATEGIES: dict[str, str] = TABLES["strategies"]
 _GONE: dict[str, str] = TABLES["gone_strategies"]
-_NO_DEVICE: dict[str, str] = TABLES["gone_accelerators"]
 _MOVED = "How to spread the work is the strategy now."
 _UNKNOWN = "None is 'auto' today; 'dp', 'ddp2' and 'horovod' are gone; 'ddp_cpu' is accelerator='cpu' with 'ddp_spawn'."
 
@@ -65,8 +64,8 @@ def _spread(modern: Any, name: str, value: Any) -> Change | None:
         spread = "None left the choice to Lightning, as saying nothing does today."
         return {}, "None named no device." if name == "accelerator" else spread
     low = value.lower() if isinstance(value, str) else ""
-    if low in {**_GONE, **_NO_DEVICE}:
-        raise Refusal(_GONE.get(low) or _NO_DEVICE[low])
+    if low in _GONE:
+        raise Refusal(_GONE[low])
     if low == "ddp_cpu":
         why = "It meant 'ddp_spawn' on the CPU; num_processes said how many."
         return {"accelerator": "cpu", "strategy": "ddp_spawn"}, why
@@ -173,7 +172,7 @@ COUNTS: dict[str, Rule] = {
     "gpus": _gpus,
     "tpu_cores": _tpu_cores,
     "num_tpu_cores": _tpu_cores,
-    "ipus": partial(leave_out, [None], _NO_DEVICE["ipu"]),
+    "ipus": partial(leave_out, [None], _GONE["ipu"]),
     "num_processes": _num_processes,
     "auto_select_gpus": _auto_select_gpus,
 }

@@ -162,7 +162,11 @@ def translate(kwargs: Mapping, *, whole: bool = True, package: ModuleType | None
 
     Values may be `Expression`. `whole` says that these are all the arguments of a Trainer; a dictionary can get others.
     """
-    modern = Modern(kwargs, dict(kwargs), package or _lightning())
+    if package is None:
+        from course_utils.training import pl  # here, so that reading rules does not import Lightning
+
+        package = pl
+    modern = Modern(kwargs, dict(kwargs), package)
     for name in [name for name in kwargs if name not in known()]:
         close = difflib.get_close_matches(name, sorted(known()), 1) if isinstance(name, str) else []
         hint = f" Did you mean {close[0]!r}?" if close else ""
@@ -191,12 +195,6 @@ def known() -> frozenset[str]:
 def removed() -> frozenset[str]:
     """Return the old arguments that today's Trainer does not take."""
     return known() - {*(parameters(TRAINER) or ())}
-
-
-def _lightning() -> ModuleType:
-    from course_utils.training import pl  # here, so that reading rules does not import Lightning
-
-    return pl
 
 
 def written(name: object, value: object) -> str:

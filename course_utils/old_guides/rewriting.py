@@ -47,7 +47,7 @@ def moved_imports(code: Code, scope: Scope, statement: Any, places: dict[str, st
 
     Uses in other cells are not reached: there a name stays, behind `as`, and so it does if the new one is in use.
     """
-    elsewhere = {name for other in scope.codes if other is not code for name in _names(other)}
+    elsewhere = {name for other in scope.codes if other is not code for name in other.names}
     calls_lack_device = {name for name, place in places.items() if name in elsewhere and today(place) in _AMP}
     moved = {name for name, place in places.items() if place} - calls_lack_device
     if statement.type != "import_from" or not moved or "#" in source(statement):
@@ -61,7 +61,7 @@ def moved_imports(code: Code, scope: Scope, statement: Any, places: dict[str, st
             homes[old].append(source(item))
             continue
         module, _, leaf = places[name.value].rpartition(".")
-        renamed = item is name and leaf not in _names(code) and not {name.value, leaf} & elsewhere
+        renamed = item is name and leaf not in code.names and not {name.value, leaf} & elsewhere
         homes.setdefault(module, []).append(leaf if renamed or leaf == name.value else f"{leaf} as {name.value}")
         edits += _renamed(code, name.value, leaf) if renamed else []
         edits += _with_cuda(code, name.value, places[name.value])
@@ -69,14 +69,9 @@ def moved_imports(code: Code, scope: Scope, statement: Any, places: dict[str, st
     return [(*code.span(statement), f"\n{' ' * statement.start_pos[1]}".join(lines)), *edits]
 
 
-def _names(code: Code) -> set[str]:
-    return {node.value for node in code.nodes if node.type == "name"}
-
-
 def _renamed(code: Code, name: str, new: str) -> list[Edit]:
-    uses = [node for node in code.nodes if node.type == "name" and node.value == name]
-    own = [node for node in uses if node.search_ancestor("import_from", "import_name") is None]
-    return [(*code.span(node), new) for node in own if getattr(node.get_previous_leaf(), "value", "") != "."]
+    own = [node for node in code.names[name] if node.search_ancestor("import_from", "import_name") is None]
+    return [(*code.span(node), new) for node in own if node.get_previous_leaf() != "."]
 
 
 def moved_use(code: Code, chain: list[tuple[str, Any]], written: str, last: Any, place: str) -> list[Edit]:

@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from course_utils.old_guides.installed import TRAINER, parameters, today
+from course_utils.old_guides.installed import TRAINER, today
 from course_utils.old_guides.names import ALIASES, advise
 from course_utils.old_guides.old_arguments import RULES
-from course_utils.old_guides.old_trainer import removed
+from course_utils.old_guides.old_trainer import known, removed
 from course_utils.old_guides.reading import Part
 from course_utils.old_guides.syntax import Call, dotted, source
 
@@ -84,8 +84,7 @@ class Scope:
         """Say whether a dictionary holds Trainer arguments, by its name or by what else is in it."""
         around = node.search_ancestor("expr_stmt", "argument", "dictorsetmaker")
         target = str(getattr(around.children[0], "value", "")) if around else ""
-        known = names & {*RULES, *(parameters(TRAINER) or ())}
-        return "pl_" in target or self.holds_arguments(target) or (len(known) > 1 and self.lightning)
+        return "pl_" in target or self.holds_arguments(target) or (len(names & known()) > 1 and self.lightning)
 
     def holds_arguments(self, name: str) -> bool:
         """Say whether a variable holds Trainer arguments: it is called so, or unpacked into the call of a Trainer."""

@@ -41,7 +41,9 @@ class Code:
 
     def __init__(self, offset: int, text: str):
         self.offset, self.text = offset, text
-        self.nodes = list(_walk(_GRAMMAR.parse(text)))
+        tree: Any = _GRAMMAR.parse(text)
+        self.nodes = list(_walk(tree))
+        self.names: dict[str, list[Any]] = dict(tree.get_used_names())  # the places of each name
         self.calls = [call for node in self.nodes for call in _calls_in(node)]
         statements = [node for node in self.nodes if node.type in ("import_name", "import_from")]
         self.imports = [(node, _names_imported(node)) for node in statements if not getattr(node, "level", 0)]
@@ -113,7 +115,7 @@ def _names_imported(statement: Any) -> list[tuple[Any, str, str]]:
 def _calls_in(node: Any) -> Iterator[Call]:
     if node.type in ("atom_expr", "power"):
         for (name, _), (_, last) in pairwise(_steps(node)):
-            brackets = getattr(last, "children", ())
+            brackets: Any = getattr(last, "children", [])
             if brackets[:1] == ["("]:
                 yield Call(name, last, _arguments(brackets[1:-1]), brackets[0], brackets[-1])
     elif node.type == "error_node":  # a call that breaks off, or that has something in it that is no Python
