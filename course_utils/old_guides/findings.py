@@ -163,18 +163,13 @@ def _assignments(code: Code, scope: Scope) -> Iterator[Finding]:
             yield Note("self.hparams = ...", new, "hparams cannot be assigned today."), start, [(start, end, new)]
         part = _ITEM.fullmatch(source(target))
         owner, item, attribute = part.groups("") if part else ("", "", "")
-        takes_item = item in removed() and scope.holds_arguments(owner)
-        if takes_item or (attribute in removed() and _reads_arguments(owner, attribute, scope)):
+        is_for_trainer = owner.endswith(".trainer") and owner != "self.trainer"  # a part of a configuration
+        if owner in ("args", "hparams"):  # many scripts call something else so
+            is_for_trainer = scope.names_lightning and attribute not in COUNTS
+        if (item in removed() and scope.holds_arguments(owner)) or (attribute in removed() and is_for_trainer):
             for note, place, edits in find_arguments(code, [Argument(item or attribute, target, value)], scope)[:1]:
                 changes = [(start, end, f"{owner}.update({new})") for _, _, new in edits[:1]] + edits[1:]
                 yield note, place, changes if item else []
-
-
-def _reads_arguments(owner: str, name: str, scope: Scope) -> bool:
-    """Say whether an attribute is an argument for a Trainer: of `args`, or of the part of a configuration for it."""
-    if owner in ("args", "hparams"):
-        return scope.names_lightning and name not in COUNTS  # which many scripts call so
-    return owner.endswith(".trainer") and owner != "self.trainer"
 
 
 def _methods(code: Code, scope: Scope) -> Iterator[Finding]:
@@ -253,7 +248,7 @@ _FINDERS = (_imports, _uses, _calls, _nexts, _dictionaries, _assignments, _metho
 def find_in(part: Part, scope: Scope) -> list[Finding]:
     """Return what is outdated in one part, in the order of its lines."""
     found: list[Finding] = [each for code in part.codes for find in _FINDERS for each in find(code, scope)]
-    found += [(note, place, []) for place, note in in_commands(part.shell, scope)]
+    found += in_commands(part.shell, scope)
     found.sort(key=lambda finding: finding[1])
     return [
         (replace(note, line=part.text.count("\n", 0, place) + 1, cell=part.name), place, edits)

@@ -96,13 +96,12 @@ def _gpus(modern: Any, name: str, value: Any) -> Change:
     if isinstance(value, Expression):
         why = "A number says how many GPUs, a list which. If it can be 0 or None, write accelerator='cpu' for that."
         return _point(modern, "gpu", value, why)
+    if isinstance(value, str) and "," not in value and value.strip() != "-1":
+        meant = f"up to Lightning 1.4 it meant GPU number {value}, from 1.5 on that many GPUs."
+        counted = "accelerator='cpu'" if value.strip() == "0" else f"devices={value}"
+        raise Refusal(f"{meant} Write accelerator='gpu' with devices=[{value}] or {counted}.")
     if isinstance(value, str):
-        value = _numbers(value) if "," in value else -1 if value.strip() == "-1" else value
-        if isinstance(value, str):
-            raise Refusal(
-                f"up to Lightning 1.4 it meant GPU number {value}, from 1.5 on that many GPUs. "
-                f"Write accelerator='gpu' with devices=[{value}] or devices={value}."
-            )
+        value = _numbers(value) if "," in value else -1
     count = type(value) is int and (value > 0 or value == -1)
     if not count and not (_indices(value) and len(set(value)) == len(value)):
         raise Refusal("it was a number of GPUs, -1 for all of them, or a list of different indices.")

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from course_utils.old_guides.arguments import Finding
 from course_utils.old_guides.names import TEXTS
 from course_utils.old_guides.old_arguments import RULES
 from course_utils.old_guides.old_trainer import Note, removed, translate
@@ -17,14 +18,14 @@ _COMMON = {"gpus", "num_processes", "use_amp", "accelerator", "devices", "profil
 _WORDS = ("distributed_backend", "accelerator", "weights_summary")
 
 
-def in_commands(lines: list[tuple[int, str]], scope: Scope) -> Iterator[tuple[int, Note]]:
-    """Yield what is outdated in lines for a shell, with the place of the line."""
+def in_commands(lines: list[tuple[int, str]], scope: Scope) -> Iterator[Finding]:
+    """Yield what is outdated in lines for a shell, given with their places."""
     flags = {(name, value) for _, line in lines for name, value in _FLAG.findall(line) if name in RULES}
     is_lightning = scope.names_lightning or any(name not in _COMMON or "," in value for name, value in flags)
     for place, line in lines:
         is_for_trainer = (is_lightning or _OVERRIDE.search(line)) and re.match(r".*python|--", line)
         notes = in_text(line) + (_flags(line) if is_for_trainer else [])
-        yield from ((place, note) for note in notes)
+        yield from ((note, place, []) for note in notes)
 
 
 def in_text(text: str) -> list[Note]:

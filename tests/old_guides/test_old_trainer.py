@@ -93,6 +93,7 @@ REFUSALS = [
     ({"accelerator": "ipu", "devices": 8}, "dropped Graphcore's IPU"),
     ({"accelerator": "hpu"}, "lightning-habana"),
     ({"gpus": "2"}, r"devices=\[2\] or devices=2"),
+    ({"gpus": "0"}, r"devices=\[0\] or accelerator='cpu'"),
     ({"gpus": "a,b"}, "a number of GPUs"),
     ({"gpus": True}, "a number of GPUs"),
     ({"gpus": -2}, "a number of GPUs"),
