@@ -91,11 +91,6 @@ class Modern:
             lines.append(f"trainer.fit(model, {_listed(self.fit_kwargs)})")
         return "\n".join(lines + [f"  {note}" for note in self.notes])
 
-    def refuse(self, name: str, why: str) -> None:
-        """Take out an argument that nothing today stands for, and remember the reason."""
-        del self.kwargs[name]
-        self.refused[name] = why
-
     def replace(self, name: str, new: dict, why: str) -> None:
         """Put `new` in the place of an old argument; a callback in it joins the callbacks."""
         others = {key: value for key, value in self.kwargs.items() if key != name}
@@ -170,13 +165,15 @@ def translate(kwargs: Mapping, *, whole: bool = True, package: ModuleType | None
     for name in [name for name in kwargs if name not in known()]:
         close = difflib.get_close_matches(name, sorted(known()), 1) if isinstance(name, str) else []
         hint = f" Did you mean {close[0]!r}?" if close else ""
-        modern.refuse(name, f"no Lightning from 0.7 to the one that is installed has this argument.{hint}")
+        modern.refused[name] = f"no Lightning from 0.7 to the one that is installed has this argument.{hint}"
+        del modern.kwargs[name]
     for name, rule in RULES.items():
         try:
             if name in modern.kwargs and (change := rule(modern, name, modern.kwargs[name])):
                 modern.replace(name, *change)
         except Refusal as refusal:
-            modern.refuse(name, str(refusal))
+            modern.refused[name] = str(refusal)
+            del modern.kwargs[name]
     if named_a_device(kwargs, whole) and "accelerator" not in modern.kwargs and not modern.refused:
         why = "An old Trainer that named no device used the CPU; today's takes the best one. Omit it if you want that."
         modern.kwargs["accelerator"] = "cpu"

@@ -9,7 +9,7 @@ from course_utils.old_guides.names import ALIASES, advise
 from course_utils.old_guides.old_arguments import RULES
 from course_utils.old_guides.old_trainer import known, removed
 from course_utils.old_guides.reading import Part
-from course_utils.old_guides.syntax import Call, dotted, source
+from course_utils.old_guides.syntax import Call, dotted, source, steps
 
 _EXCEPT = re.compile(r"except.*(ImportError|ModuleNotFound|AttributeError|Exception)|except\s*:")
 _GUARD = re.compile(r"hasattr|getattr|version|_?has_|available|TYPE_CHECKING|GREATER|ImportError", re.IGNORECASE)
@@ -129,6 +129,5 @@ def _assignments(nodes: list[Any]) -> Iterator[tuple[str, str]]:
         if node.type == "expr_stmt":
             target, *_, value = node.children
             value = value.children[-1] if value.type == "annassign" else value
-            last = getattr(value, "children", [None])[-1]
-            is_call = getattr(last, "type", "") == "trailer" and last.children[0].value == "("
-            yield source(target), f"{dotted(value)}()" if is_call and dotted(value) else ""
+            name = steps(value)[-1][0]
+            yield source(target), name * name.endswith("()")

@@ -77,26 +77,26 @@ def _walk(tree: Any) -> Iterator[Any]:
 
 def dotted(node: Any) -> str:
     """Return the name that an expression begins with, such as "a.b" of `a.b[0]` or "a().b" of `a(1).b`."""
-    return _steps(node)[-1][0].removesuffix("()").removesuffix("[]")
+    return steps(node)[-1][0].removesuffix("()").removesuffix("[]")
 
 
 def names_in(node: Any) -> list[tuple[str, Any]]:
     """Return the names that an expression goes through, `a` and `a.b` of `a.b(1).c`, up to its first call."""
-    steps = _steps(node) if node.type in ("atom_expr", "power") else []
-    return [(name, last) for name, last in steps if not {*name} & {*"(["}]
+    found = steps(node) if node.type in ("atom_expr", "power") else []
+    return [(name, last) for name, last in found if not {*name} & {*"(["}]
 
 
-def _steps(node: Any) -> list[tuple[str, Any]]:
+def steps(node: Any) -> list[tuple[str, Any]]:
     """Return the growing names of an expression, `a`, `a.b` and `a.b()` of `a.b(1)`, each with its last node."""
     first, *trailers = node.children if node.type in ("atom_expr", "power") else [node]
-    steps = [(first.value if first.type == "name" else "()", first)]
+    found = [(first.value if first.type == "name" else "()", first)]
     for trailer in trailers:
         if trailer.type != "trailer":
             break
-        name, (opening, inside, *_) = steps[-1][0], trailer.children
+        name, (opening, inside, *_) = found[-1][0], trailer.children
         is_name = opening == "."
-        steps.append((f"{name}.{inside.value}", inside) if is_name else (name + _EMPTY[opening.value], trailer))
-    return steps
+        found.append((f"{name}.{inside.value}", inside) if is_name else (name + _EMPTY[opening.value], trailer))
+    return found
 
 
 def _names_imported(statement: Any) -> list[tuple[Any, str, str]]:
@@ -114,7 +114,7 @@ def _names_imported(statement: Any) -> list[tuple[Any, str, str]]:
 
 def _calls_in(node: Any) -> Iterator[Call]:
     if node.type in ("atom_expr", "power"):
-        for (name, _), (_, last) in pairwise(_steps(node)):
+        for (name, _), (_, last) in pairwise(steps(node)):
             brackets: Any = getattr(last, "children", [])
             if brackets[:1] == ["("]:
                 yield Call(name, last, _arguments(brackets[1:-1]), brackets[0], brackets[-1])

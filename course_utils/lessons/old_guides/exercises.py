@@ -136,8 +136,7 @@ def _check_translation(old: dict, new: dict, wanted: dict) -> Mistakes:
     accelerator, devices = new.pop("accelerator", None), new.pop("devices", None)
     devices = list(devices) if isinstance(devices, tuple) else devices
     if wanted["accelerator"] == "cpu":
-        best = accelerator in (None, "auto")
-        yield best, f"{old}: without GPUs it used the CPU. Today's takes the best device."
+        yield accelerator in (None, "auto"), f"{old}: without GPUs it used the CPU. Today's takes the best device."
         said = f"accelerator={accelerator!r}, devices={quote(devices)}"
         not_cpu = accelerator != "cpu" or devices not in (None, 1, "auto")
         yield not_cpu, f"{old}: no GPU was asked for, so it meant the CPU, but yours has {said}."
