@@ -198,6 +198,11 @@ REWRITES = [
         'accelerator="gpu", devices=2, callbacks=[TQDMProgressBar(refresh_rate=3)])\n```\n',
     ),
     ("trainer_args['gpus'] = 2", 'trainer_args.update(accelerator="gpu", devices=2)'),
+    (
+        "import pytorch_lightning as pl\ntrainer_args['progress_bar_refresh_rate'] = 20",
+        "import pytorch_lightning as pl\nfrom pytorch_lightning.callbacks import TQDMProgressBar\n"
+        "trainer_args.update(callbacks=[TQDMProgressBar(refresh_rate=20)])",
+    ),
     ("trainer_args.update(gpus=2)", 'trainer_args.update(accelerator="gpu", devices=2)'),
     (
         "parser = Trainer.add_argparse_args(parser)\nparser.set_defaults(gpus=1)",
