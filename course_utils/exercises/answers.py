@@ -52,12 +52,7 @@ def expect_function(answer: Any, *names: str) -> None:
 
 
 def number_of(answer: Any, what: str) -> float:
-    """Return the answer as a finite float, whether it is a number of Python, NumPy or PyTorch, or raise Wrong.
-
-    Args:
-        answer: of the student.
-        what: the words for it, such as "the median in milliseconds".
-    """
+    """Return a number of Python, NumPy or PyTorch as a finite float, or raise Wrong: it should be `what`, in words."""
     expected = f"This should be {what}, a number, but it is of type {type(answer).__name__}"
     if isinstance(answer, bool | str | bytes):
         raise Wrong(f"{expected}: {quote(answer)}")

@@ -20,24 +20,17 @@ Checker = Callable[[Any], Mistakes]
 LIMIT_S = 20.0  # for everything that a check runs; the slowest solution takes a tenth of it
 GRACE_S = 2.0  # beyond it, for an answer that is to be interrupted
 STILL_RUNNING = f"Your answer was still running after {LIMIT_S:g} seconds. Does a loop never end?"
-# A sign and a word beside each colour, so that nothing is said by colour alone.
+# A sign and a word beside each colour, so that nothing is said by colour alone; other verdicts have a "!".
 SIGNS = {"not tried": ("…", "#767676"), "right": ("✓", "#009E73"), "wrong": ("✗", "#D55E00")}
-OTHER_SIGN = ("!", "#D55E00")
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a check found.
+    """What a check found."""
 
-    Attributes:
-        exercise: the name, such as "windows".
-        status: "not tried", "right", "wrong", "error" (the answer raised) or "too long".
-        message: one to three sentences for the student: what is wrong, or what to notice next.
-    """
-
-    exercise: str
-    status: str
-    message: str
+    exercise: str  #: the name, such as "windows"
+    status: str  #: "not tried", "right", "wrong", "error" (the answer raised) or "too long"
+    message: str  #: one to three sentences for the student: what is wrong, or what to notice next
 
     @property
     def solved(self) -> bool:
@@ -48,7 +41,7 @@ class Verdict:
         return f"{self.exercise}: {self.status}. {self.message}"
 
     def _repr_html_(self) -> str:
-        sign, colour = SIGNS.get(self.status, OTHER_SIGN)
+        sign, colour = SIGNS.get(self.status, ("!", "#D55E00"))
         return _box(colour, f"{sign} {self.exercise}: {self.status}.", self.message)
 
 
@@ -75,18 +68,12 @@ def _box(colour: str, head: str, text: str) -> str:
 
 
 class Exercise:
-    """One exercise. Make one with the decorator `exercise`.
-
-    Attributes:
-        name: the name of the checker, under which the lesson knows the exercise.
-        task: what to do, in one sentence.
-        verdicts: of every check that was made, the last one last.
-    """
+    """One exercise. Make one with the decorator `exercise`."""
 
     def __init__(self, checker: Checker, hints: tuple[str, str], solution: str, right: str):
-        self.name = checker.__name__
-        self.task = " ".join((checker.__doc__ or "").split())
-        self.verdicts: list[Verdict] = []
+        self.name = checker.__name__  #: under which the lesson knows the exercise
+        self.task = " ".join((checker.__doc__ or "").split())  #: what to do, in one sentence
+        self.verdicts: list[Verdict] = []  #: of every check that was made, the last one last
         self._checker, self._hints, self._right = checker, hints, right
         self._solution, self._hints_given = textwrap.dedent(solution).strip(), 0
         functions = [each for each in ast.parse(self._solution).body if isinstance(each, ast.FunctionDef)]
@@ -103,8 +90,7 @@ class Exercise:
     def check(self, answer: object = ...) -> Verdict:
         """Check an answer and say what is wrong with it, or what to notice next. It never raises.
 
-        Args:
-            answer: what the task asks for. `...`, or a function whose body is `...`, counts as not tried yet.
+        `...`, or a function whose body is `...`, counts as not tried yet.
         """
         status, message = self._judge(answer)
         verdict = Verdict(self.name, status, message.encode(errors="backslashreplace").decode())
@@ -149,18 +135,12 @@ class Exercise:
 
 
 def exercise(first_hint: str, second_hint: str, *, solution: str, right: str) -> Callable[[Checker], Exercise]:
-    """Turn a checker into an exercise.
+    """Turn a checker into an exercise. The second hint nearly gives the idea away.
 
     The checker's docstring is the task. It takes the answer, which is a function of the same arguments where the
-    solution is one. For each mistake that it knows, it yields whether that was made, and a message; the first that was
-    made is the verdict. It may also raise `Wrong` with the message. What it returns at its end, if anything, opens the
-    message of a right answer.
-
-    Args:
-        first_hint: towards the idea.
-        second_hint: one that nearly gives it away.
-        solution: code that stands above the check in the lesson's cell.
-        right: the message of a right answer: what to notice next.
+    solution, code that stands above the check in the lesson's cell, is one. For each mistake that it knows, it yields
+    whether that was made, and a message; the first that was made is the verdict. It may also raise `Wrong` with the
+    message. What it returns at its end, if anything, opens the message of a `right` answer, which says what to notice.
     """
     return lambda checker: Exercise(checker, (first_hint, second_hint), solution, right)
 

@@ -45,16 +45,11 @@ def can_run_apart() -> bool:
 def in_processes(jobs: Sequence[Callable[[], Any]], limit_s: float, method: str) -> list[Any]:
     """Call functions at once, each in a process of its own, which ends with this call, whatever it is doing.
 
-    Args:
-        jobs: what they print is printed here.
-        limit_s: seconds until the processes are killed.
-        method: "fork" for copies of this process, "spawn" for new ones, which import the functions.
-
-    Returns:
-        What each of them returned, or None where its process ended before.
+    The method is "fork" for copies of this process, or "spawn" for new ones, which import the functions. What they
+    print is printed here, and what each of them returned comes back, or None where its process ended before.
 
     Raises:
-        TooLong: the processes had to be killed.
+        TooLong: after `limit_s` seconds, when the processes are killed.
         OSError: one could not be made.
     """
     context: Any = multiprocessing.get_context(method)
