@@ -15,42 +15,32 @@ CPU, FORECAST = LOOKS["cpu"]["color"], LOOKS["cuda"]["color"]
 
 
 def draw_series(train: torch.Tensor, later: torch.Tensor, title: str, forecast: torch.Tensor | None = None) -> Picture:
-    """Draw the months to train on, those kept aside, and a forecast of these if there is one.
-
-    Args:
-        train: thousands of passengers, (months,).
-        later: of the months after them, (months,).
-        title: what the picture shows.
-        forecast: of `later`, of the same shape.
-    """
+    """Draw the months to train on, those kept aside, and a forecast of these: thousands of passengers, (months,)."""
     axes = lecture_axes(title, "month", "thousands of passengers")
     months = range(len(train) + len(later))
     axes.plot(months[: len(train)], train, color=CPU)
     axes.plot(months[len(train) :], later, color=MUTED, linestyle="--")
     axes.text(30, 330, f"{len(train)} months\nto train on", color=CPU)
+    said = f"Passengers rise in yearly waves; the last {len(later)} months are dashed"
     if forecast is None:
         axes.text(70, 580, f"{len(later)} months to forecast", color=MUTED)
     else:
         axes.plot(months[len(train) :], forecast, color=FORECAST, marker="o", markersize=7)
         axes.text(82, 570, "forecast, dots", color=FORECAST)
         axes.text(82, 610, "measured, dashed", color=MUTED)
-    said = "; the dots of the forecast follow them closely" if forecast is not None else ""
-    return picture(axes, f"Passengers rise in yearly waves; the last {len(later)} months are dashed{said}.", colors=16)
+        said += "; the dots of the forecast follow them closely"
+    return picture(axes, f"{said}.", colors=16)
 
 
 def draw_stack(added: Sequence[str], runs_ms: Sequence[Sequence[float]], where: str) -> Picture:
-    """Draw what each way of training adds to the time of the way before it, one bar beginning where the last ended.
+    """Draw what each way of training, fastest first, adds to the time of the way before it.
 
-    Args:
-        added: what each way adds, fastest way first.
-        runs_ms: for each way, the milliseconds of one step in each of its runs.
-        where: the machine and the date.
+    Each way has what it adds, and the milliseconds of one step in each of its runs.
     """
     medians = [sorted(runs)[len(runs) // 2] for runs in runs_ms]
     starts = [0.0, *medians[:-1]]
-    axes = lecture_axes(
-        "What a step of a small model is spent on", f"milliseconds of one step (black: fastest to slowest run)\n{where}"
-    )
+    across = f"milliseconds of one step (black: fastest to slowest run)\n{where}"
+    axes = lecture_axes("What a step of a small model is spent on", across)
     axes.barh(list(added), [end - start for start, end in zip(starts, medians, strict=True)], left=starts, color=CPU)
     for row, (start, end, runs) in enumerate(zip(starts, medians, runs_ms, strict=True)):
         axes.plot([min(runs), max(runs)], [row + 0.32] * 2, color="black", marker="|", linewidth=2)

@@ -70,14 +70,11 @@ def _check_steps(ended: torch.Tensor, steps: int) -> Mistakes:
     if after(BATCHES):
         return
     yield steps == 0, "optimizer.step() was never called, so nothing was learned."
-    order = "Is backward() there, and the reset after the step rather than before it?"
-    stayed = f"The optimizer stepped, but no parameter moved: at each step there was no gradient. {order}"
+    stayed = "At each step there was no gradient, so nothing moved. Is backward() there, and the reset after the step?"
     yield torch.equal(ended, MODEL.weight), stayed
-    added = "Without a reset, each batch adds its gradients to the earlier ones: zero_grad()."
-    yield after(BATCHES, reset=False), added
+    yield after(BATCHES, reset=False), "Without a reset each batch adds its gradients to the earlier ones: zero_grad()."
     yield after(BATCHES[:-1]), "The last batch is short, and you left it out: its 3 samples are never learned from."
-    summed = "You add the squared errors up, so large batches make larger steps. Take their mean."
-    yield after(BATCHES, reduction="sum"), summed
+    yield after(BATCHES, reduction="sum"), "You add errors up, so larger batches make larger steps. Take their mean."
     yield steps != 3, f"There are 3 batches, and each should make one step, but there were {steps}."
     yield True, "The parameters end elsewhere than after one step of the mean squared error for each batch, in order."
 
@@ -86,12 +83,11 @@ def _check_mean(mean: float) -> Mistakes:
     losses, sizes = _reference(BATCHES)[1], [len(inputs) for inputs, _ in BATCHES]
     total = sum(loss * size for loss, size in zip(losses, sizes, strict=True))
     near = partial(math.isclose, mean, rel_tol=1e-4)
-    if near(total / sum(sizes)):
-        return
     yield near(statistics.mean(losses)), "The last batch has 3 samples, others 8: weigh each loss with its batch."
     yield near(losses[-1]), "That is the loss of the last batch alone."
     yield near(sum(losses)) or near(total), "That is a sum: divide by the number of samples."
-    yield True, f"The steps are right, but the mean of the losses that made them is not {mean:.4g}."
+    other = f"The steps are right, but the mean of the losses that made them is not {mean:.4g}."
+    yield not near(total / sum(sizes)), other
 
 
 @exercise(
@@ -113,14 +109,12 @@ def overhead(answer: Any) -> Mistakes:
         few_s, many_s = fixed + few * each, fixed + many * each
         said = number_of(answer(few, few_s, many, many_s), "the seconds that a call costs")
         near = partial(math.isclose, said, rel_tol=1e-3)
-        if near(fixed):
-            continue
         yield near(each), "That is what one more number costs. The question is what is left without any number."
         yield near(many_s - few_s), "That is what the additional numbers took together."
         yield near(few_s), "The whole time of the small call holds the time of its numbers too: take that away."
         yield near(few_s / few), "You divide the time by the numbers: that spreads the fixed part over them."
         yield near(1e6 * fixed), "That is seconds for a million calls, or in microseconds: return seconds for one."
-        yield True, f"Times of {few_s:g} s and {many_s:g} s do not have a fixed part of {said:g} s."
+        yield not near(fixed), f"Times of {few_s:g} s and {many_s:g} s do not have a fixed part of {said:g} s."
 
 
 @exercise(
@@ -160,13 +154,10 @@ def _check_choice(answer: Any, seconds: dict[int, float]) -> Mistakes:
     chosen = number_of(answer(seconds_with, list(counts)), "a number of threads")
     fewest, *_, most = sorted(map(len, readings.values()))
     yield most == 0, "Your function measured nothing. More threads are not always faster, nor are fewer."
-    strange = f"Return one of {counts}, the number of threads itself, but you returned {chosen:g}."
-    yield chosen not in counts, strange
+    yield chosen not in counts, f"Return one of {counts}, the number of threads itself, but you returned {chosen:g}."
     yield fewest == 0, f"Your function measured only some of the counts {counts}."
-    lottery = "One or two readings are a lottery ticket: another program may disturb any of them. Take more."
-    yield fewest < 3, lottery
+    yield fewest < 3, "One or two readings are a lottery ticket: another program may disturb any of them. Take more."
     means = {count: statistics.mean(values) for count, values in readings.items()}
     by_mean = chosen != best and means[int(chosen)] == min(means.values())
     yield by_mean, "A single disturbed reading rules the mean, or the sum. The median does not mind it."
-    slow = f"With {chosen:g} threads it is slow: {best} typically took less time, and less time is faster."
-    yield chosen != best, slow
+    yield chosen != best, f"{chosen:g} threads are slow: {best} typically took less time, and less time is faster."
