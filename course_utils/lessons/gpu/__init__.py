@@ -3,6 +3,7 @@
 import io
 import time
 
+import numpy as np
 import torch
 from PIL import Image
 from torch.utils.data import Dataset, get_worker_info
@@ -18,34 +19,26 @@ __all__ = ["Photographs", "draw_batches", "draw_copies", "draw_lanes", "draw_los
 __all__ += ["picture", "progress", "published", "usable_cores"]
 
 SIDE = 64  # of the images that the network sees, in pixels
+BATCHES, BATCH = 12, 4  # and how many images are in each
 Note = tuple[str, float, float]  # who decoded a batch, from when to when, by the clock that all processes share
 
 
 class Photographs(Dataset[tuple[torch.Tensor, Note]]):
-    """JPEG files in memory that are slow to decode, `batch` of them an item, which says who decoded them and when.
+    """A JPEG file in memory that is slow to decode: each item decodes it BATCH times, and says who did so and when."""
 
-    Args:
-        batches: how many items there are.
-        batch: photographs in each.
-        size: width and height of a photograph, in pixels.
-    """
-
-    def __init__(self, batches: int = 12, batch: int = 4, size: tuple[int, int] = (1024, 768)):
-        noise = torch.randint(0, 256, (size[1] // 8, size[0] // 8, 3), dtype=torch.uint8)
+    def __init__(self):
+        noise = torch.randint(0, 256, (96, 128, 3), dtype=torch.uint8)
         buffer = io.BytesIO()
-        Image.fromarray(noise.numpy()).resize(size).save(buffer, "JPEG", quality=90)
-        self.batches, self.batch, self.file = batches, batch, buffer.getvalue()
+        Image.fromarray(noise.numpy()).resize((1024, 768)).save(buffer, "JPEG", quality=90)
+        self.file = buffer.getvalue()
 
     def __len__(self) -> int:
-        return self.batches
+        return BATCHES
 
     def __getitem__(self, index: int) -> tuple[torch.Tensor, Note]:
-        if not 0 <= index < self.batches:
-            raise IndexError(f"there are {self.batches} batches, counted from 0, but number {index} was requested.")
+        if not 0 <= index < BATCHES:
+            raise IndexError(f"there are {BATCHES} batches, counted from 0, but number {index} was requested.")
         start, worker = time.perf_counter(), get_worker_info()
-        pixels = torch.stack([self._decode() for _ in range(self.batch)])  # (batch, 3, SIDE, SIDE)
+        images = [Image.open(io.BytesIO(self.file)).convert("RGB").resize((SIDE, SIDE)) for _ in range(BATCH)]
+        pixels = torch.from_numpy(np.stack(list(map(np.asarray, images)))).permute(0, 3, 1, 2).contiguous()
         return pixels, (f"worker {worker.id}" if worker else "loading", start, time.perf_counter())
-
-    def _decode(self) -> torch.Tensor:
-        image = Image.open(io.BytesIO(self.file)).convert("RGB").resize((SIDE, SIDE))
-        return torch.frombuffer(bytearray(image.tobytes()), dtype=torch.uint8).view(SIDE, SIDE, 3).permute(2, 0, 1)

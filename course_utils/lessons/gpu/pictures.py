@@ -5,7 +5,7 @@ from itertools import cycle
 from statistics import fmean
 from typing import Any
 
-from matplotlib.patches import Rectangle
+import numpy as np
 from matplotlib.ticker import FuncFormatter
 
 from course_utils.compare.charts import label_ends, log_axes, look_of
@@ -14,19 +14,11 @@ from course_utils.display.figures import LOOKS, MUTED, Picture, lecture_axes, pi
 from course_utils.display.units import format_count, format_seconds
 from course_utils.moves import CopyRate
 
-COLORS = 16  # in the file of a picture with several hues and the shades at their edges; FEW for one hue and grey
-FEW = 8
-
 
 def draw_lanes(cpu_cores: int, lanes_a_core: int, gpu: str, blocks: int, lanes_a_block: int) -> Picture:
     """Draw one dot for each float32 that a CPU, and a GPU beside it, can work on at the same moment.
 
-    Args:
-        cpu_cores: cores of the CPU.
-        lanes_a_core: float32 numbers in one vector register of a core.
-        gpu: the GPU's name.
-        blocks: its streaming multiprocessors.
-        lanes_a_block: float32 lanes in each.
+    A core has as many lanes as its vector register holds float32 numbers. The GPU's blocks are its multiprocessors.
     """
     axes = lecture_axes("Each dot is one number being processed")
     _draw_blocks(axes, 0, 3, cpu_cores, lanes_a_core, LOOKS["cpu"]["color"])
@@ -34,14 +26,14 @@ def draw_lanes(cpu_cores: int, lanes_a_core: int, gpu: str, blocks: int, lanes_a
     names = (f"this CPU\n{cpu_cores} cores x {lanes_a_core}", f"{gpu}\n{blocks} multiprocessors x {lanes_a_block}")
     for x, name, kind in zip((1, 10), names, ("cpu", "cuda"), strict=True):
         axes.text(x, 11.2, name, ha="center", va="bottom", fontsize=20, color=LOOKS[kind]["color"])
-    axes.set(xlim=(-0.5, 16.5), ylim=(-0.5, 13), aspect="auto")
+    axes.set(xlim=(-0.5, 16.5), ylim=(-0.5, 13))
     axes.axis("off")
     total, ours = blocks * lanes_a_block, cpu_cores * lanes_a_core
     return picture(
         axes,
         f"On the left {ours} dots for the lanes of this CPU, {lanes_a_core} in each of its {cpu_cores} cores. On the "
         f"right {total:,} dots for the lanes of {gpu}, {lanes_a_block} in each of its {blocks} multiprocessors.",
-        colors=COLORS,
+        colors=16,
     )
 
 
@@ -51,13 +43,10 @@ def _draw_blocks(axes, left: float, width: int, blocks: int, lanes: int, color: 
     high = -(-lanes // wide)
     columns = max(width, -(-blocks // 11))
     step = width / columns
-    xs: list[float] = []
-    ys: list[float] = []
-    for block in range(blocks):
-        x, y = left + step * (block % columns), 10 - block // columns
-        axes.add_patch(Rectangle((x, y), 0.9 * step, 0.85, facecolor="none", edgecolor=MUTED, linewidth=0.8))
-        xs += [x + 0.9 * step * (lane % wide + 0.5) / wide for lane in range(lanes)]
-        ys += [y + 0.85 * (lane // wide + 0.5) / high for lane in range(lanes)]
+    block, lane = np.arange(blocks)[:, None], np.arange(lanes)
+    x, y = left + step * (block % columns), 10 - block // columns
+    axes.bar(x[:, 0], 0.85, 0.9 * step, y[:, 0], align="edge", facecolor="none", edgecolor=MUTED, linewidth=0.8)
+    xs, ys = x + 0.9 * step * (lane % wide + 0.5) / wide, y + 0.85 * (lane // wide + 0.5) / high
     axes.scatter(xs, ys, s=2.5, color=color, linewidths=0)
 
 
@@ -81,7 +70,7 @@ def draw_copies(rate: CopyRate, kind: str) -> Picture:
     axes.yaxis.set_major_formatter(FuncFormatter(lambda seconds, _: format_seconds(seconds)))
     axes.minorticks_off()
     label_ends(axes, ends)
-    return picture(axes, f"Time of a copy against its size on {rate.device}. " + "; ".join(words) + ".", colors=FEW)
+    return picture(axes, f"Time of a copy against its size on {rate.device}. " + "; ".join(words) + ".", colors=8)
 
 
 def draw_losses(title: str, losses: dict[str, Sequence[float]]) -> Picture:
@@ -98,7 +87,7 @@ def draw_losses(title: str, losses: dict[str, Sequence[float]]) -> Picture:
     axes.locator_params(axis="y", nbins=4)
     label_ends(axes, ends)
     words = ", ".join(f"{name} at {values[-1]:.3f}" for name, values in losses.items())
-    return picture(axes, f"Loss against the training step. At the end: {words}.", colors=FEW)
+    return picture(axes, f"Loss against the training step. At the end: {words}.", colors=8)
 
 
 def draw_batches(
@@ -106,11 +95,7 @@ def draw_batches(
 ) -> Picture:
     """Draw images a second against the batch: this device solid, others that were published or recorded dashed.
 
-    Args:
-        live: batch and images a second, smallest batch first.
-        name: this device's name.
-        kind: this device's kind.
-        published: the same for other devices, by their names.
+    A curve has pairs of batch and images a second, smallest batch first.
     """
     recorded = [result.select("ResNet-50 forward", "fp32") for result in machines_elsewhere()]
     rows = (each.of(label) for each in recorded for label in each.labels)
@@ -124,4 +109,4 @@ def draw_batches(
     log_axes(axes, sorted({batch for _, _, points, _ in curves for batch, _ in points}))
     label_ends(axes, [(*points[-1], label, look_of(of_kind)["color"]) for label, of_kind, points, _ in curves])
     ends = "; ".join(f"{label}: {format_count(points[-1][1])} at {points[-1][0]:,}" for label, _, points, _ in curves)
-    return picture(axes, f"Images a second against the images in a batch. {ends}.", colors=FEW)
+    return picture(axes, f"Images a second against the images in a batch. {ends}.", colors=8)
