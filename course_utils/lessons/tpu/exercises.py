@@ -5,8 +5,7 @@ Where XLA runs in this kernel, its counters are read. Where it does not, what th
 
 import itertools
 import math
-import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,12 +13,12 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from course_utils.exercises import Mistakes, exercise
-from course_utils.exercises.answers import expect, expect_pair, number_of, quote
+from course_utils.exercises.answers import expect, expect_pair, number_of, quote, whole_numbers
+from course_utils.lessons.tpu import counted
 from course_utils.xla import READING, run_recorded, started_xla, xla_counters
 
 BATCHES = 10
-MESH = {"data": 4, "model": 2}  # devices along each axis
-LONGEST_SENTENCE, MOST_PROGRAMS, LEAST_SHARE = 64, 4, 0.7
+MESH: dict[str | int, int] = {"data": 4, "model": 2, 0: 4, 1: 2}  # devices along each axis, by its name or its number
 
 # What a tensor is asked when Python needs its value: on XLA, each of them fetches it from the device.
 ASKING = {"item", "tolist", "numpy", "cpu"} | {
@@ -45,7 +44,7 @@ _features = itertools.count(200)  # another width for each check, so that no pro
 )
 def epoch(answer: Any) -> Mistakes:
     """Write `my_epoch(step, sync, batches)`: do all steps, one program each, and return their mean loss as a number."""
-    device, generator = _device(), torch.Generator().manual_seed(0)
+    device, generator = started_xla() or torch.device("cpu"), torch.Generator().manual_seed(0)
     host = torch.rand(BATCHES, 4, next(_features), generator=generator, device="cpu")
     batches = [batch.to(device) for batch in host]
     events: list[str] = []  # "s" for a step, "|" for a sync
@@ -62,17 +61,12 @@ def epoch(answer: Any) -> Mistakes:
             run_recorded(device)
 
         loss = answer(step, sync, batches)
-        in_all, _, counted = watch()
+        in_all, _, said = watch()
     yield from _check_loop("".join(events), reads[-1], in_all)
     kept = isinstance(loss, torch.Tensor)
     yield kept, "What you return is still a tensor on the device. Read it once, after the loop, with `.item()`."
     yield from _check_loss(number_of(loss, "the mean loss"), [batch.square().mean().item() for batch in host])
-    return counted
-
-
-def _device() -> torch.device:
-    """Return XLA's device where this kernel has started it, and else the CPU; nothing is started for a check."""
-    return started_xla() or torch.device("cpu")
+    return said
 
 
 @contextmanager
@@ -149,33 +143,20 @@ def _check_loss(loss: float, losses: list[float]) -> Mistakes:
 def room(answer: Any) -> Mistakes:
     """Write `my_room(length)`, to how many rows a sentence of 1 to 64 words is padded: at most four programs, and at
     least 70 % of all rows are words."""
-    lengths = range(1, LONGEST_SENTENCE + 1)
-    rooms = []
-    for length in lengths:
-        said = answer(length)
-        try:
-            rooms.append(operator.index(said))
-        except TypeError:
-            yield True, f"A room is a whole number of rows, but for a length of {length} yours is {quote(said)}."
-        short = f"A sentence of length {length} gets {rooms[-1]} rows, so words are cut off."
-        yield rooms[-1] < length, f"{short} A room holds the sentence."
-    needed, share = f"{len(set(rooms))} programs, one for each shape", sum(lengths) / sum(rooms)
-    many = len(set(rooms)) > MOST_PROGRAMS
-    yield many, f"Sentences of 1 to {LONGEST_SENTENCE} words need {needed}. Each new shape is compiled."
-    yield share < LEAST_SHARE, f"Few shapes, but only {share:.0%} of the rows are words. Other buckets waste less."
-    device = _device()
-    return f"{needed if device.type == 'cpu' else _counted(rooms, device)}; {share:.0%} of the rows are words."
-
-
-def _counted(rooms: list[int], device: torch.device) -> str:
-    """Say how many programs XLA needs for these shapes."""
-    run_recorded(device)
-    before, width = xla_counters(), next(_features)
-    for rows in rooms:
-        answer = torch.zeros(rows, width).to(device).tanh().sum(dim=0)
+    lengths = range(1, 65)
+    rooms = whole_numbers([answer(length) for length in lengths], "a whole number of rows for each length")
+    for length, rows in zip(lengths, rooms, strict=True):
+        yield rows < length, f"A sentence of length {length} gets {rows} rows, so words are cut off."
+    shapes, share = set(rooms), sum(lengths) / sum(rooms)
+    needed = f"{len(shapes)} programs, one for each shape"
+    yield len(shapes) > 4, f"Sentences of 1 to 64 words need {needed}. Each new shape is compiled."
+    yield share < 0.7, f"Few shapes, but only {share:.0%} of the rows are words. Other buckets waste less."
+    if device := started_xla():
         run_recorded(device)
-        del answer  # held until here: XLA leaves out what nobody holds
-    return f"{len(set(rooms))} shapes, and XLA counted {(xla_counters() - before).compilations} programs"
+        width = next(_features)
+        works = [lambda rows=rows: torch.zeros(rows, width).to(device).tanh().sum(dim=0) for rows in shapes]
+        needed = f"{len(shapes)} shapes, and XLA counted {sum(counted(work).compilations for work in works)} programs"
+    return f"{needed}; {share:.0%} of the rows are words."
 
 
 def robust_loss(predictions: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
@@ -196,19 +177,19 @@ def robust_loss(predictions: torch.Tensor, targets: torch.Tensor) -> torch.Tenso
 )
 def fallback(answer: Any) -> Mistakes:
     """Write `my_loss(predictions, targets)`: the same number as `ex.robust_loss`, without a fallback."""
-    device, generator = _device(), torch.Generator().manual_seed(0)
+    device, generator = started_xla() or torch.device("cpu"), torch.Generator().manual_seed(0)
     host = 3 * torch.randn(2, next(_features), generator=generator)
     here = [part.to(device) for part in host]
     with _watched(device) as watch:
         loss = answer(*here)
         run_recorded(device)
-        read, strange, counted = watch()
+        read, strange, said = watch()
     expect(loss, torch.Tensor, "a tensor on the device")
     yield strange, f"Still a fallback: {', '.join(strange)}. Which line of `robust_loss` is that?"
     yield read, "You read values yourself, and so make the detour through the host that was to be avoided."
     found, right = number_of(loss, "the loss"), robust_loss(*host).item()
     yield abs(found - right) > 1e-4, f"No fallback, but the loss is {found:.4f} and should be {right:.4f}."
-    return counted
+    return said
 
 
 @exercise(
@@ -235,20 +216,20 @@ def shard(answer: Any) -> Mistakes:
 def _check_spec(spec: Any, dimensions: int) -> Mistakes:
     fits = isinstance(spec, tuple | list) and len(spec) == dimensions
     yield not fits, f"A partition spec has an entry for each of {dimensions} dimensions, unlike {quote(spec)}"
-    names = [name for axes in _axes(spec) for name in axes]
-    unknown = [name for name in names if not (isinstance(name, str) and name in MESH)]
+    names = [name for cut in spec for name in _axes(cut)]
+    unknown = [name for name in names if not (isinstance(name, str | int) and name in MESH)]
     yield unknown, f"The axes of the mesh are 'data' and 'model', and {quote(unknown)} is not among them."
-    twice = f"{quote(spec)} uses an axis twice: an axis can cut one dimension only."
-    yield len(set(names)) < len(names), twice
-
-
-def _axes(spec: Any) -> list[list]:
-    """Return the names of the axes that cut each dimension; an axis may be given by its number too."""
-    cuts = [[] if cut is None else list(cut) if isinstance(cut, tuple | list) else [cut] for cut in spec]
-    return [[list(MESH)[cut] if cut in (0, 1) else cut for cut in cuts_of_one] for cuts_of_one in cuts]
+    yield len(set(names)) < len(names), f"{quote(spec)} uses an axis twice: an axis can cut one dimension only."
 
 
 def piece(spec: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return the shape of the part that one device holds of a tensor that is sharded by a partition spec."""
-    counts = [math.prod(MESH[axis] for axis in axes) for axes in _axes(spec)]
+    counts = [math.prod(MESH[axis] for axis in _axes(cut)) for cut in spec]
     return tuple(-(-size // count) for size, count in zip(shape, counts, strict=True))
+
+
+def _axes(cut: Any) -> Sequence:
+    """Return the axes that cut one dimension: none, several, or one."""
+    if isinstance(cut, tuple | list):
+        return cut
+    return () if cut is None else (cut,)

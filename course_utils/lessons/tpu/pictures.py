@@ -61,13 +61,9 @@ def draw_shards(meshes: Mapping[str, Sequence[Sequence[int]]], shape: tuple[int,
 
 
 def draw_payoff(cpu_s: float, xla_s: float, compile_s: float, where: str) -> Picture:
-    """Draw the total time against the number of calls on the CPU and on XLA, whose first call compiles.
+    """Draw the total time against the number of calls on the CPU and on XLA, whose first call takes `compile_s` longer.
 
-    Args:
-        cpu_s: seconds of one call on the CPU.
-        xla_s: seconds of one call on XLA once it is compiled.
-        compile_s: seconds that the first call on XLA took beyond that.
-        where: what XLA ran on, for the labels: "rehearsal" or "TPU".
+    The labels say where XLA ran: "rehearsal" or "TPU".
     """
     pays_after = calls_until_xla_pays(cpu_s, xla_s, compile_s)
     calls = np.array([0, max(12, 4 * (pays_after or 25))])  # both lines are straight
@@ -79,8 +75,7 @@ def draw_payoff(cpu_s: float, xla_s: float, compile_s: float, where: str) -> Pic
     if pays_after:
         said = f"XLA has cost less from call {pays_after} on."
         axes.axvline(pays_after, color=MUTED, linewidth=2)
-        top = cpu_s * calls[-1]
-        axes.text(pays_after, top, f" pays from call {pays_after}", color=MUTED, fontsize=20, va="top")
+        axes.text(pays_after, cpu_s * calls[-1], f" pays from call {pays_after}", color=MUTED, fontsize=20, va="top")
     axes.set(xlim=(0, None), ylim=(0, None))
     return picture(axes, f"Total time against calls: the CPU starts at once, XLA ({where}) compiles first. {said}")
 

@@ -23,9 +23,7 @@ SHAPE = (16, 8)  # of the tensor that shows what a mesh does
 
 
 def train(device: torch.device, mesh: Any = None) -> tuple[AirRNN, torch.Tensor]:
-    """Train the RNN for two epochs of six full batches, which have one shape and so one program.
-
-    Each batch is spread over the mesh; None leaves all on one device.
+    """Train the RNN on full batches, which have one shape and so one program, each spread over the mesh, if any.
 
     Returns:
         The model, on its device, and the inputs of the last batch, (16, WINDOW, 1).
