@@ -4,7 +4,6 @@ Nothing here needs Darts.
 """
 
 import math
-from functools import partial
 from typing import Any
 from unittest import mock
 
@@ -30,10 +29,8 @@ def device(answer: Any) -> Mistakes:
     yield from _check_arguments(answer)
     accelerator, count = answer.get("accelerator"), answer.get("devices", "auto")
     yield accelerator is None, "Nothing in it names a device, so Lightning's own default, 'auto', takes the GPUs."
-    best = "'auto' is what holds when you say nothing: the best there is. Here that is the GPUs."
-    yield accelerator == "auto", best
-    gpus = "That asks for the GPUs, however many `devices` are named. Name the CPU."
-    yield accelerator in ("gpu", "cuda"), gpus
+    yield accelerator == "auto", "'auto' is what holds when you say nothing: the best there is. Here that is the GPUs."
+    yield accelerator in ("gpu", "cuda"), "That asks for the GPUs, however many `devices` are named. Name the CPU."
     made_by, name = type(accelerator).__module__.partition(".")[0], type(accelerator).__name__
     yield made_by == "lightning", "That is one of `lightning.pytorch`. Darts needs that of `pytorch_lightning`."
     is_cpu = accelerator == "cpu" or (made_by, name) == ("pytorch_lightning", "CPUAccelerator")
@@ -72,36 +69,27 @@ def mape(answer: Any) -> Mistakes:
     forecast, truth = torch.tensor(FORECAST, device="cpu"), torch.tensor(TRUTH, device="cpu")
     found = number_of(answer(forecast.clone(), truth.clone()), "the error in percent")
     off, share = forecast - truth, (forecast - truth) / truth
-    near = partial(math.isclose, abs(found), abs_tol=1e-3)
-    yield near(share.abs().mean()), "That is a share of 1. In percent it is a hundred times as much."
-    cancel = "Months that are too high and too low cancel each other out: take absolute values first."
-    yield near(100 * share.mean()), cancel
-    by_forecast = 100 * (off / forecast).abs().mean()
-    yield near(by_forecast), "You divided by the forecast, which favours high ones. Divide by the truth."
-    passengers = "That is the mean error in passengers. A MAPE divides each month's by its true value."
-    yield near(off.abs().mean()), passengers
-    of_sums = 100 * off.abs().sum() / truth.sum()
-    yield near(of_sums), "That compares the sums: large months count most. Divide each month."
-    yield near(100 * share.abs().max()), "That is the worst month. Take the mean over all."
+    by_forecast = (off / forecast).abs().mean()
+    mistakes = {
+        share.abs().mean(): "That is a share of 1. In percent it is a hundred times as much.",
+        100 * share.mean(): "Months that are too high and too low cancel each other out: take absolute values first.",
+        100 * by_forecast: "You divided by the forecast, which favours high ones. Divide by the truth.",
+        off.abs().mean(): "That is the mean error in passengers. A MAPE divides each month's by its true value.",
+        100 * off.abs().sum() / truth.sum(): "That compares the sums: large months count most. Divide each month.",
+        100 * share.abs().max(): "That is the worst month. Take the mean over all.",
+    }
+    for mistaken, message in mistakes.items():
+        yield math.isclose(abs(found), mistaken, abs_tol=1e-3), message
     right = 13.125  # 5, 12.5, 25 and 10 percent
     other = f"Forecasts of {FORECAST} for {TRUTH} are off by {right:g} % on average, but you have {found:g}."
     yield abs(found - right) > 1e-3, other
 
 
-class _Other(nn.Module):
-    """A network whose parts have names that a careless change of the checkpoint's names would spoil."""
-
-    def __init__(self):
-        super().__init__()
-        self.model = nn.Linear(2, 3)
-        self.decoder = nn.Linear(3, 1)
-
-
-MISFITS = {
-    DartsNetwork: "The names do not fit: 'model.V.weight' is 'V.weight' in the network. Take the first word off.",
-    _Other: "It works for Darts' network, but not where parts are called 'model' and 'decoder'. `replace` finds a word "
+MISFITS = (
+    "The names do not fit: 'model.V.weight' is 'V.weight' in the network. Take the first word off.",
+    "It works for Darts' network, but not where parts are called 'model' and 'decoder'. `replace` finds a word "
     "anywhere, and `lstrip` takes letters: take off the first word, and only that.",
-}
+)
 
 
 @exercise(
@@ -118,10 +106,10 @@ MISFITS = {
 def put_back(answer: Any) -> Mistakes:
     """Write `my_put_back(weights, network)`: load what a launcher's checkpoint holds, such as `model.V.weight`, into a
     network that has it as `V.weight`."""
-    for make, misfit in MISFITS.items():
-        network = make()
+    other = nn.ModuleDict({"model": nn.Linear(2, 3), "decoder": nn.Linear(3, 1)})  # names that careless code spoils
+    for network, misfit in zip((DartsNetwork(), other), MISFITS, strict=True):
         before = {name: value.clone() for name, value in network.state_dict().items()}
-        wanted = {name: value + 1 for name, value in make().state_dict().items()}
+        wanted = {name: value + 1 for name, value in before.items()}
         weights = {f"model.{name}": value for name, value in wanted.items()}
         with mock.patch.object(network, "load_state_dict", wraps=network.load_state_dict) as load:
             try:
