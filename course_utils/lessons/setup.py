@@ -15,7 +15,7 @@ PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
 KAGGLE = Path("/kaggle/input")
 
 
-def install(extra: str) -> str:
+def install(extra: str = "lessons") -> str:
     """Install what an extra of the course lacks here, and return why that failed, or nothing where it did not."""
     here = subprocess.run([*PIP, "list", "--format=freeze"], capture_output=True, text=True, check=True).stdout
     if "accelerator-course==" not in here:
@@ -34,11 +34,6 @@ def install(extra: str) -> str:
     return (errors or done.stderr.splitlines() or ["pip did not say why"])[0].rstrip(".")[:300]
 
 
-def main(extra: str = "lessons") -> None:
-    """Install what an extra lacks, or say in one sentence what stands in the way."""
-    if reason := install(extra):
-        print(f"The course is here, but not all that it needs: {reason}. Nothing that was here has changed.")
-
-
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    if reason := install(*sys.argv[1:]):
+        print(f"The course is here, but not all that it needs: {reason}. Nothing that was here has changed.")

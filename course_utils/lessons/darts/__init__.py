@@ -15,9 +15,7 @@ from torch.utils.data import DataLoader
 
 from course_utils.data import AIR_PASSENGERS
 from course_utils.display.figures import LOOKS, MUTED, label_end, lecture_axes, picture
-from course_utils.estimate.chips import find_chip
-from course_utils.estimate.counting import count_work
-from course_utils.estimate.steptime import step_time
+from course_utils.estimate import count_work, find_chip, step_time
 from course_utils.lessons.needs import what_cells_need
 from course_utils.lessons.progress import progress
 from course_utils.lessons.worth_it import draw_crossover

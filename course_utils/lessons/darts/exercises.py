@@ -26,7 +26,13 @@ from course_utils.old_guides.old_trainer import translate, written
 def device(answer: Any) -> Mistakes:
     """Make the `pl_trainer_kwargs` with which a Darts model trains on the CPU, even of a machine with eight GPUs."""
     expect(answer, dict, "a dictionary of arguments for Lightning's Trainer")
-    yield from _check_arguments(answer)
+    modern = translate(answer)
+    for name, why in modern.refused.items():
+        argument = written(name, answer[name])
+        yield True, f"The Trainer would raise TypeError: {argument}: {why} A device is its `accelerator`."
+    for note in modern.notes:
+        old = f"`{note.old}` is of an older Lightning, and fails when the model is trained. {note.why}"
+        yield "accelerator" not in note.old, old
     accelerator, count = answer.get("accelerator"), answer.get("devices", "auto")
     yield accelerator is None, "Nothing in it names a device, so Lightning's own default, 'auto', takes the GPUs."
     yield accelerator == "auto", "'auto' is what holds when you say nothing: the best there is. Here that is the GPUs."
@@ -37,17 +43,6 @@ def device(answer: Any) -> Mistakes:
     yield not is_cpu, f"Lightning calls the CPU 'cpu', but your accelerator is {quote(accelerator)}"
     counts = count == "auto" or (str(count).isdigit() and int(count) > 0)
     yield not counts, f"On a CPU `devices` is how many processes, at least 1, but yours is {quote(count)}"
-
-
-def _check_arguments(arguments: dict) -> Mistakes:
-    """Look for what today's Trainer does not take, or would read in another way than the old one."""
-    modern = translate(arguments)
-    for name, why in modern.refused.items():
-        argument = written(name, arguments[name])
-        yield True, f"The Trainer would raise TypeError: {argument}: {why} A device is its `accelerator`."
-    for note in modern.notes:
-        old = f"`{note.old}` is of an older Lightning, and fails when the model is trained. {note.why}"
-        yield "accelerator" not in note.old, old
 
 
 FORECAST = (420.0, 350.0, 500.0, 90.0)
@@ -118,14 +113,11 @@ def put_back(answer: Any) -> Mistakes:
                 if isinstance(error, RuntimeError) and "state_dict" not in str(error):
                     raise
                 raise Wrong(misfit) from None
-        yield from _check_weights(network.state_dict(), before, wanted, load.called)
-
-
-def _check_weights(now: dict, before: dict, wanted: dict, loaded: bool) -> Mistakes:
-    kept = [name for name in wanted if torch.equal(now[name], before[name])]
-    none = len(kept) == len(wanted)
-    yield none and loaded, "No weight has changed. `strict=False` skips every name that does not fit: here, all."
-    yield none, "No weight of the network has changed. Naming or copying a value leaves the network as it was."
-    yield kept, f"Some weights have stayed as they were: {', '.join(kept)}. A network needs all of its trained ones."
-    arrived = all(torch.allclose(now[name], value) for name, value in wanted.items())
-    yield not arrived, "The network's weights have changed, but to others than those of the checkpoint."
+        now = network.state_dict()
+        kept = [name for name in wanted if torch.equal(now[name], before[name])]
+        none = kept == list(wanted)
+        yield none and load.called, "No weight changed: `strict=False` skips every name that does not fit: here, all."
+        yield none, "No weight of the network has changed. Naming or copying a value leaves the network as it was."
+        yield kept, f"Some weights have stayed as they were: {', '.join(kept)}. A network needs all its trained ones."
+        arrived = all(torch.allclose(now[name], value) for name, value in wanted.items())
+        yield not arrived, "The network's weights have changed, but to others than those of the checkpoint."

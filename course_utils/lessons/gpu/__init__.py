@@ -10,8 +10,7 @@ from torch.utils.data import Dataset, get_worker_info
 
 from course_utils.devices import usable_cores
 from course_utils.display.figures import lecture_axes, picture
-from course_utils.estimate.chips import find_chip
-from course_utils.estimate.speeds import published
+from course_utils.estimate import find_chip, published
 from course_utils.lessons.gpu.pictures import draw_batches, draw_copies, draw_lanes, draw_losses
 from course_utils.lessons.progress import progress
 

@@ -71,16 +71,13 @@ def predict(answer: Any) -> Mistakes:
             raise
         yield model.seen == ("", ""), "Your function never called the model."
         expect(said, torch.Tensor, "a tensor that your function returns")
-        yield from _check_places(model.seen[0], said, target)
-
-
-def _check_places(weights: str, said: torch.Tensor, target: torch.device) -> Mistakes:
-    moved, missed = said.device.type == target.type, weights != target.type
-    yield missed and moved, "The model computed on the CPU, and you moved its answer. Move what goes in instead."
-    yield missed and weights == "cpu", "Nothing moved: model and input met on the CPU, where both were born."
-    yield missed, f"Asked for {target}, your function computed on {weights}. Use `device` and no name of your own."
-    yield not moved, f"The answer came back on {said.device}. Leave it on the device."
-    yield said.shape != (2, 1), f"For 2 inputs the model says 2 numbers, but you return {tuple(said.shape)}."
+        moved, weights = said.device.type == target.type, model.seen[0]
+        missed = weights != target.type
+        yield missed and moved, "The model computed on the CPU, and you moved its answer. Move what goes in instead."
+        yield missed and weights == "cpu", "Nothing moved: model and input met on the CPU, where both were born."
+        yield missed, f"Asked for {target}, your function computed on {weights}. Use `device` and no name of your own."
+        yield not moved, f"The answer came back on {said.device}. Leave it on the device."
+        yield said.shape != (2, 1), f"For 2 inputs the model says 2 numbers, but you return {tuple(said.shape)}."
 
 
 @exercise(

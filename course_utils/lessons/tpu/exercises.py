@@ -207,19 +207,15 @@ def shard(answer: Any) -> Mistakes:
     expect_pair(answer, "a partition spec for the batch and one for the weight")
     wanted = {"batch": ((64, 1024), (16, 1024)), "weight": ((1024, 512), (1024, 256))}
     for spec, (name, (shape, right)) in zip(answer, wanted.items(), strict=True):
-        yield from _check_spec(spec, len(shape))
+        fits = isinstance(spec, tuple | list) and len(spec) == len(shape)
+        yield not fits, f"A partition spec has an entry for each of {len(shape)} dimensions, unlike {quote(spec)}"
+        names = [name for cut in spec for name in _axes(cut)]
+        unknown = [name for name in names if not (isinstance(name, str | int) and name in MESH)]
+        yield unknown, f"The axes of the mesh are 'data' and 'model', and {quote(unknown)} is not among them."
+        yield len(set(names)) < len(names), f"{quote(spec)} uses an axis twice: an axis can cut one dimension only."
         held = piece(spec, shape)
         said = f"With {quote(spec)} a device holds {held[0]} x {held[1]} of the {name}"
         yield held != right, f"{said}, and it should be {right[0]} x {right[1]}."
-
-
-def _check_spec(spec: Any, dimensions: int) -> Mistakes:
-    fits = isinstance(spec, tuple | list) and len(spec) == dimensions
-    yield not fits, f"A partition spec has an entry for each of {dimensions} dimensions, unlike {quote(spec)}"
-    names = [name for cut in spec for name in _axes(cut)]
-    unknown = [name for name in names if not (isinstance(name, str | int) and name in MESH)]
-    yield unknown, f"The axes of the mesh are 'data' and 'model', and {quote(unknown)} is not among them."
-    yield len(set(names)) < len(names), f"{quote(spec)} uses an axis twice: an axis can cut one dimension only."
 
 
 def piece(spec: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
