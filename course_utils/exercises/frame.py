@@ -175,11 +175,8 @@ def _where(error: BaseException) -> str:
     return ""
 
 
-def _unwritten() -> None: ...
-
-
-# What a function that is still to be written, or `lambda: ...`, is compiled to: the operations without their arguments.
-DOES_NOTHING = {operation for code in (_unwritten.__code__, (lambda: ...).__code__) for operation in code.co_code[::2]}
+# What a function that is still to be written is compiled to: the operations without their arguments.
+DOES_NOTHING = {*(lambda: ...).__code__.co_code[::2]}
 
 
 def is_untouched(answer: Any) -> bool:

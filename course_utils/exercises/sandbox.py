@@ -38,8 +38,7 @@ def can_copy() -> bool:
 
 def can_run_apart() -> bool:
     """Say whether a copy of this process can run an answer."""
-    alone = threading.current_thread() is threading.main_thread()
-    return can_copy() and alone and "torch_xla" not in sys.modules
+    return can_copy() and threading.current_thread() is threading.main_thread() and "torch_xla" not in sys.modules
 
 
 def in_processes(jobs: Sequence[Callable[[], Any]], limit_s: float, method: str) -> list[Any]:

@@ -1,9 +1,5 @@
 """What lesson 8 needs beside the helper package: the RNN of Darts' guide, in Darts and as a plain network, and a model
-that is large enough for a GPU.
-
-Darts trains with `pytorch_lightning`, and the rest of this course with `lightning.pytorch`: the same code under two
-names, whose objects do not fit each other. What the two share is the network, and that is what moves between them.
-"""
+that is large enough for a GPU. The network is what Darts and the rest of the course share: their Lightnings differ."""
 
 from typing import Any
 

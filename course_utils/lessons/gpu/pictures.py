@@ -63,8 +63,7 @@ def draw_copies(rate: CopyRate, kind: str) -> Picture:
         words.append(f"{name}: {format_seconds(times[0])} for {sizes[0]:,} bytes, {rate_there} for {sizes[-1]:,} bytes")
     start_s = min(curve[0].median_s for curve in rate.curves().values())
     axes.axhline(start_s, color=MUTED, linestyle=":")
-    text = f"latency {format_seconds(start_s)}"
-    axes.text(ends[-1][0], start_s, text, color=MUTED, va="bottom", ha="right", fontsize=20)
+    axes.text(ends[-1][0], start_s, f"latency {format_seconds(start_s)}", color=MUTED, va="bottom", ha="right")
     axes.set(xscale="log", yscale="log")
     axes.set_xticks([2**10, 2**15, 2**20, 2**25], ["1 KiB", "32 KiB", "1 MiB", "32 MiB"])
     axes.yaxis.set_major_formatter(FuncFormatter(lambda seconds, _: format_seconds(seconds)))

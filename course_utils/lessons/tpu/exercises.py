@@ -63,14 +63,13 @@ def epoch(answer: Any) -> Mistakes:
         loss = answer(step, sync, batches)
         in_all, _, said = watch()
     yield from _check_loop("".join(events), reads[-1], in_all)
-    kept = isinstance(loss, torch.Tensor)
-    yield kept, "What you return is still a tensor on the device. Read it once, after the loop, with `.item()`."
+    yield isinstance(loss, torch.Tensor), "That is still a tensor on the device. Read it by `.item()` after the loop."
     yield from _check_loss(number_of(loss, "the mean loss"), [batch.square().mean().item() for batch in host])
     return said
 
 
 @contextmanager
-def _watched(device: torch.device) -> Iterator[Callable[[], tuple[int, list[str], str]]]:
+def _watched(device: torch.device) -> Iterator[Callable[[], tuple[int, Sequence[str], str]]]:
     """Yield a function that says what this block did so far: values read, names of fallbacks, and what was counted."""
     if device.type == "cpu":
         with _Asked() as asked:
@@ -82,7 +81,7 @@ def _watched(device: torch.device) -> Iterator[Callable[[], tuple[int, list[str]
     run_recorded(device)  # what was recorded before is not the student's
     before, known = xla_counters(), {name: metrics.counter_value(name) for name in metrics.executed_fallback_ops()}
 
-    def look() -> tuple[int, list[str], str]:
+    def look() -> tuple[int, Sequence[str], str]:
         did = xla_counters() - before
         ran = (name for name in metrics.executed_fallback_ops() if metrics.counter_value(name) != known.get(name))
         return did.from_device, [name for name in ran if name != READING], f"XLA counted {did}."
@@ -93,10 +92,8 @@ def _watched(device: torch.device) -> Iterator[Callable[[], tuple[int, list[str]
 class _Asked(TorchFunctionMode):
     """Counts how often a tensor's value is asked for, and keeps the names of functions that XLA does not lower."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.count = 0
-        self.fallbacks: list[str] = []
+    count = 0
+    fallbacks: tuple[str, ...] = ()
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         name, kwargs = getattr(function, "__name__", ""), kwargs or {}
@@ -106,7 +103,7 @@ class _Asked(TorchFunctionMode):
         elif name in ("tensor", "as_tensor") and args and isinstance(args[0], list | tuple):
             self.count += sum(isinstance(one, torch.Tensor) for one in args[0])
         if name in FALLBACKS:
-            self.fallbacks.append(f"aten::{name}")
+            self.fallbacks += (f"aten::{name}",)
         return function(*args, **kwargs)
 
 
