@@ -107,15 +107,15 @@ class Exercise:
         return Text(self._solution)
 
     def _judge(self, answer: object) -> tuple[str, str]:
-        if not can_run_apart():
-            return self._judge_here(answer)
-        try:
-            [found] = in_processes([lambda: self._judge_here(answer)], LIMIT_S + GRACE_S, "fork")
-            return found or ("error", "Your answer ended the Python that checked it: it crashed, or it called exit.")
-        except TooLong:
-            return "too long", f"{STILL_RUNNING} It did not let itself be interrupted, and was ended."
-        except (OSError, EOFError):  # no room for another process, or for its file
-            return self._judge_here(answer)
+        if can_run_apart():
+            try:
+                [found] = in_processes([lambda: self._judge_here(answer)], LIMIT_S + GRACE_S, "fork")
+                return found or ("error", "Your answer ended the Python that checked it: it crashed, or called exit.")
+            except TooLong:
+                return "too long", f"{STILL_RUNNING} It did not let itself be interrupted, and was ended."
+            except (OSError, EOFError):  # no room for another process, or for its file
+                pass
+        return self._judge_here(answer)
 
     def _judge_here(self, answer: object) -> tuple[str, str]:
         try:
@@ -157,22 +157,16 @@ def _opening(mistakes: Mistakes) -> str:
 
 
 def _described(error: BaseException) -> str:
-    """Return what an error is and where it came from, in words, even for one that hides all of that."""
+    """Return what an error is and from which line of the student's it came, even for one that hides all of that."""
+    ours = str(Path(__file__).parents[1])  # the whole package
     try:
         if isinstance(error.__cause__, StopIteration):  # what a checker that yields turns into a RuntimeError
             error = error.__cause__
-        return f"{type(error).__name__}{_where(error)}: {quote(error)}"
+        lines = ((frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__))
+        theirs = (f" in line {n} of {code.co_name}" for code, n in lines if not code.co_filename.startswith(ours))
+        return f"{type(error).__name__}{next(theirs, '')}: {quote(error)}"
     except BaseException:
         return "an error that cannot be shown."
-
-
-def _where(error: BaseException) -> str:
-    """Return the line of the student's code that an error came from, in words, or nothing where there is none."""
-    ours = str(Path(__file__).parents[1])  # the whole package
-    for frame, line in traceback.walk_tb(error.__traceback__):
-        if not frame.f_code.co_filename.startswith(ours):
-            return f" in line {line} of {frame.f_code.co_name}"
-    return ""
 
 
 # What a function that is still to be written is compiled to: the operations without their arguments.

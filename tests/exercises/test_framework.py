@@ -11,7 +11,7 @@ import torch
 
 from course_utils.exercises import Exercise, Verdict, answers, exercise, sandbox
 from course_utils.exercises.answers import Wrong, expect, expect_function, number_of, quote, same, truth_of
-from course_utils.exercises.frame import Hint, _where, is_untouched
+from course_utils.exercises.frame import Hint, _described, is_untouched
 from course_utils.exercises.sandbox import TooLong, time_limit
 from course_utils.lessons.progress import NOTEBOOKS, Progress, exercises_of, progress
 
@@ -168,7 +168,7 @@ def test_an_error_names_the_line_of_the_answer_that_raised_it():
     exec(compile("def my_works(multiply):\n    a = 1\n    return a / 0", "<a cell>", "exec"), names)
     verdict = exercises_of("start")["works"]._judge(names["my_works"])
     assert verdict == ("error", "Your answer raised ZeroDivisionError in line 3 of my_works: division by zero")
-    assert _where(ValueError("raised nowhere")) == ""
+    assert _described(ValueError("raised nowhere")) == "ValueError: raised nowhere"
 
 
 def test_a_hint_is_text_that_a_notebook_shows_in_a_box():

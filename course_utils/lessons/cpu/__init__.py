@@ -33,10 +33,7 @@ def draw_series(train: torch.Tensor, later: torch.Tensor, title: str, forecast: 
 
 
 def draw_stack(added: Sequence[str], runs_ms: Sequence[Sequence[float]], where: str) -> Picture:
-    """Draw what each way of training, fastest first, adds to the time of the way before it.
-
-    Each way has what it adds, and the milliseconds of one step in each of its runs.
-    """
+    """Draw what each way of training, fastest first, adds to the milliseconds that a step of the one before it took."""
     medians = [sorted(runs)[len(runs) // 2] for runs in runs_ms]
     starts = [0.0, *medians[:-1]]
     across = f"milliseconds of one step (black: fastest to slowest run)\n{where}"

@@ -1,5 +1,5 @@
 """What lesson 8 needs beside the helper package: the RNN of Darts' guide, in Darts and as a plain network, and a model
-that is large enough for a GPU. The network is what Darts and the rest of the course share: their Lightnings differ."""
+that is large enough for a GPU. Only the network moves between Darts' `pytorch_lightning` and `lightning.pytorch`."""
 
 from typing import Any
 
@@ -67,11 +67,7 @@ def untrained(**changes: Any) -> Any:
 
 
 class DartsNetwork(nn.Module):
-    """The network inside the guide's RNNModel as a plain module, under Darts' names for its parts.
-
-    `network.load_state_dict(model.model.state_dict())` takes the weights out of an RNNModel, and
-    `model.model.load_state_dict(network.state_dict())` puts them back.
-    """
+    """The network of the guide's RNNModel, its `.model`, as a plain module: each loads the state dict of the other."""
 
     def __init__(self):
         super().__init__()
@@ -84,11 +80,8 @@ class DartsNetwork(nn.Module):
 
 
 def darts_order(samples: int, batch_size: int, seed: int) -> DataLoader:
-    """Return the batches of sample indices that Darts takes when its DataLoader gets a generator with this seed.
-
-    Darts numbers its windows from the end of the series.
-    """
-    numbers: Any = torch.arange(samples - 1, -1, -1)
+    """Return the batches of sample indices that Darts takes when its DataLoader gets a generator with this seed."""
+    numbers: Any = torch.arange(samples - 1, -1, -1)  # Darts numbers its windows from the end of the series
     return DataLoader(numbers, batch_size, shuffle=True, generator=torch.Generator().manual_seed(seed))
 
 

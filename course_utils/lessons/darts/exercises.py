@@ -45,10 +45,6 @@ def device(answer: Any) -> Mistakes:
     yield not counts, f"On a CPU `devices` is how many processes, at least 1, but yours is {quote(count)}"
 
 
-FORECAST = (420.0, 350.0, 500.0, 90.0)
-TRUTH = (400.0, 400.0, 400.0, 100.0)
-
-
 @exercise(
     "For each month: how far off, as a part of what? Then the mean over the months, in percent.",
     "Divide the absolute difference of each month by the true value of that month.",
@@ -61,7 +57,7 @@ TRUTH = (400.0, 400.0, 400.0, 100.0)
 )
 def mape(answer: Any) -> Mistakes:
     """Write `my_mape(forecast, truth)`: the mean absolute percentage error of two tensors of monthly passengers."""
-    forecast, truth = torch.tensor(FORECAST, device="cpu"), torch.tensor(TRUTH, device="cpu")
+    forecast, truth = torch.tensor([[420.0, 350, 500, 90], [400, 400, 400, 100]], device="cpu")
     found = number_of(answer(forecast.clone(), truth.clone()), "the error in percent")
     off, share = forecast - truth, (forecast - truth) / truth
     by_forecast = (off / forecast).abs().mean()
@@ -75,9 +71,8 @@ def mape(answer: Any) -> Mistakes:
     }
     for mistaken, message in mistakes.items():
         yield math.isclose(abs(found), mistaken, abs_tol=1e-3), message
-    right = 13.125  # 5, 12.5, 25 and 10 percent
-    other = f"Forecasts of {FORECAST} for {TRUTH} are off by {right:g} % on average, but you have {found:g}."
-    yield abs(found - right) > 1e-3, other
+    said = f"Forecasts of {forecast.tolist()} for {truth.tolist()}"
+    yield abs(found - 13.125) > 1e-3, f"{said} are off by 13.125 % on average, but you have {found:g}."
 
 
 MISFITS = (

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.patches import Rectangle
@@ -30,9 +29,9 @@ def draw_cache(sizes: Sequence[int], compiled: Sequence[int]) -> Picture:
     """Draw the rows of each call's input, and whether the call compiled programs, or none as the cache had one."""
     axes = lecture_axes("A known shape is found in the cache", "call", "rows of the input")
     calls, rows, found = np.arange(1, len(sizes) + 1), np.array(sizes), np.array(compiled) == 0
-    marks: dict[str, Any] = {"s": 900, "marker": "s", "edgecolors": TPU, "linewidths": 3}
     for where, colour, name in ((~found, TPU, "compiled"), (found, "white", "from the cache")):
-        axes.scatter(calls[where], rows[where], facecolors=colour, label=name, **marks)
+        at = calls[where], rows[where]
+        axes.scatter(*at, s=900, marker="s", facecolors=colour, edgecolors=TPU, linewidths=3, label=name)
     axes.set(xticks=calls, yticks=sorted(set(sizes)))
     axes.margins(0.12)
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, frameon=False, markerscale=0.6)

@@ -23,10 +23,9 @@ SHAPE = (16, 8)  # of the tensor that shows what a mesh does
 
 
 def train(device: torch.device, mesh: Any = None) -> tuple[AirRNN, torch.Tensor]:
-    """Train the RNN on full batches, which have one shape and so one program, each spread over the mesh, if any.
+    """Return the RNN, trained on full batches, and the inputs of the last one, (16, WINDOW, 1), both on the device.
 
-    Returns:
-        The model, on its device, and the inputs of the last batch, (16, WINDOW, 1).
+    Full batches have one shape and so one program. Each is spread over the mesh, if there is one.
     """
     series, _ = air_passengers()
     windows, targets = make_windows(Scale.fit(series).apply(series), WINDOW)
