@@ -3,7 +3,6 @@
 import math
 import statistics
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import torch
@@ -24,18 +23,19 @@ def typical(answer: Any) -> Mistakes:
     """Give the milliseconds to report for the steady state, from the seven readings in ex.READINGS_MS."""
     value = number_of(answer, "the typical reading in milliseconds")
     every, steady = READINGS_MS, READINGS_MS[1:]
-    near = partial(math.isclose, value, abs_tol=0.006)
-    if math.isclose(value, statistics.median(steady), abs_tol=1e-6):
-        return
-    yield near(statistics.mean(every)), "This mean counts the first call, and with it the compilation."
-    yield near(statistics.mean(steady)), "The disturbed reading dominates this mean. Which summary resists it?"
-    first = "The right summary, but with the first call, which is of another kind."
-    yield value == statistics.median(every), first
-    yield near(min(every)), "The minimum is the luckiest reading: it hides that there is noise."
-    yield near(every[0]), "That is the first call: mostly compilation."
-    seconds = "That is in seconds: the readings are milliseconds, and so should the answer be."
-    yield abs(value - 0.00445) < 1e-6, seconds
-    yield True, f"{value:g} is not typical of the readings after the first. Which summary did you take?"
+    right = statistics.median(steady)
+    mistaken = {
+        statistics.mean(every): "This mean counts the first call, and with it the compilation.",
+        statistics.mean(steady): "The disturbed reading dominates this mean. Which summary resists it?",
+        statistics.median(every): "The right summary, but with the first call, which is of another kind.",
+        min(every): "The minimum is the luckiest reading: it hides that there is noise.",
+        every[0]: "That is the first call: mostly compilation.",
+        right / 1000: "That is in seconds: the readings are milliseconds, and so should the answer be.",
+    }
+    for other, message in mistaken.items():
+        yield math.isclose(value, other, rel_tol=5e-4), message
+    untypical = f"{value:g} is not typical of the readings after the first. Which summary did you take?"
+    yield not math.isclose(value, right, abs_tol=1e-6), untypical
 
 
 class _Accelerator:
@@ -155,17 +155,14 @@ def speed_up(answer: Any) -> Mistakes:
     yield abs(ratio - 0.25) < 1e-6, upside
     yield abs(ratio - 4) > 1e-6, f"0.08 seconds against 0.02 is 4 times as fast, and your function says {ratio:g}."
     for message, spoil in SPOILS.items():
-        yield from _check_refusal(answer, _Pair(spoil), message)
-
-
-def _check_refusal(answer: Any, pair: _Pair, message: str) -> Mistakes:
-    try:
-        said = answer(pair.old, pair.new, pair.seconds)
-    except Exception:
-        yield pair.timed, "You timed first and looked at the answers afterwards. A wrong one is not worth timing."
-        return
-    yield said is None, "The answers differ, and you return None. Raise an error, so that nobody goes on."
-    yield True, message.format(said=quote(said))
+        pair = _Pair(spoil)
+        try:
+            said = answer(pair.old, pair.new, pair.seconds)
+        except Exception:
+            yield pair.timed, "You timed first and looked at the answers afterwards. A wrong one is not worth timing."
+        else:
+            yield said is None, "The answers differ, and you return None. Raise an error, so that nobody goes on."
+            yield True, message.format(said=quote(said))
 
 
 SIZES = [16, 64, 256, 1024]

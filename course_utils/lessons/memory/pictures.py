@@ -69,16 +69,10 @@ def draw_cure(name: str, cured: Record, before: Record) -> Picture:
     )
     axes.fill_between(*whole, step="post", color=MUTED, alpha=0.25, linewidth=0)
     axes.step(*part, color=CPU, where="post")
-    axes.annotate(
-        f"as it was: {format_bytes(before.peak_bytes)}",
-        (0, before.peak_bytes / 1e6),
-        (4, 8),
-        "data",
-        "offset points",
-        color=MUTED,
-    )
-    axes.set_ylim(0, 1.2 * before.peak_bytes / 1e6)
-    said = f"the peak is {format_bytes(cured.peak_bytes)} in place of {format_bytes(before.peak_bytes)}"
+    peak, text = before.peak_bytes / 1e6, format_bytes(before.peak_bytes)
+    axes.annotate(f"as it was: {text}", (0, peak), (4, 8), "data", "offset points", color=MUTED)
+    axes.set_ylim(0, 1.2 * peak)
+    said = f"the peak is {format_bytes(cured.peak_bytes)} in place of {text}"
     return picture(axes, f"Memory over two training steps, {name}: {said}.", colors=8)
 
 

@@ -71,10 +71,9 @@ def draw_roofs(here: Roof, chips: Sequence[Chip], precision: str = "amp") -> Pic
     roofs = [(chip.name, chip.peak(precision), chip.bandwidth_gb_per_s * 1e9, GPU) for chip in chips]
     roofs = [*roofs, ("this CPU, measured", here.flop_per_s, here.bytes_per_s, CPU)]
     for (name, peak, bandwidth, colour), style in zip(roofs, (*LINES[1:], LINES[1], LINES[0]), strict=False):
-        line = [min(peak, bandwidth * point) for point in points]
-        axes.loglog(points, line, color=colour, linestyle=style)
         shift = 0.7 if name == "RTX 5090" else 1.4 if name.startswith("A100") else 1.0  # their roofs are close
-        label_end(axes, points[-1], shift * line[-1], name, colour)
+        _line(axes, {point: min(peak, bandwidth * point) for point in points}, name, colour, style, shift)
+    axes.set(xscale="log", yscale="log")
     _ticks(axes, format_count, axis="y")
     _ticks(axes, lambda value: f"{value:g}", axis="x")
     said = "; ".join(
@@ -93,13 +92,11 @@ def draw_sweep(published: Sequence[Speed], estimated_s: Mapping[int, float]) -> 
     one, two = published[:2]
     title = f"On a {one.device}, {two.batch} images take {two.step_s / one.step_s:.2f} times as long"
     axes = lecture_axes(title[:45], "images in the batch (logarithmic)", "images/s (logarithmic)")
+    dots = {row.batch: row.samples_per_s for row in published}
+    _line(axes, dots, "published", "black", "", 0.85, marker="o")
+    _line(axes, _rates(estimated_s), "estimated", GPU, "--", 1.08)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
-    axes.plot([row.batch for row in published], [row.samples_per_s for row in published], "o", color="black")
-    rates = {batch: batch / seconds for batch, seconds in estimated_s.items()}
-    axes.plot(list(rates), list(rates.values()), color=GPU, linestyle="--")
-    label_end(axes, list(rates)[-1], 1.08 * list(rates.values())[-1], "estimated", GPU)
-    label_end(axes, published[-1].batch, 0.85 * published[-1].samples_per_s, "published", "black")
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     _ticks(axes, count_text)
     said = f"Images a second over the batch on a {published[0].device}: published dots and the estimated line."
@@ -149,16 +146,12 @@ def draw_crossover(here_s: Mapping[int, float], there_s: Mapping[str, Mapping[in
     name, there = next(iter(there_s.items()))
     title = _crossing(name, [(batch, here_s[batch] / there[batch]) for batch in here_s])
     axes = lecture_axes(title[:45], "samples in the batch (logarithmic)", "samples/s (log.)")
+    _line(axes, _rates(here_s), "this CPU,\nmeasured", CPU, "-", marker=LOOKS["cpu"]["marker"])
+    for number, (name, steps_s) in enumerate(there_s.items()):
+        shift = (0.75, 1.5)[number % 2]
+        _line(axes, _rates(steps_s), f"{name}, est.", GPU, LINES[1 + number % 3], shift)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
-    rates = {batch: batch / seconds for batch, seconds in here_s.items()}
-    axes.plot(list(rates), list(rates.values()), color=CPU, marker=LOOKS["cpu"]["marker"])
-    label_end(axes, list(rates)[-1], list(rates.values())[-1], "this CPU,\nmeasured", CPU)
-    for number, (name, steps_s) in enumerate(there_s.items()):
-        rates = {batch: batch / seconds for batch, seconds in steps_s.items()}
-        axes.plot(list(rates), list(rates.values()), color=GPU, linestyle=LINES[1 + number % 3])
-        last, rate = list(rates.items())[-1]
-        label_end(axes, last, rate * (0.75, 1.5)[number % 2], f"{name}, est.", GPU)
     axes.margins(y=0.12)  # the highest label stands above the end of its line
     _ticks(axes, count_text)
     said = f"{title}. Samples a second over the batch: the CPU of this machine, measured, and chips, estimated."
@@ -166,12 +159,7 @@ def draw_crossover(here_s: Mapping[int, float], there_s: Mapping[str, Mapping[in
 
 
 def _crossing(name: str, ratios: Sequence[tuple[int, float]]) -> str:
-    """Say at which batch a chip overtakes this CPU for good.
-
-    Args:
-        name: of the chip.
-        ratios: for each batch, smallest first, how many times as long a step takes here as there.
-    """
+    """Say at which batch a chip overtakes this CPU for good: `ratios` are the step's times here over those there."""
     if ratios[-1][1] <= 1:
         return f"{name}: slower throughout, as estimated"
     slower = [place for place, (_, ratio) in enumerate(ratios) if ratio <= 1]
@@ -212,13 +200,7 @@ def draw_money(found: Estimate, deadline_hours: float | None = None) -> Picture:
     axes.set_xscale("log")
     if deadline_hours:
         axes.axvline(deadline_hours, color="black", linestyle=":")
-        axes.annotate(
-            "deadline",
-            (deadline_hours, 0.0),
-            xycoords=("data", "axes fraction"),
-            xytext=(8, 8),
-            textcoords="offset points",
-        )
+        axes.annotate("deadline", (deadline_hours, 0.0), (8, 8), ("data", "axes fraction"), "offset points")
     axes.set_ylim(0, top)
     _ticks(axes, lambda value: f"{value:g}", axis="x")
     said = "; ".join(f"{row.device}: {row.hours:.2g} hours, {cost:.2f}" for row, cost in rows)
@@ -233,20 +215,32 @@ def draw_scaling(estimated: Scaling, published: Mapping[int, Sequence[float]]) -
         published: speed-ups that others measured, by the number of devices.
     """
     axes = lecture_axes("Many devices: where the line bends", "devices (logarithmic)", "times one device (log.)")
-    axes.loglog(estimated.counts, estimated.counts, color=MUTED, linestyle=":")
-    checked = [n for n in estimated.counts if n <= estimated.checked_to]
-    axes.loglog(checked, estimated.speedups[: len(checked)], color=GPU, linestyle="-")
-    rest = len(checked) - 1
-    axes.loglog(estimated.counts[rest:], estimated.speedups[rest:], color=GPU, linestyle="--")
-    for count, speedups in published.items():
-        axes.loglog([count] * len(speedups), list(speedups), "o", color="black")
-    label_end(axes, estimated.counts[-1], estimated.counts[-1], "perfect", MUTED)
-    label_end(axes, estimated.counts[-1], estimated.speedups[-1], "extrapolated", GPU)
+    speedups = dict(zip(estimated.counts, estimated.speedups, strict=True))
+    checked = [count for count in speedups if count <= estimated.checked_to]
+    _line(axes, dict(zip(speedups, speedups, strict=True)), "perfect", MUTED, ":")
+    axes.plot(checked, [speedups[count] for count in checked], color=GPU)
+    unchecked = {count: found for count, found in speedups.items() if count >= max(checked, default=0)}
+    _line(axes, unchecked, "extrapolated", GPU, "--")
+    for count, measured in published.items():
+        axes.loglog([count] * len(measured), list(measured), "o", color="black")
     _ticks(axes, count_text)
     said = (
         f"Speed-up over the number of devices, estimated for {estimated.device} over {estimated.link}; published dots."
     )
     return picture(axes, said, colors=8)
+
+
+def _line(
+    axes: Axes, points: Mapping[Any, float], name: str, color: str, style: str, shift: float = 1.0, **look: Any
+) -> None:
+    """Draw a line with its name at its end, `shift` times as high where another one ends close to it."""
+    axes.plot(list(points), list(points.values()), color=color, linestyle=style, **look)
+    last = list(points)[-1]
+    label_end(axes, last, shift * points[last], name, color)
+
+
+def _rates(steps_s: Mapping[int, float]) -> dict[float, float]:
+    return {batch: batch / seconds for batch, seconds in steps_s.items()}
 
 
 def count_text(number: float) -> str:
