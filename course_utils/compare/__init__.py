@@ -7,11 +7,10 @@ from importlib import import_module
 from typing import Any
 
 _NAMES = {
-    "comparison": "WrongAnswer compare_devices cpu_first",
+    "comparison": "WrongAnswer compare_devices cpu_first measure_roof",
     "measurement": "Measurement",
     "panel": "SpeedLab",
     "results": "Result machines_elsewhere recorded",
-    "roof": "measure_roof",
     "workloads": "CNN_STEP CNN_WITH_COPY COPY ELEMENTWISE PRODUCT RNN_STEP SUITE Workload",
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}

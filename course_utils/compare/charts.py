@@ -41,8 +41,7 @@ def plot_rates(
     labels = f"{_short(work.size_name, 22)} (logarithmic)", f"{_short(work.unit, 22)} a second (log.)"
     axes = lecture_axes(_short(name, 45), *labels)
     for line in crowd:
-        look = look_of(line[0].kind, line[0].threads)
-        thin = {"color": look["color"], "linestyle": look["linestyle"], "alpha": 0.25}
+        thin = look_of(line[0].kind, line[0].threads) | {"marker": "", "alpha": 0.25}
         axes.plot([one.size for one in line], [one.rate for one in line], **thin)
     dashed = {"linestyle": (0, (4, 4)), "markerfacecolor": "white", "linewidth": 2}
     ends = [_draw_line(axes, line, {}) for line in lines] + [_draw_line(axes, line, dashed) for line in recorded]

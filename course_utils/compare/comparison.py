@@ -1,4 +1,7 @@
-"""Compare the same work on several devices: first whether they agree on the answer, then how fast they find it."""
+"""Compare the same work on several devices: first whether they agree on the answer, then how fast they find it.
+
+Beside that, the time of one work on one device, and what a device reaches at best.
+"""
 
 import math
 import time
@@ -9,7 +12,7 @@ import torch
 
 from course_utils.compare.measurement import Measurement
 from course_utils.compare.results import Result, describe_machine
-from course_utils.compare.workloads import Workload, build_seeded, using_tf32
+from course_utils.compare.workloads import ELEMENTWISE, PRODUCT, Workload, build_seeded, using_tf32
 from course_utils.devices import Device, find_devices, pick_device, wait_for
 from course_utils.paired import Work, time_together
 from course_utils.timing import Timing, time_call, using_threads
@@ -98,8 +101,8 @@ def _check(work: Workload, size: int, who: list[Contestant], precision: str) -> 
     cpu, exact = Contestant(pick_device("cpu"), 1), "fp32" if "fp32" in work.precisions else precision
     right, right_s = _answers(work, size, cpu, exact)
     for one in who:
-        same = (one, precision) == (cpu, exact)
-        found, first_s = (right, right_s) if same else _answers(work, size, one, precision)
+        known = (one, precision) == (cpu, exact)
+        found, first_s = (right, right_s) if known else _answers(work, size, one, precision)
         error = _largest_error(found, right)
         if not error <= TOLERANCE[precision]:  # NaN is wrong too
             raise WrongAnswer(
@@ -157,3 +160,25 @@ def measure(device: Device, work: Workload, size: int, precision: str = "fp32", 
     with using_tf32(precision == "tf32"):
         timing = time_call(build_seeded(work, size, device, precision), device=device, max_s=max_s)
     return _measurement(work, size, precision, Contestant(device, timing.threads), timing)
+
+
+@dataclass(frozen=True)
+class Roof:
+    """What a device reached in its best cases."""
+
+    flop_per_s: float  #: of the best product of matrices, in fp32
+    bytes_per_s: float  #: read and written, of the best elementwise operation on arrays larger than the caches
+
+
+def measure_roof(device: Device, *, max_s: float = 0.5) -> Roof:
+    """Measure the most arithmetic and the most memory traffic of a device, in five measurements of about `max_s`.
+
+    Source: S. Williams, A. Waterman and D. Patterson, Roofline: An Insightful Visual Performance Model for Multicore
+    Architectures, Communications of the ACM 52(4), 2009.
+    """
+    small = device.kind == "cpu" or device.rehearsal
+    sides = (512, 1024, 1536) if small else (4096, 8192)
+    flop_per_s = max(measure(device, PRODUCT, side, max_s=max_s).rate for side in sides)
+    elements = (2**23, 2**24) if small else (2**26, 2**28)  # three arrays of 4 bytes an element each
+    bytes_per_s = max(12 * measure(device, ELEMENTWISE, count, max_s=max_s).rate for count in elements)
+    return Roof(flop_per_s, bytes_per_s)

@@ -35,9 +35,8 @@ class Measurement:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ValueError(f"kind is {self.kind!r}, not one of {', '.join(KINDS)}")
-        maybe = (self.threads, self.first_s, *(self.interval_s or ()))
-        numbers = (self.size, self.items, self.median_s, *self.rounds_s, *(n for n in maybe if n is not None))
-        if odd := [number for number in numbers if not 0 < number < math.inf]:
+        numbers = (self.size, self.items, self.median_s, self.threads, self.first_s, *(self.interval_s or ()))
+        if odd := [n for n in (*numbers, *self.rounds_s) if n is not None and not 0 < n < math.inf]:
             raise ValueError(f"sizes, counts and seconds are positive, but one is {odd[0]}")
         if self.error is not None and not 0 <= self.error < math.inf:
             raise ValueError(f"error is {self.error}, which is not a share of a value")

@@ -113,25 +113,22 @@ class SpeedLab:
     async def _run_live(self) -> None:
         self.comparison, self.progress.value = None, 0
         try:
-            await self._measure_all()
+            sizes = read_sizes(self.sizes.value, self.workload.value.size_name)
+            self.progress.max = len(sizes)
+            for done, size in enumerate(sizes):
+                if self._stopping:
+                    return self._say(f"Stopped after {done} of {len(sizes)} sizes.")
+                self._say(f"{done} of {len(sizes)} sizes measured. Checking and timing {size:,} ...")
+                await asyncio.get_running_loop().run_in_executor(None, self._measure, size)
+                self.progress.value = done + 1
+                self._update(self.comparison)
+            result = self.comparison
+            self._say(f"Done. {result.crossover()}." if result and len(result.labels) > 1 else "Done.")
         except BaseException as error:  # whatever went wrong belongs in the panel: a handler's traceback shows nowhere
             self._say("Interrupted." if isinstance(error, KeyboardInterrupt) else in_a_sentence(error), alarm=True)
             self._update(None)
         finally:
             self._lock(False)
-
-    async def _measure_all(self) -> None:
-        sizes = read_sizes(self.sizes.value, self.workload.value.size_name)
-        self.progress.max = len(sizes)
-        for done, size in enumerate(sizes):
-            if self._stopping:
-                return self._say(f"Stopped after {done} of {len(sizes)} sizes.")
-            self._say(f"{done} of {len(sizes)} sizes measured. Checking and timing {size:,} ...")
-            await asyncio.get_running_loop().run_in_executor(None, self._measure, size)
-            self.progress.value = done + 1
-            self._update(self.comparison)
-        result = self.comparison
-        self._say(f"Done. {result.crossover()}." if result and len(result.labels) > 1 else "Done.")
 
     def _measure(self, size: int) -> None:
         chosen = {"precision": self.precision.value, "max_s": self.max_s}

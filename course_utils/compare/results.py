@@ -10,6 +10,7 @@ import os
 import platform
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -94,12 +95,10 @@ class Result:
         return Crossover(this, {rival: self._wins_from(this, rival) for rival in rivals}, self.sizes, doubts)
 
     def _wins_from(self, this: str, rival: str) -> int | None:
-        wins = None
-        for mine, theirs in reversed(list(zip(self.of(this), self.of(rival), strict=True))):
-            if ratio_of_rounds(theirs.rounds_s, mine.rounds_s).interval[0] <= 1:  # a lead within the noise is no lead
-                break
-            wins = mine.size
-        return wins
+        pairs = list(zip(self.of(rival), self.of(this), strict=True))
+        # A lead within the noise is no lead.
+        won = takewhile(lambda pair: ratio_of_rounds(*(one.rounds_s for one in pair)).interval[0] > 1, reversed(pairs))
+        return min((mine.size for _, mine in won), default=None)
 
     def to_frame(self) -> "pd.DataFrame":
         """Return a pandas table with one line for each size and contestant; of several kinds of work, `select` one."""
@@ -197,12 +196,11 @@ def machines_elsewhere() -> list[Result]:
     here = {device.name for device in find_devices()}
     found = []
     for result in recorded().values():
-        others = tuple(_named(one, result.origin) for one in result.measurements if one.device not in here)
+        others = []
+        for one in result.measurements:
+            if one.device not in here:
+                name = one.label if one.label.startswith(one.device) else f"{one.device}, {one.label}"
+                others.append(replace(one, label=f"{name} ({result.origin})"))
         if others:
-            found.append(replace(result, measurements=others))
+            found.append(replace(result, measurements=tuple(others)))
     return found
-
-
-def _named(one: Measurement, origin: str) -> Measurement:
-    name = one.label if one.label.startswith(one.device) else f"{one.device}, {one.label}"
-    return replace(one, label=f"{name} ({origin})")

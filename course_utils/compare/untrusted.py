@@ -58,8 +58,7 @@ def build(kind: Any, value: Any, where: str) -> Any:
         fits = isinstance(value, str) and len(value) <= LONGEST_TEXT and value.isprintable()
         _require(fits, where, f"a text of at most {LONGEST_TEXT} printable characters")
         return value
-    types = int if kind is int else int | float
-    _require(isinstance(value, types) and not isinstance(value, bool), where, f"of type {kind.__name__}")
+    _require(type(value) in (int, kind), where, f"of type {kind.__name__}")
     _require(abs(value) < 1e18, where, "below 1e18")  # what NumPy and a chart can hold; NaN and infinity are not below
     return kind(value)
 

@@ -1,8 +1,9 @@
 """Work to measure: each workload builds the same work, with the same numbers, in any size and on any device."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -71,17 +72,12 @@ def rnn_step(device: Device, size: int = 16, precision: str = "fp32") -> Call:
     return training_step(AirRNN(), inputs, targets, nn.functional.mse_loss, device, precision)
 
 
-def cnn_step(device: Device, size: int, precision: str = "fp32") -> Call:
+def cnn_step(device: Device, size: int, precision: str = "fp32", copy: bool = False) -> Call:
     """Return a function that takes one training step of the image CNN on a batch that is on the device.
 
-    "bf16" and "fp16" run under autocast; `using_tf32`, around the call, decides whether "fp32" and "tf32" differ.
+    "bf16" and "fp16" run under autocast; `using_tf32`, around the call, decides whether "fp32" and "tf32" differ. With
+    `copy`, each step first copies its batch from the host; on a CPU that is the same batch, and no copy.
     """
-    images, labels = draw_shapes(size, seed=42)
-    return training_step(ImageCNN(), images, labels, nn.functional.cross_entropy, device, precision)
-
-
-def cnn_step_with_copy(device: Device, size: int, precision: str = "fp32") -> Call:
-    """Return a `cnn_step` that first copies its batch from the host; on a CPU that is the same batch, and no copy."""
     here = draw_shapes(size, seed=42)
     there = to_device(here, device)
     step = training_step(ImageCNN(), *there, nn.functional.cross_entropy, device, precision)
@@ -91,7 +87,7 @@ def cnn_step_with_copy(device: Device, size: int, precision: str = "fp32") -> Ca
             target.copy_(source)
         return step()
 
-    return copy_and_step
+    return copy_and_step if copy else step
 
 
 def training_step(
@@ -148,26 +144,23 @@ def using_tf32(allowed: bool) -> Iterator[None]:
     PyTorch's default is mixed: convolutions and RNNs may, products may not. torch 2.9 renamed the switches.
     Source: PyTorch documentation, CUDA semantics, section on TensorFloat-32.
     """
-    cuda: Any = torch.backends.cuda.matmul
-    cudnn: Any = torch.backends.cudnn
-    value: Any = allowed
-    switches, name = [cuda, cudnn], "allow_tf32"
+    backends: Any = torch.backends
+    cuda, cudnn = backends.cuda.matmul, backends.cudnn
+    choice: tuple[list[Any], str, Any] = ([cuda, cudnn], "allow_tf32", allowed)
     if hasattr(cuda, "fp32_precision"):
-        switches, name, value = [cuda, cudnn.conv, cudnn.rnn], "fp32_precision", "tf32" if allowed else "ieee"
-    before = [getattr(switch, name) for switch in switches]
-    for switch in switches:
-        setattr(switch, name, value)
-    try:
+        choice = ([cuda, cudnn.conv, cudnn.rnn], "fp32_precision", "tf32" if allowed else "ieee")
+    switches, name, value = choice
+    with ExitStack() as undo:
+        for switch in switches:
+            undo.callback(setattr, switch, name, getattr(switch, name))
+            setattr(switch, name, value)
         yield
-    finally:
-        for switch, old in zip(switches, before, strict=True):
-            setattr(switch, name, old)
 
 
 ALL = tuple(DTYPES)
 RNN_STEP = Workload("RNN step", rnn_step, "batch", "samples", float, ("fp32", "tf32", "bf16"))
 CNN_STEP = Workload("CNN step", cnn_step, "batch", "samples", float, ("fp32", "tf32", "bf16"))
-CNN_WITH_COPY = Workload("CNN step and copy", cnn_step_with_copy, "batch", "samples", float, CNN_STEP.precisions)
+CNN_WITH_COPY = replace(CNN_STEP, name="CNN step and copy", build=partial(cnn_step, copy=True))
 PRODUCT = Workload("Matrix product", product, "side", "FLOP", lambda side: 2.0 * side * side * side, ALL)
 ELEMENTWISE = Workload("Elementwise", _elementwise, "elements", "elements", float, ("fp32", "bf16", "fp16"))
 COPY = Workload("Copy to the device", _copy, "elements", "elements", float, ("fp32", "bf16", "fp16"))

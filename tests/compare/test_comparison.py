@@ -2,12 +2,13 @@
 
 import math
 import statistics
+from types import SimpleNamespace
 
 import pytest
 import torch
 from torch.overrides import TorchFunctionMode
 
-from course_utils.compare.comparison import Contestant, WrongAnswer, compare_devices, contestants
+from course_utils.compare.comparison import Contestant, WrongAnswer, compare_devices, contestants, measure_roof
 from course_utils.compare.measurement import Measurement
 from course_utils.compare.results import Result
 from course_utils.compare.workloads import CNN_STEP, COPY, ELEMENTWISE, PRODUCT, RNN_STEP, SUITE, Workload, build_seeded
@@ -298,3 +299,20 @@ def test_a_frame_has_one_line_for_each_size_and_contestant():
     assert list(frame["samples/s"]) == [1.0, 4.0]
     assert list(frame["times slow"]) == [1.0, 4.0]
     assert list(frame["trusted"]) == [True, True]
+
+
+def test_a_roof_is_measured():
+    roof = measure_roof(CPU, max_s=0.02)
+    assert roof.flop_per_s > 0 and roof.bytes_per_s > 0
+
+
+def test_a_roof_is_the_best_of_its_measurements_in_operations_and_bytes(monkeypatch):
+    rates = {512: 4.0, 1024: 0.25, 1536: 0.1, 2**23: 3.0, 2**24: 1.0}  # calls a second, by size
+
+    def measured(device, work, size, max_s):
+        return SimpleNamespace(rate=work.items(size) * rates[size])
+
+    monkeypatch.setattr("course_utils.compare.comparison.measure", measured)
+    roof = measure_roof(CPU)
+    assert roof.flop_per_s == pytest.approx(4 * 2 * 512**3)
+    assert roof.bytes_per_s == pytest.approx(3 * 3 * 4 * 2**23)

@@ -10,7 +10,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator
 
-from course_utils.compare.roof import Roof
+from course_utils.compare.comparison import Roof
 from course_utils.display.figures import LOOKS, MUTED, Picture, label_end, lecture_axes, picture
 from course_utils.display.units import format_count, format_seconds
 from course_utils.estimate.chips import Chip
