@@ -46,7 +46,6 @@ class SpeedLab:
         self.comparison: Result | None = None
         self.recordings = machines_elsewhere() if recordings is None else recordings
         self.max_s = max_s
-        self._stopping = False
         self._outputs = [DisplayHandle(), DisplayHandle()]  # for the picture and the table
         works = [Workload.of(work) for work in (SUITE.values() if workloads is None else workloads)]
         self._make_controls(works, cpu_first() if devices is None else devices)
@@ -102,7 +101,7 @@ class SpeedLab:
     def stop(self) -> None:
         """Stop after the size in progress."""
         if not self.stop_button.disabled:
-            self._stopping = True
+            self.stop_button.disabled = True
             self._say("Stopping after the size in progress ...")
 
     def _start(self) -> None:
@@ -116,7 +115,7 @@ class SpeedLab:
             sizes = read_sizes(self.sizes.value, self.workload.value.size_name)
             self.progress.max = len(sizes)
             for done, size in enumerate(sizes):
-                if self._stopping:
+                if self.stop_button.disabled:
                     return self._say(f"Stopped after {done} of {len(sizes)} sizes.")
                 self._say(f"{done} of {len(sizes)} sizes measured. Checking and timing {size:,} ...")
                 await asyncio.get_running_loop().run_in_executor(None, self._measure, size)
@@ -137,7 +136,6 @@ class SpeedLab:
         self.comparison = replace(found, measurements=before + found.measurements)
 
     def _lock(self, running: bool) -> None:
-        self._stopping = False
         for control in (self.workload, self.devices, self.sizes, self.precision, self.run_button):
             control.disabled = running
         self.stop_button.disabled = not running

@@ -1,6 +1,9 @@
 import pytest
+from torch import empty, nn
 
-from course_utils.lessons.worth_it import draw_crossover
+from course_utils.estimate import count_work, scaling
+from course_utils.lessons.worth_it import draw_crossover, draw_scaling, pictures
+from course_utils.lessons.worth_it.panel import read_prices
 
 
 def steps(rates):
@@ -21,3 +24,27 @@ def steps(rates):
 )
 def test_the_title_says_from_which_batch_on_the_first_chip_is_faster_for_good(here, there, title):
     assert draw_crossover(steps(here), {"T4": steps(there), "A100": steps([1, 1, 1])}).alt.startswith(f"{title}. ")
+
+
+@pytest.mark.parametrize("counts", [(1, 8, 4096), (1, 2, 4), (4096, 8192)])
+def test_every_estimated_speed_up_is_on_a_line(counts, monkeypatch):
+    seen, finish = [], pictures.picture
+    monkeypatch.setattr(pictures, "picture", lambda axes, *said, **how: seen.append(axes) or finish(axes, *said, **how))
+    work = count_work(nn.Linear(4, 4), empty(1, 4), batch=8, precision="fp16")
+    draw_scaling(scaling(work, "A100", counts=counts), {})
+    _, checked, unchecked = seen[0].lines
+    assert sorted({*checked.get_xdata(), *unchecked.get_xdata()}) == list(counts)
+
+
+@pytest.mark.parametrize(
+    ("text", "prices"),
+    [("", ()), ("T4=0.35, A100 80GB = 1.30,", (("T4", 0.35), ("A100 80GB", 1.3)))],
+)
+def test_prices_are_read(text, prices):
+    assert read_prices(text) == prices
+
+
+@pytest.mark.parametrize("part", ["T4", "T4=", "=0.35", "T4=cheap", "T4=1=2"])
+def test_what_is_no_price_is_refused(part):
+    with pytest.raises(ValueError, match=f"^'{part}' is not a price. Write T4=0.35"):
+        read_prices(f"L4=0.7, {part}")

@@ -1,7 +1,6 @@
 """The exercises of lesson 7: predict a peak, make a training fit a budget, and find what keeps the graph alive."""
 
 import math
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -123,7 +122,14 @@ def leak(answer: Any) -> Mistakes:
     torch.manual_seed(7)
     model = nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 1))
     batches = [(torch.rand(5, 6), torch.rand(5, 1)) for _ in range(3)]
-    said, saved = _with_saved_tensors(answer, model, batches)
+    saved: list[int] = []
+
+    def note(x: Tensor) -> Tensor:
+        saved.append(x.numel())
+        return x
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda x: x):
+        said = answer(model, batches)
     expect(said, list | tuple, "a list of losses")
     right = [nn.functional.mse_loss(model(x), y).item() for x, y in batches]
     graph = "keeps its whole graph alive, activations included. Keep loss.item()."
@@ -135,15 +141,3 @@ def leak(answer: Any) -> Mistakes:
     differ = any(abs(one - two) > 1e-6 for one, two in zip(values, right, strict=True))
     yield differ, "The losses are not the mean squared errors of the batches."
     yield saved, "The forward pass still saves activations for a backward pass that never comes. Use torch.no_grad()."
-
-
-def _with_saved_tensors(answer: Callable[..., Any], model: nn.Module, batches: list[Any]) -> tuple[Any, int]:
-    """Return what the answer returns, and how many tensors its forward passes saved for a backward pass."""
-    saved: list[int] = []
-
-    def note(x: Tensor) -> Tensor:
-        saved.append(x.numel())
-        return x
-
-    with torch.autograd.graph.saved_tensors_hooks(note, lambda x: x):
-        return answer(model, batches), len(saved)

@@ -13,10 +13,9 @@ CPU, GPU, TPU = (LOOKS[kind]["color"] for kind in ("cpu", "cuda", "xla"))
 GIB = 2**30
 # Colours of what `Memory.parts` says.
 PARTS = {"parameters": CPU, "gradients": GPU, "optimizer": "#CC79A7", "activations": "#F0E442", "framework": "#999999"}
-# A label to the right of a bar's end, legible where a line crosses it.
 LONGEST = 4  # times as long as the training as it was: bfloat16 takes 40 times where a CPU has no instructions for it
-BESIDE: dict[str, Any] = {"xytext": (8, 0), "textcoords": "offset points", "va": "center"}
-BESIDE["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 1}
+# A label to the right of a bar's end, legible where a line crosses it.
+BESIDE: dict[str, Any] = {"padding": 8, "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 1}}
 
 
 def draw_two_curves(measured: Record, estimated: Memory) -> Picture:
@@ -77,12 +76,7 @@ def draw_cure(name: str, cured: Record, before: Record) -> Picture:
 
 
 def draw_shards(needs: Mapping[int, Memory], chip: str) -> Picture:
-    """Draw what each of several devices needs when they share a model, part by part, beside the memory of a chip.
-
-    Args:
-        needs: estimated, by the number of devices.
-        chip: the name of such a device.
-    """
+    """Draw what each of so many devices needs when they share a model, part by part, beside the memory of a chip."""
     fit = [devices for devices, need in needs.items() if need.fits(chip)]
     title = f"It fits from {fit[0]} devices on" if fit else "It fits on none of these"
     axes = lecture_axes(title, "GB in each device")
@@ -112,10 +106,9 @@ def draw_cures(found: Mapping[str, tuple[float, float]]) -> Picture:
     axes = lecture_axes("What each cure saves, and what it costs", "peak memory and time of a step, relative")
     for place, (size, time) in enumerate(found.values()):
         for shift, part, colour, what in ((-0.2, size / whole, CPU, "memory"), (0.2, time, GPU, "time")):
-            drawn = min(part, LONGEST)
-            axes.barh([place + shift], [drawn], height=0.38, color=colour)
-            label = f"{what} {part:.2f}" if drawn == part else f"{what} {part:.0f}, off the scale"
-            axes.annotate(label, (drawn, place + shift), **BESIDE)
+            bars = axes.barh([place + shift], [min(part, LONGEST)], height=0.38, color=colour)
+            label = f"{what} {part:.2f}" if part <= LONGEST else f"{what} {part:.0f}, off the scale"
+            axes.bar_label(bars, [label], **BESIDE)
     axes.axvline(1, color=MUTED, linestyle=":", zorder=0)
     axes.set_yticks(range(len(found)), list(found))
     axes.invert_yaxis()
@@ -125,21 +118,16 @@ def draw_cures(found: Mapping[str, tuple[float, float]]) -> Picture:
 
 
 def draw_chips(memory: Memory, rooms: Mapping[str, float]) -> Picture:
-    """Draw what a training needs as one bar, part by part, below the memory of each chip.
-
-    Args:
-        memory: estimated.
-        rooms: bytes of each chip, by its name.
-    """
+    """Draw what a training needs as one bar, part by part, below the bytes of each chip."""
     axes = lecture_axes(f"A batch of {memory.batch:,} needs {format_bytes(memory.needed_bytes)}", "GB")
     left = 0.0
     for name, size in memory.parts().items():
         axes.barh(["needed"], [size / 1e9], left=left, color=PARTS[name], label=name, height=0.7)
         left += size / 1e9
-    for place, (name, room) in enumerate(rooms.items(), start=1):
+    for name, room in rooms.items():
         fits = memory.needed_bytes <= room
-        axes.barh([name], [room / 1e9], color=TPU if fits else "#DDDDDD", height=0.5)
-        axes.annotate("fits" if fits else "too small", (room / 1e9, place), **BESIDE)
+        bars = axes.barh([name], [room / 1e9], color=TPU if fits else "#DDDDDD", height=0.5)
+        axes.bar_label(bars, ["fits" if fits else "too small"], **BESIDE)
     axes.axvline(left, color="black", linestyle=":")
     axes.invert_yaxis()
     axes.margins(x=0.15)

@@ -34,7 +34,9 @@ class RentalPanel:
     def __init__(self, model: nn.Module, inputs: Any, *, samples: int, epochs: int, prices: dict[str, float]):
         self.samples, self.epochs = samples, epochs
         self.result: Estimate | None = None
-        self._estimate = lru_cache(maxsize=64)(lambda **asked: _ask(model, inputs, **asked))
+        self._estimate = lru_cache(maxsize=64)(
+            lambda prices, **asked: estimate(model, inputs, prices=dict(prices), **asked)
+        )
         self._shown: Any = None
         names = [chip.name for chip in all_chips()]
         chosen = [name for name in names if name in CHOSEN]
@@ -82,10 +84,6 @@ class RentalPanel:
         self.update()
 
 
-def _ask(model: nn.Module, inputs: Any, *, prices: tuple[tuple[str, float], ...], **asked: Any) -> Estimate:
-    return estimate(model, inputs, prices=dict(prices), **asked)
-
-
 def read_prices(text: str) -> tuple[tuple[str, float], ...]:
     """Read prices such as "T4=0.35, A100 80GB=1.30".
 
@@ -94,11 +92,9 @@ def read_prices(text: str) -> tuple[tuple[str, float], ...]:
     """
     found = []
     for part in filter(None, map(str.strip, text.split(","))):
-        name, equals, number = part.partition("=")
+        name, _, number = part.partition("=")
         try:
-            found.append((name.strip(), float(number)))
+            found.append((name.strip(), float(number if name else "")))
         except ValueError:
-            equals = ""
-        if not equals or not name.strip():
             raise ValueError(f"{part!r} is not a price. Write T4=0.35, A100 80GB=1.30") from None
     return tuple(found)

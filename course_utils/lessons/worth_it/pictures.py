@@ -23,19 +23,13 @@ LINES = ("-", "--", "-.", ":")
 
 
 def draw_bars(rates: Mapping[str, float], unit: str) -> Picture:
-    """Draw one bar for each device, with its figure beside it.
-
-    Args:
-        rates: by the device's name, in the order from top to bottom.
-        unit: of the rates.
-    """
+    """Draw one bar for each device, in their order from top to bottom, with its rate in this unit beside it."""
     fastest = max(rates, key=lambda name: rates[name])
     title = f"Fastest: {fastest}, {rates[fastest] / min(rates.values()):,.0f} times the slowest"
     axes = lecture_axes(title[:45], unit)
     colours = [TPU if "TPU" in name else GPU if "RTX" in name or "GPU" in name else CPU for name in rates]
-    axes.barh(list(rates), list(rates.values()), color=colours, height=0.6)
-    for place, rate in enumerate(rates.values()):
-        axes.annotate(f"{rate:,.0f}", (rate, place), xytext=(8, 0), textcoords="offset points", va="center")
+    bars = axes.barh(list(rates), list(rates.values()), color=colours, height=0.6)
+    axes.bar_label(bars, fmt="{:,.0f}", padding=8)
     axes.invert_yaxis()
     axes.margins(x=0.12)
     said = ", ".join(f"{name} {rate:,.0f}" for name, rate in rates.items())
@@ -43,11 +37,7 @@ def draw_bars(rates: Mapping[str, float], unit: str) -> Picture:
 
 
 def draw_three_limits(seconds: Mapping[int, float]) -> Picture:
-    """Draw the time of an addition against how many numbers it adds, measured here.
-
-    Args:
-        seconds: of one call, by the number of elements, smallest first.
-    """
+    """Draw the time of an addition, in seconds by how many numbers it adds, smallest first, as measured here."""
     axes = lecture_axes("Small additions all take the same time", "numbers added (logarithmic)", "time (logarithmic)")
     axes.loglog(list(seconds), list(seconds.values()), **LOOKS["cpu"])
     first, last = next(iter(seconds.values())), list(seconds)[-1]
@@ -59,13 +49,7 @@ def draw_three_limits(seconds: Mapping[int, float]) -> Picture:
 
 
 def draw_roofs(here: Roof, chips: Sequence[Chip], precision: str = "amp") -> Picture:
-    """Draw the roof of this machine, measured, below those of chips, from their data sheets.
-
-    Args:
-        here: measured in fp32.
-        chips: whose data sheets are drawn.
-        precision: of the chips' arithmetic.
-    """
+    """Draw the roof of this machine, measured in fp32, below those of chips in a precision, from their data sheets."""
     axes = lecture_axes("Every device is a slope and a roof", "FLOP for each byte (log.)", "FLOP/s (log.)")
     points = [2.0**power for power in range(-4, 11)]
     roofs = [(chip.name, chip.peak(precision), chip.bandwidth_gb_per_s * 1e9, GPU) for chip in chips]
@@ -83,11 +67,9 @@ def draw_roofs(here: Roof, chips: Sequence[Chip], precision: str = "amp") -> Pic
 
 
 def draw_sweep(published: Sequence[Speed], estimated_s: Mapping[int, float]) -> Picture:
-    """Draw published speeds over the batch as dots, and the estimate as a line.
+    """Draw published speeds over the batch as dots, and estimated seconds of a step, by batch, as a line.
 
-    Args:
-        published: of one network on one device in one precision, in several batch sizes, smallest first.
-        estimated_s: seconds of a step, by batch.
+    The published ones are of one network on one device in one precision, smallest batch first.
     """
     one, two = published[:2]
     title = f"On a {one.device}, {two.batch} images take {two.step_s / one.step_s:.2f} times as long"
@@ -106,10 +88,7 @@ def draw_sweep(published: Sequence[Speed], estimated_s: Mapping[int, float]) -> 
 def draw_held_out(pairs: Sequence[tuple[float, float]], device: str, share: float = 0.9) -> Picture:
     """Draw estimated against published times of many networks, and the band that holds a share of them.
 
-    Args:
-        pairs: published and estimated milliseconds for each network.
-        device: its name.
-        share: of the networks.
+    The pairs are published and estimated milliseconds, one for each network.
     """
     axes = lecture_axes(
         f"{len(pairs):,} networks on the {device}", "published, ms a sample (logarithmic)", "estimated, ms (log.)"
@@ -126,23 +105,13 @@ def draw_held_out(pairs: Sequence[tuple[float, float]], device: str, share: floa
 
 
 def error_factor(pairs: Sequence[tuple[float, float]], share: float) -> float:
-    """Return the factor within which `share` of the estimates lie, up or down.
-
-    Args:
-        pairs: the truth and the estimate, at least two.
-        share: between 0 and 1.
-    """
+    """Return the factor, up or down, within which a share of the estimates lie; each pair is truth and estimate."""
     errors = sorted(abs(math.log(estimate / truth)) for truth, estimate in pairs)
     return math.exp(errors[min(len(errors) - 1, math.ceil(share * len(errors)) - 1)])
 
 
 def draw_crossover(here_s: Mapping[int, float], there_s: Mapping[str, Mapping[int, float]]) -> Picture:
-    """Draw samples a second over the batch: measured here, and estimated for chips.
-
-    Args:
-        here_s: measured seconds of a step, by batch.
-        there_s: estimated seconds of a step, by the chip's name and by batch.
-    """
+    """Draw samples a second over the batch, from seconds of a step by batch: measured here, and estimated for chips."""
     name, there = next(iter(there_s.items()))
     title = _crossing(name, [(batch, here_s[batch] / there[batch]) for batch in here_s])
     axes = lecture_axes(title[:45], "samples in the batch (logarithmic)", "samples/s (log.)")
@@ -173,9 +142,7 @@ def _crossing(name: str, ratios: Sequence[tuple[int, float]]) -> str:
 def draw_money(found: Estimate, deadline_hours: float | None = None) -> Picture:
     """Draw what a job costs against how long it takes, one dot with its interval for each device that has a price.
 
-    Args:
-        found: the estimate.
-        deadline_hours: drawn as a line.
+    A deadline is drawn as a line.
 
     Raises:
         ValueError: no device has a price.
@@ -210,9 +177,7 @@ def draw_money(found: Estimate, deadline_hours: float | None = None) -> Picture:
 def draw_scaling(estimated: Scaling, published: Mapping[int, Sequence[float]]) -> Picture:
     """Draw how many times as fast many devices train: estimated as a line, published as dots.
 
-    Args:
-        estimated: from `scaling`.
-        published: speed-ups that others measured, by the number of devices.
+    The published speed-ups are those that others measured, by the number of devices.
     """
     axes = lecture_axes("Many devices: where the line bends", "devices (logarithmic)", "times one device (log.)")
     speedups = dict(zip(estimated.counts, estimated.speedups, strict=True))
