@@ -12,7 +12,7 @@ from IPython.display import HTML, DisplayHandle, display
 
 from course_utils.compare.comparison import compare_devices, cpu_first
 from course_utils.compare.results import Result, machines_elsewhere
-from course_utils.compare.workloads import ALL, SUITE, Workload
+from course_utils.compare.workloads import SUITE, Workload
 from course_utils.devices import Device
 from course_utils.display.bars import display_widget
 from course_utils.display.units import format_bytes
@@ -56,7 +56,7 @@ class SpeedLab:
         self.devices = widgets.SelectMultiple(options=names, value=[names[0][1]], description="Devices", rows=4)
         self.devices.layout.width = "32em"
         self.sizes = widgets.Text(description="Sizes")
-        self.precision = widgets.Dropdown(options=ALL, description="Precision")
+        self.precision = widgets.Dropdown(description="Precision")
         self.run_button = widgets.Button(description="Run", button_style="primary")
         self.stop_button = widgets.Button(description="Stop", disabled=True)
         self.progress = widgets.IntProgress(min=0, max=1, description="Progress")

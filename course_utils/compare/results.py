@@ -169,14 +169,13 @@ class Result:
 
 def describe_machine() -> dict[str, Any]:
     """Return the date, the versions and the machine, as the attributes of a `Result` made now."""
-    driver = read_driver()
     versions = {
         "python": platform.python_version(),
         "torch": torch.__version__,
         "torch_xla": read_package("torch_xla").version,
         "CUDA": torch.version.cuda,
         "ROCm": torch.version.hip,
-        "driver": driver.version if driver else None,
+        "driver": getattr(read_driver(), "version", None),
         "course": course_utils.__version__,
     }
     return {

@@ -157,11 +157,10 @@ def using_tf32(allowed: bool) -> Iterator[None]:
         yield
 
 
-ALL = tuple(DTYPES)
 RNN_STEP = Workload("RNN step", rnn_step, "batch", "samples", float, ("fp32", "tf32", "bf16"))
 CNN_STEP = Workload("CNN step", cnn_step, "batch", "samples", float, ("fp32", "tf32", "bf16"))
 CNN_WITH_COPY = replace(CNN_STEP, name="CNN step and copy", build=partial(cnn_step, copy=True))
-PRODUCT = Workload("Matrix product", product, "side", "FLOP", lambda side: 2.0 * side * side * side, ALL)
+PRODUCT = Workload("Matrix product", product, "side", "FLOP", lambda side: 2.0 * side * side * side, tuple(DTYPES))
 ELEMENTWISE = Workload("Elementwise", _elementwise, "elements", "elements", float, ("fp32", "bf16", "fp16"))
 COPY = Workload("Copy to the device", _copy, "elements", "elements", float, ("fp32", "bf16", "fp16"))
 SUITE = {work.name: work for work in (RNN_STEP, CNN_STEP, CNN_WITH_COPY, PRODUCT, ELEMENTWISE, COPY)}
