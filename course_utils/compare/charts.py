@@ -37,7 +37,7 @@ def plot_rates(
     `title`, the picture says who wins, or else the name of the work.
     """
     work = lines[0][0]
-    name = title or _verdict(crossover) or f"{work.workload} ({work.precision})"
+    name = title or (_verdict(crossover) if crossover else f"{work.workload} ({work.precision})")
     labels = f"{_short(work.size_name, 22)} (logarithmic)", f"{_short(work.unit, 22)} a second (log.)"
     axes = lecture_axes(_short(name, 45), *labels)
     for line in crowd:
@@ -60,14 +60,11 @@ def plot_rates(
     return picture(axes, " ".join(said), colors=COLORS)
 
 
-def _verdict(crossover: Crossover | None) -> str:
-    if crossover is None:
-        return ""
+def _verdict(crossover: Crossover) -> str:
     if crossover.size is None:
         return f"{crossover.winner} does not win at {crossover.sizes[-1]:,}"
-    if crossover.size == crossover.sizes[0]:
-        return f"{crossover.winner}: faster at every size"
-    return f"{crossover.winner}: faster from {crossover.size:,} on"
+    where = "at every size" if crossover.size == crossover.sizes[0] else f"from {crossover.size:,} on"
+    return f"{crossover.winner}: faster {where}"
 
 
 def _draw_line(axes: Axes, line: Line, changes: dict) -> tuple[float, float, str, str]:
@@ -80,9 +77,8 @@ def _draw_line(axes: Axes, line: Line, changes: dict) -> tuple[float, float, str
 
 
 def _in_words(line: Line) -> str:
-    first, last = line[0], line[-1]
-    ends = (f"{format_count(one.rate)} at {one.size:,}" for one in (first, last))
-    return f"{first.label}: {', '.join(ends)}."
+    first, last = (f"{format_count(one.rate)} at {one.size:,}" for one in (line[0], line[-1]))
+    return f"{line[0].label}: {first}, {last}."
 
 
 def _short(label: str, most: int = 36) -> str:

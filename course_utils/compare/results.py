@@ -10,7 +10,6 @@ import os
 import platform
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -95,10 +94,11 @@ class Result:
         return Crossover(this, {rival: self._wins_from(this, rival) for rival in rivals}, self.sizes, doubts)
 
     def _wins_from(self, this: str, rival: str) -> int | None:
-        pairs = list(zip(self.of(rival), self.of(this), strict=True))
-        # A lead within the noise is no lead.
-        won = takewhile(lambda pair: ratio_of_rounds(*(one.rounds_s for one in pair)).interval[0] > 1, reversed(pairs))
-        return min((mine.size for _, mine in won), default=None)
+        wins = None
+        for mine, theirs in zip(self.of(this), self.of(rival), strict=True):
+            leads = ratio_of_rounds(theirs.rounds_s, mine.rounds_s).interval[0] > 1  # a lead within the noise is none
+            wins = (wins or mine.size) if leads else None
+        return wins
 
     def to_frame(self) -> "pd.DataFrame":
         """Return a pandas table with one line for each size and contestant; of several kinds of work, `select` one."""
