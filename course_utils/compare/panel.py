@@ -56,7 +56,7 @@ class SpeedLab:
         self.devices = widgets.SelectMultiple(options=names, value=[names[0][1]], description="Devices", rows=4)
         self.devices.layout.width = "32em"
         self.sizes = widgets.Text(description="Sizes")
-        self.precision = widgets.Dropdown(description="Precision")
+        self.precision = widgets.Dropdown(options=works[0].precisions, description="Precision")
         self.run_button = widgets.Button(description="Run", button_style="primary")
         self.stop_button = widgets.Button(description="Stop", disabled=True)
         self.progress = widgets.IntProgress(min=0, max=1, description="Progress")
