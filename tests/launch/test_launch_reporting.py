@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from course_utils.launch.messages import LaunchError, calm_lightning
+from course_utils.launch.messages import calm_lightning
 from course_utils.launch.reporting import _Report, run_rank
 
 
