@@ -55,8 +55,10 @@ def find_devices(*, root: Path = ROOT) -> DeviceList:
 
     Names and memory come from the driver's management library and from files, so CUDA is not initialized,
     torch_xla is not imported and no network is used. Being listed is not yet proof that a device works:
-    `python -m course_utils.doctor` runs a kernel on each. `root` may hold a copy of another machine's /sys, /proc
-    and /dev.
+    `python -m course_utils.doctor` runs a kernel on each.
+
+    Args:
+        root: where to look for /sys, /proc and /dev: another folder holds a copy of another machine's files.
     """
     found = [Device(kind, i, one.name, one.memory_bytes, one.detail) for kind, i, one in detect.accelerators(root)]
     cpu = _cpu(root)
@@ -92,10 +94,10 @@ def pick_device(name: str | None = None) -> Device:
     kind, index = match[1], int(match[2] or 0)
     if (kind, index) == ("cpu", 0):
         return _cpu()  # it is always there, and the others need not be asked
-    found = {(device.kind, device.index): device for device in find_devices()}
-    if (kind, index) in found:
-        return found[kind, index]
-    here = " and ".join(sorted(map(str, found.values()), key=lambda device: (device != "cpu", device)))
+    found = {str(device): device for device in find_devices()}
+    if f"{kind}:{index}" in found:
+        return found[f"{kind}:{index}"]
+    here = " and ".join(sorted(found, key=lambda name: (name != "cpu", name)))
     raise RuntimeError(
         f"device {name!r} {asked}, but this machine has {here}. {advice} "
         f"To learn why it is missing: python -m course_utils.doctor --require {kind}"

@@ -3,12 +3,13 @@
 import copy
 import dataclasses
 import importlib.util
-from collections import UserDict, UserList, defaultdict, deque
-from collections.abc import Callable, Sequence
+from collections import Counter, UserDict, UserList, deque
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
+from torch.nn.utils.rnn import PackedSequence
 
 from course_utils.devices import KINDS, Device, pick_device
 from course_utils.display.units import format_seconds
@@ -44,56 +45,55 @@ def to_device(obj: T, device: Device | torch.device | str | None, *, non_blockin
         RuntimeError: the device is not in this machine.
     """
     target = _torch_device(device)
-    switches: dict[str, Any] = {"non_blocking": True} if non_blocking and target.type != "cpu" else {}
-    moved: dict[int, tuple[Any, Any]] = {}  # id of an original: the original, so that its id stays taken, and its copy
-
-    def move(leaf: Any, path: str) -> Any:
-        if id(leaf) not in moved:
-            result = leaf.to(target, **switches) if isinstance(leaf, torch.Tensor) else leaf.to(target)
-            moved[id(leaf)] = leaf, leaf if result is None else result  # some move in place and return nothing
-        return moved[id(leaf)][1]
-
     try:
-        return _walk_all(obj, move)
+        return _walk(obj, _mover(target, non_blocking and target.type != "cpu"))
+    except RecursionError:
+        raise _endless(obj) from None
     except (RuntimeError, AssertionError):  # a build without CUDA raises the latter
         if target.type in KINDS:
             pick_device(str(target))  # says so when the device is not there
         raise
 
 
-def _walk_all(obj: Any, change: Callable[[Any, str], Any]) -> Any:
-    try:
-        return _walk(obj, change)
-    except RecursionError:
-        why = f"this {type(obj).__name__} contains itself, or is nested too deeply to be walked through."
-        raise ValueError(why) from None
-
-
-def _walk(node: Any, change: Callable[[Any, str], Any], path: str = "obj") -> Any:
-    """Return a copy of `node` in which `change(part, path)` has replaced everything that has a method `.to`.
-
-    The path is how to write the part, such as "obj['images'][0]".
-    """
+def _walk(node: Any, move: Callable[[Any], Any]) -> Any:
+    """Return a copy of `node` in which `move` has replaced everything that has a method `.to`."""
     kind = type(node)
     if kind in PLAIN:
         return node
+    if kind is dict:
+        return {key: _walk(part, move) for key, part in node.items()}
+    if kind is list or kind is tuple:
+        return kind([_walk(part, move) for part in node])
     if hasattr(kind, "to"):
-        return change(node, path)
+        return move(node)
     if isinstance(node, tuple):
-        parts = [_walk(part, change, f"{path}[{index}]") for index, part in enumerate(node)]
+        parts = [_walk(part, move) for part in node]
         return kind._make(parts) if hasattr(kind, "_make") else kind(parts)
     if isinstance(node, dict | UserDict | list | UserList | deque):
         result = copy.copy(node)
         for key, part in node.items() if isinstance(node, dict | UserDict) else enumerate(node):
-            result[key] = _walk(part, change, f"{path}[{key!r}]")
+            result[key] = _walk(part, move)
         return result
     if dataclasses.is_dataclass(node) and not isinstance(node, type):
         twin = copy.copy(node)
         for field in dataclasses.fields(node):  # object's own way, for frozen ones too
-            part = _walk(getattr(node, field.name), change, f"{path}.{field.name}")
-            object.__setattr__(twin, field.name, part)
+            object.__setattr__(twin, field.name, _walk(getattr(node, field.name), move))
         return twin
     return node
+
+
+def _mover(target: torch.device, queue: bool) -> Callable[[Any], Any]:
+    """Return a function that moves whatever has a method `.to`, each object once."""
+    switches: dict[str, Any] = {"non_blocking": True} if queue else {}
+    moved: dict[int, tuple[Any, Any]] = {}  # id of an original: the original, so that its id stays taken, and its copy
+
+    def move(leaf: Any) -> Any:
+        if id(leaf) not in moved:
+            result = leaf.to(target, **switches) if isinstance(leaf, torch.Tensor) else leaf.to(target)
+            moved[id(leaf)] = leaf, leaf if result is None else result  # some move in place and return nothing
+        return moved[id(leaf)][1]
+
+    return move
 
 
 def device_of(obj: object) -> torch.device:
@@ -102,27 +102,44 @@ def device_of(obj: object) -> torch.device:
     Raises:
         ValueError: there is no tensor in it, its tensors are on several devices, or it contains itself.
     """
-    places: dict[torch.device, list[str]] = defaultdict(list)
-
-    def note(part: Any, path: str) -> Any:
-        if isinstance(part, torch.nn.Module):
-            for name, tensor in (*part.named_parameters(), *part.named_buffers()):
-                places[tensor.device].append(f"{path}.{name}")
-        elif isinstance(getattr(part, "device", None), str | torch.device):
-            places[torch.device(part.device)].append(path)
-        else:  # a PackedSequence and what Hugging Face's tokenizers return have their tensors in `data`
-            _walk(getattr(part, "data", None), note, f"{path}.data")
-        return part
-
-    _walk_all(obj, note)
+    try:
+        places = list(_places(obj, "obj"))
+    except RecursionError:
+        raise _endless(obj) from None
     if not places:
         raise ValueError(f"this {type(obj).__name__} holds no tensor, so it is on no device.")
-    if len(places) == 1:
-        return next(iter(places))
-    found = " and ".join(f"{len(paths)} on {device} (such as {paths[0]})" for device, paths in places.items())
+    counts = Counter(device for _, device in places)
+    if len(counts) == 1:
+        return places[0][1]
+    first = {device: path for path, device in reversed(places)}
+    found = " and ".join(f"{count} on {device} (such as {first[device]})" for device, count in counts.items())
     raise ValueError(
-        f"the tensors are on {len(places)} devices: {found}. Move all of them to one: obj = to_device(obj, device)."
+        f"the tensors are on {len(counts)} devices: {found}. Move all of them to one: obj = to_device(obj, device)."
     )
+
+
+def _places(node: Any, path: str) -> Iterator[tuple[str, torch.device]]:
+    """Yield how to write each tensor in `node`, and its device."""
+    if isinstance(node, PackedSequence):  # its batch sizes stay on the CPU wherever the data are
+        yield path, node.data.device
+    elif isinstance(node, torch.nn.Module):
+        for name, tensor in (*node.named_parameters(), *node.named_buffers()):
+            yield f"{path}.{name}", tensor.device
+    elif hasattr(type(node), "to") and isinstance(getattr(node, "device", None), str | torch.device):
+        yield path, torch.device(node.device)
+    elif isinstance(node, dict | UserDict):  # Hugging Face's tokenizers return one that has `to` and no `device`
+        for key, part in node.items():
+            yield from _places(part, f"{path}[{key!r}]")
+    elif hasattr(node, "_fields") or (dataclasses.is_dataclass(node) and not isinstance(node, type)):
+        for name in getattr(node, "_fields", None) or [field.name for field in dataclasses.fields(node)]:
+            yield from _places(getattr(node, name), f"{path}.{name}")
+    elif isinstance(node, list | UserList | tuple | deque):
+        for index, part in enumerate(node):
+            yield from _places(part, f"{path}[{index}]")
+
+
+def _endless(obj: object) -> ValueError:
+    return ValueError(f"this {type(obj).__name__} contains itself, or is nested too deeply to be walked through.")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -162,10 +179,12 @@ class CopyRate:
         """
         import pandas as pd
 
-        ends = {way: (curve[0].median_s * 1e6, curve[-1].rate_gb_per_s) for way, curve in self.curves().items()}
-        frame = pd.DataFrame(ends, index=["latency_us", "bandwidth_gb_per_s"]).T.rename_axis(["copy", "pinned"])
-        frame["break_even_kb"] = frame["latency_us"] * frame["bandwidth_gb_per_s"]
-        return frame
+        rows = []
+        for (direction, pinned), curve in self.curves().items():
+            latency_s, rate = curve[0].median_s, curve[-1].rate_gb_per_s
+            rows.append((direction, pinned, latency_s * 1e6, rate, latency_s * rate * 1e6))
+        columns = ["copy", "pinned", "latency_us", "bandwidth_gb_per_s", "break_even_kb"]
+        return pd.DataFrame(rows, columns=columns).set_index(["copy", "pinned"])
 
     def __repr__(self) -> str:
         lines = [
@@ -209,7 +228,8 @@ def _copiers(device: Device, size_bytes: int, pinned: bool) -> dict[str, Callabl
     # Random bytes, all of them touched: a page of memory that was never written costs nothing to read.
     host = torch.randint(256, (size_bytes,), dtype=torch.uint8, pin_memory=pinned)
     if device.kind == "cpu":
-        return {"in memory": partial(host.clone().copy_, host)}
+        other = host.clone()
+        return {"in memory": partial(other.copy_, host)}
     there = to_device(host, device)
     if device.kind == "xla":  # copy_ would be recorded as a program; these two are plain transfers
         return {"to the device": partial(to_device, host, device), "from the device": there.cpu}

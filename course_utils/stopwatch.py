@@ -63,7 +63,11 @@ class Stopwatch:
         self.waited = not (isinstance(where, torch.device) and where.type not in ("cpu", "meta", self.device.kind))
 
     def warm_up(self) -> None:
-        """Time the first call, then call until what compiling leaves behind is over, and find the calls of a block."""
+        """Time the first call, then call until what compiling leaves behind is over, and find the calls of a block.
+
+        Raises:
+            RuntimeError: as `read` does.
+        """
         self._read_first()
         block_s = BLOCK_S.get(self.device.kind, QUEUED_BLOCK_S)
         while (spent := self.read().seconds * self.calls) < block_s and self.calls < 10**7:
@@ -115,7 +119,7 @@ class Stopwatch:
         copied = did.executions == 0 and did.to_device + did.from_device >= self.calls  # a copy runs no program
         ran = f"{did.executions} programs on XLA in {self.calls} calls"
         if did.executions < self.calls and not copied:
-            why = f"ran nothing on XLA, which leaves out what nobody holds. Return its result. (It ran {ran}.)"
+            why = f"ran too little on XLA, which leaves out what nobody holds. Return its result. (It ran {ran}.)"
             raise RuntimeError(f"the call to be timed {why}")
         if did.executions > self.calls:
             why = f"ran {ran}, so it reads values or syncs in its middle. Take that out, or time the parts."

@@ -44,7 +44,8 @@ class Timeline:
     def merge(cls, timelines: Mapping[str, "Timeline"]) -> "Timeline":
         """Lay the timelines of several processes over one another, on the clock that one machine's processes share.
 
-        Each has the name that goes before the names of its lanes, such as "rank 0".
+        Args:
+            timelines: by the name that goes before the names of their lanes, such as "rank 0".
         """
         events: list[dict[str, Any]] = []
         for index, (name, each) in enumerate(timelines.items()):

@@ -86,6 +86,9 @@ def time_call(
         threads: CPU threads for one operation while timing; None leaves the setting alone.
         max_s: stop after about this many seconds of timed work, however wide the interval still is.
 
+    Returns:
+        The timing, first call apart, with warnings where it is not to be trusted.
+
     Raises:
         ValueError: `max_s` or `threads` is not positive, or no machine has so many threads.
         RuntimeError: XLA compiles again and again, or does not run one program a call.
@@ -163,6 +166,7 @@ def _doubts(first_s: float, values: Sequence[float]) -> Iterator[str]:
         early, late = values[:half], values[half:]
         (early_low, early_high), (late_low, late_high) = median_interval(early), median_interval(late)
         change = statistics.median(late) / statistics.median(early) - 1
+        # Intervals that do not overlap are hardly chance.
         if abs(change) > DOUBT and (early_high < late_low or late_high < early_low):
             word = "slower" if change > 0 else "faster"
             yield f"calls got {abs(change):.0%} {word} as it went: is all work the same?"

@@ -26,8 +26,8 @@ except ModuleNotFoundError:  # Kaggle has the same package under its older name
 class Regression(pl.LightningModule):
     """A model with the loss and the optimizer of `train_plain`, for a Lightning Trainer.
 
-    The model maps a batch of inputs to a batch of predictions, and the learning rate is Adam's. Once an epoch it logs
-    `train_loss`, the mean over the samples: `self.log` in every step costs a tenth of the speed of a model this small.
+    The model maps a batch of inputs to a batch of predictions; the learning rate is Adam's. `train_loss`, the mean over
+    the samples, is logged once an epoch: `self.log` in every step costs a tenth of the speed of a model this small.
     """
 
     loss_fn: Callable[..., torch.Tensor] = staticmethod(nn.functional.mse_loss)

@@ -46,7 +46,8 @@ def import_torch_xla() -> ModuleType:
     """Import torch_xla and leave the process as it was: no message, no log handler, no choice of device.
 
     A plain import without a TPU warns on stderr, sends every later warning there too, and sets PJRT_DEVICE=CPU for
-    this process and all its children. With a TPU, PJRT_DEVICE=TPU is set as usual.
+    this process and all its children; so does this one where PJRT_SELECT_DEFAULT_DEVICE asks for it. With a TPU,
+    PJRT_DEVICE=TPU is set as usual.
 
     Raises:
         ImportError: torch_xla is absent, or was built for another torch; `xla_problem` says what helps.
@@ -128,7 +129,7 @@ class XLACounters:
 
 
 def xla_counters() -> XLACounters:
-    """Wait for the device, and return what XLA has done in this process; what is only recorded is not counted."""
+    """Wait for the device, and return what XLA has done so far; what is only recorded is neither run nor counted."""
     import_torch_xla()
     from torch_xla.core import xla_model
     from torch_xla.debug import metrics

@@ -1,6 +1,6 @@
 """Compare the same work on several devices: first whether they agree on the answer, then how fast they find it.
 
-Beside that, the time of one work on one device, and what a device reaches at best.
+Also: the time of one workload on one device, and the best that a device reaches.
 """
 
 import math

@@ -101,7 +101,7 @@ class SpeedLab:
     def stop(self) -> None:
         """Stop after the size in progress."""
         if not self.stop_button.disabled:
-            self.stop_button.disabled = True
+            self.stop_button.disabled = True  # `_run_live` looks at this before each size
             self._say("Stopping after the size in progress ...")
 
     def _start(self) -> None:

@@ -4,8 +4,9 @@ import hashlib
 import io
 import socket
 import tarfile
+import threading
+from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import getproxies
@@ -87,11 +88,17 @@ def _download(url: str, path: Path) -> None:
 
     server = urlsplit(url)
     # A name server that does not answer blocks for longer than any limit of a socket. A proxy asks its own.
-    with ThreadPool(1) as pool:
-        lookup = pool.apply_async(socket.getaddrinfo, (urlsplit(getproxies().get(server.scheme) or url).hostname, None))
-        lookup.wait(PATIENCE_S)
-        if not lookup.ready():
-            raise TimeoutError(f"the name server did not answer within {PATIENCE_S:g} s")
+    host = urlsplit(getproxies().get(server.scheme) or url).hostname
+
+    def look_up() -> None:
+        with suppress(OSError, UnicodeError):  # the download meets it again, and says so
+            socket.getaddrinfo(host, None)
+
+    lookup = threading.Thread(target=look_up, daemon=True)
+    lookup.start()
+    lookup.join(PATIENCE_S)
+    if lookup.is_alive():
+        raise TimeoutError(f"the name server did not answer within {PATIENCE_S:g} s")
     pooch.get_logger().setLevel("WARNING")
     try:
         with open_bar(1, "B", unit_scale=True, desc="download", leave=False) as bar:  # pooch sets the real total

@@ -1,7 +1,7 @@
 """Lanes of a timeline: what each thread, stream or process did and when, and their picture."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from course_utils.display.figures import LOOKS, MUTED, Picture, lecture_axes, picture
@@ -80,8 +80,8 @@ def without(spans: Iterable[Span], holes: Iterable[Span]) -> list[Span]:
     """Return what is left of the spans where no hole is, in order."""
     left = list(spans)
     for hole in holes:
-        before = [replace(span, end_s=min(span.end_s, hole.start_s)) for span in left]
-        after = [replace(span, start_s=max(span.start_s, hole.end_s)) for span in left]
+        before = [Span(span.name, span.start_s, min(span.end_s, hole.start_s)) for span in left]
+        after = [Span(span.name, max(span.start_s, hole.end_s), span.end_s) for span in left]
         left = [span for span in before + after if span.seconds > 0]
     return sorted(left, key=lambda span: span.start_s)
 

@@ -37,8 +37,8 @@ def lanes_of(events: Iterable[Event]) -> tuple[Lane, ...]:
     waits for it.
     """
     events = list(events)
-    notes = (event for event in events if event["ph"] == "M")
-    names = {(note["name"], note["pid"], note.get("tid")): note["args"].get("name", "") for note in notes}
+    notes = [event for event in events if event["ph"] == "M" and event["name"] in ("thread_name", "process_name")]
+    names = {(note["name"], note["pid"], note.get("tid")): note["args"]["name"] for note in notes}
     groups: dict[Place, list[Event]] = defaultdict(list)
     for event in events:
         if event["ph"] == "X" and (place := _place(event, names)):

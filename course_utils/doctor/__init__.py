@@ -19,6 +19,8 @@ from course_utils.doctor.evidence import Evidence
 from course_utils.doctor.report import Diagnosis
 from course_utils.hardware import KINDS, machine
 
+__all__ = ["Diagnosis", "diagnose"]
+
 LIMIT_S = 10.0  # for one step of a child process
 TELLING = "(CUDA|HIP|ROCR|HSA|NVIDIA|TPU|PJRT|XRT|XLA|LD|COURSE)_|TORCH_DEVICE_BACKEND_AUTOLOAD"  # variables
 SMI = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
@@ -83,7 +85,8 @@ def _examine(families: tuple[str, ...], limit_s: float, root: Path) -> Evidence:
 
 
 def _try(families: list[str], limit_s: float) -> dict[str, Outcome]:
-    with ThreadPoolExecutor(len(KINDS) + 2) as pool:  # side by side
+    """Run all children side by side."""
+    with ThreadPoolExecutor(len(KINDS) + 2) as pool:
         running = {name: pool.submit(run_probe, name, limit_s) for name in ("nvidia", *families)}
         running["nvidia-smi"] = pool.submit(run_limited, SMI, limit_s)
         return {name: run.result() for name, run in running.items()}

@@ -51,7 +51,8 @@ def _cuda(evidence: Evidence) -> Iterator[Finding]:
             yield evidence.found("cuda", "hidden", variable=name, value=value, hardware=hardware)
     yield from _refused(evidence, hardware)
     silence = no_answer("cuda", probe, evidence)
-    if silence and (silence.cause == "broken-install" or "error" not in probe.told):
+    # An error before CUDA has started, when no `archs` were told, is explained below.
+    if silence and (silence.cause == "broken-install" or "error" not in probe.told or "archs" in probe.told):
         yield silence
     yield from _not_started(evidence, hardware)
 
@@ -67,7 +68,7 @@ def _known_cards(evidence: Evidence) -> list[Card]:
 
 
 def _refused(evidence: Evidence, hardware: str) -> Iterator[Finding]:
-    """Yield what the driver's version and what was said name as the cause."""
+    """Yield the causes that the driver's version and the messages point to."""
     error, needed = evidence.probe("cuda").told.get("error", ""), evidence.torch.cuda
     refused = re.search(r"too old \(found version (\d+)\)", error)
     newest = split_version(int(refused[1])) if refused else evidence.probe("nvidia").told.get("cuda", ())
@@ -81,9 +82,9 @@ def _refused(evidence: Evidence, hardware: str) -> Iterator[Finding]:
 
 
 def _not_started(evidence: Evidence, hardware: str) -> Iterator[Finding]:
-    """Yield why CUDA shows no card though nobody names the cause, from where this runs and what cards there are."""
+    """Yield why CUDA shows no card when no message names the cause, from where this runs and what cards there are."""
     cards, hip = evidence.cards, evidence.torch.hip
-    error = evidence.probe("cuda").told.get("error", "CUDA lists no card.")
+    error = evidence.probe("cuda").told.get("error", "torch lists no card.")
     if evidence.wsl and not cards:
         yield evidence.found("cuda", "wsl-driver", detail=error)
     if cards and all(card.mig for card in cards):
@@ -105,7 +106,7 @@ def _not_started(evidence: Evidence, hardware: str) -> Iterator[Finding]:
 
 def _mps(evidence: Evidence) -> Iterator[Finding]:
     probe = evidence.probe("mps")
-    if "mps" not in evidence.probes:
+    if "mps" not in evidence.probes:  # it is tried on a Mac only
         yield evidence.found("mps", "other-platform")
     if not probe.told.get("built", True):
         yield evidence.found("mps", "not-built", maker="MPS")
@@ -131,6 +132,9 @@ def _xla(evidence: Evidence) -> Iterator[Finding]:
     if not xla.version:
         yield evidence.found("xla", "torch-xla-absent")
     error, pjrt = probe.told.get("error", ""), evidence.variables.get("PJRT_DEVICE")
+    judged = judge("xla", probe, evidence)
+    if judged.cause == "broken-install":
+        yield judged
     if xla.minor != evidence.torch.minor and not probe.kernels:
         minor = "{}.{}".format(*xla.minor)
         yield evidence.found("xla", "torch-xla-mismatch", xla_minor=minor, error=error or f"it ended {probe.ended}")
@@ -139,7 +143,6 @@ def _xla(evidence: Evidence) -> Iterator[Finding]:
     if error and pjrt is not None and not (pjrt == "TPU" and chips):
         error = f"no TPU was found here ({error})." if pjrt == "TPU" else error
         yield evidence.found("xla", "pjrt-device-wrong", value=pjrt, error=error)
-    judged = judge("xla", probe, evidence)
     if pjrt == "CPU" and chips and probe.kernels:
         hides = "this machine has a TPU, which it hides."
         yield evidence.found("xla", "pjrt-device-wrong", usable=judged.usable, value=pjrt, error=hides)

@@ -38,7 +38,7 @@ class Outcome:
     kernels: tuple[dict, ...] = ()  # one entry for each device on which a kernel was tried
     signal: str = ""  # name of the signal that killed it
     noise: str = ""  # the end of what it printed besides, for a person to read
-    limit_s: float = 0  # how long it may have been silent when it was stopped
+    limit_s: float = 0  # seconds of silence that it was allowed, where it was stopped for exceeding them
 
 
 def run_probe(name: str, limit_s: float) -> Outcome:
@@ -79,14 +79,17 @@ def _read(output: io.BufferedReader, said: bytearray) -> None:
             said.extend(chunk)
 
 
-def _wait(child: subprocess.Popen, said: bytearray, limit_s: float) -> float:
-    """Return 0 when the child has ended, or its limit in seconds when it is late. Waiting for a core does not count."""
+def _wait(child: subprocess.Popen, said: bytearray, limit_s: float) -> float | None:
+    """Return the limit in seconds that the child has exceeded, or None when it ended or printed too much.
+
+    Waiting for a core does not count.
+    """
     heard, heard_s = 0, _clock_s(child.pid)
     end_s = heard_s + CHATTER * limit_s
     while len(said) <= MOST_BYTES:
         with contextlib.suppress(subprocess.TimeoutExpired):
             child.wait(0.05)
-            return 0
+            return None
         now_s = _clock_s(child.pid)
         if len(said) > heard:
             heard, heard_s = len(said), now_s
@@ -94,7 +97,7 @@ def _wait(child: subprocess.Popen, said: bytearray, limit_s: float) -> float:
         patience_s = limit_s * (IMPORTING if step.startswith(b'{"step": "importing') else 1)
         if now_s > min(heard_s + patience_s, end_s):
             return patience_s
-    return 0
+    return None
 
 
 def _clock_s(pid: int) -> float:
@@ -114,7 +117,7 @@ def _stop(child: subprocess.Popen, setting: str) -> None:
         child.wait(1)
 
 
-def _describe(status: int | None, late_s: float, said: bytes) -> Outcome:
+def _describe(status: int | None, late_s: float | None, said: bytes) -> Outcome:
     lines = said.decode(errors="replace").splitlines()
     facts: list[dict] = []
     for line in lines:
@@ -125,7 +128,7 @@ def _describe(status: int | None, late_s: float, said: bytes) -> Outcome:
     noise = "\n".join(line for line in lines if not line.startswith(PREFIX)).strip()[-2000:]
     if len(said) > MOST_BYTES:
         return Outcome("badly", told, kernels, noise=f"{noise}\nit printed more than {MOST_BYTES:,} bytes.")
-    if late_s:
+    if late_s is not None:
         return Outcome("late", told, kernels, noise=noise, limit_s=late_s)
     if status is None or 0 <= status < 2**31:
         return Outcome("badly" if status else "well", told, kernels, noise=noise)

@@ -117,7 +117,7 @@ def no_answer(family: str, outcome: Outcome, evidence: Evidence) -> Finding | No
         return evidence.found(family, "broken-install", error=error)
     if outcome.ended == "well" and not error:
         return None
-    cause = {"killed": "died", "late": "hangs"}.get(outcome.ended, "kernel-failed")
+    cause = "kernel-failed" if error else {"killed": "died", "late": "hangs"}.get(outcome.ended, "kernel-failed")
     error = error or (outcome.noise.splitlines() or ["no message"])[-1]
     words = {"step": step, "signal": outcome.signal, "limit": f"{outcome.limit_s:g}", "device": family, "error": error}
     return evidence.found(family, cause, **words)

@@ -35,7 +35,7 @@ def build(name: str) -> nn.Module:
     """
     try:
         model = pkgutil.resolve_name(name if ":" in name else f"torchvision.models:{name}")()
-    except (ImportError, AttributeError, TypeError) as error:
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise ValueError(
             f"model {name!r} was asked for: {error}. Pass package.module:factory, where factory() returns a model, or "
             "the name of a torchvision model where torchvision is installed."

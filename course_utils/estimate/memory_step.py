@@ -47,7 +47,7 @@ class Tracker:
         self._bytes = dict.fromkeys((*KINDS, ""), 0)  # "" is not shown
 
     def own(self, found: Iterable[Tensor], kind: str) -> None:
-        """Count tensors as of a kind from now on."""
+        """Count tensors under a kind from now on, whatever they counted as before."""
         for tensor in found:
             storage = tensor.untyped_storage()
             key, size = id(storage), storage.nbytes()
@@ -69,7 +69,7 @@ class Tracker:
         self.moments.append(Moment(phase, name, *(self._bytes[kind] for kind in KINDS)))
 
 
-def follow(step: Step, optimizer: Optimizer, checkpointing: Any = False, keep_gradients: bool = False) -> list[Moment]:
+def follow(step: Step, make: Optimizer, checkpointing: Any = False, keep_gradients: bool = False) -> list[Moment]:
     """Return every moment of a step in which the optimizer already has its state; see `estimate_memory`."""
     tracker = Tracker()
     tracker.own([*step.model.parameters(), *step.model.buffers()], "parameters")
@@ -77,13 +77,15 @@ def follow(step: Step, optimizer: Optimizer, checkpointing: Any = False, keep_gr
     blocks = find_blocks(step.model, checkpointing) if checkpointing else []
     if checkpointing and not blocks:
         asked = f"{type(step.model).__name__} has no blocks for checkpointing={checkpointing}"
-        raise ValueError(f"{asked}. Pass the class of those that it repeats.")
+        raise ValueError(
+            f"{asked}; True takes the longest nn.Sequential or nn.ModuleList. Pass the class of its blocks."
+        )
     for block in blocks:
         # On a copy that nobody else sees, so the method itself can be exchanged.
         block.forward = partial(checkpoint, block.forward, use_reentrant=False)
-    updates = _optimizer(step.model, optimizer, tracker, keep_gradients) if step.training else None
+    optimizer = _optimizer(step.model, make, tracker, keep_gradients) if step.training else None
     tracker.note("forward", None, (), ())
-    step.run(tracker.note, updates)
+    step.run(tracker.note, optimizer)
     return tracker.moments
 
 

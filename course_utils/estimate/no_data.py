@@ -14,6 +14,7 @@ from course_utils.estimate.autocast import Autocast
 
 HALF = {"fp16": torch.float16, "bf16": torch.bfloat16, "amp": torch.bfloat16}  # automatic mixed precision
 WHOLE = {"fp16-true": torch.float16, "bf16-true": torch.bfloat16}  # the weights too
+UNTRAINED = "no result of the model depends on a parameter that is trained. Pass training=False."
 
 
 def positive(name: str, value: object) -> None:
@@ -40,7 +41,7 @@ class Step(TorchDispatchMode):
 
     Args:
         model, inputs, batch: as for `count_work`.
-        precision: what to compute in; a name of `HALF` or `WHOLE`, or another one for 32 bits.
+        precision: what to compute in; a key of `HALF` or `WHOLE`; any other name means 32 bits.
         training: forward and backward, or the forward pass alone.
 
     Raises:
@@ -67,7 +68,9 @@ class Step(TorchDispatchMode):
         twins = {id(x): resized(x) for x in tensors(inputs)}  # a tensor that is passed twice stays one tensor
         given = tree_map(lambda x: twins.get(id(x), x), inputs)
         self.arguments: Any = given if isinstance(given, (dict, tuple)) else (given,)
-        self.model = _clone(unwrapped(model), precision).to(whole).train(training)
+        self.model = _clone(unwrapped(model), precision).train(training)
+        if whole:
+            self.model.to(whole)
         if training and not any(p.requires_grad for p in self.model.parameters()):
             raise ValueError("the model has no parameter that is trained. Pass training=False.")
 
@@ -81,8 +84,8 @@ class Step(TorchDispatchMode):
         """Run the step once.
 
         Args:
-            note: is told of each operation: its phase ("forward", "backward" or "optimizer"), what it is, the tuple and
-                the dict of what it got, and its result.
+            note: called after each operation with its phase ("forward", "backward" or "optimizer"), the operator, its
+                (args, kwargs) and its result.
             optimizer: updates the parameters after the backward pass.
 
         Raises:
@@ -103,18 +106,20 @@ class Step(TorchDispatchMode):
                     if optimizer:
                         optimizer.step()
         except Exception as error:
+            if UNTRAINED in error.args:
+                raise
             said = (str(error) or type(error).__name__).splitlines()[0][:200].rstrip(".!")
             raise RuntimeError(
-                f"{type(self.model).__name__} cannot be counted: at operation {self.last!r}: {said}. "
-                "Check that the inputs fit. Counting has shapes and no data, so a step that depends on values, such as "
-                "by .item() or a mask as an index, has to be left out."
+                f"{type(self.model).__name__} cannot be counted: at operation {self.last!r} it failed: {said}. "
+                "Check that the inputs fit. Counting has shapes but no data, so leave out steps that depend on values, "
+                "such as .item() or indexing with a mask."
             ) from error
 
 
 def _backward(out: Any) -> None:
     results = [x.float().sum() for x in tensors(out) if x.requires_grad]
     if not results:
-        raise ValueError("no result depends on a parameter that is trained: pass training=False")
+        raise ValueError(UNTRAINED)
     # Not Tensor.backward, which would hide what checkpointing computes again from `Autocast`.
     torch.autograd.backward(torch.stack(results).sum())
 

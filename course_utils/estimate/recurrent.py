@@ -16,14 +16,22 @@ GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 KERNELS = {"recurrent": 2, "recurrent_backward": 3}
 
 
-# Operations that have shapes alone. The schemas in words: torch 2.6 does not read them from the annotations.
-FORWARD, BACKWARD = "course_utils::recurrent", "course_utils::recurrent_backward"
+def _operation(name: str, schema: str) -> Any:
+    """Return an operation that has shapes and no data."""
+
+    def run(*given: Any) -> list[Tensor]:
+        raise NotImplementedError(f"{name} has shapes and no data.")
+
+    return torch.library.custom_op(f"course_utils::{name}", run, mutates_args=(), schema=schema)
+
+
+# The schemas in words: torch 2.6 does not read them from the annotations.
 GIVEN = "Tensor x, Tensor[] weights, Tensor h, SymInt steps"
-torch.library.define(FORWARD, f"({GIVEN}, SymInt gates, SymInt ways) -> Tensor[]")
-torch.library.define(BACKWARD, f"({GIVEN}, Tensor grad, Tensor kept) -> Tensor[]")
+recurrent = _operation("recurrent", f"({GIVEN}, SymInt gates, SymInt ways) -> Tensor[]")
+recurrent_backward = _operation("recurrent_backward", f"({GIVEN}, Tensor grad, Tensor kept) -> Tensor[]")
 
 
-@torch.library.register_fake(FORWARD)
+@recurrent.register_fake
 def _(x: Tensor, weights: Sequence[Tensor], h: Tensor, steps: int, gates: int, ways: int) -> list[Tensor]:
     """Stand for all layers: from x (in either order of batch and time) to its result, h, c, and what is kept."""
     hidden = weights[0].shape[0] // gates
@@ -32,7 +40,7 @@ def _(x: Tensor, weights: Sequence[Tensor], h: Tensor, steps: int, gates: int, w
     return [x.new_empty(*x.shape[:-1], ways * h.shape[-1]), torch.empty_like(h), cell, kept]
 
 
-@torch.library.register_fake(BACKWARD)
+@recurrent_backward.register_fake
 def _(x: Tensor, weights: Sequence[Tensor], h: Tensor, steps: int, grad: Tensor, kept: Tensor) -> list[Tensor]:
     """Stand for the backward pass: the gradients of x, h and the weights."""
     return [torch.empty_like(tensor) for tensor in (x, h, *weights)]
@@ -45,11 +53,11 @@ def _keep(ctx: Any, inputs: Any, output: Any) -> None:
 
 def _backward(ctx: Any, grads: list[Tensor]) -> Any:
     x, h, kept, *weights = ctx.saved_tensors
-    for_x, for_h, *for_weights = torch.ops.course_utils.recurrent_backward(x, weights, h, ctx.steps, grads[0], kept)
+    for_x, for_h, *for_weights = recurrent_backward(x, weights, h, ctx.steps, grads[0], kept)
     return for_x, for_weights, for_h, None, None, None
 
 
-torch.library.register_autograd(FORWARD, _backward, setup_context=_keep)
+recurrent.register_autograd(_backward, setup_context=_keep)
 
 
 def layers(name: str, x: Tensor, state: Any, weights: Sequence[Tensor], *rest: Any) -> tuple[Tensor, ...]:
@@ -58,11 +66,11 @@ def layers(name: str, x: Tensor, state: Any, weights: Sequence[Tensor], *rest: A
     Args:
         x: (time, batch, features), or (batch, time, features) where the last of `rest` says so.
         state: the first hidden state, for an LSTM with its cell.
+        weights: of all layers.
         rest: has_biases, num_layers, dropout, train, bidirectional, batch_first.
     """
     h = state[0] if name == "lstm" else state
-    steps, run = x.shape[int(rest[-1])], torch.ops.course_utils.recurrent
-    out, h, c, _ = run(x, list(weights), h, steps, GATES[name], 1 + rest[-2])
+    out, h, c, _ = recurrent(x, list(weights), h, x.shape[int(rest[-1])], GATES[name], 1 + rest[-2])
     return (out, h, c) if name == "lstm" else (out, h)
 
 

@@ -91,7 +91,7 @@ def sources() -> dict[str, dict[str, str]]:
 def _counted() -> Mapping[tuple[str, int, bool, bool], tuple[float, ...]]:
     """Return what was counted of each network: batch, kernels, bytes, bytes of convolutions, operations."""
     known = {}
-    for model, image, training, half, *amounts in csv.reader(_lines(COUNTED)[2:]):
+    for model, image, training, half, *amounts in csv.reader(_lines(COUNTED)[2:]):  # after a note and the header
         known[model, int(image), training == "1", half == "1"] = tuple(map(float, amounts))
     return known
 

@@ -7,7 +7,7 @@ NO_RANKS = None if hasattr(os, "fork") else "on Windows no ranks start: open the
 
 
 def what_cells_need(**problems: str | None) -> None:
-    """Let cells of this notebook begin with `%%needs NAME ...`. A problem says why a NAME is missing, or is None."""
+    """Let cells begin with `%%needs NAME ...`. For each NAME give a sentence that says why it is missing, or None."""
     from IPython import get_ipython
 
     def needs(lines: list[str]) -> list[str]:

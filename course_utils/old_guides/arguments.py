@@ -109,8 +109,9 @@ def _edits(code: Code, arguments: Sequence[Argument], modern: Modern, form: str)
             end += len(code.between(end, following).partition("#")[0])
         edits.append((start, end, text))
     stay = [number for number in range(len(arguments)) if new.get(number, "stays")]
-    if stay and stay[-1] + 1 < len(arguments):  # the last ones go with the comma before them
-        edits.append((code.span(arguments[stay[-1]].value)[1], code.span(arguments[-1].value)[1], ""))
+    if stay and stay[-1] + 1 < len(arguments):  # the last ones go with the comma before them, unless a comment stays
+        gone = code.span(arguments[stay[-1]].value)[1], code.span(arguments[-1].value)[1]
+        edits += [(*gone, "")] if "#" not in code.between(*gone) else []
     return edits
 
 
@@ -120,7 +121,8 @@ def _more_callbacks(code: Code, arguments: Sequence[Argument], modern: Modern) -
     callbacks: Any = modern.kwargs.get("callbacks")
     if node is None or not any("callbacks" in new for new in modern.moved.values()):
         return []
-    is_list = node.type == "atom" and source(node)[0] == "[" and "for" not in source(node).split()
+    last = getattr(node.children[1], "children", [node])[-1] if node.type == "atom" else node
+    is_list = node.type == "atom" and source(node)[0] == "[" and last.type not in ("comp_for", "sync_comp_for")
     if not is_list or isinstance(callbacks, Choice):
         return [(*code.span(node), write(callbacks))]
     text = ", ".join(write(each) for each in callbacks if getattr(each, "text", "")[:1] != "*")

@@ -234,8 +234,10 @@ def _clocks(code: Code, scope: Scope) -> Iterator[Finding]:
     for function, calls in inside.items():
         reads = [call for call in calls if scope.full(call.name) in _CLOCKS]
         waits = any(call.name.rpartition(".")[2] in _WAITS for call in calls)
-        text = source(function) if function else code.text
-        on_gpu = any(call.name.endswith(".cuda") for call in calls) or re.search(r"['\"]cuda", text)
+        strings = (node for node in code.nodes if node.type in ("string", "fstring"))
+        named = (node for node in strings if source(node).lstrip("bfruBFRU")[1:5] == "cuda")
+        on_gpu = any(call.name.endswith(".cuda") for call in calls)
+        on_gpu = on_gpu or any(function in (None, node.search_ancestor("funcdef")) for node in named)
         if len(reads) >= 2 and not waits and on_gpu:
             why = "A GPU is only handed its work: this clock stops before the work is done."
             note = Note(f"{reads[-1].name}()", "torch.cuda.synchronize() before it", why)

@@ -11,7 +11,7 @@ from pathlib import Path
 from course_utils.old_guides.installed import is_gone, new_home, today, version
 
 TABLES = json.loads((Path(__file__).parent / "old_names.json").read_text(encoding="utf-8"))
-Advice = tuple[str, str]  # what to write today, and why (JSON makes it a list)
+Advice = tuple[str, str]  # what to write today, and why: a pair, which JSON calls a list
 
 ALIASES: dict[str, str] = TABLES["aliases"]  # what guides use without always showing the import
 NAMES: dict[str, Advice] = TABLES["names"]  # by full name; one that ends in a dot covers all below it

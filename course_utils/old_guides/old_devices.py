@@ -38,10 +38,10 @@ _DEFAULT = "That was the default, and what Lightning does today."
 
 
 def leave_out(
-    idle: Sequence, instead: str, modern: Any, name: str, value: object, *, why: str = _DEFAULT
+    no_effect: Sequence, instead: str, modern: Any, name: str, value: object, *, why: str = _DEFAULT
 ) -> Change | None:
-    """Leave out an argument with an idle value. `instead` is the advice for any other, or "" where it stays."""
-    if same(value, *idle):
+    """Leave out an argument whose value has no effect. For any other, refuse with the advice `instead`; "" keeps it."""
+    if same(value, *no_effect):
         return {}, why
     if instead:
         raise Refusal(instead)
@@ -72,7 +72,8 @@ def _spread(modern: Any, name: str, value: Any) -> Change | None:
     if low in _STRATEGIES and (name, low) != ("strategy", _STRATEGIES[low]):
         return {"strategy": _STRATEGIES[low]}, _MOVED
     if name == "distributed_backend":
-        raise Refusal(f"no old Lightning knew this; it knew {', '.join([*_STRATEGIES, *_GONE, 'ddp_cpu'])}.")
+        names = [each for each in (*_STRATEGIES, *_GONE, "ddp_cpu") if each not in ("ipu", "hpu")]  # came after it
+        raise Refusal(f"no old Lightning knew this; it knew {', '.join(names)}.")
     return None
 
 
@@ -96,11 +97,11 @@ def _gpus(modern: Any, name: str, value: Any) -> Change:
     if isinstance(value, Expression):
         why = "A number says how many GPUs, a list which. If it can be 0 or None, write accelerator='cpu' for that."
         return _point(modern, "gpu", value, why)
-    if isinstance(value, str) and "," not in value and value.strip() != "-1":
-        meant = f"up to Lightning 1.4 it meant GPU number {value}, from 1.5 on that many GPUs."
-        counted = "accelerator='cpu'" if value.strip() == "0" else f"devices={value}"
-        raise Refusal(f"{meant} Write accelerator='gpu' with devices=[{value}] or {counted}.")
     if isinstance(value, str):
+        if "," not in value and value.strip() != "-1":
+            meant = f"up to Lightning 1.4 it meant GPU number {value}, from 1.5 on that many GPUs."
+            counted = "accelerator='cpu'" if value.strip() == "0" else f"devices={value}"
+            raise Refusal(f"{meant} Write accelerator='gpu' with devices=[{value}] or {counted}.")
         value = _numbers(value) if "," in value else -1
     count = type(value) is int and (value > 0 or value == -1)
     if not count and not (_indices(value) and len(set(value)) == len(value)):

@@ -15,7 +15,7 @@ from typing import Any
 
 from course_utils.old_guides.installed import TRAINER, parameters
 from course_utils.old_guides.old_arguments import RULES
-from course_utils.old_guides.old_devices import Refusal, named_a_device, same
+from course_utils.old_guides.old_devices import COUNTS, Refusal, named_a_device, same
 from course_utils.old_guides.values import Expression, NewCallback
 
 
@@ -177,7 +177,8 @@ def translate(kwargs: Mapping, *, whole: bool = True, package: ModuleType | None
     if named_a_device(kwargs, whole) and "accelerator" not in modern.kwargs and not modern.refused:
         why = "An old Trainer that named no device used the CPU; today's takes the best one. Omit it if you want that."
         modern.kwargs["accelerator"] = "cpu"
-        next(iter(modern.moved.values())).append("accelerator")
+        # It stands where a count of devices stood, if there was one.
+        modern.moved[min(modern.moved, key=lambda old: old not in COUNTS)].append("accelerator")
         modern.changes[""] = Note("no accelerator", "accelerator='cpu'", why)
     return modern
 

@@ -124,10 +124,10 @@ def guarded(node: Any) -> bool:
 
 
 def _assignments(nodes: list[Any]) -> Iterator[tuple[str, str]]:
-    """Yield what is assigned a value, with the name of the call that the value is, such as "Trainer()", or ""."""
+    """Yield what is assigned a value, with the call that the value is, such as "Trainer()", "()" without a name."""
     for node in nodes:
         if node.type == "expr_stmt":
             target, *_, value = node.children
             value = value.children[-1] if value.type == "annassign" else value
             name = steps(value)[-1][0]
-            yield source(target), name * name.endswith("()")
+            yield source(target), name if name.endswith("()") else ""

@@ -1,5 +1,6 @@
 """What a stretch of code says, read by parso, which keeps the layout and goes on after an error: names and calls."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -77,7 +78,7 @@ def _walk(tree: Any) -> Iterator[Any]:
 
 def dotted(node: Any) -> str:
     """Return the name that an expression begins with, such as "a.b" of `a.b[0]` or "a().b" of `a(1).b`."""
-    return steps(node)[-1][0].removesuffix("()").removesuffix("[]")
+    return re.sub(r"(\(\)|\[\])+$", "", steps(node)[-1][0])
 
 
 def names_in(node: Any) -> list[tuple[str, Any]]:
@@ -94,8 +95,10 @@ def steps(node: Any) -> list[tuple[str, Any]]:
         if trailer.type != "trailer":
             break
         name, (opening, inside, *_) = found[-1][0], trailer.children
-        is_name = opening == "."
-        found.append((f"{name}.{inside.value}", inside) if is_name else (name + _EMPTY[opening.value], trailer))
+        if opening == ".":
+            found.append((f"{name}.{inside.value}", inside))
+        else:
+            found.append((name + _EMPTY[opening.value], trailer))
     return found
 
 

@@ -166,5 +166,5 @@ def test_there_is_a_probe_for_every_family_and_it_runs_in_a_child():
 
 
 def test_a_child_that_windows_has_ended_was_killed():
-    assert _describe(0xC0000005, 0, b"").signal == "0xC0000005"
-    assert _describe(0xC0000005, 0, b"").ended == "killed" and _describe(1, 0, b"").ended == "badly"
+    assert _describe(0xC0000005, None, b"").signal == "0xC0000005"
+    assert _describe(0xC0000005, None, b"").ended == "killed" and _describe(1, None, b"").ended == "badly"

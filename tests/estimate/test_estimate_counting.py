@@ -193,8 +193,17 @@ def test_training_needs_something_to_train():
         def forward(self, x):
             return super().forward(x).detach()
 
-    with pytest.raises(RuntimeError, match=r"Detached.*no result depends on a parameter.*training=False"):
+    with pytest.raises(ValueError, match="no result of the model depends on a parameter that is trained"):
         count_work(Detached(2, 2), torch.empty(1, 2))
+
+
+def test_a_model_with_a_way_of_its_own_to_move_is_counted():
+    class Moves(nn.Linear):
+        def to(self, device):  # as students write it: for a name of a device, and without returning the model
+            self.on_gpu = device.startswith("cuda")
+            super().to(device)
+
+    assert count_work(Moves(2, 2), torch.empty(1, 2)).flops == count_work(nn.Linear(2, 2), torch.empty(1, 2)).flops
 
 
 @pytest.mark.parametrize("recurrent", [nn.LSTM, nn.GRU, nn.RNN])

@@ -33,7 +33,7 @@ def draw_series(train: torch.Tensor, later: torch.Tensor, title: str, forecast: 
 
 
 def draw_stack(added: Sequence[str], runs_ms: Sequence[Sequence[float]], where: str) -> Picture:
-    """Draw what each way of training, fastest first, adds to the milliseconds that a step of the one before it took."""
+    """Draw how many milliseconds each way of training, fastest first, adds to a step; `where`: machine and date."""
     medians = [sorted(runs)[len(runs) // 2] for runs in runs_ms]
     starts = [0.0, *medians[:-1]]
     across = f"milliseconds of one step (black: fastest to slowest run)\n{where}"

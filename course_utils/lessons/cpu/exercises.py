@@ -81,7 +81,7 @@ def _compare_weights(ended: torch.Tensor, steps: int) -> Mistakes:
     yield torch.equal(ended, MODEL.weight), stayed
     yield after(BATCHES, reset=False), "Without a reset each batch adds its gradients to the earlier ones: zero_grad()."
     yield after(BATCHES[:-1]), "The last batch is short, and you left it out: its 3 samples are never learned from."
-    yield after(BATCHES, reduction="sum"), "You add errors up, so larger batches make larger steps. Take their mean."
+    yield after(BATCHES, reduction="sum"), "You add squared errors up: large batches make large steps. Take their mean."
     yield steps != 3, f"There are 3 batches, and each should make one step, but there were {steps}."
     yield True, "The parameters end elsewhere than after one step of the mean squared error for each batch, in order."
 

@@ -111,7 +111,7 @@ def put_back(answer: Any) -> Mistakes:
         now = network.state_dict()
         kept = [name for name in wanted if torch.equal(now[name], before[name])]
         none = kept == list(wanted)
-        yield none and load.called, "No weight changed: `strict=False` skips every name that does not fit: here, all."
+        yield none and load.called, "No weight changed. `strict=False` skips every name that does not fit: here, all."
         yield none, "No weight of the network has changed. Naming or copying a value leaves the network as it was."
         yield kept, f"Some weights have stayed as they were: {', '.join(kept)}. A network needs all its trained ones."
         arrived = all(torch.allclose(now[name], value) for name, value in wanted.items())

@@ -39,5 +39,6 @@ class Photographs(Dataset[tuple[torch.Tensor, Note]]):
             raise IndexError(f"there are {BATCHES} batches, counted from 0, but number {index} was requested.")
         start, worker = time.perf_counter(), get_worker_info()
         images = [Image.open(io.BytesIO(self.file)).convert("RGB").resize((SIDE, SIDE)) for _ in range(BATCH)]
+        # (BATCH, 3, SIDE, SIDE)
         pixels = torch.from_numpy(np.stack(list(map(np.asarray, images)))).permute(0, 3, 1, 2).contiguous()
         return pixels, (f"worker {worker.id}" if worker else "loading", start, time.perf_counter())

@@ -92,7 +92,7 @@ def draw_losses(title: str, losses: dict[str, Sequence[float]]) -> Picture:
 def draw_batches(
     live: Sequence[tuple[int, float]], name: str, kind: str, published: Mapping[str, Sequence[tuple[int, float]]]
 ) -> Picture:
-    """Draw images a second against the batch, smallest first: this device solid, published and recorded ones dashed."""
+    """Draw (batch, images a second), smallest batch first: this device solid, published and recorded ones dashed."""
     recorded = [result.select("ResNet-50 forward", "fp32") for result in machines_elsewhere()]
     rows = (each.of(label) for each in recorded for label in each.labels)
     measured = {f"{row[0].device}, measured": [(one.size, one.rate) for one in row] for row in rows}

@@ -76,7 +76,7 @@ def draw_cure(name: str, cured: Record, before: Record) -> Picture:
 
 
 def draw_shards(needs: Mapping[int, Memory], chip: str) -> Picture:
-    """Draw what each of so many devices needs when they share a model, part by part, beside the memory of a chip."""
+    """Draw what each device needs when several share a model (`needs`, by number), beside the memory of a chip."""
     fit = [devices for devices, need in needs.items() if need.fits(chip)]
     title = f"It fits from {fit[0]} devices on" if fit else "It fits on none of these"
     axes = lecture_axes(title, "GB in each device")
@@ -118,7 +118,7 @@ def draw_cures(found: Mapping[str, tuple[float, float]]) -> Picture:
 
 
 def draw_chips(memory: Memory, rooms: Mapping[str, float]) -> Picture:
-    """Draw what a training needs as one bar, part by part, below the bytes of each chip."""
+    """Draw what a training needs as one bar, part by part, above the memory of each chip (`rooms`: bytes, by name)."""
     axes = lecture_axes(f"A batch of {memory.batch:,} needs {format_bytes(memory.needed_bytes)}", "GB")
     left = 0.0
     for name, size in memory.parts().items():

@@ -32,7 +32,7 @@ def speed_up(answer: Any) -> Mistakes:
             continue
         yield near(times), f"{times:g} times holds for the computing alone: {load:g} s of loading are not faster."
         yield near(after), f"{said:g} is how many seconds the job takes on the GPU. Compare with the seconds before."
-        yield near(after / before), f"{said:g} is the time after over that before. Turn it round: faster is above 1."
+        yield near(after / before), f"{said:g} is the time after divided by the time before: turn it round."
         yield near(before / times), "You made the loading faster as well."
         case = f"{load:g} s of loading, {compute:g} s of computing and {times:g} times as fast"
         yield True, f"For {case} the job is not {said:g} times as fast."
@@ -97,7 +97,7 @@ def works(answer: Any) -> Mistakes:
     def says_yes(fault: Callable | None) -> bool:
         def multiply(a: Any, b: Any) -> torch.Tensor:
             given.extend([a, b])
-            if fault is None:
+            if fault is None:  # this processor raises an error
                 raise RuntimeError("CUDA error: no kernel image is available for execution on the device")
             return fault(torch.as_tensor(a @ b))
 
@@ -115,7 +115,9 @@ def works(answer: Any) -> Mistakes:
     yield zeros, "You multiply zeros. A processor that does nothing at all may pass that: use numbers that differ."
     sevens = says_yes(lambda product: product * 0 + 7)
     yield sevens, "This processor gives 7 for every number. Yours only looked whether it answers."
-    one_wrong = says_yes(lambda product: product + (torch.arange(product.numel()) == 0).flip(0).reshape(product.shape))
+    one_wrong = says_yes(
+        lambda product: product + (torch.arange(product.numel()) == product.numel() - 1).view_as(product)
+    )
     yield one_wrong, "Only the last number of this product is wrong, and you say that it works. Compare all of them."
     yield (
         says_yes(lambda product: product.flatten().roll(1).reshape(product.shape)),

@@ -18,7 +18,7 @@ from course_utils.lessons.tpu import counted
 from course_utils.xla import READING, run_recorded, started_xla, xla_counters
 
 BATCHES = 10
-MESH: dict[str | int, int] = {"data": 4, "model": 2, 0: 4, 1: 2}  # devices along each axis, by its name or its number
+MESH = {"data": 4, "model": 2}  # devices along each axis
 
 # What a tensor is asked when Python needs its value: on XLA, each of them fetches it from the device.
 ASKING = {"item", "tolist", "numpy", "cpu", "__float__", "__int__", "__bool__", "__index__", "__complex__", "__array__"}
@@ -62,7 +62,7 @@ def epoch(answer: Any) -> Mistakes:
         loss = answer(step, sync, batches)
         in_all, _, said = watch()
     yield from _check_loop("".join(events), reads[-1], in_all)
-    yield isinstance(loss, torch.Tensor), "That is still a tensor on the device. Read it by `.item()` after the loop."
+    yield isinstance(loss, torch.Tensor), "That is still a tensor on the device. Read it once, after the loop."
     found, losses = number_of(loss, "the mean loss"), [batch.square().mean().item() for batch in host]
     mean, total = sum(losses) / len(losses), sum(losses)
     yield abs(found - losses[-1]) < 1e-5, "That is the loss of the last batch, which jumps: return the mean over all."
@@ -135,10 +135,10 @@ def _check_loop(events: str, in_loop: int, in_all: int) -> Mistakes:
 def room(answer: Any) -> Mistakes:
     """Write `my_room(length)`, to how many rows a sentence of 1 to 64 words is padded: at most four programs, and at
     least 70 % of all rows are words."""
-    lengths = range(1, 65)
-    rooms = whole_numbers([answer(length) for length in lengths], "a whole number of rows for each length")
-    for length, rows in zip(lengths, rooms, strict=True):
-        yield rows < length, f"A sentence of length {length} gets {rows} rows, so words are cut off."
+    lengths, rooms = range(1, 65), []
+    for length in lengths:
+        rooms += whole_numbers([answer(length)], f"a whole number of rows for a length of {length}")
+        yield rooms[-1] < length, f"A sentence of length {length} gets {rooms[-1]} rows, so words are cut off."
     shapes, share = set(rooms), sum(lengths) / sum(rooms)
     needed = f"{len(shapes)} programs, one for each shape"
     yield len(shapes) > 4, f"Sentences of 1 to 64 words need {needed}. Each new shape is compiled."
@@ -202,7 +202,7 @@ def shard(answer: Any) -> Mistakes:
         fits = isinstance(spec, tuple | list) and len(spec) == len(shape)
         yield not fits, f"A partition spec has an entry for each of {len(shape)} dimensions, unlike {quote(spec)}"
         names = [name for cut in spec for name in _axes(cut)]
-        unknown = [name for name in names if not (isinstance(name, str | int) and name in MESH)]
+        unknown = [name for name in names if not (isinstance(name, str) and name in MESH)]
         yield unknown, f"The axes of the mesh are 'data' and 'model', and {quote(unknown)} is not among them."
         yield len(set(names)) < len(names), f"{quote(spec)} uses an axis twice: an axis can cut one dimension only."
         held = piece(spec, shape)
@@ -216,8 +216,7 @@ def piece(spec: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(-(-size // count) for size, count in zip(shape, counts, strict=True))
 
 
-def _axes(cut: Any) -> Sequence:
-    """Return the axes that cut one dimension: none, several, or one."""
-    if isinstance(cut, tuple | list):
-        return cut
-    return () if cut is None else (cut,)
+def _axes(cut: Any) -> list:
+    """Return the names of the axes that cut a dimension: none, several, or one. An axis may be given by its number."""
+    cuts = cut if isinstance(cut, tuple | list) else [] if cut is None else [cut]
+    return [list(MESH)[one] if one in (0, 1) else one for one in cuts]

@@ -60,7 +60,7 @@ def draw_shards(meshes: Mapping[str, Sequence[Sequence[int]]], shape: tuple[int,
 
 
 def draw_payoff(cpu_s: float, xla_s: float, compile_s: float, where: str) -> Picture:
-    """Draw the total time against the calls, on the CPU and on XLA ("rehearsal" or "TPU"), which first compiles."""
+    """Draw the total time against the calls on the CPU and on XLA (`where`), whose first call takes compile_s more."""
     pays_after = calls_until_xla_pays(cpu_s, xla_s, compile_s)
     calls = np.array([0, max(12, 4 * (pays_after or 25))])  # both lines are straight
     axes = lecture_axes(f"When does compiling pay? ({where})", "calls", "seconds in all")

@@ -23,7 +23,7 @@ SHAPE = (16, 8)  # of the tensor that shows what a mesh does
 
 
 def train(device: torch.device, mesh: Any = None) -> tuple[AirRNN, torch.Tensor]:
-    """Return the RNN, trained on full batches, and the inputs of the last one, (16, WINDOW, 1), both on the device.
+    """Return the RNN after two epochs of full batches, and the inputs of the last one, (16, WINDOW, 1), on the device.
 
     Full batches have one shape and so one program. Each is spread over the mesh, if there is one.
     """

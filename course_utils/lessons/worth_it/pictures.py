@@ -23,7 +23,7 @@ LINES = ("-", "--", "-.", ":")
 
 
 def draw_bars(rates: Mapping[str, float], unit: str) -> Picture:
-    """Draw one bar for each device, in their order from top to bottom, with its rate in this unit beside it."""
+    """Draw one bar for each device, from top to bottom in the order given, with its rate in `unit` beside it."""
     fastest = max(rates, key=lambda name: rates[name])
     title = f"Fastest: {fastest}, {rates[fastest] / min(rates.values()):,.0f} times the slowest"
     axes = lecture_axes(title[:45], unit)
@@ -37,7 +37,7 @@ def draw_bars(rates: Mapping[str, float], unit: str) -> Picture:
 
 
 def draw_three_limits(seconds: Mapping[int, float]) -> Picture:
-    """Draw the time of an addition, in seconds by how many numbers it adds, smallest first, as measured here."""
+    """Draw the measured seconds of an addition against how many numbers it adds, smallest first."""
     axes = lecture_axes("Small additions all take the same time", "numbers added (logarithmic)", "time (logarithmic)")
     axes.loglog(list(seconds), list(seconds.values()), **LOOKS["cpu"])
     first, last = next(iter(seconds.values())), list(seconds)[-1]
@@ -49,7 +49,7 @@ def draw_three_limits(seconds: Mapping[int, float]) -> Picture:
 
 
 def draw_roofs(here: Roof, chips: Sequence[Chip], precision: str = "amp") -> Picture:
-    """Draw the roof of this machine, measured in fp32, below those of chips in a precision, from their data sheets."""
+    """Draw this machine's roof, measured in fp32, below those of `chips` in `precision`, from their data sheets."""
     axes = lecture_axes("Every device is a slope and a roof", "FLOP for each byte (log.)", "FLOP/s (log.)")
     points = [2.0**power for power in range(-4, 11)]
     roofs = [(chip.name, chip.peak(precision), chip.bandwidth_gb_per_s * 1e9, GPU) for chip in chips]
@@ -74,8 +74,8 @@ def draw_sweep(published: Sequence[Speed], estimated_s: Mapping[int, float]) -> 
     one, two = published[:2]
     title = f"On a {one.device}, {two.batch} images take {two.step_s / one.step_s:.2f} times as long"
     axes = lecture_axes(title[:45], "images in the batch (logarithmic)", "images/s (logarithmic)")
-    dots = {row.batch: row.samples_per_s for row in published}
-    _line(axes, dots, "published", "black", "", 0.85, marker="o")
+    axes.plot([row.batch for row in published], [row.samples_per_s for row in published], "o", color="black")
+    label_end(axes, published[-1].batch, 0.85 * published[-1].samples_per_s, "published", "black")
     _line(axes, _rates(estimated_s), "estimated", GPU, "--", 1.08)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
@@ -105,13 +105,13 @@ def draw_held_out(pairs: Sequence[tuple[float, float]], device: str, share: floa
 
 
 def error_factor(pairs: Sequence[tuple[float, float]], share: float) -> float:
-    """Return the factor, up or down, within which a share of the estimates lie; each pair is truth and estimate."""
+    """Return the factor, up or down, that holds `share` (0 to 1) of the estimates; each pair is (truth, estimate)."""
     errors = sorted(abs(math.log(estimate / truth)) for truth, estimate in pairs)
     return math.exp(errors[min(len(errors) - 1, math.ceil(share * len(errors)) - 1)])
 
 
 def draw_crossover(here_s: Mapping[int, float], there_s: Mapping[str, Mapping[int, float]]) -> Picture:
-    """Draw samples a second over the batch, from seconds of a step by batch: measured here, and estimated for chips."""
+    """Draw samples a second from the seconds of a step by batch: measured here, and estimated by the name of a chip."""
     name, there = next(iter(there_s.items()))
     title = _crossing(name, [(batch, here_s[batch] / there[batch]) for batch in here_s])
     axes = lecture_axes(title[:45], "samples in the batch (logarithmic)", "samples/s (log.)")
@@ -128,7 +128,7 @@ def draw_crossover(here_s: Mapping[int, float], there_s: Mapping[str, Mapping[in
 
 
 def _crossing(name: str, ratios: Sequence[tuple[int, float]]) -> str:
-    """Say at which batch a chip overtakes this CPU for good: `ratios` are the step's times here over those there."""
+    """Say at which batch a chip overtakes this CPU for good; `ratios`: (batch, time here over there), in order."""
     if ratios[-1][1] <= 1:
         return f"{name}: slower throughout, as estimated"
     slower = [place for place, (_, ratio) in enumerate(ratios) if ratio <= 1]
@@ -182,12 +182,13 @@ def draw_scaling(estimated: Scaling, published: Mapping[int, Sequence[float]]) -
     axes = lecture_axes("Many devices: where the line bends", "devices (logarithmic)", "times one device (log.)")
     speedups = dict(zip(estimated.counts, estimated.speedups, strict=True))
     checked = [count for count in speedups if count <= estimated.checked_to]
-    _line(axes, dict(zip(speedups, speedups, strict=True)), "perfect", MUTED, ":")
+    _line(axes, {count: count for count in speedups}, "perfect", MUTED, ":")
     axes.plot(checked, [speedups[count] for count in checked], color=GPU)
-    unchecked = {count: found for count, found in speedups.items() if count >= max(checked, default=0)}
+    unchecked = {count: speedup for count, speedup in speedups.items() if count >= max(checked, default=0)}
     _line(axes, unchecked, "extrapolated", GPU, "--")
     for count, measured in published.items():
-        axes.loglog([count] * len(measured), list(measured), "o", color="black")
+        axes.plot([count] * len(measured), list(measured), "o", color="black")
+    axes.set(xscale="log", yscale="log")
     _ticks(axes, count_text)
     said = (
         f"Speed-up over the number of devices, estimated for {estimated.device} over {estimated.link}; published dots."
@@ -196,10 +197,10 @@ def draw_scaling(estimated: Scaling, published: Mapping[int, Sequence[float]]) -
 
 
 def _line(
-    axes: Axes, points: Mapping[Any, float], name: str, color: str, style: str, shift: float = 1.0, **look: Any
+    axes: Axes, points: Mapping[Any, float], name: str, color: str, style: str, shift: float = 1.0, marker: str = ""
 ) -> None:
-    """Draw a line with its name at its end, `shift` times as high where another one ends close to it."""
-    axes.plot(list(points), list(points.values()), color=color, linestyle=style, **look)
+    """Draw a line and its name at its end; `shift` moves the name up or down by a factor, away from a neighbour's."""
+    axes.plot(list(points), list(points.values()), color=color, linestyle=style, marker=marker)
     last = list(points)[-1]
     label_end(axes, last, shift * points[last], name, color)
 
