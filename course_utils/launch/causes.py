@@ -30,12 +30,12 @@ class Fault(NamedTuple):
     """An exception of one process."""
 
     who: str  # such as "rank 1"
-    error: str  # its kind and the first line of what it says
+    error: str  # its kind and what it says
     traceback: str = ""
 
 
 class Reports:
-    """What has been heard of the first process, and of the ranks of this machine, of which it may be one."""
+    """What the first process and the ranks of this machine have reported; the first process may itself be a rank."""
 
     def __init__(self, ranks: Iterable[int]):
         self.step = 0  # training steps that are finished
@@ -44,7 +44,7 @@ class Reports:
         self.events: dict[str, Any] = {}  # the last of each event that says nothing about a failure
         self._faults: list[Fault] = []
         self._deaths: dict[str, int] = {}  # who ended early -> exit status (0 while unknown), or minus the signal
-        # Of the ranks that have not finished.
+        # Each rank that has not finished -> its last sign of life.
         self._beats = {f"rank {rank}": Heartbeat(time.monotonic()) for rank in ranks}
         self._loading: dict[str, Heartbeat] = {}  # of processes that are in the lesson's file or function
         self._finished: set[str] = set()  # who has trained to the end
@@ -66,11 +66,12 @@ class Reports:
                 self._loading[who] = Heartbeat(now, where="it is loading the lesson")
             case {"loading": False}:
                 self._loading.pop(who, None)
+                self._beats = {rank: beat._replace(time_s=now) for rank, beat in self._beats.items()}
             case {"step": step, "where": where} if who in self._beats:
                 self.step = max(self.step, step)
                 self._beats[who] = Heartbeat(now, self._beats[who].number + 1, step, where)
-            case {"fault": text, "error": error}:
-                self._faults.append(Fault(who, error.partition("\n")[0], text))
+            case {"fault": text, "error": error, **more}:  # the first process may name a rank that it has spawned
+                self._faults.append(Fault(f"rank {more['rank']}" if more else who, error, text))
                 self._end_within(REPORT_S + ESTIMATE_S * is_out_of_memory(error))
             case {"died": rank, "status": status}:
                 self.note_death(f"rank {rank}", status, first=True)
@@ -104,7 +105,7 @@ class Reports:
         now = time.monotonic()
         # Ranks wait for each other: of those that stand still, the ones with the fewest signs of life are the cause.
         fewest = min((beat.number for beat in self._beats.values()), default=0)
-        behind = {who: beat for who, beat in self._beats.items() if beat.number == fewest}
+        behind = {who: beat for who, beat in self._beats.items() if beat.number == fewest and not self._loading}
         patience_s = timeout_s if fewest else max(timeout_s, START_UP_S)  # imports on a busy machine take their time
         for beats, limit_s in ((self._loading, timeout_s), (behind, patience_s)):
             if silent := {who: beat for who, beat in beats.items() if beat.time_s < now - limit_s}:
@@ -137,10 +138,10 @@ class Reports:
 
 def describe_faults(faults: list[Fault]) -> str:
     """Return who raised first, and who failed because of it."""
-    first, *rest = faults
-    others = {fault.who: fault.error for fault in reversed(rest) if fault.who != first.who}
-    then = "".join(f" Then {who} failed, most likely because of it: {error}" for who, error in others.items())
-    return f"{first.who} raised {first.error}{'' if first.error.endswith('.') else '.'}{then}"
+    said = {fault.who: fault.error.partition("\n")[0] for fault in reversed(faults)}  # the first of each process
+    error = said.pop(faults[0].who)
+    then = "".join(f" Then {who} failed, most likely because of it: {text}" for who, text in said.items())
+    return f"{faults[0].who} raised {error}{'' if error.endswith('.') else '.'}{then}"
 
 
 def describe_death(who: str, status: int, step: int) -> str:

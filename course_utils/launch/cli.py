@@ -36,7 +36,7 @@ def build_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--lesson", required=True, help="air_rnn, image_cnn, or your own: path/to/file.py:make_lesson")
-    for one in fields(Options)[1:]:
+    for one in fields(Options)[1:]:  # all but the lesson
         name = one.name.removesuffix("_s").replace("_", "-")
         parser.add_argument(f"--{name}", default=one.default, dest=one.name, **one.metadata)
     parser.add_argument("--json", action="store_true", help="print the result as JSON, and all else to stderr")

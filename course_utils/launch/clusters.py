@@ -40,7 +40,7 @@ def find_cluster(environ: Mapping[str, str]) -> Cluster:
         else:
             return Cluster()
         if here * cluster.nodes != ranks:
-            raise ValueError(f"{ranks} ranks are not {cluster.nodes} machines times {here}")
+            raise ValueError(f"{cluster.found}: {ranks} ranks are not {cluster.nodes} machines times {here}")
     except (KeyError, ValueError) as error:
         why = "this process looks as if torchrun or SLURM had started it, but its variables do not agree"
         advice = "Start it as the help of your cluster says, or unset those variables."

@@ -68,9 +68,9 @@ def check_lesson(name: str) -> None:
 
 
 def load_lesson(name: str) -> tuple[Any, Any]:
-    """Import a lesson and return its module and a loader: of the data, or the lesson's own.
+    """Import a lesson and return its module and a DataLoader: the lesson's own, or one made of its dataset.
 
-    Its batch size is that of a step over all ranks, unless the command line says otherwise.
+    The loader's batch size is that of a step over all ranks, unless the command line says otherwise.
 
     Args:
         name: one of `LESSONS`, or "path/to/file.py:function".
@@ -86,7 +86,7 @@ def load_lesson(name: str) -> tuple[Any, Any]:
     returned = LESSONS[name]() if name in LESSONS else _import(name)()
     kinds = [type(one).__name__ for one in (returned if isinstance(returned, tuple) else [returned])]
     if len(kinds) != 2 or not isinstance(returned[0], pl.LightningModule):
-        raise LaunchError(f"the lesson {name!r} returned {', '.join(kinds)}. {SHAPE}.")
+        raise LaunchError(f"the lesson {name!r} returned {', '.join(kinds) or 'nothing'}. {SHAPE}.")
     module, data = returned
     dataset = data.dataset if isinstance(data, DataLoader) else data
     if isinstance(dataset, IterableDataset) or not (hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")):

@@ -26,19 +26,23 @@ class Link:
     After `open`, all that the process prints goes to the supervisor, also what C++ code writes.
     """
 
-    def __init__(self, folder: str, asked: Any = None):
+    _events: socket.socket
+
+    def __init__(self, folder: str | Path, asked: Any = None):
         self.folder, self.asked = Path(folder), asked  # the options of the run, for what a rank has to say about them
         self._opened: tuple[int, str] | None = None  # by which process, under which name
 
     def __reduce__(self) -> tuple:  # a spawned process opens connections of its own
-        return Link, (str(self.folder), self.asked)
+        return Link, (self.folder, self.asked)
 
     def open(self, otherwise: str = "main") -> None:
-        """Connect this process by the name of its rank, where whoever started it has set that, or else by this name."""
+        """Connect this process under the name of its rank, if the environment says which, or else as `otherwise`."""
         cluster = find_cluster(os.environ)
         rank = os.environ.get("LOCAL_RANK") if cluster.kind == "none" else cluster.rank
         name = otherwise if rank is None else f"rank {rank}"
         if self._opened != (os.getpid(), name):  # a forked process has the connections of its parent
+            if self._opened:
+                self._events.close()
             self._opened = os.getpid(), name
             with self._connect(f"output {name}") as output:
                 os.dup2(output.fileno(), 1)
@@ -67,7 +71,7 @@ class _Source:
 
 
 class Lines:
-    """The supervisor's end of all connections, which returns what arrives in the order in which it came."""
+    """The supervisor's end of all connections. Each keeps its order; of what is read at once, output comes first."""
 
     def __init__(self, folder: Path):
         self._selector = selectors.DefaultSelector()

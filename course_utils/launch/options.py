@@ -17,7 +17,8 @@ PRECISIONS = ("32-true", "bf16-mixed", "16-mixed", "bf16-true", "16-true", "64-t
 
 def _option(default: Any, text: str, **more: Any) -> Any:
     """Return a field of `Options`, with its help and what else the command line says of it."""
-    return field(default=default, metadata={"help": f"{text} (default: %(default)s)", **more})
+    shown = "" if default is None or default is False else " (default: %(default)s)"
+    return field(default=default, metadata={"help": text + shown, **more})
 
 
 @dataclass(frozen=True)
@@ -26,19 +27,21 @@ class Options:
 
     lesson: str
     strategy: str = _option("auto", "how the processes start; auto: Lightning chooses", choices=STRATEGIES)
-    devices: int | str = _option("auto", "how many of each machine, or processes; auto: all GPUs, or one CPU process")
+    devices: int | str = _option("auto", "devices of each machine, or CPU processes; auto: all GPUs, or one process")
     accelerator: str = _option("auto", "what to train on; auto: the best one here", choices=ACCELERATORS)
     num_workers: int = _option(0, "processes that load data for each rank", type=int)
     epochs: int = _option(20, "passes through the data", type=int)
-    global_batch: int | None = _option(None, "samples in a step of all ranks; None: the lesson's own", type=int)
+    global_batch: int | None = _option(
+        None, "samples in a step of all ranks (default: the lesson's own; air_rnn: 16)", type=int
+    )
     precision: str = _option("32-true", "number format", choices=PRECISIONS)
     seed: int = _option(42, "of the weights and the order of the data", type=int)
     out: str = _option("runs/last", "folder for checkpoint and results", metavar="DIR")
     resume: bool = _option(False, "continue from the checkpoint in --out, if there is one", action="store_true")
     timeout_s: float = _option(
         600.0,
-        "end the run when a rank gives no sign of life, or the lesson does not load, for so many seconds; a rank that "
-        f"is still importing has {START_UP_S:g} seconds, or this if it is more",
+        "end the run when a rank gives no sign of life, or the lesson does not load, for S seconds; a rank that "
+        f"is still importing has {START_UP_S:g} seconds, or S if that is more",
         type=float,
         metavar="S",
     )
@@ -47,7 +50,7 @@ class Options:
         least = {"epochs": 1, "global_batch": 1, "num_workers": 0, "seed": 0, "timeout_s": 1}
         for name, smallest in least.items():
             asked = getattr(self, name)
-            if asked is not None and not smallest <= asked < 2**32:
+            if (name, asked) != ("global_batch", None) and not smallest <= asked < 2**32:
                 raise LaunchError(f"{name}={asked} was requested, but it must be from {smallest} to {2**32 - 1}.")
         if self.devices != "auto" and (not str(self.devices).isdecimal() or int(self.devices) < 1):
             raise LaunchError(f"'{self.devices}' is not a number of devices. Write 1, 2, ... or auto.")
@@ -99,10 +102,11 @@ def _find_accelerator(options: Options) -> str:
     except (ImportError, OSError, MemoryError) as error:
         raise LaunchError(f"torch does not load here: {error}. To learn why: python -m course_utils.doctor") from None
     except (RuntimeError, ValueError) as error:
-        raise LaunchError(str(error).replace("Pass None", "Leave --accelerator out")) from None
+        why = str(error).replace("Pass None", "Leave --accelerator out")
+        raise LaunchError(f"--accelerator {options.accelerator}: {why}") from None
     alike = [one for one in found if one.kind == device.kind]
     by_number = name is None and ":" in os.environ.get("COURSE_DEVICE", "") and len(alike) > 1
-    if by_number or device.rehearsal or device.kind not in ACCELERATORS:
+    if by_number or device.kind not in ACCELERATORS:
         raise LaunchError(f"a launch cannot be pointed at '{device}'. Pass --accelerator cpu. (TPUs: see lesson 4.)")
     return device.kind
 

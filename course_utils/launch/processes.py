@@ -49,10 +49,20 @@ def process_group(command: list[str], folder: Path, environ: dict[str, str]) -> 
 def end_group(process: subprocess.Popen, setting: str) -> None:
     """End a process with its whole group, and every other with this variable set, the stubborn ones after a second."""
     start = time.monotonic()
-    while (process.poll() is None or processes_with(setting)) and time.monotonic() - start < 5:
+    while (process.poll() is None or _is_left(process.pid, setting)) and time.monotonic() - start < 5:
         _send(signal.SIGKILL if time.monotonic() - start > 1 else signal.SIGTERM, process.pid, setting)
         time.sleep(0.02)
     _send(signal.SIGKILL, process.pid, setting)  # where no variables can be read, one of the group may still run
+
+
+def _is_left(group: int, setting: str) -> bool:
+    """Say whether a process of the group runs, or one with this variable."""
+    if Path("/proc/self/environ").exists():
+        return bool(processes_with(setting))
+    with suppress(OSError):  # macOS shows no variables, but says whether a group has a process
+        os.killpg(group, 0)
+        return True
+    return False
 
 
 def _send(number: signal.Signals, group: int, setting: str) -> None:
@@ -91,7 +101,7 @@ def only_one(folder: Path) -> Iterator[None]:
             holder = lock.read(200).strip() or "another launch"
             advice = "Wait for it, stop it, or choose another --out."
             raise LaunchError(f"{folder} is in use by {holder}, which still runs. {advice}") from None
-        except OSError as error:
+        except (OSError, ValueError) as error:
             why = f"--out {str(folder)!r} cannot be used: {error}"
             raise LaunchError(f"{why}. Choose a folder that you may write to.") from None
         with suppress(OSError):  # a full disk has no room for the name, but the lock holds

@@ -22,21 +22,21 @@ from course_utils.training import pl
 START_METHODS = {"ddp": "popen", "ddp_spawn": "spawn", "ddp_notebook": "fork"}  # as Lightning names them
 
 
-def make_loader(data: DataLoader, options: Options, ranks: int) -> DataLoader:
+def make_loader(loader: DataLoader, options: Options, ranks: int) -> DataLoader:
     """Return a loader of one rank's batches; Lightning will give it the sampler that picks the samples of a rank.
 
     A single process gets that sampler too: the order of an epoch then depends on the seed and the number of the epoch
     alone, so that one device sees the batches that several see together, and so does a resumed run.
     """
     return DataLoader(
-        data.dataset,
-        batch_size=batch_per_rank(options.global_batch or data.batch_size or 1, ranks),
+        loader.dataset,
+        batch_size=batch_per_rank(options.global_batch or loader.batch_size or 1, ranks),  # `load_lesson` saw to it
         shuffle=ranks > 1,
-        sampler=DistributedSampler(data.dataset, 1, 0, seed=options.seed) if ranks == 1 else None,
+        sampler=DistributedSampler(loader.dataset, 1, 0, seed=options.seed) if ranks == 1 else None,
         num_workers=options.num_workers,
         persistent_workers=options.num_workers > 0,
-        collate_fn=data.collate_fn,
-        drop_last=data.drop_last,
+        collate_fn=loader.collate_fn,
+        drop_last=loader.drop_last,
     )
 
 
@@ -102,7 +102,7 @@ def main(options: str, arguments: str, folder: str) -> int:
         link.send(died=error.error_index, status=error.exit_code)
     except ProcessRaisedException as error:  # the rank has reported it, unless it failed before it was connected
         text = str(error).strip()
-        link.send(fault=text, error=text.splitlines()[-1])
+        link.send(fault=text, error=text.splitlines()[-1], rank=error.error_index)
     except Exception as error:
         link.send(fault=short_traceback(error), error=f"{type(error).__name__}: {error}")
     else:

@@ -9,7 +9,6 @@ import time
 from contextlib import closing, nullcontext, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from course_utils.launch.causes import Reports
 from course_utils.launch.clusters import Cluster, find_cluster
@@ -24,7 +23,7 @@ from course_utils.launch.view import RunResult, View
 # taken. Without the port, Lightning looks for a free one.
 LEFT_OVER = {"RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR"}
 LEFT_OVER |= {"MASTER_PORT"}
-UNNAMED = "start"  # whose lines come from before the first process has PyTorch and Lightning
+BEFORE = "start"  # names what the first process prints before PyTorch and Lightning are loaded
 
 
 def launch(options: Options, view: View) -> RunResult | None:
@@ -77,7 +76,7 @@ class Run:
             command = [sys.executable, "-m", "course_utils.launch.ranks", *words]
             try:
                 with process_group(command, Path(folder), self._environment(folder)) as process:
-                    lines.add(process.stdout, UNNAMED)
+                    lines.add(process.stdout, BEFORE)
                     self._watch(process, lines)
             finally:
                 for who, message in lines.close():
@@ -109,7 +108,7 @@ class Run:
 
     def _take(self, who: str, message: str | dict) -> None:
         match message:
-            case str() if self._reports.failed or who == UNNAMED:
+            case str() if self._reports.failed or who == BEFORE:
                 return self._held.append((who, message))
             case str():
                 return self.view.line(who, message)
@@ -139,8 +138,8 @@ class Run:
             raise LaunchError(events["refusal"])
         if self._status and self._status > 0 and not self._reports.names:
             why = f"PyTorch or Lightning does not load: {self._held[-1][1] if self._held else 'it gave no reason'}."
-            limit = "Or this shell limits the memory of a process: see `ulimit -v`."
-            raise LaunchError(f"{why} To learn more: python -m course_utils.doctor. {limit}")
+            advice = "Raise the limit of `ulimit -v`, if there is one. To learn more: python -m course_utils.doctor"
+            raise LaunchError(f"{why} {advice}")
         why, fault = (self._silence, None) if self._silence else self._reports.cause(self._status)
         if why:
             raised = [(fault.who, line) for line in fault.traceback.rstrip().splitlines()] if fault else []
@@ -150,9 +149,9 @@ class Run:
             raise RunError(f"{why}{'' if why.endswith('.') else '.'}{memory}{self.hint()}")
         if "done" not in events:
             return None
-        known: dict[str, Any] = {"ranks": count_ranks(self.arguments), "checkpoint": str(self.options.checkpoint)}
-        known |= {"total_s": time.monotonic() - self._start_s} | events["done"]
-        result = RunResult(self.options.lesson, self.options.strategy, **known)
+        options, ranks, total_s = self.options, count_ranks(self.arguments), time.monotonic() - self._start_s
+        more = {"checkpoint": str(options.checkpoint), **events["done"]}
+        result = RunResult(options.lesson, options.strategy, ranks, total_s=total_s, **more)
         try:
             write_whole(Path(self.options.out) / "result.json", f"{result.to_json()}\n".encode())
         except OSError as error:

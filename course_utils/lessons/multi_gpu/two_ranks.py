@@ -2,10 +2,9 @@
 
 import importlib
 import os
+import socket
 from functools import partial
 from typing import Any
-
-from torch.distributed.elastic.utils.distributed import get_free_port
 
 from course_utils.exercises.frame import LIMIT_S
 from course_utils.exercises.sandbox import can_copy, in_processes
@@ -18,7 +17,8 @@ def run_two_ranks(script: str) -> list[dict[str, Any]]:
         RuntimeError: a rank failed.
     """
     importlib.import_module("torch._dynamo")  # an optimizer imports it at its first use: here once, and not in each
-    port = get_free_port()
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
     ranks = [partial(_rank, script, rank, port) for rank in (0, 1)]
     said = in_processes(ranks, LIMIT_S, "fork" if can_copy() else "spawn")
     if None in said:

@@ -32,7 +32,7 @@ def speed_up(answer: Any) -> Mistakes:
             continue
         yield near(times), f"{times:g} times holds for the computing alone: {load:g} s of loading are not faster."
         yield near(after), f"{said:g} is how many seconds the job takes on the GPU. Compare with the seconds before."
-        yield near(after / before), f"{said:g} is the time after divided by the time before: turn it round."
+        yield near(after / before), f"{said:g} is the time after divided by the time before. Turn it round."
         yield near(before / times), "You made the loading faster as well."
         case = f"{load:g} s of loading, {compute:g} s of computing and {times:g} times as fast"
         yield True, f"For {case} the job is not {said:g} times as fast."
