@@ -330,6 +330,31 @@ def test_device_of_looks_into_what_hugging_faces_tokenizers_return():
     assert device_of(batch) == torch.device("cpu")
 
 
+def test_device_of_looks_into_a_dataclass_that_can_move_itself():
+    @dataclasses.dataclass
+    class Pair:
+        data: torch.Tensor
+        label: torch.Tensor
+
+        def to(self, device):
+            return self
+
+    assert device_of(Pair(torch.ones(1), torch.ones(1))) == torch.device("cpu")
+    with pytest.raises(ValueError, match="the tensors are on 2 devices"):
+        device_of(Pair(torch.ones(1, device="meta"), torch.ones(1)))
+
+
+def test_moving_reads_no_value_of_a_key():
+    """The state of an optimizer has tensors as keys: to write one down would fetch it from the device."""
+
+    class Key(torch.nn.Parameter):
+        def __repr__(self):
+            raise AssertionError("this key was written down")
+
+    state = {Key(torch.ones(2)): {"step": torch.ones(1)}}
+    assert to_device(state, "cpu").keys() == state.keys() and device_of(list(state.values())) == torch.device("cpu")
+
+
 def test_copies_to_and_from_xla_can_be_timed(in_xla):
     rate = in_xla(partial(copy_rate, "xla", sizes_bytes=(1024,)))
     assert {each.direction for each in rate.copies} == {"to the device", "from the device"}

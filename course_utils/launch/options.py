@@ -50,7 +50,8 @@ class Options:
         least = {"epochs": 1, "global_batch": 1, "num_workers": 0, "seed": 0, "timeout_s": 1}
         for name, smallest in least.items():
             asked = getattr(self, name)
-            if (name, asked) != ("global_batch", None) and not smallest <= asked < 2**32:
+            fits = isinstance(asked, int | float) and smallest <= asked < 2**32
+            if not fits and (name, asked) != ("global_batch", None):
                 raise LaunchError(f"{name}={asked} was requested, but it must be from {smallest} to {2**32 - 1}.")
         if self.devices != "auto" and (not str(self.devices).isdecimal() or int(self.devices) < 1):
             raise LaunchError(f"'{self.devices}' is not a number of devices. Write 1, 2, ... or auto.")

@@ -197,6 +197,17 @@ def test_a_tpu_that_another_process_holds_is_not_blamed_on_a_variable_that_is_ri
     assert found.cause == "kernel-failed" and "already in use" in found.why
 
 
+@pytest.mark.parametrize(
+    ("ended", "step", "cause"),
+    [("well", "importing torch", "broken-install"), ("killed", "starting XLA", "kernel-failed")],
+)
+def test_what_a_probe_of_xla_told_is_not_lost_behind_a_variable_or_how_it_ended(ended, step, cause):
+    outcome = Outcome(ended, {"step": step, "error": "ImportError: libtorch_cpu.so: undefined symbol"})
+    variables = {"PJRT_DEVICE": "CPU"} if ended == "well" else {}
+    found = find_cause("xla", Evidence("computer", TORCH, {"xla": outcome}, torch_xla=TORCH, variables=variables))
+    assert found.cause == cause and "undefined symbol" in found.why
+
+
 def test_a_gpu_that_works_stays_usable_beside_one_that_hangs():
     outcome = Outcome("late", {"step": "an addition on cuda:1"}, ({"device": "cuda:0"},), limit_s=10)
     found = find_cause("cuda", Evidence("computer", TORCH, {"cuda": outcome}))

@@ -1,10 +1,12 @@
 """Recurrent layers are one operation: of the shapes that PyTorch gives, with the products of the textbook."""
 
+import importlib
+
 import pytest
 import torch
 from torch import nn
 
-from course_utils.estimate import count_work, estimate, estimate_memory
+from course_utils.estimate import count_work, estimate, estimate_memory, recurrent
 from course_utils.estimate.autocast import Autocast
 from course_utils.estimate.no_data import tensors
 
@@ -55,6 +57,11 @@ def test_an_estimate_of_a_recurrent_network_is_wide_and_says_why():
     row = estimate(layer, x, batch=64, devices=["T4"]).rows[0]
     plain = estimate(nn.Linear(WIDE, HIDDEN), x, batch=64, devices=["T4"]).rows[0]
     assert row.factor > 1.3 * plain.factor and "recurrent" in repr(row.evidence) and not row.evidence.checked
+
+
+def test_the_module_can_be_loaded_again():
+    importlib.reload(recurrent)
+    assert count_work(nn.LSTM(4, 8), torch.empty(3, 2, 4)).flops > 0
 
 
 def test_a_packed_sequence_is_counted_step_by_step():

@@ -80,6 +80,17 @@ def test_what_the_first_process_raises_counts_only_where_no_rank_has_said_more()
     assert cause([echo]) == "the first process raised ProcessRaisedException: rank 1."
 
 
+def test_a_rank_that_failed_after_its_training_is_named_by_the_process_that_started_it():
+    late = ("main", {"fault": "Traceback", "error": "OSError: No space left on device", "rank": 1})
+    assert cause([alive(0), alive(1), late]) == "rank 1 raised OSError: No space left on device."
+
+
+def test_a_lost_connection_is_known_below_the_first_line_of_an_error():
+    nccl = "DistBackendError: NCCL error in: Utils.hpp\nLast error:\nConnection reset by peer"
+    lost = ("rank 0", {"fault": "Traceback", "error": nccl})
+    assert cause([alive(0), alive(1), lost, ("rank 1", {"closed": True})]).startswith("rank 1 ended with exit status")
+
+
 def test_of_an_error_of_many_lines_the_first_is_the_cause():
     assert cause([("rank 0", {"fault": "", "error": "ValueError: one\ntwo"})]) == "rank 0 raised ValueError: one."
 
@@ -96,6 +107,8 @@ def test_what_loads_for_longer_than_the_timeout_before_it_trains_is_named(monkey
     text, pids = reports.silence(3)
     assert text.startswith("the first process has been silent since") and pids == [1]
     assert "it is loading the lesson. The limit of 3 s" in text
+    later(monkeypatch, 1000)
+    assert reports.silence(3)[0].startswith("the first process"), "the ranks wait for it"
     reports.take("main", {"loading": False})
     assert reports.silence(3) == ("", [])
 

@@ -48,7 +48,9 @@ def test_a_tpu_is_refused_with_where_to_read_on(machine):
         arguments()
 
 
-@pytest.mark.parametrize("wrong", [{"epochs": 0}, {"global_batch": 0}, {"epochs": -1}, {"timeout_s": float("nan")}])
+@pytest.mark.parametrize(
+    "wrong", [{"epochs": 0}, {"global_batch": 0}, {"epochs": -1}, {"epochs": None}, {"timeout_s": float("nan")}]
+)
 def test_numbers_below_one_are_refused_also_from_a_cell(wrong):
     with pytest.raises(LaunchError, match="was requested, but it must be from 1 to"):
         Options("air_rnn", **wrong)

@@ -1,8 +1,8 @@
 import pytest
 from torch import empty, nn
 
-from course_utils.estimate import count_work, scaling
-from course_utils.lessons.worth_it import draw_crossover, draw_scaling, pictures
+from course_utils.estimate import count_work, published, scaling
+from course_utils.lessons.worth_it import draw_crossover, draw_scaling, draw_sweep, pictures
 from course_utils.lessons.worth_it.panel import read_prices
 
 
@@ -34,6 +34,16 @@ def test_every_estimated_speed_up_is_on_a_line(counts, monkeypatch):
     draw_scaling(scaling(work, "A100", counts=counts), {})
     _, checked, unchecked = seen[0].lines
     assert sorted({*checked.get_xdata(), *unchecked.get_xdata()}) == list(counts)
+    assert (seen[0].get_xscale(), seen[0].get_yscale()) == ("log", "log")
+
+
+def test_every_published_speed_is_a_dot(monkeypatch):
+    seen, finish = [], pictures.picture
+    monkeypatch.setattr(pictures, "picture", lambda axes, *said, **how: seen.append(axes) or finish(axes, *said, **how))
+    rows = published(device="RTX 4090", model="resnet50", precision="fp16", training=False)
+    rows = sorted(rows, key=lambda row: row.batch)
+    draw_sweep(rows, {row.batch: row.step_s for row in rows})
+    assert len(rows) > len({row.batch for row in rows}) == 2 and len(seen[0].lines[0].get_xdata()) == len(rows)
 
 
 @pytest.mark.parametrize(

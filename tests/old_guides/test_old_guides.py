@@ -135,6 +135,18 @@ REWRITES = [
         "Trainer(\n    # as ever\n    max_epochs=3,\n)",
     ),
     ("Trainer(a, profiler=False, weights_summary='top')", "Trainer(a)"),
+    (
+        "Trainer(\n    gpus=0,\n    max_epochs=3,  # long enough\n    weights_summary='top',\n)",
+        'Trainer(\n    accelerator="cpu",\n    max_epochs=3,  # long enough\n    \n)',
+    ),
+    (
+        "Trainer(callbacks=[A(), *[B(i) for i in range(3)]], progress_bar_refresh_rate=20)",
+        "Trainer(callbacks=[A(), *[B(i) for i in range(3)], TQDMProgressBar(refresh_rate=20)])",
+    ),
+    (
+        "Trainer(distributed_backend='ddp', gpus=1 if cuda else 0)",
+        'Trainer(strategy="ddp", accelerator="gpu" if cuda else "cpu", devices=1 if cuda else "auto")',
+    ),
     ("Trainer(gpus=2, plugins=DDPPlugin(x=1))", 'Trainer(accelerator="gpu", devices=2, strategy=DDPStrategy(x=1))'),
     ("Trainer(callbacks=[a], checkpoint_callback=b)", "Trainer(callbacks=[a, b])"),
     ("Trainer(callbacks=more, checkpoint_callback=b)", "Trainer(callbacks=[*more, b])"),
@@ -328,8 +340,15 @@ def test_a_clock_that_waits_is_left_in_peace(wait):
     assert summary(TIMED.format(wait)) == []
 
 
-def test_a_clock_around_cpu_work_is_left_in_peace():
-    assert summary("import time\nt = time.time()\nf(x)\nprint(time.time() - t)") == []
+@pytest.mark.parametrize("work", ["f(x)", "f(x)  # or 'cuda'", '"""cuda timing."""'])
+def test_a_clock_around_cpu_work_is_left_in_peace(work):
+    assert summary(f"import time\nt = time.time()\n{work}\nprint(time.time() - t)") == []
+
+
+@pytest.mark.parametrize("unpacked", ["conf", "conf['runs']", "conf['runs'][0]"])
+def test_a_dictionary_that_a_trainer_is_given_a_part_of_holds_its_arguments(unpacked):
+    text = f"import pytorch_lightning as pl\nconf['gpus'] = 2\ntrainer = pl.Trainer(**{unpacked})"
+    assert (2, "gpus=2", "accelerator='gpu', devices=2") in summary(text)
 
 
 @pytest.mark.parametrize(

@@ -106,6 +106,7 @@ WRONG = {
         ('my_specs = (("data", "model"), None), (None, "model")', "holds 8 x 1024 of the batch"),
         ('my_specs = ("data", None), ("data", "model")', "holds 256 x 256 of the weight"),
         ('my_specs = ("data", "data"), (None, "model")', "uses an axis twice"),
+        ('my_specs = (("data", 0), None), (None, 1)', "uses an axis twice"),
         ('my_specs = ("rows", None), (None, "model")', "is not among them"),
         ('my_specs = ("data",), (None, "model")', "an entry for each of 2 dimensions"),
         ("my_specs = (4, 1), (1, 2)", "is not among them"),
