@@ -30,7 +30,7 @@ class Verdict:
 
     exercise: str  #: the name, such as "windows"
     status: str  #: "not tried", "right", "wrong", "error" (the answer raised) or "too long"
-    message: str  #: one to three sentences for the student: what is wrong, or what to notice next
+    message: str  #: what is wrong, or what to notice next, in one to three sentences for the student
 
     @property
     def solved(self) -> bool:
