@@ -135,13 +135,12 @@ class Exercise:
 
 
 def exercise(first_hint: str, second_hint: str, *, solution: str, right: str) -> Callable[[Checker], Exercise]:
-    """Turn a checker into an exercise. The second hint nearly gives the idea away.
+    """Turn a checker into an exercise. The second hint nearly gives the idea away; `right` says what to notice next.
 
     The checker's docstring is the task. It takes the answer; where the solution is a function, so is the answer, with
     the same arguments. The solution is code that stands above the check in the lesson's cell. For each mistake that it
     knows, the checker yields whether it was made, and a message; the first that was made is the verdict. It may also
-    raise `Wrong` with the message. What it returns at its end, if anything, opens the message of a right answer, of
-    which `right` is the rest: what to notice next.
+    raise `Wrong` with the message. What it returns at its end, if anything, opens the message of a right answer.
     """
     return lambda checker: Exercise(checker, (first_hint, second_hint), solution, right)
 
