@@ -43,7 +43,7 @@ def find(name: str) -> Any:
     home = "lightning.pytorch" if importlib.util.find_spec("lightning") else "pytorch_lightning"  # as Kaggle has it
     root, *parts = today(name).replace("lightning.pytorch", home).split(".")
     thing = _module(root) if root in IMPORTED else UNKNOWN
-    for part in parts:
+    for part in parts if thing is not UNKNOWN else ():
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of names such as torch.has_cuda

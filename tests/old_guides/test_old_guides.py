@@ -313,6 +313,7 @@ def test_a_rewritten_trainer_is_made_by_the_installed_lightning(old):
         "",
         "# gpus=2",
         "!ls",
+        "series = self.__class__(times=t, values=v)",
     ],
 )
 def test_what_is_current_is_left_in_peace(snippet):
