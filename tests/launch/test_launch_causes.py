@@ -113,6 +113,14 @@ def test_what_loads_for_longer_than_the_timeout_before_it_trains_is_named(monkey
     assert reports.silence(3) == ("", [])
 
 
+def test_while_a_lesson_loads_no_rank_is_late(monkeypatch):
+    reports = heard()
+    later(monkeypatch, 300)
+    reports.take("main", {"loading": True})
+    later(monkeypatch, 350)
+    assert reports.silence(600) == ("", [])
+
+
 def test_a_rank_that_never_starts_has_two_minutes_however_short_the_timeout(monkeypatch):
     reports = heard(alive(0), ("rank 0", {"step": 0, "where": "it waits"}))
     later(monkeypatch, 100)
