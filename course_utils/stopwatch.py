@@ -63,11 +63,7 @@ class Stopwatch:
         self.waited = not (isinstance(where, torch.device) and where.type not in ("cpu", "meta", self.device.kind))
 
     def warm_up(self) -> None:
-        """Time the first call, then call until what compiling leaves behind is over, and find the calls of a block.
-
-        Raises:
-            RuntimeError: as `read` does.
-        """
+        """Time the first call, then call until what compiling leaves behind is over, and find the calls of a block."""
         self._read_first()
         block_s = BLOCK_S.get(self.device.kind, QUEUED_BLOCK_S)
         while (spent := self.read().seconds * self.calls) < block_s and self.calls < 10**7:

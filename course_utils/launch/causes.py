@@ -125,6 +125,8 @@ class Reports:
         faults = [fault for fault in self._faults if fault.who != FIRST] or self._faults
         if first in deaths or not (deaths or faults or self._finished):
             deaths[first] = status or deaths.get(first, 0)
+        if first == FIRST and status is not None and status < 0 and status != -signal.SIGABRT:
+            deaths = {first: status}  # PyTorch has the ranks that it started interrupted when it goes
         # A rank that aborts after another has raised only shows that the other is gone.
         if deaths and not (faults and set(deaths.values()) <= {-signal.SIGABRT}):
             causes = [who for who, code in deaths.items() if code not in (0, -signal.SIGTERM)]

@@ -74,6 +74,13 @@ def test_the_end_of_a_rank_says_nothing_after_it_has_finished():
     assert not finished.failed
 
 
+def test_ranks_that_end_with_the_process_that_started_them_are_not_blamed():
+    interrupted = ("rank 1", {"fault": "Traceback", "error": "KeyboardInterrupt: a person sent it SIGINT"})
+    reports = heard(alive(0), alive(1), interrupted, ("rank 0", {"closed": True}))
+    assert reports.cause(-signal.SIGTERM)[0].startswith("the first process was killed by signal 15")
+    assert reports.cause(1)[0].startswith("rank 1 raised KeyboardInterrupt")
+
+
 def test_what_the_first_process_raises_counts_only_where_no_rank_has_said_more():
     echo = ("main", {"fault": "Traceback", "error": "ProcessRaisedException: rank 1"})
     assert cause([echo, RAISED]).startswith("rank 1 raised ValueError: no target.")
