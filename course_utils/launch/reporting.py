@@ -108,7 +108,9 @@ class _Report(pl.Callback):
         self._beat(trainer, "it waits for a batch, for the next epoch, or for other ranks")
         loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
         if isinstance(loss, torch.Tensor):
-            samples = loss.new_full((), pl.utilities.data.extract_batch_size(batch), dtype=torch.float)
+            loader = trainer.train_dataloader  # the batch itself may be of any class
+            left = len(loader.sampler) - batch_idx * loader.batch_size
+            samples = loss.new_full((), min(left, loader.batch_size), dtype=torch.float)
             self._sums += torch.stack([loss.detach().float() * samples, samples])
 
     def on_validation_batch_start(self, trainer, pl_module, batch, batch_idx, dataloader_idx=0):

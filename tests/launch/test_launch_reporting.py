@@ -1,12 +1,11 @@
-"""What a rank reports of an exception, whatever it is, in bounded length; and of its loss, whatever a batch holds."""
+"""What a rank reports of an exception, whatever it is, in bounded length; and of its loss, whatever a batch is."""
 
-from collections import UserDict
 from types import SimpleNamespace
 
 import pytest
 import torch
+from torch.utils.data import DataLoader
 
-from course_utils.launch.messages import calm_lightning
 from course_utils.launch.reporting import _Report, run_rank
 
 
@@ -67,25 +66,15 @@ def test_a_function_that_returns_is_left_alone():
     assert run_rank(notes, lambda a, b: a + b, 1, b=2) == 3 and notes.events == [{"hello": "rank 0"}]
 
 
-@pytest.mark.parametrize(
-    "shape",
-    [
-        lambda pixels: pixels,
-        lambda pixels: (pixels, "other"),
-        lambda pixels: {"names": ["a"] * len(pixels), "pixels": pixels},
-        lambda pixels: {"pixels": pixels, "names": ["a"] * len(pixels)},
-        lambda pixels: UserDict(pixels=pixels),
-    ],
-)
-def test_a_loss_is_weighed_by_the_samples_of_its_batch_whatever_else_that_holds(shape):
-    calm_lightning()
-    notes, trainer = Notes(), SimpleNamespace(global_step=1, is_global_zero=True)
+def test_a_loss_is_weighed_by_the_samples_of_its_batch_whatever_class_that_is():
+    loader = DataLoader(range(4), batch_size=3)
+    notes, trainer = Notes(), SimpleNamespace(global_step=1, is_global_zero=True, train_dataloader=loader)
     module = SimpleNamespace(device="cpu", all_gather=lambda sums: sums)
     report = _Report(notes)
     report.on_train_start(SimpleNamespace(global_step=0, is_global_zero=False, optimizers=[]), module)
     report.on_train_epoch_start(trainer, module)
-    for samples, loss in ((3, 1.0), (1, 5.0)):
-        report.on_train_batch_end(trainer, module, torch.tensor(loss), shape(torch.zeros(samples, 2)), 0)
+    for index, loss in enumerate((1.0, 5.0)):  # of three samples, and of one
+        report.on_train_batch_end(trainer, module, torch.tensor(loss), object(), index)
     report.on_train_epoch_end(trainer, module)
     assert notes.events[-1] == {"epoch": 1, "loss": 2.0}
 
