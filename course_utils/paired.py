@@ -73,7 +73,7 @@ def time_together(works: Mapping[str, Work], *, max_s: float = 4.0) -> Together:
 
     Raises:
         ValueError: there is nothing to time, or no time to do it.
-        RuntimeError: as `time_call` does.
+        ValueError, RuntimeError: as `time_call` does.
     """
     if not works or not max_s > 0:
         raise ValueError(f"time_together needs work and a positive time, but got {len(works)} works, max_s={max_s}.")

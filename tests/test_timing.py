@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from course_utils import timing
 from course_utils.devices import Device
+from course_utils.paired import Work, time_together
 from course_utils.stopwatch import Reading, Stopwatch, seconds_spent_queueing
 from course_utils.timing import Timing, median_interval, time_call, using_threads
 
@@ -237,10 +238,17 @@ def test_the_settings_come_back_when_the_work_fails():
     assert torch.get_num_threads() == before
 
 
-@pytest.mark.parametrize(("arguments", "found"), [({"max_s": 0}, "max_s=0"), ({"threads": 0}, "threads=0")])
-def test_a_time_or_thread_count_that_is_not_positive_is_refused(arguments, found):
-    with pytest.raises(ValueError, match=f"needs a positive time and 1 to 1024 threads: got .*{found}"):
-        time_call(lambda: None, **arguments)
+def test_a_time_that_is_not_positive_is_refused():
+    with pytest.raises(ValueError, match="needs a positive time, but got max_s=0"):
+        time_call(lambda: None, max_s=0)
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1025])
+def test_threads_that_no_machine_has_are_refused_before_anything_is_timed(threads):
+    with pytest.raises(ValueError, match=f"can use 1 to 1024 threads, but got threads={threads}"):
+        time_call(lambda: 1 / 0, threads=threads)
+    with pytest.raises(ValueError, match=f"can use 1 to 1024 threads, but got threads={threads}"):
+        time_together({"a": Work(lambda: 1 / 0, CPU, threads)})
 
 
 @given(st.integers(min_value=6, max_value=1000))
