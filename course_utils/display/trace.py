@@ -60,7 +60,8 @@ def _place(event: Event, names: Mapping[tuple[str, int, Any], str]) -> Place | N
         return pid, "exchange", "exchange"
     if category in ON_DEVICE:
         kind = ON_DEVICE[category]
-        return pid, kind, kind if kind == "copies" else f"stream {tid}"
+        number = pid % PROCESSES  # the profiler gives each GPU a process whose number is the GPU's
+        return pid, kind, f"GPU {number} " * (number > 0) + (kind if kind == "copies" else f"stream {tid}")
     if category not in ON_HOST or what.startswith(("DistributedDataParallel.", "ProfilerStep")):
         return None
     thread = names.get(("thread_name", pid, tid), f"thread {tid}").removesuffix("_0")  # of a pool of one

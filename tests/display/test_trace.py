@@ -33,6 +33,11 @@ def test_host_copies_streams_and_exchange_have_a_lane_each():
     ]
 
 
+def test_lanes_of_a_second_gpu_say_whose_they_are():
+    twins = [{**each, "pid": 1} for each in GPU if each["pid"] == 0]
+    assert [lane.name for lane in lanes_of(GPU + twins)][4:] == ["GPU 1 copies", "GPU 1 stream 7", "exchange"]
+
+
 def test_times_begin_with_the_first_event_and_nested_operations_are_left_out():
     host, copies, stream, _ = lanes_of(GPU)
     assert shown(host.named) == [("forward", 0, 30)]
