@@ -119,14 +119,14 @@ class Reports:
             status: how the first process ended, or None if it had to be ended.
         """
         first = next(iter(self.names.values()), FIRST)  # it may be a rank itself
+        if first == FIRST and status is not None and status < 0:  # PyTorch interrupts its ranks when it goes
+            return describe_death(first, status, self.step), None
         # A rank that has reported what it raised then ends with a status above 0, which says nothing new.
         raised = {fault.who for fault in self._faults}
         deaths = {who: code for who, code in self._deaths.items() if code < 0 or who not in raised}
         faults = [fault for fault in self._faults if fault.who != FIRST] or self._faults
         if first in deaths or not (deaths or faults or self._finished):
             deaths[first] = status or deaths.get(first, 0)
-        if first == FIRST and status is not None and status < 0 and status != -signal.SIGABRT:
-            deaths = {first: status}  # PyTorch has the ranks that it started interrupted when it goes
         # A rank that aborts after another has raised only shows that the other is gone.
         if deaths and not (faults and set(deaths.values()) <= {-signal.SIGABRT}):
             causes = [who for who, code in deaths.items() if code not in (0, -signal.SIGTERM)]
