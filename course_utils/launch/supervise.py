@@ -136,8 +136,9 @@ class Run:
         events = self._reports.events
         if "refusal" in events:
             raise LaunchError(events["refusal"])
-        if self._status and self._status > 0 and not self._reports.names:
-            why = f"PyTorch or Lightning does not load: {self._held[-1][1] if self._held else 'it gave no reason'}."
+        last = self._held[-1][1] if self._held else "it gave no reason"
+        if self._status and self._status > 0 and not (self._reports.names or last == "KeyboardInterrupt"):
+            why = f"PyTorch or Lightning does not load: {last}."
             advice = "Raise the limit of `ulimit -v`, if there is one. To learn more: python -m course_utils.doctor"
             raise LaunchError(f"{why} {advice}")
         why, fault = (self._silence, None) if self._silence else self._reports.cause(self._status)

@@ -5,10 +5,10 @@ import io
 import pytest
 
 from course_utils.launch.clusters import Cluster
-from course_utils.launch.messages import LaunchError
+from course_utils.launch.messages import LaunchError, RunError
 from course_utils.launch.options import Options
 from course_utils.launch.processes import only_one
-from course_utils.launch.supervise import Run, launch
+from course_utils.launch.supervise import BEFORE, Run, launch
 from course_utils.launch.view import View
 
 BEAT = ("rank 0", {"step": 9, "where": ""})
@@ -50,6 +50,17 @@ def test_a_checkpoint_with_which_no_step_was_made_is_not_called_whole(with_check
     assert "--resume continues from it" in stopped and "damaged" not in stopped
     assert "It had made no step since it read" in said and "without --resume" in said
     assert "--resume continues from it" in run(with_checkpoint, HELLO, resumed, BEAT, resume=True).hint()
+
+
+def test_an_interrupt_while_pytorch_loads_is_no_fault_of_pytorch(tmp_path):
+    for last, kind, said in (
+        ("KeyboardInterrupt", RunError, "the first process ended with exit status 1 .* or it was interrupted"),
+        ("ImportError: no libcudart", LaunchError, "PyTorch or Lightning does not load: ImportError: no libcudart"),
+    ):
+        one = run(tmp_path, (BEFORE, last))
+        one._status = 1
+        with pytest.raises(kind, match=said):
+            one.finish()
 
 
 def test_each_rank_may_say_that_it_continues_and_it_is_shown_once(with_checkpoint):
