@@ -75,7 +75,7 @@ def _compare_weights(ended: torch.Tensor, steps: int) -> Mistakes:
     def after(batches: list, **changes: Any) -> bool:
         return same(ended, _reference(batches, **changes)[0], within=1e-5)
 
-    yield steps == 0, "optimizer.step() was never called, so the optimizer that you were given learned nothing."
+    yield steps == 0, "optimizer.step() was never called: the optimizer that you were given did nothing."
     stayed = "At each step there was no gradient, so nothing moved. Is backward() there, and the reset after the step?"
     yield torch.equal(ended, MODEL.weight), stayed
     yield after(BATCHES, reset=False), "Without a reset each batch adds its gradients to the earlier ones: zero_grad()."

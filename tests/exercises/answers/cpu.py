@@ -103,7 +103,7 @@ WRONG = {
         (epoch(steps="loss.backward(); optimizer.step()"), "zero_grad()"),
         (epoch(steps="loss.backward(); optimizer.zero_grad(); optimizer.step()"), "there was no gradient"),
         (epoch(steps="optimizer.step()"), "there was no gradient"),
-        (epoch(steps="loss.backward()"), "learned nothing"),
+        (epoch(steps="loss.backward()"), "was never called"),
         (epoch(steps="loss.backward(); torch.optim.SGD(model.parameters(), 0.1).step()"), "that you were given"),
         (epoch(steps="loss.backward()", end="optimizer.step()"), "there were 1"),
         (epoch().replace("in batches:", "in batches[:-1]:"), "you left it out"),
