@@ -54,8 +54,7 @@ def one_epoch(answer: Any) -> Mistakes:
     yield near(statistics.mean(losses)), "The last batch has 3 samples, others 8: weigh each loss with its batch."
     yield near(losses[-1]), "That is the loss of the last batch alone."
     yield near(sum(losses)) or near(total), "That is a sum: divide by the number of samples."
-    other = f"The steps are right, but the mean of the losses that made them is not {mean:.4g}."
-    yield not near(total / len(INPUTS)), other
+    yield not near(total / len(INPUTS)), f"The steps are right, but {mean:.4g} is not the mean loss before each step."
 
 
 def _reference(batches: list, *, reset: bool = True, reduction: str = "mean") -> tuple[torch.Tensor, list[float]]:
@@ -76,7 +75,7 @@ def _compare_weights(ended: torch.Tensor, steps: int) -> Mistakes:
     def after(batches: list, **changes: Any) -> bool:
         return same(ended, _reference(batches, **changes)[0], within=1e-5)
 
-    yield steps == 0, "optimizer.step() was never called, so nothing was learned."
+    yield steps == 0, "optimizer.step() was never called: the optimizer that you were given did nothing."
     stayed = "At each step there was no gradient, so nothing moved. Is backward() there, and the reset after the step?"
     yield torch.equal(ended, MODEL.weight), stayed
     yield after(BATCHES, reset=False), "Without a reset each batch adds its gradients to the earlier ones: zero_grad()."
@@ -105,6 +104,7 @@ def overhead(answer: Any) -> Mistakes:
         few_s, many_s = fixed + few * each, fixed + many * each
         said = number_of(answer(few, few_s, many, many_s), "the seconds that a call costs")
         near = partial(math.isclose, said, rel_tol=1e-3)
+        yield near(few_s - few * many_s / many) and not near(fixed), "many_s / many holds some of the fixed part too."
         yield near(each), "That is what one more number costs. The question is what is left without any number."
         yield near(many_s - few_s), "That is what the additional numbers took together."
         yield near(few_s), "The whole time of the small call holds the time of its numbers too: take that away."
@@ -123,7 +123,7 @@ def overhead(answer: Any) -> Mistakes:
 
             return min(counts, key=typical)
     """,
-    right="Now let it choose for a step of the RNN: `my_fastest(lambda n: time_call(one_step, threads=n, "
+    right="Now let it choose for a step of the RNN: `my_fastest(lambda n: time_call(step, threads=n, "
     "max_s=0.2).median_s, [1, 2])`.",
 )
 def fastest(answer: Any) -> Mistakes:

@@ -15,7 +15,7 @@ SIDE = 8192
     "2 n^3 operations. Three matrices of n^2 numbers, and a 16-bit number takes 2 bytes.",
     solution="my_work = (2 * 8192**3, 3 * 8192**2 * 2)",
     right="Divide: 2,731 operations a byte. An H200 can do 989,000 / 4,800 = 206 (data sheet) while it fetches one, so "
-    "arithmetic is the limit. The addition of two such matrices has 1 / 6 a byte.",
+    "arithmetic is the limit. Adding two such matrices takes only 1 / 6 of an operation a byte.",
 )
 def work(answer: Any) -> Mistakes:
     """Give (operations, bytes) of one product of two bfloat16 matrices of side 8192."""
@@ -25,6 +25,7 @@ def work(answer: Any) -> Mistakes:
     yield numbers in (SIDE, 2 * SIDE), "The order is the other way round: operations first, then bytes."
     yield products == 1, "You counted the multiplications. Each has an addition: a multiply-add is two operations."
     yield products != 2, f"A product takes 2 n^3 operations, which for this n are not {operations:.3g}."
+    yield numbers > 2 * SIDE, "Each number is used many times, but has to be read only once: count each matrix once."
     yield numbers == 3, "These are the numbers in three matrices. How many bytes does each take?"
     yield numbers == 12, "That is for 32-bit numbers. bfloat16 has 16 bits: half the bytes."
     yield numbers == 4, "You read two matrices, and forgot to write the result."
@@ -65,8 +66,7 @@ def predict(answer: Any) -> Mistakes:
             weights, data = model.seen
             named = weights == data and ("CUDA" in str(error) or "NVIDIA" in str(error))
             yield named, "You named a device yourself. Use `device`, and it runs on every machine."
-            stayed = "The input stayed: x.to(device) leaves the old name where it was. Write x = x.to(device)."
-            yield weights != data and data == "cpu", stayed
+            yield weights != data and data == "cpu", "The input stayed: .to returns a copy. Write x = x.to(device)."
             yield weights != data, "The input moved, and the model was left on the CPU: model.to(device)."
             raise
         yield model.seen == ("", ""), "Your function never called the model."
@@ -74,10 +74,10 @@ def predict(answer: Any) -> Mistakes:
         moved, weights = said.device.type == target.type, model.seen[0]
         missed = weights != target.type
         yield missed and moved, "The model computed on the CPU, and you moved its answer. Move what goes in instead."
-        yield missed and weights == "cpu", "Nothing moved: model and input met on the CPU, where both were born."
+        yield missed and weights == "cpu", "Nothing moved: model and input met on the CPU, where both were created."
         yield missed, f"Asked for {target}, your function computed on {weights}. Use `device` and no name of your own."
         yield not moved, f"The answer came back on {said.device}. Leave it on the device."
-        yield said.shape != (2, 1), f"For 2 inputs the model says 2 numbers, but you return {tuple(said.shape)}."
+        yield said.shape != (2, 1), f"The model's answer has the shape (2, 1), but yours has {tuple(said.shape)}."
 
 
 @exercise(

@@ -49,7 +49,7 @@ def speed_up(answer: Any) -> Mistakes:
                 return asked
             raise RuntimeError(f"{asked} was asked for, but this machine has {here}")
     """,
-    right="A missing device stops the program at once, and not after a night of slow training. Compare with section 4.",
+    right="A missing device stops the program at once: no night is lost to slow training. Compare with section 4.",
 )
 def choose(answer: Any) -> Mistakes:
     """Write my_choose(asked, here): the name that was asked for if it is in the list, an error if it is not, and for
@@ -61,14 +61,14 @@ def choose(answer: Any) -> Mistakes:
     except (RuntimeError, ValueError, LookupError, StopIteration) as error:
         raised = f"{type(error).__name__}: {quote(error)}"
         raise Wrong(f"'cuda:1' is in `here`, which is not this machine, but your function raised {raised}.") from None
-    yield str(second) != "cuda:1", f"Asked for 'cuda:1', you returned {quote(second)}. Compare the whole name."
+    yield str(second) != "cuda:1", f"'cuda:1' is in `here`: return that whole name, not {quote(second)}."
     try:
         instead = answer("cuda:7", list(here))
     except Exception as error:
         said = str(error)
     else:
         yield instead is None, "'cuda:7' is missing, and you returned None: the error comes later and elsewhere."
-        yield True, f"'cuda:7' is missing, and your function took {quote(instead)} in silence. Raise an error."
+        yield True, f"'cuda:7' is missing, and your function returned {quote(instead)!r} all the same: use `raise`."
     missing, error_says = [name for name in here if name not in said], f"Your error says {quote(said)!r}"
     yield "cuda:7" not in said, f"{error_says}, but not what was asked for: put 'cuda:7' into it."
     yield missing, f"{error_says}, but not what is here: name the devices one could ask for."

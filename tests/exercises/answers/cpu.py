@@ -103,7 +103,8 @@ WRONG = {
         (epoch(steps="loss.backward(); optimizer.step()"), "zero_grad()"),
         (epoch(steps="loss.backward(); optimizer.zero_grad(); optimizer.step()"), "there was no gradient"),
         (epoch(steps="optimizer.step()"), "there was no gradient"),
-        (epoch(steps="loss.backward()"), "nothing was learned"),
+        (epoch(steps="loss.backward()"), "was never called"),
+        (epoch(steps="loss.backward(); torch.optim.SGD(model.parameters(), 0.1).step()"), "that you were given"),
         (epoch(steps="loss.backward()", end="optimizer.step()"), "there were 1"),
         (epoch().replace("in batches:", "in batches[:-1]:"), "you left it out"),
         (epoch(reduction=', reduction="sum"'), "Take their mean"),
@@ -114,7 +115,7 @@ WRONG = {
         (epoch().replace("mse_loss", "l1_loss"), "end elsewhere"),
         (
             epoch(add="torch.nn.functional.mse_loss(model(inputs), targets).item() * len(inputs)"),
-            "the mean of the losses that made them",
+            "the mean loss before each step",
         ),
         (epoch(add="loss * len(inputs)"), "still holds the graph"),
         (epoch(result="None"), "the mean loss of the epoch"),
@@ -123,6 +124,7 @@ WRONG = {
     "overhead": [
         ("my_overhead = lambda n, s, m, t: (t - s) / (m - n)", "one more number"),
         ("my_overhead = lambda n, s, m, t: t - s", "took together"),
+        ("my_overhead = lambda n, s, m, t: s - n * t / m", "some of the fixed part too"),
         ("my_overhead = lambda n, s, m, t: s", "take that away"),
         ("my_overhead = lambda n, s, m, t: s / n", "spreads the fixed part"),
         ("my_overhead = lambda n, s, m, t: 1e6 * (s - n * (t - s) / (m - n))", "in microseconds"),

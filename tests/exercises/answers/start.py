@@ -77,12 +77,16 @@ WRONG = {
         ("my_speed_up = 9.6", "should be a function"),
     ],
     "choose": [
-        ("my_choose = lambda asked, here: asked if asked in here else here[-1]", "in silence"),
+        ("my_choose = lambda asked, here: asked if asked in here else here[-1]", "returned 'cpu' all the same"),
+        (
+            "my_choose = lambda asked, here: asked if asked in here else f'error: {asked} is not in {here}'",
+            "use `raise`",
+        ),
         ("my_choose = lambda asked, here: asked if asked in here else None", "returned None"),
         ("my_choose = lambda asked, here: [name for name in here if name == asked][0]", "not what was asked for"),
         ("my_choose = lambda asked, here: {name: name for name in here}[asked]", "not what is here"),
         ('my_choose = lambda asked, here: torch.zeros(1, device="cuda:99")', "which is not this machine"),
-        ("my_choose = lambda asked, here: next(n for n in here if n[:4] == asked[:4])", "Compare the whole name"),
+        ("my_choose = lambda asked, here: next(n for n in here if n[:4] == asked[:4])", "return that whole name"),
         (
             """
 def my_choose(asked, here):
