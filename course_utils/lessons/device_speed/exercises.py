@@ -24,11 +24,15 @@ def typical(answer: Any) -> Mistakes:
     value = number_of(answer, "the typical reading in milliseconds")
     every, steady = READINGS_MS, READINGS_MS[1:]
     right = statistics.median(steady)
+    undisturbed = [reading for reading in steady if reading != max(steady)]
+    dropped = "You left out the disturbed reading too. There is no need to choose: a median of all six resists it."
     mistaken = {
         statistics.mean(every): "This mean counts the first call, and with it the compilation.",
         statistics.mean(steady): "The disturbed reading dominates this mean. Which summary resists it?",
         statistics.median(every): "The right summary, but with the first call, which is of another kind.",
         min(every): "The minimum is the luckiest reading: it hides that there is noise.",
+        statistics.median(undisturbed): f"{dropped} (Or did you take the most frequent reading?)",
+        statistics.mean(undisturbed): dropped,
         every[0]: "That is the first call: mostly compilation.",
         right / 1000: "That is in seconds: the readings are milliseconds, and so should the answer be.",
     }
@@ -127,6 +131,7 @@ SPOILS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "The new way gives the right numbers in the wrong places, and you say {said}. Compare each.": lambda x: x.roll(1),
     "The new way gives only NaN, and you say {said}. A comparison with NaN is never true: ask whether they "
     "are close.": lambda right: right * float("nan"),
+    "The new way is wrong by 1 %, far more than rounding, and you say {said}.": lambda right: right * 1.01,
 }
 
 
@@ -160,7 +165,10 @@ def speed_up(answer: Any) -> Mistakes:
         except Exception:
             yield pair.timed, "You timed first and looked at the answers afterwards. A wrong one is not worth timing."
         else:
-            yield said is None, "The answers differ, and you return None. Raise an error, so that nobody goes on."
+            try:
+                number_of(said, "a speed-up")
+            except Wrong:
+                raise Wrong(f"The answers differ, and you return `{quote(said)}`. Raise an error instead.") from None
             yield True, message.format(said=quote(said))
 
 

@@ -72,10 +72,13 @@ def repair(answer: Any) -> Mistakes:
     expect(script, str, "the text of the script")
     yield "init_process_group" not in script, "This is not the script: it starts no process group."
     yield script == BROKEN, "This is the script as it was. Two ranks run it, and nobody complains: what do they do?"
+    kept = "The check reads `model`, and `seen` with the samples of both epochs: keep both as they are in the script."
+    yield not all(name in script for name in ("seen", "model")), kept
     try:
         one, other = run_two_ranks(script)
     except RuntimeError as error:
         raise Wrong(f"With your repairs a rank ends in: {quote(error)}") from None
+    yield not all(len(rank["seen"]) == 2 and all(rank["seen"]) for rank in (one, other)), kept
     first, second = one["seen"][0], other["seen"][0]
     both = sorted(round(32 * x) for x in first + second)
     shared = sorted(first) != sorted(second)
@@ -156,7 +159,7 @@ def _check_shards(shards: list[list[int]], samples: int) -> Mistakes:
     fewest, *_, most = sorted(map(len, shards))
     waits = f"one rank has {fewest}, another {most}: that one would wait in its last step in vain."
     yield fewest != most, f"{what} {waits}"
-    yield fewest < share, f"{what} {lost} samples are on no rank. Use a few twice rather than omit some."
+    yield fewest < share, f"{what} samples on no rank: {lost}. Use a few twice rather than omit some."
     yield fewest > share, f"{what} a share is {share}, but each rank has {fewest}. The work is not divided."
     pack = "The ranks do not deal from the same pack: use one seed."
     yield lost, f"{what} some are on two ranks, {lost} on none. {pack}"
