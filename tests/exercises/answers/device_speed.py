@@ -122,9 +122,9 @@ WRONG = {
         ("my_typical_ms = ex.READINGS_MS[0]", "That is the first call"),
         ("my_typical_ms = 0.00445", "in seconds"),
         ("my_typical_ms = ex.READINGS_MS[1:]", "a number"),
-        ("my_typical_ms = statistics.median([4.6, 4.3, 4.4, 4.5, 4.4])", "You left out the disturbed reading too"),
-        ("my_typical_ms = np.mean([4.6, 4.3, 4.4, 4.5, 4.4])", "You left out the disturbed reading too"),
-        ("my_typical_ms = statistics.mode(ex.READINGS_MS)", "the most frequent reading"),
+        ("my_typical_ms = statistics.median([4.6, 4.3, 4.4, 4.5, 4.4])", "Did you leave out the disturbed reading too"),
+        ("my_typical_ms = np.mean([4.6, 4.3, 4.4, 4.5, 4.4])", "Did you leave out the disturbed reading too"),
+        ("my_typical_ms = statistics.mode(ex.READINGS_MS)", "Did you leave out the disturbed reading too"),
     ],
     "timer": [
         (timer(timed="fn()"), "wait() after fn()"),
