@@ -22,8 +22,8 @@ READINGS_MS = (53.8, 4.6, 4.3, 4.4, 31.0, 4.5, 4.4)  # made up: the first call c
 def typical(answer: Any) -> Mistakes:
     """Give the milliseconds to report for the steady state, from the seven readings in ex.READINGS_MS."""
     value = number_of(answer, "the typical reading in milliseconds")
-    every, steady = READINGS_MS, READINGS_MS[1:]
-    right = statistics.median(steady)
+    every, steady, right = READINGS_MS, READINGS_MS[1:], statistics.median(READINGS_MS[1:])
+    yield 4.39 < value < 4.445, "Did you leave out the disturbed reading too? A median of all six resists it."
     mistaken = {
         statistics.mean(every): "This mean counts the first call, and with it the compilation.",
         statistics.mean(steady): "The disturbed reading dominates this mean. Which summary resists it?",
@@ -91,8 +91,7 @@ def timer(answer: Any) -> Mistakes:
     misjudged = plain.is_misjudged_by(answer)
     yield plain.calls == 0, "Your timer never called fn."
     yield plain.looks == 0, "Read the time from clock(), which your timer is given: this device has its own."
-    queued = "Your timer saw only the queueing of the work. Call wait() after fn()."
-    yield plain.value < plain.WORK_S / 2, queued
+    yield plain.value < plain.WORK_S / 2, "Your timer saw only the queueing of the work. Call wait() after fn()."
     says = f"A call takes 0.01 seconds here, and your timer says {plain.value:g}. Are these the seconds of one call?"
     yield misjudged, f"{says} Was older work still running when you first looked at the clock?"
     compiling = _Accelerator(compile_s=2).is_misjudged_by(answer)
@@ -127,6 +126,7 @@ SPOILS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "The new way gives the right numbers in the wrong places, and you say {said}. Compare each.": lambda x: x.roll(1),
     "The new way gives only NaN, and you say {said}. A comparison with NaN is never true: ask whether they "
     "are close.": lambda right: right * float("nan"),
+    "The new way is wrong by 1 %, far more than rounding, and you say {said}.": lambda right: right * 1.01,
 }
 
 
@@ -150,8 +150,7 @@ def speed_up(answer: Any) -> Mistakes:
         ratio = number_of(answer(rounded.old, rounded.new, rounded.seconds), "how many times as fast the new way is")
     except (ValueError, AssertionError) as error:
         raise Wrong(f"These two differ by rounding only, and your function refuses: {quote(error)}") from None
-    upside = "Upside down: the new way takes a quarter of the time, so it is 4 times as fast."
-    yield abs(ratio - 0.25) < 1e-6, upside
+    yield abs(ratio - 0.25) < 1e-6, "Upside down: the new way takes a quarter of the time, so it is 4 times as fast."
     yield abs(ratio - 4) > 1e-6, f"0.08 seconds against 0.02 is 4 times as fast, and your function says {ratio:g}."
     for message, spoil in SPOILS.items():
         pair = _Pair(spoil)
@@ -160,7 +159,8 @@ def speed_up(answer: Any) -> Mistakes:
         except Exception:
             yield pair.timed, "You timed first and looked at the answers afterwards. A wrong one is not worth timing."
         else:
-            yield said is None, "The answers differ, and you return None. Raise an error, so that nobody goes on."
+            returned = f"The answers differ, and you return `{quote(said)}`. Raise an error, so that nobody goes on."
+            yield said is None or isinstance(said, str), returned
             yield True, message.format(said=quote(said))
 
 

@@ -76,10 +76,11 @@ def repair(answer: Any) -> Mistakes:
         one, other = run_two_ranks(script)
     except RuntimeError as error:
         raise Wrong(f"With your repairs a rank ends in: {quote(error)}") from None
+    kept = "The check reads the samples of both epochs from `seen`: keep the lines that fill it."
+    yield not all(len(rank["seen"]) == 2 and all(rank["seen"]) for rank in (one, other)), kept
     first, second = one["seen"][0], other["seen"][0]
     both = sorted(round(32 * x) for x in first + second)
-    shared = sorted(first) != sorted(second)
-    yield not shared, "Both ranks see the same samples in the first epoch: the work is not shared."
+    yield sorted(first) == sorted(second), "Both ranks see the same samples in an epoch: the work is not shared."
     yield both != list(range(32)), "Together the ranks do not see each of the 32 samples once in an epoch."
     never = "they never averaged a gradient. DDP does so only for what its own `forward` has calculated."
     yield one["weights"] != other["weights"], f"The ranks end with different weights: {never}"
@@ -156,7 +157,6 @@ def _check_shards(shards: list[list[int]], samples: int) -> Mistakes:
     fewest, *_, most = sorted(map(len, shards))
     waits = f"one rank has {fewest}, another {most}: that one would wait in its last step in vain."
     yield fewest != most, f"{what} {waits}"
-    yield fewest < share, f"{what} {lost} samples are on no rank. Use a few twice rather than omit some."
+    yield fewest < share, f"{what} samples on no rank: {lost}. Use a few twice rather than omit some."
     yield fewest > share, f"{what} a share is {share}, but each rank has {fewest}. The work is not divided."
-    pack = "The ranks do not deal from the same pack: use one seed."
-    yield lost, f"{what} some are on two ranks, {lost} on none. {pack}"
+    yield lost, f"{what} some are on two ranks, {lost} on none. The ranks do not deal from the same pack: use one seed."

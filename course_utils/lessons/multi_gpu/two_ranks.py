@@ -37,6 +37,6 @@ def _rank(script: str, rank: int, port: int) -> dict[str, Any] | str:
     names: dict[str, Any] = {"__name__": "__main__"}
     try:
         exec(compile(script, "<your script>", "exec"), names)
-        return {"seen": names["seen"], "weights": [weight.tolist() for weight in names["model"].parameters()]}
+        return {"seen": names.get("seen", []), "weights": [weight.tolist() for weight in names["model"].parameters()]}
     except Exception as error:
         return f"{type(error).__name__}: {error}"

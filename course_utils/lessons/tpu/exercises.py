@@ -200,7 +200,7 @@ def shard(answer: Any) -> Mistakes:
     wanted = {"batch": ((64, 1024), (16, 1024)), "weight": ((1024, 512), (1024, 256))}
     for spec, (name, (shape, right)) in zip(answer, wanted.items(), strict=True):
         fits = isinstance(spec, tuple | list) and len(spec) == len(shape)
-        yield not fits, f"A partition spec has an entry for each of {len(shape)} dimensions, unlike {quote(spec)}"
+        yield not fits, f"A partition spec has an entry for each of {len(shape)} dimensions, unlike `{quote(spec)}`."
         names = [name for cut in spec for name in _axes(cut)]
         unknown = [name for name in names if not (isinstance(name, str) and name in MESH)]
         yield unknown, f"The axes of the mesh are 'data' and 'model', and {quote(unknown)} is not among them."

@@ -122,6 +122,9 @@ WRONG = {
         ("my_typical_ms = ex.READINGS_MS[0]", "That is the first call"),
         ("my_typical_ms = 0.00445", "in seconds"),
         ("my_typical_ms = ex.READINGS_MS[1:]", "a number"),
+        ("my_typical_ms = statistics.median([4.6, 4.3, 4.4, 4.5, 4.4])", "Did you leave out the disturbed reading too"),
+        ("my_typical_ms = np.mean([4.6, 4.3, 4.4, 4.5, 4.4])", "Did you leave out the disturbed reading too"),
+        ("my_typical_ms = statistics.mode(ex.READINGS_MS)", "Did you leave out the disturbed reading too"),
     ],
     "timer": [
         (timer(timed="fn()"), "wait() after fn()"),
@@ -194,6 +197,19 @@ def my_speed_up(old, new, seconds):
         return seconds(old) / seconds(new)
 """,
             "Raise an error",
+        ),
+        (
+            SPEED_UP.format(differ="not torch.allclose(old(), new(), atol=0.5)", result=RATIO),
+            "wrong by 1 %",
+        ),
+        (
+            """
+def my_speed_up(old, new, seconds):
+    if torch.allclose(old(), new()):
+        return seconds(old) / seconds(new)
+    return "they differ"
+""",
+            "you return `they differ`. Raise an error",
         ),
         (
             SPEED_UP.format(differ="old().shape != new().shape", result="seconds(old) - seconds(new)"),

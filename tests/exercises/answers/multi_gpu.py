@@ -24,6 +24,12 @@ WRONG = {
         ("my_script = told.replace('lr=0.1)', 'lr=0.1')", "a rank ends in: SyntaxError"),
         ("my_script = told.replace('seen[-1] += inputs', 'seen[-1] += inputs[:2]')", "each of the 32 samples once"),
         ("my_script = 3", "the text of the script"),
+        ("my_script = told.replace('seen', 'samples')", "keep the lines that fill it"),
+        (
+            "my_script = told.replace('        seen[-1] += inputs.flatten().tolist()\\n', '')",
+            "keep the lines that fill it",
+        ),
+        ("my_script = told.replace('    seen.append([])', '    pass').replace('seen[-1]', 'seen')", "keep the lines"),
     ],
     "batch": [
         ("my_batch = 128", "a step uses 1024 samples"),
@@ -86,7 +92,7 @@ WRONG = {
             "def my_shard(samples, rank, ranks, epoch):\n"
             "    sampler = DistributedSampler(range(samples), num_replicas=ranks, rank=rank, drop_last=True)\n"
             "    sampler.set_epoch(epoch)\n    return list(sampler)",
-            "samples are on no rank",
+            "samples on no rank: 1.",
         ),
         (
             "def my_shard(samples, rank, ranks, epoch):\n    return [1 + n for n in range(rank, samples, ranks)]",
