@@ -1,4 +1,4 @@
-"""The estimate for a terminal: `python -m course_utils.estimate resnet50 --devices T4 A100 --epochs 90`."""
+"""The estimate for a terminal: `python -m course_utils.estimate course_utils.data:ResNet50 --devices T4 A100`."""
 
 import argparse
 import json
@@ -50,7 +50,7 @@ def build(name: str) -> nn.Module:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m course_utils.estimate", description=ABOUT)
     add = parser.add_argument
-    add("model", nargs="?", help="package.module:factory, or a model of torchvision such as resnet50")
+    add("model", nargs="?", help="package.module:factory, as course_utils.data:ResNet50, or a model of torchvision")
     add("--input", type=int, nargs="+", default=[3, 224, 224], metavar="N", help="shape of one sample (3 224 224)")
     add("--tokens", action="store_true", help="samples are whole numbers, such as tokens")
     add("--devices", nargs="+", default=list(DEVICES), metavar="CHIP", help=f"chips ({', '.join(DEVICES)})")
@@ -71,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _answer(model: str | None, tokens: bool, as_json: bool, prices: list[str], **asked: Any) -> str:
     if model is None:
-        raise ValueError("no model was given. Try: python -m course_utils.estimate resnet50 --devices T4 A100")
+        raise ValueError("no model was given. Try: python -m course_utils.estimate course_utils.data:ResNet50")
     kind = torch.int64 if tokens else torch.float32
     sample = torch.empty(1, *asked.pop("input"), dtype=kind, device="meta")
     result = estimate(build(model), sample, prices=dict(map(_price, prices)), **asked)

@@ -70,7 +70,7 @@ def _spread(modern: Any, name: str, value: Any) -> Change | None:
         why = "It meant 'ddp_spawn' on the CPU; num_processes said how many."
         return {"accelerator": "cpu", "strategy": "ddp_spawn"}, why
     if low in _STRATEGIES and (name, low) != ("strategy", _STRATEGIES[low]):
-        return {"strategy": _STRATEGIES[low]}, _MOVED
+        return {"strategy": _STRATEGIES[low]}, "Only the name changed." if name == "strategy" else _MOVED
     if name == "distributed_backend":
         names = [each for each in (*_STRATEGIES, *_GONE, "ddp_cpu") if each not in ("ipu", "hpu")]  # came after it
         raise Refusal(f"No old Lightning knew this; it knew {', '.join(names)}.")
