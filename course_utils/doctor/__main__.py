@@ -20,8 +20,9 @@ PROGRAM = "-m course_utils.doctor" if Path(__file__).exists() else "doctor.pyz"
 def main() -> int:
     """Print the report; return 0 when at least one family that was asked for works, 1 otherwise."""
     about = "Why is an accelerator missing or unusable here, and what is the fix?"
-    parser = argparse.ArgumentParser(prog=f"python {PROGRAM}", description=about)
-    parser.add_argument("--require", action="append", choices=KINDS, help="examine this family; may be repeated")
+    status = "exit status: 0 if at least one family that was examined works, 1 if none does."
+    parser = argparse.ArgumentParser(prog=f"python {PROGRAM}", description=about, epilog=status)
+    parser.add_argument("--require", action="append", choices=KINDS, help="examine only this family; may be repeated")
     forms = parser.add_mutually_exclusive_group()
     forms.add_argument("--json", action="store_true", help="print JSON, for scripts")
     forms.add_argument("--report", action="store_true", help="print Markdown to paste into an issue, without names")

@@ -1,4 +1,4 @@
-"""The estimate for a terminal: `python -m course_utils.estimate resnet50 --devices T4 A100 --epochs 90`."""
+"""The estimate for a terminal: `python -m course_utils.estimate course_utils.data:ResNet50 --devices T4 A100`."""
 
 import argparse
 import json
@@ -14,6 +14,8 @@ from course_utils.display.cards import text_table
 from course_utils.display.terminal import show_result
 from course_utils.estimate.chips import all_chips, all_links
 from course_utils.estimate.question import DEVICES, estimate
+
+ABOUT = "Estimate the hours, energy and money that training takes on devices that you do not have."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -46,22 +48,22 @@ def build(name: str) -> nn.Module:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("course_utils.estimate", description="hours, energy and money on other devices")
+    parser = argparse.ArgumentParser("python -m course_utils.estimate", description=ABOUT)
     add = parser.add_argument
-    add("model", nargs="?", help="package.module:factory, or a name of torchvision such as resnet50")
+    add("model", nargs="?", help="package.module:factory, as course_utils.data:ResNet50, or a model of torchvision")
     add("--input", type=int, nargs="+", default=[3, 224, 224], metavar="N", help="shape of one sample (3 224 224)")
     add("--tokens", action="store_true", help="samples are whole numbers, such as tokens")
-    add("--devices", nargs="+", default=list(DEVICES), metavar="CHIP")
+    add("--devices", nargs="+", default=list(DEVICES), metavar="CHIP", help=f"chips ({', '.join(DEVICES)})")
     add("--batch", type=int, default=64, help="samples in a step on each device (64)")
     add("--precision", default="amp", help="amp, bf16, fp16, tf32 or fp32 (amp)")
     add("--inference", dest="training", action="store_false", help="the forward pass alone")
-    add("--samples", type=int, default=50_000, help="in one epoch (50000)")
-    add("--epochs", type=int, default=1)
-    add("--count", type=int, default=1, help="how many of each device")
+    add("--samples", type=int, default=50_000, help="samples in one epoch (50000)")
+    add("--epochs", type=int, default=1, help="passes through the data (1)")
+    add("--count", type=int, default=1, help="how many of each device (1)")
     add("--link", help="what connects them, such as 'Ethernet 10G'")
-    price = "your price of an hour, such as T4=0.35"
+    price = "your price for an hour, such as T4=0.35"
     add("--price", dest="prices", nargs="+", default=[], metavar="CHIP=X", help=price)
-    add("--this-machine", type=float, metavar="S", help="seconds of such a step that you measured here")
+    add("--this-machine", type=float, metavar="S", help="seconds of one such step, measured on this machine")
     add("--json", dest="as_json", action="store_true", help="print JSON")
     add("--list-chips", action="store_true", help="show every chip and stop")
     return parser
@@ -69,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _answer(model: str | None, tokens: bool, as_json: bool, prices: list[str], **asked: Any) -> str:
     if model is None:
-        raise ValueError("no model was given. Try: python -m course_utils.estimate resnet50 --devices T4 A100")
+        raise ValueError("no model was given. Try: python -m course_utils.estimate course_utils.data:ResNet50")
     kind = torch.int64 if tokens else torch.float32
     sample = torch.empty(1, *asked.pop("input"), dtype=kind, device="meta")
     result = estimate(build(model), sample, prices=dict(map(_price, prices)), **asked)

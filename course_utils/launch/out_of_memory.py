@@ -26,9 +26,10 @@ def memory_note(options: Options, arguments: dict) -> str:
         )
     except Exception as error:
         return f"What a step needs could not be estimated: {(str(error) or type(error).__name__).splitlines()[0]}"
+    total = f"{found.tensors_bytes / 1e6:,.0f} MB of tensors"
     parts = f"{found.peak.activations / 1e6:,.0f} MB of activations at {batch} sample{'s' * (batch != 1)} in each rank"
     advice = "A smaller --global-batch needs less" + ", and so does --strategy fsdp" * (options.strategy != "fsdp")
-    return f"Estimated need of a step: {found.tensors_bytes / 1e6:,.0f} MB of tensors with Adam, {parts}. {advice}."
+    return f"Estimated need of a step: {total} with Adam, including {parts}. {advice}."
 
 
 def _network(module: Any) -> nn.Module:

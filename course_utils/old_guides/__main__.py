@@ -1,4 +1,4 @@
-"""Say what is outdated in a file, as a diff with reasons: python -m course_utils.old_guides FILE|NOTEBOOK|-."""
+"""Say what is outdated in a file, as a diff with reasons. Exit status: 0 nothing, 1 something, 2 no readable file."""
 
 import argparse
 import dataclasses

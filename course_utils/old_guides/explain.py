@@ -33,7 +33,7 @@ class Explanation:
     text: str
 
     def __repr__(self) -> str:
-        return "\n".join(map(str, self.findings)) or "Nothing here is outdated."
+        return "\n".join(map(str, self.findings)) or "No outdated use of PyTorch, torch_xla, Lightning or Darts found"
 
     def __iter__(self) -> Iterator[Note]:
         return iter(self.findings)
@@ -50,7 +50,7 @@ class Explanation:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        title = "What is outdated" if self.findings else "Nothing here is outdated"
+        title = "What is outdated" if self.findings else repr(self)
         rows = [(f"{each.cell} {each.line}".strip(), each.old, each.new or "nothing", each.why) for each in self]
         return html_card(title, ("line", "old", "today", "why"), rows)
 

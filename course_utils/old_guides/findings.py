@@ -78,7 +78,7 @@ def _advise_use(name: str, scope: Scope, head: str) -> tuple[str, str] | None:
         if attribute in ATTRIBUTES:
             return ATTRIBUTES[attribute]
         known = below or attribute.startswith("_") or attribute in trainer_attributes() or not scope.names_lightning
-        return None if known else ("", f"A Trainer of {version('lightning')} has none.")
+        return None if known else ("", f"A Trainer of {version('lightning')} has no such attribute.")
     return None if name.startswith(f"{_VARIABLE}.") else advise(name)
 
 

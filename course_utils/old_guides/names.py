@@ -37,7 +37,7 @@ def advise(name: str) -> Advice | None:
     if not is_gone(name):
         return None
     home = new_home(name)
-    return home, "It has moved." if home else f"{version(name)}, which is installed here, has none."
+    return home, "It has moved." if home else f"{version(name)}, which is installed here, has no such name."
 
 
 def new_place(name: str, advice: str) -> str:

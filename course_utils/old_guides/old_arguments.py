@@ -20,7 +20,7 @@ def _share(new: str, modern: Any, name: str, value: Any) -> Change:
     if isinstance(value, Expression):
         return {new: Expression(f"float({value})")}, why
     if type(value) not in (int, float):
-        raise Refusal("it was a share of the batches, from 0.0 to 1.0.")
+        raise Refusal("It was a share of the batches, from 0.0 to 1.0.")
     return {new: float(value)}, why
 
 
@@ -40,7 +40,7 @@ def _checkpoint_callback(modern: Any, name: str, value: Any) -> Change:
 
 def _early_stop(modern: Any, name: str, value: Any) -> Change:
     if same(value, True):
-        raise Refusal("it watched 'val_loss'. Write callbacks=[EarlyStopping(monitor=...)] with what you log.")
+        raise Refusal("It watched 'val_loss'. Write callbacks=[EarlyStopping(monitor=...)] with what you log.")
     if value is None or value is False:
         return {}, "There was none."
     return _join_callbacks(value, "EarlyStopping(monitor=...) or nothing")
@@ -54,7 +54,7 @@ def _join_callbacks(value: Any, instead: str) -> Change:
 def _progress_bar(modern: Any, name: str, value: Any) -> Change:
     unknown = isinstance(value, Expression)
     if not unknown and value is not None and (type(value) is not int or value < 0):
-        raise Refusal("it was a whole number, 0 or more.")
+        raise Refusal("It was a whole number, 0 or more.")
     if same(value, 0):
         return {"enable_progress_bar": False}, "0 switched the bar off."
     if same(modern.kwargs.get("enable_progress_bar"), False):
@@ -75,14 +75,14 @@ def _weights_summary(modern: Any, name: str, value: Any) -> Change:
         return {}, "The table of layers is the same without it."
     if same(value, "full"):
         return {"callbacks": NewCallback("ModelSummary", {"max_depth": -1})}, _CALLBACK
-    raise Refusal("it was 'top', 'full' or None.")
+    raise Refusal("It was 'top', 'full' or None.")
 
 
 def _accumulate(modern: Any, name: str, value: Any) -> Change | None:
     if value is None:
         return {}, "None meant 1, the default. Today a Trainer takes None and fails in its first step."
     if isinstance(value, list):
-        raise Refusal("lists of epochs are gone. Write a dict, {epoch: batches}.")
+        raise Refusal("Lists of epochs are gone. Write a dict, {epoch: batches}.")
     if not isinstance(value, dict):
         return None
     callback = NewCallback("GradientAccumulationScheduler", {"scheduling": value})
@@ -108,7 +108,7 @@ _PLUGIN = re.compile(
 def _plugins(modern: Any, name: str, value: Any) -> Change | None:
     for one in value if isinstance(value, list | tuple) else [value]:
         if isinstance(one, str):
-            raise Refusal(f"a plugin is no longer named by a string. See whether {one!r} is a strategy today.")
+            raise Refusal(f"A plugin is no longer named by a string. See whether {one!r} is a strategy today.")
     plugin = _PLUGIN.fullmatch(value.text) if isinstance(value, Expression) else None
     if plugin is None:
         return None

@@ -31,7 +31,7 @@ def same(value: object, *others: object) -> bool:
 def check_switch(value: object) -> None:
     """Refuse what is neither True, False nor None."""
     if value is not None and type(value) is not bool:
-        raise Refusal("it was True or False.")
+        raise Refusal("It was True or False.")
 
 
 _DEFAULT = "That was the default, and what Lightning does today."
@@ -70,10 +70,10 @@ def _spread(modern: Any, name: str, value: Any) -> Change | None:
         why = "It meant 'ddp_spawn' on the CPU; num_processes said how many."
         return {"accelerator": "cpu", "strategy": "ddp_spawn"}, why
     if low in _STRATEGIES and (name, low) != ("strategy", _STRATEGIES[low]):
-        return {"strategy": _STRATEGIES[low]}, _MOVED
+        return {"strategy": _STRATEGIES[low]}, "Only the name changed." if name == "strategy" else _MOVED
     if name == "distributed_backend":
         names = [each for each in (*_STRATEGIES, *_GONE, "ddp_cpu") if each not in ("ipu", "hpu")]  # came after it
-        raise Refusal(f"no old Lightning knew this; it knew {', '.join(names)}.")
+        raise Refusal(f"No old Lightning knew this; it knew {', '.join(names)}.")
     return None
 
 
@@ -92,20 +92,20 @@ def _gpus(modern: Any, name: str, value: Any) -> Change:
     if same(value, None, 0, []):
         asked = modern.kwargs.get("accelerator")
         if value is not None and same(asked, "gpu", "cuda"):
-            raise Refusal(f"it means no GPU, but accelerator={asked!r} asks for one.")
+            raise Refusal(f"It means no GPU, but accelerator={asked!r} asks for one.")
         return {}, "It meant: no GPU."
     if isinstance(value, Expression):
         why = "A number says how many GPUs, a list which. If it can be 0 or None, write accelerator='cpu' for that."
         return _point(modern, "gpu", value, why)
     if isinstance(value, str):
         if "," not in value and value.strip() != "-1":
-            meant = f"up to Lightning 1.4 it meant GPU number {value}, from 1.5 on that many GPUs."
+            meant = f"Up to Lightning 1.4 it meant GPU number {value}, from 1.5 on that many GPUs."
             counted = "accelerator='cpu'" if value.strip() == "0" else f"devices={value}"
             raise Refusal(f"{meant} Write accelerator='gpu' with devices=[{value}] or {counted}.")
         value = _numbers(value) if "," in value else -1
     count = type(value) is int and (value > 0 or value == -1)
     if not count and not (_indices(value) and len(set(value)) == len(value)):
-        raise Refusal("it was a number of GPUs, -1 for all of them, or a list of different indices.")
+        raise Refusal("It was a number of GPUs, -1 for all of them, or a list of different indices.")
     many = value == -1 or (value if count else len(value)) > 1
     spawn = " Without a strategy, Lightning 1 took 'ddp_spawn' here, and today's takes 'ddp'."
     why = "A number says how many GPUs, -1 all." if count else "A list says which GPUs."
@@ -127,8 +127,8 @@ def _tpu_cores(modern: Any, name: str, value: Any) -> Change:
         return _point(modern, "tpu", 8, f"It meant all 8 cores of a v2 or v3 board. {boards}")
     if _indices(value) and len(value) == 1 and 1 <= value[0] <= 8:
         only = f"It meant core number {value[0]}, counted from 1, and one core only."
-        return _point(modern, "tpu", [value[0] - 1], f"{only} Since Lightning 2.1 we count from 0.")
-    raise Refusal("it was 1, 8, or a list of one core number from 1 to 8; nothing else was valid.")
+        return _point(modern, "tpu", [value[0] - 1], f"{only} Since Lightning 2.1 a list counts from 0.")
+    raise Refusal("It was 1, 8, or a list of one core number from 1 to 8; nothing else was valid.")
 
 
 def _num_processes(modern: Any, name: str, value: Any) -> Change:
@@ -136,7 +136,7 @@ def _num_processes(modern: Any, name: str, value: Any) -> Change:
         return {}, "One process is the default."
     if isinstance(value, Expression) or (type(value) is int and value > 1):
         return _point(modern, "cpu", value, "It counted processes on the CPU.")
-    raise Refusal("it was a number of processes, 1 or more.")
+    raise Refusal("It was a number of processes, 1 or more.")
 
 
 def _auto_select_gpus(modern: Any, name: str, value: Any) -> Change:
@@ -145,9 +145,9 @@ def _auto_select_gpus(modern: Any, name: str, value: Any) -> Change:
     check_switch(value)
     devices = modern.kwargs.get("devices")
     if value and type(devices) is int and devices > 0:
-        why = f"It picked {devices} that were free; today the first are taken. For free ones write devices="
+        why = "It took GPUs that were free; today the first ones are taken. For free ones write devices="
         return {}, f"{why}find_usable_cuda_devices({devices}), from lightning.pytorch.accelerators."
-    return {}, "There was nothing to select." if value else "The GPUs are not selected by default."
+    return {}, "It chose which GPUs to use; here it had no choice." if value else "The first GPUs are taken by default."
 
 
 def _precision(modern: Any, name: str, value: Any) -> Change | None:

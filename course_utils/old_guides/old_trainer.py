@@ -96,14 +96,14 @@ class Modern:
         others = {key: value for key, value in self.kwargs.items() if key != name}
         for key, value in new.items():
             if key != "callbacks" and key in others and not same(others[key], value):
-                raise Refusal(f"another argument asks for {written(key, others[key])}. Keep one of the two.")
+                raise Refusal(f"Another argument asks for {written(key, others[key])}. Keep one of the two.")
         text = _listed(new)
         if name == "resume_from_checkpoint" and self.fit_kwargs:
             text = f"trainer.fit(model, {_listed(self.fit_kwargs)})"
         if "callbacks" in new:
             callback = new["callbacks"]
             if not isinstance(callback, NewCallback | Expression | self.package.callbacks.Callback):
-                raise Refusal(f"this is no callback of {self.package.__name__}.")
+                raise Refusal(f"This is no callback of {self.package.__name__}.")
             text = written("callbacks", [callback])
             new = {**new, "callbacks": [*_as_list(others.get("callbacks")), callback]}
         self.kwargs = {**others, **new}
@@ -165,7 +165,7 @@ def translate(kwargs: Mapping, *, whole: bool = True, package: ModuleType | None
     for name in [name for name in kwargs if name not in known()]:
         close = difflib.get_close_matches(name, sorted(known()), 1) if isinstance(name, str) else []
         hint = f" Did you mean {close[0]!r}?" if close else ""
-        modern.refused[name] = f"no Lightning from 0.7 to the one that is installed has this argument.{hint}"
+        modern.refused[name] = f"No Lightning from 0.7 to the one that is installed has this argument.{hint}"
         del modern.kwargs[name]
     for name, rule in RULES.items():
         try:

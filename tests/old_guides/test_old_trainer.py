@@ -99,11 +99,11 @@ REFUSALS = [
     ({"gpus": -2}, "a number of GPUs"),
     ({"gpus": [0, 0]}, "different indices"),
     ({"gpus": 1.5}, "a number of GPUs"),
-    ({"gpus": 0, "accelerator": "gpu"}, "it means no GPU, but accelerator='gpu' asks for one"),
-    ({"gpus": 2, "accelerator": "cpu"}, "another argument asks for accelerator='cpu'"),
-    ({"gpus": 2, "devices": 1}, "another argument asks for devices=1"),
-    ({"gpus": 2, "tpu_cores": 8}, "another argument asks for accelerator='gpu'"),
-    ({"gpus": 2, "num_processes": 2}, "another argument asks for accelerator='gpu'"),
+    ({"gpus": 0, "accelerator": "gpu"}, "It means no GPU, but accelerator='gpu' asks for one"),
+    ({"gpus": 2, "accelerator": "cpu"}, "Another argument asks for accelerator='cpu'"),
+    ({"gpus": 2, "devices": 1}, "Another argument asks for devices=1"),
+    ({"gpus": 2, "tpu_cores": 8}, "Another argument asks for accelerator='gpu'"),
+    ({"gpus": 2, "num_processes": 2}, "Another argument asks for accelerator='gpu'"),
     ({"gpus": 2, "auto_select_gpus": 1}, "True or False"),
     ({"tpu_cores": 4}, "1, 8, or a list of one core number"),
     ({"tpu_cores": [0]}, "from 1 to 8"),
@@ -117,9 +117,9 @@ REFUSALS = [
     ({"strategy": "bagua"}, "Bagua"),
     ({"strategy": "colossalai"}, "Colossal-AI"),
     ({"strategy": "hivemind"}, "Hivemind"),
-    ({"distributed_backend": "mpi"}, "no old Lightning knew this; it knew ddp, ddp_spawn"),
-    ({"distributed_backend": 2}, "no old Lightning knew this; it knew ddp, ddp_spawn"),
-    ({"distributed_backend": "ddp", "strategy": "fsdp"}, "another argument asks for strategy='fsdp'"),
+    ({"distributed_backend": "mpi"}, "No old Lightning knew this; it knew ddp, ddp_spawn"),
+    ({"distributed_backend": 2}, "No old Lightning knew this; it knew ddp, ddp_spawn"),
+    ({"distributed_backend": "ddp", "strategy": "fsdp"}, "Another argument asks for strategy='fsdp'"),
     ({"amp_backend": "apex"}, "Apex"),
     ({"auto_lr_find": True}, r"Tuner\(trainer\)\.lr_find\(model\)"),
     ({"auto_scale_batch_size": "binsearch"}, r"Tuner\(trainer\)\.scale_batch_size\(model\)"),
@@ -306,7 +306,7 @@ def test_the_text_shows_the_call_and_each_note():
     assert str(modernize({"tpu_cores": [4]})).splitlines() == [
         "Trainer(accelerator='tpu', devices=[3])",
         "  tpu_cores=[4] -> accelerator='tpu', devices=[3]. It meant core number 4, counted from 1, and one core only. "
-        "Since Lightning 2.1 we count from 0.",
+        "Since Lightning 2.1 a list counts from 0.",
     ]
 
 

@@ -24,7 +24,7 @@ from course_utils.old_guides.old_trainer import translate, written
     "which names no accelerator: with eight GPUs it was the CUDAAccelerator.",
 )
 def device(answer: Any) -> Mistakes:
-    """Make the `pl_trainer_kwargs` with which a Darts model trains on the CPU, even of a machine with eight GPUs."""
+    """Make the `pl_trainer_kwargs` with which a Darts model trains on the CPU, even on a machine with eight GPUs."""
     expect(answer, dict, "a dictionary of arguments for Lightning's Trainer")
     modern = translate(answer)
     for name, why in modern.refused.items():
@@ -40,20 +40,20 @@ def device(answer: Any) -> Mistakes:
     made_by, name = type(accelerator).__module__.partition(".")[0], type(accelerator).__name__
     yield made_by == "lightning", "That is one of `lightning.pytorch`. Darts needs that of `pytorch_lightning`."
     is_cpu = accelerator == "cpu" or (made_by, name) == ("pytorch_lightning", "CPUAccelerator")
-    yield not is_cpu, f"Lightning calls the CPU 'cpu', but your accelerator is {quote(accelerator)}"
+    yield not is_cpu, f"Lightning wants the text 'cpu', but your accelerator is of type {name}: {quote(accelerator)}"
     counts = count == "auto" or (str(count).isdigit() and int(count) > 0)
     yield not counts, f"On a CPU `devices` is how many processes, at least 1, but yours is {quote(count)}"
 
 
 @exercise(
-    "For each month: how far off, as a part of what? Then the mean over the months, in percent.",
+    "For each month: how far off is the forecast, as a share of what? Then take the mean, in percent.",
     "Divide the absolute difference of each month by the true value of that month.",
     solution="""
         def my_mape(forecast, truth):
             return 100 * ((forecast - truth).abs() / truth).mean()
     """,
-    right="It counts in shares of each month's truth, so the unit does not matter, but the zero does. On the model's "
-    "scale, from 0 to 1, the shares are others: that is why the lesson calls `inverse_transform` before `mape`.",
+    right="Each error is a share of that month's truth, so the unit does not matter, but where zero is does. On the "
+    "model's scale, from 0 to 1, the shares differ: that is why the lesson calls `inverse_transform` before `mape`.",
 )
 def mape(answer: Any) -> Mistakes:
     """Write `my_mape(forecast, truth)`: the mean absolute percentage error of two tensors of monthly passengers."""
@@ -66,7 +66,7 @@ def mape(answer: Any) -> Mistakes:
         100 * share.mean(): "Months that are too high and too low cancel each other out: take absolute values first.",
         100 * by_forecast: "You divided by the forecast, which favours high ones. Divide by the truth.",
         off.abs().mean(): "That is the mean error in passengers. A MAPE divides each month's by its true value.",
-        100 * off.abs().sum() / truth.sum(): "That compares the sums: large months count most. Divide each month.",
+        100 * off.abs().sum() / truth.sum(): "That compares the sums: large months count most. Divide month by month.",
         100 * share.abs().max(): "That is the worst month. Take the mean over all.",
     }
     for mistaken, message in mistakes.items():

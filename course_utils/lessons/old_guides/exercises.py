@@ -46,8 +46,8 @@ def outdated(answer: Any) -> Mistakes:
         yield True, f"Line {line} runs today. {STILL_RIGHT.get(line, 'There is nothing on it that could be old.')}"
     yield not lines, "Some of its lines raise TypeError today. Which arguments have left the Trainer?"
     for line in sorted(old.keys() - lines):
-        near = "sampler" if "sampler" in old[line].old else "training that goes on"
-        yield True, f"What you name is outdated, and there is one more. It has to do with a {near}."
+        near = "a sampler" if "sampler" in old[line].old else "resuming a training"
+        yield True, f"What you name is outdated, and there is one more. It has to do with {near}."
 
 
 @exercise(
@@ -114,7 +114,7 @@ CASES: tuple[dict[str, Any], ...] = (
                 return {**new, "accelerator": "gpu", "devices": old["gpus"]}
             return {**new, "accelerator": "cpu"}
     """,
-    right="Note the last case: with no GPU an old Trainer used the CPU, and today's, told nothing, the best device.",
+    right="Note the last case: with no GPU an old Trainer used the CPU. Today's, told nothing, takes the best device.",
 )
 def gpus(answer: Any) -> Mistakes:
     """Write `my_translation(old)`: from a dictionary with `gpus`, and perhaps `distributed_backend` and arguments that
@@ -149,4 +149,5 @@ def _check_translation(old: dict, new: dict, wanted: dict) -> Mistakes:
         other = devices != count and (count, devices) != (-1, "auto")
         yield other, f"{old}: {meant}. Yours has devices={quote(devices)}"
     rest = {name: value for name, value in wanted.items() if name not in ("accelerator", "devices")}
+    new = {name: value for name, value in new.items() if (name, value) != ("strategy", "auto")}  # the default
     yield new != rest, f"{old} is {wanted} today, but yours has {quote(new)} beside the device."

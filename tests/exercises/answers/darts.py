@@ -18,8 +18,8 @@ WRONG = {
         ("my_kwargs = {'devices': 1}", "takes the GPUs"),
         ("my_kwargs = {'accelerator': 'cpu', 'devices': 0}", "at least 1"),
         ("my_kwargs = {'accelerator': 'cpu', 'devices': [0]}", "how many processes"),
-        ("my_kwargs = {'accelerator': 'host'}", "Lightning calls the CPU 'cpu'"),
-        ("my_kwargs = {'accelerator': torch.device('cpu')}", "Lightning calls the CPU 'cpu'"),
+        ("my_kwargs = {'accelerator': 'host'}", "Lightning wants the text 'cpu'"),
+        ("my_kwargs = {'accelerator': torch.device('cpu')}", "Lightning wants the text 'cpu'"),
         (
             "from course_utils.training import pl\nmy_kwargs = {'accelerator': pl.accelerators.CPUAccelerator()}",
             "one of `lightning.pytorch`",

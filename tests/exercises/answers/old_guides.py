@@ -10,7 +10,7 @@ WRONG = {
         ("my_lines = [4]", "Line 4 runs today. `devices=[0, 1]` is right"),
         ("my_lines = [1, 6, 8]", "Line 1 runs today. `pytorch_lightning` is the older name"),
         ("my_lines = [5, 6]", "Line 5 runs today"),
-        ("my_lines = [6]", "there is one more. It has to do with a training that goes on"),
+        ("my_lines = [6]", "there is one more. It has to do with resuming a training"),
         ("my_lines = [8]", "It has to do with a sampler"),
         ("my_lines = [5, 7]", "Line 5 runs today. `strategy='ddp'`"),
         ("my_lines = []", "raise TypeError today"),
@@ -134,5 +134,8 @@ RIGHT = {
         "    new = {names.get(name, name): value for name, value in old.items()}\n"
         "    new['accelerator'] = 'cuda' if new['devices'] else 'cpu'\n"
         "    if not new['devices']:\n        del new['devices']\n    return new",
+        "def my_translation(old):\n    new = {**old, 'strategy': old.get('distributed_backend', 'auto')}\n"
+        "    new.pop('distributed_backend', None)\n    gpus = new.pop('gpus')\n"
+        "    return {**new, 'accelerator': 'gpu' if gpus else 'cpu', 'devices': gpus or 'auto'}",
     ],
 }
