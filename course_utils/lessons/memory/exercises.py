@@ -93,7 +93,7 @@ def _check_gradients(found: list[Tensor], right: list[Tensor], seen: list[int], 
     yield sum(seen) != samples, f"{case}: the model saw {sum(seen)} of {samples} samples."
     ratio = (found[0].norm() / right[0].norm()).item()
     yield ratio == 0, "There are no gradients. Call backward, and do not set them to zero afterwards."
-    too_large = f"{case}: the gradients are {ratio:.3g} times too large."
+    too_large = f"{case}: the gradients are {ratio:.3g} times as large as they should be."
     yield ratio > 1.3, f"{too_large} The mean of a small batch divides by too few samples."
     alike = all(same(one, two, 1e-6) for one, two in zip(found, right, strict=True))
     zero = f"{case}: the gradients differ. Do you set them to zero between the small batches"
@@ -112,8 +112,8 @@ def _check_gradients(found: list[Tensor], right: list[Tensor], seen: list[int], 
                     losses.append(torch.nn.functional.mse_loss(model(inputs), targets).item())
             return losses
     """,
-    right="Nothing of a batch outlives it now. In a training loop the same line costs less, because `backward` frees "
-    "the activations; but it still keeps the graph's nodes, and your list still holds tensors on the device.",
+    right="Nothing of a batch outlives it now. In a training loop, keeping `loss` costs less, because `backward` frees "
+    "the activations; but each loss in the list is still a tensor on the device, and keeps the nodes of its graph.",
 )
 def leak(answer: Any) -> Mistakes:
     """Write my_evaluation(model, batches): the mean squared error of each (inputs, targets) in `batches`, as a list,

@@ -49,7 +49,7 @@ WRONG = {
     ],
     "budget": [
         (step(stride="len(inputs)", size="len(inputs)"), "does not fit"),
-        (step(), "2 times too large"),
+        (step(), "2 times as large"),
         (step(scale=" * most / len(inputs)"), "short last"),
         (step(scale=" * len(x) / len(inputs)", between="model.zero_grad()"), "set them to zero between"),
         (step(scale=" * len(x) / len(inputs)", after="model.zero_grad()"), "no gradients"),
