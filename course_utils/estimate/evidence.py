@@ -33,7 +33,8 @@ def what_they_stand_on(known: dict[str, Evidence]) -> list[str]:
             reasons.setdefault(why, []).append(device)
     shared = "; ".join(why for why, devices in reasons.items() if len(devices) == len(known))
     said = ", ".join(f"{factor} ({', '.join(devices)})" for factor, devices in factors.items())
-    lines = [f"In {fitted()['share']:.0%} of cases the truth is within a factor of {said}: {shared}."] if known else []
+    cases = f"In {fitted()['share']:.0%} of cases"
+    lines = [f"{cases} the truth should be within a factor of {said}: {shared}."] if known else []
     return lines + [f"{', '.join(devices)}: {why}." for why, devices in reasons.items() if len(devices) < len(known)]
 
 
@@ -55,4 +56,5 @@ def evidence(work: Work, chip: Chip, time: StepTime) -> Evidence:
         keys.append("operations")
     logs = [math.log(known[key]["factor"]) for key in keys]
     assumed = "cards" in keys or any(known[key].get("assumed") for key in keys)
-    return Evidence(math.exp(math.hypot(*logs)), not assumed, tuple(known[key]["about"] for key in keys))
+    reasons = tuple(known[key]["about"].format(factor=known[key]["factor"]) for key in keys)
+    return Evidence(math.exp(math.hypot(*logs)), not assumed, reasons)

@@ -124,7 +124,8 @@ class Memory:
             f", {self.optimizer}" if self.training else ", inference"
         )
         what += f", shared by {self.shards} devices" * (self.shards > 1)
-        return f"Estimated for {what}. The peak comes in the {self.peak.phase} pass, after {self.peak.operation!r}."
+        when = "optimizer's step" if self.peak.phase == "optimizer" else f"{self.peak.phase} pass"
+        return f"Estimated for {what}. The peak comes in the {when}, after {self.peak.operation!r}."
 
     def to_frame(self) -> "pd.DataFrame":
         """Return one row for each moment as a pandas table, in the order of the step."""

@@ -44,7 +44,8 @@ class Scaling:
         first = "one" if self.counts[0] == 1 else f"{self.counts[0]:,} devices"
         head = f"{self.device} over {self.link}, {batch} a step on each device (estimated):"
         rows = (
-            f"  {n:>6,} devices: {s:>9,.1f} times {first}{'' if n <= self.checked_to else '   extrapolated'}"
+            f"  {n:>6,} {'devices:' if n > 1 else 'device: '} {s:>9,.1f} times {first}"
+            f"{'' if n <= self.checked_to else '   extrapolated'}"
             for n, s in zip(self.counts, self.speedups, strict=True)
         )
         return "\n".join([head, *rows])

@@ -71,7 +71,7 @@ def estimate(
     if isinstance(devices, str):
         raise TypeError(f"devices is a list of names, but got the one name {devices!r}. Pass [{devices!r}].")
     if not devices and this_machine is None:
-        raise ValueError("devices is empty. Name a chip at least; `chips.all_chips()` lists them.")
+        raise ValueError("devices is empty. Name at least one chip; `chips.all_chips()` lists them.")
     chips = [find_chip(name) for name in devices]
     known = prices_by_device(prices, HERE)
     precisions = [chip.at(precision) for chip in chips] or ["bf16" if precision == "amp" else precision]

@@ -29,7 +29,7 @@ TRAININGS = (
             ends = 16 * parameters
             return max(begins, ends)
     """,
-    right="That is the whole estimate on two lines. What `estimate_memory` adds is the number that you were given: the "
+    right="That is the whole estimate in two lines. What `estimate_memory` adds is the number that you were given: the "
     "bytes of activations.",
 )
 def peak(answer: Any) -> Mistakes:
@@ -79,22 +79,42 @@ def budget(answer: Any) -> Mistakes:
         nn.functional.mse_loss(model(inputs), targets).backward()
         right = [p.grad.clone() for p in model.parameters() if p.grad is not None]
         model.zero_grad()
-        seen: list[int] = []
-        model.register_forward_hook(lambda module, args, out, seen=seen: seen.append(len(args[0])))
+        seen, held = _watch(model)
         answer(model, inputs, targets, most)
         found = [torch.zeros_like(p) if p.grad is None else p.grad for p in model.parameters()]
-        yield from _check_gradients(found, right, seen, samples, most)
+        case = f"With {samples} samples, {most} at a time"
+        yield not seen, "Your function has not called the model."
+        yield max(seen) > most, f"{case}: the model saw {max(seen)} samples at once, which does not fit."
+        yield sum(seen) != samples, f"{case}: the model saw {sum(seen)} of {samples} samples."
+        waits = f"{case}: the activations of {max(held)} samples waited for a backward pass, which does not fit."
+        yield max(held) > most, f"{waits} Call backward for each small batch, before the model sees the next one."
+        yield from _check_gradients(found, right, case)
 
 
-def _check_gradients(found: list[Tensor], right: list[Tensor], seen: list[int], samples: int, most: int) -> Mistakes:
-    yield not seen, "Your function has not called the model."
-    case = f"With {samples} samples, {most} at a time"
-    yield max(seen) > most, f"{case}: the model saw {max(seen)} samples at once, which does not fit."
-    yield sum(seen) != samples, f"{case}: the model saw {sum(seen)} of {samples} samples."
+def _watch(model: nn.Module) -> tuple[list[int], list[int]]:
+    """Return two lists that fill with each call: its samples, and all samples whose activations are then in memory."""
+    seen: list[int] = []
+    held: list[int] = []
+    waiting: list[int] = []
+
+    def note(module: nn.Module, given: tuple[Tensor, ...], out: Tensor) -> None:
+        size = len(out)
+        seen.append(size)
+        held.append(size + sum(waiting))
+        if out.requires_grad:
+            waiting.append(size)
+            out.register_hook(lambda grad: waiting.remove(size))
+
+    model.register_forward_hook(note)
+    return seen, held
+
+
+def _check_gradients(found: list[Tensor], right: list[Tensor], case: str) -> Mistakes:
     ratio = (found[0].norm() / right[0].norm()).item()
     yield ratio == 0, "There are no gradients. Call backward, and do not set them to zero afterwards."
-    too_large = f"{case}: the gradients are {ratio:.3g} times too large."
-    yield ratio > 1.3, f"{too_large} The mean of a small batch divides by too few samples."
+    too_large = f"{case}: the gradients are {ratio:.3g} times as large as they should be."
+    few = "The mean of a small batch divides by too few samples; a sum has to be divided by all samples and by the"
+    yield ratio > 1.3, f"{too_large} {few} outputs of each."
     alike = all(same(one, two, 1e-6) for one, two in zip(found, right, strict=True))
     zero = f"{case}: the gradients differ. Do you set them to zero between the small batches"
     yield not alike, f"{zero}, or does the short last batch count as much as a full one?"
@@ -112,8 +132,8 @@ def _check_gradients(found: list[Tensor], right: list[Tensor], seen: list[int], 
                     losses.append(torch.nn.functional.mse_loss(model(inputs), targets).item())
             return losses
     """,
-    right="Nothing of a batch outlives it now. In a training loop the same line costs less, because `backward` frees "
-    "the activations; but it still keeps the graph's nodes, and your list still holds tensors on the device.",
+    right="Nothing of a batch outlives it now. In a training loop, keeping `loss` costs less, because `backward` frees "
+    "the activations; but each loss in the list is still a tensor on the device, and keeps the nodes of its graph.",
 )
 def leak(answer: Any) -> Mistakes:
     """Write my_evaluation(model, batches): the mean squared error of each (inputs, targets) in `batches`, as a list,

@@ -20,14 +20,14 @@ BESIDE: dict[str, Any] = {"padding": 8, "bbox": {"facecolor": "white", "edgecolo
 
 def draw_two_curves(measured: Record, estimated: Memory) -> Picture:
     """Draw the measured memory over time, and the estimated peak as a line across."""
-    axes = lecture_axes("The estimate meets the measured peak", "seconds", "MB in use")
+    said = f"{format_bytes(measured.peak_bytes)} measured, {format_bytes(estimated.tensors_bytes)} estimated"
+    axes = lecture_axes(f"Peak: {said}"[:45], "seconds", "MB in use")
     axes.step(measured.times_s, [used / 1e6 for used in measured.used_bytes], color=CPU, where="post")
     peak = estimated.tensors_bytes / 1e6
     axes.axhline(peak, color=GPU, linestyle="--")
     axes.annotate("estimated peak", (0, peak), (4, 10), "data", "offset points", color=GPU)
     axes.annotate("measured", (measured.times_s[-1], 0), (-4, 40), "data", "offset points", color=CPU, ha="right")
     axes.set_ylim(0, 1.2 * peak)
-    said = f"{format_bytes(measured.peak_bytes)} measured, {format_bytes(estimated.tensors_bytes)} estimated"
     return picture(axes, f"Memory over two training steps; the peak: {said}.", colors=16)
 
 
@@ -44,17 +44,18 @@ def draw_questions(rows: Sequence[Mapping[str, Any]], numbers: Mapping[str, floa
         return (numbers["context_bytes"] + (1 + numbers["gaps"]) * tensors) / GIB
 
     rows = sorted(rows, key=lambda row: row["tensors"])
-    axes = lecture_axes("Blue fitted, orange did not", "networks, by the memory they need", "GiB needed (estimated)")
-    axes.plot([need(row["tensors"]) for row in rows], linestyle="", color=CPU, marker="o")
     larger = [(place, need(row["tensors_next"])) for place, row in enumerate(rows) if row["tensors_next"]]
-    axes.plot(*zip(*larger, strict=True), linestyle="", color=GPU, marker="s", fillstyle="none", markeredgewidth=2)
     room = room_bytes / GIB
+    right = sum(need(row["tensors"]) <= room for row in rows) + sum(size > room for _, size in larger)
+    title = f"{right} of {len(rows) + len(larger)} verdicts are right"
+    axes = lecture_axes(title, "networks, by the memory they need", "GiB needed (estimated)")
+    axes.plot([need(row["tensors"]) for row in rows], linestyle="", color=CPU, marker="o")
+    axes.plot(*zip(*larger, strict=True), linestyle="", color=GPU, marker="s", fillstyle="none", markeredgewidth=2)
     axes.axhline(room, color=MUTED)
     axes.annotate(f"the card: {room:g} GiB", (0, room), (0, 10), "data", "offset points", color=MUTED)
     axes.set_ylim(0, 1.1 * max(size for _, size in larger))
     for height, text, colour in ((0.93, "the next larger batch: did not fit", GPU), (0.25, "published: fitted", CPU)):
         axes.annotate(text, (0.3, height), xycoords="axes fraction", color=colour)
-    right = sum(need(row["tensors"]) <= room for row in rows) + sum(size > room for _, size in larger)
     said = f"{right} of {len(rows) + len(larger)} lie on the right side of the line at {room:g} GiB"
     return picture(axes, f"Estimated need of trainings that fitted and of those that did not: {said}.", colors=16)
 

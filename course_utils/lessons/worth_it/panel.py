@@ -62,7 +62,7 @@ class RentalPanel:
             asked = {"devices": tuple(self.chips.value), "batch": self.batch.value, "precision": self.precision.value}
             prices = read_prices(self.prices.value)
             if not asked["devices"]:
-                raise ValueError("choose a chip at least.")
+                raise ValueError("choose at least one chip.")
             found = self._estimate(**asked, prices=prices, samples=self.samples, epochs=self.epochs)
             deadline = max(0.0, self.deadline.value) or None
             shown: Any = draw_money(found, deadline)

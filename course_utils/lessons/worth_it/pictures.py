@@ -56,7 +56,9 @@ def draw_roofs(here: Roof, chips: Sequence[Chip], precision: str = "amp") -> Pic
     roofs = [*roofs, ("this CPU, measured", here.flop_per_s, here.bytes_per_s, CPU)]
     for (name, peak, bandwidth, colour), style in zip(roofs, (*LINES[1:], LINES[1], LINES[0]), strict=False):
         shift = 0.7 if name == "RTX 5090" else 1.4 if name.startswith("A100") else 1.0  # their roofs are close
-        _line(axes, {point: min(peak, bandwidth * point) for point in points}, name, colour, style, shift)
+        corner = peak / bandwidth
+        roofline = {point: min(peak, bandwidth * point) for point in sorted([*points, corner])}
+        _line(axes, roofline, name, colour, style, shift)
     axes.set(xscale="log", yscale="log")
     _ticks(axes, format_count, axis="y")
     _ticks(axes, lambda value: f"{value:g}", axis="x")
@@ -179,9 +181,11 @@ def draw_scaling(estimated: Scaling, published: Mapping[int, Sequence[float]]) -
 
     The published speed-ups are those that others measured, by the number of devices.
     """
-    axes = lecture_axes("Many devices: where the line bends", "devices (logarithmic)", "times one device (log.)")
     speedups = dict(zip(estimated.counts, estimated.speedups, strict=True))
     checked = [count for count in speedups if count <= estimated.checked_to]
+    count = max(checked, default=estimated.counts[-1])
+    title = f"{count:,} devices: {speedups[count]:,.0f} times as fast (estimated)"
+    axes = lecture_axes(title[:45], "devices (logarithmic)", "times one device (log.)")
     _line(axes, {count: count for count in speedups}, "perfect", MUTED, ":")
     axes.plot(checked, [speedups[count] for count in checked], color=GPU)
     unchecked = {count: speedup for count, speedup in speedups.items() if count >= max(checked, default=0)}

@@ -13,6 +13,13 @@ def my_step(model, inputs, targets, most):
         loss.backward()
     {after}
 """
+AT_THE_END = """
+def my_step(model, inputs, targets, most):
+    loss = 0
+    for x, y in zip(inputs.split(most), targets.split(most)):
+        loss = loss + torch.nn.functional.mse_loss(model(x), y) * len(x) / len(inputs)
+    loss.backward()
+"""
 EVALUATION = """
 def my_evaluation(model, batches):
     losses = []
@@ -49,11 +56,14 @@ WRONG = {
     ],
     "budget": [
         (step(stride="len(inputs)", size="len(inputs)"), "does not fit"),
-        (step(), "2 times too large"),
+        (step(), "2 times as large"),
         (step(scale=" * most / len(inputs)"), "short last"),
         (step(scale=" * len(x) / len(inputs)", between="model.zero_grad()"), "set them to zero between"),
         (step(scale=" * len(x) / len(inputs)", after="model.zero_grad()"), "no gradients"),
         (step(stride="2 * most"), "of 8 samples"),
+        (AT_THE_END, "activations of 8 samples waited"),
+        ("@torch.no_grad()" + step(scale="; loss.requires_grad_()"), "no gradients"),
+        (step(scale=".mul(y.numel() / len(inputs))"), "and by the outputs of each"),
         ("my_step = lambda model, inputs, targets, most: 1", "has not called the model"),
     ],
     "leak": [
