@@ -113,9 +113,8 @@ def device_of(obj: object) -> torch.device:
         return places[0][1]
     first = {device: path for path, device in reversed(places)}
     found = " and ".join(f"{count} on {device} (such as {first[device]})" for device, count in counts.items())
-    raise ValueError(
-        f"the tensors are on {len(counts)} devices: {found}. Move all of them to one: obj = to_device(obj, device)."
-    )
+    advice = "Move all of them to one: obj = to_device(obj, device)."
+    raise ValueError(f"the tensors are on {len(counts)} devices: {found}. {advice}")
 
 
 def _places(node: Any, path: str) -> Iterator[tuple[str, torch.device]]:

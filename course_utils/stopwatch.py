@@ -113,13 +113,11 @@ class Stopwatch:
 
     def _check_executions(self, did: XLACounters) -> None:
         copied = did.executions == 0 and did.to_device + did.from_device >= self.calls  # a copy runs no program
-        ran = f"{did.executions} programs on XLA in {self.calls} calls"
+        ran = f"the call to be timed ran {did.executions} programs on XLA in {self.calls} calls"
         if did.executions < self.calls and not copied:
-            why = f"ran too little on XLA, which leaves out what nobody holds. Return its result. (It ran {ran}.)"
-            raise RuntimeError(f"the call to be timed {why}")
+            raise RuntimeError(f"{ran}. XLA leaves out what nobody holds: return its result.")
         if did.executions > self.calls:
-            why = f"ran {ran}, so it reads values or syncs in its middle. Take that out, or time the parts."
-            raise RuntimeError(f"the call to be timed {why}")
+            raise RuntimeError(f"{ran}, so it reads values or syncs in its middle. Take that out, or time the parts.")
 
     def _run_many(self) -> None:
         fn = self.fn

@@ -99,9 +99,8 @@ def trainer_kwargs(device: Device | str | None = None, *, package: ModuleType = 
         # The strategy's own way to save, said aloud: Darts puts in one that the strategy refuses unless it sees this.
         saving = package.plugins.io.XLACheckpointIO()
         return {"accelerator": accelerator, "devices": [device.index], "plugins": [saving]}
-    raise NotImplementedError(
-        f"a Lightning Trainer cannot be pointed at {device} here. Use 'cpu', 'cuda', 'mps' or 'xla'."
-    )
+    advice = "Use 'cpu', 'cuda', 'mps' or 'xla'."
+    raise NotImplementedError(f"a Lightning Trainer cannot be pointed at {device} here. {advice}")
 
 
 def _rehearsal(package: ModuleType) -> Any:

@@ -86,9 +86,8 @@ def compare_devices(
     if not sizes or any(not isinstance(size, int) or size < 1 for size in sizes):
         raise ValueError(f"a comparison needs sizes that are positive integers, but got {sizes}.")
     if precision not in work.precisions:
-        raise ValueError(
-            f"{work.name!r} was requested in precision {precision!r}, but it knows {', '.join(work.precisions)}."
-        )
+        known = ", ".join(work.precisions)
+        raise ValueError(f"{work.name!r} was requested in precision {precision!r}, but it knows {known}.")
     who = contestants(devices)
     with using_tf32(precision == "tf32"):
         checked = {size: list(_check(work, size, who, precision)) for size in sizes}

@@ -26,10 +26,15 @@ def quote(thing: object) -> str:
     return text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 3] + "..."
 
 
+def _found(answer: Any) -> str:
+    empty = "None, which is what a function without `return` gives."
+    return empty if answer is None else f"of type {type(answer).__name__}: {quote(answer)}"
+
+
 def expect(answer: Any, kind: Any, what: str) -> None:
     """Raise Wrong unless the answer is of a kind, for which `what` has the words, such as "a tensor"."""
     if not isinstance(answer, kind):
-        raise Wrong(f"This should be {what}, but it is of type {type(answer).__name__}: {quote(answer)}")
+        raise Wrong(f"This should be {what}, but it is {_found(answer)}")
 
 
 def expect_pair(answer: Any, what: str) -> None:
@@ -53,10 +58,10 @@ def expect_function(answer: Any, *names: str) -> None:
 
 def number_of(answer: Any, what: str) -> float:
     """Return a number of Python, NumPy or PyTorch as a finite float, or raise Wrong: it should be `what`, in words."""
-    expected = f"This should be {what}, a number, but it is of type {type(answer).__name__}"
+    expected = f"This should be {what}, a number, but it is {_found(answer)}"
     if isinstance(answer, bool | str | bytes):
-        raise Wrong(f"{expected}: {quote(answer)}")
-    value = _or_wrong(lambda: float(answer.detach() if isinstance(answer, torch.Tensor) else answer), f"{expected}.")
+        raise Wrong(expected)
+    value = _or_wrong(lambda: float(answer.detach() if isinstance(answer, torch.Tensor) else answer), expected)
     if not math.isfinite(value):
         raise Wrong(f"This should be {what}, but {value} is no finite number.")
     return value
@@ -66,7 +71,7 @@ def whole_numbers(answer: Any, what: str) -> list[int]:
     """Return the answer as a list of ints, or raise Wrong: lists, ranges, tensors, sets and generators will do."""
     plain = answer.tolist() if hasattr(answer, "tolist") else answer
     if isinstance(plain, str | dict) or not isinstance(plain, Iterable):
-        raise Wrong(f"This should be {what}, but it is of type {type(answer).__name__}: {quote(answer)}")
+        raise Wrong(f"This should be {what}, but it is {_found(answer)}")
     mixed = f"This should be {what}, but not all in it are whole numbers: {quote(answer)}"
     items = itertools.islice(plain, LONGEST_LIST)
     return _or_wrong(lambda: [operator.index(item) for item in items], mixed, TypeError)

@@ -159,8 +159,7 @@ def speed_up(answer: Any) -> Mistakes:
         except Exception:
             yield pair.timed, "You timed first and looked at the answers afterwards. A wrong one is not worth timing."
         else:
-            returned = f"The answers differ, and you return `{quote(said)}`. Raise an error, so that nobody goes on."
-            yield said is None or isinstance(said, str), returned
+            yield said is None or isinstance(said, str), f"They differ, and you return `{quote(said)}`: raise an error."
             yield True, message.format(said=quote(said))
 
 

@@ -84,8 +84,7 @@ def repair(answer: Any) -> Mistakes:
     yield both != list(range(32)), "Together the ranks do not see each of the 32 samples once in an epoch."
     never = "they never averaged a gradient. DDP does so only for what its own `forward` has calculated."
     yield one["weights"] != other["weights"], f"The ranks end with different weights: {never}"
-    again = "Both epochs have the same samples in the same order. The sampler has to be told which epoch it is."
-    yield first == one["seen"][1], again
+    yield first == one["seen"][1], "Both epochs have the same samples in the same order: tell the sampler the epoch."
 
 
 @exercise(
@@ -115,19 +114,16 @@ def average(answer: Any) -> Mistakes:
 
 def _compare_gradients(found: torch.Tensor, own: torch.Tensor) -> Mistakes:
     ranks, total = len(own), own.sum(dim=0)
-    divides = "After the all-reduce DDP divides."
-    yield same(found, total), f"That is the sum: a step {ranks} times as long as on one device. {divides}"
+    yield same(found, total), f"That is the sum, and so a step {ranks} times too long. DDP divides after the sum."
     yield same(found, total / 2), f"You divided by 2, and here are {ranks} ranks. Divide by as many as there are."
-    lost = "What the others learned in this step is lost."
     for rank, gradient in enumerate(own):
-        yield same(found, gradient), f"That is the gradient of rank {rank} alone. {lost}"
+        yield same(found, gradient), f"That is the gradient of rank {rank} alone: what the others learned is lost."
     yield True, "One device with the whole batch has another gradient. DDP leaves the mean over the ranks."
 
 
 @exercise(
     "A `DistributedSampler` does it all, when you tell it the number of ranks, this rank, and the epoch.",
-    "Make a `DistributedSampler(range(samples), num_replicas=ranks, rank=rank)`, call `set_epoch(epoch)`, then "
-    "list it.",
+    "`DistributedSampler(range(samples), num_replicas=ranks, rank=rank)`, then `set_epoch(epoch)`, then `list`.",
     solution="""
         def my_shard(samples, rank, ranks, epoch):
             sampler = DistributedSampler(range(samples), num_replicas=ranks, rank=rank)
@@ -155,8 +151,7 @@ def _check_shards(shards: list[list[int]], samples: int) -> Mistakes:
     alike = shards[0] and all(set(one) == set(shards[0]) for one in shards)
     yield alike, f"{what} all ranks have the same samples and gradient: nothing is gained. A shard depends on the rank."
     fewest, *_, most = sorted(map(len, shards))
-    waits = f"one rank has {fewest}, another {most}: that one would wait in its last step in vain."
-    yield fewest != most, f"{what} {waits}"
+    yield fewest != most, f"{what} one rank has {fewest}, another {most}, which would wait in vain in its last step."
     yield fewest < share, f"{what} samples on no rank: {lost}. Use a few twice rather than omit some."
     yield fewest > share, f"{what} a share is {share}, but each rank has {fewest}. The work is not divided."
     yield lost, f"{what} some are on two ranks, {lost} on none. The ranks do not deal from the same pack: use one seed."

@@ -119,8 +119,5 @@ def works(answer: Any) -> Mistakes:
         lambda product: product + (torch.arange(product.numel()) == product.numel() - 1).view_as(product)
     )
     yield one_wrong, "Only the last number of this product is wrong, and you say that it works. Compare all of them."
-    yield (
-        says_yes(lambda product: product.flatten().roll(1).reshape(product.shape)),
-        "This processor puts the right numbers in the wrong places. Compare number by number (a sum does not), and "
-        "multiply matrices whose numbers differ.",
-    )
+    moved = says_yes(lambda product: product.flatten().roll(1).reshape(product.shape))
+    yield moved, "The right numbers, in the wrong places: compare each (a sum does not), in matrices of unlike numbers."

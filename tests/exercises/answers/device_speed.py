@@ -196,7 +196,7 @@ def my_speed_up(old, new, seconds):
     if torch.allclose(old(), new()):
         return seconds(old) / seconds(new)
 """,
-            "Raise an error",
+            "raise an error",
         ),
         (
             SPEED_UP.format(differ="not torch.allclose(old(), new(), atol=0.5)", result=RATIO),
@@ -209,7 +209,7 @@ def my_speed_up(old, new, seconds):
         return seconds(old) / seconds(new)
     return "they differ"
 """,
-            "you return `they differ`. Raise an error",
+            "you return `they differ`: raise an error",
         ),
         (
             SPEED_UP.format(differ="old().shape != new().shape", result="seconds(old) - seconds(new)"),

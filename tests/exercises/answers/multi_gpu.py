@@ -63,7 +63,7 @@ WRONG = {
             "def my_shard(samples, rank, ranks, epoch):\n"
             "    order = torch.randperm(samples, generator=torch.Generator().manual_seed(epoch))\n"
             "    return order[rank::ranks]",
-            "wait in its last step in vain",
+            "wait in vain in its last step",
         ),
         (
             "def my_shard(samples, rank, ranks, epoch):\n"
