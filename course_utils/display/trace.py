@@ -1,9 +1,13 @@
 """Read the lanes of a timeline out of a Chrome trace, as torch.profiler writes it."""
 
+import json
+import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from course_utils.display.lanes import Lane, Span, outermost, union, without
@@ -16,6 +20,19 @@ OURS = -1  # the thread that a process's name is noted on; the profiler notes th
 PROCESSES = 2**22  # Linux numbers its processes below this, and gives the main thread the number of its process
 Event = Mapping[str, Any]
 Place = tuple[int, str, str]  # process, kind and name of a lane
+
+
+# Where the profiler writes. On Windows it reads a path in the system's code page, and does not find the temporary
+# folder of a user whose name has an umlaut: there the file lies in the working folder, and its path begins in it.
+NEAR = "." if os.name == "nt" else None
+
+
+def read_trace(profiler: Any) -> dict[str, Any]:
+    """Return the Chrome trace of a profiler of torch that has stopped."""
+    with TemporaryDirectory(dir=NEAR) as folder:
+        path = Path(os.path.relpath(folder) if NEAR else folder, "trace.json")
+        profiler.export_chrome_trace(str(path))
+        return json.loads(path.read_bytes())
 
 
 def name_event(what: str, pid: int, tid: int, name: str) -> dict[str, Any]:

@@ -1,4 +1,23 @@
+import json
+import tempfile
+from pathlib import Path
+
+from course_utils.display import trace
 from course_utils.display.trace import OURS, lanes_of, name_event
+
+
+def test_on_windows_the_profiler_gets_no_path_with_letters_that_it_would_not_find(tmp_path, monkeypatch):
+    class Profiler:  # its C++ part takes the path for one in the system's code page (kineto, output_json.cpp)
+        def export_chrome_trace(self, path):
+            Path(path.encode().decode("cp1252")).write_text(json.dumps({"traceEvents": []}), encoding="utf-8")
+
+    home = tmp_path / "Jürgen Müller"
+    home.mkdir()
+    monkeypatch.chdir(home)
+    monkeypatch.setattr(tempfile, "tempdir", str(home))
+    monkeypatch.setattr(trace, "NEAR", ".")
+    assert trace.read_trace(Profiler()) == {"traceEvents": []}
+    assert not list(home.iterdir())
 
 
 def event(name, start, duration, tid=7, category="cpu_op", pid=7):
