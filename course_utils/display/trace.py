@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -60,6 +60,7 @@ def lanes_of(events: Iterable[Event]) -> tuple[Lane, ...]:
     for event in events:
         if event["ph"] == "X" and (place := _place(event, names)):
             groups[place].append(event)
+    groups = _name_hosts(groups)
     start = min((event["ts"] for group in groups.values() for event in group), default=0)
     processes = list(dict.fromkeys(pid for pid, _, _ in groups))
     found = {place: _lane(place, groups[place], start) for place in groups}
@@ -68,6 +69,15 @@ def lanes_of(events: Iterable[Event]) -> tuple[Lane, ...]:
     lanes = {place: _waiting_for(found[place], found.get((place[0], "exchange", "exchange"))) for place in order}
     process = {pid: names.get(("process_name", pid, OURS), "") for pid in processes}
     return tuple(replace(lane, name=f"{process[place[0]]} {lane.name}".strip()) for place, lane in lanes.items())
+
+
+def _name_hosts(groups: Mapping[Place, list[Event]]) -> dict[Place, list[Event]]:
+    """Name a process's only thread, of which the profiler knows no more than a number, as macOS numbers them."""
+    threads = Counter(pid for pid, kind, _ in groups if kind == "host")
+    return {
+        (pid, kind, "host" if kind == "host" and threads[pid] == 1 and name.startswith("thread ") else name): events
+        for (pid, kind, name), events in groups.items()
+    }
 
 
 def _place(event: Event, names: Mapping[tuple[str, int, Any], str]) -> Place | None:

@@ -52,6 +52,14 @@ def test_host_copies_streams_and_exchange_have_a_lane_each():
     ]
 
 
+def test_the_main_thread_of_a_process_is_its_host_also_where_its_number_is_another_as_on_a_mac():
+    ranks = [event("backward", 10, 20, tid=8123456 + pid, pid=pid) for pid in (7, 8)]
+    exchange = [event("gloo:all_reduce", 20, 5, tid=8123499 + pid, pid=pid) for pid in (7, 8)]
+    names = [name_event("thread_name", 7, 8123463, "thread 8123463 ()"), name_event("process_name", 7, OURS, "rank 0")]
+    lanes = lanes_of([*ranks, *exchange, *names])
+    assert [lane.name for lane in lanes] == ["rank 0 host", "rank 0 exchange", "host", "exchange"]
+
+
 def test_lanes_of_a_second_gpu_say_whose_they_are():
     twins = [{**each, "pid": 1} for each in GPU if each["pid"] == 0]
     assert [lane.name for lane in lanes_of(GPU + twins)][4:] == ["GPU 1 copies", "GPU 1 stream 7", "exchange"]
