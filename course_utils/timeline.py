@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from torch.profiler import ProfilerActivity, _ExperimentalConfig, profile, record_function
@@ -17,7 +16,7 @@ from torch.profiler import ProfilerActivity, _ExperimentalConfig, profile, recor
 from course_utils.devices import Device, pick_device, wait_for
 from course_utils.display.figures import Picture
 from course_utils.display.lanes import Lane, describe, draw_timeline
-from course_utils.display.trace import OURS, PROCESSES, lanes_of, name_event, noted
+from course_utils.display.trace import OURS, PROCESSES, lanes_of, name_event, noted, read_trace
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -132,8 +131,6 @@ def timeline(fn: Callable[[], object], *, device: Device | str | None = "cpu") -
             with record_function("wait for the device"):
                 wait_for(device)
         threads = {thread.native_id: thread.name for thread in threading.enumerate()}
-    with TemporaryDirectory() as folder:
-        seen.export_chrome_trace(f"{folder}/trace.json")
-        trace = json.loads(Path(folder, "trace.json").read_bytes())
+    trace = read_trace(seen)
     trace["traceEvents"] += [name_event("thread_name", os.getpid(), tid, name) for tid, name in threads.items() if tid]
     return Timeline(trace)

@@ -181,14 +181,14 @@ def test_without_permission_to_write_it_says_so_and_the_course_still_works(hoste
     assert hosted.contents() == before
 
 
-def test_darts_is_added_in_the_same_way(hosted):
+def test_darts_is_added_from_a_cell_in_the_same_way(hosted):
     hosted.has(lightning="2.6.6")
     hosted.pip_install("--no-deps", next(hosted.folder.glob("accelerator*.whl")))
     for name, version in {"darts": "0.48.1", "pytorch-lightning": "2.6.6"}.items():
         write_wheel(hosted.folder, name, version, requires=("torch",))
     write_wheel(hosted.folder, "torch", "9.9")
     before = hosted.versions()
-    done = hosted.run("-m", "course_utils.lessons.setup", "darts")
+    done = hosted.run("-c", RUN_CELL, "%run -m course_utils.lessons.setup darts")
     assert (done.returncode, said(done)) == (0, [])
     added = {"darts-0.48.1", "pytorch_lightning-2.6.6"} if sys.version_info >= (3, 11) else set()
     assert hosted.versions() == before | added

@@ -111,6 +111,12 @@ def main(folder: str) -> int:
             "Name another one: make lab PYTHON=python3.12"
         )
         return 2
+    if (platform.system(), platform.machine()) == ("Darwin", "x86_64"):
+        print(
+            "PyTorch has no release for Intel's processors in Macs since 2.2, and the course needs 2.6. Open it on "
+            "Colab or Kaggle; on a Mac with Apple silicon, name a Python that is made for it: make lab PYTHON=..."
+        )
+        return 2
     home = Path(folder)
     python = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     if not has_pip(python):

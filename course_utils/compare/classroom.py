@@ -17,6 +17,7 @@ from course_utils.compare.measurement import Measurement
 from course_utils.compare.results import Result
 from course_utils.display.cards import clean
 from course_utils.display.figures import Picture
+from course_utils.display.terminal import show_result
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def main(arguments: list[str] | None = None) -> None:
     files = [name for names in named for name in names]
     merged = merge(files)
     for name, reason in merged.left_out.items():
-        print(f"left out {clean(name, 600)}: {clean(reason, 600)}")
+        show_result(f"left out {clean(name, 600)}: {clean(reason, 600)}")
     if not merged.results:
         raise SystemExit(f"{parser.prog}: none of {len(files)} files could be used.")
     table, image = Path(f"{options.out}.csv"), Path(f"{options.out}.png")
@@ -95,7 +96,7 @@ def main(arguments: list[str] | None = None) -> None:
     merged.to_frame().map(_as_cell).to_csv(table, index=False)
     picture = merged.plot()
     image.write_bytes(picture.png)
-    print(f"{picture.alt}\nmerged {len(merged.results)} of {len(files)} files into {table} and {image}")
+    show_result(f"{picture.alt}\nmerged {len(merged.results)} of {len(files)} files into {table} and {image}")
 
 
 def _as_cell(value: object) -> object:

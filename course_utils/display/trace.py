@@ -1,9 +1,13 @@
 """Read the lanes of a timeline out of a Chrome trace, as torch.profiler writes it."""
 
+import json
+import os
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from course_utils.display.lanes import Lane, Span, outermost, union, without
@@ -16,6 +20,19 @@ OURS = -1  # the thread that a process's name is noted on; the profiler notes th
 PROCESSES = 2**22  # Linux numbers its processes below this, and gives the main thread the number of its process
 Event = Mapping[str, Any]
 Place = tuple[int, str, str]  # process, kind and name of a lane
+
+
+# Where the profiler writes. On Windows it reads a path in the system's code page, and does not find the temporary
+# folder of a user whose name has an umlaut: there the file lies in the working folder, and its path begins in it.
+NEAR = "." if os.name == "nt" else None
+
+
+def read_trace(profiler: Any) -> dict[str, Any]:
+    """Return the Chrome trace of a profiler of torch that has stopped."""
+    with TemporaryDirectory(dir=NEAR) as folder:
+        path = Path(os.path.relpath(folder) if NEAR else folder, "trace.json")
+        profiler.export_chrome_trace(str(path))
+        return json.loads(path.read_bytes())
 
 
 def name_event(what: str, pid: int, tid: int, name: str) -> dict[str, Any]:
@@ -43,6 +60,7 @@ def lanes_of(events: Iterable[Event]) -> tuple[Lane, ...]:
     for event in events:
         if event["ph"] == "X" and (place := _place(event, names)):
             groups[place].append(event)
+    groups = _name_hosts(groups)
     start = min((event["ts"] for group in groups.values() for event in group), default=0)
     processes = list(dict.fromkeys(pid for pid, _, _ in groups))
     found = {place: _lane(place, groups[place], start) for place in groups}
@@ -51,6 +69,15 @@ def lanes_of(events: Iterable[Event]) -> tuple[Lane, ...]:
     lanes = {place: _waiting_for(found[place], found.get((place[0], "exchange", "exchange"))) for place in order}
     process = {pid: names.get(("process_name", pid, OURS), "") for pid in processes}
     return tuple(replace(lane, name=f"{process[place[0]]} {lane.name}".strip()) for place, lane in lanes.items())
+
+
+def _name_hosts(groups: Mapping[Place, list[Event]]) -> dict[Place, list[Event]]:
+    """Name a process's only thread, of which the profiler knows no more than a number, as macOS numbers them."""
+    threads = Counter(pid for pid, kind, _ in groups if kind == "host")
+    return {
+        (pid, kind, "host" if kind == "host" and threads[pid] == 1 and name.startswith("thread ") else name): events
+        for (pid, kind, name), events in groups.items()
+    }
 
 
 def _place(event: Event, names: Mapping[tuple[str, int, Any], str]) -> Place | None:

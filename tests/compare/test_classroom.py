@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import pickle
 import subprocess
 import sys
@@ -90,18 +91,20 @@ def test_a_file_name_cannot_steer_the_terminal(tmp_path, capsys):
     assert "left out" in out
 
 
-def test_without_a_good_file_the_command_fails(tmp_path):
-    (tmp_path / "bad.json").write_text("{")
+def test_without_a_good_file_the_command_fails_also_where_the_terminal_lacks_a_letter(tmp_path):
+    (tmp_path / "Łukasz.json").write_text("{")
     run = [
         sys.executable,
         "-m",
         "course_utils.compare.classroom",
-        str(tmp_path / "bad.json"),
+        str(tmp_path / "Łukasz.json"),
         "--out",
         str(tmp_path / "all"),
     ]
-    done = subprocess.run(run, capture_output=True, text=True, check=False)
+    windows = {**os.environ, "PYTHONIOENCODING": "cp1252"}  # which has no Ł
+    done = subprocess.run(run, capture_output=True, text=True, check=False, env=windows)
     assert done.returncode == 1
+    assert r"\u0141ukasz.json" in done.stdout
     assert "none of 1 files could be used" in done.stderr
     assert not (tmp_path / "all.csv").exists()
 

@@ -1,4 +1,23 @@
+import json
+import tempfile
+from pathlib import Path
+
+from course_utils.display import trace
 from course_utils.display.trace import OURS, lanes_of, name_event
+
+
+def test_on_windows_the_profiler_gets_no_path_with_letters_that_it_would_not_find(tmp_path, monkeypatch):
+    class Profiler:  # its C++ part takes the path for one in the system's code page (kineto, output_json.cpp)
+        def export_chrome_trace(self, path):
+            Path(path.encode().decode("cp1252")).write_text(json.dumps({"traceEvents": []}), encoding="utf-8")
+
+    home = tmp_path / "Jürgen Müller"
+    home.mkdir()
+    monkeypatch.chdir(home)
+    monkeypatch.setattr(tempfile, "tempdir", str(home))
+    monkeypatch.setattr(trace, "NEAR", ".")
+    assert trace.read_trace(Profiler()) == {"traceEvents": []}
+    assert not list(home.iterdir())
 
 
 def event(name, start, duration, tid=7, category="cpu_op", pid=7):
@@ -31,6 +50,14 @@ def test_host_copies_streams_and_exchange_have_a_lane_each():
         ("stream 7", "device"),
         ("exchange", "exchange"),
     ]
+
+
+def test_the_main_thread_of_a_process_is_its_host_also_where_its_number_is_another_as_on_a_mac():
+    ranks = [event("backward", 10, 20, tid=8123456 + pid, pid=pid) for pid in (7, 8)]
+    exchange = [event("gloo:all_reduce", 20, 5, tid=8123499 + pid, pid=pid) for pid in (7, 8)]
+    names = [name_event("thread_name", 7, 8123463, "thread 8123463 ()"), name_event("process_name", 7, OURS, "rank 0")]
+    lanes = lanes_of([*ranks, *exchange, *names])
+    assert [lane.name for lane in lanes] == ["rank 0 host", "rank 0 exchange", "host", "exchange"]
 
 
 def test_lanes_of_a_second_gpu_say_whose_they_are():

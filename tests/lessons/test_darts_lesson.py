@@ -149,7 +149,7 @@ def test_the_order_holds_every_window_once_an_epoch_and_changes():
 def test_a_missing_darts_is_a_sentence_with_the_fix(monkeypatch):
     monkeypatch.setitem(sys.modules, "darts.models", None)
     assert darts_problem().startswith("Darts is not here")
-    assert "python -m course_utils.lessons.setup darts" in darts_problem()
+    assert "%run -m course_utils.lessons.setup darts" in darts_problem()
 
 
 def test_the_lesson_runs_from_top_to_bottom_without_darts(tmp_path):

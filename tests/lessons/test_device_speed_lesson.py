@@ -20,6 +20,21 @@ def test_there_is_a_neighbour_for_every_core_and_none_afterwards():
     assert not any(neighbour.is_running() for neighbour in neighbours)
 
 
+@pytest.mark.process
+@pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is a script of /bin/sh")
+def test_neighbours_are_busy_where_a_venvs_python_starts_another_as_on_windows(tmp_path, monkeypatch):
+    launcher = tmp_path / "python"
+    launcher.write_text(f'#!/bin/sh\n"{sys.executable}" "$@"\nexit\n', encoding="utf-8")
+    launcher.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(launcher))
+    with busy_neighbours():
+        time.sleep(1)
+        started = [one for child in psutil.Process().children() for one in child.children()]
+        assert len(started) == usable_cores() and all(one.is_running() for one in started)
+    _, alive = psutil.wait_procs(started, timeout=10)
+    assert not alive
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems bring pages in by other rules")
 def test_new_memory_costs_a_page_fault_for_each_page_and_work_costs_time():
     start = time.process_time()

@@ -1,3 +1,5 @@
+import os
+
 import pytest
 
 from course_utils.lessons import multi_gpu
@@ -23,3 +25,11 @@ def test_a_script_that_fails_is_an_error_that_names_it(folder):
     (folder / "fail.py").write_text("raise SystemExit(3)\n")
     with pytest.raises(RuntimeError, match=r"fail\.py"):
         multi_gpu.torchrun("fail.py", ranks=1)
+
+
+def test_ranks_meet_on_a_machine_that_does_not_find_itself_by_its_name_as_some_macs(folder, monkeypatch):
+    # A Mac may say that its name is that of its address read backwards, which nothing resolves.
+    (folder / "sitecustomize.py").write_text("import socket\nsocket.getfqdn = lambda *_: '1.0.0.127.in-addr.arpa'\n")
+    (folder / "meet.py").write_text("import torch.distributed as d\nd.init_process_group('gloo')\nprint('met')")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]))
+    assert multi_gpu.torchrun("meet.py") == ["met", "met"]

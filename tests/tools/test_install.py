@@ -145,6 +145,15 @@ def test_a_python_outside_the_range_is_named_with_what_to_do(tmp_path, monkeypat
     assert not (tmp_path / "env").exists()
 
 
+def test_a_mac_for_which_pytorch_has_no_release_is_told_so_before_anything_is_downloaded(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("platform.system", lambda: "Darwin")
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")  # an Intel Mac, or a Python for one under Rosetta
+    assert install.main(str(tmp_path / "env")) == 2
+    said = capsys.readouterr().out
+    assert "Intel" in said and "Colab" in said and "make lab PYTHON=" in said
+    assert not (tmp_path / "env").exists()
+
+
 def test_an_option_that_is_none_of_its_own_makes_no_environment(tmp_path):
     done = subprocess.run([sys.executable, ROOT / "tools" / "install.py", "--quick"], cwd=tmp_path, capture_output=True)
     assert done.returncode == 2 and b"usage: install.py" in done.stderr and not list(tmp_path.iterdir())

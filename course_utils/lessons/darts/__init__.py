@@ -42,7 +42,7 @@ def darts_problem() -> str | None:
     try:
         import darts.models  # noqa: F401
     except ImportError as error:
-        return f"Darts is not here ({error}). Add it: !python -m course_utils.lessons.setup darts (Python 3.11+)."
+        return f"Darts is not here ({error}). Add it: %run -m course_utils.lessons.setup darts (Python 3.11+)."
     return None
 
 

@@ -1,15 +1,13 @@
 """Measure the memory that PyTorch's CPU allocator hands out while something runs, with PyTorch's own profiler."""
 
-import json
 import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate
-from pathlib import Path
 
 from torch.profiler import ProfilerActivity, profile
 
+from course_utils.display.trace import read_trace
 from course_utils.display.units import format_bytes
 
 
@@ -42,10 +40,7 @@ def record_memory(work: Callable[[], object]) -> Record:
     os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # a CUDA build reports on stderr that there is no GPU
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
         work()
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "trace.json"
-        profiler.export_chrome_trace(str(path))
-        events = json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
+    events = read_trace(profiler)["traceEvents"]
     found = [event for event in events if event["name"] == "[memory]" and event["args"]["Device Type"] == 0]
     found.sort(key=lambda event: event["ts"])
     used = accumulate(event["args"]["Bytes"] for event in found)

@@ -50,10 +50,10 @@ def torchrun(script: str, ranks: int = 2, threads: int = 1) -> list[str]:
         RuntimeError: a rank failed; the end of what torchrun says of it.
     """
     with TemporaryDirectory() as logs:  # a file for each rank, so that no two write into one line
-        options = ["--standalone", f"--nproc-per-node={ranks}", "--redirects=1", f"--log-dir={logs}"]
-        command = [sys.executable, "-m", "torch.distributed.run", *options, str(OUT / script)]
+        run = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--local-addr=127.0.0.1"]
+        options = [f"--nproc-per-node={ranks}", "--redirects=1", f"--log-dir={logs}", str(OUT / script)]
         settings = {**os.environ, "OMP_NUM_THREADS": str(threads)}
-        done = subprocess.run(command, stderr=subprocess.PIPE, text=True, env=settings)
+        done = subprocess.run([*run, *options], stderr=subprocess.PIPE, text=True, env=settings)
         if done.returncode:
             raise RuntimeError(done.stderr[-2000:])
         lines = [line for log in Path(logs).rglob("stdout.log") for line in log.read_text().splitlines()]
