@@ -91,10 +91,9 @@ class SmallMachine:
         self.site = next(self.env.glob("lib/python*/site-packages"))
 
     def run(self, *words, prefix: tuple = ()) -> subprocess.CompletedProcess:
-        """Run Python in the folder with the notebooks, with no network and none of our own settings."""
+        """Run Python in the folder with the notebooks, with no network, none of our settings, and not first on PATH."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "PYTHON"))}
         environment |= {"PIP_INDEX_URL": NOWHERE, "PIP_CONFIG_FILE": os.devnull, "IPYTHONDIR": str(self.stock)}
-        environment["PATH"] = os.pathsep.join([str(self.python.parent), environment["PATH"]])
         command = [*prefix, self.python, *words]
         return subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=120)
 
