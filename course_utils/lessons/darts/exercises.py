@@ -21,7 +21,7 @@ from course_utils.old_guides.old_trainer import translate, written
     "Its `accelerator`. Say 'cpu', or let `trainer_kwargs` of this course say it.",
     solution='my_kwargs = {"accelerator": "cpu"}',
     right="The model stays on the CPU. Compare with `RNNModel(**GUIDE).trainer_params` in the section 'By default', "
-    "which names no accelerator: with eight GPUs it was the CUDAAccelerator.",
+    "which names no accelerator: with eight GPUs it was the CUDAAccelerator (on a Mac the MPSAccelerator).",
 )
 def device(answer: Any) -> Mistakes:
     """Make the `pl_trainer_kwargs` with which a Darts model trains on the CPU, even on a machine with eight GPUs."""
