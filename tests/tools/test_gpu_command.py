@@ -191,6 +191,14 @@ def test_a_lesson_that_is_ended_early_keeps_the_outputs_of_its_cells(small_lesso
     assert nbformat.read(kept, as_version=4).cells[1].outputs[0].data["text/plain"] == "4"
 
 
+def test_packages_that_pythonpath_names_reach_every_part_and_the_course_comes_first(tmp_path, monkeypatch):
+    from tools.gpu.run import Part, run_part
+
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}/carried")
+    part = Part("path", ("-c", "import sys; print(sys.path[1:3]); raise SystemExit(1)"), 30)
+    assert run_part(part, tmp_path, 30, True).last_words.strip() == str([str(ROOT), f"{tmp_path}/carried"])
+
+
 def test_an_unknown_part_is_refused_with_those_there_are(tmp_path):
     done = subprocess.run([*RUN, "--out", tmp_path, "--only", "nonsense"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 2 and "measure-copies" in done.stderr
