@@ -1,9 +1,13 @@
 """Cells that begin with `%%needs`, in IPython's own shell, as a kernel runs it."""
 
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
+from stand_ins import REPOSITORY, needs_cuda_build, needs_gcc, needs_linux, needs_no_gpu, stub_driver
 
 from course_utils.lessons.needs import what_cells_need
 
@@ -49,3 +53,31 @@ def test_an_error_is_the_cells_own_and_names_its_line(run):
 def test_a_cell_that_ends_in_no_expression_shows_nothing(run, source):
     _, result, shown = run(source)
     assert result.success and shown == ""
+
+
+TRAIN_IN_A_COPY = """
+import multiprocessing, sys, torch
+from IPython.core.interactiveshell import InteractiveShell
+from course_utils.lessons.needs import what_cells_need
+def go_backward(): torch.nn.Linear(3, 1)(torch.rand(2, 3)).sum().backward()
+InteractiveShell.instance()
+what_cells_need(**{name: None for name in sys.argv[1:]})
+go_backward()
+copy = multiprocessing.get_context("fork").Process(target=go_backward)
+copy.start(); copy.join()
+print(copy.exitcode, torch.cuda.device_count())
+"""
+
+
+@needs_linux
+@needs_gcc
+@needs_cuda_build
+@needs_no_gpu
+@pytest.mark.process
+@pytest.mark.parametrize(("needed", "status"), [("XLA", 1), ("ranks", 0)])
+def test_beside_a_gpu_a_copy_of_the_kernel_trains_where_cells_need_ranks(needed, status, tmp_path):
+    environment = {**os.environ, **stub_driver(tmp_path, cards="NVIDIA H100"), "PYTHONPATH": str(REPOSITORY)}
+    command = [sys.executable, "-c", TRAIN_IN_A_COPY, needed]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.stdout.split()[-2:] == [str(status), "1"], done.stderr
+    assert ("Autograd-and-Fork" in done.stderr) == (status == 1)
