@@ -1,9 +1,6 @@
 """Cells that begin with `%%needs XLA`: they run where that is here, and say in one sentence why not where it is not."""
 
 import os
-from unittest.mock import patch
-
-import torch
 
 # https://github.com/pytorch/pytorch/issues/148283, and there is no fork.
 NO_RANKS = None if hasattr(os, "fork") else "on Windows no ranks start: open the lesson in WSL, or on Colab or Kaggle."
@@ -12,12 +9,6 @@ NO_RANKS = None if hasattr(os, "fork") else "on Windows no ranks start: open the
 def what_cells_need(**problems: str | None) -> None:
     """Let cells begin with `%%needs NAME ...`. For each NAME give a sentence that says why it is missing, or None."""
     from IPython import get_ipython
-
-    if "ranks" in problems and torch.cuda.device_count():
-        # Beside a GPU the first backward pass, also on the CPU, starts a thread for it, and then no copy of the process
-        # can train: pytorch/pytorch wiki, "Autograd and Fork". So this process counts none; what it starts sees them.
-        with patch.dict(os.environ, CUDA_VISIBLE_DEVICES="", PYTORCH_NVML_BASED_CUDA_CHECK="0"):
-            torch.cuda.is_available()  # starts CUDA, which reads the first variable once
 
     def needs(lines: list[str]) -> list[str]:
         first, *others = lines or [""]

@@ -58,14 +58,16 @@ def test_a_cell_that_ends_in_no_expression_shows_nothing(run, source):
 TRAIN_IN_A_COPY = """
 import multiprocessing, sys, torch
 from IPython.core.interactiveshell import InteractiveShell
-from course_utils.lessons.needs import what_cells_need
+from course_utils.lessons import multi_gpu, old_guides
 def go_backward(): torch.nn.Linear(3, 1)(torch.rand(2, 3)).sum().backward()
 InteractiveShell.instance()
-what_cells_need(**{name: None for name in sys.argv[1:]})
+if "lesson" in sys.argv:
+    multi_gpu.set_up().joinpath("look.py").write_text("import torch; print(torch.cuda.device_count())")
+    print(*multi_gpu.torchrun("look.py", ranks=1), "GPU" in old_guides.NO_RANKS)
 go_backward()
 copy = multiprocessing.get_context("fork").Process(target=go_backward)
 copy.start(); copy.join()
-print(copy.exitcode, torch.cuda.device_count())
+print(copy.exitcode)
 """
 
 
@@ -74,10 +76,11 @@ print(copy.exitcode, torch.cuda.device_count())
 @needs_cuda_build
 @needs_no_gpu
 @pytest.mark.process
-@pytest.mark.parametrize(("needed", "status"), [("XLA", 1), ("ranks", 0)])
-def test_beside_a_gpu_a_copy_of_the_kernel_trains_where_cells_need_ranks(needed, status, tmp_path):
-    environment = {**os.environ, **stub_driver(tmp_path, cards="NVIDIA H100"), "PYTHONPATH": str(REPOSITORY)}
-    command = [sys.executable, "-c", TRAIN_IN_A_COPY, needed]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
-    assert done.stdout.split()[-2:] == [str(status), "1"], done.stderr
-    assert ("Autograd-and-Fork" in done.stderr) == (status == 1)
+@pytest.mark.parametrize(("word", "told"), [("plain", ["1"]), ("lesson", ["1", "True", "0"])])
+def test_beside_a_gpu_copies_of_lesson_3_train_and_its_scripts_see_the_gpu(word, told, tmp_path):
+    variables = {**os.environ, **stub_driver(tmp_path, cards="NVIDIA H100"), "PYTHONPATH": str(REPOSITORY)}
+    variables.pop("CUDA_VISIBLE_DEVICES", None)
+    command = [sys.executable, "-c", TRAIN_IN_A_COPY, word]
+    done = subprocess.run(command, env=variables, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.stdout.split() == told, done.stderr
+    assert ("Autograd-and-Fork" in done.stderr) == (word == "plain")

@@ -23,6 +23,7 @@ __all__ = ["OUT", "QUIET", "Timeline", "count_work", "draw_all_reduce", "draw_ga
 __all__ += ["torchrun", "usable_cores"]
 
 OUT = Path("runs") / "lesson-3"
+GPUS = os.environ.get("CUDA_VISIBLE_DEVICES", ",".join(map(str, range(torch.cuda.device_count()))))  # scripts see them
 # What a Trainer leaves out where only the training matters.
 QUIET = dict.fromkeys(("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary"), False)
 
@@ -33,6 +34,8 @@ def set_up() -> Path:
     Cells may then begin with `%%needs ranks`.
     """
     what_cells_need(ranks=NO_RANKS)
+    # Where PyTorch sees a GPU, the first backward pass starts a thread for it, and no copy of this process can train.
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""  # https://github.com/pytorch/pytorch/wiki/Autograd-and-Fork
     OUT.mkdir(parents=True, exist_ok=True)
     messages_to_stdout()
     calm_lightning()
@@ -52,7 +55,7 @@ def torchrun(script: str, ranks: int = 2, threads: int = 1) -> list[str]:
     with TemporaryDirectory() as logs:  # a file for each rank, so that no two write into one line
         options = ["--standalone", f"--nproc-per-node={ranks}", "--redirects=1", f"--log-dir={logs}"]
         command = [sys.executable, "-m", "torch.distributed.run", *options, str(OUT / script)]
-        settings = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+        settings = {**os.environ, "OMP_NUM_THREADS": str(threads), "CUDA_VISIBLE_DEVICES": GPUS}
         done = subprocess.run(command, stderr=subprocess.PIPE, text=True, env=settings)
         if done.returncode:
             raise RuntimeError(done.stderr[-2000:])
