@@ -1,9 +1,13 @@
 """Cells that begin with `%%needs`, in IPython's own shell, as a kernel runs it."""
 
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
+from stand_ins import REPOSITORY, needs_cuda_build, needs_gcc, needs_linux, needs_no_gpu, stub_driver
 
 from course_utils.lessons.needs import what_cells_need
 
@@ -49,3 +53,34 @@ def test_an_error_is_the_cells_own_and_names_its_line(run):
 def test_a_cell_that_ends_in_no_expression_shows_nothing(run, source):
     _, result, shown = run(source)
     assert result.success and shown == ""
+
+
+TRAIN_IN_A_COPY = """
+import multiprocessing, sys, torch
+from IPython.core.interactiveshell import InteractiveShell
+from course_utils.lessons import multi_gpu, old_guides
+def go_backward(): torch.nn.Linear(3, 1)(torch.rand(2, 3)).sum().backward()
+InteractiveShell.instance()
+if "lesson" in sys.argv:
+    multi_gpu.set_up().joinpath("look.py").write_text("import torch; print(torch.cuda.device_count())")
+    print(*multi_gpu.torchrun("look.py", ranks=1), "GPU" in old_guides.NO_RANKS)
+go_backward()
+copy = multiprocessing.get_context("fork").Process(target=go_backward)
+copy.start(); copy.join()
+print(copy.exitcode)
+"""
+
+
+@needs_linux
+@needs_gcc
+@needs_cuda_build
+@needs_no_gpu
+@pytest.mark.process
+@pytest.mark.parametrize(("word", "told"), [("plain", ["1"]), ("lesson", ["1", "True", "0"])])
+def test_beside_a_gpu_copies_of_lesson_3_train_and_its_scripts_see_the_gpu(word, told, tmp_path):
+    variables = {**os.environ, **stub_driver(tmp_path, cards="NVIDIA H100"), "PYTHONPATH": str(REPOSITORY)}
+    variables.pop("CUDA_VISIBLE_DEVICES", None)
+    command = [sys.executable, "-c", TRAIN_IN_A_COPY, word]
+    done = subprocess.run(command, env=variables, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.stdout.split() == told, done.stderr
+    assert ("Autograd-and-Fork" in done.stderr) == (word == "plain")

@@ -30,7 +30,8 @@ cudaError_t cudaGetDeviceCount(int *count) {
   *count = 0;
   if (fault("old-driver")) return fails(OLD_DRIVER);
   if (fault("not-ready")) return fails(NOT_READY);
-  *count = number("STUB_COUNT", 1);
+  const char *shown = getenv("CUDA_VISIBLE_DEVICES");
+  *count = shown && !*shown ? 0 : number("STUB_COUNT", 1);
   return *count ? SUCCESS : fails(NO_DEVICE);
 }
 cudaError_t cudaDriverGetVersion(int *version) { *version = number("STUB_DRIVER_CUDA", 12080); return SUCCESS; }

@@ -1,6 +1,7 @@
 """`make gpu` without a GPU: its rehearsal, what it writes, and the check of a recording that somebody sent."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -140,7 +141,15 @@ def test_a_part_whose_packages_are_absent_names_them_and_does_not_start(tmp_path
 
 @pytest.fixture
 def small_lesson(tmp_path):
-    sources = ["import os\nx = 3", "x + 1", "%matplotlib inline", "1 / (x - 3)", "os.getcwd()", "print('the end')"]
+    sources = [
+        "import os\nx = 3",
+        "x + 1",
+        "%matplotlib inline",
+        "1 / (x - 3)",
+        "os.getcwd()",
+        "print('the end')",
+        "len(_)",
+    ]
     cells = [nbformat.v4.new_code_cell(source) for source in sources]
     nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "small.ipynb")
     return tmp_path / "small.ipynb"
@@ -151,11 +160,11 @@ def test_without_jupyter_the_plain_cells_run_and_an_error_ends_its_own_cell_alon
 
     assert execute_cells(small_lesson, small_lesson.with_suffix(".txt")) == 1
     text = small_lesson.with_suffix(".txt").read_text()
-    assert "[1]\n4\n" in text and "[2] left out" in text and "the end" in text
+    assert "[1]\n4\n" in text and "[2] left out" in text and f"the end\n\n[6]\n{len(os.getcwd())}\n" in text
     assert "cell 3: ZeroDivisionError" in capsys.readouterr().out
 
 
-def test_with_jupyter_the_outputs_are_kept_up_to_the_error_and_name_no_folder(small_lesson, capsys):
+def test_with_jupyter_an_error_ends_its_own_cell_alone_and_the_outputs_name_no_folder(small_lesson, capsys):
     from tools.gpu.lesson import execute_notebook
 
     for number, source in (("first", "1 / (x - 3)"), ("second", "1 / x")):
@@ -164,9 +173,30 @@ def test_with_jupyter_the_outputs_are_kept_up_to_the_error_and_name_no_folder(sm
         nbformat.write(lesson, small_lesson)
         assert execute_notebook(small_lesson, kept) == (number == "first")
         outputs = [cell.outputs for cell in nbformat.read(kept, as_version=4).cells]
-        assert outputs[1][0].data["text/plain"] == "4" and bool(outputs[5]) == (number == "second")
-    assert "ZeroDivisionError" in capsys.readouterr().out
+        assert outputs[1][0].data["text/plain"] == "4" and outputs[5][0].text == "the end\n"
+    assert capsys.readouterr().out.startswith("cell 3: ZeroDivisionError: division by zero")
     assert str(Path.home()) + "/" not in kept.read_text()
+
+
+def test_a_lesson_that_is_ended_early_keeps_the_outputs_of_its_cells(small_lesson):
+    from nbclient.exceptions import DeadKernelError
+
+    from tools.gpu.lesson import execute_notebook
+
+    lesson, kept = nbformat.read(small_lesson, as_version=4), small_lesson.with_name("kept.ipynb")
+    lesson.cells[3].source = "os._exit(1)"
+    nbformat.write(lesson, small_lesson)
+    with pytest.raises(DeadKernelError):
+        execute_notebook(small_lesson, kept)
+    assert nbformat.read(kept, as_version=4).cells[1].outputs[0].data["text/plain"] == "4"
+
+
+def test_packages_that_pythonpath_names_reach_every_part_and_the_course_comes_first(tmp_path, monkeypatch):
+    from tools.gpu.run import Part, run_part
+
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}/carried")
+    part = Part("path", ("-c", "import sys; print(sys.path[1:3]); raise SystemExit(1)"), 30)
+    assert run_part(part, tmp_path, 30, True).last_words.strip() == str([str(ROOT), f"{tmp_path}/carried"])
 
 
 def test_an_unknown_part_is_refused_with_those_there_are(tmp_path):

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 
@@ -37,11 +38,14 @@ def main() -> int:
     folder = asked.out / "launcher"
     shutil.rmtree(folder, ignore_errors=True)
     strategies = ("ddp_spawn",) if asked.dry else ("ddp", "ddp_spawn")
-    found = {strategy: trained(folder / strategy, strategy=strategy, **machine) for strategy in strategies}
+    steps = {name: partial(trained, folder / name, strategy=name, **machine) for name in strategies}
     spawn_or_fork = "ddp_notebook" if asked.dry else "ddp_spawn"
-    found["killed and resumed"] = killed_and_resumed(folder / "killed", strategy=spawn_or_fork, **machine)
-    print(json.dumps(found, indent=1))
-    (asked.out / "launcher.json").write_text(json.dumps(found, indent=1))
+    steps["killed and resumed"] = partial(killed_and_resumed, folder / "killed", strategy=spawn_or_fork, **machine)
+    found: dict[str, dict[str, object]] = {}
+    for name, step in steps.items():
+        found[name] = step()
+        print(name, json.dumps(found[name], indent=1), flush=True)
+        (asked.out / "launcher.json").write_text(json.dumps(found, indent=1))
     return 0 if all(one["ok"] for one in found.values()) else 1
 
 

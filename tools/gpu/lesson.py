@@ -38,21 +38,24 @@ def main() -> int:
 
 
 def execute_notebook(lesson: Path, target: Path) -> int:
-    """Execute a notebook as Jupyter does, and keep its outputs whether or not it came to its end."""
+    """Execute a notebook as Jupyter does and go on after an error; its outputs are kept after every cell."""
     import nbformat
     from nbclient import NotebookClient
-    from nbclient.exceptions import CellExecutionError
 
     notebook = nbformat.read(lesson, as_version=4)
-    client = NotebookClient(notebook, resources={"metadata": {"path": str(lesson.parent)}}, store_widget_state=False)
-    try:
-        client.execute()
-    except CellExecutionError as error:
-        print(error)
-        return 1
-    finally:
+
+    def keep(**_: object) -> None:
         target.write_text(without_names(nbformat.writes(notebook)), encoding="utf-8")
-    return 0
+
+    options = {"store_widget_state": False, "allow_errors": True, "on_cell_executed": keep}
+    NotebookClient(notebook, resources={"metadata": {"path": str(lesson.parent)}}, **options).execute()
+    keep()
+    failed = 0
+    for number, cell in enumerate(notebook.cells):
+        for error in (output for output in cell.get("outputs", ()) if output.output_type == "error"):
+            failed += 1
+            print(f"cell {number}: {error.ename}: {error.evalue}"[:500])
+    return 1 if failed else 0
 
 
 def code_cells(lesson: Path) -> list[tuple[int, str]]:
@@ -102,6 +105,7 @@ def execute_cell(source: str, name: str, names: dict[str, object]) -> str:
         if last is not None:
             value = eval(compile(ast.Expression(last.value), name, "eval"), names)
             if value is not None:
+                names["_"] = value  # as in IPython
                 print(repr(value))
     except Exception:
         return traceback.format_exc()

@@ -5,6 +5,7 @@ Every figure is appended to DIR/measurements.jsonl (times, as `course_utils.comp
 """
 
 import argparse
+import gc
 import json
 import sys
 import time
@@ -306,13 +307,15 @@ def step_of(device: Device, name: str, precision: str) -> Callable[[], torch.Ten
 
 def peak_bytes(device: Device, name: str, precision: str) -> float:
     """Return the most bytes that the tensors of three training steps of a model took at once."""
+    gc.collect()
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()  # what cuBLAS keeps as its work space from model to model
     step = step_of(device, name, precision)
     for _ in range(3):
         step()
     wait_for(device)
-    return float(torch.cuda.max_memory_allocated())
+    return float(torch.cuda.max_memory_allocated() - before)
 
 
 def step_seconds(device: Device, name: str, precision: str) -> float:

@@ -36,8 +36,8 @@ def main() -> None:
     for name, work in questions(device, batch).items():
         path = folder / f"{name}.json.gz"
         summaries[name] = record(work, device, path)
-        print(name, json.dumps(summaries[name]))
-    (folder / "summary.json").write_text(json.dumps(summaries, indent=1))
+        print(name, json.dumps(summaries[name]), flush=True)
+        (folder / "summary.json").write_text(json.dumps(summaries, indent=1))
 
 
 def record(work: Callable[[], None], device: torch.device, path: Path) -> dict[str, float]:

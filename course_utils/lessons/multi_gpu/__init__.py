@@ -20,9 +20,10 @@ from course_utils.timeline import Timeline
 from course_utils.training import messages_to_stdout, trainer_kwargs
 
 __all__ = ["OUT", "QUIET", "Timeline", "count_work", "draw_all_reduce", "draw_gains", "progress", "scaling", "set_up"]
-__all__ += ["torchrun", "usable_cores"]
+__all__ += ["torchrun", "usable_cores", "with_gpus"]
 
 OUT = Path("runs") / "lesson-3"
+GPUS = os.environ.get("CUDA_VISIBLE_DEVICES", ",".join(map(str, range(torch.cuda.device_count()))))
 # What a Trainer leaves out where only the training matters.
 QUIET = dict.fromkeys(("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary"), False)
 
@@ -33,6 +34,8 @@ def set_up() -> Path:
     Cells may then begin with `%%needs ranks`.
     """
     what_cells_need(ranks=NO_RANKS)
+    # Where PyTorch sees a GPU, the first backward pass starts a thread for it, and no copy of this process can train.
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""  # https://github.com/pytorch/pytorch/wiki/Autograd-and-Fork
     OUT.mkdir(parents=True, exist_ok=True)
     messages_to_stdout()
     calm_lightning()
@@ -41,6 +44,11 @@ def set_up() -> Path:
     os.environ["PYTHON_COLORS"] = "0"  # scripts show their errors as plain text, also on Python 3.13
     torch.set_num_threads(1)
     return OUT
+
+
+def with_gpus() -> dict[str, str]:
+    """Return the variables for a script that is to see the GPUs, which `set_up` hides from this kernel."""
+    return {**os.environ, "CUDA_VISIBLE_DEVICES": GPUS}
 
 
 def torchrun(script: str, ranks: int = 2, threads: int = 1) -> list[str]:
@@ -52,7 +60,7 @@ def torchrun(script: str, ranks: int = 2, threads: int = 1) -> list[str]:
     with TemporaryDirectory() as logs:  # a file for each rank, so that no two write into one line
         run = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--local-addr=127.0.0.1"]
         options = [f"--nproc-per-node={ranks}", "--redirects=1", f"--log-dir={logs}", str(OUT / script)]
-        settings = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+        settings = {**with_gpus(), "OMP_NUM_THREADS": str(threads)}
         done = subprocess.run([*run, *options], stderr=subprocess.PIPE, text=True, env=settings)
         if done.returncode:
             raise RuntimeError(done.stderr[-2000:])
