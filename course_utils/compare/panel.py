@@ -178,6 +178,6 @@ def read_sizes(text: str, size_name: str) -> list[int]:
     sizes, memory = sorted({int(part) for part in parts}), host_memory_bytes()
     needed = 12 * sizes[-1] ** 2 if size_name == "side" else 4 * sizes[-1]
     if memory and needed > memory:
-        has = f"this machine has {format_bytes(memory)} of memory"
-        raise ValueError(f"{size_name} {sizes[-1]:,} does not fit: {has}. Choose a smaller one.")
+        largest = f"{size_name} {sizes[-1]:,} does not fit into {format_bytes(memory)} of memory"
+        raise ValueError(f"{largest}. Choose a smaller one.")
     return sizes

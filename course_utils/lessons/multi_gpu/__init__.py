@@ -20,10 +20,11 @@ from course_utils.timeline import Timeline
 from course_utils.training import messages_to_stdout, trainer_kwargs
 
 __all__ = ["OUT", "QUIET", "Timeline", "count_work", "draw_all_reduce", "draw_gains", "progress", "scaling", "set_up"]
-__all__ += ["torchrun", "usable_cores", "with_gpus"]
+__all__ += ["GPUS", "torchrun", "usable_cores"]
 
 OUT = Path("runs") / "lesson-3"
-GPUS = os.environ.get("CUDA_VISIBLE_DEVICES", ",".join(map(str, range(torch.cuda.device_count()))))
+_here = ",".join(map(str, range(torch.cuda.device_count())))
+GPUS = {"CUDA_VISIBLE_DEVICES": os.environ.get("CUDA_VISIBLE_DEVICES", _here)}  # for scripts: `set_up` hides them here
 # What a Trainer leaves out where only the training matters.
 QUIET = dict.fromkeys(("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary"), False)
 
@@ -46,11 +47,6 @@ def set_up() -> Path:
     return OUT
 
 
-def with_gpus() -> dict[str, str]:
-    """Return the variables for a script that is to see the GPUs, which `set_up` hides from this kernel."""
-    return {**os.environ, "CUDA_VISIBLE_DEVICES": GPUS}
-
-
 def torchrun(script: str, ranks: int = 2, threads: int = 1) -> list[str]:
     """Run `torchrun --nproc-per-node=RANKS` on a script in `OUT` and return the lines that its ranks print, sorted.
 
@@ -60,7 +56,7 @@ def torchrun(script: str, ranks: int = 2, threads: int = 1) -> list[str]:
     with TemporaryDirectory() as logs:  # a file for each rank, so that no two write into one line
         run = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--local-addr=127.0.0.1"]
         options = [f"--nproc-per-node={ranks}", "--redirects=1", f"--log-dir={logs}", str(OUT / script)]
-        settings = {**with_gpus(), "OMP_NUM_THREADS": str(threads)}
+        settings = {**os.environ, **GPUS, "OMP_NUM_THREADS": str(threads)}
         done = subprocess.run([*run, *options], stderr=subprocess.PIPE, text=True, env=settings)
         if done.returncode:
             raise RuntimeError(done.stderr[-2000:])

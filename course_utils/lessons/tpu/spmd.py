@@ -49,26 +49,19 @@ def train(device: torch.device, mesh: Any = None) -> tuple[AirRNN, torch.Tensor]
 
 def mesh_of_all_devices(columns: int = 1) -> Any:
     """Return a mesh with all devices that XLA has: the axis "data", and the axis "model" with this many devices."""
-    import numpy as np
-    from torch_xla import runtime
-    from torch_xla.distributed import spmd
-
-    count = runtime.global_runtime_device_count()
-    return spmd.Mesh(np.arange(count), (count // columns, columns), ("data", "model"))
+    torch_xla = import_torch_xla()
+    count = torch_xla.runtime.global_runtime_device_count()
+    return torch_xla.distributed.spmd.Mesh(list(range(count)), (count // columns, columns), ("data", "model"))
 
 
 def spread(batch: torch.Tensor, mesh: Any) -> None:
     """Have the first dimension of a batch split over the axis "data" of the mesh, and the others left whole."""
-    from torch_xla.distributed import spmd
-
-    spmd.mark_sharding(batch, mesh, ("data", *[None] * (batch.ndim - 1)))
+    import_torch_xla().distributed.spmd.mark_sharding(batch, mesh, ("data", *[None] * (batch.ndim - 1)))
 
 
 def parts(device: torch.device, mesh: Any) -> list[list[int]]:
     """Return the rows and columns of a tensor that each device holds, once both of its dimensions are split."""
-    from torch_xla.distributed import spmd
-
-    split = spmd.mark_sharding(torch.zeros(SHAPE).to(device), mesh, ("data", "model"))
+    split = import_torch_xla().distributed.spmd.mark_sharding(torch.zeros(SHAPE).to(device), mesh, ("data", "model"))
     slices = [shard.indices for shard in split.local_shards]
     return [[end for one, size in zip(pair, SHAPE, strict=True) for end in one.indices(size)[:2]] for pair in slices]
 
@@ -110,15 +103,13 @@ def main(path: str) -> None:
         os.environ["XLA_FLAGS"] = f"--xla_dump_to={dump} --xla_dump_hlo_as_text"  # XLA reads it when it starts
         torch_xla = import_torch_xla()
         torch_xla.runtime.use_spmd()  # before XLA starts: later, the first step ends in a segmentation fault
-        from torch_xla.distributed.spmd import XLAShardedTensor
-
         device, mesh = start_xla(), mesh_of_all_devices()
         before = xla_counters()
         model, batch = train(device, mesh)
         count = torch_xla.runtime.global_runtime_device_count()
         print(f"{count} devices in {torch_xla.runtime.process_count()} process")
         for name, tensor in (("batch", batch), ("weight", model.head.weight)):
-            split = XLAShardedTensor(tensor).sharding_spec
+            split = torch_xla.distributed.spmd.XLAShardedTensor(tensor).sharding_spec
             print(f"a {name} of shape {tuple(tensor.shape)} is split as {split}")
         print(xla_counters() - before)
         meshes = {f"mesh {count // k} x {k}": mesh_of_all_devices(k) for k in (1, 2) if count % k == 0}
