@@ -188,11 +188,7 @@ def paused_gc() -> Iterator[None]:
 
 @contextmanager
 def using_threads(threads: int | None) -> Iterator[None]:
-    """Let PyTorch use this many CPU threads for one operation inside the block; None leaves the number alone.
-
-    Raises:
-        ValueError: it is not from 1 to 1024.
-    """
+    """Let PyTorch use this many CPU threads, 1 to 1024, for one operation inside the block; None changes nothing."""
     before = torch.get_num_threads()
     if threads is not None and not 1 <= threads <= MOST_THREADS:
         raise ValueError(f"an operation can use 1 to {MOST_THREADS} threads, but got {threads=}.")

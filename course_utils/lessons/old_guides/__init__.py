@@ -8,17 +8,16 @@ from pathlib import Path
 import torch
 
 from course_utils.display.cards import html_card, text_table
-from course_utils.lessons import needs
+from course_utils.lessons.needs import NO_RANKS as NO_FORK
 from course_utils.lessons.needs import what_cells_need
 from course_utils.lessons.progress import progress
 from course_utils.lessons.worth_it import draw_bars
 from course_utils.old_guides.names import ATTRIBUTES, KEYWORDS, METHODS, NAMES, TABLES
 
-__all__ = ["NO_RANKS", "PRINTED_STEPS_PER_S", "Reference", "draw_bars", "number_from", "progress"]
-__all__ += ["what_cells_need"]
+__all__ = ["NO_RANKS", "PRINTED_STEPS_PER_S", "Reference", "draw_bars", "number_from", "progress", "what_cells_need"]
 
-BESIDE_A_GPU = "after a backward pass beside a GPU no copy of this kernel can train."  # lesson 3 hides its GPU instead
-NO_RANKS = needs.NO_RANKS or (BESIDE_A_GPU if torch.cuda.device_count() else None)
+# Lesson 3 hides the GPU instead.
+NO_RANKS = NO_FORK or ("beside a GPU no copy of this kernel can train." if torch.cuda.device_count() else None)
 PRINTED_STEPS_PER_S = {"CPU": 42.49, "GPU": 39.81, "TPU": 8.52}  # in the progress bars of Darts' guide
 
 

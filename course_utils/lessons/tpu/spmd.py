@@ -49,14 +49,19 @@ def train(device: torch.device, mesh: Any = None) -> tuple[AirRNN, torch.Tensor]
 
 def mesh_of_all_devices(columns: int = 1) -> Any:
     """Return a mesh with all devices that XLA has: the axis "data", and the axis "model" with this many devices."""
-    torch_xla = import_torch_xla()
-    count = torch_xla.runtime.global_runtime_device_count()
-    return torch_xla.distributed.spmd.Mesh(list(range(count)), (count // columns, columns), ("data", "model"))
+    import numpy as np
+    from torch_xla import runtime
+    from torch_xla.distributed import spmd
+
+    count = runtime.global_runtime_device_count()
+    return spmd.Mesh(np.arange(count), (count // columns, columns), ("data", "model"))
 
 
 def spread(batch: torch.Tensor, mesh: Any) -> None:
     """Have the first dimension of a batch split over the axis "data" of the mesh, and the others left whole."""
-    import_torch_xla().distributed.spmd.mark_sharding(batch, mesh, ("data", *[None] * (batch.ndim - 1)))
+    from torch_xla.distributed import spmd
+
+    spmd.mark_sharding(batch, mesh, ("data", *[None] * (batch.ndim - 1)))
 
 
 def parts(device: torch.device, mesh: Any) -> list[list[int]]:
