@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from course_utils.exercises.answers import LONGEST_LIST, Wrong, number_of, whole_numbers
+from course_utils.exercises.answers import LONGEST_LIST, Wrong, expect, number_of, whole_numbers
 
 
 @pytest.mark.parametrize("answer", [16, 16.0, np.int64(16), np.float32(16), torch.tensor(16), torch.tensor([16.0])])
@@ -16,6 +16,12 @@ def test_a_text_is_no_number():
     with pytest.raises(Wrong) as wrong:
         number_of("16", "how many")
     assert str(wrong.value) == "This should be how many, a number, but it is of type str: 16"
+
+
+@pytest.mark.parametrize("read", [number_of, whole_numbers, lambda answer, what: expect(answer, list, what)])
+def test_an_answer_of_none_is_told_what_gives_one(read):
+    with pytest.raises(Wrong, match="but it is None, which is what a function without `return` gives"):
+        read(None, "how many")
 
 
 @pytest.mark.parametrize(
