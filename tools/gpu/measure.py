@@ -307,10 +307,13 @@ def step_of(device: Device, name: str, precision: str) -> Callable[[], torch.Ten
 
 def peak_bytes(device: Device, name: str, precision: str) -> float:
     """Return the most bytes that the tensors of three training steps of a model took at once."""
+    square = torch.ones(8, 8, device=device.torch_device, requires_grad=True)
+    (square @ square).sum().backward()  # cuBLAS takes its work space, in this thread and in that of the backward pass
+    del square
     gc.collect()
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
-    before = torch.cuda.memory_allocated()  # what cuBLAS keeps as its work space from model to model
+    before = torch.cuda.memory_allocated()  # the work space, which cuBLAS keeps from model to model
     step = step_of(device, name, precision)
     for _ in range(3):
         step()

@@ -21,7 +21,7 @@ __all__ += ["used_so_far", "using_threads"]
 
 @contextmanager
 def busy_neighbours() -> Iterator[None]:
-    """Keep every core busy with another process until the block ends, or this process in whatever way."""
+    """Keep every core busy with another process until the block ends, or until this process does, however it ends."""
     code = "import os, threading as t\nt.Thread(target=lambda: os._exit(len(os.read(0, 1)))).start()\nwhile True: pass"
     started = [subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE) for _ in range(usable_cores())]
     try:

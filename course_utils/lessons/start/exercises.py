@@ -120,4 +120,4 @@ def works(answer: Any) -> Mistakes:
     )
     yield one_wrong, "Only the last number of this product is wrong, and you say that it works. Compare all of them."
     moved = says_yes(lambda product: product.flatten().roll(1).reshape(product.shape))
-    yield moved, "The right numbers, in the wrong places: compare each (a sum does not), in matrices of unlike numbers."
+    yield moved, "Right numbers in the wrong places: compare one by one, and multiply matrices whose numbers differ."

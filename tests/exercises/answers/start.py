@@ -143,7 +143,7 @@ def my_works(multiply):
                     "False",
                     "in the wrong places",
                 ),
-                ("torch.ones(4, 4)", "torch.equal(there, a @ a)", "False", "matrices of unlike numbers"),
+                ("torch.ones(4, 4)", "torch.equal(there, a @ a)", "False", "multiply matrices whose numbers differ"),
                 ("torch.zeros(4, 4)", "torch.equal(there, a @ a)", "False", "You multiply zeros"),
                 ("torch.rand(4, 4)", "torch.equal(there, a * a)", "False", "right in every number"),
                 ("torch.rand(4, 4)", "torch.equal(there, a @ a)", "True", "raised an error instead of multiplying"),
