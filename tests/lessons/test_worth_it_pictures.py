@@ -14,16 +14,29 @@ def steps(rates):
 @pytest.mark.parametrize(
     "here, there, title",
     [
-        # On logarithmic axes both lines are straight between 10 and 100, and they meet halfway: at 31.6.
-        ([100, 1000, 1000], [10, 100, 10_000], "T4: faster from about batch 30 on"),
-        ([100, 100, 100], [10, 20, 50], "T4: slower throughout, as estimated"),
-        ([100, 100, 100], [200, 300, 400], "T4: faster throughout, as estimated"),
+        # On logarithmic axes all lines are straight between 10 and 100. The ratios there are 0.1 and 10, so the ratio
+        # is batch ** 2 / 1000: it passes 1/2 at 22.4 and 2 at 44.7.
+        ([100, 1000, 1000], [10, 100, 10_000], "T4 overtakes at batch 20 to 40"),
         # A win at the smallest batch that does not last is not counted.
-        ([100, 1000, 1000], [200, 100, 10_000], "T4: faster from about batch 30 on"),
+        ([100, 1000, 1000], [300, 100, 10_000], "T4 overtakes at batch 20 to 40"),
+        ([100, 100, 100], [10, 20, 40], "T4: slower throughout"),
+        ([100, 100, 100], [300, 400, 500], "T4: faster throughout"),
+        ([100, 100, 100], [60, 100, 190], "T4: too close to call"),
+        # From 1/4 to 1 over a decade: 1/2 is halfway. From 1 to 4: so is 2.
+        ([100, 100, 100], [25, 25, 100], "T4: perhaps faster from batch 30 on"),
+        ([100, 100, 100], [100, 100, 400], "T4: faster from batch 30 on"),
     ],
 )
-def test_the_title_says_from_which_batch_on_the_first_chip_is_faster_for_good(here, there, title):
-    assert draw_crossover(steps(here), {"T4": steps(there), "A100": steps([1, 1, 1])}).alt.startswith(f"{title}. ")
+def test_the_title_says_between_which_batches_the_first_chip_overtakes(here, there, title):
+    chips = {"T4": steps(there), "A100": steps([1, 1, 1])}
+    assert draw_crossover(steps(here), chips, factor=2).alt.startswith(f"{title}. ")
+
+
+def test_the_band_of_an_estimate_is_its_factor_up_and_down(monkeypatch):
+    seen, finish = [], pictures.picture
+    monkeypatch.setattr(pictures, "picture", lambda axes, *said, **how: seen.append(axes) or finish(axes, *said, **how))
+    draw_crossover(steps([100, 100, 100]), {"T4": steps([50, 60, 70])}, factor=2)
+    assert {y for _, y in seen[0].collections[0].get_paths()[0].vertices} == {25, 30, 35, 100, 120, 140}
 
 
 @pytest.mark.parametrize("counts", [(1, 8, 4096), (1, 2, 4), (4096, 8192)])

@@ -112,15 +112,23 @@ def error_factor(pairs: Sequence[tuple[float, float]], share: float) -> float:
     return math.exp(errors[min(len(errors) - 1, math.ceil(share * len(errors)) - 1)])
 
 
-def draw_crossover(here_s: Mapping[int, float], there_s: Mapping[str, Mapping[int, float]]) -> Picture:
-    """Draw samples a second from the seconds of a step by batch: measured here, and estimated by the name of a chip."""
+def draw_crossover(
+    here_s: Mapping[int, float], there_s: Mapping[str, Mapping[int, float]], *, factor: float
+) -> Picture:
+    """Draw samples a second from the seconds of a step by batch: measured here, and estimated by the name of a chip.
+
+    An estimate may be off by `factor`, up or down: that is the band around its line, and the range in the title.
+    """
     name, there = next(iter(there_s.items()))
-    title = _crossing(name, [(batch, here_s[batch] / there[batch]) for batch in here_s])
+    title = _crossing(name, [(batch, here_s[batch] / there[batch]) for batch in here_s], factor)
     axes = lecture_axes(title[:45], "samples in the batch (logarithmic)", "samples/s (log.)")
     _line(axes, _rates(here_s), "this CPU,\nmeasured", CPU, "-", marker=LOOKS["cpu"]["marker"])
     for number, (name, steps_s) in enumerate(there_s.items()):
         shift = (0.75, 1.5)[number % 2]
-        _line(axes, _rates(steps_s), f"{name}, est.", GPU, LINES[1 + number % 3], shift)
+        rates = _rates(steps_s)
+        _line(axes, rates, f"{name}, est.", GPU, LINES[1 + number % 3], shift)
+        low, high = ([power * rate for rate in rates.values()] for power in (1 / factor, factor))
+        axes.fill_between([*rates], low, high, color=GPU, alpha=0.15, linewidth=0)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.margins(y=0.12)  # the highest label stands above the end of its line
@@ -129,16 +137,32 @@ def draw_crossover(here_s: Mapping[int, float], there_s: Mapping[str, Mapping[in
     return picture(axes, said, colors=8)
 
 
-def _crossing(name: str, ratios: Sequence[tuple[int, float]]) -> str:
-    """Say at which batch a chip overtakes this CPU for good; `ratios`: (batch, time here over there), in order."""
-    if ratios[-1][1] <= 1:
-        return f"{name}: slower throughout, as estimated"
-    slower = [place for place, (_, ratio) in enumerate(ratios) if ratio <= 1]
-    if not slower:
-        return f"{name}: faster throughout, as estimated"
-    (low, before), (high, after) = ratios[slower[-1]], ratios[slower[-1] + 1]
-    batch = low * (high / low) ** (math.log(1 / before) / math.log(after / before))
-    return f"{name}: faster from about batch {float(f'{batch:.1g}'):,.0f} on"
+def _crossing(name: str, ratios: Sequence[tuple[int, float]], factor: float) -> str:
+    """Say between which batches a chip overtakes this CPU for good, if its estimate may be off by a factor.
+
+    Args:
+        ratios: (batch, time here over there), smallest batch first.
+    """
+    perhaps, surely = (_stays_above(level, ratios) for level in (1 / factor, factor))
+    if perhaps is None:
+        return f"{name}: slower throughout"
+    if surely is None:
+        return f"{name}: perhaps faster from batch {perhaps:,.0f} on" if perhaps else f"{name}: too close to call"
+    if perhaps:
+        return f"{name} overtakes at batch {perhaps:,.0f} to {surely:,.0f}"
+    return f"{name}: faster from batch {surely:,.0f} on" if surely else f"{name}: faster throughout"
+
+
+def _stays_above(level: float, ratios: Sequence[tuple[int, float]]) -> float | None:
+    """Return from which batch on the ratios stay above a level: 0 for all, None for none, else to one digit."""
+    below = [place for place, (_, ratio) in enumerate(ratios) if ratio <= level]
+    if not below:
+        return 0.0
+    if below[-1] == len(ratios) - 1:
+        return None
+    (low, before), (high, after) = ratios[below[-1]], ratios[below[-1] + 1]
+    batch = low * (high / low) ** (math.log(level / before) / math.log(after / before))
+    return float(f"{batch:.1g}")
 
 
 def draw_money(found: Estimate, deadline_hours: float | None = None) -> Picture:
