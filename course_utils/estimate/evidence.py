@@ -43,12 +43,12 @@ def evidence(work: Work, chip: Chip, time: StepTime) -> Evidence:
 
     Errors of different origin are independent of each other, so their logarithms add like the sides of a right angle.
     """
-    known = fitted()["factors"]
-    keys = ["training" if work.training else "inference"]
+    known, kind = fitted()["factors"], "training" if work.training else "inference"
+    keys = [kind]
     keys += ["launches"] if time.launch_s > time.device_s else []
     if chip.vendor != "NVIDIA":
         keys.append("vendor")
-    elif chip.name not in known["cards"]["checked"]:
+    elif chip.name not in known[kind]["checked"]:
         keys.append("cards")
     if any(op.kind == "recurrent" for op in work.ops):
         keys.append("recurrent")
@@ -56,5 +56,5 @@ def evidence(work: Work, chip: Chip, time: StepTime) -> Evidence:
         keys.append("operations")
     logs = [math.log(known[key]["factor"]) for key in keys]
     assumed = "cards" in keys or any(known[key].get("assumed") for key in keys)
-    reasons = tuple(known[key]["about"].format(factor=known[key]["factor"]) for key in keys)
+    reasons = tuple(known[key]["about"].format(factor=known[key]["factor"], kind=kind) for key in keys)
     return Evidence(math.exp(math.hypot(*logs)), not assumed, reasons)

@@ -106,7 +106,7 @@ def estimate_published(row: Speed) -> StepTime | None:
         return None
     batch, kernels, *grows = known
     amounts = (kernels, *(amount * row.batch / batch for amount in grows))
-    return time_of(amounts, find_chip(row.device), row.precision)
+    return time_of(amounts, find_chip(row.device), row.precision, training=row.training)
 
 
 def _lines(path: Path) -> list[str]:

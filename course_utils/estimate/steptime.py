@@ -57,39 +57,45 @@ def fitted() -> dict[str, Any]:
 def step_time(work: Work, chip: Chip) -> StepTime:
     """Estimate the time of the counted work on `chip`.
 
-        launches    an amount for the step, and one for each kernel
+        launches    an amount for the step, and one for each kernel (on a TPU, XLA makes one program of all of them)
         memory      bytes / bandwidth, more for convolutions, whose images are brought into another order first
         arithmetic  operations / peak
 
     Memory and arithmetic are added: a chip overlaps them inside one kernel, but never from kernel to kernel, and a sum
-    fits published measurements better than a maximum.
+    fits published measurements better than a maximum. In training both take longer by a fitted number.
 
     Raises:
         ValueError: the chip has no peak for the precision that the work was counted in.
     """
     reordered = sum(op.bytes_moved for op in work.ops if op.kind == "convolution")
-    return time_of((work.kernels, work.bytes_moved - reordered, reordered, work.flops), chip, work.precision)
+    launches = 1 if chip.vendor == "Google" else work.kernels
+    amounts = (launches, work.bytes_moved - reordered, reordered, work.flops)
+    return time_of(amounts, chip, work.precision, training=work.training)
 
 
-def time_of(amounts: tuple[float, ...], chip: Chip, precision: str) -> StepTime:
+def time_of(amounts: tuple[float, ...], chip: Chip, precision: str, *, training: bool) -> StepTime:
     """Return the time of a step of which the amounts are known; see `parts`."""
     numbers = {name: float(entry["value"]) for name, entry in fitted()["numbers"].items()}
-    return StepTime(*parts(amounts, chip.bandwidth_gb_per_s * 1e9, chip.peak(precision), numbers))
+    return StepTime(*parts(amounts, chip.bandwidth_gb_per_s * 1e9, chip.peak(precision), numbers, training=training))
 
 
-def parts(amounts: Any, bandwidth: Any, peak: Any, numbers: Mapping[str, Any]) -> tuple[Any, Any, Any]:
+def parts(
+    amounts: Any, bandwidth: Any, peak: Any, numbers: Mapping[str, Any], *, training: bool
+) -> tuple[Any, Any, Any]:
     """Return the seconds of launches, memory and arithmetic: the model itself, for numbers or tensors of them.
 
     Args:
-        amounts: kernels, bytes of ordinary operations, bytes of convolutions, arithmetic operations.
+        amounts: launches, bytes of ordinary operations, bytes of convolutions, arithmetic operations.
         bandwidth: bytes a second.
         peak: arithmetic operations a second.
         numbers: the fitted ones.
+        training: whether it is a training step.
     """
-    kernels, ordinary, reordered, flops = amounts
+    launches, ordinary, reordered, flops = amounts
     moved = numbers["memory"] * ordinary + numbers["convolution_memory"] * reordered
+    slower = numbers["training"] if training else 1
     return (
-        numbers["step_s"] + numbers["launch_s"] * kernels,
-        moved / bandwidth,
-        numbers["arithmetic"] * flops / peak,
+        numbers["step_s"] + numbers["launch_s"] * launches,
+        slower * moved / bandwidth,
+        slower * numbers["arithmetic"] * flops / peak,
     )

@@ -54,14 +54,25 @@ def test_a_tpu_has_a_wider_interval_and_says_that_nothing_was_checked(answer):
     assert not answer["TPU v5e"].evidence.checked and "unchecked" in repr(answer)
 
 
-def test_training_elsewhere_and_unknown_operations_widen_the_interval(model):
+def test_training_elsewhere_and_unknown_operations_widen_the_interval():
     def factor(net, x, **asked):
         return estimate(net, x, batch=4096, devices=["RTX 5090"], **asked).rows[0].factor
 
     image = nn.Conv2d(3, 64, 3), torch.empty(1, 3, 224, 224)
     assert factor(*image, training=True) > factor(*image, training=False)
+    both = {row.device: row for row in estimate(*image, batch=4096, devices=["A100", "RTX 5090"]).rows}
+    assert both["A100 80GB"].evidence.checked and not both["RTX 5090"].evidence.checked
+    assert "no training on this card was compared" in both["RTX 5090"].evidence.reasons[1]
     words = nn.Embedding(10, 4096), torch.zeros(1, 512, dtype=torch.int64)
     assert factor(*words, training=False) > factor(*image, training=False)
+
+
+def test_a_tpu_launches_one_program_a_step_however_many_operations_it_has():
+    def launches_s(layers, chip):
+        work = count_work(nn.Sequential(*(nn.Linear(8, 8) for _ in range(layers))), torch.empty(1, 8), batch=2)
+        return step_time(work, find_chip(chip)).launch_s
+
+    assert launches_s(1, "v5e") == launches_s(20, "v5e") < launches_s(1, "T4") < launches_s(20, "T4")
 
 
 def test_stay_on_the_cpu_is_a_possible_answer(model):
