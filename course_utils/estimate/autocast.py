@@ -39,19 +39,31 @@ class Autocast(TorchFunctionMode):
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         name = getattr(func, "__name__", "")
-        kwargs = kwargs or {}
+        args, kwargs = _without_device(name, args, kwargs or {})
         to = self.dtype if name in IN_16_BITS else torch.float32 if name in IN_32_BITS else None
         if self.dtype is not None and to is not None:
             args, kwargs = tree_map(lambda x: _cast(x, to), (args, kwargs))
         if name == "scaled_dot_product_attention":
             return _attention(*args, **kwargs)
-        if name in GATES and isinstance(args[2], list):  # the weights; a packed sequence has its state there
+        if name in ("cuda", "cpu", "xpu"):
+            return args[0]
+        if name in GATES:
             return layers(name, *args)
         if name == "multi_head_attention_forward":  # PyTorch hides what it calls from the mode that got it, so a copy
             unasked = {**func.__globals__, "has_torch_function": lambda tensors: False}  # of it runs, which never asks
             with self:
                 return FunctionType(func.__code__, unasked, name, func.__defaults__)(*args, **kwargs)
         return func(*args, **kwargs)
+
+
+def _without_device(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Return the arguments of a call without the device that a model names in its forward pass."""
+    # What is made on the CPU, such as the lengths of a packed sequence, has data that PyTorch itself needs.
+    if kwargs.get("device") is not None and (name == "to" or torch.device(kwargs["device"]).type != "cpu"):
+        kwargs = {**kwargs, "device": "meta"}
+    if name == "to" and len(args) > 1 and isinstance(args[1], (str, int, torch.device)):
+        args = (args[0], "meta", *args[2:])
+    return args, kwargs
 
 
 def _cast(x: Any, dtype: torch.dtype) -> Any:

@@ -79,13 +79,13 @@ class Link:
 Named = TypeVar("Named", bound=Chip | Link)
 
 
-def find_chip(name: str) -> Chip:
-    """Return the chip with this name, whatever its capitals and spaces.
+def find_chip(name: str | Chip) -> Chip:
+    """Return the chip with this name, whatever its capitals and spaces. A chip of your own is returned as it is.
 
     Raises:
         ValueError: no chip has that name; the nearest names are listed.
     """
-    return _find(name, all_chips(), "chip")
+    return name if isinstance(name, Chip) else _find(name, all_chips(), "chip")
 
 
 def find_link(name: str) -> Link:

@@ -118,7 +118,7 @@ def count_work(
     if training:
         # Adam reads a parameter, its gradient and two moments, and writes all but the gradient: 7 x 4 bytes in one
         # kernel for all parameters together (PyTorch's foreach), so its launches do not count.
-        trained = float(sum(p.numel() for p in parameters if p.requires_grad))
+        trained = float(sum(p.numel() for p in parameters if p.grad is not None))
         ops.append(Op("_foreach_adam", "other", 0.0, 28 * trained, trained))
     return Work(tuple(ops), step.batch, sum(p.numel() for p in parameters), training, precision)
 

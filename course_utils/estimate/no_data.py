@@ -109,11 +109,12 @@ class Step(TorchDispatchMode):
             if UNTRAINED in error.args:
                 raise
             said = (str(error) or type(error).__name__).splitlines()[0][:200].rstrip(".!")
-            raise RuntimeError(
-                f"{type(self.model).__name__} cannot be counted: at operation {self.last!r} it failed: {said}. "
-                "Check that the inputs fit. Counting has shapes but no data, so leave out steps that depend on values, "
-                "such as .item() or indexing with a mask."
-            ) from error
+            advice = "Check that the inputs fit: a tuple is several arguments, a dict names them, and a list is one."
+            if "meta" in said.lower():
+                steps = "leave out steps that depend on values, such as .item() or indexing with a mask"
+                advice = f"Counting has shapes but no data, so {steps}."
+            failed = f"{type(self.model).__name__} cannot be counted: at operation {self.last!r} it failed: {said}."
+            raise RuntimeError(f"{failed} {advice}") from error
 
 
 def _backward(out: Any) -> None:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from course_utils.estimate.chips import Link, find_chip, find_link
+from course_utils.estimate.chips import Chip, Link, find_chip, find_link
 from course_utils.estimate.counting import Work
 from course_utils.estimate.steptime import fitted, step_time
 
@@ -51,12 +51,12 @@ class Scaling:
         return "\n".join([head, *rows])
 
 
-def scaling(work: Work, device: str, *, link: str | None = None, counts: Sequence[int] = COUNTS) -> Scaling:
+def scaling(work: Work, device: str | Chip, *, link: str | None = None, counts: Sequence[int] = COUNTS) -> Scaling:
     """Estimate how much faster many devices train together than one.
 
     Args:
         work: the training step of one device, from `count_work`.
-        device: the name of a chip.
+        device: a chip, or its name.
         link: what carries the gradients, or None to take the chip's own. The slowest link of the ring decides.
         counts: how many devices; the first is what the others are compared with.
 

@@ -31,7 +31,7 @@ def estimate(
     training: bool = True,
     samples: int = 50_000,
     epochs: int = 1,
-    devices: Sequence[str] = DEVICES,
+    devices: Sequence[str | Chip] = DEVICES,
     prices: Mapping[str, float] | None = None,
     count: int = 1,
     link: str | None = None,
@@ -40,7 +40,7 @@ def estimate(
     """Estimate how long a job would take on devices that are not here, with what energy and for what money.
 
     The model is counted without data (see `count_work`), and its operations, bytes and kernels become seconds by a
-    model of time with five fitted numbers (see `step_time`). Reading data and what the loss needs are not included.
+    model of time with six fitted numbers (see `step_time`). Reading data and what the loss needs are not included.
 
     Args:
         model: any module, on any device; it is not touched.
@@ -51,7 +51,8 @@ def estimate(
         training: forward, backward and Adam, or the forward pass alone.
         samples: in one epoch.
         epochs: how many times all samples are used.
-        devices: names of chips, such as "T4" or "RTX 5090"; `chips.all_chips()` lists them.
+        devices: names of chips, such as "T4" or "RTX 5090", which `chips.all_chips()` lists; or a `Chip` that you made
+            from a data sheet.
         prices: your price of an hour of one device, by its name; dated examples stand in for some.
         count: how many of each device work together, each with its own batch.
         link: what connects them, such as "Ethernet 10G", or None to take each chip's own.
@@ -97,7 +98,7 @@ def _row(work: Work, needed: float, chip: Chip, count: int, link: str | None, **
         device=chip.name,
         count=count,
         precision=work.precision,
-        step_s=scaling(work, chip.name, link=link, counts=(count,)).steps_s[0] if together else parts.total_s,
+        step_s=scaling(work, chip, link=link, counts=(count,)).steps_s[0] if together else parts.total_s,
         batch=work.batch * count,
         evidence=evidence(work, chip, parts),
         parts=parts,

@@ -60,17 +60,24 @@ def _backward(ctx: Any, grads: list[Tensor]) -> Any:
 recurrent.register_autograd(_backward, setup_context=_keep)
 
 
-def layers(name: str, x: Tensor, state: Any, weights: Sequence[Tensor], *rest: Any) -> tuple[Tensor, ...]:
+def layers(name: str, x: Tensor, *given: Any) -> tuple[Tensor, ...]:
     """Return what torch.lstm, torch.gru, torch.rnn_tanh or torch.rnn_relu would, counted as one operation.
 
     Args:
-        x: (time, batch, features), or (batch, time, features) where the last of `rest` says so.
-        state: the first hidden state, for an LSTM with its cell.
-        weights: of all layers.
-        rest: has_biases, num_layers, dropout, train, bidirectional, batch_first.
+        x: (time, batch, features), or (batch, time, features) where the last of `given` says so; (rows, features) if
+            it is packed.
+        given: the first hidden state (for an LSTM with its cell), the weights of all layers, has_biases, num_layers,
+            dropout, train, bidirectional, batch_first. A packed sequence has the sizes of its batches, one for each
+            time step, before the state, and no batch_first.
     """
+    if isinstance(given[1], list):
+        state, weights, *_, both_ways, batch_first = given
+        steps = x.shape[int(batch_first)]
+    else:
+        sizes, state, weights, *_, both_ways = given
+        steps = len(sizes)
     h = state[0] if name == "lstm" else state
-    out, h, c, _ = recurrent(x, list(weights), h, x.shape[int(rest[-1])], GATES[name], 1 + rest[-2])
+    out, h, c, _ = recurrent(x, list(weights), h, steps, GATES[name], 1 + both_ways)
     return (out, h, c) if name == "lstm" else (out, h)
 
 

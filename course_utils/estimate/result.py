@@ -156,6 +156,7 @@ class Estimate:
         known = {row.device: row.evidence for row in self.rows if row.parts}
         lines = [f"{self.work!r}.", *what_they_stand_on(known)]
         lines += [memory_note(self.work.training)] if any(row.needed_bytes for row in self.rows) else []
+        lines += [f"Hours, energy and cost are those of {row.samples:,} samples, all epochs." for row in self.rows[:1]]
         prices = [f"{row.device} {row.price.per_hour:g} ({row.price.source})" for row in self.rows if row.price]
         lines += [f"Prices an hour: {', '.join(prices)}."] if prices else []
         return lines

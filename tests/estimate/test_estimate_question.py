@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 import torch
@@ -69,10 +70,60 @@ def test_training_elsewhere_and_unknown_operations_widen_the_interval():
 
 def test_a_tpu_launches_one_program_a_step_however_many_operations_it_has():
     def launches_s(layers, chip):
-        work = count_work(nn.Sequential(*(nn.Linear(8, 8) for _ in range(layers))), torch.empty(1, 8), batch=2)
-        return step_time(work, find_chip(chip)).launch_s
+        net = nn.Sequential(*(nn.Linear(8, 8) for _ in range(layers)))
+        return step_time(count_work(net, torch.empty(1, 8), precision="bf16"), find_chip(chip)).launch_s
 
-    assert launches_s(1, "v5e") == launches_s(20, "v5e") < launches_s(1, "T4") < launches_s(20, "T4")
+    assert launches_s(1, "v5e") == launches_s(20, "v5e") < launches_s(1, "A100") < launches_s(20, "A100")
+
+
+class Named(nn.Module):
+    """A network whose forward pass names devices, as those of people with a GPU do."""
+
+    def __init__(self, name):
+        super().__init__()
+        self.name, self.layer = name, nn.Linear(16, 4)
+
+    def forward(self, x):
+        noise = torch.randn(4, device=self.name)
+        moved = {"cuda": x.cuda(), "cuda:0": x.to(device="cuda:0"), "cpu": x.cpu().to("cpu", torch.float32)}
+        return self.layer(moved.get(self.name, x.to(self.name))) + (noise if self.name != "cpu" else 0)
+
+
+@pytest.mark.parametrize("name", ["cuda", "cuda:0", "mps", "cpu"])
+def test_a_model_that_names_a_device_in_its_forward_pass_is_counted(name):
+    assert count_work(Named(name), X).flops == count_work(nn.Linear(16, 4), X).flops
+
+
+class Half(nn.Module):
+    """A network with a part that its forward pass does not use, as the discriminator of a GAN."""
+
+    def __init__(self):
+        super().__init__()
+        self.used, self.unused = nn.Linear(16, 4), nn.Linear(1000, 1000)
+
+    def forward(self, x):
+        return self.used(x)
+
+
+def test_the_optimizer_updates_what_has_a_gradient():
+    assert count_work(Half(), X).ops[-1].elements == 16 * 4 + 4
+
+
+def test_a_chip_of_your_own_is_estimated_from_its_data_sheet(model):
+    mine = replace(find_chip("T4"), name="Mine", bandwidth_gb_per_s=640.0, link="")
+    answer = estimate(model, X, batch=64, devices=[mine, "T4"])
+    assert [row.device for row in answer.rows] == ["Mine", "T4"]
+    assert answer.rows[0].parts.memory_s == pytest.approx(answer.rows[1].parts.memory_s / 2)
+
+
+def test_it_says_for_how_many_samples_the_hours_are(model):
+    assert "150,000 samples, all epochs" in repr(estimate(model, X, samples=50_000, epochs=3, devices=["T4"]))
+
+
+def test_a_batch_in_a_list_is_one_argument_and_the_error_says_so():
+    with pytest.raises(RuntimeError, match="a list is one") as refused:
+        estimate(nn.Bilinear(4, 4, 1), [torch.empty(2, 4), torch.empty(2, 4)])
+    assert ".item()" not in str(refused.value)
 
 
 def test_stay_on_the_cpu_is_a_possible_answer(model):

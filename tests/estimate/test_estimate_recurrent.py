@@ -64,15 +64,21 @@ def test_the_module_can_be_loaded_again():
     assert count_work(nn.LSTM(4, 8), torch.empty(3, 2, 4)).flops > 0
 
 
-def test_a_packed_sequence_is_counted_step_by_step():
+def test_a_packed_sequence_is_counted_as_the_padded_one():
     class Packed(nn.Module):
-        def __init__(self):
+        def __init__(self, packed):
             super().__init__()
+            self.packed = packed
             self.rnn = nn.modules.rnn.GRU(WIDE, HIDDEN)  # torch_xla puts a class of its own in the place of nn.GRU
 
         def forward(self, x):
+            if not self.packed:
+                return self.rnn(x)[0]
             lengths = torch.full((x.shape[1],), len(x), device="cpu")
             return self.rnn(nn.utils.rnn.pack_padded_sequence(x, lengths))[0].data
 
-    work = count_work(Packed(), torch.empty(TIME, BATCH, WIDE), training=False)
-    assert work.flops > 0 and all(op.kind != "recurrent" for op in work.ops)
+    for training in (False, True):
+        works = [count_work(Packed(how), torch.empty(TIME, BATCH, WIDE), training=training) for how in (True, False)]
+        packed, padded = ([op for op in work.ops if op.kind == "recurrent"] for work in works)
+        assert len(packed) == len(padded) == 1 + training
+        assert [(op.flops, op.kernels) for op in packed] == [(op.flops, op.kernels) for op in padded]
