@@ -61,6 +61,8 @@ def plot_rates(
 
 
 def _verdict(crossover: Crossover) -> str:
+    if 2 * crossover.doubts > len(crossover.sizes) * (1 + len(crossover.beats)):
+        return "Not sure: most points are not to be trusted"
     if crossover.size is None:
         return f"{crossover.winner} does not win at {crossover.sizes[-1]:,}"
     where = "at every size" if crossover.size == crossover.sizes[0] else f"from {crossover.size:,} on"

@@ -74,6 +74,13 @@ def test_points_that_are_not_to_be_trusted_are_counted_in_the_picture():
     assert pixels(comparison(doubtful).plot()).tobytes() != pixels(comparison(CPU_ROWS).plot()).tobytes()
 
 
+@pytest.mark.parametrize(("doubtful", "sure"), [(3, True), (4, False)])  # of six points
+def test_a_title_names_no_winner_where_most_points_are_not_to_be_trusted(doubtful, sure):
+    both = [*CPU_ROWS, *GPU_ROWS]
+    marked = [dataclasses.replace(row, warnings=("noise",)) for row in both[:doubtful]] + both[doubtful:]
+    assert comparison(marked).plot().alt.startswith("cuda:0: faster from 64 on") == sure
+
+
 def test_a_recording_is_drawn_only_for_the_same_work_and_says_where_it_is_from():
     recording = comparison(rows("TPU (published)", "xla", 5000, 6000, 7000))
     shown = comparison(CPU_ROWS).plot([recording])

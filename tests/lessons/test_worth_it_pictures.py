@@ -47,7 +47,15 @@ def test_every_estimated_speed_up_is_on_a_line(counts, monkeypatch):
     draw_scaling(scaling(work, "A100", counts=counts), {})
     _, checked, unchecked = seen[0].lines
     assert sorted({*checked.get_xdata(), *unchecked.get_xdata()}) == list(counts)
-    assert (seen[0].get_xscale(), seen[0].get_yscale()) == ("log", "log")
+    assert (seen[0].get_xscale(), seen[0].get_yscale()) == ("log", "linear")
+
+
+def test_a_published_speed_up_is_a_dot_at_its_share_of_perfect(monkeypatch):
+    seen, finish = [], pictures.picture
+    monkeypatch.setattr(pictures, "picture", lambda axes, *said, **how: seen.append(axes) or finish(axes, *said, **how))
+    work = count_work(nn.Linear(4, 4), empty(1, 4), batch=8, precision="fp16")
+    draw_scaling(scaling(work, "A100", counts=(1, 8)), {8: [6.0, 8.0]})
+    assert list(seen[0].lines[-1].get_ydata()) == [0.75, 1.0]
 
 
 def test_every_published_speed_is_a_dot(monkeypatch):

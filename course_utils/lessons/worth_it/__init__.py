@@ -1,6 +1,5 @@
 """Lesson 6, Is it worth it?: its pictures, its panel and its exercises."""
 
-from course_utils.estimate.speeds import sources
 from course_utils.lessons.progress import progress
 from course_utils.lessons.worth_it.panel import RentalPanel
 from course_utils.lessons.worth_it.pictures import (
@@ -16,4 +15,4 @@ from course_utils.lessons.worth_it.pictures import (
 )
 
 __all__ = ["RentalPanel", "draw_bars", "draw_crossover", "draw_held_out", "draw_money", "draw_roofs", "draw_scaling"]
-__all__ += ["draw_sweep", "draw_three_limits", "error_factor", "progress", "sources"]
+__all__ += ["draw_sweep", "draw_three_limits", "error_factor", "progress"]

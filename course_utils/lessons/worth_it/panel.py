@@ -31,7 +31,16 @@ class RentalPanel:
         result: the latest estimate; None where the last request could not be met.
     """
 
-    def __init__(self, model: nn.Module, inputs: Any, *, samples: int, epochs: int, prices: dict[str, float]):
+    def __init__(
+        self,
+        model: nn.Module,
+        inputs: Any,
+        *,
+        samples: int,
+        epochs: int,
+        prices: dict[str, float],
+        deadline: float = 24.0,
+    ):
         self.samples, self.epochs = samples, epochs
         self.result: Estimate | None = None
         self._estimate = lru_cache(maxsize=64)(
@@ -45,7 +54,7 @@ class RentalPanel:
         self.batch = widgets.SelectionSlider(options=[2**k for k in range(11)], value=64, description="Batch")
         self.precision = widgets.Dropdown(options=["amp", "fp32"], description="Precision")
         self.prices = widgets.Text(value=said, description="Prices/h", continuous_update=False)
-        self.deadline = widgets.FloatText(value=24.0, description="Deadline, h", continuous_update=False)
+        self.deadline = widgets.FloatText(value=deadline, description="Deadline, h", continuous_update=False)
         self.status = widgets.HTML("")
         controls = {name: getattr(self, name) for name in ("chips", "batch", "precision", "prices", "deadline")}
         for name, control in controls.items():

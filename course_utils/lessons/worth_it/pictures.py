@@ -134,7 +134,7 @@ def draw_crossover(
     axes.margins(y=0.12)  # the highest label stands above the end of its line
     _ticks(axes, count_text)
     said = f"{title}. Samples a second over the batch: the CPU of this machine, measured, and chips, estimated."
-    return picture(axes, said, colors=8)
+    return picture(axes, said, colors=32)
 
 
 def _crossing(name: str, ratios: Sequence[tuple[int, float]], factor: float) -> str:
@@ -201,25 +201,26 @@ def draw_money(found: Estimate, deadline_hours: float | None = None) -> Picture:
 
 
 def draw_scaling(estimated: Scaling, published: Mapping[int, Sequence[float]]) -> Picture:
-    """Draw how many times as fast many devices train: estimated as a line, published as dots.
+    """Draw what share of a perfect speed-up many devices reach: estimated as a line, published as dots.
 
     The published speed-ups are those that others measured, by the number of devices.
     """
-    speedups = dict(zip(estimated.counts, estimated.speedups, strict=True))
-    checked = [count for count in speedups if count <= estimated.checked_to]
+    shares = {count: speedup / count for count, speedup in zip(estimated.counts, estimated.speedups, strict=True)}
+    checked = [count for count in shares if count <= estimated.checked_to]
     count = max(checked, default=estimated.counts[-1])
-    title = f"{count:,} devices: {speedups[count]:,.0f} times as fast (estimated)"
-    axes = lecture_axes(title[:45], "devices (logarithmic)", "times one device (log.)")
-    _line(axes, {count: count for count in speedups}, "perfect", MUTED, ":")
-    axes.plot(checked, [speedups[count] for count in checked], color=GPU)
-    unchecked = {count: speedup for count, speedup in speedups.items() if count >= max(checked, default=0)}
+    title = f"{count:,} devices: {shares[count]:.0%} of perfect (estimated)"
+    axes = lecture_axes(title[:45], "devices (logarithmic)", "share of perfect")
+    _line(axes, dict.fromkeys(shares, 1.0), "perfect", MUTED, ":")
+    axes.plot(checked, [shares[count] for count in checked], color=GPU)
+    unchecked = {count: share for count, share in shares.items() if count >= max(checked, default=0)}
     _line(axes, unchecked, "extrapolated", GPU, "--")
-    for count, measured in published.items():
-        axes.plot([count] * len(measured), list(measured), "o", color="black")
-    axes.set(xscale="log", yscale="log")
-    _ticks(axes, count_text)
+    for count, speedups in published.items():
+        axes.plot([count] * len(speedups), [speedup / count for speedup in speedups], "o", color="black")
+    axes.set(xscale="log", ylim=(0, 1.1))
+    _ticks(axes, count_text, axis="x")
+    _ticks(axes, "{:.0%}".format, axis="y")
     said = (
-        f"Speed-up over the number of devices, estimated for {estimated.device} over {estimated.link}; published dots."
+        f"Share of perfect speed-up by number of devices, for {estimated.device} over {estimated.link}; published dots."
     )
     return picture(axes, said, colors=8)
 
