@@ -11,16 +11,16 @@ from course_utils.display.units import format_bytes
 from course_utils.estimate.chips import Chip, find_chip
 from course_utils.estimate.memory_step import KINDS, Moment
 from course_utils.estimate.no_data import positive
-from course_utils.estimate.show import memory_chart
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from course_utils.display.figures import Picture
+    from course_utils.display.figures import Picture  # figures need matplotlib, which is imported to draw one
 
 FITTED = Path(__file__).parent / "memory.json"
 GIB = 2**30
 HEADER = ("part", "at the peak")
+BANDS = ("#0072B2", "#D55E00", "#CC79A7", "#F0E442")  # Okabe and Ito
 # On these cards error correction takes a sixteenth: nvidia-smi shows 15,360 MiB of a T4's 16 GiB.
 CORRECTED = ("T4", "A10", "L4", "L40S")
 
@@ -134,10 +134,27 @@ class Memory:
         return pd.DataFrame([moment._asdict() | {"total": moment.total} for moment in self.moments])
 
     def plot(self) -> "Picture":
-        """Return a picture of what fills the memory over one step."""
+        """Draw what fills the memory over one step, stacked from the bottom up, with its phases, and mark the peak."""
+        from course_utils.display.figures import lecture_axes, picture
+
         most = max(KINDS, key=lambda kind: getattr(self.peak, kind))
         share = f"{getattr(self.peak, most) / self.peak.total:.0%} of {format_bytes(self.peak.total)}"
-        return memory_chart(self.moments, f"{most.capitalize()} are {share} at the peak")
+        title = f"{most.capitalize()} are {share} at the peak"
+        axes = lecture_axes(title, "operations of one step, in their order", "GB in use")
+        moments = self.to_frame()
+        amounts_gb = moments[[*KINDS, "total"]] / 1e9
+        axes.stackplot(moments.index, amounts_gb[[*KINDS]].T, colors=BANDS, labels=KINDS)
+        peak = amounts_gb.loc[moments["total"].idxmax()]
+        axes.plot(peak.name, peak["total"], "kv", markersize=16)
+        for start, phase in moments["phase"].drop_duplicates().items():
+            axes.axvline(start, color="black", linestyle=":", linewidth=2)
+            late = start > 0.85 * len(moments)
+            place, side = (start, 1), "right" if late else "left"
+            axes.annotate(phase, place, (-6 if late else 6, -22), ("data", "axes fraction"), "offset points", ha=side)
+        axes.set(xlim=(0, len(moments) - 1), ylim=(0, 1.3 * peak["total"]))
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.95), ncols=len(KINDS), frameon=False)
+        said = ", ".join(f"{kind} {peak[kind]:.3g} GB" for kind in KINDS)
+        return picture(axes, f"What fills the memory over one step; at the peak {said}.")
 
 
 def capacity_bytes(chip: Chip) -> float:
