@@ -13,6 +13,7 @@ from torch import nn
 from course_utils.display.cards import text_table
 from course_utils.display.terminal import show_result
 from course_utils.estimate.chips import all_chips, all_links
+from course_utils.estimate.prices import read_prices
 from course_utils.estimate.question import DEVICES, estimate
 
 ABOUT = "Estimate the hours, energy and money that training takes on devices that you do not have."
@@ -74,16 +75,8 @@ def _answer(model: str | None, tokens: bool, as_json: bool, prices: list[str], *
         raise ValueError("no model was given. Try: python -m course_utils.estimate course_utils.data:ResNet50")
     kind = torch.int64 if tokens else torch.float32
     sample = torch.empty(1, *asked.pop("input"), dtype=kind, device="meta")
-    result = estimate(build(model), sample, prices=dict(map(_price, prices)), **asked)
+    result = estimate(build(model), sample, prices=dict(read_prices(",".join(prices))), **asked)
     return json.dumps(result.to_dict(), indent=1) if as_json else repr(result)
-
-
-def _price(text: str) -> tuple[str, float]:
-    name, _, price = text.rpartition("=")
-    try:
-        return name, float(price)
-    except ValueError:
-        raise ValueError(f"a price is CHIP=X, such as T4=0.35, but got {text!r}.") from None
 
 
 def _chips() -> str:

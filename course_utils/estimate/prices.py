@@ -41,3 +41,19 @@ def prices_by_device(own: Mapping[str, float] | None, here: str) -> dict[str, Pr
             )
         found[name if name == here else find_chip(name).name] = Price(float(price), "your price")
     return found
+
+
+def read_prices(text: str) -> tuple[tuple[str, float], ...]:
+    """Read prices such as "T4=0.35, A100 80GB=1.30".
+
+    Raises:
+        ValueError: a part is not a name, "=" and a number.
+    """
+    found = []
+    for part in filter(None, map(str.strip, text.split(","))):
+        name, _, number = part.partition("=")
+        try:
+            found.append((name.strip(), float(number if name else "")))
+        except ValueError:
+            raise ValueError(f"{part!r} is not a price. Write T4=0.35, A100 80GB=1.30") from None
+    return tuple(found)

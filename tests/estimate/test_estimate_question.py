@@ -15,6 +15,7 @@ from course_utils.estimate.chips import all_chips, all_links, find_chip
 from course_utils.estimate.counting import count_work
 from course_utils.estimate.memory import estimate_memory
 from course_utils.estimate.parallel import exchange_s, scaling
+from course_utils.estimate.prices import read_prices
 from course_utils.estimate.steptime import fitted, step_time
 
 X = torch.empty(1, 16)
@@ -296,13 +297,27 @@ def test_the_command_line_answers_in_text_and_json(capsys):
         (["nothing_like_it:make"], "nothing_like_it"),
         (["torch.nn:Linear"], "torch.nn:Linear"),
         (["builtins:dict"], "not a torch.nn.Module"),
-        (["torch.nn:Identity", "--price", "T4"], "CHIP=X"),
+        (["torch.nn:Identity", "--price", "T4"], "'T4' is not a price. Write T4=0.35"),
         (["torch.nn:Identity", "--devices", "T99"], "unknown chip"),
     ],
 )
 def test_the_command_line_says_what_is_wrong(arguments, words, capsys):
     assert main(arguments) == 2
     assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "prices"),
+    [("", ()), ("T4=0.35, A100 80GB = 1.30,", (("T4", 0.35), ("A100 80GB", 1.3)))],
+)
+def test_prices_are_read(text, prices):
+    assert read_prices(text) == prices
+
+
+@pytest.mark.parametrize("part", ["T4", "T4=", "=0.35", "T4=cheap", "T4=1=2"])
+def test_what_is_no_price_is_refused(part):
+    with pytest.raises(ValueError, match=f"^'{part}' is not a price. Write T4=0.35"):
+        read_prices(f"L4=0.7, {part}")
 
 
 ORDERS = [

@@ -3,7 +3,6 @@ from torch import empty, nn
 
 from course_utils.estimate import count_work, published, scaling
 from course_utils.lessons.worth_it import draw_crossover, draw_scaling, draw_sweep, pictures
-from course_utils.lessons.worth_it.panel import read_prices
 
 
 def steps(rates):
@@ -65,17 +64,3 @@ def test_every_published_speed_is_a_dot(monkeypatch):
     rows = sorted(rows, key=lambda row: row.batch)
     draw_sweep(rows, {row.batch: row.step_s for row in rows})
     assert len(rows) > len({row.batch for row in rows}) == 2 and len(seen[0].lines[0].get_xdata()) == len(rows)
-
-
-@pytest.mark.parametrize(
-    ("text", "prices"),
-    [("", ()), ("T4=0.35, A100 80GB = 1.30,", (("T4", 0.35), ("A100 80GB", 1.3)))],
-)
-def test_prices_are_read(text, prices):
-    assert read_prices(text) == prices
-
-
-@pytest.mark.parametrize("part", ["T4", "T4=", "=0.35", "T4=cheap", "T4=1=2"])
-def test_what_is_no_price_is_refused(part):
-    with pytest.raises(ValueError, match=f"^'{part}' is not a price. Write T4=0.35"):
-        read_prices(f"L4=0.7, {part}")

@@ -10,6 +10,7 @@ from torch import nn
 
 from course_utils.display.bars import display_widget
 from course_utils.estimate.chips import all_chips
+from course_utils.estimate.prices import read_prices
 from course_utils.estimate.question import estimate
 from course_utils.estimate.result import Estimate
 from course_utils.lessons.worth_it.pictures import draw_money
@@ -91,19 +92,3 @@ class RentalPanel:
         display_widget(self.controls, "[panel: chips, batch, precision, prices and deadline of an estimate]")
         self._shown = display(HTML(""), display_id=True)
         self.update()
-
-
-def read_prices(text: str) -> tuple[tuple[str, float], ...]:
-    """Read prices such as "T4=0.35, A100 80GB=1.30".
-
-    Raises:
-        ValueError: a part is not a name, "=" and a number.
-    """
-    found = []
-    for part in filter(None, map(str.strip, text.split(","))):
-        name, _, number = part.partition("=")
-        try:
-            found.append((name.strip(), float(number if name else "")))
-        except ValueError:
-            raise ValueError(f"{part!r} is not a price. Write T4=0.35, A100 80GB=1.30") from None
-    return tuple(found)
