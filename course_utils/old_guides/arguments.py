@@ -6,10 +6,9 @@ from typing import Any
 
 from course_utils.old_guides.installed import TRAINER, parameters
 from course_utils.old_guides.old_trainer import Modern, Note, known, translate, written
-from course_utils.old_guides.rewriting import fit_edits, import_edits
-from course_utils.old_guides.scope import Scope
+from course_utils.old_guides.rewriting import fit_edits
 from course_utils.old_guides.syntax import Argument, Call, Code, Edit, source
-from course_utils.old_guides.values import Choice, NewCallback, literal, value_of, write
+from course_utils.old_guides.values import Choice, literal, value_of, write
 
 _NOTHING = "nothing that means the same"
 _RESUME = "resume_from_checkpoint"  # which `fit` takes today, and None too, so that a choice can stay one
@@ -20,7 +19,6 @@ Finding = tuple[Note, int, list[Edit]]  # what, its place in the part, and how t
 def find_arguments(
     code: Code,
     arguments: Sequence[Argument],
-    scope: Scope,
     fit: Call | None = None,
     form: str = "{}={}",
     whole: bool = False,
@@ -30,7 +28,6 @@ def find_arguments(
     Args:
         code: where they are.
         arguments: all of them, named or not, in their order.
-        scope: what the names in the text stand for.
         fit: the call that takes what has moved there; without one that stays, so that it still fails aloud.
         form: of a new argument; a dictionary in braces has another one.
         whole: whether these are all the arguments of a Trainer, so that one which no Trainer ever had is a mistake.
@@ -50,8 +47,6 @@ def find_arguments(
     if found:
         edits = _edits(code, arguments, modern, form) + _more_callbacks(code, arguments, modern)
         edits += fit_edits(code, fit, modern.fit_kwargs) if fit and modern.fit_kwargs else []
-        for name in sorted(_new_callbacks(modern.kwargs.get("callbacks"))):
-            edits += import_edits(code, scope, name)
         found[0][2].extend(edits)
     return found
 
@@ -116,7 +111,7 @@ def _edits(code: Code, arguments: Sequence[Argument], modern: Modern, form: str)
 
 
 def _more_callbacks(code: Code, arguments: Sequence[Argument], modern: Modern) -> list[Edit]:
-    """Add to the callbacks that are given those that replace arguments."""
+    """Add to the callbacks that are given those that were arguments of their own."""
     node: Any = next((each.value for each in arguments if each.name == "callbacks"), None)
     callbacks: Any = modern.kwargs.get("callbacks")
     if node is None or not any("callbacks" in new for new in modern.moved.values()):
@@ -130,9 +125,3 @@ def _more_callbacks(code: Code, arguments: Sequence[Argument], modern: Modern) -
     at = code.span(before)[1]
     comma = {"[": "", ",": " "}.get(before.value, ", ")
     return [(at, at, comma + text)]
-
-
-def _new_callbacks(value: Any) -> set[str]:
-    if isinstance(value, Choice):
-        return _new_callbacks(value.one) | _new_callbacks(value.other)
-    return {each.name for each in value if isinstance(each, NewCallback)} if isinstance(value, list) else set()

@@ -92,7 +92,7 @@ def _calls(code: Code, scope: Scope) -> Iterator[Finding]:
             target = call.node.search_ancestor("expr_stmt")
             variable = source(target.children[0]) if target else ""
             fit = next_fit(code, scope, place, variable)
-            yield from find_arguments(code, call.arguments, scope, fit, whole=name == TRAINER)
+            yield from find_arguments(code, call.arguments, fit, whole=name == TRAINER)
             continue
         nprocs = call.keyword("nprocs")
         if name.endswith("xla_multiprocessing.spawn") and nprocs and source(nprocs) not in ("1", "None"):
@@ -101,7 +101,7 @@ def _calls(code: Code, scope: Scope) -> Iterator[Finding]:
         owner, _, method = name.rpartition(".")
         takes = method == "update" and scope.holds_arguments(owner)
         if takes or (method == "set_defaults" and any("argparse_args" in each.text for each in scope.codes)):
-            yield from find_arguments(code, call.arguments, scope, next_fit(code, scope, place))
+            yield from find_arguments(code, call.arguments, next_fit(code, scope, place))
         if name != TRAINER or "Trainer" in (*scope.imported, call.name.partition(".")[2]):
             yield from _keywords(code, call, name, scope)
 
@@ -124,7 +124,7 @@ def _dictionaries(code: Code, scope: Scope) -> Iterator[Finding]:
         pairs = pairs_of(node)
         names = {each.name for each in pairs}
         if pairs and names & {*removed(), "accelerator"} and scope.is_for_trainer(node, names):
-            yield from find_arguments(code, pairs, scope, next_fit(code, scope, 0), '"{}": {}')
+            yield from find_arguments(code, pairs, next_fit(code, scope, 0), '"{}": {}')
 
 
 def _keywords(code: Code, call: Call, name: str, scope: Scope) -> Iterator[Finding]:
@@ -167,7 +167,7 @@ def _assignments(code: Code, scope: Scope) -> Iterator[Finding]:
         if owner in ("args", "hparams"):  # many scripts call something else so
             is_for_trainer = scope.names_lightning and attribute not in COUNTS
         if (item in removed() and scope.holds_arguments(owner)) or (attribute in removed() and is_for_trainer):
-            for note, place, edits in find_arguments(code, [Argument(item or attribute, target, value)], scope)[:1]:
+            for note, place, edits in find_arguments(code, [Argument(item or attribute, target, value)])[:1]:
                 changes = [(start, end, f"{owner}.update({new})") for _, _, new in edits[:1]] + edits[1:]
                 yield note, place, changes if item else []
 

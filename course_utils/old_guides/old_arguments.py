@@ -6,9 +6,7 @@ from typing import Any
 
 from course_utils.old_guides.names import TABLES
 from course_utils.old_guides.old_devices import DEVICE_RULES, Change, Refusal, Rule, check_switch, leave_out, same
-from course_utils.old_guides.values import Expression, NewCallback
-
-_CALLBACK = "A callback does this now."
+from course_utils.old_guides.values import Expression
 
 
 def _rename(new: str, modern: Any, name: str, value: Any) -> Change:
@@ -52,17 +50,14 @@ def _join_callbacks(value: Any, instead: str) -> Change:
 
 
 def _progress_bar(modern: Any, name: str, value: Any) -> Change:
-    unknown = isinstance(value, Expression)
-    if not unknown and value is not None and (type(value) is not int or value < 0):
+    today = f"It is an argument of a callback now: callbacks=[TQDMProgressBar(refresh_rate={value})]."
+    if isinstance(value, Expression):
+        return {}, f"{today} If it can be 0, write enable_progress_bar=False for that."
+    if value is not None and (type(value) is not int or value < 0):
         raise Refusal("It was a whole number, 0 or more.")
     if same(value, 0):
         return {"enable_progress_bar": False}, "0 switched the bar off."
-    if same(modern.kwargs.get("enable_progress_bar"), False):
-        return {}, "There is no bar."
-    if value in (None, 1) or modern.has_callback("ProgressBar"):
-        return {}, "The bar is the same without it."
-    off = " If it can be 0, write enable_progress_bar=False for that." * unknown
-    return {"callbacks": NewCallback("TQDMProgressBar", {"refresh_rate": value})}, _CALLBACK + off
+    return {}, "The bar is the same without it." if value in (None, 1) else today
 
 
 def _weights_summary(modern: Any, name: str, value: Any) -> Change:
@@ -70,23 +65,19 @@ def _weights_summary(modern: Any, name: str, value: Any) -> Change:
         return {"enable_model_summary": False}, "None switched the table of layers off."
     if isinstance(value, Expression):
         raise Refusal("None is enable_model_summary=False, and 'full' is callbacks=[ModelSummary(max_depth=-1)].")
-    no_table = same(modern.kwargs.get("enable_model_summary"), False)
-    if same(value, "top") or no_table or modern.has_callback("ModelSummary"):
+    if same(value, "top"):
         return {}, "The table of layers is the same without it."
     if same(value, "full"):
-        return {"callbacks": NewCallback("ModelSummary", {"max_depth": -1})}, _CALLBACK
+        return {}, "A callback shows all layers now: callbacks=[ModelSummary(max_depth=-1)]."
     raise Refusal("It was 'top', 'full' or None.")
 
 
 def _accumulate(modern: Any, name: str, value: Any) -> Change | None:
     if value is None:
         return {}, "None meant 1, the default. Today a Trainer takes None and fails in its first step."
-    if isinstance(value, list):
-        raise Refusal("Lists of epochs are gone. Write a dict, {epoch: batches}.")
-    if not isinstance(value, dict):
-        return None
-    callback = NewCallback("GradientAccumulationScheduler", {"scheduling": value})
-    return {"callbacks": callback}, "A dict of epochs goes to a callback now."
+    if isinstance(value, dict | list):
+        raise Refusal("Write callbacks=[GradientAccumulationScheduler(scheduling={epoch: batches})].")
+    return None
 
 
 def _profiler(modern: Any, name: str, value: Any) -> Change | None:

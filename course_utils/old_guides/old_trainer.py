@@ -16,7 +16,7 @@ from typing import Any
 from course_utils.old_guides.installed import TRAINER, parameters
 from course_utils.old_guides.old_arguments import RULES
 from course_utils.old_guides.old_devices import COUNTS, Refusal, named_a_device, same
-from course_utils.old_guides.values import Expression, NewCallback
+from course_utils.old_guides.values import Expression
 
 
 class _Short(reprlib.Repr):
@@ -68,7 +68,7 @@ class Modern:
         package: the Lightning that gets them.
         fit_kwargs: for `trainer.fit(model, **fit_kwargs)`, where Lightning has moved them.
         changes: a note for each change, by old argument; "" has that of an accelerator which nobody named.
-        refused: by old argument, or by the callback that cannot be made: the reason.
+        refused: by old argument, the reason.
         moved: by old argument, the new ones that took its place.
     """
 
@@ -102,29 +102,12 @@ class Modern:
             text = f"trainer.fit(model, {_listed(self.fit_kwargs)})"
         if "callbacks" in new:
             callback = new["callbacks"]
-            if not isinstance(callback, NewCallback | Expression | self.package.callbacks.Callback):
+            if not isinstance(callback, Expression | self.package.callbacks.Callback):
                 raise Refusal(f"This is no callback of {self.package.__name__}.")
             text = written("callbacks", [callback])
             new = {**new, "callbacks": [*_as_list(others.get("callbacks")), callback]}
         self.kwargs = {**others, **new}
         self.changes[name], self.moved[name] = Note(written(name, self.old[name]), text, why), [*new]
-
-    def has_callback(self, kind: str) -> bool:
-        """Say whether a callback of this kind, such as "ProgressBar", was given."""
-        wanted = getattr(self.package.callbacks, kind)
-        given = _as_list(self.kwargs.get("callbacks"))
-        unmade = (Expression, NewCallback)
-        return any(kind in repr(each) if isinstance(each, unmade) else isinstance(each, wanted) for each in given)
-
-    def make_callbacks(self) -> None:
-        """Make the callbacks that replace arguments, of the caller's Lightning."""
-        for number, each in enumerate(_as_list(self.kwargs.get("callbacks"))):
-            if isinstance(each, NewCallback):
-                try:
-                    self.kwargs["callbacks"][number] = getattr(self.package.callbacks, each.name)(**each.arguments)
-                except Exception as error:
-                    why = f"{each.name} of {self.package.__name__} does not take it: {error}"
-                    self.refused[_SHORT.repr(each)] = why
 
 
 def modernize(kwargs: Mapping, *, package: ModuleType | None = None) -> Modern:
@@ -135,8 +118,7 @@ def modernize(kwargs: Mapping, *, package: ModuleType | None = None) -> Modern:
 
     Args:
         kwargs: the arguments by name; it is not changed.
-        package: the Lightning that gets them, `pytorch_lightning` for Darts; None takes `lightning.pytorch`. The
-            callbacks that replace some arguments are made of this one.
+        package: the Lightning that gets them, `pytorch_lightning` for Darts; None takes `lightning.pytorch`.
 
     Raises:
         CannotTranslate: nothing today means the same, or no Lightning ever took it. It names all such arguments.
@@ -145,7 +127,6 @@ def modernize(kwargs: Mapping, *, package: ModuleType | None = None) -> Modern:
     if not isinstance(kwargs, Mapping):
         raise CannotTranslate(f"{_SHORT.repr(kwargs)}: Trainer arguments are a dict, such as {{'gpus': 2}}.")
     modern = translate(kwargs, package=package)
-    modern.make_callbacks()
     if modern.refused:
         old = {name: written(name, value) for name, value in kwargs.items()}
         raise CannotTranslate("\n".join(f"{old.get(name, name)}: {why}" for name, why in modern.refused.items()))

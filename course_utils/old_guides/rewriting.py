@@ -1,4 +1,4 @@
-"""Changes of a source beyond the place of a finding: names that moved, callbacks to import, arguments of `fit`."""
+"""Changes of a source beyond the place of a finding: names that moved, and arguments of `fit`."""
 
 from typing import Any
 
@@ -23,23 +23,6 @@ def fit_edits(code: Code, fit: Call, given: dict[str, Any]) -> list[Edit]:
     end = code.span(fit.closing)[0]
     text = ", ".join(f"{name}={write(value)}" for name, value in given.items())
     return [] if fit.keyword("ckpt_path") else [(end, end, f", {text}" if fit.arguments else text)]
-
-
-def import_edits(code: Code, scope: Scope, callback: str) -> list[Edit]:
-    """Import a callback after Lightning, or first of all where another cell imports that, unless the text has it."""
-    packages = {name.partition(".")[0] for each in scope.codes for _, names in each.imports for _, name, _ in names}
-    packages &= {"pytorch_lightning", "lightning", "darts"}  # Darts trains with the older name
-    if not packages or callback in scope.imported:
-        return []
-    home = "lightning.pytorch" if "lightning" in packages else "pytorch_lightning"
-    line = f"from {home}.callbacks import {callback}"
-    for statement, names in code.imports:
-        if packages & {name.partition(".")[0] for _, name, _ in names}:
-            end = code.span(statement)[1]
-            return [(end, end, f"\n{' ' * statement.start_pos[1]}{line}")]
-    first = code.nodes[0].get_first_leaf()
-    start, is_cut = code.span(first)[0], first.type not in ("name", "keyword") or first.value == "_Trainer"
-    return [] if is_cut else [(start, start, f"{line}\n{' ' * first.start_pos[1]}")]
 
 
 def moved_imports(code: Code, scope: Scope, statement: Any, places: dict[str, str]) -> list[Edit]:

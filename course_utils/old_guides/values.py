@@ -30,17 +30,6 @@ class Choice:
         return f"{one} if {self.test} else {write(self.other)}"
 
 
-@dataclass(frozen=True)
-class NewCallback:
-    """A callback that takes the place of an argument, yet to be made of the caller's Lightning."""
-
-    name: str
-    arguments: dict
-
-    def __repr__(self) -> str:
-        return f"{self.name}({', '.join(f'{name}={value!r}' for name, value in self.arguments.items())})"
-
-
 def literal(text: str) -> Any:
     """Return what a literal stands for, and anything else as an expression."""
     try:
@@ -65,6 +54,4 @@ def write(value: Any) -> str:
         return f'"{value}"' if not set(value) & set('"\\\n') else repr(value)
     if isinstance(value, list):
         return f"[{', '.join(map(write, value))}]"
-    if isinstance(value, dict):
-        return f"{{{', '.join(f'{write(key)}: {write(each)}' for key, each in value.items())}}}"
     return repr(value)

@@ -68,8 +68,10 @@ TRANSLATIONS = [
     ({"checkpoint_callback": False}, {"enable_checkpointing": False}),
     ({"progress_bar_refresh_rate": 0}, {"enable_progress_bar": False}),
     ({"progress_bar_refresh_rate": 1}, {}),
+    ({"progress_bar_refresh_rate": 20}, {}),
     ({"weights_summary": None}, {"enable_model_summary": False}),
     ({"weights_summary": "top"}, {}),
+    ({"weights_summary": "full"}, {}),
     ({"reload_dataloaders_every_epoch": True}, {"reload_dataloaders_every_n_epochs": 1}),
     ({"accumulate_grad_batches": None}, {}),
     ({"max_steps": None}, {}),
@@ -141,8 +143,8 @@ REFUSALS = [
     ({"weights_summary": "all"}, "'top', 'full' or None"),
     ({"reload_dataloaders_every_epoch": 2}, "True or False"),
     ({"use_amp": 2}, "True or False"),
-    ({"accumulate_grad_batches": {0: 1, "five": 2}}, "GradientAccumulationScheduler of lightning.pytorch does not"),
-    ({"accumulate_grad_batches": [[5, 3]]}, "Write a dict"),
+    ({"accumulate_grad_batches": {0: 1, 5: 2}}, r"GradientAccumulationScheduler\(scheduling="),
+    ({"accumulate_grad_batches": [[5, 3]]}, r"GradientAccumulationScheduler\(scheduling="),
     ({"plugins": ["ddp_sharded"]}, "no longer named by a string"),
     ({"train_percent_check": "all"}, "a share of the batches"),
     ({"replace_sampler_ddp": True, "use_distributed_sampler": False}, "asks for use_distributed_sampler=False"),
@@ -253,33 +255,20 @@ def test_the_tpu_translations_build_trainers_where_there_are_eight_xla_devices()
         assert devices == (row["devices"] if isinstance(row["devices"], list) else list(range(row["devices"])))
 
 
+@pytest.mark.parametrize("old", [{"progress_bar_refresh_rate": 20}, {"weights_summary": "full"}])
+def test_the_callback_that_took_the_place_of_an_argument_is_named_and_can_be_made(old):
+    named = re.search(r"callbacks=\[(\w+)\((\w+)=(-?\d+)\)\]", modernize(old).notes[0].why)
+    assert getattr(pl.callbacks, named[1])(**{named[2]: int(named[3])})
+
+
 @pytest.mark.parametrize("package", [pl, pytorch_lightning], ids=lambda package: package.__name__)
-def test_callbacks_that_replace_arguments_are_of_the_callers_lightning(package):
-    kept = package.callbacks.LearningRateMonitor()
-    old = {"callbacks": kept, "progress_bar_refresh_rate": 20, "weights_summary": "full"}
-    modern = modernize({**old, "accumulate_grad_batches": {5: 2}}, package=package)
-    first, *made = modern.kwargs["callbacks"]
-    assert first is kept
-    bar, summary, gradients = made
-    assert isinstance(bar, package.callbacks.TQDMProgressBar)
-    assert bar.refresh_rate == 20
-    assert isinstance(summary, package.callbacks.ModelSummary)
-    assert summary._max_depth == -1
-    assert isinstance(gradients, package.callbacks.GradientAccumulationScheduler)
-    assert gradients.scheduling == {0: 1, 5: 2}
-    trainer = package.Trainer(**modern.kwargs, enable_checkpointing=False)
-    assert {kept, *made} <= set(trainer.callbacks)
-
-
-def test_a_callback_that_is_there_wins_as_it_did():
-    bar = pl.callbacks.TQDMProgressBar(refresh_rate=7)
-    assert modernize({"callbacks": [bar], "progress_bar_refresh_rate": 20}).kwargs == {"callbacks": [bar]}
-
-
-def test_a_checkpoint_callback_joins_the_others():
-    saver, stopper = pl.callbacks.ModelCheckpoint(), pl.callbacks.EarlyStopping("loss")
-    modern = modernize({"checkpoint_callback": saver, "early_stop_callback": stopper})
-    assert modern.kwargs == {"callbacks": [saver, stopper]}
+def test_a_checkpoint_callback_joins_the_others(package):
+    kept, saver = package.callbacks.LearningRateMonitor(), package.callbacks.ModelCheckpoint()
+    stopper = package.callbacks.EarlyStopping("loss")
+    old = {"callbacks": kept, "checkpoint_callback": saver, "early_stop_callback": stopper}
+    modern = modernize(old, package=package)
+    assert modern.kwargs == {"callbacks": [kept, saver, stopper]}
+    assert {kept, saver, stopper} <= set(package.Trainer(**modern.kwargs).callbacks)
 
 
 def test_a_callback_of_the_other_package_is_refused():
