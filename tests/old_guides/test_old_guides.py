@@ -359,6 +359,7 @@ def test_a_dictionary_that_a_trainer_is_given_a_part_of_holds_its_arguments(unpa
         ("gpus=2,\n    max_epochs=3,\n)\ntrainer.fit(model)", "accelerator='gpu', devices=2"),
         ("trainer = pl.Trainer(\n    gpus=2,\n    max_epochs=3,  # and so on", "accelerator='gpu', devices=2"),
         ("flash.Trainer(gpus=2)", "accelerator='gpu', devices=2"),
+        ("Trainer(gpus=2, <your arguments>)", "accelerator='gpu', devices=2"),
         ("print(loss.data[0])", "loss.item()"),
         ("from darts.utils.data.sequential_dataset import X", ""),
         ("import torch\ntorch.nothing_of_the_kind(1)", ""),
