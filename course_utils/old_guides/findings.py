@@ -65,7 +65,7 @@ def _use(code: Code, chain: list[tuple[str, Any]], scope: Scope) -> Iterator[Fin
             return
         if (advice := _advise_use(name, scope, head)) and not guarded(first):
             place = new_place(written, (advise(written) or advice)[0]) if head in _ROOTS else ""
-            if not place and not advice[0]:
+            if not place and not advice[0] and not name.startswith(f"{TRAINER}."):
                 advice = advise(scope.full(chain[-1][0])) or advice
             edits = moved_use(code, chain, written, last, place) if place else []
             yield Note(written, *advice), code.span(last)[0], edits

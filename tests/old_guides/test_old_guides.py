@@ -359,6 +359,11 @@ def test_a_dictionary_that_a_trainer_is_given_a_part_of_holds_its_arguments(unpa
         ("gpus=2,\n    max_epochs=3,\n)\ntrainer.fit(model)", "accelerator='gpu', devices=2"),
         ("trainer = pl.Trainer(\n    gpus=2,\n    max_epochs=3,  # and so on", "accelerator='gpu', devices=2"),
         ("flash.Trainer(gpus=2)", "accelerator='gpu', devices=2"),
+        (
+            "import pytorch_lightning as pl\npl.utilities.distributed.rank_zero_only",
+            "lightning.pytorch.utilities.rank_zero_only",
+        ),
+        ("trainer = pl.Trainer()\nx = trainer.plugins", ""),  # not the module of that name
         ("Trainer(gpus=2, <your arguments>)", "accelerator='gpu', devices=2"),
         ("print(loss.data[0])", "loss.item()"),
         ("from darts.utils.data.sequential_dataset import X", ""),
