@@ -121,7 +121,7 @@ class Exercise:
         try:
             if is_untouched(answer):
                 return "not tried", f"{self.task} When you are stuck: `ex.{self.name}.hint()`"
-            with time_limit(LIMIT_S), everything_restored():  # in that order: the limit uses builtins
+            with time_limit(LIMIT_S), everything_restored():
                 if self._arguments:
                     expect_function(answer, *self._arguments)
                 opening = _opening(self._checker(answer))
