@@ -73,7 +73,7 @@ class Exercise:
     def __init__(self, checker: Checker, hints: tuple[str, str], solution: str, right: str):
         self.name = checker.__name__  #: under which the lesson knows the exercise
         self.task = " ".join((checker.__doc__ or "").split())  #: what to do, in one sentence
-        self.verdicts: list[Verdict] = []  #: of every check that was made, the last one last
+        self.solved = False  #: whether any check so far found the answer right
         self._checker, self._hints, self._right = checker, hints, right
         self._solution, self._hints_given = textwrap.dedent(solution).strip(), 0
         functions = [each for each in ast.parse(self._solution).body if isinstance(each, ast.FunctionDef)]
@@ -82,11 +82,6 @@ class Exercise:
     def __repr__(self) -> str:
         return f"{self.name}: {self.task}\nUse .check(your_answer), .hint() and .solution()."
 
-    @property
-    def solved(self) -> bool:
-        """Whether any check so far found the answer right."""
-        return any(verdict.solved for verdict in self.verdicts)
-
     def check(self, answer: object = ...) -> Verdict:
         """Check an answer and say what is wrong with it, or what to notice next. It never raises.
 
@@ -94,7 +89,7 @@ class Exercise:
         """
         status, message = self._judge(answer)
         verdict = Verdict(self.name, status, message.encode(errors="backslashreplace").decode())
-        self.verdicts.append(verdict)
+        self.solved = self.solved or verdict.solved
         return verdict
 
     def hint(self) -> Hint:
@@ -157,16 +152,13 @@ def _opening(mistakes: Mistakes) -> str:
 
 
 def _described(error: BaseException) -> str:
-    """Return what an error is and from which line of the student's it came, even for one that hides all of that."""
+    """Return what an error is and from which line of the student's it came."""
     ours = str(Path(__file__).parents[1])  # the whole package
-    try:
-        if isinstance(error.__cause__, StopIteration):  # what a checker that yields turns into a RuntimeError
-            error = error.__cause__
-        lines = ((frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__))
-        theirs = (f" in line {n} of {code.co_name}" for code, n in lines if not code.co_filename.startswith(ours))
-        return f"{type(error).__name__}{next(theirs, '')}: {quote(error)}"
-    except BaseException:
-        return "an error that cannot be shown."
+    if isinstance(error.__cause__, StopIteration):  # what a checker that yields turns into a RuntimeError
+        error = error.__cause__
+    lines = ((frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__))
+    theirs = (f" in line {n} of {code.co_name}" for code, n in lines if not code.co_filename.startswith(ours))
+    return f"{type(error).__name__}{next(theirs, '')}: {quote(error)}"
 
 
 # What a function that is still to be written is compiled to: the operations without their arguments.
@@ -174,11 +166,8 @@ DOES_NOTHING = {*(lambda: ...).__code__.co_code[::2]}
 
 
 def is_untouched(answer: Any) -> bool:
-    """Say whether this is `...`, a list, tuple or dict of nothing else, or a function whose body is `...`."""
-    if type(answer) in (list, tuple, dict):
-        parts = answer.values() if type(answer) is dict else answer
-        return len(answer) > 0 and all(part is ... for part in parts)
-    if not inspect.isfunction(answer):
-        return answer is ...
-    code = answer.__code__
-    return DOES_NOTHING.issuperset(code.co_code[::2]) and {None, ..., answer.__doc__}.issuperset(code.co_consts)
+    """Say whether this is `...`, a tuple of nothing else, or a function whose body is `...`."""
+    if inspect.isfunction(answer):
+        code = answer.__code__
+        return DOES_NOTHING.issuperset(code.co_code[::2]) and {None, ..., answer.__doc__}.issuperset(code.co_consts)
+    return answer is ... or (type(answer) is tuple and all(part is ... for part in answer))

@@ -76,7 +76,7 @@ def fresh(monkeypatch):
 
     def take(lesson, name):
         one = exercises_of(lesson)[name]
-        monkeypatch.setattr(one, "verdicts", [])
+        monkeypatch.setattr(one, "solved", False)
         monkeypatch.setattr(one, "_hints_given", 0)
         return one
 

@@ -44,7 +44,7 @@ def adds(a, b):
     return a + b
 
 
-@pytest.mark.parametrize("answer", [..., untouched_function, lambda x: ..., lambda: None, (..., ...), {"a": ...}])
+@pytest.mark.parametrize("answer", [..., untouched_function, lambda x: ..., lambda: None, (..., ...)])
 def test_a_placeholder_counts_as_untouched(answer):
     assert is_untouched(answer)
 
@@ -63,8 +63,8 @@ def test_a_placeholder_counts_as_untouched(answer):
         Exercise,
         [],
         {},
-        [..., 1],
-        {"a": ..., "b": 2},
+        (..., 1),
+        {"a": ...},
     ],
 )
 def test_an_answer_counts_as_tried(answer):
@@ -137,17 +137,12 @@ def test_whatever_an_answer_changes_for_the_whole_process_is_changed_back(monkey
     assert torch.get_default_device().type == "cpu", "Lightning asks this for every module"
 
 
-def test_a_check_never_raises_and_keeps_what_it_found():
-    assert [product.check(answer).status for answer in (..., "6", 13, 0, 42)] == [
-        "not tried",
-        "wrong",
-        "wrong",
-        "error",
-        "right",
-    ]
+def test_a_check_never_raises_and_what_was_solved_once_stays_solved():
+    verdicts = [product.check(answer) for answer in (..., "6", 13, 0, 42, 13)]
+    assert [each.status for each in verdicts] == ["not tried", "wrong", "wrong", "error", "right", "wrong"]
     assert product.solved
-    assert product.verdicts[-1].message == "True. Now multiply matrices."
-    assert "Your answer raised ZeroDivisionError" in product.verdicts[-2].message
+    assert verdicts[4].message == "True. Now multiply matrices."
+    assert "Your answer raised ZeroDivisionError" in verdicts[3].message
 
 
 def test_a_checker_that_yields_is_asked_until_a_mistake_was_made():

@@ -31,16 +31,6 @@ class Nameless(BaseException):
     __repr__ = __str__
 
 
-class WithoutName(type):
-    @property
-    def __name__(cls):
-        raise KeyboardInterrupt
-
-
-class OfNoClass(Exception, metaclass=WithoutName):
-    pass
-
-
 def raises(error):
     raise error
 
@@ -84,12 +74,6 @@ HOSTILE = {
     "raises what has no encoding": (lambda: raises(ValueError("\ud800")), "error"),
 }
 RAISED = [KeyboardInterrupt(), GeneratorExit(), SystemExit(3), Nameless(), MemoryError()]
-
-
-def test_an_error_that_hides_its_name_gets_a_verdict(monkeypatch):
-    monkeypatch.setattr(frame, "can_run_apart", lambda: False)
-    verdict = called.check(lambda: raises(OfNoClass()))
-    assert verdict.status == "error" and "cannot be shown" in verdict.message
 
 
 @pytest.mark.process
