@@ -22,14 +22,16 @@ GRACE_S = 2.0  # beyond it, for an answer that is to be interrupted
 STILL_RUNNING = f"Your answer was still running after {LIMIT_S:g} seconds. Does a loop never end?"
 # A sign and a word beside each colour, so that nothing is said by colour alone; other verdicts have a "!".
 SIGNS = {"not tried": ("…", "#767676"), "right": ("✓", "#009E73"), "wrong": ("✗", "#D55E00")}
+HINTS = ("first hint", "second hint")
+SIGNS |= dict.fromkeys(HINTS, ("?", "#0072B2"))
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a check found."""
+    """What a check found, or a hint."""
 
     exercise: str  #: the name, such as "windows"
-    status: str  #: "not tried", "right", "wrong", "error" (the answer raised) or "too long"
+    status: str  #: "not tried", "right", "wrong", "error" (the answer raised), "too long", "first hint"
     message: str  #: what is wrong, or what to notice next, in one to three sentences for the student
 
     @property
@@ -42,7 +44,11 @@ class Verdict:
 
     def _repr_html_(self) -> str:
         sign, colour = SIGNS.get(self.status, ("!", "#D55E00"))
-        return _box(colour, f"{sign} {self.exercise}: {self.status}.", self.message)
+        head = html.escape(f"{sign} {self.exercise}: {self.status}.")
+        # What stands between backticks is set as code.
+        marked = re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(self.message))
+        style = f"padding:4px 12px;border-left:6px solid {colour}"
+        return f'<div class="cu-verdict" style="{style}"><b>{head}</b> {marked}</div>'
 
 
 class Text(str):
@@ -50,21 +56,6 @@ class Text(str):
 
     def __repr__(self) -> str:
         return str(self)
-
-
-class Hint(Text):
-    """A hint, which a notebook shows as it shows a verdict."""
-
-    def _repr_html_(self) -> str:
-        head, _, hint = self.partition(": ")
-        return _box("#0072B2", f"? {head}.", hint)
-
-
-def _box(colour: str, head: str, text: str) -> str:
-    """Return HTML with a bold head; what stands between backticks in the text is set as code."""
-    marked = re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text))
-    style = f"padding:4px 12px;border-left:6px solid {colour}"
-    return f'<div class="cu-verdict" style="{style}"><b>{html.escape(head)}</b> {marked}</div>'
 
 
 class Exercise:
@@ -75,7 +66,7 @@ class Exercise:
         self.task = " ".join((checker.__doc__ or "").split())  #: what to do, in one sentence
         self.solved = False  #: whether any check so far found the answer right
         self._checker, self._hints, self._right = checker, hints, right
-        self._solution, self._hints_given = textwrap.dedent(solution).strip(), 0
+        self._solution, self._next_hint = textwrap.dedent(solution).strip(), 0
         functions = [each for each in ast.parse(self._solution).body if isinstance(each, ast.FunctionDef)]
         self._arguments = [each.arg for each in functions[0].args.args] if functions else []
 
@@ -92,10 +83,10 @@ class Exercise:
         self.solved = self.solved or verdict.solved
         return verdict
 
-    def hint(self) -> Hint:
+    def hint(self) -> Verdict:
         """Return the first hint, and at later calls the second, which nearly gives it away."""
-        self._hints_given = min(self._hints_given + 1, len(self._hints))
-        return Hint(f"Hint {self._hints_given} of {len(self._hints)}: {self._hints[self._hints_given - 1]}")
+        place, self._next_hint = self._next_hint, 1
+        return Verdict(self.name, HINTS[place], self._hints[place])
 
     def solution(self) -> Text:
         """Return the code of a right answer, to be run in place of your own."""

@@ -11,7 +11,7 @@ import torch
 
 from course_utils.exercises import Exercise, Verdict, answers, exercise, frame, sandbox
 from course_utils.exercises.answers import Wrong, expect, expect_function, number_of, quote, same, truth_of
-from course_utils.exercises.frame import Hint, _described, is_untouched
+from course_utils.exercises.frame import _described, is_untouched
 from course_utils.exercises.sandbox import TooLong, time_limit
 from course_utils.lessons.progress import NOTEBOOKS, Progress, exercises_of, progress
 
@@ -168,10 +168,10 @@ def test_an_error_names_the_line_of_the_answer_that_raised_it():
     assert _described(ValueError("raised nowhere")) == "ValueError: raised nowhere"
 
 
-def test_a_hint_is_text_that_a_notebook_shows_in_a_box():
-    hint = Hint("Hint 1 of 2: try `x < y`.")
-    assert str(hint) == "Hint 1 of 2: try `x < y`."
-    assert "<b>? Hint 1 of 2.</b> try <code>x &lt; y</code>." in hint._repr_html_()
+def test_a_hint_is_shown_in_a_box_as_a_verdict_is():
+    hint = Verdict("windows", "first hint", "try `x < y`.")
+    assert repr(hint) == "windows: first hint. try `x < y`."
+    assert "<b>? windows: first hint.</b> try <code>x &lt; y</code>." in hint._repr_html_()
 
 
 def test_an_exercise_shows_its_task():
