@@ -53,5 +53,5 @@ def test_a_forecast_keeps_no_gradients():
 
 @pytest.mark.parametrize("history", [torch.zeros(0), torch.zeros(2, 3)])
 def test_a_forecast_from_nothing_or_from_a_table_is_refused(history):
-    with pytest.raises((RuntimeError, ValueError), match="sequence length|2D or 3D"):
+    with pytest.raises((RuntimeError, ValueError), match=r"sequence length|2D or 3D"):
         AirRNN().forecast(history, 3)

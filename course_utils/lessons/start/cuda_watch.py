@@ -47,12 +47,13 @@ class CudaWatch:
 
     def _note_stack(self) -> None:
         """Blame the import under way, if there is one, and else the line of the user's that led here."""
-        for frame, line in traceback.walk_stack(sys._getframe(1)):  # the last call comes first
+        for frame, _ in traceback.walk_stack(sys._getframe(1)):  # the last call comes first
             module, file = frame.f_globals.get("__name__", ""), frame.f_code.co_filename
             importing = frame.f_code.co_name == "<module>" and module.partition(".")[0] not in NO_IMPORTS
             if importing or module == "__main__":
                 break
         who = f"the import of {module}, {file}" if importing else _cell() or file
+        line = frame.f_lineno
         self.first_touch = self.first_touch or f"{who} line {line}: {linecache.getline(file, line).strip()}"
 
     def _look(self, result: Any = None) -> None:
