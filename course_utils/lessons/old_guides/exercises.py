@@ -66,14 +66,7 @@ def core(answer: Any) -> Mistakes:
         yield name in answer, f"`{name}` has left the Trainer, and raises TypeError. Two arguments say it today."
     tpu = answer.get("accelerator") == "tpu"
     yield not tpu, "Nothing in it asks for a TPU. `tpu_cores` said two things: which device, and which core of it."
-    yield from _check_core(answer.get("devices"), answer.get("precision"))
-    epochs = answer.get("max_epochs")
-    yield epochs != 3, "`max_epochs=3` has got lost. Without it Lightning trains for 1,000 epochs."
-    others = sorted(map(str, answer.keys() - {"accelerator", "devices", "precision", "max_epochs"}))
-    yield others, f"The old Trainer was not told {', '.join(others)}. Omit it."
-
-
-def _check_core(devices: Any, precision: Any) -> Mistakes:
+    devices, precision = answer.get("devices"), answer.get("precision")
     devices = list(devices) if isinstance(devices, tuple) else devices
     fifth = "Old Lightning counted cores from 1, today's list from 0: [4] is the fifth one now."
     yield devices in ([4], "4,"), fifth
@@ -85,6 +78,10 @@ def _check_core(devices: Any, precision: Any) -> Mistakes:
     mixed = f"Today's plugin for TPUs refuses precision={precision!r}: no mixed precision."
     yield precision in (16, "16", "16-mixed", "bf16", "bf16-mixed"), mixed
     yield precision != "bf16-true", f"`precision=16` made every float a bfloat16, but yours is {quote(precision)}"
+    epochs = answer.get("max_epochs")
+    yield epochs != 3, "`max_epochs=3` has got lost. Without it Lightning trains for 1,000 epochs."
+    others = sorted(map(str, answer.keys() - {"accelerator", "devices", "precision", "max_epochs"}))
+    yield others, f"The old Trainer was not told {', '.join(others)}. Omit it."
 
 
 CASES: tuple[dict[str, Any], ...] = (
