@@ -153,7 +153,7 @@ def test_a_checker_that_yields_is_asked_until_a_mistake_was_made():
 
 def test_an_answer_is_a_function_of_the_same_arguments_as_the_solution():
     verdict = first.check(lambda: 7)
-    assert verdict.status == "wrong" and "should take (numbers), but too many" in verdict.message
+    assert verdict.status == "wrong" and "should be a function of (numbers), but too many" in verdict.message
 
 
 def test_the_end_of_an_iterator_is_an_error_of_the_answers_and_not_of_the_checkers():
@@ -180,7 +180,7 @@ def test_an_exercise_shows_its_task():
 
 @pytest.mark.parametrize(
     ("function", "message"),
-    [(3, "should be a function of (x, y), but it is of type int"), (lambda x: x, "should take (x, y), but too many")],
+    [(3, "but 3 is not a callable object"), (lambda x: x, "should be a function of (x, y), but too many")],
 )
 def test_what_cannot_be_called_as_asked_is_wrong(function, message):
     with pytest.raises(Wrong) as wrong:
