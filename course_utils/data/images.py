@@ -68,12 +68,13 @@ def load_images(folder: str | Path = HOME, *, download: bool = True, url: str = 
             return offline_images(f"CIFAR-10 could not be downloaded: {error}")
         origin = f"downloaded to {folder}"
     data = archive.read_bytes()
-    if (found := hashlib.sha256(data).hexdigest()) != CIFAR_SHA256:
-        raise ValueError(
-            f"{archive} is not CIFAR-10, or not all of it: its SHA-256 begins with {found[:12]} and that of CIFAR-10 "
-            f"with {CIFAR_SHA256[:12]}. Delete it and try again."
-        )
-    return _cifar(data, origin)
+    if hashlib.sha256(data).hexdigest() != CIFAR_SHA256:
+        raise ValueError(f"{archive} is not CIFAR-10, or not all of it: its SHA-256 differs. Delete it and try again.")
+    with tarfile.open(fileobj=io.BytesIO(data)) as tar:  # read in place: nothing is unpacked to the disk
+        files = {Path(member.name).name: file.read() for member in tar if (file := tar.extractfile(member))}
+    *batches, test = [_records(files[name]) for name in CIFAR_FILES]
+    pixels, labels = map(torch.cat, zip(*batches, strict=True))
+    return Images("CIFAR-10", origin, CIFAR_CLASSES, pixels, labels, *test)
 
 
 def offline_images(why: str = "drawn here", *, train: int = 10_000, test: int = 2_000) -> Images:
@@ -108,14 +109,6 @@ def _download(url: str, path: Path) -> None:
         raise TimeoutError(f"{server.hostname} did not answer within {PATIENCE_S:g} s") from None
     except ConnectionError:
         raise OSError(f"the connection to {server.hostname} failed") from None
-
-
-def _cifar(archive: bytes, origin: str) -> Images:
-    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:  # read in place: nothing is unpacked to the disk
-        files = {Path(member.name).name: file.read() for member in tar if (file := tar.extractfile(member))}
-    *batches, test = [_records(files[name]) for name in CIFAR_FILES]
-    pixels, labels = map(torch.cat, zip(*batches, strict=True))
-    return Images("CIFAR-10", origin, CIFAR_CLASSES, pixels, labels, *test)
 
 
 def _records(data: bytes) -> tuple[torch.Tensor, torch.Tensor]:

@@ -22,14 +22,16 @@ GRACE_S = 2.0  # beyond it, for an answer that is to be interrupted
 STILL_RUNNING = f"Your answer was still running after {LIMIT_S:g} seconds. Does a loop never end?"
 # A sign and a word beside each colour, so that nothing is said by colour alone; other verdicts have a "!".
 SIGNS = {"not tried": ("…", "#767676"), "right": ("✓", "#009E73"), "wrong": ("✗", "#D55E00")}
+HINTS = ("first hint", "second hint")
+SIGNS |= dict.fromkeys(HINTS, ("?", "#0072B2"))
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a check found."""
+    """What a check found, or a hint."""
 
     exercise: str  #: the name, such as "windows"
-    status: str  #: "not tried", "right", "wrong", "error" (the answer raised) or "too long"
+    status: str  #: "not tried", "right", "wrong", "error" (the answer raised), "too long", "first hint"
     message: str  #: what is wrong, or what to notice next, in one to three sentences for the student
 
     @property
@@ -42,7 +44,11 @@ class Verdict:
 
     def _repr_html_(self) -> str:
         sign, colour = SIGNS.get(self.status, ("!", "#D55E00"))
-        return _box(colour, f"{sign} {self.exercise}: {self.status}.", self.message)
+        head = html.escape(f"{sign} {self.exercise}: {self.status}.")
+        # What stands between backticks is set as code.
+        marked = re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(self.message))
+        style = f"padding:4px 12px;border-left:6px solid {colour}"
+        return f'<div class="cu-verdict" style="{style}"><b>{head}</b> {marked}</div>'
 
 
 class Text(str):
@@ -52,40 +58,20 @@ class Text(str):
         return str(self)
 
 
-class Hint(Text):
-    """A hint, which a notebook shows as it shows a verdict."""
-
-    def _repr_html_(self) -> str:
-        head, _, hint = self.partition(": ")
-        return _box("#0072B2", f"? {head}.", hint)
-
-
-def _box(colour: str, head: str, text: str) -> str:
-    """Return HTML with a bold head; what stands between backticks in the text is set as code."""
-    marked = re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text))
-    style = f"padding:4px 12px;border-left:6px solid {colour}"
-    return f'<div class="cu-verdict" style="{style}"><b>{html.escape(head)}</b> {marked}</div>'
-
-
 class Exercise:
     """One exercise. Make one with the decorator `exercise`."""
 
     def __init__(self, checker: Checker, hints: tuple[str, str], solution: str, right: str):
         self.name = checker.__name__  #: under which the lesson knows the exercise
         self.task = " ".join((checker.__doc__ or "").split())  #: what to do, in one sentence
-        self.verdicts: list[Verdict] = []  #: of every check that was made, the last one last
+        self.solved = False  #: whether any check so far found the answer right
         self._checker, self._hints, self._right = checker, hints, right
-        self._solution, self._hints_given = textwrap.dedent(solution).strip(), 0
+        self._solution, self._next_hint = textwrap.dedent(solution).strip(), 0
         functions = [each for each in ast.parse(self._solution).body if isinstance(each, ast.FunctionDef)]
         self._arguments = [each.arg for each in functions[0].args.args] if functions else []
 
     def __repr__(self) -> str:
         return f"{self.name}: {self.task}\nUse .check(your_answer), .hint() and .solution()."
-
-    @property
-    def solved(self) -> bool:
-        """Whether any check so far found the answer right."""
-        return any(verdict.solved for verdict in self.verdicts)
 
     def check(self, answer: object = ...) -> Verdict:
         """Check an answer and say what is wrong with it, or what to notice next. It never raises.
@@ -94,13 +80,13 @@ class Exercise:
         """
         status, message = self._judge(answer)
         verdict = Verdict(self.name, status, message.encode(errors="backslashreplace").decode())
-        self.verdicts.append(verdict)
+        self.solved = self.solved or verdict.solved
         return verdict
 
-    def hint(self) -> Hint:
+    def hint(self) -> Verdict:
         """Return the first hint, and at later calls the second, which nearly gives it away."""
-        self._hints_given = min(self._hints_given + 1, len(self._hints))
-        return Hint(f"Hint {self._hints_given} of {len(self._hints)}: {self._hints[self._hints_given - 1]}")
+        place, self._next_hint = self._next_hint, 1
+        return Verdict(self.name, HINTS[place], self._hints[place])
 
     def solution(self) -> Text:
         """Return the code of a right answer, to be run in place of your own."""
@@ -121,7 +107,7 @@ class Exercise:
         try:
             if is_untouched(answer):
                 return "not tried", f"{self.task} When you are stuck: `ex.{self.name}.hint()`"
-            with time_limit(LIMIT_S), everything_restored():  # in that order: the limit uses builtins
+            with time_limit(LIMIT_S), everything_restored():
                 if self._arguments:
                     expect_function(answer, *self._arguments)
                 opening = _opening(self._checker(answer))
@@ -157,16 +143,13 @@ def _opening(mistakes: Mistakes) -> str:
 
 
 def _described(error: BaseException) -> str:
-    """Return what an error is and from which line of the student's it came, even for one that hides all of that."""
+    """Return what an error is and from which line of the student's it came."""
     ours = str(Path(__file__).parents[1])  # the whole package
-    try:
-        if isinstance(error.__cause__, StopIteration):  # what a checker that yields turns into a RuntimeError
-            error = error.__cause__
-        lines = ((frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__))
-        theirs = (f" in line {n} of {code.co_name}" for code, n in lines if not code.co_filename.startswith(ours))
-        return f"{type(error).__name__}{next(theirs, '')}: {quote(error)}"
-    except BaseException:
-        return "an error that cannot be shown."
+    if isinstance(error.__cause__, StopIteration):  # what a checker that yields turns into a RuntimeError
+        error = error.__cause__
+    lines = ((frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__))
+    theirs = (f" in line {n} of {code.co_name}" for code, n in lines if not code.co_filename.startswith(ours))
+    return f"{type(error).__name__}{next(theirs, '')}: {quote(error)}"
 
 
 # What a function that is still to be written is compiled to: the operations without their arguments.
@@ -174,11 +157,8 @@ DOES_NOTHING = {*(lambda: ...).__code__.co_code[::2]}
 
 
 def is_untouched(answer: Any) -> bool:
-    """Say whether this is `...`, a list, tuple or dict of nothing else, or a function whose body is `...`."""
-    if type(answer) in (list, tuple, dict):
-        parts = answer.values() if type(answer) is dict else answer
-        return len(answer) > 0 and all(part is ... for part in parts)
-    if not inspect.isfunction(answer):
-        return answer is ...
-    code = answer.__code__
-    return DOES_NOTHING.issuperset(code.co_code[::2]) and {None, ..., answer.__doc__}.issuperset(code.co_consts)
+    """Say whether this is `...`, a tuple of nothing else, or a function whose body is `...`."""
+    if inspect.isfunction(answer):
+        code = answer.__code__
+        return DOES_NOTHING.issuperset(code.co_code[::2]) and {None, ..., answer.__doc__}.issuperset(code.co_consts)
+    return answer is ... or (type(answer) is tuple and all(part is ... for part in answer))

@@ -1,7 +1,6 @@
 """Run a student's code so that it ends in time and leaves the process as it was."""
 
 import _thread
-import builtins
 import gc
 import io
 import multiprocessing
@@ -13,8 +12,8 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, MutableMapping, Sequence
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NoReturn
@@ -139,23 +138,17 @@ def everything_restored() -> Iterator[None]:
         undo.callback(torch.set_default_dtype, torch.get_default_dtype())
         undo.callback(torch.set_num_threads, torch.get_num_threads())
         undo.callback(random.setstate, random.getstate())
-        undo.callback(_put_back, os.environ, dict(os.environ))
-        with suppress(FileNotFoundError):  # the folder is gone
-            undo.callback(os.chdir, os.getcwd())
         undo.callback(gc.enable if gc.isenabled() else gc.disable)
-        undo.callback(sys.setrecursionlimit, sys.getrecursionlimit())
-        undo.enter_context(redirect_stdout(sys.stdout))
-        undo.enter_context(redirect_stderr(sys.stderr))
-        undo.callback(_put_back, vars(builtins), dict(vars(builtins)))  # the last comes first: the others use them
+        undo.callback(_put_variables_back, dict(os.environ))
         with torch.random.fork_rng(devices=[]), torch.set_grad_enabled(torch.is_grad_enabled()):
             yield
 
 
-def _put_back(names: MutableMapping[str, Any], before: dict[str, Any]) -> None:
-    if names != before:
-        names.update(before)
-        for name in names.keys() - before.keys():
-            del names[name]
+def _put_variables_back(before: dict[str, str]) -> None:
+    if os.environ != before:
+        os.environ.update(before)
+        for name in os.environ.keys() - before.keys():
+            del os.environ[name]
 
 
 def _put_device_back(device: torch.device) -> None:

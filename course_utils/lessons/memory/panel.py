@@ -1,6 +1,5 @@
 """A slider for the batch, and below it what the training needs beside the memory of named chips."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import ipywidgets as widgets
@@ -19,15 +18,14 @@ class BatchPanel:
 
     Args:
         memory: an estimate at any batch.
-        chips: whose memory is drawn.
 
     Attributes:
         memory: the estimate at the slider's batch.
     """
 
-    def __init__(self, memory: Memory, chips: Sequence[str] = CHIPS):
+    def __init__(self, memory: Memory):
         self.memory = memory
-        self.rooms = {name: capacity_bytes(find_chip(name)) for name in chips}
+        self.rooms = {name: capacity_bytes(find_chip(name)) for name in CHIPS}
         sizes = sorted({2**power for power in range(12)} | {memory.batch})
         self.batch = widgets.SelectionSlider(options=sizes, value=memory.batch, description="Batch")
         self.status = widgets.HTML("")
@@ -38,14 +36,13 @@ class BatchPanel:
         self.batch.observe(lambda change: self.update(), names="value")
         self._shown: Any = None
 
-    def update(self) -> Memory:
-        """Show what the slider's batch needs, and return it."""
+    def update(self) -> None:
+        """Show what the slider's batch needs."""
         self.memory = self.memory.at(self.batch.value)
         best = ", ".join(f"{name} {self.memory.largest_batch(name):,}" for name in self.rooms)
         self.status.value = f"Largest batch: {best}"
         if self._shown:
             self._shown.update(draw_chips(self.memory, self.rooms))
-        return self.memory
 
     def _ipython_display_(self) -> None:
         display_widget(self.controls, "[slider: the batch of the training]")

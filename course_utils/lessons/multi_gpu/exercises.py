@@ -108,17 +108,14 @@ def average(answer: Any) -> Mistakes:
         found = tensor_of(found, f"Return a tensor with a gradient for each weight, but this is {quote(found)}")
         lost = f"Each weight has a gradient of its own, but yours has the shape {tuple(found.shape)}"
         yield found.shape != (3,), f"{lost}: average over the ranks."
-        if not same(found, own.mean(dim=0)):
-            yield from _compare_gradients(found, own)
-
-
-def _compare_gradients(found: torch.Tensor, own: torch.Tensor) -> Mistakes:
-    ranks, total = len(own), own.sum(dim=0)
-    yield same(found, total), f"That is the sum, and so a step {ranks} times too long. DDP divides after the sum."
-    yield same(found, total / 2), f"You divided by 2, and here are {ranks} ranks. Divide by as many as there are."
-    for rank, gradient in enumerate(own):
-        yield same(found, gradient), f"That is the gradient of rank {rank} alone: what the others learned is lost."
-    yield True, "One device with the whole batch has another gradient. DDP leaves the mean over the ranks."
+        if same(found, own.mean(dim=0)):
+            continue
+        total = own.sum(dim=0)
+        yield same(found, total), f"That is the sum, and so a step {ranks} times too long. DDP divides after the sum."
+        yield same(found, total / 2), f"You divided by 2, and here are {ranks} ranks. Divide by as many as there are."
+        for rank, gradient in enumerate(own):
+            yield same(found, gradient), f"That is the gradient of rank {rank} alone: what the others learned is lost."
+        yield True, "One device with the whole batch has another gradient. DDP leaves the mean over the ranks."
 
 
 @exercise(

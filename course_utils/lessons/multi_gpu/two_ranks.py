@@ -21,11 +21,9 @@ def run_two_ranks(script: str) -> list[dict[str, Any]]:
         port = free.getsockname()[1]
     ranks = [partial(_rank, script, rank, port) for rank in (0, 1)]
     said = in_processes(ranks, LIMIT_S, "fork" if can_copy() else "spawn")
-    if None in said:
-        raise RuntimeError("it ended before its last line")
-    for report in said:
-        if isinstance(report, str):
-            raise RuntimeError(report)
+    failed = [report for report in said if not isinstance(report, dict)]
+    if failed:
+        raise RuntimeError(failed[0] or "it ended before its last line")
     return said
 
 

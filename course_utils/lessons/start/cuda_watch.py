@@ -16,7 +16,7 @@ import torch
 from IPython import get_ipython
 
 NOT_INITIALISED = 3  # CUDA_ERROR_NOT_INITIALIZED of the CUDA driver API
-PLUMBING = ("runpy", "IPython", "ipykernel", "torch")  # whose modules are never to blame
+NO_IMPORTS = ("__main__", "runpy", "IPython", "ipykernel", "torch")  # their modules' own lines are no import to blame
 
 
 class CudaWatch:
@@ -47,19 +47,14 @@ class CudaWatch:
 
     def _note_stack(self) -> None:
         """Blame the import under way, if there is one, and else the line of the user's that led here."""
-        if self.first_touch:
-            return
-        importing = None
         for frame, _ in traceback.walk_stack(sys._getframe(1)):  # the last call comes first
-            module = frame.f_globals.get("__name__", "")
-            if module == "__main__":
+            module, file = frame.f_globals.get("__name__", ""), frame.f_code.co_filename
+            importing = frame.f_code.co_name == "<module>" and module.partition(".")[0] not in NO_IMPORTS
+            if importing or module == "__main__":
                 break
-            if frame.f_code.co_name == "<module>" and module.partition(".")[0] not in PLUMBING:
-                importing = frame
-        blamed = importing or frame
-        file, line = blamed.f_code.co_filename, blamed.f_lineno
-        who = f"the import of {blamed.f_globals['__name__']}, {file}" if importing else _cell() or file
-        self.first_touch = f"{who} line {line}: {linecache.getline(file, line).strip()}"
+        who = f"the import of {module}, {file}" if importing else _cell() or file
+        line = frame.f_lineno
+        self.first_touch = self.first_touch or f"{who} line {line}: {linecache.getline(file, line).strip()}"
 
     def _look(self, result: Any = None) -> None:
         if self.first_touch is None and is_cuda_initialized():

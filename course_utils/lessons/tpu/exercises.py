@@ -14,7 +14,6 @@ from torch.overrides import TorchFunctionMode
 
 from course_utils.exercises import Mistakes, exercise
 from course_utils.exercises.answers import expect, expect_pair, number_of, quote, whole_numbers
-from course_utils.lessons.tpu import counted
 from course_utils.xla import READING, run_recorded, started_xla, xla_counters
 
 BATCHES = 10
@@ -143,11 +142,6 @@ def room(answer: Any) -> Mistakes:
     needed = f"{len(shapes)} programs, one for each shape"
     yield len(shapes) > 4, f"Sentences of 1 to 64 words need {needed}. Each new shape is compiled."
     yield share < 0.7, f"Few shapes, but only {share:.0%} of the rows are words. Other buckets waste less."
-    if device := started_xla():
-        run_recorded(device)
-        width = next(_features)
-        works = [lambda rows=rows: torch.zeros(rows, width).to(device).tanh().sum(dim=0) for rows in shapes]
-        needed = f"{len(shapes)} shapes, and XLA counted {sum(counted(work).compilations for work in works)} programs"
     return f"{needed}; {share:.0%} of the rows are words."
 
 

@@ -66,8 +66,8 @@ class RentalPanel:
         self.controls = widgets.VBox([*controls.values(), self.status])
         self.controls.add_class("rentalpanel")
 
-    def update(self) -> Estimate | None:
-        """Estimate what the controls ask for, show it, and return it; None, and a sentence, where that cannot be."""
+    def update(self) -> None:
+        """Estimate what the controls ask for and show it, or in a sentence why that cannot be."""
         try:
             asked = {"devices": tuple(self.chips.value), "batch": self.batch.value, "precision": self.precision.value}
             prices = read_prices(self.prices.value)
@@ -86,7 +86,6 @@ class RentalPanel:
             self.status.value = f"{what}: {html.escape(best.device if best else 'none of these')}"
         if self._shown:
             self._shown.update(shown)
-        return self.result
 
     def _ipython_display_(self) -> None:
         display_widget(self.controls, "[panel: chips, batch, precision, prices and deadline of an estimate]")

@@ -21,7 +21,7 @@ WRONG = {
         ("my_arguments = {'tpu_cores': [4], 'precision': 16, 'max_epochs': 3}", "`tpu_cores` has left the Trainer"),
         (
             "my_arguments = {'accelerator': 'tpu', 'devices': 4, 'precision': 'bf16-true', 'max_epochs': 3}",
-            "never meant four cores",
+            "Yours has devices=4",
         ),
         (
             "my_arguments = {'accelerator': 'tpu', 'devices': [4], 'precision': 'bf16-true', 'max_epochs': 3}",
@@ -29,15 +29,15 @@ WRONG = {
         ),
         (
             "my_arguments = {'accelerator': 'tpu', 'devices': 'auto', 'precision': 'bf16-true', 'max_epochs': 3}",
-            "That takes all cores",
+            "named one core, the fourth",
         ),
         (
             "my_arguments = {'accelerator': 'tpu', 'devices': 3, 'precision': 'bf16-true', 'max_epochs': 3}",
-            "Keep it a list",
+            "a list says which cores, a number how many",
         ),
         (
             "my_arguments = {'accelerator': 'tpu', 'devices': [5], 'precision': 'bf16-true', 'max_epochs': 3}",
-            "core number 4, counted from 1",
+            "Yours has devices=[5]",
         ),
         ("my_arguments = {'devices': [3], 'precision': 'bf16-true', 'max_epochs': 3}", "asks for a TPU"),
         (
@@ -87,7 +87,7 @@ WRONG = {
             "def my_translation(old):\n    gpus = old['gpus']\n"
             "    return {'max_epochs': old['max_epochs'], 'accelerator': 'gpu',\n"
             "            'devices': len(gpus) if isinstance(gpus, list) else gpus}",
-            "says which GPUs, and not how many",
+            "Yours has devices=1",
         ),
         (
             "def my_translation(old):\n    return {'accelerator': 'gpu', 'devices': old['gpus']}",
@@ -96,7 +96,7 @@ WRONG = {
         (
             "def my_translation(old):\n"
             "    return {'accelerator': 'gpu', 'devices': [old['gpus']], 'max_epochs': old.get('max_epochs')}",
-            "says how many GPUs, -1 all",
+            "a list says which GPUs, a number how many",
         ),
         (
             "def my_translation(old):\n    return {**modernize(old).kwargs, 'logger': False}",
