@@ -27,8 +27,16 @@ class AirRNN(nn.Module):
         """Continue a series by feeding the model its own answers: from a history, (months,), to a forecast, (steps,).
 
         Both are on the model's scale and device.
+
+        Raises:
+            ValueError: the history is empty or not one-dimensional, or fewer than one step was requested.
         """
-        hidden, state = self.rnn(history[None, :, None])  # refuses an empty history and a table
+        if history.ndim != 1 or len(history) == 0 or steps < 1:
+            raise ValueError(
+                f"a forecast needs a history of shape (months,) and at least 1 step, "
+                f"but got shape {tuple(history.shape)} and {steps} steps."
+            )
+        hidden, state = self.rnn(history.view(1, -1, 1))
         answers = [self.head(hidden[:, -1:])]
         for _ in range(steps - 1):
             hidden, state = self.rnn(answers[-1], state)

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
-from course_utils.lessons.gpu import BATCH, SIDE, Photographs
+from course_utils.lessons.gpu import BATCH, BATCHES, SIDE, Photographs
 
 
 def test_a_batch_holds_small_pixels_and_who_decoded_it_when():
@@ -10,6 +10,13 @@ def test_a_batch_holds_small_pixels_and_who_decoded_it_when():
     assert pixels.shape == (BATCH, 3, SIDE, SIDE) and pixels.dtype == torch.uint8
     assert who == "loading" and start < end
     assert pixels.float().std() > 10  # a photograph, and not one colour
+
+
+def test_every_number_outside_is_refused_so_that_a_loop_ends():
+    photographs = Photographs()
+    assert len(list(photographs)) == len(photographs) == BATCHES
+    with pytest.raises(IndexError, match=f"there are {BATCHES} batches, counted from 0, but number {BATCHES}"):
+        photographs[BATCHES]
 
 
 @pytest.mark.process

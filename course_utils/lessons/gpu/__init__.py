@@ -35,6 +35,8 @@ class Photographs(Dataset[tuple[torch.Tensor, Note]]):
         return BATCHES
 
     def __getitem__(self, index: int) -> tuple[torch.Tensor, Note]:
+        if not 0 <= index < BATCHES:
+            raise IndexError(f"there are {BATCHES} batches, counted from 0, but number {index} was requested.")
         start, worker = time.perf_counter(), get_worker_info()
         images = [Image.open(io.BytesIO(self.file)).convert("RGB").resize((SIDE, SIDE)) for _ in range(BATCH)]
         # (BATCH, 3, SIDE, SIDE)
