@@ -124,18 +124,6 @@ def read_package(name: str) -> Package:
     return Package(version, told.get("cuda"), told.get("hip"), xpu)
 
 
-def processes_with(setting: str) -> list[int]:
-    """Return the processes that were started with a variable set like this, NAME=value (Linux, proc(5))."""
-    found, mark = [], setting.encode()
-    for path in Path("/proc").glob("[0-9]*/environ"):
-        try:
-            if mark in path.read_bytes().split(b"\0"):
-                found.append(int(path.parent.name))
-        except OSError:  # it has ended, or is another user's
-            continue
-    return found
-
-
 def in_container(root: Path = ROOT) -> bool:
     """Say whether this is a container of Docker, Podman or Kubernetes."""
     marks = any((root / name).exists() for name in (".dockerenv", "run/.containerenv"))
