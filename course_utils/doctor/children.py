@@ -49,7 +49,7 @@ def run_probe(name: str, limit_s: float) -> Outcome:
 
 
 def run_limited(command: list[str], limit_s: float, **variables: str) -> Outcome:
-    """Run a command, and end it with everything that it started once it has been silent for `limit_s` seconds."""
+    """Run a command in a session of its own, and end that at the latest after `limit_s` seconds of silence."""
     null, pipe, same = subprocess.DEVNULL, subprocess.PIPE, subprocess.STDOUT
     environment = {**os.environ, **variables}
     try:
