@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import torch
 
 from course_utils.display.cards import html_card, text_table
 from course_utils.display.units import format_bytes
 from course_utils.hardware import KINDS, detect
-from course_utils.hardware.machine import ROOT, cpu_name, host_memory_bytes, usable_cores
+from course_utils.hardware.machine import cpu_name, host_memory_bytes, usable_cores
 
 HEADER = ("device", "name", "memory", "detail")
 
@@ -50,20 +49,17 @@ class DeviceList(list):  # of Device; Python 3.8, on which the doctor starts too
         return html_card("Devices here, best first", HEADER, [_row(device) for device in self])
 
 
-def find_devices(*, root: Path = ROOT) -> DeviceList:
+def find_devices() -> DeviceList:
     """Return every device that this Python can use, best first, without starting any of them.
 
     Names and memory come from the driver's management library and from files, so CUDA is not initialized,
     torch_xla is not imported and no network is used. Being listed is not yet proof that a device works:
     `python -m course_utils.doctor` runs a kernel on each.
-
-    Args:
-        root: where to look for /sys, /proc and /dev: another folder holds a copy of another machine's files.
     """
-    found = [Device(kind, i, one.name, one.memory_bytes, one.detail) for kind, i, one in detect.accelerators(root)]
-    cpu = _cpu(root)
+    found = [Device(kind, i, one.name, one.memory_bytes, one.detail) for kind, i, one in detect.accelerators()]
+    cpu = _cpu()
     found.append(cpu)
-    if detect.can_rehearse(root):
+    if detect.can_rehearse():
         found.append(replace(cpu, kind="xla", name=f"rehearsal of a TPU: XLA on {cpu.name}", rehearsal=True))
     return DeviceList(found)
 
@@ -122,8 +118,8 @@ def wait_for(device: Device | torch.device | str) -> None:
         torch.accelerator.synchronize(device.torch_device if isinstance(device, Device) else torch.device(device))
 
 
-def _cpu(root: Path = ROOT) -> Device:
-    return Device("cpu", 0, cpu_name(root), host_memory_bytes(root), f"{usable_cores(root)} cores")
+def _cpu() -> Device:
+    return Device("cpu", 0, cpu_name(), host_memory_bytes(), f"{usable_cores()} cores")
 
 
 def _row(device: Device) -> tuple[str, ...]:

@@ -76,6 +76,15 @@ def answers_are_judged_in_the_process_of_the_test(request, monkeypatch):
         monkeypatch.setattr(sandbox, "FORKS", False)
 
 
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    """A folder in whose /sys, /proc and /dev the package looks, in place of this machine's."""
+    from course_utils.hardware import machine
+
+    monkeypatch.setattr(machine, "ROOT", tmp_path)
+    return tmp_path
+
+
 @pytest.fixture(scope="session")
 def needs_xla():
     """Skip a test where torch_xla does not work. To find that out takes seconds, so it is not asked at collection."""

@@ -114,11 +114,22 @@ def environment_without(folder: Path, *missing: str) -> str:
     return str(python)
 
 
-def run_doctor(*arguments: str, python: str = sys.executable, path: Path | None = None, **variables: str):
+def doctor(root: Path | None = None) -> list[str]:
+    """Return the arguments of a Python that is a doctor, for whom /sys, /proc and /dev are in the folder `root`."""
+    code = f"""
+    import pathlib, runpy
+    from course_utils.hardware import machine
+    machine.ROOT = pathlib.Path({str(root)!r})
+    runpy.run_module("course_utils.doctor", run_name="__main__")
+    """
+    return ["-c", textwrap.dedent(code)] if root else ["-m", "course_utils.doctor"]
+
+
+def run_doctor(*arguments: str, python: str = sys.executable, path=None, root=None, **variables: str):
     """Run `python -m course_utils.doctor --json` on such a machine; return its exit status and its report."""
     environment = {key: value for key, value in os.environ.items() if key not in FOREIGN}
     environment |= {"PYTHONPATH": os.pathsep.join(filter(None, [str(path or ""), str(REPOSITORY)])), **variables}
-    command = [python, "-m", "course_utils.doctor", "--json", "--limit", "60", *arguments]
+    command = [python, *doctor(root), "--json", "--limit", "60", *arguments]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=180, cwd=STUBS)
     assert done.stdout.startswith("{"), done.stderr
     return done.returncode, json.loads(done.stdout)

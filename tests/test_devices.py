@@ -116,32 +116,33 @@ def test_a_hostile_card_stays_text_in_the_card_and_on_one_line_of_the_table(tmp_
 
 @has_xla
 @no_cuda
-def test_a_tpu_is_listed_for_each_chip_with_its_memory(tmp_path):
-    root = machine_with(tmp_path, V5E, V5E)
-    found = [device for device in find_devices(root=root) if device.kind == "xla"]
+def test_a_tpu_is_listed_for_each_chip_with_its_memory(root):
+    machine_with(root, V5E, V5E)
+    found = [device for device in find_devices() if device.kind == "xla"]
     assert [str(device) for device in found] == ["xla:0", "xla:1"]
     assert found[0].name == "TPU v5e" and found[0].memory_bytes == 16 * 2**30 and not found[0].rehearsal
 
 
 @has_xla
 @no_cuda
-def test_a_chip_of_tpu_7x_is_two_devices_with_half_of_its_memory_each(tmp_path):
-    root = machine_with(tmp_path, ("0x1ae0", "0x0076", "0x088000"))
-    found = [device for device in find_devices(root=root) if device.kind == "xla"]
+def test_a_chip_of_tpu_7x_is_two_devices_with_half_of_its_memory_each(root):
+    machine_with(root, ("0x1ae0", "0x0076", "0x088000"))
+    found = [device for device in find_devices() if device.kind == "xla"]
     assert [(str(device), device.memory_bytes) for device in found] == [("xla:0", 96 * 2**30), ("xla:1", 96 * 2**30)]
 
 
 @has_xla
-def test_pjrt_device_cpu_turns_a_tpu_machine_into_a_rehearsal(tmp_path, monkeypatch):
+def test_pjrt_device_cpu_turns_a_tpu_machine_into_a_rehearsal(root, monkeypatch):
+    machine_with(root, V4)
     monkeypatch.setenv("PJRT_DEVICE", "CPU")
-    found = [device for device in find_devices(root=machine_with(tmp_path, V4)) if device.kind == "xla"]
+    found = [device for device in find_devices() if device.kind == "xla"]
     assert [device.rehearsal for device in found] == [True]
 
 
 @has_xla
 @no_cuda
-def test_the_rehearsal_comes_last_and_says_what_it_is(tmp_path):
-    found = find_devices(root=tmp_path)
+def test_the_rehearsal_comes_last_and_says_what_it_is(root):
+    found = find_devices()
     assert [(device.kind, device.rehearsal) for device in found] == [("cpu", False), ("xla", True)]
     assert "rehearsal" in found[1].name
 
@@ -166,8 +167,11 @@ def test_torchtpu_is_listed_through_torch_accelerator_and_only_beside_a_tpu(tmp_
     torch._register_device_module("tpu", Module)
     torch._C._accelerator_getAccelerator = lambda: torch.device("tpu")
     from course_utils import find_devices
-    print([(str(d), d.name) for d in find_devices(root=Path({str(machine_with(tmp_path, V5E))!r})) if d.kind == "tpu"])
-    print([str(d) for d in find_devices(root=Path("/nowhere")) if d.kind == "tpu"])
+    from course_utils.hardware import machine
+    machine.ROOT = Path({str(machine_with(tmp_path, V5E))!r})
+    print([(str(d), d.name) for d in find_devices() if d.kind == "tpu"])
+    machine.ROOT = Path("/nowhere")
+    print([str(d) for d in find_devices() if d.kind == "tpu"])
     """
     script = tmp_path / "script.py"
     script.write_text("\n".join(line[4:] for line in code.splitlines()))
@@ -176,25 +180,25 @@ def test_torchtpu_is_listed_through_torch_accelerator_and_only_beside_a_tpu(tmp_
     assert done.stdout.splitlines() == ["[('tpu:0', 'TPU v5e'), ('tpu:1', 'TPU v5e')]", "[]"], done.stderr
 
 
-def test_the_gpu_of_a_mac_shares_the_computers_memory(tmp_path, monkeypatch):
+def test_the_gpu_of_a_mac_shares_the_computers_memory(root, monkeypatch):
     """Stand-in: torch's answer on a Mac."""
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
-    (found,) = [device for device in find_devices(root=tmp_path) if device.kind == "mps"]
-    assert found.name.startswith("GPU of ") and found.memory_bytes == find_devices(root=tmp_path)[-1].memory_bytes
+    (found,) = [device for device in find_devices() if device.kind == "mps"]
+    assert found.name.startswith("GPU of ") and found.memory_bytes == find_devices()[-1].memory_bytes
     assert str(pick_device("mps")) == "mps:0"
 
 
-def test_intels_cards_are_named_from_the_pci_bus_while_xpu_is_not_started(tmp_path, monkeypatch):
+def test_intels_cards_are_named_from_the_pci_bus_while_xpu_is_not_started(root, monkeypatch):
     """Stand-in: torch's count on a machine with an Arc A770, and a copy of that machine's /sys."""
     monkeypatch.setattr(torch.xpu, "is_available", lambda: True)
     monkeypatch.setattr(torch.xpu, "device_count", lambda: 1)
-    root = machine_with(tmp_path, ("0x8086", "0x56a0", "0x030000"))
-    assert detect.xpus(root) == [Card("Intel graphics card 0x56a0")]
+    machine_with(root, ("0x8086", "0x56a0", "0x030000"))
+    assert detect.xpus() == [Card("Intel graphics card 0x56a0")]
     (root / "usr/share/misc").mkdir(parents=True)
     (root / "usr/share/misc/pci.ids").write_text("# list\n8086  Intel\n\t56a0  DG2 [Arc A770]\n")
-    assert detect.xpus(root) == [Card("Intel DG2 [Arc A770]")]
+    assert detect.xpus() == [Card("Intel DG2 [Arc A770]")]
     monkeypatch.setattr(torch.xpu, "device_count", lambda: 2)  # of which the PCI bus shows one
-    assert [card.name for card in detect.xpus(root)] == ["Intel DG2 [Arc A770]", "Intel graphics card"]
+    assert [card.name for card in detect.xpus()] == ["Intel DG2 [Arc A770]", "Intel graphics card"]
 
 
 def rocm_machine(folder: Path) -> Path:
@@ -208,30 +212,29 @@ def rocm_machine(folder: Path) -> Path:
     return folder
 
 
-def test_rocm_cards_come_from_the_kernels_list_in_the_order_of_its_variables(tmp_path, monkeypatch):
+def test_rocm_cards_come_from_the_kernels_list_in_the_order_of_its_variables(root, monkeypatch):
     """Stand-in: the /sys of a machine with two AMD cards."""
-    root = rocm_machine(tmp_path)
-    assert [(card.name, card.memory_bytes, card.detail) for card in detect.rocm_cards(root)] == [
+    rocm_machine(root)
+    assert [(card.name, card.memory_bytes, card.detail) for card in detect.rocm_cards()] == [
         ("AMD gfx942", 10**9, "gfx942"),
         ("AMD gfx1030", 2 * 10**9, "gfx1030"),
     ]
     monkeypatch.setenv("HIP_VISIBLE_DEVICES", "1")
-    assert [card.name for card in detect.rocm_cards(root)] == ["AMD gfx1030"]
+    assert [card.name for card in detect.rocm_cards()] == ["AMD gfx1030"]
     monkeypatch.setenv("HIP_VISIBLE_DEVICES", "-1")
-    assert detect.rocm_cards(root) == []
+    assert detect.rocm_cards() == []
     monkeypatch.setenv("HIP_VISIBLE_DEVICES", "0")
     monkeypatch.setenv("ROCR_VISIBLE_DEVICES", "1,0")
-    assert [card.name for card in detect.rocm_cards(root)] == ["AMD gfx1030"]
+    assert [card.name for card in detect.rocm_cards()] == ["AMD gfx1030"]
 
 
-def test_two_amd_cards_of_one_model_are_two_cards(tmp_path, monkeypatch):
+def test_two_amd_cards_of_one_model_are_two_cards(root, monkeypatch):
     """Stand-in: the /sys of the machine above, both cards the same."""
-    root = rocm_machine(tmp_path)
-    nodes = root / "sys/class/kfd/kfd/topology/nodes"
+    nodes = rocm_machine(root) / "sys/class/kfd/kfd/topology/nodes"
     for name in ("properties", "mem_banks/0/properties"):
         (nodes / "2" / name).write_text((nodes / "1" / name).read_text())
     monkeypatch.setenv("HIP_VISIBLE_DEVICES", "1,0")
-    assert [card.name for card in detect.rocm_cards(root)] == ["AMD gfx942", "AMD gfx942"]
+    assert [card.name for card in detect.rocm_cards()] == ["AMD gfx942", "AMD gfx942"]
 
 
 @no_cuda
@@ -294,18 +297,18 @@ def test_waiting_for_xla_runs_what_was_recorded():
     assert done.stdout.strip() == "1", done.stderr
 
 
-def test_rocm_without_linuxs_own_driver_is_asked_for_its_cards(tmp_path, monkeypatch):
+def test_rocm_without_linuxs_own_driver_is_asked_for_its_cards(root, monkeypatch):
     """Stand-in: Windows, or Linux inside of it (WSL), where there is no /sys/class/kfd."""
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    assert detect.rocm_cards(tmp_path) == [Card("AMD graphics card")] * 2
+    assert detect.rocm_cards() == [Card("AMD graphics card")] * 2
 
 
-def test_a_divided_card_does_not_promise_the_memory_of_the_whole(tmp_path, monkeypatch):
+def test_a_divided_card_does_not_promise_the_memory_of_the_whole(monkeypatch):
     """Stand-in: a driver that lists an A100 divided into slices, of which CUDA shows one."""
     monkeypatch.setattr(torch.version, "cuda", "12.8")
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     card = Card("NVIDIA A100", 42 * 10**9, "compute capability 8.0", uuid="GPU-1", mig=True)
     monkeypatch.setattr(detect, "read_driver", lambda: Driver("550.54", (12, 4), (card,)))
-    [shown] = detect.cuda_cards(tmp_path)
+    [shown] = detect.cuda_cards()
     assert shown.memory_bytes is None and "one slice" in shown.detail

@@ -11,7 +11,6 @@ import platform
 import re
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 from course_utils.doctor.causes import find_cause
 from course_utils.doctor.children import Outcome, run_limited, run_probe
@@ -26,13 +25,12 @@ TELLING = "(CUDA|HIP|ROCR|HSA|NVIDIA|TPU|PJRT|XRT|XLA|LD|COURSE)_|TORCH_DEVICE_B
 SMI = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
 
 
-def diagnose(families: tuple[str, ...] = KINDS, *, limit_s: float = LIMIT_S, root: Path = machine.ROOT) -> Diagnosis:
+def diagnose(families: tuple[str, ...] = KINDS, *, limit_s: float = LIMIT_S) -> Diagnosis:
     """Say for each accelerator family whether it works here, why not, and what to do.
 
     Args:
         families: the families to examine, of "cpu", "cuda", "mps", "xpu", "xla" and "tpu".
         limit_s: seconds that one step of a child process may take; an import may take three times as long.
-        root: where to look for /sys, /proc and /dev: another folder holds a copy of another machine's files.
 
     Raises:
         ValueError: a family is not one of the six.
@@ -41,7 +39,7 @@ def diagnose(families: tuple[str, ...] = KINDS, *, limit_s: float = LIMIT_S, roo
     if unknown:
         raise ValueError(f"family {unknown[0]!r} was asked for, but the families are {', '.join(KINDS)}.")
     start = time.perf_counter()
-    evidence = _examine(families, limit_s, root)
+    evidence = _examine(families, limit_s)
     findings = tuple(find_cause(family, evidence) for family in families)
     torch = f"torch {evidence.torch.version}" if evidence.torch.version else "no torch"
     devices = tuple(evidence.probe("cpu").told.get("devices", ()))
@@ -66,20 +64,20 @@ def _facts(evidence: Evidence) -> dict[str, str]:
     return {name: value for name, value in {**facts, **variables}.items() if value}
 
 
-def _examine(families: tuple[str, ...], limit_s: float, root: Path) -> Evidence:
+def _examine(families: tuple[str, ...], limit_s: float) -> Evidence:
     torch, torch_xla, torch_tpu = map(machine.read_package, ("torch", "torch_xla", "torch_tpu"))
     needs = {"mps": platform.system() == "Darwin", "xpu": torch.xpu, "xla": torch_xla.version, "tpu": torch_tpu.version}
     tried = [family for family in families if torch.version and needs.get(family, True)]
     return Evidence(
-        place=machine.place(root),
+        place=machine.place(),
         torch=torch,
         torch_xla=torch_xla,
         torch_tpu=torch_tpu,
         variables=dict(os.environ),
-        graphics=machine.graphics_cards(root),
-        tpu_chips=len(machine.tpu_chips(root)),
-        container=machine.in_container(root),
-        wsl=machine.in_wsl(root),
+        graphics=machine.graphics_cards(),
+        tpu_chips=len(machine.tpu_chips()),
+        container=machine.in_container(),
+        wsl=machine.in_wsl(),
         probes=_try(tried, limit_s),
     )
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from course_utils.display.terminal import show_result
 from course_utils.doctor import LIMIT_S, diagnose
 from course_utils.hardware import KINDS
-from course_utils.hardware.machine import ROOT
 
 # How it was started: as a module, or as the one file that `make doctor.pyz` makes.
 PROGRAM = "-m course_utils.doctor" if Path(__file__).exists() else "doctor.pyz"
@@ -28,11 +27,10 @@ def main() -> int:
     forms.add_argument("--report", action="store_true", help="print Markdown to paste into an issue, without names")
     about_limit = "seconds for a step (default 10; three times that for imports)"
     parser.add_argument("--limit", type=float, default=LIMIT_S, help=about_limit)
-    parser.add_argument("--root", type=Path, default=ROOT, help="a folder with another machine's sys, proc and dev")
     asked = parser.parse_args()
     if not 0 < asked.limit < 10**6:
         parser.error(f"argument --limit: {asked.limit:g} is not a number of seconds above 0")
-    report = diagnose(tuple(asked.require or KINDS), limit_s=asked.limit, root=asked.root)
+    report = diagnose(tuple(asked.require or KINDS), limit_s=asked.limit)
     text = json.dumps(asdict(report), indent=2) if asked.json else report.to_markdown() if asked.report else report
     show_result(text)
     return 0 if any(finding.usable for finding in report.findings) else 1

@@ -15,14 +15,12 @@ import subprocess
 import sys
 import threading
 import time
-import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from course_utils.hardware.machine import processes_with, read_text
+from course_utils.hardware.machine import read_text
 
 PREFIX = "@probe "  # of a line for the doctor, among whatever else libraries print
-MARK = "COURSE_DOCTOR_CHILD"  # a variable of every process that a probe starts
 MOST_BYTES = 2**20  # that a child may print
 CHATTER = 4  # a child that keeps talking gets this many times the limit in all
 # An import gets this many times the limit: it touches no device, and from a cold disk torch's may take long.
@@ -51,10 +49,9 @@ def run_probe(name: str, limit_s: float) -> Outcome:
 
 
 def run_limited(command: list[str], limit_s: float, **variables: str) -> Outcome:
-    """Run a command, and end it with everything that it started once it has been silent for `limit_s` seconds."""
+    """Run a command in a session of its own, and end that at the latest after `limit_s` seconds of silence."""
     null, pipe, same = subprocess.DEVNULL, subprocess.PIPE, subprocess.STDOUT
-    mark = uuid.uuid4().hex  # by which to find what the child starts in sessions of its own
-    environment = {**os.environ, **variables, MARK: mark}
+    environment = {**os.environ, **variables}
     try:
         child = subprocess.Popen(command, env=environment, stdin=null, stdout=pipe, stderr=same, start_new_session=True)
     except OSError as error:
@@ -63,7 +60,7 @@ def run_limited(command: list[str], limit_s: float, **variables: str) -> Outcome
     reader = threading.Thread(target=_read, args=(child.stdout, said), daemon=True)
     reader.start()
     late_s = _wait(child, said, limit_s)
-    _stop(child, f"{MARK}={mark}")
+    _stop(child)
     reader.join(1)  # a process that has left the child's session may hold the pipe open
     return _describe(child.returncode, late_s, bytes(said))
 
@@ -106,13 +103,10 @@ def _clock_s(pid: int) -> float:
     return time.monotonic() - (int(told[1]) / 1e9 if len(told) == 3 else 0.0)
 
 
-def _stop(child: subprocess.Popen, setting: str) -> None:
-    """End the child and every process that it has started, whether or not the child itself has ended."""
+def _stop(child: subprocess.Popen) -> None:
+    """End the child and every process of its session, whether or not the child itself has ended."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL) if os.name == "posix" else child.kill()
-    for pid in processes_with(setting):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGKILL)
     with contextlib.suppress(subprocess.TimeoutExpired):  # stuck inside the kernel, where no signal reaches it
         child.wait(1)
 

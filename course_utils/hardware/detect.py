@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import torch
 
@@ -13,14 +12,14 @@ from course_utils.hardware import machine
 from course_utils.hardware.nvidia import Card, read_driver, visible_cards
 
 
-def accelerators(root: Path) -> list[tuple[str, int, Card]]:
+def accelerators() -> list[tuple[str, int, Card]]:
     """Return kind, index and description of every accelerator that this torch can use, best first."""
     cuda = rocm_cards if torch.version.hip else cuda_cards
     kinds = {"tpu": torch_tpus, "cuda": cuda, "xla": xla_tpus, "xpu": xpus, "mps": mps}
-    return [(kind, index, card) for kind, find in kinds.items() for index, card in enumerate(find(root))]
+    return [(kind, index, card) for kind, find in kinds.items() for index, card in enumerate(find())]
 
 
-def cuda_cards(root: Path) -> list[Card]:
+def cuda_cards() -> list[Card]:
     """Return the NVIDIA cards that CUDA shows: from CUDA where it already runs, else from the driver's own library."""
     if not torch.version.cuda:
         return []
@@ -39,9 +38,9 @@ def cuda_cards(root: Path) -> list[Card]:
     return [replace(card, detail=f"{card.detail}; CUDA may number unlike cards in another order") for card in cards]
 
 
-def rocm_cards(root: Path) -> list[Card]:
+def rocm_cards() -> list[Card]:
     """Return the AMD cards that the kernel's compute driver lists (/sys/class/kfd), as HIP_VISIBLE_DEVICES allows."""
-    nodes, found = root / "sys/class/kfd/kfd/topology/nodes", []
+    nodes, found = machine.ROOT / "sys/class/kfd/kfd/topology/nodes", []
     if not nodes.exists():  # Windows, and Linux inside of it (WSL), where ROCm works without that driver
         return [Card("AMD graphics card")] * torch.cuda.device_count()
     for node in sorted(nodes.glob("*"), key=lambda node: int(node.name)):
@@ -52,28 +51,28 @@ def rocm_cards(root: Path) -> list[Card]:
         arch = f"gfx{version // 10000}{version // 100 % 100:x}{version % 100:x}"
         banks = [machine.read_text(bank / "properties") for bank in (node / "mem_banks").glob("*")]
         sizes = [int(size) for bank in banks for size in re.findall(r"size_in_bytes (\d+)", bank)]
-        name = machine.pci_name(machine.AMD, f"0x{int(told.get('device_id', 0)):04x}", root) or arch
+        name = machine.pci_name(machine.AMD, f"0x{int(told.get('device_id', 0)):04x}") or arch
         found.append(Card(f"AMD {name}", sum(sizes) or None, arch, uuid=node.name))  # which tells two alike apart
     # ROCm's own variable chooses first, then HIP's among what is left (ROCm documentation, "GPU isolation techniques").
     found = visible_cards(found, os.environ.get("ROCR_VISIBLE_DEVICES"))
     return visible_cards(found, os.environ.get("HIP_VISIBLE_DEVICES", os.environ.get("CUDA_VISIBLE_DEVICES")))
 
 
-def xla_tpus(root: Path) -> list[Card]:
+def xla_tpus() -> list[Card]:
     """Return the TPU devices that torch_xla will show, from a scan of the PCI bus and of /dev."""
     if os.environ.get("PJRT_DEVICE", "TPU") != "TPU" or not xla_matches_torch():
         return []
     found = []
-    for chip in machine.tpu_chips(root):
+    for chip in machine.tpu_chips():
         name, devices, memory_gib = machine.TPU_CHIPS[chip]
         detail = f"1 of {devices} devices of its chip" if devices > 1 else "one chip"
         found += [Card(name, memory_gib and memory_gib * 2**30, detail)] * devices
     return found
 
 
-def can_rehearse(root: Path) -> bool:
+def can_rehearse() -> bool:
     """Say whether torch_xla can compile and run on this CPU in place of a TPU."""
-    asked_for = os.environ.get("PJRT_DEVICE", "TPU" if machine.tpu_chips(root) else "CPU")
+    asked_for = os.environ.get("PJRT_DEVICE", "TPU" if machine.tpu_chips() else "CPU")
     return asked_for == "CPU" and xla_matches_torch()
 
 
@@ -83,16 +82,16 @@ def xla_matches_torch() -> bool:
     return bool(xla.version) and xla.minor == machine.Package(torch.__version__).minor
 
 
-def torch_tpus(root: Path) -> list[Card]:
+def torch_tpus() -> list[Card]:
     """Return TorchTPU's devices. It is not asked where there is no TPU: off Google's cloud its answer can hang."""
-    chips = machine.tpu_chips(root)
+    chips = machine.tpu_chips()
     current = torch.accelerator.current_accelerator() if chips else None
     if current is None or current.type != "tpu":
         return []
     return [Card(machine.TPU_CHIPS[chips[0]][0], detail="through TorchTPU")] * torch.accelerator.device_count()
 
 
-def xpus(root: Path) -> list[Card]:
+def xpus() -> list[Card]:
     """Return Intel's graphics cards, where this torch was built for them. Their memory is known once XPU runs."""
     if not torch.xpu.is_available():
         return []
@@ -100,14 +99,14 @@ def xpus(root: Path) -> list[Card]:
     if torch.xpu.is_initialized():
         cards = map(torch.xpu.get_device_properties, range(count))
         return [Card(card.name, card.total_memory, f"{card.gpu_eu_count} cores") for card in cards]
-    models = [model for vendor, model in machine.graphics_cards(root) if vendor == machine.INTEL]
-    names = [machine.pci_name(machine.INTEL, model, root) or f"graphics card {model}" for model in models]
+    models = [model for vendor, model in machine.graphics_cards() if vendor == machine.INTEL]
+    names = [machine.pci_name(machine.INTEL, model) or f"graphics card {model}" for model in models]
     names += ["graphics card"] * count
     return [Card(f"Intel {name}") for name in names[:count]]
 
 
-def mps(root: Path) -> list[Card]:
+def mps() -> list[Card]:
     """Return the graphics part of Apple's chip. It shares the computer's memory."""
     if not torch.backends.mps.is_available():
         return []
-    return [Card(f"GPU of {machine.cpu_name(root)}", machine.host_memory_bytes(root), "memory shared with the CPU")]
+    return [Card(f"GPU of {machine.cpu_name()}", machine.host_memory_bytes(), "memory shared with the CPU")]

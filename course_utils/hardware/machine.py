@@ -1,7 +1,4 @@
-"""What this machine has, read from files and variables alone: no driver is asked and nothing is started.
-
-Every function that reads files takes `root`, so that a copy of another machine's /sys, /proc and /dev can be read.
-"""
+"""What this machine has, read from files and variables alone: no driver is asked and nothing is started."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path("/")
+ROOT = Path("/")  # of /sys, /proc and /dev; the tests put copies of other machines' files in its place
 NVIDIA, AMD, INTEL, GOOGLE = "0x10de", "0x1002", "0x8086", "0x1ae0"
 DISPLAY_CLASSES = ("0x0300", "0x0302", "0x0380", "0x1200")  # VGA, 3D, other display, processing accelerator
 
@@ -41,57 +38,57 @@ HOSTED = {
 }
 
 
-def graphics_cards(root: Path = ROOT) -> list[tuple[str, str]]:
+def graphics_cards() -> list[tuple[str, str]]:
     """Return the PCI numbers of each graphics card or compute accelerator: its vendor and model, ("0x10de", "0x2335").
 
     There are none where there is no PCI bus to read (macOS, Windows, WSL).
     """
-    return [(vendor, model) for vendor, model, kind in _pci_devices(root) if kind.startswith(DISPLAY_CLASSES)]
+    return [(vendor, model) for vendor, model, kind in _pci_devices() if kind.startswith(DISPLAY_CLASSES)]
 
 
-def pci_name(vendor: str, model: str, root: Path = ROOT) -> str:
+def pci_name(vendor: str, model: str) -> str:
     """Return the name that the system's list of PCI numbers has for a device, or "" where there is no such list."""
-    text = "".join(read_text(root / "usr/share" / folder / "pci.ids", 10**7) for folder in ("misc", "hwdata"))
+    text = "".join(read_text(ROOT / "usr/share" / folder / "pci.ids", 10**7) for folder in ("misc", "hwdata"))
     # The vendor's line, then its models, each after one tab, and their boards, each after two.
     found = re.search(rf"^{vendor[2:]}  .*\n(?:[\t#].*\n)*?\t{model[2:]}  (.+)$", text, re.MULTILINE)
     return found[1] if found else ""
 
 
-def tpu_chips(root: Path = ROOT) -> list[str]:
+def tpu_chips() -> list[str]:
     """Return the PCI model number of each TPU chip here, or "" for a chip that only its device file shows."""
-    chips = [model for vendor, model, _ in _pci_devices(root) if vendor == GOOGLE and model in TPU_CHIPS]
-    return chips or ["" for _ in (root / "dev").glob("accel[0-9]*")]
+    chips = [model for vendor, model, _ in _pci_devices() if vendor == GOOGLE and model in TPU_CHIPS]
+    return chips or ["" for _ in (ROOT / "dev").glob("accel[0-9]*")]
 
 
-def cpu_name(root: Path = ROOT) -> str:
+def cpu_name() -> str:
     """Return the CPU's model name as its maker writes it, or the architecture when nothing says more."""
     if platform.system() == "Darwin":
         return _sysctl("machdep.cpu.brand_string") or platform.machine()
     # The first processor's entry is enough, and this file grows with the number of processors.
-    found = re.search(r"^model name\s*:\s*(.+)$", read_text(root / "proc/cpuinfo", 4096), re.MULTILINE)
+    found = re.search(r"^model name\s*:\s*(.+)$", read_text(ROOT / "proc/cpuinfo", 4096), re.MULTILINE)
     return found[1].strip() if found else platform.processor() or platform.machine()
 
 
-def usable_cores(root: Path = ROOT) -> int:
+def usable_cores() -> int:
     """Return how many cores this process may use, which a container or a scheduler may have limited."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    quota = read_text(root / "sys/fs/cgroup/cpu.max").split()  # such as "100000 100000": one core's worth
+    quota = read_text(ROOT / "sys/fs/cgroup/cpu.max").split()  # such as "100000 100000": one core's worth
     if len(quota) == 2 and all(part.isdigit() for part in quota):
         cores = min(cores, max(1, int(quota[0]) // int(quota[1])))
     return cores
 
 
-def host_memory_bytes(root: Path = ROOT) -> int:
+def host_memory_bytes() -> int:
     """Return the memory that this process may use: the machine's, or less where its container has a limit."""
     limits = ("memory.max", "memory/memory.limit_in_bytes")  # control groups, version 2 and version 1
-    told = [read_text(root / "sys/fs/cgroup" / limit).strip() for limit in limits]
+    told = [read_text(ROOT / "sys/fs/cgroup" / limit).strip() for limit in limits]
     return min([_physical_memory_bytes(), *(int(text) for text in told if text.isdigit())])
 
 
-def place(root: Path = ROOT) -> str:
+def place() -> str:
     """Return where this Python runs: "colab", "kaggle", "binder", "ci", "tpu-vm" or "computer"."""
     hosts = (host for variable, host in HOSTED.items() if os.environ.get(variable))
-    return next(hosts, "tpu-vm" if tpu_chips(root) else "computer")
+    return next(hosts, "tpu-vm" if tpu_chips() else "computer")
 
 
 @dataclass(frozen=True)
@@ -124,27 +121,15 @@ def read_package(name: str) -> Package:
     return Package(version, told.get("cuda"), told.get("hip"), xpu)
 
 
-def processes_with(setting: str) -> list[int]:
-    """Return the processes that were started with a variable set like this, NAME=value (Linux, proc(5))."""
-    found, mark = [], setting.encode()
-    for path in Path("/proc").glob("[0-9]*/environ"):
-        try:
-            if mark in path.read_bytes().split(b"\0"):
-                found.append(int(path.parent.name))
-        except OSError:  # it has ended, or is another user's
-            continue
-    return found
-
-
-def in_container(root: Path = ROOT) -> bool:
+def in_container() -> bool:
     """Say whether this is a container of Docker, Podman or Kubernetes."""
-    marks = any((root / name).exists() for name in (".dockerenv", "run/.containerenv"))
+    marks = any((ROOT / name).exists() for name in (".dockerenv", "run/.containerenv"))
     return marks or "KUBERNETES_SERVICE_HOST" in os.environ
 
 
-def in_wsl(root: Path = ROOT) -> bool:
+def in_wsl() -> bool:
     """Say whether this is Linux inside of Windows (WSL)."""
-    return "microsoft" in read_text(root / "proc/version").lower()
+    return "microsoft" in read_text(ROOT / "proc/version").lower()
 
 
 def read_text(path: Path, limit: int = 65536) -> str:
@@ -156,8 +141,8 @@ def read_text(path: Path, limit: int = 65536) -> str:
         return ""
 
 
-def _pci_devices(root: Path) -> Iterator[tuple[str, ...]]:
-    for folder in sorted((root / "sys/bus/pci/devices").glob("*")):
+def _pci_devices() -> Iterator[tuple[str, ...]]:
+    for folder in sorted((ROOT / "sys/bus/pci/devices").glob("*")):
         yield tuple(read_text(folder / name).strip() for name in ("vendor", "device", "class"))
 
 

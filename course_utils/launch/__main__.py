@@ -1,5 +1,5 @@
 """`python -m course_utils.launch`."""
 
-from course_utils.launch.cli import main
+from course_utils.launch import main
 
 raise SystemExit(main())

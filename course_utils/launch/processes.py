@@ -9,7 +9,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from course_utils.hardware.machine import processes_with
+import psutil
+
 from course_utils.launch.messages import LaunchError
 
 # Reads the number of a group of processes. When its standard input closes, which happens when the supervisor ends in
@@ -49,20 +50,10 @@ def process_group(command: list[str], folder: Path, environ: dict[str, str]) -> 
 def end_group(process: subprocess.Popen, setting: str) -> None:
     """End a process with its whole group, and every other with this variable set, the stubborn ones after a second."""
     start = time.monotonic()
-    while (process.poll() is None or _is_left(process.pid, setting)) and time.monotonic() - start < 5:
+    while (process.poll() is None or processes_with(setting)) and time.monotonic() - start < 5:
         _send(signal.SIGKILL if time.monotonic() - start > 1 else signal.SIGTERM, process.pid, setting)
         time.sleep(0.02)
     _send(signal.SIGKILL, process.pid, setting)  # where no variables can be read, one of the group may still run
-
-
-def _is_left(group: int, setting: str) -> bool:
-    """Say whether a process of the group runs, or one with this variable."""
-    if Path("/proc/self/environ").exists():
-        return bool(processes_with(setting))
-    with suppress(OSError):  # macOS shows no variables, but says whether a group has a process
-        os.killpg(group, 0)
-        return True
-    return False
 
 
 def _send(number: signal.Signals, group: int, setting: str) -> None:
@@ -71,6 +62,13 @@ def _send(number: signal.Signals, group: int, setting: str) -> None:
     for pid in processes_with(setting):
         with suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
+
+
+def processes_with(setting: str) -> list[int]:
+    """Return the processes that were started with a variable set like this, NAME=value."""
+    name, _, value = setting.partition("=")
+    found = psutil.process_iter(["environ"])  # None for those of other users
+    return [process.pid for process in found if (process.info["environ"] or {}).get(name) == value]
 
 
 def exit_status(pid: int) -> int | None:

@@ -68,11 +68,9 @@ class RunResult:
     total_s: float = 0.0  # from the command to the end of the last process
 
     def to_json(self) -> str:
-        """Return the result as one JSON object, with null for a loss that is not a finite number."""
-        data = asdict(self)
-        data["losses"] = [loss if math.isfinite(loss) else None for loss in self.losses]
-        data["metrics"] = {name: value if math.isfinite(value) else None for name, value in self.metrics.items()}
-        return json.dumps(data)
+        """Return the result as one JSON object, with null for what is not a finite number."""
+        written = json.dumps(asdict(self))  # with NaN and Infinity, which are no JSON
+        return json.dumps(json.loads(written, parse_constant=lambda name: None))
 
     def __repr__(self) -> str:
         return text_table(*self._table())

@@ -14,6 +14,7 @@ from stand_ins import (
     REPOSITORY,
     changed_torch,
     compile_stub,
+    doctor,
     environment_without,
     finding,
     machine_with,
@@ -41,7 +42,7 @@ has_xla = pytest.mark.skipif(importlib.util.find_spec("torch_xla") is None, reas
 def bare(tmp_path):
     """A machine whose /sys, /proc and /dev show nothing at all."""
     (tmp_path / "bare").mkdir()
-    return str(tmp_path / "bare")
+    return tmp_path / "bare"
 
 
 # NVIDIA: no hardware, no driver, the wrong driver
@@ -50,7 +51,7 @@ def bare(tmp_path):
 @needs_no_gpu
 def test_no_nvidia_hardware_is_named(bare):
     """Real where this machine has no card; only its /sys is replaced by an empty one."""
-    found = finding("cuda", "--root", bare)
+    found = finding("cuda", root=bare)
     assert (found["cause"], found["usable"]) == ("no-hardware", False)
     assert "No NVIDIA graphics card" in found["why"] and "Colab" in found["fix"]
 
@@ -58,7 +59,7 @@ def test_no_nvidia_hardware_is_named(bare):
 @needs_no_gpu
 def test_a_card_on_the_pci_bus_without_a_driver_is_named(tmp_path):
     """Stand-in: a copy of the /sys of a machine with an H200. That there is no driver is real."""
-    found = finding("cuda", "--root", str(machine_with(tmp_path, H200_ON_PCI)))
+    found = finding("cuda", root=machine_with(tmp_path, H200_ON_PCI))
     assert found["cause"] == "no-driver"
     assert "0x2335" in found["why"] and "libcuda" in found["why"] and "Install the driver" in found["fix"]
 
@@ -67,7 +68,7 @@ def test_a_card_on_the_pci_bus_without_a_driver_is_named(tmp_path):
 def test_an_nvidia_smi_that_reaches_no_driver_is_named(tmp_path, bare):
     """Stand-in: an nvidia-smi on the PATH that says what the real one says without a driver."""
     said = "NVIDIA-SMI has failed because it could not communicate with the NVIDIA driver."
-    found = finding("cuda", "--root", bare, **stub_smi(tmp_path, said, status=9))
+    found = finding("cuda", root=bare, **stub_smi(tmp_path, said, status=9))
     assert found["cause"] == "no-driver" and said in found["why"]
 
 
@@ -76,7 +77,7 @@ def test_an_nvidia_smi_that_reaches_no_driver_is_named(tmp_path, bare):
 def test_a_driver_too_old_for_the_cuda_of_torch_is_named_with_both_versions(tmp_path, bare):
     """Stand-in: libcuda, NVML and the CUDA runtime below torch; the refusal is torch's own."""
     old = {"STUB_FAULT": "old-driver", "STUB_DRIVER_CUDA": "11040", **stub_driver(tmp_path, cards=H200)}
-    found = finding("cuda", "--root", bare, **old)
+    found = finding("cuda", root=bare, **old)
     assert found["cause"] == "driver-too-old"
     assert "11.4" in found["why"] and torch.version.cuda in found["why"] and "Update the driver" in found["fix"]
 
@@ -85,7 +86,7 @@ def test_a_driver_too_old_for_the_cuda_of_torch_is_named_with_both_versions(tmp_
 @needs_cuda_build
 def test_a_driver_that_does_not_start_cuda_is_named_with_its_error(tmp_path, bare):
     """Stand-in: the CUDA runtime answers "system not yet initialized", as a server without its fabric manager does."""
-    found = finding("cuda", "--root", bare, STUB_FAULT="not-ready", **stub_driver(tmp_path, cards=H200))
+    found = finding("cuda", root=bare, STUB_FAULT="not-ready", **stub_driver(tmp_path, cards=H200))
     assert found["cause"] == "driver-error"
     assert "system not yet initialized" in found["why"] and "fabricmanager" in found["fix"]
 
@@ -99,7 +100,7 @@ def test_a_cpu_only_torch_on_a_machine_with_a_card_is_named(tmp_path, bare):
         "torch.version.cuda = None; [delattr(torch._C, name) for name in dir(torch._C) if name.startswith('_cuda_')]"
     )
     path = changed_torch(tmp_path / "cpu", without_cuda)
-    found = finding("cuda", "--root", bare, path=path, **stub_smi(tmp_path, "NVIDIA H200"))
+    found = finding("cuda", root=bare, path=path, **stub_smi(tmp_path, "NVIDIA H200"))
     assert found["cause"] == "cpu-only-build"
     assert "+cpu" in found["why"] and "NVIDIA H200" in found["why"] and "--force-reinstall" in found["fix"]
 
@@ -109,7 +110,7 @@ def test_a_cpu_only_torch_on_a_machine_with_a_card_is_named(tmp_path, bare):
 def test_a_card_hidden_by_cuda_visible_devices_is_named_with_the_value(tmp_path, bare, value="7"):
     """Stand-in: the driver libraries of a machine with one card, whose runtime counts none under this variable."""
     driver = stub_driver(tmp_path, cards=H200)
-    found = finding("cuda", "--root", bare, CUDA_VISIBLE_DEVICES=value, STUB_COUNT="0", **driver)
+    found = finding("cuda", root=bare, CUDA_VISIBLE_DEVICES=value, STUB_COUNT="0", **driver)
     assert found["cause"] == "hidden"
     assert f"CUDA_VISIBLE_DEVICES is {value!r}" in found["why"] and "NVIDIA H200" in found["why"]
     assert "unset CUDA_VISIBLE_DEVICES" in found["fix"]
@@ -120,7 +121,7 @@ def test_a_card_hidden_by_cuda_visible_devices_is_named_with_the_value(tmp_path,
 def test_a_card_too_old_for_this_torch_is_named_with_what_torch_was_built_for(tmp_path, bare):
     """Stand-in: the CUDA runtime plays Kaggle's P100 and refuses the kernel; the exception is torch's own."""
     p100 = {"STUB_NAME": "Tesla P100-PCIE-16GB", "STUB_MAJOR": "6", "STUB_FAULT": "no-kernel"}
-    found = finding("cuda", "--root", bare, KAGGLE_KERNEL_RUN_TYPE="Interactive", **p100, **stub_driver(tmp_path))
+    found = finding("cuda", root=bare, KAGGLE_KERNEL_RUN_TYPE="Interactive", **p100, **stub_driver(tmp_path))
     assert found["cause"] == "card-too-old"
     assert "Tesla P100" in found["why"] and "capability 6.0" in found["why"] and "sm_90" in found["why"]
     assert "T4" in found["fix"]
@@ -130,7 +131,7 @@ def test_a_card_too_old_for_this_torch_is_named_with_what_torch_was_built_for(tm
 @needs_cuda_build
 def test_out_of_memory_on_the_first_kernel_is_named(tmp_path, bare):
     """Stand-in: the CUDA runtime has no memory to give; the exception is torch's own."""
-    found = finding("cuda", "--root", bare, STUB_FAULT="memory", **stub_driver(tmp_path))
+    found = finding("cuda", root=bare, STUB_FAULT="memory", **stub_driver(tmp_path))
     assert found["cause"] == "out-of-memory"
     assert "CUDA out of memory" in found["why"] and "Another process" in found["fix"]
 
@@ -139,7 +140,7 @@ def test_out_of_memory_on_the_first_kernel_is_named(tmp_path, bare):
 @needs_cuda_build
 def test_a_card_that_computes_wrongly_is_not_called_usable(tmp_path, bare):
     """Stand-in: a CUDA runtime whose copies work and whose kernels compute nothing. "Available" is not "works"."""
-    found = finding("cuda", "--root", bare, **stub_driver(tmp_path))
+    found = finding("cuda", root=bare, **stub_driver(tmp_path))
     assert (found["cause"], found["usable"]) == ("wrong-answer", False)
     assert "cuda:0" in found["why"] and "differs from the CPU" in found["why"]
 
@@ -148,7 +149,7 @@ def test_a_card_that_computes_wrongly_is_not_called_usable(tmp_path, bare):
 @needs_cuda_build
 def test_a_kernel_that_kills_its_process_is_a_finding(tmp_path, bare):
     """Stand-in: a CUDA runtime that aborts at the first kernel."""
-    found = finding("cuda", "--root", bare, STUB_FAULT="abort", **stub_driver(tmp_path))
+    found = finding("cuda", root=bare, STUB_FAULT="abort", **stub_driver(tmp_path))
     assert found["cause"] == "died" and "SIGABRT" in found["why"] and "on cuda:0" in found["why"]
 
 
@@ -156,7 +157,7 @@ def test_a_kernel_that_kills_its_process_is_a_finding(tmp_path, bare):
 @needs_cuda_build
 def test_a_kernel_that_never_returns_is_stopped_and_named(tmp_path, bare):
     """Stand-in: a CUDA runtime that never returns from the first kernel."""
-    found = finding("cuda", "--root", bare, "--limit", "5", STUB_FAULT="hang", **stub_driver(tmp_path))
+    found = finding("cuda", "--limit", "5", root=bare, STUB_FAULT="hang", **stub_driver(tmp_path))
     assert found["cause"] == "hangs" and "5 s" in found["why"] and "on cuda:0" in found["why"]
 
 
@@ -173,7 +174,7 @@ def test_a_card_that_works_is_called_usable():
 @needs_no_gpu
 def test_a_hosted_notebook_with_its_accelerator_switched_off_is_named(bare):
     """Stand-in: the variable that the host sets. That there is no card is real."""
-    found = finding("cuda", "--root", bare, COLAB_RELEASE_TAG="release")
+    found = finding("cuda", root=bare, COLAB_RELEASE_TAG="release")
     assert found["cause"] == "accelerator-off" and "Google Colab" in found["why"] and "Runtime > Change" in found["fix"]
 
 
@@ -223,7 +224,7 @@ def test_mps_built_but_not_available_is_named(tmp_path):
 @pytest.fixture(scope="module")
 def mps_and_cpu(tmp_path_factory):
     """The doctor's status and report of two families, of which one works, on a machine whose /sys shows nothing."""
-    return run_doctor("--require", "mps", "--require", "cpu", "--root", str(tmp_path_factory.mktemp("bare")))
+    return run_doctor("--require", "mps", "--require", "cpu", root=tmp_path_factory.mktemp("bare"))
 
 
 def test_mps_on_another_platform_needs_no_fix(mps_and_cpu):
@@ -232,7 +233,7 @@ def test_mps_on_another_platform_needs_no_fix(mps_and_cpu):
 
 def test_an_intel_card_that_this_torch_was_not_built_for_is_named(tmp_path):
     """Stand-in: a copy of the /sys of a machine with an Intel Arc A770."""
-    found = finding("xpu", "--root", str(machine_with(tmp_path, ("0x8086", "0x56a0", "0x030000"))))
+    found = finding("xpu", root=machine_with(tmp_path, ("0x8086", "0x56a0", "0x030000")))
     assert found["cause"] == "not-built" and "0x56a0" in found["why"]
 
 
@@ -261,7 +262,7 @@ def test_a_torch_xla_of_another_minor_version_is_named_with_its_undefined_symbol
 @has_xla
 def test_a_wrong_pjrt_device_is_named_with_its_error(bare, value="GPU", error="No PjRtPlugin registered for: GPU"):
     """Real: torch_xla with that variable."""
-    found = finding("xla", "--root", bare, PJRT_DEVICE=value)
+    found = finding("xla", root=bare, PJRT_DEVICE=value)
     assert found["cause"] == "pjrt-device-wrong"
     assert f"PJRT_DEVICE is {value!r}" in found["why"] and error in found["why"] and "Unset PJRT_DEVICE" in found["fix"]
 
@@ -274,7 +275,7 @@ def test_variables_left_over_from_another_tpu_set_up_are_all_named(bare):
         "XRT_TPU_CONFIG": "tpu_worker;0;10.0.0.2:8470",
         "COLAB_TPU_ADDR": "10.0.0.2:8470",
     }
-    found = finding("xla", "--root", bare, **left)
+    found = finding("xla", root=bare, **left)
     assert (found["cause"], found["usable"]) == ("tpu-variables-left-over", True)
     for name in left:
         assert name in found["why"] and repr(name) in found["fix"]
@@ -283,7 +284,7 @@ def test_variables_left_over_from_another_tpu_set_up_are_all_named(bare):
 @has_xla
 def test_a_tpu_without_libtpu_is_named(tmp_path):
     """Stand-in: a copy of the /sys of a TPU v5e machine. That libtpu is missing is real."""
-    found = finding("xla", "--root", str(machine_with(tmp_path, V5E_ON_PCI)), PJRT_DEVICE="TPU")
+    found = finding("xla", root=machine_with(tmp_path, V5E_ON_PCI), PJRT_DEVICE="TPU")
     assert found["cause"] == "libtpu-absent" and "torch_xla[tpu]" in found["fix"]
 
 
@@ -292,7 +293,7 @@ def test_torchtpu_off_googles_cloud_is_stopped_and_named(tmp_path, bare):
     entry = "[torch.backends]\ntorch_tpu = torch_tpu:start\n"
     code = "import time\ndef start():\n    time.sleep(600)\n"
     path = stub_package(tmp_path, "torch_tpu", "0.2.0", code, entry_points=entry)
-    status, report = run_doctor("--require", "tpu", "--require", "cpu", "--limit", "5", "--root", bare, path=path)
+    status, report = run_doctor("--require", "tpu", "--require", "cpu", "--limit", "5", root=bare, path=path)
     tpu, cpu = report["findings"]
     assert tpu["cause"] == "torchtpu-off-cloud" and "silent for 5 s" in tpu["why"] and "uninstall" in tpu["fix"]
     assert cpu["usable"] and status == 0, "the other families are tried without it"
@@ -308,7 +309,7 @@ def test_torchtpu_that_is_not_installed_needs_no_fix():
 
 @has_xla
 def test_a_cpu_machine_works_and_rehearses(bare):
-    status, report = run_doctor("--root", bare)
+    status, report = run_doctor(root=bare)
     causes = {found["family"]: found["cause"] for found in report["findings"]}
     assert status == 0 and causes["cpu"] == "works" and causes["xla"] == "rehearsal"
     assert [device["kind"] for device in report["devices"]][-2:] == ["cpu", "xla"]
@@ -324,7 +325,7 @@ def test_one_working_family_of_those_required_is_enough(mps_and_cpu):
 
 
 def test_the_terminal_report_names_cause_why_and_fix_and_json_is_json(bare):
-    command = [sys.executable, "-m", "course_utils.doctor", "--require", "tpu", "--root", bare]
+    command = [sys.executable, *doctor(bare), "--require", "tpu"]
     text = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=120)
     assert "tpu: torchtpu-absent\n  Why: TorchTPU" in text.stdout and "\n  Fix: " in text.stdout and text.stderr == ""
 
@@ -334,7 +335,7 @@ def test_a_hostile_card_name_stays_text_in_a_terminal_that_knows_ascii_only(tmp_
     """Stand-in: an nvidia-smi that prints markup, an escape sequence and Chinese."""
     hostile = stub_smi(tmp_path, "<script>\x1b[31m图形</script>")
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "PYTHONIOENCODING": "ascii", **hostile}
-    command = [sys.executable, "-m", "course_utils.doctor", "--require", "cuda", "--root", bare]
+    command = [sys.executable, *doctor(bare), "--require", "cuda"]
     done = subprocess.run(command, env=environment, capture_output=True, timeout=120)
     assert b"no-driver" in done.stdout and b"<script>" in done.stdout and done.returncode == 1
     assert b"\x1b" not in done.stdout and done.stdout.isascii() and done.stderr == b""

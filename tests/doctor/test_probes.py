@@ -99,10 +99,9 @@ def test_bytes_that_are_no_text_do_no_harm():
 @needs_linux
 @pytest.mark.parametrize(("last", "ended"), [("time.sleep(600)", "late"), ("", "well")])
 def test_a_child_takes_its_own_children_along(last, ended):
-    """However it ends, and into whatever session its child has gone, which holds its pipe open."""
+    """However it ends, and though its child holds its pipe open."""
     outcome = python(
-        "import subprocess, time; sleep = subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
-        f"print(sleep.pid, flush=True); {last}",
+        f"import subprocess, time; sleep = subprocess.Popen(['sleep', '600'])\nprint(sleep.pid, flush=True); {last}",
         limit_s=2,
     )
     grandchild = int(outcome.noise)

@@ -21,57 +21,60 @@ def write(path, text):
     path.write_text(text)
 
 
-def test_a_tpu_is_found_on_the_pci_bus_and_other_google_devices_are_not(tmp_path):
+def test_a_tpu_is_found_on_the_pci_bus_and_other_google_devices_are_not(root):
     v5e, network = ("0x1ae0", "0x0063", "0x088000"), ("0x1ae0", "0x0042", "0x020000")
-    assert machine.tpu_chips(machine_with(tmp_path, v5e, network, v5e)) == ["0x0063", "0x0063"]
+    machine_with(root, v5e, network, v5e)
+    assert machine.tpu_chips() == ["0x0063", "0x0063"]
 
 
-def test_a_tpu_is_found_by_its_device_files_where_the_bus_cannot_be_read(tmp_path):
-    write(tmp_path / "dev/accel0", "")
-    write(tmp_path / "dev/accel1", "")
-    write(tmp_path / "dev/accel/accel0", "")  # the kernel's folder for accelerators of other makers
-    assert machine.tpu_chips(tmp_path) == ["", ""]
+def test_a_tpu_is_found_by_its_device_files_where_the_bus_cannot_be_read(root):
+    write(root / "dev/accel0", "")
+    write(root / "dev/accel1", "")
+    write(root / "dev/accel/accel0", "")  # the kernel's folder for accelerators of other makers
+    assert machine.tpu_chips() == ["", ""]
 
 
-def test_a_network_card_of_a_graphics_maker_is_no_graphics_card(tmp_path):
+def test_a_network_card_of_a_graphics_maker_is_no_graphics_card(root):
     network, h200 = (machine.NVIDIA, "0x1017", "0x020000"), (machine.NVIDIA, "0x2335", "0x030200")
-    assert machine.graphics_cards(machine_with(tmp_path, network, h200)) == [(machine.NVIDIA, "0x2335")]
+    machine_with(root, network, h200)
+    assert machine.graphics_cards() == [(machine.NVIDIA, "0x2335")]
 
 
-def test_the_name_of_a_pci_device_comes_from_the_systems_own_list(tmp_path):
+def test_the_name_of_a_pci_device_comes_from_the_systems_own_list(root):
     names = "8086  Intel\n\t56a0  DG2 [Arc A770]\n\t\t8086 1020  a board\n10de  NVIDIA\n\t56a0  another maker's\n"
-    write(tmp_path / "usr/share/misc/pci.ids", "# list\n" + names)
-    assert machine.pci_name("0x8086", "0x56a0", tmp_path) == "DG2 [Arc A770]"
-    assert machine.pci_name("0x10de", "0x56a0", tmp_path) == "another maker's"
-    assert machine.pci_name("0x8086", "0xffff", tmp_path) == ""
+    write(root / "usr/share/misc/pci.ids", "# list\n" + names)
+    assert machine.pci_name("0x8086", "0x56a0") == "DG2 [Arc A770]"
+    assert machine.pci_name("0x10de", "0x56a0") == "another maker's"
+    assert machine.pci_name("0x8086", "0xffff") == ""
 
 
 @needs_linux
-def test_the_cpus_name_is_its_makers(tmp_path):
-    write(tmp_path / "proc/cpuinfo", "processor\t: 0\nmodel name\t: AMD EPYC 7B13\nflags\t: fpu\n")
-    assert machine.cpu_name(tmp_path) == "AMD EPYC 7B13"
-    assert machine.cpu_name(tmp_path / "nothing") != ""
+def test_the_cpus_name_is_its_makers(root):
+    write(root / "proc/cpuinfo", "processor\t: 0\nmodel name\t: AMD EPYC 7B13\nflags\t: fpu\n")
+    assert machine.cpu_name() == "AMD EPYC 7B13"
+    (root / "proc/cpuinfo").unlink()
+    assert machine.cpu_name() not in ("", "AMD EPYC 7B13")
 
 
 @needs_linux
 @pytest.mark.parametrize("file", ["memory.max", "memory/memory.limit_in_bytes"])
-def test_a_containers_memory_limit_counts(tmp_path, file):
-    all_memory = machine.host_memory_bytes(tmp_path)
+def test_a_containers_memory_limit_counts(root, file):
+    all_memory = machine.host_memory_bytes()
     assert all_memory == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    write(tmp_path / "sys/fs/cgroup" / file, f"{GIB // 4}\n")
-    assert machine.host_memory_bytes(tmp_path) == GIB // 4
-    write(tmp_path / "sys/fs/cgroup" / file, "max\n")
-    assert machine.host_memory_bytes(tmp_path) == all_memory
+    write(root / "sys/fs/cgroup" / file, f"{GIB // 4}\n")
+    assert machine.host_memory_bytes() == GIB // 4
+    write(root / "sys/fs/cgroup" / file, "max\n")
+    assert machine.host_memory_bytes() == all_memory
 
 
 @needs_linux
-def test_a_containers_cpu_quota_counts(tmp_path):
-    free = machine.usable_cores(tmp_path)
+def test_a_containers_cpu_quota_counts(root):
+    free = machine.usable_cores()
     assert free == len(os.sched_getaffinity(0))
-    write(tmp_path / "sys/fs/cgroup/cpu.max", "100000 100000\n")
-    assert machine.usable_cores(tmp_path) == 1
-    write(tmp_path / "sys/fs/cgroup/cpu.max", "max 100000\n")
-    assert machine.usable_cores(tmp_path) == free
+    write(root / "sys/fs/cgroup/cpu.max", "100000 100000\n")
+    assert machine.usable_cores() == 1
+    write(root / "sys/fs/cgroup/cpu.max", "max 100000\n")
+    assert machine.usable_cores() == free
 
 
 @pytest.mark.parametrize(
@@ -84,20 +87,21 @@ def test_a_containers_cpu_quota_counts(tmp_path):
         ("CI", "ci"),
     ],
 )
-def test_a_place_is_known_by_its_variable(tmp_path, monkeypatch, variable, place):
-    assert machine.place(tmp_path) == "computer"
+def test_a_place_is_known_by_its_variable(root, monkeypatch, variable, place):
+    assert machine.place() == "computer"
     monkeypatch.setenv(variable, "1")
-    assert machine.place(tmp_path) == place
+    assert machine.place() == place
 
 
-def test_a_machine_with_a_tpu_is_a_tpu_vm(tmp_path):
-    assert machine.place(machine_with(tmp_path, ("0x1ae0", "0x005e", "0x088000"))) == "tpu-vm"
+def test_a_machine_with_a_tpu_is_a_tpu_vm(root):
+    machine_with(root, ("0x1ae0", "0x005e", "0x088000"))
+    assert machine.place() == "tpu-vm"
 
 
-def test_linux_inside_of_windows_is_known_by_its_kernel(tmp_path):
-    assert not machine.in_wsl(tmp_path)
-    write(tmp_path / "proc/version", "Linux version 5.15.153.1-microsoft-standard-WSL2\n")
-    assert machine.in_wsl(tmp_path)
+def test_linux_inside_of_windows_is_known_by_its_kernel(root):
+    assert not machine.in_wsl()
+    write(root / "proc/version", "Linux version 5.15.153.1-microsoft-standard-WSL2\n")
+    assert machine.in_wsl()
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,7 @@ import sys
 
 import pytest
 
-from course_utils.launch import main
-from course_utils.launch.cli import build_parser
+from course_utils.launch import build_parser, main
 from course_utils.training import trainer_kwargs
 
 

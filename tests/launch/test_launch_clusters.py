@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from course_utils.launch.cli import build_parser
+from course_utils.launch import build_parser
 from course_utils.launch.clusters import NEW_STORE, Cluster, cluster_command, find_cluster
 
 TORCHRUN = {"TORCHELASTIC_RUN_ID": "lesson", "WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "4", "RANK": "5"}

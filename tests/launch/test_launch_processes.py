@@ -12,9 +12,8 @@ from contextlib import suppress
 import psutil
 import pytest
 
-from course_utils.hardware.machine import processes_with
 from course_utils.launch.messages import LaunchError
-from course_utils.launch.processes import end_group, exit_status, only_one, write_whole
+from course_utils.launch.processes import end_group, exit_status, only_one, processes_with, write_whole
 
 STUBBORN = """
 import signal, subprocess, sys, time

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from course_utils.devices import usable_cores
-from course_utils.hardware.machine import processes_with
+from course_utils.launch.processes import processes_with
 from course_utils.lessons.device_speed import busy_neighbours, used_so_far
 
 
