@@ -116,6 +116,30 @@ def test_a_value_that_is_not_spelled_out_is_carried_through():
     assert "0 or None" in gpus.why
 
 
+ON_A_TRAINER = [
+    *(f"{{}}(devices=4, strategy={name!r})" for name in ("dp", "horovod", "ddp_sharded", "fsdp_native", "colossalai")),
+    *("{}(strategy='tpu_spawn')", "{}(accelerator='hpu')", "{}(accelerator='tpu', precision=16)", "{}(gpus=2)"),
+    *("t = {}()\nt.tune(model)", "t = {}()\nprint(t.gpus)", "{}.from_argparse_args(args)"),
+]
+
+
+@pytest.mark.parametrize("line", ON_A_TRAINER)
+@pytest.mark.parametrize("statement", ["import lightning as L", "from lightning import Trainer"])
+def test_lightnings_own_short_form_of_the_import_changes_nothing_that_is_found(statement, line):
+    def found(statement, name):
+        return [(note.line, note.new, note.why) for note in explain(f"{statement}\n{line.format(name)}\n")]
+
+    short = found(statement, "L.Trainer" if statement.endswith("L") else "Trainer")
+    assert short and short == found("import lightning.pytorch as pl", "pl.Trainer")
+
+
+@pytest.mark.parametrize("base", ["Callback", "LightningModule", "LightningDataModule"])
+def test_a_hook_that_takes_other_arguments_is_found_under_the_short_form_too(base):
+    hook = {"Callback": "on_train_epoch_end(self, trainer, module, outputs)"}.get(base, "teardown(self, stage, other)")
+    (found,) = explain(f"import lightning as L\nclass Mine(L.{base}):\n    def {hook}: ...\n")
+    assert found.line == 3 and "with fewer arguments" in found.why
+
+
 def test_what_cannot_be_translated_is_listed_with_the_reason_and_stays_in_the_text():
     found = explain("Trainer(gpus=2, strategy='dp')")
     assert found.findings[1].new == "nothing that means the same"
