@@ -2,12 +2,14 @@ import ast
 import importlib
 import inspect
 import json
+import pickle
 import re
 import sys
 from types import SimpleNamespace
 
 import nbformat
 import pytest
+import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -319,6 +321,15 @@ def test_a_rewritten_trainer_is_made_by_the_installed_lightning(old):
         "# gpus=2",
         "!ls",
         "series = self.__class__(times=t, values=v)",
+        "from torch import nn\nm = m.module if isinstance(m, nn.DataParallel) else m",
+        "try:\n    from apex import amp\nexcept ImportError:\n    amp = None\namp.initialize(m, o)",
+        "from apex.optimizers import FusedAdam",
+        "import torch\nmodel = build(torch.load(p))\nmodel.eval()",
+        "import torch\nmodel = torch.load(p)\nmodel.update(more)\ntorch.save(model, q)",
+        "$ conda install -c pytorch faiss-cpu",
+        "!pip install torch==2.9.0 torch_xla[tpu]==2.9.0",
+        "$ gcloud compute tpus tpu-vm create v --zone=z --version=tpu-ubuntu2204-base",
+        "$ python train.py --accelerator gpu --strategy ddp --devices 4",
     ],
 )
 def test_what_is_current_is_left_in_peace(snippet):
@@ -418,11 +429,83 @@ def test_a_dictionary_that_a_trainer_is_given_a_part_of_holds_its_arguments(unpa
         ("!pip install pytorch-lightning==1.3.4", "pip install lightning"),
         ("!python pytorch-xla-env-setup.py --version 1.7", ""),
         ("Trainer(gpus=" + "1" * 50_000 + ")", None),
+        ("from apex import amp\namp.initialize(m, o)", 'torch.amp.autocast("cuda") and torch.amp.GradScaler("cuda")'),
+        (  # as Apex's own example has it
+            "try:\n    from apex import amp\nexcept ImportError:\n    raise ImportError('Please install apex')",
+            'torch.amp.autocast("cuda") and torch.amp.GradScaler("cuda")',
+        ),
+        ("import apex\napex.parallel.SyncBatchNorm(3)", "torch.nn.SyncBatchNorm"),
+        (
+            "from apex.parallel import DistributedDataParallel as DDP",
+            "torch.nn.parallel.DistributedDataParallel(model, device_ids=[local_rank])",
+        ),
+        ("from torch import nn\nm = nn.DataParallel(m).cuda()", "torch.nn.parallel.DistributedDataParallel(model)"),
+        ("parser.add_argument('--local_rank', type=int)", 'int(os.environ["LOCAL_RANK"])'),
+        ("$ conda install pytorch==1.12.1 cudatoolkit=10.2 -c pytorch", ""),
+        ("$ conda install pytorch torchvision cudatoolkit=10.2 -c pytorch", "pip install torch"),
+        ("$ conda install -c pytorch -c nvidia pytorch", "pip install torch"),
+        ("conda install pytorch pytorch-cuda=11.8", "pip install torch"),
+        ("!pip install torch_xla[tpu]~=2.1.0 torch~=2.1.0", "torch==2.9.0 torch_xla[tpu]==2.9.0"),
+        ("from pytorch_lightning.lite import LightningLite", "lightning.fabric.Fabric"),
+        ("from torch_xla.experimental import xla_sharding as xs", "torch_xla.distributed.spmd"),
+        ("from torch_xla.experimental.xla_sharding import Mesh", "torch_xla.distributed.spmd"),
+        ("srun python train.py --gpus 4 --accelerator ddp", "--strategy ddp --accelerator gpu --devices 4"),
+        ("$ python train.py --gpus 4 --strategy horovod", "--accelerator gpu --devices 4"),
     ],
 )
 def test_an_outdated_call_is_found(snippet, new):
     found = [one.new for one in explain(snippet)]
     assert found[0] == new if new is not None else found
+
+
+def test_a_tpu_node_is_named_where_it_is_created():
+    (found,) = explain("gcloud compute tpus create demo --zone=us-central1-a --version=pytorch-1.9 --preemptible")
+    assert "tpu-vm create" in found.new and "TPU VM" in found.why
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "torch.save(model, path)\nmodel = torch.load(path)",
+        "torch.save(model, path)\nother.model = torch.load(path, map_location='cpu')",
+        "torch.save(other.net, path)\nnet = torch.load(path)\nnet.eval()",
+        "torch.save(model.state_dict(), path)\nmodel.load_state_dict(torch.load(path))",
+        "torch.save(model.state_dict(), path)\nbest_model = torch.load(path)\nmodel.load_state_dict(best_model)",
+        "torch.save({'net': model.state_dict()}, path)\nnet = torch.load(path)\nmodel.load_state_dict(net['net'])",
+        "torch.save(model, path)\nmodel = torch.load(path, weights_only=False)",
+        "torch.save(data, path)\ndata = torch.load(path)",
+    ],
+)
+def test_the_loading_of_a_model_is_found_where_the_installed_torch_refuses_it(text, tmp_path):
+    module = torch.nn.Linear(2, 1)
+    names = {"torch": torch, "path": tmp_path / "file", "model": module, "data": torch.ones(2)}
+    try:
+        exec(text, {**names, "other": SimpleNamespace(net=module)})
+        refused = False
+    except pickle.UnpicklingError:
+        refused = True
+    found = list(explain(f"import torch\n{text}\n"))
+    assert bool(found) == refused
+    assert all("state_dict" in each.new and "weights only" in each.why for each in found)
+
+
+@pytest.mark.parametrize(
+    ("home", "old"),
+    [
+        ("strategies", "DDPSpawnStrategy"),
+        ("strategies", "DDPFullyShardedNativeStrategy"),
+        ("plugins", "NativeMixedPrecisionPlugin"),
+        ("plugins", "TPUSpawnPlugin"),
+    ],
+)
+def test_the_class_that_replaces_one_of_lightnings_can_be_made(home, old):
+    (imported,) = explain(f"from pytorch_lightning.{home} import {old}")
+    (bare,) = explain(f"{old}(x)")
+    assert imported.new == bare.new.replace("lightning.pytorch", "pytorch_lightning")
+    if "XLA" in imported.new:
+        pytest.importorskip("torch_xla", reason="torch_xla is not installed")
+    made = eval(imported.new + "()" * (not imported.new.endswith(")")), {"pytorch_lightning": pl})
+    assert type(made).__name__ in imported.new
 
 
 def test_what_a_cell_imports_is_still_there_for_the_others():
@@ -565,7 +648,7 @@ def is_there(dotted):
         pytest.importorskip("torch_xla", reason="torch_xla is not installed")
     try:
         return find(dotted.rstrip(".")) is not None
-    except AttributeError:
+    except (AttributeError, ModuleNotFoundError):
         return False
 
 
@@ -648,7 +731,9 @@ def test_findings_come_in_the_order_of_the_lines(lines):
 def test_every_pattern_matches_what_a_guide_printed():
     printed = "torch_xla-{}-cp36-cp36m-linux_x86_64.whl cloud-tpu-client==0.10 xrt==1.15.0 XLA_USE_BF16 "
     printed += "torch==1.9.0+cu111 python -m torch_xla.distributed.xla_dist pytorch-xla-env-setup.py "
-    printed += "pytorch-lightning==1.3.4 python -m torch.distributed.launch"
+    printed += "pytorch-lightning==1.3.4 python -m torch.distributed.launch FROM pytorch/pytorch:1.7.1-cuda11.0 "
+    printed += "conda install pytorch torchvision cudatoolkit=10.2 -c pytorch torch_xla[tpu]~=2.1.0 "
+    printed += "gcloud compute tpus create a --version=pytorch-1.9 parser.add_argument('--local_rank')"
     assert all(re.search(pattern, printed) for pattern, _, _ in TEXTS)
 
 
