@@ -616,6 +616,40 @@ def test_the_command_prints_a_diff_and_says_by_its_status_what_it_found(tmp_path
     assert "cannot be read" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "old"),
+    [
+        ("requirements-gpu.txt", "torch==1.7\npytorch-lightning==1.2.0\n", ["torch==1.7", "pytorch-lightning==1.2.0"]),
+        ("environment.yml", "dependencies:\n  - python=3.7\n  - pytorch=1.7\n", ["pytorch=1.7"]),
+        (
+            "Dockerfile",
+            "FROM pytorch/pytorch:1.7.1-cuda11.0-cudnn8-runtime\nRUN pip install -U \\\n  pytorch-lightning==1.1.0\n",
+            ["pytorch/pytorch:1.7.1-cuda11.0-cudnn8-runtime", "pytorch-lightning==1.1.0"],
+        ),
+        ("s.sbatch", "#SBATCH -N 1\nsrun python t.py --gpus 4 --accelerator ddp\n", ["--gpus 4 --accelerator ddp"]),
+    ],
+)
+def test_a_file_whose_lines_are_for_a_shell_or_an_installer_is_read(tmp_path, name, text, old):
+    path = tmp_path / name
+    path.write_text(text)
+    assert [each.old for each in explain(path)] == old
+
+
+def test_a_kind_of_file_that_it_knows_nothing_of_is_refused_and_the_others_are_read(tmp_path, capsys):
+    new, old, configuration = (tmp_path / name for name in ("new.py", "old.py", "config.yaml"))
+    new.write_text("x = 1\n")
+    old.write_text("Trainer(gpus=2)\n")
+    configuration.write_text("trainer: {gpus: 2, distributed_backend: ddp}\n")
+    assert main([str(new), str(old)]) == 1
+    out = capsys.readouterr().out
+    assert out.index(f"{new}:") < out.index("No outdated use") < out.index(f"{old}:") < out.index("gpus=2")
+    assert main([str(configuration), str(old)]) == 2
+    out, err = capsys.readouterr()
+    assert "gpus=2" in out and "config.yaml is a .yaml file" in err and ".py" in err and "notebooks" in err
+    assert main([str(old), "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["file"] == str(old)
+
+
 def test_a_card_shows_each_finding_with_its_text_escaped():
     html = explain("Trainer(gpus=2, weights_summary='<b>')")._repr_html_()
     assert "gpus=2" in html and "&lt;b&gt;" in html and "<b>'" not in html
