@@ -29,6 +29,9 @@ def _report(name: str, options: argparse.Namespace) -> int:
     except (Unreadable, OSError) as error:
         print(error, file=sys.stderr)
         return 2
+    except ModuleNotFoundError as error:
+        print(f"old_guides needs {error.name}: pip install 'accelerator-course[lessons]'", file=sys.stderr)
+        return 2
     if options.json:
         findings = [dataclasses.asdict(note) for note in found]
         show_result(json.dumps({"file": name, "findings": findings, "text": found.text}, indent=1))

@@ -4,6 +4,7 @@ import inspect
 import json
 import pickle
 import re
+import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -648,6 +649,16 @@ def test_a_kind_of_file_that_it_knows_nothing_of_is_refused_and_the_others_are_r
     assert "gpus=2" in out and "config.yaml is a .yaml file" in err and ".py" in err and "notebooks" in err
     assert main([str(old), "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["file"] == str(old)
+
+
+@pytest.mark.parametrize("missing", ["parso", "lightning"])
+def test_the_command_names_a_package_that_is_missing_and_how_to_get_it(missing):
+    code = f"import runpy, sys; sys.modules.update({missing}=None, pytorch_{missing}=None); sys.argv[1:] = ['-']\n"
+    code += "runpy.run_module('course_utils.old_guides', run_name='__main__')"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, input="Trainer(gpus=2)", capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert missing in done.stderr and "pip install 'accelerator-course[lessons]'" in done.stderr
 
 
 def test_a_card_shows_each_finding_with_its_text_escaped():
