@@ -1,4 +1,4 @@
-"""Say what is outdated in a file, as a diff with reasons. Exit status: 0 nothing, 1 something, 2 no readable file."""
+"""Say what is outdated in files, as diffs with reasons. Exit status: 0 nothing, 1 something, 2 a file is not read."""
 
 import argparse
 import dataclasses
@@ -7,28 +7,37 @@ import sys
 from pathlib import Path
 
 from course_utils.display.terminal import show_result
-from course_utils.old_guides.explain import Explanation, Unreadable, explain
+from course_utils.old_guides.explain import KINDS, Explanation, Unreadable, explain
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Return 0 where nothing is outdated, 1 where something is, and 2 where the file cannot be read."""
+    """Return 0 where nothing is outdated, 1 where something is, and 2 where a file cannot be read."""
     parser = argparse.ArgumentParser(prog="python -m course_utils.old_guides", description=__doc__)
-    parser.add_argument("file", help="code, a notebook, Markdown or reST; - reads what is piped in")
+    parser.add_argument("files", nargs="+", metavar="file", help=f"{KINDS}; - reads what is piped in")
     parser.add_argument("--write", action="store_true", help="change the file; a copy stays beside it as FILE.orig")
-    parser.add_argument("--json", action="store_true", help="print the findings and the new text as JSON")
+    parser.add_argument("--json", action="store_true", help="print the findings and the new text of each file as JSON")
     options = parser.parse_args(arguments)
+    return max(_report(name, options) for name in options.files)
+
+
+def _report(name: str, options: argparse.Namespace) -> int:
+    """Print what is outdated in one file, under its name where there are several, and return its exit status."""
     try:
-        found = explain(sys.stdin.read() if options.file == "-" else Path(options.file))
+        found = explain(sys.stdin.read() if name == "-" else Path(name))
         if options.write:
-            _write(options.file, found)
+            _write(name, found)
     except (Unreadable, OSError) as error:
         print(error, file=sys.stderr)
         return 2
+    except ModuleNotFoundError as error:
+        print(f"old_guides needs {error.name}: pip install 'accelerator-course[lessons]'", file=sys.stderr)
+        return 2
     if options.json:
         findings = [dataclasses.asdict(note) for note in found]
-        show_result(json.dumps({"findings": findings, "text": found.text}, indent=1))
+        show_result(json.dumps({"file": name, "findings": findings, "text": found.text}, indent=1))
     else:
-        show_result("\n".join(filter(None, [found.diff(options.file), str(found)])))
+        heading = f"{name}:" if len(options.files) > 1 else ""
+        show_result("\n".join(filter(None, [heading, found.diff(name), str(found)])))
     return 1 if found.findings else 0
 
 

@@ -15,7 +15,10 @@ from course_utils.old_guides.reading import Unreadable, parses, read
 from course_utils.old_guides.scope import Scope
 from course_utils.old_guides.syntax import Edit
 
-__all__ = ["Explanation", "Unreadable", "explain"]
+__all__ = ["KINDS", "Explanation", "Unreadable", "explain"]
+
+KINDS = "code (.py), notebooks, Markdown, reST, text, shell (.sh, .sbatch), Dockerfile, requirements, environment.yml"
+_SHELL_LIKE = re.compile(r".*\.(bash|sbatch|slurm|dockerfile)|dockerfile.*|requirements.*\.txt|environment.*\.ya?ml")
 
 
 @dataclass(frozen=True, repr=False)
@@ -66,7 +69,7 @@ def explain(source: str | os.PathLike) -> Explanation:
         source: the text itself, or the name of a file as a `Path` or as a text of one line.
 
     Raises:
-        Unreadable: no such file, no text, a broken notebook, or too long.
+        Unreadable: no such file, one of another kind, no text, a broken notebook, or too long.
     """
     text, suffix = _text_of(source)
     try:
@@ -90,9 +93,12 @@ def _text_of(source: str | os.PathLike) -> tuple[str, str]:
             raise Unreadable(f"There is no file {source!r} here.")
         return source, ""
     path = Path(source)
+    suffix = ".sh" if _SHELL_LIKE.fullmatch(path.name.lower()) else path.suffix.lower()
+    if suffix not in ("", ".py", ".ipynb", ".md", ".markdown", ".rst", ".txt", ".sh"):
+        raise Unreadable(f"{path} is a {suffix} file. What can be read: {KINDS}.")
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            return file.read(), path.suffix.lower()
+            return file.read(), suffix
     except (OSError, ValueError) as error:
         raise Unreadable(f"{path} cannot be read: {error}") from None
 

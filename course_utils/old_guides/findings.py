@@ -17,7 +17,7 @@ from course_utils.old_guides.shell import in_commands, in_text
 from course_utils.old_guides.syntax import Argument, Call, Code, names_in, pairs_of, source
 
 _ROOTS = {*IMPORTED, *READ}
-_VARIABLE = "torch.autograd.Variable"
+_CALLED = ("torch.autograd.Variable", "torch.nn.DataParallel", "torch.nn.parallel.DataParallel")  # in use if called
 _ITEM = re.compile(r"(.*)(?:\[['\"](\w+)['\"]\]|\.(\w+))", re.DOTALL)  # `owner["name"]` or `owner.name`
 
 
@@ -26,7 +26,7 @@ def _imports(code: Code, scope: Scope) -> Iterator[Finding]:
         places: dict[str, str] = {}
         found: list[Finding] = []
         for node, name, bound in names:
-            is_used = name != _VARIABLE or any(call.name == bound for call in code.calls)
+            is_used = name not in _CALLED or any(call.name == bound for call in code.calls)
             advice = advise(name) if is_used else None
             if advice:
                 scope.gone.add(bound or name)
@@ -60,7 +60,7 @@ def _use(code: Code, chain: list[tuple[str, Any]], scope: Scope) -> Iterator[Fin
     head, first = chain[0]
     for written, last in chain[1:]:
         name = scope.full(written)
-        is_called = name != _VARIABLE or any(call.name == written for call in code.calls)
+        is_called = name not in _CALLED or any(call.name == written for call in code.calls)
         if head in scope.gone or not is_called or any(name.startswith(f"{gone}.") for gone in scope.gone):
             return
         if (advice := _advise_use(name, scope, head)) and not guarded(first):
@@ -79,7 +79,7 @@ def _advise_use(name: str, scope: Scope, head: str) -> tuple[str, str] | None:
             return ATTRIBUTES[attribute]
         known = below or attribute.startswith("_") or attribute in trainer_attributes() or not scope.names_lightning
         return None if known else ("", f"A Trainer of {version('lightning')} has no such attribute.")
-    return None if name.startswith(f"{_VARIABLE}.") else advise(name)
+    return None if name.startswith(tuple(f"{each}." for each in _CALLED)) else advise(name)
 
 
 def _calls(code: Code, scope: Scope) -> Iterator[Finding]:
@@ -104,6 +104,23 @@ def _calls(code: Code, scope: Scope) -> Iterator[Finding]:
             yield from find_arguments(code, call.arguments, next_fit(code, scope, place))
         if name != TRAINER or "Trainer" in (*scope.imported, call.name.partition(".")[2]):
             yield from _keywords(code, call, name, scope)
+
+
+# A model that the text saves or uses as one, and what it would do with a dictionary.
+_WHOLE = r"torch\.save\(\s*[\w.]*\b{0}\s*,|\b{0}\.(?:eval|train|parameters|state_dict)\("
+_DICT = r"\b{0}(?:\[|\.(?:get|items|keys|pop|update)\()|load_state_dict\(\s*{0}\b"
+
+
+def _loads(code: Code, scope: Scope) -> Iterator[Finding]:
+    """Find `model = torch.load(path)`: where that is a model, and no dictionary, it is refused today."""
+    why = "Since 2.6 it reads weights only. Save model.state_dict(), and load it into a new model; "
+    why += "weights_only=False runs code of the file."
+    loads = [call for call in code.calls if scope.full(call.name) == "torch.load" and not call.keyword("weights_only")]
+    for call in loads:
+        target = call.node.parent.parent
+        name = target.type == "expr_stmt" and re.search(r"\w*(?:model|net)$", source(target.children[0]))
+        if name and re.search(_WHOLE.format(name[0]), scope.text) and not re.search(_DICT.format(name[0]), scope.text):
+            yield Note("torch.load(...)", "model.load_state_dict(torch.load(...))", why), code.span(call.node)[0], []
 
 
 def _nexts(code: Code, scope: Scope) -> Iterator[Finding]:
@@ -244,7 +261,7 @@ def _clocks(code: Code, scope: Scope) -> Iterator[Finding]:
             yield note, code.span(reads[-1].node.parent)[0], []
 
 
-_FINDERS = (_imports, _uses, _calls, _nexts, _dictionaries, _assignments, _methods, _results, _strings, _clocks)
+_FINDERS = (_imports, _uses, _calls, _loads, _nexts, _dictionaries, _assignments, _methods, _results, _strings, _clocks)
 
 
 def find_in(part: Part, scope: Scope) -> list[Finding]:

@@ -16,7 +16,7 @@ IMPORTED = ("torch", "lightning", "pytorch_lightning")  # these are asked; of th
 READ = ("torch_xla", "darts")
 GONE, UNKNOWN = object(), object()
 TRAINER = "lightning.pytorch.Trainer"
-_LONG = re.compile(r"^(lightning\.pytorch)\.(?:trainer(?:\.trainer)?|core(?:\.module)?)\.(?=Trainer|LightningModule)")
+_HOME = re.compile(r"^lightning\.(pytorch\.)?((trainer|core|module)\.)*(?=(Trainer|Lightning(Data)?Module|Callback)\b)")
 _ELSEWHERE = ("torch.npu", "torch.hpu", "torch.mlu", "torch.musa", "torch.tpu", "torch.ops.", "torch.classes.")
 _NEW_HOMES = {
     "lightning.pytorch": ("callbacks", "strategies", "loggers", "plugins", "profilers", "utilities", "tuner", ""),
@@ -26,7 +26,7 @@ _NEW_HOMES = {
 
 def today(name: str) -> str:
     """Return a name of Lightning under the package that this course trains with, and in the place that guides use."""
-    return _LONG.sub(r"\1.", re.sub(r"^pytorch_lightning\b", "lightning.pytorch", name))
+    return _HOME.sub("lightning.pytorch.", re.sub(r"^pytorch_lightning\b", "lightning.pytorch", name))
 
 
 def is_gone(name: str) -> bool:

@@ -11,7 +11,7 @@ from course_utils.old_guides.old_trainer import known, removed
 from course_utils.old_guides.reading import Part
 from course_utils.old_guides.syntax import Call, dotted, source, steps
 
-_EXCEPT = re.compile(r"except.*(ImportError|ModuleNotFound|AttributeError|Exception)|except\s*:")
+_EXCEPT = re.compile(r"except\b(\s*|[^:\n]*(ImportError|ModuleNotFound|AttributeError|Exception)[^:\n]*):(?!\s*raise)")
 _GUARD = re.compile(r"hasattr|getattr|version|_?has_|available|TYPE_CHECKING|GREATER|ImportError", re.IGNORECASE)
 _OTHERS = ("transformers", "accelerate", "ray", "trl", "fairseq", "chainer")  # their Trainers are their own
 _LIGHTNING = re.compile(r"lightning|\bpl\.", re.IGNORECASE)
@@ -38,7 +38,7 @@ class Scope:
         # Imported names that are parameters elsewhere in the text.
         self.hidden = {node.name.value for node in nodes if node.type == "param"} & self.imported.keys()
         self.assigned = dict(_assignments(nodes))
-        text = "\n".join(part.text for part in parts)
+        self.text = text = "\n".join(part.text for part in parts)
         self.names_lightning = bool(_LIGHTNING.search(text))  # the code, or the page that it is on
         self.lightning = self.names_lightning or not self.imported  # a fragment without imports can be for Lightning
         self.has_hooks = self.names_lightning or bool(_HOOKS.search(text))  # it is known to be for Lightning

@@ -15,15 +15,15 @@ _FLAG = re.compile(r"(?<!\S)(?:--|\+{0,2}(?:trainer|pl_trainer)\.)(\w+)(?:[= ]+(
 _OVERRIDE = re.compile(r"\+{0,2}(?:pl_)?trainer\.\w+=")  # of a configuration, as Hydra's scripts read it
 # Flags of other scripts too.
 _COMMON = {"gpus", "num_processes", "use_amp", "accelerator", "devices", "profiler", "max_steps"}
-_WORDS = ("distributed_backend", "accelerator", "weights_summary")
+_WORDS = ("distributed_backend", "accelerator", "strategy", "weights_summary")
 
 
 def in_commands(lines: list[tuple[int, str]], scope: Scope) -> Iterator[Finding]:
     """Yield what is outdated in lines for a shell, given with their places."""
     flags = {(name, value) for _, line in lines for name, value in _FLAG.findall(line) if name in RULES}
-    is_lightning = scope.names_lightning or any(name not in _COMMON or "," in value for name, value in flags)
+    is_known = scope.names_lightning or any(name not in _COMMON or re.match(".*,|d?dp", value) for name, value in flags)
     for place, line in lines:
-        is_for_trainer = (is_lightning or _OVERRIDE.search(line)) and re.match(r".*python|--", line)
+        is_for_trainer = (is_known or _OVERRIDE.search(line)) and re.match(r".*python|--", line)
         notes = in_text(line) + (_flags(line) if is_for_trainer else [])
         yield from ((note, place, []) for note in notes)
 
@@ -36,10 +36,10 @@ def in_text(text: str) -> list[Note]:
 
 
 def _flags(text: str) -> list[Note]:
-    flags = {name: value for name, value in _FLAG.findall(text) if name in removed()}
-    if not flags:
+    flags = {name: value for name, value in _FLAG.findall(text) if name in {*removed(), "accelerator", "strategy"}}
+    modern = translate({name: _value(name, value) for name, value in flags.items()}) if flags else None
+    if modern is None or not (modern.notes or modern.refused):
         return []
-    modern = translate({name: _value(name, value) for name, value in flags.items()})
     form = "trainer.{}={}" if _OVERRIDE.search(text) else "--{} {}"
     new = " ".join(form.format(name, _as_flag(value)) for name, value in modern.kwargs.items())
     whys = dict.fromkeys([*(note.why for note in modern.notes), *modern.refused.values()])

@@ -6,9 +6,6 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
 
-import parso
-
-_GRAMMAR = parso.load_grammar(version="3.11")
 Edit = tuple[int, int, str]  # from, to, and what comes in between
 _EMPTY = {"(": "()", "[": "[]"}
 
@@ -41,8 +38,10 @@ class Code:
     """A stretch of code with the place in its part where it begins."""
 
     def __init__(self, offset: int, text: str):
+        import parso  # here, so that the command can say that it is missing
+
         self.offset, self.text = offset, text
-        tree: Any = _GRAMMAR.parse(text)
+        tree: Any = parso.load_grammar(version="3.11").parse(text)
         self.nodes = list(_walk(tree))
         self.names: dict[str, list[Any]] = dict(tree.get_used_names())  # the places of each name
         self.calls = [call for node in self.nodes for call in _calls_in(node)]

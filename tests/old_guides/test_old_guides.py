@@ -2,12 +2,15 @@ import ast
 import importlib
 import inspect
 import json
+import pickle
 import re
+import subprocess
 import sys
 from types import SimpleNamespace
 
 import nbformat
 import pytest
+import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -114,6 +117,30 @@ def test_a_value_that_is_not_spelled_out_is_carried_through():
     (gpus, spread) = explain('Trainer(gpus=args.gpus, accelerator="ddp")')
     assert (gpus.new, spread.new) == ("accelerator='gpu', devices=args.gpus", "strategy='ddp'")
     assert "0 or None" in gpus.why
+
+
+ON_A_TRAINER = [
+    *(f"{{}}(devices=4, strategy={name!r})" for name in ("dp", "horovod", "ddp_sharded", "fsdp_native", "colossalai")),
+    *("{}(strategy='tpu_spawn')", "{}(accelerator='hpu')", "{}(accelerator='tpu', precision=16)", "{}(gpus=2)"),
+    *("t = {}()\nt.tune(model)", "t = {}()\nprint(t.gpus)", "{}.from_argparse_args(args)"),
+]
+
+
+@pytest.mark.parametrize("line", ON_A_TRAINER)
+@pytest.mark.parametrize("statement", ["import lightning as L", "from lightning import Trainer"])
+def test_lightnings_own_short_form_of_the_import_changes_nothing_that_is_found(statement, line):
+    def found(statement, name):
+        return [(note.line, note.new, note.why) for note in explain(f"{statement}\n{line.format(name)}\n")]
+
+    short = found(statement, "L.Trainer" if statement.endswith("L") else "Trainer")
+    assert short and short == found("import lightning.pytorch as pl", "pl.Trainer")
+
+
+@pytest.mark.parametrize("base", ["Callback", "LightningModule", "LightningDataModule"])
+def test_a_hook_that_takes_other_arguments_is_found_under_the_short_form_too(base):
+    hook = {"Callback": "on_train_epoch_end(self, trainer, module, outputs)"}.get(base, "teardown(self, stage, other)")
+    (found,) = explain(f"import lightning as L\nclass Mine(L.{base}):\n    def {hook}: ...\n")
+    assert found.line == 3 and "with fewer arguments" in found.why
 
 
 def test_what_cannot_be_translated_is_listed_with_the_reason_and_stays_in_the_text():
@@ -295,6 +322,15 @@ def test_a_rewritten_trainer_is_made_by_the_installed_lightning(old):
         "# gpus=2",
         "!ls",
         "series = self.__class__(times=t, values=v)",
+        "from torch import nn\nm = m.module if isinstance(m, nn.DataParallel) else m",
+        "try:\n    from apex import amp\nexcept ImportError:\n    amp = None\namp.initialize(m, o)",
+        "from apex.optimizers import FusedAdam",
+        "import torch\nmodel = build(torch.load(p))\nmodel.eval()",
+        "import torch\nmodel = torch.load(p)\nmodel.update(more)\ntorch.save(model, q)",
+        "$ conda install -c pytorch faiss-cpu",
+        "!pip install torch==2.9.0 torch_xla[tpu]==2.9.0",
+        "$ gcloud compute tpus tpu-vm create v --zone=z --version=tpu-ubuntu2204-base",
+        "$ python train.py --accelerator gpu --strategy ddp --devices 4",
     ],
 )
 def test_what_is_current_is_left_in_peace(snippet):
@@ -394,11 +430,83 @@ def test_a_dictionary_that_a_trainer_is_given_a_part_of_holds_its_arguments(unpa
         ("!pip install pytorch-lightning==1.3.4", "pip install lightning"),
         ("!python pytorch-xla-env-setup.py --version 1.7", ""),
         ("Trainer(gpus=" + "1" * 50_000 + ")", None),
+        ("from apex import amp\namp.initialize(m, o)", 'torch.amp.autocast("cuda") and torch.amp.GradScaler("cuda")'),
+        (  # as Apex's own example has it
+            "try:\n    from apex import amp\nexcept ImportError:\n    raise ImportError('Please install apex')",
+            'torch.amp.autocast("cuda") and torch.amp.GradScaler("cuda")',
+        ),
+        ("import apex\napex.parallel.SyncBatchNorm(3)", "torch.nn.SyncBatchNorm"),
+        (
+            "from apex.parallel import DistributedDataParallel as DDP",
+            "torch.nn.parallel.DistributedDataParallel(model, device_ids=[local_rank])",
+        ),
+        ("from torch import nn\nm = nn.DataParallel(m).cuda()", "torch.nn.parallel.DistributedDataParallel(model)"),
+        ("parser.add_argument('--local_rank', type=int)", 'int(os.environ["LOCAL_RANK"])'),
+        ("$ conda install pytorch==1.12.1 cudatoolkit=10.2 -c pytorch", ""),
+        ("$ conda install pytorch torchvision cudatoolkit=10.2 -c pytorch", "pip install torch"),
+        ("$ conda install -c pytorch -c nvidia pytorch", "pip install torch"),
+        ("conda install pytorch pytorch-cuda=11.8", "pip install torch"),
+        ("!pip install torch_xla[tpu]~=2.1.0 torch~=2.1.0", "torch==2.9.0 torch_xla[tpu]==2.9.0"),
+        ("from pytorch_lightning.lite import LightningLite", "lightning.fabric.Fabric"),
+        ("from torch_xla.experimental import xla_sharding as xs", "torch_xla.distributed.spmd"),
+        ("from torch_xla.experimental.xla_sharding import Mesh", "torch_xla.distributed.spmd"),
+        ("srun python train.py --gpus 4 --accelerator ddp", "--strategy ddp --accelerator gpu --devices 4"),
+        ("$ python train.py --gpus 4 --strategy horovod", "--accelerator gpu --devices 4"),
     ],
 )
 def test_an_outdated_call_is_found(snippet, new):
     found = [one.new for one in explain(snippet)]
     assert found[0] == new if new is not None else found
+
+
+def test_a_tpu_node_is_named_where_it_is_created():
+    (found,) = explain("gcloud compute tpus create demo --zone=us-central1-a --version=pytorch-1.9 --preemptible")
+    assert "tpu-vm create" in found.new and "TPU VM" in found.why
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "torch.save(model, path)\nmodel = torch.load(path)",
+        "torch.save(model, path)\nother.model = torch.load(path, map_location='cpu')",
+        "torch.save(other.net, path)\nnet = torch.load(path)\nnet.eval()",
+        "torch.save(model.state_dict(), path)\nmodel.load_state_dict(torch.load(path))",
+        "torch.save(model.state_dict(), path)\nbest_model = torch.load(path)\nmodel.load_state_dict(best_model)",
+        "torch.save({'net': model.state_dict()}, path)\nnet = torch.load(path)\nmodel.load_state_dict(net['net'])",
+        "torch.save(model, path)\nmodel = torch.load(path, weights_only=False)",
+        "torch.save(data, path)\ndata = torch.load(path)",
+    ],
+)
+def test_the_loading_of_a_model_is_found_where_the_installed_torch_refuses_it(text, tmp_path):
+    module = torch.nn.Linear(2, 1)
+    names = {"torch": torch, "path": tmp_path / "file", "model": module, "data": torch.ones(2)}
+    try:
+        exec(text, {**names, "other": SimpleNamespace(net=module)})
+        refused = False
+    except pickle.UnpicklingError:
+        refused = True
+    found = list(explain(f"import torch\n{text}\n"))
+    assert bool(found) == refused
+    assert all("state_dict" in each.new and "weights only" in each.why for each in found)
+
+
+@pytest.mark.parametrize(
+    ("home", "old"),
+    [
+        ("strategies", "DDPSpawnStrategy"),
+        ("strategies", "DDPFullyShardedNativeStrategy"),
+        ("plugins", "NativeMixedPrecisionPlugin"),
+        ("plugins", "TPUSpawnPlugin"),
+    ],
+)
+def test_the_class_that_replaces_one_of_lightnings_can_be_made(home, old):
+    (imported,) = explain(f"from pytorch_lightning.{home} import {old}")
+    (bare,) = explain(f"{old}(x)")
+    assert imported.new == bare.new.replace("lightning.pytorch", "pytorch_lightning")
+    if "XLA" in imported.new:
+        pytest.importorskip("torch_xla", reason="torch_xla is not installed")
+    made = eval(imported.new + "()" * (not imported.new.endswith(")")), {"pytorch_lightning": pl})
+    assert type(made).__name__ in imported.new
 
 
 def test_what_a_cell_imports_is_still_there_for_the_others():
@@ -509,6 +617,50 @@ def test_the_command_prints_a_diff_and_says_by_its_status_what_it_found(tmp_path
     assert "cannot be read" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "old"),
+    [
+        ("requirements-gpu.txt", "torch==1.7\npytorch-lightning==1.2.0\n", ["torch==1.7", "pytorch-lightning==1.2.0"]),
+        ("environment.yml", "dependencies:\n  - python=3.7\n  - pytorch=1.7\n", ["pytorch=1.7"]),
+        (
+            "Dockerfile",
+            "FROM pytorch/pytorch:1.7.1-cuda11.0-cudnn8-runtime\nRUN pip install -U \\\n  pytorch-lightning==1.1.0\n",
+            ["pytorch/pytorch:1.7.1-cuda11.0-cudnn8-runtime", "pytorch-lightning==1.1.0"],
+        ),
+        ("s.sbatch", "#SBATCH -N 1\nsrun python t.py --gpus 4 --accelerator ddp\n", ["--gpus 4 --accelerator ddp"]),
+    ],
+)
+def test_a_file_whose_lines_are_for_a_shell_or_an_installer_is_read(tmp_path, name, text, old):
+    path = tmp_path / name
+    path.write_text(text)
+    assert [each.old for each in explain(path)] == old
+
+
+def test_a_kind_of_file_that_it_knows_nothing_of_is_refused_and_the_others_are_read(tmp_path, capsys):
+    new, old, configuration = (tmp_path / name for name in ("new.py", "old.py", "config.yaml"))
+    new.write_text("x = 1\n")
+    old.write_text("Trainer(gpus=2)\n")
+    configuration.write_text("trainer: {gpus: 2, distributed_backend: ddp}\n")
+    assert main([str(new), str(old)]) == 1
+    out = capsys.readouterr().out
+    assert out.index(f"{new}:") < out.index("No outdated use") < out.index(f"{old}:") < out.index("gpus=2")
+    assert main([str(configuration), str(old)]) == 2
+    out, err = capsys.readouterr()
+    assert "gpus=2" in out and "config.yaml is a .yaml file" in err and ".py" in err and "notebooks" in err
+    assert main([str(old), "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["file"] == str(old)
+
+
+@pytest.mark.parametrize("missing", ["parso", "lightning"])
+def test_the_command_names_a_package_that_is_missing_and_how_to_get_it(missing):
+    code = f"import runpy, sys; sys.modules.update({missing}=None, pytorch_{missing}=None); sys.argv[1:] = ['-']\n"
+    code += "runpy.run_module('course_utils.old_guides', run_name='__main__')"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, input="Trainer(gpus=2)", capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert missing in done.stderr and "pip install 'accelerator-course[lessons]'" in done.stderr
+
+
 def test_a_card_shows_each_finding_with_its_text_escaped():
     html = explain("Trainer(gpus=2, weights_summary='<b>')")._repr_html_()
     assert "gpus=2" in html and "&lt;b&gt;" in html and "<b>'" not in html
@@ -541,7 +693,7 @@ def is_there(dotted):
         pytest.importorskip("torch_xla", reason="torch_xla is not installed")
     try:
         return find(dotted.rstrip(".")) is not None
-    except AttributeError:
+    except (AttributeError, ModuleNotFoundError):
         return False
 
 
@@ -624,7 +776,9 @@ def test_findings_come_in_the_order_of_the_lines(lines):
 def test_every_pattern_matches_what_a_guide_printed():
     printed = "torch_xla-{}-cp36-cp36m-linux_x86_64.whl cloud-tpu-client==0.10 xrt==1.15.0 XLA_USE_BF16 "
     printed += "torch==1.9.0+cu111 python -m torch_xla.distributed.xla_dist pytorch-xla-env-setup.py "
-    printed += "pytorch-lightning==1.3.4 python -m torch.distributed.launch"
+    printed += "pytorch-lightning==1.3.4 python -m torch.distributed.launch FROM pytorch/pytorch:1.7.1-cuda11.0 "
+    printed += "conda install pytorch torchvision cudatoolkit=10.2 -c pytorch torch_xla[tpu]~=2.1.0 "
+    printed += "gcloud compute tpus create a --version=pytorch-1.9 parser.add_argument('--local_rank')"
     assert all(re.search(pattern, printed) for pattern, _, _ in TEXTS)
 
 
