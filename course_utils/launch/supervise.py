@@ -87,7 +87,8 @@ class Run:
         kept = {name: value for name, value in os.environ.items() if name not in left_over}
         # A driver's library may hang or crash, and Lightning asks it for GPUs whatever it trains on.
         hidden = {"CUDA_VISIBLE_DEVICES": ""} if self.arguments["accelerator"] == "cpu" else {}
-        return {**kept, **hidden, "PYTHONUNBUFFERED": "1", "TMPDIR": folder}
+        named = {"TORCH_DISTRIBUTED_DEBUG": "INFO"}  # DDP then names the parameters that a loss has not used
+        return {**named, **kept, **hidden, "PYTHONUNBUFFERED": "1", "TMPDIR": folder}
 
     def _watch(self, process: subprocess.Popen, lines: Lines) -> None:
         reports = self._reports
