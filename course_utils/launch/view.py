@@ -6,8 +6,6 @@ import time
 from dataclasses import asdict, dataclass, field
 from typing import Any, TextIO
 
-from tqdm.auto import tqdm
-
 from course_utils.display.bars import open_bar
 from course_utils.display.cards import html_card, text_table
 
@@ -16,6 +14,8 @@ class View:
     """Prints lines, and shows a progress bar, or else a line for an epoch every few seconds."""
 
     def __init__(self, stream: TextIO, *, bar: bool):
+        from tqdm.auto import tqdm  # one of the extras, which a dry run does without
+
         self._stream, self._with_bar = stream, bar
         self._bar: Any = tqdm(disable=True)
         self._epochs, self._next_s = 0, 0.0
@@ -24,7 +24,7 @@ class View:
         """Print a line of one process, or of the launcher, with what the stream cannot encode replaced."""
         encoding = getattr(self._stream, "encoding", None) or "utf-8"
         text = text.encode(encoding, "backslashreplace").decode(encoding)
-        tqdm.write(f"[{source}] {text}", file=self._stream)
+        self._bar.write(f"[{source}] {text}", file=self._stream)
         self._stream.flush()
 
     def begin(self, steps: int, done: int, epochs: int) -> None:
