@@ -154,6 +154,8 @@ class Run:
         options, ranks, total_s = self.options, count_ranks(self.arguments), time.monotonic() - self._start_s
         more = {"checkpoint": str(options.checkpoint), **events["done"]}
         result = RunResult(options.lesson, options.strategy, ranks, total_s=total_s, **more)
+        if advice := result.advice():
+            self.view.line("launch", advice)
         try:
             write_whole(Path(self.options.out) / "result.json", f"{result.to_json()}\n".encode())
         except OSError as error:
