@@ -64,12 +64,12 @@ def find_devices() -> DeviceList:
     return DeviceList(found)
 
 
-def pick_device(name: str | None = None) -> Device:
+def pick_device(name: str | torch.device | None = None) -> Device:
     """Return the device called `name`, or the best one here.
 
     Args:
-        name: such as "cpu", "cuda" or "cuda:1". None takes `COURSE_DEVICE` when that is set, else the best
-            device, for which the rehearsal never counts.
+        name: such as "cpu", "cuda", "cuda:1" or `torch.device("cuda")`. None takes `COURSE_DEVICE` when that is set,
+            else the best device, for which the rehearsal never counts.
 
     Raises:
         ValueError: the name is not the name of any kind of device.
@@ -81,6 +81,7 @@ def pick_device(name: str | None = None) -> Device:
         advice = "Unset COURSE_DEVICE to take the best one."
     if name is None:
         return next(device for device in find_devices() if not device.rehearsal)
+    name = str(name)  # of a torch.device too
     match = re.fullmatch(rf"({'|'.join(KINDS)})(?::([0-9]+))?", name)
     if not match:
         raise ValueError(

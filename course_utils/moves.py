@@ -195,7 +195,10 @@ class CopyRate:
 
 
 def copy_rate(
-    device: Device | str | None = None, *, sizes_bytes: Sequence[int] = COPY_SIZES_BYTES, max_s: float = 0.1
+    device: Device | torch.device | str | None = None,
+    *,
+    sizes_bytes: Sequence[int] = COPY_SIZES_BYTES,
+    max_s: float = 0.1,
 ) -> CopyRate:
     """Measure copies from the host's memory to a device and back, from pinned memory too where that exists.
 
@@ -203,7 +206,7 @@ def copy_rate(
     to, it measures copies from one place in memory to another.
 
     Args:
-        device: a `Device` or its name; None takes the best one here.
+        device: a `Device`, a `torch.device` or its name; None takes the best one here.
         sizes_bytes: how much to copy.
         max_s: seconds to spend on each size and direction, about.
 

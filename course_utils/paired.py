@@ -10,7 +10,9 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from course_utils.devices import Device
+import torch
+
+from course_utils.devices import Device, pick_device
 from course_utils.stopwatch import Reading, Stopwatch
 from course_utils.timing import CLEAN, FEWEST, Timing, make_timing, median_interval, paused_gc, using_threads
 
@@ -64,11 +66,18 @@ class Together:
         return ratio_of_rounds(self.rounds_s[this], self.rounds_s[that])
 
 
-def time_together(works: Mapping[str, Work], *, max_s: float = 4.0) -> Together:
+def time_together(
+    works: Mapping[str, Work | Callable[[], object]],
+    *,
+    device: Device | torch.device | str | None = "cpu",
+    max_s: float = 4.0,
+) -> Together:
     """Time several calls in turn until their ratios are known to within half a per cent.
 
     Args:
-        works: the contestants by name, at least one.
+        works: the contestants by name, at least one: functions without arguments, as `time_call` takes them. A `Work`,
+            from this module, has a device and a number of threads of its own.
+        device: where the functions work, as in `time_call`.
         max_s: stop after about this many seconds of timed work.
 
     Raises:
@@ -77,14 +86,16 @@ def time_together(works: Mapping[str, Work], *, max_s: float = 4.0) -> Together:
     """
     if not works or not max_s > 0:
         raise ValueError(f"time_together needs work and a positive time, but got {len(works)} works, max_s={max_s}.")
-    watches = {name: Stopwatch(work.fn, work.device) for name, work in works.items()}
+    device = device if isinstance(device, Device) else pick_device(device)
+    placed = {name: work if isinstance(work, Work) else Work(work, device) for name, work in works.items()}
+    watches = {name: Stopwatch(work.fn, work.device) for name, work in placed.items()}
     with paused_gc():
         for name, watch in watches.items():
-            with using_threads(works[name].threads):
+            with using_threads(placed[name].threads):
                 watch.warm_up()
         _share_block_size(watches)
-        readings = _read_in_turn(works, watches, max_s)
-    timings = {name: make_timing(watch, readings[name], works[name].threads) for name, watch in watches.items()}
+        readings = _read_in_turn(placed, watches, max_s)
+    timings = {name: make_timing(watch, readings[name], placed[name].threads) for name, watch in watches.items()}
     return Together(timings, _usable_rounds(readings))
 
 

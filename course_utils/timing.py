@@ -74,7 +74,11 @@ class Timing:
 
 
 def time_call(
-    fn: Callable[[], object], *, device: Device | str | None = "cpu", threads: int | None = None, max_s: float = 2.0
+    fn: Callable[[], object],
+    *,
+    device: Device | torch.device | str | None = "cpu",
+    threads: int | None = None,
+    max_s: float = 2.0,
 ) -> Timing:
     """Time `fn()` until the median is known to within two per cent.
 
@@ -82,7 +86,7 @@ def time_call(
 
     Args:
         fn: the work, without arguments. It must do the same work at every call.
-        device: where `fn` works, and so what to wait for; a `Device`, its name, or None for the best one.
+        device: where `fn` works, and so what to wait for; a `Device`, a `torch.device` or its name; None for the best.
         threads: CPU threads for one operation while timing; None leaves the setting alone.
         max_s: stop after about this many seconds of timed work, however wide the interval still is.
 

@@ -64,11 +64,11 @@ class Classification(Regression):
     loss_fn = staticmethod(nn.functional.cross_entropy)
 
 
-def trainer_kwargs(device: Device | str | None = None, *, package: ModuleType = pl) -> dict[str, Any]:
+def trainer_kwargs(device: Device | torch.device | str | None = None, *, package: ModuleType = pl) -> dict[str, Any]:
     """Return the arguments that make a Lightning Trainer use one device.
 
     Args:
-        device: a `Device` or its name; None takes what `pick_device` takes.
+        device: a `Device`, a `torch.device` or its name; None takes what `pick_device` takes.
         package: the Lightning whose Trainer will take them. Darts needs `pytorch_lightning`: it and
             `lightning.pytorch` do not accept each other's objects.
 

@@ -86,7 +86,7 @@ def start_xla() -> torch.device:
         raise RuntimeError(
             "XLA was started too late: this process ran a backward pass before, and PyTorch can go backward only on "
             "the devices it knew by then. Restart the kernel and call start_xla() of course_utils.xla in the first "
-            "cell."
+            "cell. To compare other devices now, name them: compare_devices(..., devices=['cpu'])."
         ) from error
     return device
 

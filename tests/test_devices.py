@@ -249,6 +249,13 @@ def test_a_device_is_picked_by_its_name_or_by_course_device(monkeypatch):
 
 
 @no_cuda
+def test_a_torch_device_is_picked_as_its_name_is():
+    assert pick_device(torch.device("cpu")) == pick_device("cpu")
+    with pytest.raises(RuntimeError, match=r"device 'cuda:1' was requested, but this machine has"):
+        pick_device(torch.device("cuda", 1))
+
+
+@no_cuda
 def test_a_missing_device_is_an_error_that_says_what_is_here_and_what_to_do():
     with pytest.raises(
         RuntimeError, match=r"device 'cuda:1' was requested, but this machine has cpu.*Pass None"
@@ -264,7 +271,7 @@ def test_a_missing_course_device_never_falls_back(monkeypatch):
         pick_device()
 
 
-@pytest.mark.parametrize("name", ["gpu", "cuda0", "cuda:", "cuda:-1", " cuda", "CUDA", "cuda:1:2", "cuda:one"])
+@pytest.mark.parametrize("name", ["gpu", "cuda0", "cuda:", "cuda:-1", " cuda", "CUDA", "cuda:1:2", "cuda:one", 0])
 def test_a_name_of_no_kind_is_refused_with_the_kinds(name):
     with pytest.raises(ValueError, match=r"names no kind of device. Write one of cpu, cuda, mps, xpu, xla, tpu"):
         pick_device(name)

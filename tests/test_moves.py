@@ -294,7 +294,7 @@ def test_a_measured_copy_really_copies():
 def test_copy_rate_divides_bytes_by_time(monkeypatch):
     ticks = itertools.count()  # each reading of this clock is a second later
     monkeypatch.setattr(Stopwatch, "clock", lambda watch: float(next(ticks)))
-    measured = copy_rate("cpu", sizes_bytes=(2000, 1000), max_s=3)
+    measured = copy_rate(torch.device("cpu"), sizes_bytes=(2000, 1000), max_s=3)
     assert [(item.direction, item.pinned, item.size_bytes) for item in measured.copies] == [
         ("in memory", False, 2000),
         ("in memory", False, 1000),

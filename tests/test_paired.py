@@ -3,6 +3,7 @@
 import random
 
 import pytest
+import torch
 
 from course_utils.devices import Device
 from course_utils.paired import Ratio, Work, ratio_of_rounds, time_together
@@ -108,6 +109,20 @@ def test_at_the_time_limit_each_was_first_as_often_as_last(machine_that_slows, m
     found = time_together(works, max_s=max_s)
     assert len(found.rounds_s["a"]) == rounds
     assert machine.order[4::2].count("a") == rounds / 2  # after the first calls and the warm-up
+
+
+@pytest.mark.parametrize("device", ["cpu", torch.device("cpu"), CPU])
+def test_plain_functions_run_on_the_device_that_is_named_for_them(machine_that_slows, device):
+    machine = machine_that_slows(0)
+    works = {"a": machine.work("a", 0.02).fn, "b": machine.work("b", 0.01)}
+    found = time_together(works, device=device, max_s=1)
+    assert found.ratio("a", "b").median == pytest.approx(2)
+    assert [timing.device for timing in found.timings.values()] == ["cpu", "cpu"]
+
+
+def test_a_device_that_is_not_here_is_refused_before_anything_runs():
+    with pytest.raises(RuntimeError, match="device 'cuda:77' was requested, but this machine has"):
+        time_together({"a": lambda: pytest.fail("it ran")}, device=torch.device("cuda", 77))
 
 
 def test_nothing_to_time_is_refused():

@@ -220,6 +220,10 @@ def test_a_gpu_is_waited_for_before_and_after_each_block(monkeypatch):
     assert events == ["cuda:1", "call", "call", "call", "cuda:1"]
 
 
+def test_a_torch_device_is_taken_as_to_device_takes_it():
+    assert time_call(lambda: 1, device=torch.device("cpu"), max_s=0.001).device == "cpu"
+
+
 def test_the_number_of_threads_is_set_for_the_timing_only():
     before, seen = torch.get_num_threads(), set()
     timed = time_call(lambda: seen.add(torch.get_num_threads()), threads=before + 1)

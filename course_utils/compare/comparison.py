@@ -48,8 +48,9 @@ def cpu_first() -> list[Device]:
     return sorted(find_devices(), key=lambda device: device.kind != "cpu")
 
 
-def contestants(devices: Sequence[Device | str] | None) -> list[Contestant]:
+def contestants(devices: Sequence[Device | torch.device | str] | Device | torch.device | None) -> list[Contestant]:
     """Return who takes part: the CPU once with one thread and once with all that are set, and each accelerator."""
+    devices = [devices] if isinstance(devices, Device | torch.device | str) else devices
     found = cpu_first() if devices is None else devices
     chosen = dict.fromkeys(device if isinstance(device, Device) else pick_device(device) for device in found)
     if not chosen:
@@ -64,7 +65,7 @@ def contestants(devices: Sequence[Device | str] | None) -> list[Contestant]:
 def compare_devices(
     workload: Workload | Callable,
     sizes: Sequence[int],
-    devices: Sequence[Device | str] | None = None,
+    devices: Sequence[Device | torch.device | str] | Device | torch.device | None = None,
     *,
     precision: str = "fp32",
     max_s: float = 2.0,
@@ -74,7 +75,7 @@ def compare_devices(
     Args:
         workload: one of `workloads.SUITE`, or a function of your own; see `Workload.of`.
         sizes: of the work, each at least 1.
-        devices: devices or their names; None for all that are here.
+        devices: devices or their names, or a single one; None for all that are here.
         precision: one of the workload's.
         max_s: seconds to spend on timing each size, about.
 

@@ -1,5 +1,6 @@
 """Work to measure: each workload builds the same work, with the same numbers, in any size and on any device."""
 
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from course_utils.moves import to_device
 
 DTYPES = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 Call = Callable[[], torch.Tensor]
+EXAMPLE = "def work(size, device): x = torch.randn(size, size, device=device); return lambda: x @ x"
 
 
 @dataclass(frozen=True)
@@ -42,17 +44,29 @@ class Workload:
                 without arguments that does the work once and returns its answer.
 
         Raises:
-            TypeError: it is neither.
+            TypeError: it is neither; or, once it is built, it has returned no function.
         """
-        if isinstance(work, cls):
+        if isinstance(work, Workload):
             return work
-        if not callable(work):
+        try:
+            inspect.signature(work).bind("size", "device")
+            fits = not isinstance(work, nn.Module)  # which takes any arguments until it runs
+        except (TypeError, ValueError):
+            fits = False
+        if not fits:
             raise TypeError(
-                f"a workload was requested as {work!r}, which is neither a Workload nor a function. Pass one of "
-                f"{', '.join(SUITE)} from course_utils.compare.SUITE, or a function of (size, device)."
+                f"a workload was requested as {work!r:.99}, which is neither a Workload nor a function of (size, "
+                f"device). Pass one of {', '.join(SUITE)} from course_utils.compare.SUITE, or your own: {EXAMPLE}"
             )
         name = getattr(work, "__name__", type(work).__name__)
-        build = lambda device, size, precision: work(size, device.torch_device)  # noqa: E731
+
+        def build(device: Device, size: int, precision: str) -> Callable[[], object]:
+            call = work(size, device.torch_device)
+            if not callable(call):
+                returned = f"the workload {name!r} returned {type(call).__name__}, but it has to return a function"
+                raise TypeError(f"{returned} without arguments that does the work, such as: {EXAMPLE}")
+            return call
+
         return cls(name, build, precisions=("fp32", "tf32"))
 
 

@@ -28,6 +28,8 @@ def find_cause(family: str, evidence: Evidence) -> Finding:
     torch, cpu = evidence.torch, evidence.probe("cpu")
     if not torch.version:
         return evidence.found(family, "torch-absent")
+    if torch.shadow:
+        return evidence.found(family, "torch-shadowed", file=torch.shadow)
     if torch.minor < OLDEST_TORCH:
         return evidence.found(family, "torch-too-old")
     if family == "cpu" or "error" in cpu.told:

@@ -99,6 +99,7 @@ class Package:
     cuda: str | None = None
     hip: str | None = None
     xpu: bool = False  # built for Intel's graphics cards
+    shadow: str = ""  # the file that Python imports, where no version.py is beside it: for torch, another than PyTorch
 
     @property
     def minor(self) -> tuple[int, ...]:
@@ -118,7 +119,7 @@ def read_package(name: str) -> Package:
     except importlib.metadata.PackageNotFoundError:
         version = "0.0 (unknown)"
     xpu = "xpu" in told or version.endswith("+xpu")  # torch 2.6 tells it in its version only
-    return Package(version, told.get("cuda"), told.get("hip"), xpu)
+    return Package(version, told.get("cuda"), told.get("hip"), xpu, "" if "__version__" in told else spec.origin)
 
 
 def in_container() -> bool:

@@ -65,6 +65,10 @@ def main(arguments: list[str] | None = None) -> int:
     except (LaunchError, RunError) as error:
         print(f"launch: {error}", file=sys.stderr)
         return 2 if isinstance(error, LaunchError) else 1
+    except ModuleNotFoundError as error:
+        advice = "Install it: pip install 'accelerator-course[lessons]'"
+        print(f"launch: it needs {error.name}, which is not installed here. {advice}", file=sys.stderr)
+        return 2
 
 
 def _run(chosen: dict[str, Any]) -> None:

@@ -14,6 +14,8 @@ REPORT_S = 3.0  # how long the other processes have to report after the first fa
 ESTIMATE_S = 20.0  # how much longer where memory ran out: they estimate what the step needs
 END_S = 10.0  # how long the processes have to end after the training, whatever the lesson has left running
 FIRST = "the first process"
+# What DDP says of a step in which the loss used only some of the parameters, and of the others.
+UNUSED = r"not used in producing loss.*?which did not receive grad for rank \d+: ([^\n]+)"
 LOST = "Connection (reset|closed) by peer|Broken pipe"  # what gloo raises in a rank when another has gone
 
 
@@ -140,6 +142,10 @@ class Reports:
 
 def describe_faults(faults: list[Fault]) -> str:
     """Return who raised first, and who failed because of it."""
+    if unused := re.search(UNUSED, faults[0].traceback, re.DOTALL):
+        which = f"the loss does not use these parameters of the module, and DDP waits for their gradients: {unused[1]}"
+        advice = "Where only some steps use them, add 0 * sum(p.sum() for p in self.parameters()) to the loss."
+        return f"{faults[0].who} raised RuntimeError: {which}. Freeze or delete them. {advice}"
     said = {fault.who: fault.error.partition("\n")[0] for fault in reversed(faults)}  # the first of each process
     error = said.pop(faults[0].who)
     then = "".join(f" Then {who} failed, most likely because of it: {text}" for who, text in said.items())

@@ -144,7 +144,7 @@ def _is_training(state: Any) -> bool:
         and all(isinstance(part, dict) for part in state["optimizer_states"] + state.get("lr_schedulers", []))
         and str(state.get("pytorch-lightning_version", 2))[:1].isdigit()
         and all(isinstance(kept, dict) for kept in state["callbacks"].values())
-        and all(isinstance(loss, float) for loss in report.get("losses", [None]))
+        and all(isinstance(loss, float | None) for loss in report.get("losses", [""]))
     )
 
 

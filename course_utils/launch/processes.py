@@ -9,8 +9,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from course_utils.launch.messages import LaunchError
 
 # Reads the number of a group of processes. When its standard input closes, which happens when the supervisor ends in
@@ -66,6 +64,8 @@ def _send(number: signal.Signals, group: int, setting: str) -> None:
 
 def processes_with(setting: str) -> list[int]:
     """Return the processes that were started with a variable set like this, NAME=value."""
+    import psutil  # one of the extras, which a dry run does without
+
     name, _, value = setting.partition("=")
     found = psutil.process_iter(["environ"])  # None for those of other users
     return [process.pid for process in found if (process.info["environ"] or {}).get(name) == value]

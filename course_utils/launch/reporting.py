@@ -75,7 +75,8 @@ class _Report(pl.Callback):
 
     def __init__(self, link: Link):
         self.link = link
-        self.losses: list[float] = []  # the mean over the samples of all ranks, for each epoch since the first run
+        # The mean over the samples of all ranks, for each epoch since the first run; None where no step returned one.
+        self.losses: list[float | None] = []
 
     def state_dict(self):
         return {"losses": self.losses}
@@ -94,7 +95,7 @@ class _Report(pl.Callback):
 
     def on_train_epoch_start(self, trainer, pl_module):
         # float32 counts samples exactly up to 16 million a rank; MPS has nothing wider.
-        self._sums = torch.zeros(2, device=pl_module.device)  # loss times samples, samples
+        self._sums = torch.zeros(3, device=pl_module.device)  # samples, those with a loss, loss times samples
         self._epoch_start_s = time.monotonic()
 
     def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
@@ -106,22 +107,24 @@ class _Report(pl.Callback):
 
     def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
         self._beat(trainer, "it waits for a batch, for the next epoch, or for other ranks")
+        loader = trainer.train_dataloader  # the batch itself may be of any class
+        samples = min(len(loader.sampler) - batch_idx * loader.batch_size, loader.batch_size)
+        self._sums[0] += samples
         loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
         if isinstance(loss, torch.Tensor):
-            loader = trainer.train_dataloader  # the batch itself may be of any class
-            left = len(loader.sampler) - batch_idx * loader.batch_size
-            samples = loss.new_full((), min(left, loader.batch_size), dtype=torch.float)
-            self._sums += torch.stack([loss.detach().float() * samples, samples])
+            self._sums[1] += samples
+            self._sums[2] += loss.detach().float() * samples
 
     def on_validation_batch_start(self, trainer, pl_module, batch, batch_idx, dataloader_idx=0):
         self._beat(trainer, "it validates")
 
     def on_train_epoch_end(self, trainer, pl_module):
-        sums = pl_module.all_gather(self._sums).reshape(-1, 2)  # (ranks, 2)
-        self._samples = [int(count) for count in sums[:, 1]]  # int() waits for the device
+        sums = pl_module.all_gather(self._sums).reshape(-1, 3)  # (ranks, 3)
+        self._samples = [int(count) for count in sums[:, 0]]  # int() waits for the device
         speed = sum(self._samples) / (time.monotonic() - self._epoch_start_s)
         self._samples_per_s = max(self._samples_per_s, speed)
-        self.losses.append((sums[:, 0].sum() / sums[:, 1].sum()).item())
+        _, known, total = sums.sum(0).tolist()
+        self.losses.append(total / known if known else None)
         if trainer.is_global_zero:
             self.link.send(epoch=len(self.losses), loss=self.losses[-1])
 

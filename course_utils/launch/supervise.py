@@ -87,7 +87,8 @@ class Run:
         kept = {name: value for name, value in os.environ.items() if name not in left_over}
         # A driver's library may hang or crash, and Lightning asks it for GPUs whatever it trains on.
         hidden = {"CUDA_VISIBLE_DEVICES": ""} if self.arguments["accelerator"] == "cpu" else {}
-        return {**kept, **hidden, "PYTHONUNBUFFERED": "1", "TMPDIR": folder}
+        named = {"TORCH_DISTRIBUTED_DEBUG": "INFO"}  # DDP then names the parameters that a loss has not used
+        return {**named, **kept, **hidden, "PYTHONUNBUFFERED": "1", "TMPDIR": folder}
 
     def _watch(self, process: subprocess.Popen, lines: Lines) -> None:
         reports = self._reports
@@ -153,6 +154,8 @@ class Run:
         options, ranks, total_s = self.options, count_ranks(self.arguments), time.monotonic() - self._start_s
         more = {"checkpoint": str(options.checkpoint), **events["done"]}
         result = RunResult(options.lesson, options.strategy, ranks, total_s=total_s, **more)
+        if advice := result.advice():
+            self.view.line("launch", advice)
         try:
             write_whole(Path(self.options.out) / "result.json", f"{result.to_json()}\n".encode())
         except OSError as error:

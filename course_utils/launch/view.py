@@ -6,8 +6,6 @@ import time
 from dataclasses import asdict, dataclass, field
 from typing import Any, TextIO
 
-from tqdm.auto import tqdm
-
 from course_utils.display.bars import open_bar
 from course_utils.display.cards import html_card, text_table
 
@@ -16,6 +14,8 @@ class View:
     """Prints lines, and shows a progress bar, or else a line for an epoch every few seconds."""
 
     def __init__(self, stream: TextIO, *, bar: bool):
+        from tqdm.auto import tqdm  # one of the extras, which a dry run does without
+
         self._stream, self._with_bar = stream, bar
         self._bar: Any = tqdm(disable=True)
         self._epochs, self._next_s = 0, 0.0
@@ -24,7 +24,7 @@ class View:
         """Print a line of one process, or of the launcher, with what the stream cannot encode replaced."""
         encoding = getattr(self._stream, "encoding", None) or "utf-8"
         text = text.encode(encoding, "backslashreplace").decode(encoding)
-        tqdm.write(f"[{source}] {text}", file=self._stream)
+        self._bar.write(f"[{source}] {text}", file=self._stream)
         self._stream.flush()
 
     def begin(self, steps: int, done: int, epochs: int) -> None:
@@ -37,13 +37,13 @@ class View:
         """Move the bar."""
         self._bar.update(max(0, done - self._bar.n))
 
-    def epoch(self, number: int, loss: float) -> None:
+    def epoch(self, number: int, loss: float | None) -> None:
         """Show the loss of a finished epoch."""
         if self._with_bar:
-            self._bar.set_postfix_str(f"epoch {number}/{self._epochs}, loss {loss:.4g}", refresh=False)
+            self._bar.set_postfix_str(f"epoch {number}/{self._epochs}, loss {_said(loss)}", refresh=False)
         elif time.monotonic() > self._next_s or number == self._epochs:
             self._next_s = time.monotonic() + 2
-            self.line("launch", f"epoch {number}/{self._epochs}: loss {loss:.4g}")
+            self.line("launch", f"epoch {number}/{self._epochs}: loss {_said(loss)}")
 
     def close(self) -> None:
         """Close the bar where it stands."""
@@ -59,7 +59,7 @@ class RunResult:
     strategy: str  # how its processes were started, as requested
     ranks: int
     steps: int  # of the optimizer since the very first run, with those of the runs that it resumed
-    losses: list[float]  # the mean over the samples of all ranks, for each epoch since the very first run
+    losses: list[float | None]  # the mean over the samples of all ranks, for each epoch since the very first run
     metrics: dict[str, float] = field(default_factory=dict)  # what the lesson logged last
     samples_per_rank: list[int] = field(default_factory=list)  # in the last epoch
     samples_per_s: float = 0.0  # over all ranks in the fastest epoch of this run, with its validation
@@ -72,6 +72,14 @@ class RunResult:
         written = json.dumps(asdict(self))  # with NaN and Infinity, which are no JSON
         return json.dumps(json.loads(written, parse_constant=lambda name: None))
 
+    def advice(self) -> str:
+        """Return since when the loss is no finite number and what to do about it, or "" where it is one."""
+        since = max((epoch for epoch, loss in enumerate(self.losses, 1) if math.isfinite(loss or 0)), default=0) + 1
+        if since > len(self.losses):
+            return ""
+        said = f"the loss has been {_said(self.losses[-1])} since epoch {since}"
+        return f"{said}: lower the learning rate, or look for NaN and infinity in the data."
+
     def __repr__(self) -> str:
         return text_table(*self._table())
 
@@ -81,10 +89,14 @@ class RunResult:
     def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         first, last = (self.losses[0], self.losses[-1]) if self.losses else (math.nan, math.nan)
         return ("lesson", f"{self.lesson}, {self.strategy}, {self.ranks} rank{'s' * (self.ranks > 1)}"), [
-            ("loss", f"{first:.4g} in epoch 1, {last:.4g} in epoch {len(self.losses)}"),
+            ("loss", f"{_said(first)} in epoch 1, {_said(last)} in epoch {len(self.losses)}"),
             ("steps", str(self.steps)),
             ("samples per rank", ", ".join(map(str, self.samples_per_rank)) or "none in this run"),
             ("samples per s", f"{self.samples_per_s:,.0f}"),
             ("training", f"{self.train_s:.2f} s of {self.total_s:.1f} s in all"),
             ("checkpoint", self.checkpoint),
         ]
+
+
+def _said(loss: float | None) -> str:
+    return "not returned by training_step" if loss is None else f"{loss:.4g}"

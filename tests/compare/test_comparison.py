@@ -155,9 +155,30 @@ def test_answers_are_compared_in_float64_also_where_a_device_has_none():
         assert compare_devices(ELEMENTWISE, [16], ["cpu"], max_s=0.01).measurements
 
 
-def test_something_that_is_no_work_is_refused():
-    with pytest.raises(TypeError, match="a workload was requested as 'CNN', which is neither a Workload nor"):
-        compare_devices("CNN", [1])
+# A name, a function of the input alone, a model, a function of torch: what people try first.
+@pytest.mark.parametrize("work", ["CNN", lambda x: x @ x, torch.nn.Linear(3, 3), torch.mm])
+def test_something_that_is_no_work_is_refused_with_an_example_that_runs(work):
+    with pytest.raises(TypeError, match=r"neither a Workload nor a function of \(size, device\)") as refusal:
+        compare_devices(work, [1])
+    example = {"torch": torch}
+    exec(str(refusal.value).partition("or your own: ")[2], example)
+    assert compare_devices(example["work"], [4], ["cpu"], max_s=0.01).work.workload == "work"
+
+
+def test_a_function_that_does_the_work_instead_of_returning_it_is_refused():
+    with pytest.raises(TypeError, match=r"workload 'at_once' returned Tensor, but .* a function without"):
+        compare_devices(at_once, [4], ["cpu"])
+
+
+def at_once(size, device):
+    return torch.ones(size, device=device)
+
+
+@pytest.mark.parametrize("device", ["cpu", torch.device("cpu"), CPU])
+def test_a_single_device_needs_no_list(device):
+    found = compare_devices(PRODUCT, [4], device, max_s=0.01)
+    assert found.labels == compare_devices(PRODUCT, [4], [device], max_s=0.01).labels
+    assert {line.kind for line in found.measurements} == {"cpu"}
 
 
 @pytest.mark.parametrize(

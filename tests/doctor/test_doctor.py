@@ -203,6 +203,18 @@ def test_a_torch_too_old_for_the_course_is_named_for_every_family(tmp_path):
     assert len(report["findings"]) == len(KINDS) and "2.5.1" in report["findings"][0]["why"]
 
 
+@pytest.mark.parametrize("name", ["torch.py", "torch/__init__.py"])
+def test_a_students_own_file_that_python_takes_for_torch_is_named_for_every_family(tmp_path, name):
+    """Real: a first script, saved under the name of what it imports."""
+    file = tmp_path / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("import torch\nprint(torch.arange(3))\n")
+    status, report = run_doctor(path=tmp_path)
+    assert status == 1 and {found["cause"] for found in report["findings"]} == {"torch-shadowed"}
+    found = report["findings"][0]
+    assert str(file) in found["why"] and "Rename" in found["fix"] and "driver" not in found["fix"]
+
+
 def test_the_doctor_starts_where_there_is_no_torch_at_all(tmp_path):
     """Real: an environment without torch."""
     found = finding("cpu", python=environment_without(tmp_path / "empty", "torch"))

@@ -66,6 +66,12 @@ def make_lesson():
     return Line(1), Numbers()
 
 
+def lesson_with_an_idle_layer():
+    module = Line(1)
+    module.idle = torch.nn.Linear(2, 1)
+    return module, Numbers()
+
+
 def lesson_that_rank_0_starts_late():
     # Only after a restart: by then rank 1 has long looked for rank 0.
     if os.environ.get("RANK") == "0" and Path(os.environ["NOTES"], "pid-1").exists():

@@ -30,6 +30,14 @@ def test_a_rank_that_raises_shows_its_own_traceback_first(classroom):
     assert classroom.left_behind() == []
 
 
+def test_parameters_that_the_loss_does_not_use_are_named_with_what_to_do(classroom):
+    status, output = classroom.run(*FORK, lesson="lesson_with_an_idle_layer")
+    said = output[output.index("launch: rank") :]
+    assert status == 1 and "the loss does not use these parameters" in said and "Freeze or delete them" in said
+    assert "idle.weight" in said and "idle.bias" in said and "line." not in said and said.count("\n") == 1
+    assert classroom.left_behind() == []
+
+
 def test_a_rank_killed_by_the_system_is_named_with_what_to_try(classroom):
     process = classroom.launch(*TWO, "--strategy", "ddp", fault="wait to be killed")
     classroom.wait_for_note("fault")

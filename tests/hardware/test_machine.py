@@ -116,4 +116,5 @@ def test_whether_torch_was_built_for_xpu_is_read_from_its_files(tmp_path, monkey
     write(tmp_path / "some_torch/__init__.py", "raise ImportError('it is not imported')")
     write(tmp_path / "some_torch/version.py", file)
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert machine.read_package("some_torch").xpu is xpu
+    package = machine.read_package("some_torch")
+    assert package.xpu is xpu and package.shadow == ""

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from stand_ins import environment_without
 
 from course_utils.launch import build_parser, main
 from course_utils.training import trainer_kwargs
@@ -109,6 +110,18 @@ def test_a_reader_that_has_gone_ends_the_command_quietly():
 def test_a_closed_standard_output_is_no_error():
     result = run("$P -m course_utils.launch --lesson air_rnn --accelerator cpu --dry-run >&-")
     assert result.returncode == 0 and result.stderr == ""
+
+
+def test_where_only_torch_is_installed_a_launch_says_what_to_install_and_a_dry_run_works(tmp_path):
+    extras = ("tqdm", "lightning", "pytorch_lightning", "psutil", "numpy", "pandas", "matplotlib", "ipywidgets")
+    python = environment_without(tmp_path / "torch_alone", *extras)
+    command = [python, "-m", "course_utils.launch", "--lesson", "air_rnn", "--accelerator", "cpu"]
+    dry = subprocess.run([*command, "--dry-run"], capture_output=True, text=True, cwd=tmp_path)
+    assert dry.returncode == 0 and "max_epochs=20" in dry.stdout, dry.stderr
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1
+    assert "needs tqdm" in done.stderr and "pip install 'accelerator-course[lessons]'" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["torch_alone"]
 
 
 # What the modules and constants that Windows lacks do to the launcher; psutil needs some of them here.

@@ -99,6 +99,21 @@ def test_a_lost_connection_is_known_below_the_first_line_of_an_error():
     assert cause([alive(0), alive(1), lost, ("rank 1", {"closed": True})]).startswith("rank 1 ended with exit status")
 
 
+# What torch 2.9 says, shortened.
+UNUSED = """RuntimeError: Expected to have finished reduction in the prior iteration before starting a new one. This \
+error indicates that your module has parameters that were not used in producing loss. You can enable it, and by
+making sure all `forward` function outputs participate in calculating loss.
+Parameters which did not receive grad for rank 1: head.bias, head.weight
+Parameter indices which did not receive grad for rank 1: 2 3"""
+
+
+def test_parameters_without_a_gradient_are_named_once_whichever_ranks_notice_it():
+    signs = [(f"rank {rank}", {"fault": UNUSED.replace("rank 1", f"rank {rank}"), "error": UNUSED}) for rank in (1, 0)]
+    said = cause(signs)
+    assert said.startswith("rank 1 raised RuntimeError: the loss does not use") and said.count("head.weight") == 1
+    assert "Freeze or delete" in said and "rank 0" not in said and "2 3" not in said
+
+
 def test_of_an_error_of_many_lines_the_first_is_the_cause():
     assert cause([("rank 0", {"fault": "", "error": "ValueError: one\ntwo"})]) == "rank 0 raised ValueError: one."
 

@@ -42,6 +42,13 @@ def test_a_saved_checkpoint_reads_back(good, model):
     assert torch.equal(WholeFiles().load_checkpoint(good)["state_dict"]["bias"], model.bias)
 
 
+def test_epochs_without_a_loss_are_part_of_a_checkpoint(good, model):
+    WholeFiles().save_checkpoint(
+        {"state_dict": model.state_dict(), **PLACE, "callbacks": {"RankReport": {"losses": [None, 0.5]}}}, good
+    )
+    assert read_checkpoint(good, model)["callbacks"]["RankReport"]["losses"] == [None, 0.5]
+
+
 def test_nothing_is_left_beside_a_saved_checkpoint(good):
     assert [path.name for path in good.parent.iterdir()] == ["last.ckpt"]
 
@@ -86,6 +93,7 @@ def test_a_file_of_tensors_that_is_no_training_is_refused(tmp_path, model, conte
         {"state_dict": {"weight": 5, "bias": 5}},
         {"optimizer_states": 3},
         {"optimizer_states": None},
+        {"callbacks": {"RankReport": {}}},
         {"callbacks": {"RankReport": {"losses": "text"}}},
         {"callbacks": {"RankReport": {"losses": ["text"]}}},
         {"callbacks": 3},

@@ -6,7 +6,9 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
+from course_utils.launch.messages import calm_lightning
 from course_utils.launch.reporting import _Report, run_rank
+from course_utils.training import pl, trainer_kwargs
 
 
 class Notes:
@@ -77,6 +79,52 @@ def test_a_loss_is_weighed_by_the_samples_of_its_batch_whatever_class_that_is():
         report.on_train_batch_end(trainer, module, torch.tensor(loss), object(), index)
     report.on_train_epoch_end(trainer, module)
     assert notes.events[-1] == {"epoch": 1, "loss": 2.0}
+
+
+class TwoOptimizers(pl.LightningModule):
+    """Optimizes by hand, and so returns no loss."""
+
+    def __init__(self):
+        super().__init__()
+        self.automatic_optimization = False
+        self.models = torch.nn.ModuleList([torch.nn.Linear(1, 1), torch.nn.Linear(1, 1)])
+
+    def training_step(self, batch, index):
+        for model, optimizer in zip(self.models, self.optimizers(), strict=True):
+            optimizer.zero_grad()
+            self.manual_backward(model(batch).square().mean())
+            optimizer.step()
+
+    def configure_optimizers(self):
+        return [torch.optim.SGD(model.parameters(), 0.1) for model in self.models]
+
+
+def test_the_samples_of_a_training_step_that_returns_no_loss_are_counted():
+    notes, quiet = Notes(), {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
+    calm_lightning()
+    trainer = pl.Trainer(
+        **trainer_kwargs("cpu"), max_epochs=2, callbacks=[_Report(notes)], enable_checkpointing=False, **quiet
+    )
+    trainer.fit(TwoOptimizers(), DataLoader(torch.ones(10, 1), batch_size=4))
+    (done,) = [event["done"] for event in notes.events if "done" in event]
+    assert {"epoch": 2, "loss": None} in notes.events and done["losses"] == [None, None]
+    assert done["samples_per_rank"] == [10] and done["samples_per_s"] > 0
+    assert done["steps"] == 2 * 2 * 3  # optimizers, epochs and batches
+
+
+def test_a_batch_without_a_loss_has_no_weight_in_the_loss_of_its_epoch():
+    notes = Notes()
+    trainer = SimpleNamespace(
+        global_step=1, is_global_zero=True, train_dataloader=DataLoader(range(9), batch_size=3), optimizers=[]
+    )
+    module = SimpleNamespace(device="cpu", all_gather=lambda sums: sums)
+    report = _Report(notes)
+    report.on_train_start(SimpleNamespace(global_step=0, is_global_zero=False, optimizers=[]), module)
+    report.on_train_epoch_start(trainer, module)
+    for index, outputs in enumerate((torch.tensor(1.0), None, {"loss": torch.tensor(3.0)})):
+        report.on_train_batch_end(trainer, module, outputs, object(), index)
+    report.on_train_epoch_end(trainer, module)
+    assert notes.events[-1] == {"epoch": 1, "loss": 2.0} and report._samples == [9]
 
 
 def test_a_rank_gives_a_sign_of_life_while_it_validates():

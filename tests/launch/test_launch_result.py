@@ -3,6 +3,7 @@
 import io
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -17,6 +18,33 @@ def test_a_result_becomes_json_with_null_for_what_is_no_number():
     data = json.loads(RESULT.to_json(), parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
     assert data["losses"] == [1.5, None] and data["metrics"] == {"train_loss": None}
     assert data["samples_per_rank"] == [16, 17] and data["steps"] == 8
+
+
+@pytest.mark.parametrize(
+    ("losses", "said"),
+    [
+        ([0.5, 0.4], ""),
+        ([], ""),
+        ([None, None], ""),
+        ([math.nan, 0.4], ""),  # a step was left out, and the training went on
+        ([0.5, math.inf, math.nan], "the loss has been nan since epoch 2: lower the learning rate"),
+        ([math.inf], "the loss has been inf since epoch 1: lower the learning rate"),
+    ],
+)
+def test_a_result_says_since_when_its_loss_is_no_finite_number(losses, said):
+    advice = replace(RESULT, losses=losses).advice()
+    assert advice.startswith(said) and bool(advice) == bool(said)
+
+
+def test_a_loss_that_training_step_did_not_return_is_no_nan():
+    result = replace(RESULT, losses=[0.5, None])
+    assert "0.5 in epoch 1, not returned by training_step in epoch 2" in repr(result) and "nan" not in repr(result)
+    assert json.loads(result.to_json())["losses"] == [0.5, None]
+    stream = io.StringIO()
+    view = View(stream, bar=False)
+    view.begin(steps=4, done=0, epochs=1)
+    view.epoch(1, None)
+    assert stream.getvalue() == "[launch] epoch 1/1: loss not returned by training_step\n"
 
 
 def test_a_result_shows_itself_and_escapes_what_it_was_given():

@@ -52,6 +52,14 @@ def test_a_checkpoint_with_which_no_step_was_made_is_not_called_whole(with_check
     assert "--resume continues from it" in run(with_checkpoint, HELLO, resumed, BEAT, resume=True).hint()
 
 
+def test_a_run_whose_loss_is_nan_ends_well_and_says_what_to_do(tmp_path):
+    done = {"losses": [0.5, float("nan")], "steps": 8}
+    one = run(tmp_path, HELLO, ("rank 0", {"done": done}), ("rank 0", {"finished": True}))
+    assert one.finish().steps == 8
+    said = one.view._stream.getvalue()
+    assert said.startswith("[launch] the loss has been nan since epoch 2: lower the learning rate, or look for NaN")
+
+
 def test_an_interrupt_while_pytorch_loads_is_no_fault_of_pytorch(tmp_path):
     for last, kind, said in (
         ("KeyboardInterrupt", RunError, "the first process ended with exit status 1 .* or it was interrupted"),
