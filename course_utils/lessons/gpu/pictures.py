@@ -77,7 +77,7 @@ def draw_losses(title: str, losses: dict[str, Sequence[float]]) -> Picture:
     axes = lecture_axes(title, "step", "loss, mean of five steps")
     losses = {name: [fmean(values[k : k + 5]) for k in range(0, len(values), 5)] for name, values in losses.items()}
     # No colour that means a device.
-    looks = (("black", "solid", 3), ("#CC79A7", "dashed", 3), (MUTED, "dotted", 5), ("black", "dashdot", 1.5))
+    looks = (("black", "solid", 3), ("#CC79A7", "dashed", 3), (MUTED, "dotted", 5), ("black", "dashdot", 3))
     ends = []
     for (color, line, width), (name, values) in zip(looks, losses.items(), strict=False):
         steps = [5 * (point + 1) for point in range(len(values))]

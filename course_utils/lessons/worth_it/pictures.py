@@ -103,7 +103,7 @@ def draw_held_out(pairs: Sequence[tuple[float, float]], device: str, share: floa
     axes.annotate(f"{share:.0%} within a\nfactor of {factor:.2f}", (0.05, 0.8), xycoords="axes fraction")
     _ticks(axes, lambda value: f"{value:g}")
     said = f"{len(pairs)} networks: estimated against published times, {share:.0%} within a factor of {factor:.2f}."
-    return picture(axes, said, colors=8)
+    return picture(axes, said, colors=5)
 
 
 def error_factor(pairs: Sequence[tuple[float, float]], share: float) -> float:
@@ -134,7 +134,7 @@ def draw_crossover(
     axes.margins(y=0.12)  # the highest label stands above the end of its line
     _ticks(axes, count_text)
     said = f"{title}. Samples a second over the batch: the CPU of this machine, measured, and chips, estimated."
-    return picture(axes, said, colors=32)
+    return picture(axes, said, colors=24)
 
 
 def _crossing(name: str, ratios: Sequence[tuple[int, float]], factor: float) -> str:
