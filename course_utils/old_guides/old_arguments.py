@@ -50,14 +50,14 @@ def _join_callbacks(value: Any, instead: str) -> Change:
 
 
 def _progress_bar(modern: Any, name: str, value: Any) -> Change:
-    today = f"It is an argument of a callback now: callbacks=[TQDMProgressBar(refresh_rate={value})]."
-    if isinstance(value, Expression):
-        return {}, f"{today} If it can be 0, write enable_progress_bar=False for that."
-    if value is not None and (type(value) is not int or value < 0):
-        raise Refusal("It was a whole number, 0 or more.")
     if same(value, 0):
         return {"enable_progress_bar": False}, "0 switched the bar off."
-    return {}, "The bar is the same without it." if value in (None, 1) else today
+    if value is None or same(value, 1):
+        return {}, "The bar is the same without it."
+    if not isinstance(value, Expression) and (type(value) is not int or value < 0):
+        raise Refusal("It was a whole number, 0 or more.")
+    switch = " If it can be 0, write enable_progress_bar=False for that." * isinstance(value, Expression)
+    return {}, f"It is an argument of a callback now: callbacks=[TQDMProgressBar(refresh_rate={value})].{switch}"
 
 
 def _weights_summary(modern: Any, name: str, value: Any) -> Change:

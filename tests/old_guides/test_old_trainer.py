@@ -341,3 +341,11 @@ def test_anything_is_translated_or_refused(kwargs):
     assert modern.kwargs.keys() <= TODAY.keys()
     assert modernize(modern.kwargs).kwargs.keys() == modern.kwargs.keys()
     assert str(modern)
+
+
+@pytest.mark.parametrize("name", sorted(RULES))
+def test_a_value_that_cannot_be_shown_is_translated_or_refused(name):
+    try:
+        modernize({name: Odd()})
+    except CannotTranslate as refusal:
+        assert str(refusal)

@@ -211,8 +211,9 @@ def test_an_unknown_part_is_refused_with_those_there_are(tmp_path):
         ("NVIDIA A100-SXM4-40GB", "A100 40GB"),
         ("NVIDIA H100 80GB HBM3", "H100 SXM"),
         ("NVIDIA L40S", "L40S"),
+        ("NVIDIA A10G", "A10G"),
         ("NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition", "RTX PRO 6000 Max-Q"),
-        *((other, None) for other in ("NVIDIA L40", "NVIDIA GH200 480GB", "NVIDIA A10G", "NVIDIA H100 NVL")),
+        *((other, None) for other in ("NVIDIA L40", "NVIDIA GH200 480GB", "NVIDIA A30", "NVIDIA H100 NVL")),
         *((other, None) for other in ("NVIDIA GeForce RTX 4090 Laptop GPU", "NVIDIA H100 80GB HBM3 MIG 1g.10gb")),
     ],
 )
