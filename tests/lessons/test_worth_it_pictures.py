@@ -2,7 +2,7 @@ import pytest
 from torch import empty, nn
 
 from course_utils.estimate import count_work, published, scaling
-from course_utils.lessons.worth_it import draw_crossover, draw_scaling, draw_sweep, pictures
+from course_utils.lessons.worth_it import RentalPanel, draw_crossover, draw_scaling, draw_sweep, pictures
 
 
 def steps(rates):
@@ -64,3 +64,8 @@ def test_every_published_speed_is_a_dot(monkeypatch):
     rows = sorted(rows, key=lambda row: row.batch)
     draw_sweep(rows, {row.batch: row.step_s for row in rows})
     assert len(rows) > len({row.batch for row in rows}) == 2 and len(seen[0].lines[0].get_xdata()) == len(rows)
+
+
+def test_the_panel_begins_with_the_prices_and_the_deadline_that_it_is_given():
+    panel = RentalPanel(nn.Linear(4, 4), empty(1, 4), samples=100, epochs=1, prices={"T4": 0.35}, deadline=48)
+    assert (panel.prices.value, panel.deadline.value) == ("T4=0.35", 48)
