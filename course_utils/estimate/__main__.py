@@ -5,6 +5,7 @@ import json
 import pkgutil
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -31,17 +32,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def build(name: str) -> nn.Module:
-    """Make a model from "package.module:factory", or from a name of torchvision.
+    """Make a model from "package.module:factory", "folder/file.py:factory", or a name of torchvision.
 
     Raises:
         ValueError: there is no such factory, or it makes no module.
     """
+    place, _, factory = name.rpartition(":")
+    if place.endswith(".py"):
+        sys.path.insert(0, str(Path(place).resolve().parent))  # as for a script that runs there
+        place = Path(place).stem
     try:
-        model = pkgutil.resolve_name(name if ":" in name else f"torchvision.models:{name}")()
+        model = pkgutil.resolve_name(f"{place or 'torchvision.models'}:{factory}")()
     except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise ValueError(
-            f"model {name!r} was asked for: {error}. Pass package.module:factory, where factory() returns a model, or "
-            "the name of a torchvision model where torchvision is installed."
+            f"model {name!r} was asked for: {error}. Pass package.module:factory or file.py:factory, where "
+            "factory() returns a model, or the name of a torchvision model where torchvision is installed."
         ) from error
     if not isinstance(model, nn.Module):
         raise ValueError(f"{name} made {type(model).__name__}, which is not a torch.nn.Module.")
@@ -51,7 +56,7 @@ def build(name: str) -> nn.Module:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m course_utils.estimate", description=ABOUT)
     add = parser.add_argument
-    add("model", nargs="?", help="package.module:factory, as course_utils.data:ResNet50, or a model of torchvision")
+    add("model", nargs="?", help="package.module:factory, file.py:factory, or a model of torchvision")
     add("--input", type=int, nargs="+", default=[3, 224, 224], metavar="N", help="shape of one sample (3 224 224)")
     add("--tokens", action="store_true", help="samples are whole numbers, such as tokens")
     add("--devices", nargs="+", default=list(DEVICES), metavar="CHIP", help=f"chips ({', '.join(DEVICES)})")

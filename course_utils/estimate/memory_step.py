@@ -83,10 +83,11 @@ def follow(step: Step, make: Optimizer, checkpointing: Any = False, keep_gradien
     for block in blocks:
         # On a copy that nobody else sees, so the method itself can be exchanged.
         block.forward = partial(checkpoint, block.forward, use_reentrant=False)
-    optimizer = _optimizer(step.model, make, tracker, keep_gradients) if step.training else None
+    if step.training:
+        _watch_gradients(step.model, tracker, keep_gradients)
     tracker.note("forward", None, (), ())
-    step.run(tracker.note, optimizer)
-    return tracker.moments
+    step.run(tracker.note)
+    return _updated(step, make, tracker) if step.training else tracker.moments
 
 
 def find_blocks(model: nn.Module, kinds: Any = True) -> list[nn.Module]:
@@ -97,8 +98,17 @@ def find_blocks(model: nn.Module, kinds: Any = True) -> list[nn.Module]:
     return max(lists, key=len, default=[])
 
 
-def _optimizer(model: nn.Module, make: Optimizer, tracker: Tracker, keep: bool) -> torch.optim.Optimizer:
-    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+def _watch_gradients(model: nn.Module, tracker: Tracker, keep: bool) -> None:
+    for parameter in (each for each in model.parameters() if each.requires_grad):
+        if keep:
+            parameter.grad = torch.zeros_like(parameter)
+            tracker.own([parameter.grad], "gradients")
+        parameter.register_post_accumulate_grad_hook(lambda one: tracker.own(tensors(one.grad), "gradients"))
+
+
+def _updated(step: Step, make: Optimizer, tracker: Tracker) -> list[Moment]:
+    """Return the moments of a step that has run, with the optimizer's update, and its state in each of them."""
+    trained = [parameter for parameter in step.model.parameters() if parameter.grad is not None]
     # All parameters as one: the amounts are the same, and there are hundreds of operations less to follow.
     whole = nn.Parameter(torch.empty(sum(p.numel() for p in trained), dtype=trained[0].dtype, device="meta"))
     whole.grad = torch.empty_like(whole)
@@ -106,12 +116,11 @@ def _optimizer(model: nn.Module, make: Optimizer, tracker: Tracker, keep: bool) 
     try:
         optimizer = make([whole])
         optimizer.step()  # its first step makes the state
+        tracker.own(tensors([list(state.values()) for state in optimizer.state.values()]), "optimizer")
+        step.phase = "optimizer"
+        with step:
+            optimizer.step()
     except Exception as error:
         raise ValueError(f"the optimizer cannot be followed without data: {error}") from error
-    tracker.own(tensors([list(state.values()) for state in optimizer.state.values()]), "optimizer")
-    for parameter in trained:
-        if keep:
-            parameter.grad = torch.zeros_like(parameter)
-            tracker.own([parameter.grad], "gradients")
-        parameter.register_post_accumulate_grad_hook(lambda one: tracker.own(tensors(one.grad), "gradients"))
-    return optimizer
+    state_bytes = tracker.moments[-1].optimizer
+    return [moment._replace(optimizer=state_bytes) for moment in tracker.moments]

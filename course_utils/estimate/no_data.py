@@ -80,13 +80,12 @@ class Step(TorchDispatchMode):
         self.note(self.phase, func, (args, kwargs or {}), out)
         return out
 
-    def run(self, note: Callable[[str, Any, Any, Any], None], optimizer: torch.optim.Optimizer | None = None) -> None:
-        """Run the step once.
+    def run(self, note: Callable[[str, Any, Any, Any], None]) -> None:
+        """Run the step once, without an optimizer.
 
         Args:
-            note: called after each operation with its phase ("forward", "backward" or "optimizer"), the operator, its
-                (args, kwargs) and its result.
-            optimizer: updates the parameters after the backward pass.
+            note: called after each operation with its phase ("forward" or "backward"), the operator, its (args,
+                kwargs) and its result.
 
         Raises:
             RuntimeError: an operation of the model needs data; the message names it.
@@ -102,9 +101,6 @@ class Step(TorchDispatchMode):
                     self.phase = "backward"
                     _backward(out)
                     del out
-                    self.phase = "optimizer"
-                    if optimizer:
-                        optimizer.step()
         except Exception as error:
             if UNTRAINED in error.args:
                 raise

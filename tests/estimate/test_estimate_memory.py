@@ -52,6 +52,24 @@ def test_an_optimizer_keeps_so_many_copies_of_the_parameters(optimizer, copies):
     assert found.peak.optimizer == pytest.approx(4 * numbers * copies, abs=8)
 
 
+class HalfUsed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.used, self.spare = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, 3 * WIDTH)
+
+    def forward(self, x):
+        return self.used(x)
+
+
+def test_an_optimizer_keeps_nothing_for_weights_that_get_no_gradient():
+    model = HalfUsed()
+    model(torch.rand(8, WIDTH)).sum().backward()
+    optimizer = torch.optim.Adam(model.parameters())
+    optimizer.step()
+    kept = sum(x.nbytes for state in optimizer.state.values() for x in state.values())
+    assert estimate_memory(model, EXAMPLE, batch=8).peak.optimizer == pytest.approx(kept, abs=8)
+
+
 def test_an_optimizer_of_your_own_is_asked_for_its_state():
     own = estimate_memory(mlp(), EXAMPLE, batch=8, optimizer=torch.optim.Adagrad)
     assert own.peak.optimizer == pytest.approx(own.peak.parameters, abs=8) and own.optimizer == "Adagrad"

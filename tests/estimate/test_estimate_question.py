@@ -290,6 +290,16 @@ def test_the_command_line_answers_in_text_and_json(capsys):
     assert main(["--list-chips"]) == 0 and "RTX 5090" in capsys.readouterr().out
 
 
+def test_the_command_line_takes_a_model_from_a_file_that_imports_its_neighbour(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "width_of_mine.py").write_text("WIDTH = 8")
+    text = "import torch\nfrom width_of_mine import WIDTH\ndef make():\n    return torch.nn.Linear(WIDTH, WIDTH)"
+    (tmp_path / "model_of_mine.py").write_text(text)
+    asked = f"{tmp_path / 'model_of_mine.py'}:make", "--input", "8", "--devices", "T4"
+    assert main(asked) == 0 and "T4" in capsys.readouterr().out
+    assert main([f"{tmp_path / 'absent.py'}:make"]) == 2 and "No module named 'absent'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "arguments, words",
     [
