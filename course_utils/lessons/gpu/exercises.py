@@ -84,7 +84,7 @@ def predict(answer: Any) -> Mistakes:
     "The table of formats says what float16 can hold: its largest number, and its smallest normal one.",
     "1e-8 times the scale must be 6.1e-05 or more, and 2 times the scale 65,504 or less.",
     solution="my_scale = 8192",
-    right="GradScaler begins with 65,536 and halves it at each overflow: here it would skip two steps and stay at "
+    right="GradScaler begins with 65,536 and halves it at each overflow: here it would skip two steps and go on with "
     "16,384, which is right as well. bfloat16 needs no scale.",
 )
 def loss_scale(answer: Any) -> Mistakes:
