@@ -74,7 +74,7 @@ def predict(answer: Any) -> Mistakes:
         moved, weights = said.device.type == target.type, model.seen[0]
         missed = weights != target.type
         yield missed and moved, "The model computed on the CPU, and you moved its answer. Move what goes in instead."
-        yield missed and weights == "cpu", "Nothing moved: model and input met on the CPU, where both were created."
+        yield missed and weights == "cpu", "Nothing moved: model and input stayed on the CPU, where both were created."
         yield missed, f"Asked for {target}, your function computed on {weights}. Use `device` and no name of your own."
         yield not moved, f"The answer came back on {said.device}. Leave it on the device."
         yield said.shape != (2, 1), f"The model's answer has the shape (2, 1), but yours has {tuple(said.shape)}."
