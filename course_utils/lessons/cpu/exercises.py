@@ -51,7 +51,7 @@ def one_epoch(answer: Any) -> Mistakes:
     mean = number_of(returned, "the mean loss of the epoch")
     near = partial(math.isclose, mean, rel_tol=1e-4)
     total = sum(loss * len(inputs) for loss, (inputs, _) in zip(losses, BATCHES, strict=True))
-    yield near(statistics.mean(losses)), "The last batch has 3 samples, others 8: weigh each loss with its batch."
+    yield near(statistics.mean(losses)), "The last batch has 3 samples, others 8: weight each loss by its batch's size."
     yield near(losses[-1]), "That is the loss of the last batch alone."
     yield near(sum(losses)) or near(total), "That is a sum: divide by the number of samples."
     yield not near(total / len(INPUTS)), f"The steps are right, but {mean:.4g} is not the mean loss before each step."
@@ -82,7 +82,7 @@ def _compare_weights(ended: torch.Tensor, steps: int) -> Mistakes:
     yield after(BATCHES[:-1]), "The last batch is short, and you left it out: its 3 samples are never learned from."
     yield after(BATCHES, reduction="sum"), "You add squared errors up: large batches make large steps. Take their mean."
     yield steps != 3, f"There are 3 batches, and each should make one step, but there were {steps}."
-    yield True, "The parameters end elsewhere than after one step of the mean squared error for each batch, in order."
+    yield True, "The parameters differ from those after one step on the mean squared error for each batch, in order."
 
 
 @exercise(
@@ -155,5 +155,5 @@ def _check_choice(answer: Any, seconds: dict[int, float]) -> Mistakes:
     yield fewest < 3, "One or two readings are a lottery ticket: another program may disturb any of them. Take more."
     means = {count: statistics.mean(values) for count, values in readings.items()}
     by_mean = chosen != best and means[int(chosen)] == min(means.values())
-    yield by_mean, "A single disturbed reading rules the mean, or the sum. The median does not mind it."
+    yield by_mean, "A single disturbed reading dominates the mean, or the sum. The median does not mind it."
     yield chosen != best, f"{chosen:g} threads are slow: {best} typically took less time, and less time is faster."

@@ -74,7 +74,7 @@ def predict(answer: Any) -> Mistakes:
         moved, weights = said.device.type == target.type, model.seen[0]
         missed = weights != target.type
         yield missed and moved, "The model computed on the CPU, and you moved its answer. Move what goes in instead."
-        yield missed and weights == "cpu", "Nothing moved: model and input met on the CPU, where both were created."
+        yield missed and weights == "cpu", "Nothing moved: model and input stayed on the CPU, where both were created."
         yield missed, f"Asked for {target}, your function computed on {weights}. Use `device` and no name of your own."
         yield not moved, f"The answer came back on {said.device}. Leave it on the device."
         yield said.shape != (2, 1), f"The model's answer has the shape (2, 1), but yours has {tuple(said.shape)}."
@@ -84,7 +84,7 @@ def predict(answer: Any) -> Mistakes:
     "The table of formats says what float16 can hold: its largest number, and its smallest normal one.",
     "1e-8 times the scale must be 6.1e-05 or more, and 2 times the scale 65,504 or less.",
     solution="my_scale = 8192",
-    right="GradScaler begins with 65,536 and halves it at each overflow: here it would skip two steps and stay at "
+    right="GradScaler begins with 65,536 and halves it at each overflow: here it would skip two steps and go on with "
     "16,384, which is right as well. bfloat16 needs no scale.",
 )
 def loss_scale(answer: Any) -> Mistakes:

@@ -114,7 +114,7 @@ def works(answer: Any) -> Mistakes:
     zeros = all(bool((torch.as_tensor(matrix) == 0).all()) for matrix in given)
     yield zeros, "You multiply zeros. A processor that does nothing at all may pass that: use numbers that differ."
     sevens = says_yes(lambda product: product * 0 + 7)
-    yield sevens, "This processor gives 7 for every number. Yours only looked whether it answers."
+    yield sevens, "This processor gives 7 for every number. You only checked that it answers."
     one_wrong = says_yes(
         lambda product: product + (torch.arange(product.numel()) == product.numel() - 1).view_as(product)
     )

@@ -108,11 +108,11 @@ WRONG = {
         (epoch(steps="loss.backward()", end="optimizer.step()"), "there were 1"),
         (epoch().replace("in batches:", "in batches[:-1]:"), "you left it out"),
         (epoch(reduction=', reduction="sum"'), "Take their mean"),
-        (epoch(add="loss.item()", result="total / len(batches)"), "weigh each loss"),
+        (epoch(add="loss.item()", result="total / len(batches)"), "weight each loss"),
         (epoch(result="loss.item()"), "last batch alone"),
         (epoch(result="total"), "That is a sum"),
         (epoch(add="loss.item()", result="total"), "That is a sum"),
-        (epoch().replace("mse_loss", "l1_loss"), "end elsewhere"),
+        (epoch().replace("mse_loss", "l1_loss"), "parameters differ"),
         (
             epoch(add="torch.nn.functional.mse_loss(model(inputs), targets).item() * len(inputs)"),
             "the mean loss before each step",
@@ -134,8 +134,8 @@ WRONG = {
     "fastest": [
         ("my_fastest = lambda seconds_with, counts: max(counts)", "measured nothing"),
         (FASTEST.format(key="seconds_with(n)"), "lottery ticket"),
-        (FASTEST.format(key="statistics.mean(seconds_with(n) for _ in range(9))"), "rules the mean"),
-        (FASTEST.format(key="sum(seconds_with(n) for _ in range(100))"), "rules the mean"),
+        (FASTEST.format(key="statistics.mean(seconds_with(n) for _ in range(9))"), "dominates the mean"),
+        (FASTEST.format(key="sum(seconds_with(n) for _ in range(100))"), "dominates the mean"),
         (
             "my_fastest = lambda seconds_with, counts: "
             "max(counts, key=lambda n: statistics.median(seconds_with(n) for _ in range(9)))",

@@ -134,8 +134,8 @@ def my_works(multiply):
                 message,
             )
             for matrix, verdict, otherwise, message in (
-                ("torch.rand(4, 4)", "True", "False", "only looked whether it answers"),
-                ("torch.rand(4, 4)", "there.shape == a.shape", "False", "only looked whether it answers"),
+                ("torch.rand(4, 4)", "True", "False", "only checked that it answers"),
+                ("torch.rand(4, 4)", "there.shape == a.shape", "False", "only checked that it answers"),
                 ("torch.rand(4, 4)", "bool(there[0, 0] == (a @ a)[0, 0])", "False", "Compare all of them"),
                 (
                     "torch.rand(4, 4)",
