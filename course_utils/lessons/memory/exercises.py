@@ -29,8 +29,8 @@ TRAININGS = (
             ends = 16 * parameters
             return max(begins, ends)
     """,
-    right="That is the whole estimate in two lines. What `estimate_memory` adds is the number that you were given: the "
-    "bytes of activations.",
+    right="That is the estimate in two lines. `estimate_memory` also finds the activations, which you were given, and "
+    "adds the framework and what the optimizer's step needs for a moment.",
 )
 def peak(answer: Any) -> Mistakes:
     """Write my_peak(parameters, activation_bytes, batch): the peak in bytes of a training step in fp32 with Adam, where
