@@ -129,7 +129,7 @@ def _check_loop(events: str, in_loop: int, in_all: int) -> Mistakes:
         def my_room(length):
             return 16 * -(-length // 16)
     """,
-    right="Compare with mistake 2. On a TPU, also ask: are the sizes multiples of what its matrix unit takes?",
+    right="Compare with mistake 2. On a TPU, also ask: are the sizes multiples of 8, the rows of a tile?",
 )
 def room(answer: Any) -> Mistakes:
     """Write `my_room(length)`, to how many rows a sentence of 1 to 64 words is padded: at most four programs, and at
