@@ -183,7 +183,7 @@ def fallback(answer: Any) -> Mistakes:
     "16 of 64 rows: four pieces, and the axis with four devices is 'data'. 256 of 512 columns: two pieces.",
     solution='my_specs = ("data", None), (None, "model")',
     right="Every device can now multiply its 16 rows by its 256 columns without asking another one. The gradient of "
-    "the weight needs an all-reduce along 'data', and a later layer another along 'model', for its input's gradient.",
+    "the weight needs an all-reduce along 'data'; that of the batch, if a layer before it needs one, along 'model'.",
 )
 def shard(answer: Any) -> Mistakes:
     """Eight devices form a mesh of 4 x 2 with the axes 'data' and 'model'. Give `my_specs`, two partition specs: one
