@@ -25,7 +25,7 @@ CALLS_TO_CHECK = 2  # a training step shows only in its next loss whether its gr
 
 
 class WrongAnswer(RuntimeError):
-    """A device computes something else than the CPU does."""
+    """A device does not compute what the CPU computes."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def compare_devices(
 
     Raises:
         ValueError, RuntimeError, TypeError: a request that cannot be met; nothing was timed.
-        WrongAnswer: a device computes something else than the CPU; nothing was timed.
+        WrongAnswer: a device disagrees with the CPU; nothing was timed.
     """
     work, sizes = Workload.of(workload), sorted(set(sizes))
     if not sizes or any(not isinstance(size, int) or size < 1 for size in sizes):
@@ -106,9 +106,9 @@ def _check(work: Workload, size: int, who: list[Contestant], precision: str) -> 
         error = _largest_error(found, right)
         if not error <= TOLERANCE[precision]:  # NaN is wrong too
             raise WrongAnswer(
-                f"{one.label} computes something else than the CPU for {work.name!r} with {work.size_name} {size}: "
-                f"they differ by {error:.2g} of the largest value, and rounding in {precision} explains "
-                f"{TOLERANCE[precision]:.2g}. It was not timed."
+                f"{one.label} disagrees with {cpu.label} in {exact} on {work.name!r} with {work.size_name} {size}: "
+                f"they differ by {error:.2g} of the largest value, but rounding in {precision} explains "
+                f"only {TOLERANCE[precision]:.2g}. Nothing was timed."
             )
         yield error, first_s
 

@@ -60,7 +60,7 @@ def read_checkpoint(path: Path, module: torch.nn.Module, loops: dict | None = No
     """
     state = _load(path)
     if not _is_training(state) or (loops and _misfit({"fit_loop": loops}, state.get("loops"), "loops")):
-        raise LaunchError(f"{path} is no checkpoint of a Lightning training. Start anew without --resume.")
+        raise LaunchError(f"{path} is not a checkpoint of a Lightning training. Start anew without --resume.")
     advice = "Use the lesson that wrote it, or another --out."
     there = {name: tuple(value.shape) for name, value in state["state_dict"].items()}
     here = {name: tuple(value.shape) for name, value in module.state_dict().items()}
@@ -124,7 +124,7 @@ def _load(path: Path) -> Any:
             why = "it holds a pickled call to something that is neither a tensor nor a number, and loading it would run"
             advice = "None of it ran. Delete the file unless you know who made it."
             raise LaunchError(f"{path} was refused: {why} that code. {advice}") from None
-        why = f"is torn or no checkpoint at all ({path.stat().st_size} bytes; {type(error).__name__})"
+        why = f"is incomplete or not a checkpoint at all ({path.stat().st_size} bytes; {type(error).__name__})"
         advice = "Delete it and start anew without --resume, or put an older copy in its place."
         raise LaunchError(f"{path} {why}. {advice}") from None
 

@@ -121,7 +121,7 @@ def _count_devices(options: Options, accelerator: str, cluster: Cluster) -> int 
         return cluster.devices_per_node
     if accelerator == "cpu":
         # Processes on one core only take turns. Four are always allowed, to try it on the smallest machine.
-        there, words = max(4, usable_cores()), f"a CPU with {usable_cores()} cores, enough for"
+        there, words = max(4, usable_cores()), f"a CPU (cores: {usable_cores()}), and the launcher allows"
     else:
         from course_utils.devices import find_devices
 

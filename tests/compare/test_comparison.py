@@ -47,8 +47,8 @@ def comparison(*rows: Measurement) -> Result:
 def test_a_wrong_answer_stops_the_comparison_and_says_which(gpu):
     work = answering(on_cpu=[2.0, 2.0], on_gpu=[2.0, 2.5])
     message = (
-        r"cuda:0 computes something else than the CPU for 'Answer' with size 7: they differ by 0.25 of the largest "
-        r"value, and rounding in fp32 explains 2e-05. It was not timed."
+        r"cuda:0 disagrees with cpu, 1 thread in fp32 on 'Answer' with size 7: they differ by 0.25 of the largest "
+        r"value, but rounding in fp32 explains only 2e-05. Nothing was timed."
     )
     with pytest.raises(WrongAnswer, match=message):
         compare_devices(work, [7], [CPU, gpu], max_s=0.01)

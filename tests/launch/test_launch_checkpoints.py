@@ -56,7 +56,7 @@ def test_nothing_is_left_beside_a_saved_checkpoint(good):
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.9, 0.999])
 def test_a_torn_checkpoint_is_refused_wherever_it_is_torn(good, model, share):
     good.write_bytes(good.read_bytes()[: int(good.stat().st_size * share)])
-    with pytest.raises(LaunchError, match="is torn or no checkpoint at all"):
+    with pytest.raises(LaunchError, match="is incomplete or not a checkpoint at all"):
         read_checkpoint(good, model)
 
 
@@ -77,7 +77,7 @@ def test_a_hostile_checkpoint_is_refused_and_runs_nothing(tmp_path, model, write
 @pytest.mark.parametrize("content", [{"epoch": 1}, [1, 2], torch.zeros(3)])
 def test_a_file_of_tensors_that_is_no_training_is_refused(tmp_path, model, content):
     torch.save(content, tmp_path / "x.ckpt")
-    with pytest.raises(LaunchError, match="is no checkpoint of a Lightning training"):
+    with pytest.raises(LaunchError, match="is not a checkpoint of a Lightning training"):
         read_checkpoint(tmp_path / "x.ckpt", model)
 
 
@@ -107,7 +107,7 @@ def test_a_file_of_tensors_that_is_no_training_is_refused(tmp_path, model, conte
 )
 def test_a_checkpoint_with_a_part_of_the_wrong_kind_is_refused(tmp_path, model, change):
     torch.save({"state_dict": model.state_dict(), **PLACE, **change}, tmp_path / "x.ckpt")
-    with pytest.raises(LaunchError, match="is no checkpoint of a Lightning training"):
+    with pytest.raises(LaunchError, match="is not a checkpoint of a Lightning training"):
         read_checkpoint(tmp_path / "x.ckpt", model)
 
 
@@ -158,7 +158,7 @@ def test_the_place_in_the_training_is_compared_with_what_a_trainer_keeps(tmp_pat
     if good:
         assert read_checkpoint(tmp_path / "x.ckpt", model, template)["loops"]["fit_loop"] == there
     else:
-        with pytest.raises(LaunchError, match="is no checkpoint of a Lightning training"):
+        with pytest.raises(LaunchError, match="is not a checkpoint of a Lightning training"):
             read_checkpoint(tmp_path / "x.ckpt", model, template)
 
 
@@ -219,7 +219,7 @@ class Unfolds:
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux limits the address space")
 def test_a_small_file_that_asks_for_much_memory_is_refused(tmp_path, model):
     torch.save({"state_dict": Unfolds(), **PLACE}, tmp_path / "x.ckpt")
-    with pytest.raises(LaunchError, match=r"is torn or no checkpoint at all .*MemoryError"):
+    with pytest.raises(LaunchError, match=r"is incomplete or not a checkpoint at all .*MemoryError"):
         read_checkpoint(tmp_path / "x.ckpt", model)
 
 

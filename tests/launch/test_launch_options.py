@@ -64,7 +64,7 @@ def test_gpu_is_another_word_for_cuda(machine):
 def test_four_processes_are_allowed_on_the_smallest_cpu_and_more_where_there_are_cores(machine):
     machine(CPU, cores=1)
     assert arguments(devices=4)["devices"] == 4
-    with pytest.raises(LaunchError, match=r"a CPU with 1 cores, enough for 4. Ask for 4 or fewer"):
+    with pytest.raises(LaunchError, match=r"a CPU \(cores: 1\), and the launcher allows 4. Ask for 4 or fewer"):
         arguments(devices=5)
     machine(CPU, cores=8)
     assert arguments(devices=8)["devices"] == 8

@@ -137,7 +137,7 @@ def shard(answer: Any) -> Mistakes:
         for shards in epochs:
             yield from _check_shards(shards, samples)
         again = "Two epochs in a row have the same samples in the same order"
-        yield epochs[1] in (epochs[0], epochs[2]), f"{again}: call `set_epoch(epoch)`, before it is read."
+        yield epochs[1] in (epochs[0], epochs[2]), f"{again}: call `set_epoch(epoch)` before you read the sampler."
 
 
 def _check_shards(shards: list[list[int]], samples: int) -> Mistakes:

@@ -129,7 +129,7 @@ def _check_loop(events: str, in_loop: int, in_all: int) -> Mistakes:
         def my_room(length):
             return 16 * -(-length // 16)
     """,
-    right="Compare with mistake 2. On a TPU, also ask: are the sizes multiples of what its matrix unit takes?",
+    right="Compare with mistake 2. On a TPU, also ask: are the sizes multiples of 8, the rows of a tile?",
 )
 def room(answer: Any) -> Mistakes:
     """Write `my_room(length)`, to how many rows a sentence of 1 to 64 words is padded: at most four programs, and at
@@ -183,7 +183,7 @@ def fallback(answer: Any) -> Mistakes:
     "16 of 64 rows: four pieces, and the axis with four devices is 'data'. 256 of 512 columns: two pieces.",
     solution='my_specs = ("data", None), (None, "model")',
     right="Every device can now multiply its 16 rows by its 256 columns without asking another one. The gradient of "
-    "the weight needs an all-reduce along 'data', and a later layer another along 'model', for its input's gradient.",
+    "the weight needs an all-reduce along 'data'; that of the batch, if a layer before it needs one, along 'model'.",
 )
 def shard(answer: Any) -> Mistakes:
     """Eight devices form a mesh of 4 x 2 with the axes 'data' and 'model'. Give `my_specs`, two partition specs: one

@@ -68,7 +68,7 @@ WRONG = {
         (
             "def my_shard(samples, rank, ranks, epoch):\n"
             "    return list(DistributedSampler(range(samples), num_replicas=ranks, rank=rank))",
-            "`set_epoch(epoch)`, before it is read",
+            "`set_epoch(epoch)` before you read the sampler",
         ),
         (
             "def my_shard(samples, rank, ranks, epoch):\n"
