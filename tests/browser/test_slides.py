@@ -43,7 +43,7 @@ TOO_FAINT = """() => {
 }"""
 OVERFLOWS = """() => Reveal.getSlides().filter(slide => {
     Reveal.slide(...Object.values(Reveal.getIndices(slide)).slice(0, 2), 99);
-    return slide.scrollHeight > 1.1 * slide.clientHeight || slide.scrollWidth > slide.clientWidth + 2;
+    return slide.scrollHeight > slide.clientHeight + 2 || slide.scrollWidth > slide.clientWidth + 2;
 }).map(slide => slide.innerText.slice(0, 80))"""
 
 
