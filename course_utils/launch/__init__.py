@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from course_utils.display.terminal import show_result
-from course_utils.launch.clusters import cluster_command, find_cluster
+from course_utils.launch.clusters import find_cluster
 from course_utils.launch.lessons import check_lesson
 from course_utils.launch.messages import LaunchError, RunError, calm_lightning
 from course_utils.launch.options import Options, trainer_arguments
 from course_utils.launch.supervise import launch
 from course_utils.launch.view import RunResult, View
 
-__all__ = ["RunError", "calm_lightning", "cluster_command", "main", "run_lesson"]
+__all__ = ["RunError", "calm_lightning", "main", "run_lesson"]
 
 EXAMPLES = """examples:
   python -m course_utils.launch --lesson air_rnn --strategy ddp_spawn --devices 2 --epochs 20 --out runs/first

@@ -5,10 +5,6 @@ from dataclasses import dataclass
 
 from course_utils.launch.messages import LaunchError
 
-# torchrun keeps one store for the ranks to find each other in, also when it restarts them, and a rank that is back
-# early reads in it where rank 0 was before (pytorch/pytorch issue 135712; torch 2.6 to 2.9).
-NEW_STORE = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"
-
 
 @dataclass(frozen=True)
 class Cluster:
@@ -46,26 +42,3 @@ def find_cluster(environ: Mapping[str, str]) -> Cluster:
         advice = "Start it as the help of your cluster says, or unset those variables."
         raise LaunchError(f"{why}: {error!r}. {advice}") from error
     return cluster
-
-
-def cluster_command(kind: str, arguments: str, *, nodes: int = 2, devices: int = 1) -> str:
-    """Return the command that starts the launcher on every machine of a cluster.
-
-    Args:
-        kind: "torchrun" (run it on each machine) or "slurm" (inside of a job).
-        arguments: of the launcher, such as "--lesson air_rnn --epochs 20".
-        nodes: machines.
-        devices: processes on each machine.
-
-    Raises:
-        ValueError: there is no such kind.
-    """
-    launcher = f"-m course_utils.launch {arguments}"
-    commands = {
-        "torchrun": f"{NEW_STORE} torchrun --nnodes={nodes} --nproc-per-node={devices} --max-restarts=3 "
-        f"--rdzv-id=lesson --rdzv-backend=c10d --rdzv-endpoint=HOST:29500 {launcher}",
-        "slurm": f"srun --nodes={nodes} --ntasks-per-node={devices} python {launcher}",
-    }
-    if kind not in commands:
-        raise ValueError(f"a command for {kind!r} was requested; there is one for {', '.join(commands)}.")
-    return commands[kind]

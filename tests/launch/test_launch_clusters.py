@@ -1,11 +1,14 @@
 """Noticing torchrun and SLURM from their variables."""
 
+import json
+import re
 import shlex
 
 import pytest
+from stand_ins import REPOSITORY
 
 from course_utils.launch import build_parser
-from course_utils.launch.clusters import NEW_STORE, Cluster, cluster_command, find_cluster
+from course_utils.launch.clusters import Cluster, find_cluster
 
 TORCHRUN = {"TORCHELASTIC_RUN_ID": "lesson", "WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "4", "RANK": "5"}
 SLURM = {"SLURM_NTASKS": "6", "SLURM_NNODES": "3", "SLURM_NTASKS_PER_NODE": "2", "SLURM_PROCID": "4"}
@@ -54,19 +57,12 @@ def test_variables_that_contradict_each_other_are_an_error(environ):
         find_cluster(environ)
 
 
-@pytest.mark.parametrize("kind", ["torchrun", "slurm"])
-def test_the_command_for_a_cluster_ends_in_a_line_that_the_launcher_understands(kind):
-    command = cluster_command(kind, "--lesson air_rnn --epochs 3", nodes=4, devices=2)
-    words = shlex.split(command)
-    assert "4" in "".join(words[:3]) and "2" in "".join(words[:4])
+@pytest.mark.parametrize("starter", ["torchrun", "srun"])
+def test_the_lessons_command_for_a_cluster_ends_in_a_line_that_the_launcher_understands(starter):
+    cells = json.loads((REPOSITORY / "notebooks" / "03_multi_gpu.ipynb").read_text(encoding="utf-8"))["cells"]
+    text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    command = re.search(rf"^    (\S+=1 )?{starter} --n?nodes=2 (?:.*\\\n)*.*", text, re.MULTILINE)
+    words = shlex.split(command[0])
     options = build_parser().parse_args(words[words.index("course_utils.launch") + 1 :])
-    assert options.lesson == "air_rnn" and options.epochs == 3
-
-
-def test_there_is_no_command_for_an_unknown_cluster():
-    with pytest.raises(ValueError, match="a command for 'kubernetes' was requested"):
-        cluster_command("kubernetes", "")
-
-
-def test_the_command_for_torchrun_asks_for_a_store_that_forgets_the_ranks_before_a_restart():
-    assert cluster_command("torchrun", "--lesson air_rnn").startswith(f"{NEW_STORE} torchrun ")
+    assert options.lesson == "air_rnn" and options.resume
+    assert command[1] == ("TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 " if starter == "torchrun" else None)
