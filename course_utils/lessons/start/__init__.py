@@ -2,11 +2,8 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from course_utils.display.cards import html_card
 from course_utils.display.figures import LOOKS, Picture, lecture_axes, picture
 from course_utils.display.units import format_seconds
 from course_utils.doctor.causes import find_cause
@@ -36,37 +33,14 @@ def draw_times(seconds: Mapping[str, float], title: str) -> Picture:
     return picture(axes, f"{title}: {said}.", colors=16)
 
 
-@dataclass(frozen=True, repr=False)
-class Case:
-    """What the owner of another machine reported in public: what they saw, when and where they said so."""
+def other_machines() -> list[Finding]:
+    """Return what the doctor makes of three machines whose owners reported them, with the same rules as for this one.
 
-    title: str
-    date: str
-    source: str
-    symptom: str
-    family: str
-    place: str
-    torch: dict[str, Any]
-    torch_xla: dict[str, Any]
-    probe: dict[str, Any]
-
-    def finding(self) -> Finding:
-        """Return what the doctor makes of it, with the same rules as on this machine."""
-        torch, xla, probes = Package(**self.torch), Package(**self.torch_xla), {self.family: Outcome(**self.probe)}
-        return find_cause(self.family, Evidence(self.place, torch, probes, xla))
-
-    def _rows(self) -> list[tuple[str, ...]]:
-        cuda = f"CUDA {self.torch['cuda']}" if self.torch["cuda"] else "CPUs"
-        built_for = f"{self.torch['version']}, built for {cuda}"
-        return [("Seen", self.symptom), ("torch", built_for), ("Reported", f"{self.date}, {self.source}")]
-
-    def __repr__(self) -> str:
-        return "\n".join([f"{self.title} (another machine)", *(f"  {what}: {told}" for what, told in self._rows())])
-
-    def _repr_html_(self) -> str:
-        return html_card(self.title, ("", "another machine"), self._rows())
-
-
-def other_machines() -> list[Case]:
-    """Return the cases: a card that is too old, a driver that is too old, and a torch_xla that does not fit."""
-    return [Case(**told) for told in json.loads((Path(__file__).parent / "reported_cases.json").read_text())]
+    Their places, packages and answers are in `reported_cases.json`; the lesson says what was seen.
+    """
+    findings = []
+    for report in json.loads((Path(__file__).parent / "reported_cases.json").read_text()):
+        family, torch, torch_xla = report["family"], Package(**report["torch"]), Package(**report["torch_xla"])
+        probes = {family: Outcome(**report["probe"])}
+        findings.append(find_cause(family, Evidence(report["place"], torch, probes, torch_xla)))
+    return findings
