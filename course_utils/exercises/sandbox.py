@@ -17,6 +17,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NoReturn
+from unittest.mock import patch
 
 import torch
 
@@ -139,16 +140,9 @@ def everything_restored() -> Iterator[None]:
         undo.callback(torch.set_num_threads, torch.get_num_threads())
         undo.callback(random.setstate, random.getstate())
         undo.callback(gc.enable if gc.isenabled() else gc.disable)
-        undo.callback(_put_variables_back, dict(os.environ))
+        undo.enter_context(patch.dict(os.environ))
         with torch.random.fork_rng(devices=[]), torch.set_grad_enabled(torch.is_grad_enabled()):
             yield
-
-
-def _put_variables_back(before: dict[str, str]) -> None:
-    if os.environ != before:
-        os.environ.update(before)
-        for name in os.environ.keys() - before.keys():
-            del os.environ[name]
 
 
 def _put_device_back(device: torch.device) -> None:
