@@ -9,8 +9,6 @@ from course_utils.lessons.progress import progress
 from course_utils.paired import Work
 from course_utils.timeline import timeline
 
-__all__ = ["Work", "draw_series", "draw_stack", "progress", "timeline"]
-
 CPU, FORECAST = LOOKS["cpu"]["color"], LOOKS["cuda"]["color"]
 
 

@@ -18,10 +18,6 @@ from course_utils.lessons.worth_it import draw_crossover
 from course_utils.training import trainer_kwargs
 from course_utils.xla import start_xla, xla_problem
 
-__all__ = ["GUIDE", "LOOKS", "MUTED", "QUIET", "DartsNetwork", "Forecaster", "air_series", "count_work", "darts_order"]
-__all__ += ["darts_problem", "draw_crossover", "find_chip", "label_end", "lecture_axes", "many_series", "picture"]
-__all__ += ["progress", "start_xla", "step_time", "training_step", "untrained", "what_cells_need", "xla_problem"]
-
 # The arguments of the guide, less its logs on disk.
 GUIDE: dict[str, Any] = {
     "model": "RNN",
@@ -40,7 +36,7 @@ QUIET = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": 
 def darts_problem() -> str | None:
     """Say in one sentence why Darts cannot be used here and what helps, or return None when it can."""
     try:
-        import darts.models  # noqa: F401
+        import darts.models
     except ImportError as error:
         return f"Darts is not here ({error}). Add it: %run -m course_utils.lessons.setup darts (Python 3.11+)."
     return None

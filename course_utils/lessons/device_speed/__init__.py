@@ -15,9 +15,6 @@ from course_utils.paired import Work
 from course_utils.timeline import timeline
 from course_utils.timing import format_seconds, using_threads
 
-__all__ = ["Work", "busy_neighbours", "format_seconds", "progress", "published", "published_curve", "timeline"]
-__all__ += ["used_so_far", "using_threads"]
-
 
 @contextmanager
 def busy_neighbours() -> Iterator[None]:

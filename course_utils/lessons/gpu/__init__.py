@@ -14,9 +14,6 @@ from course_utils.estimate import find_chip, published
 from course_utils.lessons.gpu.pictures import draw_batches, draw_copies, draw_lanes, draw_losses
 from course_utils.lessons.progress import progress
 
-__all__ = ["Photographs", "draw_batches", "draw_copies", "draw_lanes", "draw_losses", "find_chip", "lecture_axes"]
-__all__ += ["picture", "progress", "published", "usable_cores"]
-
 SIDE = 64  # of the images that the network sees, in pixels
 BATCHES, BATCH = 12, 4  # and how many images are in each
 Note = tuple[str, float, float]  # who decoded a batch, from when to when, by the clock that all processes share

@@ -9,9 +9,6 @@ from course_utils.lessons.memory.record import record_memory
 from course_utils.lessons.needs import NO_RANKS, what_cells_need
 from course_utils.lessons.progress import progress
 
-__all__ = ["NO_FSDP", "BatchPanel", "draw_cure", "draw_cures", "draw_questions", "draw_shards"]
-__all__ += ["draw_two_curves", "format_bytes", "progress", "record_memory", "what_cells_need"]
-
 # Why no processes can share a model on a CPU here, or None where they can.
 NO_FSDP = NO_RANKS
 if torch.__version__ < "2.7":

@@ -19,9 +19,6 @@ from course_utils.lessons.progress import progress
 from course_utils.timeline import Timeline
 from course_utils.training import messages_to_stdout, trainer_kwargs
 
-__all__ = ["OUT", "QUIET", "Timeline", "count_work", "draw_all_reduce", "draw_gains", "progress", "scaling", "set_up"]
-__all__ += ["GPUS", "torchrun", "usable_cores"]
-
 OUT = Path("runs") / "lesson-3"
 _here = ",".join(map(str, range(torch.cuda.device_count())))
 GPUS = {"CUDA_VISIBLE_DEVICES": os.environ.get("CUDA_VISIBLE_DEVICES", _here)}  # for scripts: `set_up` hides them here

@@ -14,8 +14,6 @@ from course_utils.lessons.progress import progress
 from course_utils.lessons.worth_it import draw_bars
 from course_utils.old_guides.names import ATTRIBUTES, KEYWORDS, METHODS, NAMES, TABLES
 
-__all__ = ["NO_RANKS", "PRINTED_STEPS_PER_S", "Reference", "draw_bars", "number_from", "progress", "what_cells_need"]
-
 # Lesson 3 hides the GPU instead.
 NO_RANKS = NO_FORK or ("beside a GPU no copy of this kernel can train." if torch.cuda.device_count() else None)
 PRINTED_STEPS_PER_S = {"CPU": 42.49, "GPU": 39.81, "TPU": 8.52}  # in the progress bars of Darts' guide

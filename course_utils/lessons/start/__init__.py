@@ -12,8 +12,6 @@ from course_utils.doctor.evidence import Evidence, Finding, Package
 from course_utils.lessons.progress import progress
 from course_utils.lessons.start.cuda_watch import CudaWatch, is_cuda_initialized
 
-__all__ = ["CudaWatch", "draw_times", "is_cuda_initialized", "other_machines", "progress"]
-
 
 def draw_times(seconds: Mapping[str, float], title: str) -> Picture:
     """Draw one bar for each device, with its time beside it.

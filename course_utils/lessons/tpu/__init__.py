@@ -11,9 +11,6 @@ from course_utils.lessons.tpu.pictures import calls_until_xla_pays, draw_cache, 
 from course_utils.timeline import Timeline
 from course_utils.xla import XLACounters, import_torch_xla, xla_counters
 
-__all__ = ["Timeline", "calls_until_xla_pays", "compare", "counted", "draw_cache", "draw_graph", "draw_payoff"]
-__all__ += ["draw_shards", "progress", "what_cells_need"]
-
 
 def counted(work: Callable[[], object]) -> XLACounters:
     """Run `work()`, send what it has recorded off to XLA, and return by how much the counters rose."""

@@ -13,6 +13,3 @@ from course_utils.lessons.worth_it.pictures import (
     draw_three_limits,
     error_factor,
 )
-
-__all__ = ["RentalPanel", "draw_bars", "draw_crossover", "draw_held_out", "draw_money", "draw_roofs", "draw_scaling"]
-__all__ += ["draw_sweep", "draw_three_limits", "error_factor", "progress"]
