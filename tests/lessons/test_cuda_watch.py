@@ -18,7 +18,6 @@ def run(tmp_path):
     """Run a script in a new Python on the stub driver and return what it printed."""
     variables = stub_driver(tmp_path / "driver")
     (tmp_path / "greedy.py").write_text("import torch\n\nweights = torch.zeros(3).to('cuda')\n")
-    (tmp_path / "polite.py").write_text("import torch\n\n\ndef weights():\n    return torch.zeros(3).to('cuda')\n")
 
     def run_script(code: str) -> str:
         (tmp_path / "script.py").write_text("from course_utils.lessons.start import CudaWatch\n" + code)
@@ -33,16 +32,9 @@ def run(tmp_path):
 
 @needs_gcc
 @needs_cuda_build
-def test_the_import_that_initialized_cuda_is_named_with_its_line(run):
-    said = run("watch = CudaWatch().start()\nimport json\nimport greedy\nprint(watch)\n")
-    assert "by the import of greedy" in said and "greedy.py line 3: weights = torch.zeros(3).to('cuda')" in said
-
-
-@needs_gcc
-@needs_cuda_build
-def test_a_call_is_traced_to_the_line_of_yours_that_led_to_it(run):
-    said = run("import polite\nwatch = CudaWatch().start()\npolite.weights()\nprint(watch)\n")
-    assert "script.py line 4: polite.weights()" in said
+def test_in_a_script_the_watched_code_is_named(run):
+    said = run("watch = CudaWatch().start()\nimport greedy\nprint(watch)\n")
+    assert said.startswith("CUDA was initialized by the watched code (an import can do that")
 
 
 @needs_gcc
@@ -57,7 +49,7 @@ def test_the_notebook_cell_that_initialized_cuda_is_named(run):
         "             'import torch\\nx = torch.ones(2).to(\"cuda\")', 'print(watch)']:\n"
         "    shell.run_cell(cell, store_history=True)\n"
     )
-    assert 'by cell In [4] line 2: x = torch.ones(2).to("cuda")' in said
+    assert "by cell In [4] (" in said
 
 
 @needs_gcc
@@ -72,7 +64,7 @@ def test_a_start_behind_torchs_back_is_traced_to_its_cell(run):
         "             'torch.cuda.is_available()', '1 + 1', 'print(torch.cuda.is_initialized(), watch)']:\n"
         "    shell.run_cell(cell, store_history=True)\n"
     )
-    assert "False CUDA was initialized by cell In [3] without torch's own start-up" in said
+    assert "False CUDA was initialized by cell In [3] (" in said
 
 
 @needs_gcc
