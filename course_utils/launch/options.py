@@ -108,7 +108,8 @@ def _find_accelerator(options: Options) -> str:
     alike = [one for one in found if one.kind == device.kind]
     by_number = name is None and ":" in os.environ.get("COURSE_DEVICE", "") and len(alike) > 1
     if by_number or device.kind not in ACCELERATORS:
-        raise LaunchError(f"a launch cannot be pointed at '{device}'. Pass --accelerator cpu. (TPUs: see lesson 4.)")
+        advice = "Pass --accelerator cpu, or gpu for all that CUDA_VISIBLE_DEVICES leaves. (TPUs: see lesson 4.)"
+        raise LaunchError(f"a launch cannot be pointed at '{device}'. {advice}")
     return device.kind
 
 
