@@ -10,7 +10,7 @@ import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from types import ModuleType
+from importlib import import_module
 from typing import Any
 
 from course_utils.old_guides.installed import TRAINER, parameters
@@ -65,7 +65,6 @@ class Modern:
     Attributes:
         old: the arguments as they were.
         kwargs: for `Trainer(**kwargs)`, or for the `pl_trainer_kwargs` of Darts.
-        package: the Lightning that gets them.
         fit_kwargs: for `trainer.fit(model, **fit_kwargs)`, where Lightning has moved them.
         changes: a note for each change, by old argument; "" has that of an accelerator which nobody named.
         refused: by old argument, the reason.
@@ -74,7 +73,6 @@ class Modern:
 
     old: Mapping
     kwargs: dict
-    package: ModuleType
     fit_kwargs: dict = field(default_factory=dict)
     changes: dict[str, Note] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
@@ -102,15 +100,15 @@ class Modern:
             text = f"trainer.fit(model, {_listed(self.fit_kwargs)})"
         if "callbacks" in new:
             callback = new["callbacks"]
-            if not isinstance(callback, Expression | self.package.callbacks.Callback):
-                raise Refusal(f"This is no callback of {self.package.__name__}.")
+            if not (isinstance(callback, Expression) or hasattr(callback, "on_train_start")):
+                raise Refusal("This is no callback of Lightning.")
             text = written("callbacks", [callback])
             new = {**new, "callbacks": [*_as_list(others.get("callbacks")), callback]}
         self.kwargs = {**others, **new}
         self.changes[name], self.moved[name] = Note(written(name, self.old[name]), text, why), [*new]
 
 
-def modernize(kwargs: Mapping, *, package: ModuleType | None = None) -> Modern:
+def modernize(kwargs: Mapping) -> Modern:
     """Translate old Trainer arguments, or the `pl_trainer_kwargs` of Darts, into today's.
 
     Arguments that today's Trainer takes pass untouched, unless their value is an old one (`accelerator="ddp"`). An
@@ -118,7 +116,6 @@ def modernize(kwargs: Mapping, *, package: ModuleType | None = None) -> Modern:
 
     Args:
         kwargs: the arguments by name; it is not changed.
-        package: the Lightning that gets them, `pytorch_lightning` for Darts; None takes `lightning.pytorch`.
 
     Raises:
         CannotTranslate: nothing today means the same, or no Lightning ever took it. It names all such arguments.
@@ -126,23 +123,20 @@ def modernize(kwargs: Mapping, *, package: ModuleType | None = None) -> Modern:
     """
     if not isinstance(kwargs, Mapping):
         raise CannotTranslate(f"{_SHORT.repr(kwargs)}: Trainer arguments are a dict, such as {{'gpus': 2}}.")
-    modern = translate(kwargs, package=package)
+    modern = translate(kwargs)
     if modern.refused:
         old = {name: written(name, value) for name, value in kwargs.items()}
         raise CannotTranslate("\n".join(f"{old.get(name, name)}: {why}" for name, why in modern.refused.items()))
     return modern
 
 
-def translate(kwargs: Mapping, *, whole: bool = True, package: ModuleType | None = None) -> Modern:
+def translate(kwargs: Mapping, *, whole: bool = True) -> Modern:
     """Return the translation as far as it goes, with the arguments that have none in `refused`.
 
     Values may be `Expression`. `whole` says that these are all the arguments of a Trainer; a dictionary can get others.
     """
-    if package is None:
-        from course_utils.training import pl  # here, so that reading rules does not import Lightning
-
-        package = pl
-    modern = Modern(kwargs, dict(kwargs), package)
+    import_module("course_utils.training")  # here, so that reading rules needs no Lightning; a missing one is an error
+    modern = Modern(kwargs, dict(kwargs))
     for name in [name for name in kwargs if name not in known()]:
         close = difflib.get_close_matches(name, sorted(known()), 1) if isinstance(name, str) else []
         hint = f" Did you mean {close[0]!r}?" if close else ""
