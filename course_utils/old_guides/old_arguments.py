@@ -63,13 +63,11 @@ def _progress_bar(modern: Any, name: str, value: Any) -> Change:
 def _weights_summary(modern: Any, name: str, value: Any) -> Change:
     if value is None:
         return {"enable_model_summary": False}, "None switched the table of layers off."
-    if isinstance(value, Expression):
-        raise Refusal("None is enable_model_summary=False, and 'full' is callbacks=[ModelSummary(max_depth=-1)].")
     if same(value, "top"):
         return {}, "The table of layers is the same without it."
     if same(value, "full"):
         return {}, "A callback shows all layers now: callbacks=[ModelSummary(max_depth=-1)]."
-    raise Refusal("It was 'top', 'full' or None.")
+    raise Refusal("It was 'top', 'full' or None: see enable_model_summary and callbacks=[ModelSummary(max_depth=-1)].")
 
 
 def _accumulate(modern: Any, name: str, value: Any) -> Change | None:
