@@ -67,8 +67,6 @@ class Scope:
         is_old = bool(names & removed())
         if call.name == "Trainer" and "Trainer" not in self.imported:
             return "Trainer" not in self.defined and bool(names & RULES.keys())
-        if name in ("partial", "functools.partial"):
-            return bool(call.arguments) and self.full(dotted(call.arguments[0].value)) == TRAINER
         if name == "dict":
             return is_old and self.is_for_trainer(call.node, names)
         if name == "_Trainer":  # the end of a call that was cut off
