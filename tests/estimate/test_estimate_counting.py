@@ -53,7 +53,8 @@ def test_operations_agree_with_those_that_torchvision_publishes(name, network, t
 
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_activations_agree_with_the_published_ones(name, network):
-    counted = count_work(network(name), picture(), precision="fp32", training=False).activations / 1e6
+    ops = count_work(network(name), picture(), precision="fp32", training=False).ops
+    counted = sum(op.elements for op in ops if op.kind != "other") / 1e6  # what papers call activations
     assert counted == pytest.approx(ACTIVATIONS[name], rel=0.03)
 
 
