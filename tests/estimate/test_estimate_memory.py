@@ -215,7 +215,7 @@ def test_a_model_without_blocks_or_without_anything_to_train_is_refused():
     assert estimate_memory(nn.Linear(WIDTH, 1), EXAMPLE, shards=2).gathered == 4 * (WIDTH + 1)
     with pytest.raises(ValueError, match="training=False"):
         estimate_memory(nn.ReLU(), EXAMPLE)
-    with pytest.raises(ValueError, match="inputs must hold a tensor"):
+    with pytest.raises(ValueError, match="inputs need a tensor"):
         estimate_memory(mlp(), "no tensor")
 
 
