@@ -13,7 +13,6 @@ The package can be called: `from course_utils import estimate; estimate(model, i
 
 import sys
 from types import ModuleType
-from typing import Any
 
 from course_utils.estimate.chips import all_chips, all_links, find_chip
 from course_utils.estimate.counting import count_work
@@ -45,9 +44,7 @@ __all__ = [
 class Callable(ModuleType):
     """A module that can be called, as the Python documentation shows (Customizing module attribute access)."""
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Do what `course_utils.estimate.question.estimate` does."""
-        return estimate(*args, **kwargs)
+    __call__ = staticmethod(estimate)
 
 
 sys.modules[__name__].__class__ = Callable

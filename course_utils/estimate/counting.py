@@ -62,11 +62,6 @@ class Work:
         return sum(op.bytes_moved for op in self.ops)
 
     @property
-    def activations(self) -> float:
-        """Numbers in the results of all matrix products, convolutions and attentions: 'activations' in papers."""
-        return sum(op.elements for op in self.ops if op.kind != "other")
-
-    @property
     def kernels(self) -> int:
         """How many kernels the host launches."""
         return sum(op.kernels for op in self.ops)

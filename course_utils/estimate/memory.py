@@ -1,5 +1,6 @@
 """Does it fit? The memory of a training step, estimated before anything is allocated."""
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -58,8 +59,9 @@ def estimate_memory(
     name = optimizer if isinstance(optimizer, str) else getattr(optimizer, "__name__", type(optimizer).__name__)
     make: Any = optimizer if callable(optimizer) else OPTIMIZERS[optimizer]
     one = Step(model, inputs, batch, precision, training)
-    two = Step(model, inputs, 2 * one.batch, precision, training)
-    moments, more = (follow(step, make, checkpointing, keep_gradients) for step in (one, two))
+    moments, more = follow(one, make, checkpointing, keep_gradients), list[Moment]()
+    with suppress(RuntimeError):  # some models take no other batch
+        more = follow(Step(model, inputs, 2 * one.batch, precision, training), make, checkpointing, keep_gradients)
     growth = _growth(moments, more, one.batch)
     found = Memory(one.batch, precision, name, shards, training, tuple(moments), growth)
     return found if shards == 1 else _shared(found, model)
@@ -73,7 +75,7 @@ def needed_bytes(model: nn.Module, inputs: Any, batch: int, precision: str, trai
 
 
 def _growth(moments: list[Moment], more: list[Moment], batch: int) -> tuple[float, ...]:
-    if len(moments) != len(more):  # the model does something else for a larger batch
+    if len(moments) != len(more):  # the model does something else for a larger batch, or cannot take it
         return tuple(moment.activations / batch for moment in moments)
     return tuple((high.activations - low.activations) / batch for low, high in zip(moments, more, strict=True))
 

@@ -77,9 +77,7 @@ def follow(step: Step, make: Optimizer, checkpointing: Any = False, keep_gradien
     blocks = find_blocks(step.model, checkpointing) if checkpointing else []
     if checkpointing and not blocks:
         asked = f"{type(step.model).__name__} has no blocks for checkpointing={checkpointing}"
-        raise ValueError(
-            f"{asked}; True takes the longest nn.Sequential or nn.ModuleList. Pass the class of its blocks."
-        )
+        raise ValueError(f"{asked}; True takes the longest nn.Sequential or nn.ModuleList. Pass the class of a block.")
     for block in blocks:
         # On a copy that nobody else sees, so the method itself can be exchanged.
         block.forward = partial(checkpoint, block.forward, use_reentrant=False)

@@ -1,8 +1,11 @@
 """A step of a model without its data: shapes are all that counting needs, and they take no memory."""
 
 import copy
-from collections.abc import Callable
+import reprlib
+import traceback
+from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -15,6 +18,12 @@ from course_utils.estimate.autocast import Autocast
 HALF = {"fp16": torch.float16, "bf16": torch.bfloat16, "amp": torch.bfloat16}  # automatic mixed precision
 WHOLE = {"fp16-true": torch.float16, "bf16-true": torch.bfloat16}  # the weights too
 UNTRAINED = "no result of the model depends on a parameter that is trained. Pass training=False."
+ADVICE = {  # by what an error says
+    'forward" function': "Pass the network inside it, such as model.net, or give it a forward that returns the loss.",
+    "fake impl": "PyTorch cannot do this without data. For the estimate, leave it out or put something in its place.",
+    "meta": "Counting has no data. Leave out what depends on values, as .item() or x[mask], and use device=x.device.",
+    "": "Check that the inputs fit: a tuple is several arguments, a dict names them, and a list is one. Shapes: {}.",
+}
 
 
 def positive(name: str, value: object) -> None:
@@ -33,6 +42,10 @@ def unwrapped(model: nn.Module) -> nn.Module:
     """Return the model itself, without what spreads it over devices; raise TypeError where it is no module."""
     if not isinstance(model, nn.Module):
         raise TypeError(f"model must be a torch.nn.Module, but got {model!r}.")
+    if isinstance(model, torch.jit.ScriptModule) or type(model).__name__.startswith(("FSDP", "FullySharded")):
+        raise TypeError(
+            f"a {type(model).__name__} cannot be copied without data. Pass the model from which it was made."
+        )
     return model.module if isinstance(model, (nn.DataParallel, nn.parallel.DistributedDataParallel)) else model
 
 
@@ -43,17 +56,14 @@ class Step(TorchDispatchMode):
         model, inputs, batch: as for `count_work`.
         precision: what to compute in; a key of `HALF` or `WHOLE`; any other name means 32 bits.
         training: forward and backward, or the forward pass alone.
-
-    Raises:
-        ValueError: the batch is not a positive integer, there is no tensor among the inputs, nothing is to be trained,
-            or the precision has 32 bits and the model's parameters have 16.
     """
 
     def __init__(self, model: nn.Module, inputs: Any, batch: int | None, precision: str, training: bool):
         super().__init__()
+        inputs = dict(inputs) if isinstance(inputs, Mapping) else inputs  # such as what a tokenizer returns
         found = [x for x in tensors(inputs) if x.dim()]
         if not found:
-            raise ValueError(f"inputs must hold a tensor whose first dimension is the batch, but got {inputs!r}.")
+            raise ValueError(f"inputs need a tensor whose first dimension is the batch, not {reprlib.repr(inputs)}.")
         size = found[0].shape[0]
         self.batch = size if batch is None else batch
         positive("batch", self.batch)
@@ -66,7 +76,8 @@ class Step(TorchDispatchMode):
             return torch.empty(shape, dtype=dtype, device="meta")
 
         twins = {id(x): resized(x) for x in tensors(inputs)}  # a tensor that is passed twice stays one tensor
-        given = tree_map(lambda x: twins.get(id(x), x), inputs)
+        given = copy.deepcopy(inputs, dict(twins))  # which takes a twin as the copy that it has made
+        self.shapes = ", ".join(str(tuple(x.shape)) for x in twins.values())
         self.arguments: Any = given if isinstance(given, (dict, tuple)) else (given,)
         self.model = _clone(unwrapped(model), precision).train(training)
         if whole:
@@ -75,9 +86,15 @@ class Step(TorchDispatchMode):
             raise ValueError("the model has no parameter that is trained. Pass training=False.")
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None) -> Any:
-        self.last = func.overloadpacket.__name__
-        out = func(*args, **(kwargs or {}))
-        self.note(self.phase, func, (args, kwargs or {}), out)
+        self.last, kwargs = func.overloadpacket.__name__, kwargs or {}
+        try:
+            out = func(*args, **kwargs)
+        except RuntimeError:  # what the forward pass made on the CPU, where the model is, meets what has no data
+            if self.last.endswith("_") and not tensors(args)[0].is_meta:
+                raise
+            args, kwargs = tree_map(lambda x: x.to("meta") if isinstance(x, Tensor) else x, (args, kwargs))
+            out = func(*args, **kwargs)
+        self.note(self.phase, func, (args, kwargs), out)
         return out
 
     def run(self, note: Callable[[str, Any, Any, Any], None]) -> None:
@@ -86,9 +103,6 @@ class Step(TorchDispatchMode):
         Args:
             note: called after each operation with its phase ("forward" or "backward"), the operator, its (args,
                 kwargs) and its result.
-
-        Raises:
-            RuntimeError: an operation of the model needs data; the message names it.
         """
         self.note = note
         given, self.arguments = self.arguments, ()  # so that the batch goes when nothing needs it any more
@@ -104,13 +118,13 @@ class Step(TorchDispatchMode):
         except Exception as error:
             if UNTRAINED in error.args:
                 raise
-            said = (str(error) or type(error).__name__).splitlines()[0][:200].rstrip(".!")
-            advice = "Check that the inputs fit: a tuple is several arguments, a dict names them, and a list is one."
-            if "meta" in said.lower():
-                steps = "leave out steps that depend on values, such as .item() or indexing with a mask"
-                advice = f"Counting has shapes but no data, so {steps}."
-            failed = f"{type(self.model).__name__} cannot be counted: at operation {self.last!r} it failed: {said}."
-            raise RuntimeError(f"{failed} {advice}") from error
+            said = (str(error) or type(error).__name__).splitlines()[0].partition(". ")[0][:200].rstrip(".!")
+            advice = next(text for sign, text in ADVICE.items() if sign in str(error).lower()).format(self.shapes)
+            others = str(Path(torch.__file__).parents[1]), str(Path(__file__).parent)
+            own = [at for at in traceback.extract_tb(error.__traceback__) if not at.filename.startswith(others)]
+            where = f", in line {own[-1].lineno} of {Path(own[-1].filename).name}," if own else ""
+            failed = f"{type(self.model).__name__} cannot be counted: at operation {self.last!r}{where} it failed"
+            raise RuntimeError(f"{failed}: {said}. {advice}") from error
 
 
 def _backward(out: Any) -> None:
@@ -125,7 +139,8 @@ def _clone(model: nn.Module, precision: str) -> nn.Module:
     own = {p.dtype for p in model.parameters()} & {torch.float16, torch.bfloat16}
     if own and precision in ("fp32", "tf32"):
         raise ValueError(f"precision {precision!r} was asked of a model in {own.pop()}. Pass 'bf16', or model.float().")
-    # What deepcopy finds in `memo` it takes as already copied: the structure is copied and the weights are not.
-    memo: dict[int, Any] = {id(p): nn.Parameter(p.detach().to("meta"), p.requires_grad) for p in model.parameters()}
-    memo |= {id(b): b.detach().to("meta") for b in model.buffers()}
+    # What deepcopy finds in `memo` it takes as already copied: the structure is copied and the data are not.
+    made = [x for part in model.modules() for x in vars(part).values() if isinstance(x, Tensor) and not x.is_leaf]
+    memo: dict[int, Any] = {id(x): x.detach().to("meta") for x in (*made, *model.buffers())}  # made of parameters
+    memo |= {id(p): nn.Parameter(p.detach().to("meta"), p.requires_grad) for p in model.parameters()}
     return copy.deepcopy(model, memo)

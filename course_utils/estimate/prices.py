@@ -36,9 +36,7 @@ def prices_by_device(own: Mapping[str, float] | None, here: str) -> dict[str, Pr
         found[row["device"]] = Price(row["usd_per_hour"], f"example in US dollars, {row['date']}, {row['source']}")
     for name, price in (own or {}).items():
         if isinstance(price, bool) or not isinstance(price, (int, float)) or not 0 <= price < float("inf"):
-            raise ValueError(
-                f"the price of an hour of {name} must be a number that is not negative, but got {price!r}."
-            )
+            raise ValueError(f"an hour of {name} must have a price that is not negative, but got {price!r}.")
         found[name if name == here else find_chip(name).name] = Price(float(price), "your price")
     return found
 

@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+from collections import UserDict
 
 import pytest
 import torch
@@ -53,7 +54,8 @@ def test_operations_agree_with_those_that_torchvision_publishes(name, network, t
 
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_activations_agree_with_the_published_ones(name, network):
-    counted = count_work(network(name), picture(), precision="fp32", training=False).activations / 1e6
+    ops = count_work(network(name), picture(), precision="fp32", training=False).ops
+    counted = sum(op.elements for op in ops if op.kind != "other") / 1e6  # what papers call activations
     assert counted == pytest.approx(ACTIVATIONS[name], rel=0.03)
 
 
@@ -237,3 +239,110 @@ def test_attention_that_returns_its_weights_is_cast_like_the_rest():
 def test_a_precision_that_is_none_is_refused():
     with pytest.raises(ValueError, match=r"unknown precision 'amp'\. Pass one of fp32, tf32, fp16, bf16"):
         count_work(nn.Linear(2, 2), torch.empty(1, 2), precision="amp")
+
+
+def forward_of(function, **parts):
+    """Make a network of parts whose forward pass is `function`, with the network first."""
+    model = type("Model", (nn.Module,), {"forward": function})()
+    for name, part in parts.items():
+        setattr(model, name, part)
+    return model
+
+
+def test_padding_may_be_masked_without_training():
+    encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 2, 32, batch_first=True), 2)  # asks for nested ones
+    inputs = {"src": torch.empty(4, 6, 16), "src_key_padding_mask": torch.zeros(4, 6, dtype=torch.bool)}
+    plain = count_work(encoder, inputs["src"], training=False)
+    assert count_work(encoder, inputs, training=False).flops == plain.flops > 0
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_a_transformer_may_find_out_by_itself_whether_its_mask_is_causal(training):
+    model, x = nn.Transformer(16, 2, 1, 1, 32, batch_first=True), torch.empty(4, 6, 16)
+    masked = {"src": x, "tgt": x + 0, "tgt_mask": model.generate_square_subsequent_mask(6)}
+    told = count_work(model, {**masked, "tgt_is_causal": False}, training=training)
+    assert count_work(model, masked, training=training).flops == told.flops
+
+
+@pytest.mark.parametrize("wrap", [nn.utils.weight_norm, nn.utils.parametrizations.weight_norm])
+@pytest.mark.filterwarnings("ignore:.*weight_norm:FutureWarning")
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_weight_norm_is_counted_as_the_layer_and_a_little(wrap, precision):
+    plain, normed = (
+        count_work(net(nn.Conv1d(8, 8, 3)), torch.empty(4, 8, 64), precision=precision) for net in (nn.Sequential, wrap)
+    )
+    assert normed.flops == plain.flops and normed.kernels > plain.kernels
+
+
+@pytest.mark.parametrize("wrap", [nn.utils.spectral_norm, nn.utils.parametrizations.spectral_norm])
+def test_products_of_two_types_take_the_wider_one(wrap):
+    layer = wrap(nn.Linear(16, 16))
+    assert count_work(layer, torch.empty(4, 16), precision="fp16").flops > 0
+    halves = torch.empty(10, 8, dtype=torch.float16)
+    summed = forward_of(lambda self, x, to: x.scatter_add(0, to.expand(-1, 8), x), layer=nn.Linear(2, 2))
+    wide = count_work(summed, (halves, torch.zeros(10, 1, dtype=torch.int64)), precision="fp16", training=False)
+    assert not [op for op in wide.ops if op.name == "_to_copy"]  # what is in 16 bits stays there
+
+
+def test_what_is_made_on_the_cpu_meets_the_input():
+    def run(self, x):
+        return self.layer(x) * self.table + torch.ones(16)
+
+    model = forward_of(run, layer=nn.Linear(16, 16), table=torch.rand(16))
+    model(torch.rand(4, 16))
+    work = count_work(model, torch.empty(4, 16), precision="fp32", training=False)
+    assert work.flops == 2 * 4 * 16 * 16 and [op.name for op in work.ops][:2] == ["addmm", "mul"]
+    late = forward_of(lambda self, x: torch.zeros(4, 16).copy_(self.layer(x)), layer=nn.Linear(16, 16))
+    with pytest.raises(RuntimeError, match=r"device=x\.device"):
+        count_work(late, torch.empty(4, 16))
+
+
+def test_a_model_may_open_autocast_for_the_device_of_its_input_and_make_tensors_there():
+    def run(self, x):
+        with torch.autocast(device_type=x.device.type, enabled=False):  # as the rotary embeddings of Hugging Face do
+            places = torch.arange(x.shape[1], device=x.device).float()
+        assert places.is_meta
+        return torch.utils.checkpoint.checkpoint(self.layer, x * places, use_reentrant=False)
+
+    layers = nn.Sequential(nn.Linear(16, 16), nn.GELU(), nn.Linear(16, 16))
+    # Two products forward, one of them again, and three backward, as the input needs no gradient.
+    assert count_work(forward_of(run, layer=layers), torch.empty(4, 16)).flops >= 6 * 2 * 4 * 16 * 16
+
+
+def test_lengths_of_sequences_may_be_an_input():
+    def run(self, x, lengths):
+        packed = nn.utils.rnn.pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
+        return nn.utils.rnn.pad_packed_sequence(self.rnn(packed)[0], batch_first=True)[0]
+
+    model = forward_of(run, rnn=nn.modules.rnn.GRU(8, 16, batch_first=True))
+    given = torch.rand(4, 10, 8), torch.tensor([10, 7, 5, 2])
+    assert model(*given).shape == (4, 10, 16)
+    assert count_work(model, given).flops == count_work(model.rnn, given[0]).flops
+
+
+def test_inputs_may_be_a_dataclass_or_what_a_tokenizer_returns():
+    layer, x = nn.Linear(4, 4), torch.rand(2, 4)
+    plain = count_work(layer, x, batch=8)
+    model = forward_of(lambda self, given: self.layer(given.logits), layer=layer)
+    assert count_work(model, Result(x), batch=8).flops == plain.flops
+    assert count_work(layer, UserDict(input=x), batch=8).flops == plain.flops
+
+
+def test_a_failure_names_the_line_of_the_model_and_what_to_do():
+    def run(self, x):
+        return self.layer(x[x > 0])
+
+    line = run.__code__.co_firstlineno + 1
+    with pytest.raises(RuntimeError, match=rf"in line {line} of test_estimate_counting.py.*x\[mask\]"):
+        count_work(forward_of(run, layer=nn.Linear(2, 2)), torch.empty(2, 2))
+    with pytest.raises(RuntimeError, match=r"such as model\.net"):
+        count_work(nn.ModuleDict({"net": nn.Linear(2, 2)}), torch.empty(2, 2))
+    with pytest.raises(RuntimeError, match="PyTorch cannot do this without data"):
+        count_work(forward_of(lambda self, x: torch.unique(x)), torch.empty(2, 2), training=False)
+    with pytest.raises(RuntimeError, match=r"Shapes: \(2, 3\)"):
+        count_work(nn.Linear(2, 2), torch.empty(2, 3))
+
+
+def test_a_program_of_jit_is_refused():
+    with pytest.raises(TypeError, match="Pass the model from which it was made"):
+        count_work(torch.jit.trace(nn.Linear(2, 2), torch.rand(1, 2)), torch.empty(1, 2))

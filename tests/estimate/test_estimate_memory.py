@@ -215,7 +215,7 @@ def test_a_model_without_blocks_or_without_anything_to_train_is_refused():
     assert estimate_memory(nn.Linear(WIDTH, 1), EXAMPLE, shards=2).gathered == 4 * (WIDTH + 1)
     with pytest.raises(ValueError, match="training=False"):
         estimate_memory(nn.ReLU(), EXAMPLE)
-    with pytest.raises(ValueError, match="inputs must hold a tensor"):
+    with pytest.raises(ValueError, match="inputs need a tensor"):
         estimate_memory(mlp(), "no tensor")
 
 
@@ -282,3 +282,12 @@ def test_what_is_gathered_of_shards_has_the_bits_of_the_weights():
     memories = [estimate_memory(model, torch.empty(1, 256), **how, precision=name) for name in ("fp32", "bf16-true")]
     full, half = (memory.gathered for memory in memories)
     assert full == 2 * half > 0
+
+
+def test_a_model_that_takes_no_other_batch_is_estimated_for_its_own():
+    class Dense(nn.Linear):
+        def forward(self, nodes, edges):  # a graph of 50 nodes, whose matrix does not grow with the first dimension
+            return edges @ super().forward(nodes)
+
+    found = estimate_memory(Dense(8, 8), (torch.empty(50, 8), torch.empty(50, 50)), training=False)
+    assert found.peak.activations == 4 * (3 * 50 * 8 + 50 * 50) and found.at(100).peak.activations > 0
