@@ -62,7 +62,7 @@ def estimate_memory(
     moments, more = follow(one, make, checkpointing, keep_gradients), list[Moment]()
     with suppress(RuntimeError):  # some models take no other batch
         more = follow(Step(model, inputs, 2 * one.batch, precision, training), make, checkpointing, keep_gradients)
-    growth = _growth(moments, more, one.batch)
+    growth = _growth(moments, more, one.batch) if len(moments) == len(more) else ()
     found = Memory(one.batch, precision, name, shards, training, tuple(moments), growth)
     return found if shards == 1 else _shared(found, model)
 
@@ -75,8 +75,6 @@ def needed_bytes(model: nn.Module, inputs: Any, batch: int, precision: str, trai
 
 
 def _growth(moments: list[Moment], more: list[Moment], batch: int) -> tuple[float, ...]:
-    if len(moments) != len(more):  # the model does something else for a larger batch, or cannot take it
-        return tuple(moment.activations / batch for moment in moments)
     return tuple((high.activations - low.activations) / batch for low, high in zip(moments, more, strict=True))
 
 

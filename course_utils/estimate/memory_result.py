@@ -36,7 +36,7 @@ class Memory:
         shards: devices that share parameters, gradients and optimizer state.
         training: a training step, or a forward pass alone.
         moments: what is in use after each operation, in the order of the step.
-        growth: for each moment, the bytes that one more sample adds.
+        growth: for each moment, the bytes that one more sample adds; empty where only this batch could be followed.
         gathered: bytes of parameters that are in use whole at a time where they are shared, else 0.
     """
 
@@ -79,13 +79,12 @@ class Memory:
         """Return the same for another batch, without following the step again.
 
         Raises:
-            ValueError: the batch is not a positive integer.
+            ValueError: the batch is not a positive integer, or only this batch could be followed.
         """
         positive("batch", batch)
         more = batch - self.batch
         moments = tuple(
-            moment._replace(activations=round(moment.activations + slope * more))
-            for moment, slope in zip(self.moments, self.growth, strict=True)
+            moment._replace(activations=round(moment.activations + slope * more)) for moment, slope in self._lines()
         )
         return replace(self, batch=batch, moments=moments)
 
@@ -101,14 +100,22 @@ class Memory:
         """Return the largest batch that fits a chip, or 0 where not even one sample does.
 
         Raises:
-            ValueError: no chip has that name.
+            ValueError: no chip has that name, or only this batch could be followed.
         """
         room = capacity_bytes(find_chip(chip))
         numbers = memory_evidence()["numbers"]
         room = (room - numbers["context_bytes"]) / (1 + numbers["gaps"]) - self.gathered
         # At each moment the bytes are a straight line over the batch, so each moment has a largest batch of its own.
-        lines = [(m.total - slope * self.batch, slope) for m, slope in zip(self.moments, self.growth, strict=True)]
+        lines = [(moment.total - slope * self.batch, slope) for moment, slope in self._lines()]
         return max(0, int(min((room - base) / slope if slope > 0 else (room >= base) * 1e9 for base, slope in lines)))
+
+    def _lines(self) -> list[tuple[Moment, float]]:
+        if not self.growth:
+            why = "with twice as many samples the model ends in an error, or does other operations"
+            raise ValueError(
+                f"the memory is known for a batch of {self.batch} only: {why}. Estimate each batch by itself."
+            )
+        return list(zip(self.moments, self.growth, strict=True))
 
     def _rows(self) -> list[tuple[str, ...]]:
         return [(name, format_bytes(size)) for name, size in (*self.parts().items(), ("needed", self.needed_bytes))]

@@ -290,4 +290,7 @@ def test_a_model_that_takes_no_other_batch_is_estimated_for_its_own():
             return edges @ super().forward(nodes)
 
     found = estimate_memory(Dense(8, 8), (torch.empty(50, 8), torch.empty(50, 50)), training=False)
-    assert found.peak.activations == 4 * (3 * 50 * 8 + 50 * 50) and found.at(100).peak.activations > 0
+    assert found.peak.activations == 4 * (3 * 50 * 8 + 50 * 50) and found.fits("T4")
+    for ask, one in ((found.at, 100), (found.largest_batch, "T4")):
+        with pytest.raises(ValueError, match=r"known for a batch of 50 only.*Estimate each batch by itself"):
+            ask(one)
