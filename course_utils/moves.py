@@ -36,9 +36,8 @@ def to_device(obj: T, device: Device | torch.device | str | None, *, non_blockin
     Args:
         obj: a tensor, or any nesting of containers around tensors.
         device: where to; a `Device`, its name, a `torch.device`, or None for the best one here.
-        non_blocking: queue each copy and return before it has ended. It helps when the tensor is pinned: the device
-            then fetches it while Python goes on. Copies to the CPU always wait, since a number that is read
-            before it has arrived would be wrong.
+        non_blocking: queue each copy and return before it has ended, which helps when the tensor is pinned. Copies to
+            the CPU always wait, since a number that is read before it has arrived would be wrong.
 
     Raises:
         ValueError: `device` does not name a kind of device, or `obj` contains itself.
@@ -173,8 +172,7 @@ class CopyRate:
     def to_frame(self) -> "pd.DataFrame":
         """Return a pandas table with a row for each direction: latency, bandwidth, and the size where they meet.
 
-        The latency is the time of the smallest copy, the bandwidth the rate of the largest. A copy of
-        latency x bandwidth bytes spends as long on getting started as on its bytes.
+        They are the time of the smallest copy, the rate of the largest, and latency x bandwidth bytes.
         """
         import pandas as pd
 
@@ -228,10 +226,9 @@ def copy_rate(
 
 def _copiers(device: Device, size_bytes: int, pinned: bool) -> dict[str, Callable[[], object]]:
     # Random bytes, all of them touched: a page of memory that was never written costs nothing to read.
-    host = torch.randint(256, (size_bytes,), dtype=torch.uint8, pin_memory=pinned)
+    host = torch.randint(256, (size_bytes,), dtype=torch.uint8, pin_memory=pinned, device="cpu")
     if device.kind == "cpu":
-        other = host.clone()
-        return {"in memory": partial(other.copy_, host)}
+        return {"in memory": partial(host.clone().copy_, host)}
     there = to_device(host, device)
     if device.kind == "xla":  # copy_ would be recorded as a program; these two are plain transfers
         return {"to the device": partial(to_device, host, device), "from the device": there.cpu}

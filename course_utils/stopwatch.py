@@ -3,7 +3,7 @@
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Generator
 from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
@@ -15,8 +15,7 @@ from course_utils.hardware.machine import read_text
 from course_utils.xla import XLACounters, start_xla, xla_counters
 
 # One reading of the clock spans at least this: the clock itself costs about 1e-7, and waiting for a GPU about 1e-5,
-# once a block. XLA is waited for at every call. The system's timer interrupts come every 1 to 4 ms and miss most blocks
-# of this length, and so the median; in a long loop they cost 2.5 % on the virtual machine where this was measured.
+# once a block. XLA is waited for at every call. The system's timer interrupts, every 1 to 4 ms, miss most such blocks.
 BLOCK_S = {"cpu": 2e-4, "xla": 2e-4}
 QUEUED_BLOCK_S = 4e-3
 COMPILED_S = 0.02  # a first call longer than this, and than ten blocks, has compiled,
@@ -58,6 +57,7 @@ class Stopwatch:
         result = self.fn()
         wait_for(self.device)
         self.first_s = self.clock() - start
+        check_ran(result)
         # A result on an accelerator other than the one waited for shows that the clock was told the wrong device.
         where = getattr(result, "device", None)
         self.waited = not (isinstance(where, torch.device) and where.type not in ("cpu", "meta", self.device.kind))
@@ -83,11 +83,7 @@ class Stopwatch:
             del result
 
     def read(self) -> Reading:
-        """Time one block of calls. A block in which XLA compiled is no part of the steady state, and is taken again.
-
-        Raises:
-            RuntimeError: XLA's counters say that it compiles again and again, or does not run one program a call.
-        """
+        """Time one block of calls. A block in which XLA compiled is no part of the steady state, and is taken again."""
         if self.device.kind != "xla":
             return self._read_block()
         for _ in range(MOST_COMPILING):
@@ -131,6 +127,14 @@ class Stopwatch:
             result = self.fn()
             wait_for(self.device)
         del result
+
+
+def check_ran(result: object) -> None:
+    """Raise TypeError if a call has returned a generator or a coroutine, which has done none of its work yet."""
+    if isinstance(result, Generator | Coroutine):
+        result.close()
+        why = f"the call returned a {type(result).__name__}, and none of its work was done"
+        raise TypeError(f"{why}. Pass a function that does all of the work, such as: lambda: list(work())")
 
 
 def seconds_spent_queueing() -> float:

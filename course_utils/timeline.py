@@ -17,6 +17,7 @@ from course_utils.devices import Device, pick_device, wait_for
 from course_utils.display.figures import Picture
 from course_utils.display.lanes import Lane, describe, draw_timeline
 from course_utils.display.trace import OURS, PROCESSES, lanes_of, name_event, noted, read_trace
+from course_utils.stopwatch import check_ran
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -122,7 +123,7 @@ def timeline(fn: Callable[[], object], *, device: Device | str | None = "cpu") -
     device = device if isinstance(device, Device) else pick_device(device)
     if device.kind == "cpu":
         os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # a CUDA build reports on stderr that there is no GPU
-    fn()
+    check_ran(fn())
     wait_for(device)
     gpu = {"cuda": [ProfilerActivity.CUDA], "xpu": [ProfilerActivity.XPU]}.get(device.kind, [])
     with profile(activities=[ProfilerActivity.CPU, *gpu], experimental_config=_all_threads()) as seen:

@@ -358,3 +358,9 @@ def test_moving_reads_no_value_of_a_key():
 def test_copies_to_and_from_xla_can_be_timed(in_xla):
     rate = in_xla(partial(copy_rate, "xla", sizes_bytes=(1024,)))
     assert {each.direction for each in rate.copies} == {"to the device", "from the device"}
+
+
+def test_the_callers_default_device_is_not_where_copies_start():
+    with torch.device("meta"):  # stands for "cuda", where a copy to the device would be one within it
+        copiers = _copiers(pick_device("cpu"), 1000, False)
+    assert {copier.args[0].device.type for copier in copiers.values()} == {"cpu"}

@@ -17,6 +17,7 @@ from course_utils import timing
 from course_utils.devices import Device
 from course_utils.paired import Work, time_together
 from course_utils.stopwatch import Reading, Stopwatch, seconds_spent_queueing
+from course_utils.timeline import timeline
 from course_utils.timing import Timing, median_interval, time_call, using_threads
 
 CPU = Device("cpu", 0, "a cpu")
@@ -273,3 +274,18 @@ def test_a_timing_reads_as_one_sentence():
 def test_a_timing_says_how_many_blocks_it_left_out():
     timed = Timing("cpu", 2, 0.5, (0.001, 0.002, 0.003), 10, left_out=4)
     assert "on cpu, 2 threads" in repr(timed) and "30 calls, disturbed blocks left out: 4; the first" in repr(timed)
+
+
+def a_generator():
+    yield torch.ones(2)
+
+
+async def a_coroutine():
+    return torch.ones(2)
+
+
+@pytest.mark.parametrize("fn", [a_generator, a_coroutine, lambda: (1 for _ in range(3))])
+@pytest.mark.parametrize("use", [time_call, lambda fn: time_together({"it": fn}), timeline])
+def test_a_call_that_has_done_none_of_its_work_is_refused(fn, use):
+    with pytest.raises(TypeError, match=r"returned a (generator|coroutine), and none of its work was done. Pass a"):
+        use(fn)

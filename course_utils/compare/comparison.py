@@ -1,7 +1,4 @@
-"""Compare the same work on several devices: first whether they agree on the answer, then how fast they find it.
-
-Also: the time of one workload on one device, and the best that a device reaches.
-"""
+"""Compare the same work on several devices: first whether they agree on the answer, then how fast they find it."""
 
 import math
 import time
@@ -108,7 +105,7 @@ def _check(work: Workload, size: int, who: list[Contestant], precision: str) -> 
             raise WrongAnswer(
                 f"{one.label} disagrees with {cpu.label} in {exact} on {work.name!r} with {work.size_name} {size}: "
                 f"they differ by {error:.2g} of the largest value, but rounding in {precision} explains "
-                f"only {TOLERANCE[precision]:.2g}. Nothing was timed."
+                f"only {TOLERANCE[precision]:.2g}. Nothing was timed. Answers with NaN or dropout always differ."
             )
         yield error, first_s
 
@@ -124,7 +121,13 @@ def _answers(work: Workload, size: int, who: Contestant, precision: str) -> tupl
             answer = call()
             wait_for(who.device)  # on XLA this cuts the recording as the timer does, so that both share their programs
             seconds.append(time.perf_counter() - start)
-            answers.append(torch.as_tensor(answer).detach().cpu().to(torch.float64, copy=True))  # MPS has no float64
+            try:  # MPS has no complex128
+                here = torch.as_tensor(answer, device=getattr(answer, "device", "cpu")).detach().cpu()
+                answers.append(here.to(torch.complex128, copy=True))
+            except (RuntimeError, TypeError, ValueError) as error:
+                raise TypeError(
+                    f"{work.name!r} answered with {type(answer).__name__}: {error}. Return a tensor."
+                ) from error
     return answers, seconds[0]
 
 

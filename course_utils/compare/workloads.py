@@ -71,8 +71,10 @@ class Workload:
 
 
 def build_seeded(workload: Workload, size: int, device: Device, precision: str) -> Callable[[], object]:
-    """Build the work with the same random numbers whatever the device, and leave the caller's generator alone."""
-    with torch.random.fork_rng(devices=[]):
+    """Build the work with the same random numbers on any device, and leave the caller's generator and defaults."""
+    with torch.random.fork_rng(devices=[]), torch.device("cpu"), ExitStack() as undo:
+        undo.callback(torch.set_default_dtype, torch.get_default_dtype())
+        torch.set_default_dtype(torch.float32)
         torch.default_generator.manual_seed(0)
         return workload.build(device=device, size=size, precision=precision)
 

@@ -16,6 +16,7 @@ END_S = 10.0  # how long the processes have to end after the training, whatever 
 FIRST = "the first process"
 # What DDP says of a step in which the loss used only some of the parameters, and of the others.
 UNUSED = r"not used in producing loss.*?which did not receive grad for rank \d+: ([^\n]+)"
+WORKER = r"^\w+: Caught \w+ (in DataLoader worker process \d+)\.\n[\s\S]*\n(.+)"  # torch, around a worker's own error
 LOST = "Connection (reset|closed) by peer|Broken pipe"  # what gloo raises in a rank when another has gone
 
 
@@ -90,20 +91,14 @@ class Reports:
                 self.events.update(event)
 
     def note_death(self, who: str, status: int, *, first: bool = False) -> None:
-        """Note that a process has ended early, and whether it is known to be the first that did.
-
-        multiprocessing ends the others with SIGTERM after one has failed: a consequence, and not the cause.
-        """
+        """Note that a process has ended early, and whether it is known to be the first that did."""
+        # multiprocessing ends the others with SIGTERM after one has failed: a consequence, and not the cause.
         if who not in self._finished and (first or status != -signal.SIGTERM or who in self._deaths):
             self._deaths[who] = self._deaths.get(who) or status
             self._end_within(REPORT_S)
 
     def silence(self, timeout_s: float) -> tuple[str, list[int]]:
-        """Return which processes have been silent for too long, in words, and their ids; "" when none has.
-
-        Args:
-            timeout_s: how long a rank that trains, or a process that loads the lesson, may be silent.
-        """
+        """Return which processes have been silent for longer than this, in words, and their ids; "" when none has."""
         now = time.monotonic()
         # Ranks wait for each other: of those that stand still, the ones with the fewest signs of life are the cause.
         fewest = min((beat.number for beat in self._beats.values()), default=0)
@@ -115,10 +110,9 @@ class Reports:
         return "", []
 
     def cause(self, status: int | None) -> tuple[str, Fault | None]:
-        """Return why the run failed, or "", and the exception that is the cause, if one is.
+        """Return why the run failed, or "", and the exception that caused it, if one did.
 
-        Args:
-            status: how the first process ended, or None if it had to be ended.
+        `status` says how the first process ended, or is None where it had to be ended.
         """
         first = next(iter(self.names.values()), FIRST)  # it may be a rank itself
         if first == FIRST and status is not None and status < 0:  # PyTorch interrupts its ranks when it goes
@@ -146,10 +140,17 @@ def describe_faults(faults: list[Fault]) -> str:
         which = f"the loss does not use these parameters of the module, and DDP waits for their gradients: {unused[1]}"
         advice = "Where only some steps use them, add 0 * sum(p.sum() for p in self.parameters()) to the loss."
         return f"{faults[0].who} raised RuntimeError: {which}. Freeze or delete them. {advice}"
-    said = {fault.who: fault.error.partition("\n")[0] for fault in reversed(faults)}  # the first of each process
+    said = {fault.who: headline(fault.error) for fault in reversed(faults)}  # the first of each process
     error = said.pop(faults[0].who)
     then = "".join(f" Then {who} failed, most likely because of it: {text}" for who, text in said.items())
+    if "ForkingPickler(" in faults[0].traceback:
+        then = " A spawned process finds only what a file defines at its top: define it there, or pass --strategy ddp."
     return f"{faults[0].who} raised {error}{'' if error.endswith('.') else '.'}{then}"
+
+
+def headline(error: str) -> str:
+    """Return an error's kind and the beginning of what it says, in one line."""
+    return re.sub(r":\s*\n\s*", ": ", re.sub(WORKER, r"\2 (\1)", error).strip()).partition("\n")[0].rstrip(" :")
 
 
 def describe_death(who: str, status: int, step: int) -> str:

@@ -4,6 +4,7 @@ import errno
 import io
 import resource
 import shutil
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,8 +25,7 @@ ROOM_BYTES = 2 * 10**9  # what reading a checkpoint may take beside twice its ow
 class WholeFiles(plugins.io.TorchCheckpointIO):
     """Writes a checkpoint beside the old one and then swaps their names, which the system does at one stroke.
 
-    Lightning writes to the system's folder for temporary files and moves the result. Where that is another disk, the
-    move is a copy, and a full disk or a killed process leaves half a checkpoint under the final name.
+    Lightning moves a temporary file there, which copies it from another disk: half of it where this disk is full.
     """
 
     def save_checkpoint(self, checkpoint: dict, path: str | Path, storage_options: Any = None) -> None:
@@ -44,6 +44,10 @@ class WholeFiles(plugins.io.TorchCheckpointIO):
             kept = "The previous checkpoint is still whole" if path.exists() else "There was none before it"
             advice = "Make room there, or choose another --out, and continue with --resume"
             raise OSError(error.errno, f"{why}. {kept}. {advice}") from error
+        data.seek(0)
+        if foreign := torch.serialization.get_unsafe_globals_in_checkpoint(data):
+            advice = "Keep them out, for instance with self.save_hyperparameters(ignore=[...])."
+            warnings.warn(f"--resume will refuse this checkpoint, since it holds {foreign}. {advice}", stacklevel=2)
 
     def load_checkpoint(self, path: str | Path, map_location: Any = "cpu", weights_only: bool | None = True) -> Any:
         """Load it, and never run code that a file brings along, whatever the caller says."""
@@ -62,14 +66,14 @@ def read_checkpoint(path: Path, module: torch.nn.Module, loops: dict | None = No
     if not _is_training(state) or (loops and _misfit({"fit_loop": loops}, state.get("loops"), "loops")):
         raise LaunchError(f"{path} is not a checkpoint of a Lightning training. Start anew without --resume.")
     advice = "Use the lesson that wrote it, or another --out."
-    there = {name: tuple(value.shape) for name, value in state["state_dict"].items()}
-    here = {name: tuple(value.shape) for name, value in module.state_dict().items()}
-    for name in sorted(there.keys() | here.keys()):
-        if there.get(name) != here.get(name):
-            shapes = f"has shape {there.get(name, 'none')} there and {here.get(name, 'none')} here"
-            raise LaunchError(f"{path} is the checkpoint of another model: {name!r} {shapes}. {advice}")
-    broken = [name for name, value in state["state_dict"].items() if not value.isfinite().all()]
-    if broken:
+    made, saved = module.state_dict(), state["state_dict"]
+    for name in sorted(saved.keys() | made.keys()):
+        there, here = (tuple(part[name].shape) if name in part else "none" for part in (saved, made))
+        if there != here:
+            why = f"{name!r} has shape {there} there and {here} here"
+            raise LaunchError(f"{path} is the checkpoint of another model: {why}. {advice}")
+    # Some buffers hold infinity from the start, such as a mask.
+    if broken := [name for name in saved if (saved[name].isnan() | saved[name].isinf() & made[name].isfinite()).any()]:
         why = f"{path} holds weights that are not finite numbers: {broken[0]!r}"
         raise LaunchError(f"{why}. Start anew without --resume, with a smaller learning rate.")
     if why := _other_optimizer(state["optimizer_states"], module):
@@ -138,7 +142,7 @@ def _is_training(state: Any) -> bool:
         return False
     report = state.setdefault("callbacks", {}).setdefault("RankReport", {"losses": []})
     return (
-        0 <= state["epoch"] < state["global_step"] < 10**9
+        all(0 <= state[name] < 10**9 for name in ("epoch", "global_step"))
         and all(isinstance(name, str) for name in state["state_dict"])
         and all(isinstance(value, torch.Tensor) for value in state["state_dict"].values())
         and all(isinstance(part, dict) for part in state["optimizer_states"] + state.get("lr_schedulers", []))

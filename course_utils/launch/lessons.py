@@ -40,7 +40,7 @@ def image_cnn() -> tuple:
     from course_utils.training import Classification
 
     images = load_images(download=False)
-    return Classification(ImageCNN()), DataLoader(TensorDataset(images.train, images.train_labels), batch_size=64)
+    return Classification(ImageCNN()), DataLoader(TensorDataset(images.train, images.train_labels), 64, shuffle=True)
 
 
 LESSONS = {"air_rnn": air_rnn, "image_cnn": image_cnn}
@@ -94,7 +94,7 @@ def load_lesson(name: str) -> tuple[Any, Any]:
         raise LaunchError(f"the lesson {name!r} returned {kinds[1]} as its data, {wanted}.")
     if len(dataset) == 0:
         raise LaunchError(f"the lesson {name!r} returned data without a single sample.")
-    loader = data if isinstance(data, DataLoader) else DataLoader(dataset, batch_size=16)
+    loader = data if isinstance(data, DataLoader) else DataLoader(dataset, batch_size=16, shuffle=True)
     if loader.batch_size is None or type(loader.sampler) not in (RandomSampler, SequentialSampler):
         lost = "whose own sampler would be lost, since each rank has one for its share: return the dataset alone"
         raise LaunchError(f"the lesson {name!r} returned a DataLoader {lost}.")

@@ -15,16 +15,14 @@ from typing import Any
 from course_utils.launch.clusters import find_cluster
 
 CHATTER = b"[Gloo] Rank "  # torch's CPU back end tells each process whom it met, with no way to turn that off
+REQUEST = "LAUNCH_REQUEST"  # a variable with what a rank is to do: a lesson may have arguments, which are its own
 LONGEST = 1 << 16  # bytes; what has no newline is shown in pieces of about this size
 SHOW_STACK = getattr(signal, "SIGUSR2", 0)  # asks a silent rank for the line on which it stands; none on Windows
 Message = tuple[str, str | dict]  # from whom, and a line of output or an event
 
 
 class Link:
-    """A process's end: two connections to the socket in the supervisor's private folder, for events and for output.
-
-    After `open`, all that the process prints goes to the supervisor, also what C++ code writes.
-    """
+    """A process's end: connections to the supervisor for events, and for all that it prints, in C++ too, once open."""
 
     _events: socket.socket
 

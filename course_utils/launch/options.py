@@ -31,9 +31,7 @@ class Options:
     accelerator: str = _option("auto", "what to train on; auto: the best one here", choices=ACCELERATORS)
     num_workers: int = _option(0, "processes that load data for each rank", type=int)
     epochs: int = _option(20, "passes through the data", type=int)
-    global_batch: int | None = _option(
-        None, "samples in a step of all ranks (default: the lesson's own; air_rnn: 16)", type=int
-    )
+    global_batch: int | None = _option(None, "samples in a step of all ranks (default: the lesson's own)", type=int)
     precision: str = _option("32-true", "number format", choices=PRECISIONS)
     seed: int = _option(42, "of the weights and the order of the data", type=int)
     out: str = _option("runs/last", "folder for checkpoint and results", metavar="DIR")
@@ -85,9 +83,7 @@ def trainer_arguments(options: Options, cluster: Cluster) -> dict:
         "strategy": strategy,
         "precision": options.precision,
         "max_epochs": options.epochs,
-        "logger": False,
-        "enable_progress_bar": False,
-        "enable_model_summary": False,
+        **dict.fromkeys(("logger", "enable_progress_bar", "enable_model_summary"), False),
         "default_root_dir": options.out,
     }
 

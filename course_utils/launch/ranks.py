@@ -1,4 +1,4 @@
-"""Train one lesson, in a process that only the launcher starts: `python -m course_utils.launch.ranks ...`.
+"""Train one lesson, in a process that only the launcher starts: `python -m course_utils.launch.ranks`.
 
 Lightning starts the ranks from there. With ddp_spawn each of them imports this file again, as `__mp_main__`.
 """
@@ -9,11 +9,11 @@ import sys
 from functools import partial
 
 from torch.multiprocessing import ProcessExitedException, ProcessRaisedException
-from torch.utils.data import DataLoader, DistributedSampler
+from torch.utils.data import DataLoader, DistributedSampler, RandomSampler
 
 from course_utils.launch.checkpoints import WholeFiles, read_checkpoint
 from course_utils.launch.lessons import load_lesson
-from course_utils.launch.link import Link
+from course_utils.launch.link import REQUEST, Link
 from course_utils.launch.messages import LaunchError, calm_lightning, short_traceback
 from course_utils.launch.options import Options, batch_per_rank, count_ranks
 from course_utils.launch.reporting import ReportingDDP, _Report, run_rank
@@ -22,19 +22,28 @@ from course_utils.training import pl
 START_METHODS = {"ddp": "popen", "ddp_spawn": "spawn", "ddp_notebook": "fork"}  # as Lightning names them
 
 
+class _Saving(pl.callbacks.ModelCheckpoint):
+    """Saves for --resume. A lesson's own ModelCheckpoint would take the place of one of the same class."""
+
+
 def make_loader(loader: DataLoader, options: Options, ranks: int) -> DataLoader:
     """Return a loader of one rank's batches; Lightning will give it the sampler that picks the samples of a rank.
 
-    A single process gets that sampler too: the order of an epoch then depends on the seed and the number of the epoch
-    alone, so that one device sees the batches that several see together, and so does a resumed run.
+    A single process gets that sampler too, and so sees the batches that several see together, also in a resumed run.
     """
+    batch_size = batch_per_rank(options.global_batch or loader.batch_size or 1, ranks)  # `load_lesson` saw to it
+    share, drawn = -(-len(loader.dataset) // ranks), type(loader.sampler) is RandomSampler  # type: ignore[arg-type]
+    if loader.drop_last and share < batch_size:
+        why = f"drop_last leaves out every batch: a rank has {share} samples, and a batch needs {batch_size}"
+        raise LaunchError(f"there is nothing to train on, since the lesson's {why}. Pass a smaller --global-batch.")
     return DataLoader(
         loader.dataset,
-        batch_size=batch_per_rank(options.global_batch or loader.batch_size or 1, ranks),  # `load_lesson` saw to it
-        shuffle=ranks > 1,
-        sampler=DistributedSampler(loader.dataset, 1, 0, seed=options.seed) if ranks == 1 else None,
+        batch_size=batch_size,
+        shuffle=drawn and ranks > 1,
+        sampler=DistributedSampler(loader.dataset, 1, 0, drawn, options.seed) if ranks == 1 else None,
         num_workers=options.num_workers,
         persistent_workers=options.num_workers > 0,
+        worker_init_fn=loader.worker_init_fn,
         collate_fn=loader.collate_fn,
         drop_last=loader.drop_last,
     )
@@ -77,10 +86,9 @@ def _make_trainer(options: Options, arguments: dict, link: Link, module: pl.Ligh
         make_sharded(module, options.precision, arguments["accelerator"])
         strategy = ReportingFSDP(link, count_ranks(arguments))
         arguments = {**arguments, "precision": "32-true"}  # FSDP itself computes in another
-    saving = pl.callbacks.ModelCheckpoint(options.checkpoint.parent, "last", enable_version_counter=False)
+    saving = _Saving(options.checkpoint.parent, "last", enable_version_counter=False)
     arguments = {**arguments, "strategy": strategy, "callbacks": [_Report(link), saving], "plugins": [WholeFiles()]}
-    # Lightning imports torch_xla to count TPUs, whatever it trains on, which takes seconds. None in its place says
-    # that it is not there (https://docs.python.org/3/reference/import.html#the-module-cache).
+    # Lightning imports torch_xla to count TPUs, which takes seconds. None in its place says that it is not there.
     absent = sys.modules.setdefault("torch_xla", None) is None  # type: ignore[arg-type]
     try:
         return pl.Trainer(**arguments)
@@ -89,10 +97,10 @@ def _make_trainer(options: Options, arguments: dict, link: Link, module: pl.Ligh
             del sys.modules["torch_xla"]
 
 
-def main(options: str, arguments: str, folder: str) -> int:
+def main() -> int:
     """Train, tell the supervisor what went wrong if anything did, and return the exit status."""
-    asked = Options(**json.loads(options)), json.loads(arguments)
-    link = Link(folder, asked)
+    options, arguments, folder = json.loads(os.environ[REQUEST])
+    link = Link(folder, asked := (Options(**options), arguments))
     link.open()
     try:
         fit(*asked, link)
@@ -111,4 +119,4 @@ def main(options: str, arguments: str, folder: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main())

@@ -26,7 +26,8 @@ def run_rank(link: Link, function: Callable, *args: Any, **kwargs: Any) -> Any:
     except BaseException as error:
         # The ranks are not the terminal's, so no key was pressed.
         why = "a person or another program sent it SIGINT" if isinstance(error, KeyboardInterrupt) else error
-        said = f"{type(error).__name__}: {why}"[:600]
+        said = f"{type(error).__name__}: {why}"
+        said = said if len(said) < 600 else f"{said[:300]}\n{said[-300:]}"
         link.send(fault=short_traceback(error)[-MOST_SAID:], error=said)
         if link.asked and is_out_of_memory(said):
             from course_utils.launch.out_of_memory import memory_note  # costs a second that other runs do not need
@@ -38,8 +39,7 @@ def run_rank(link: Link, function: Callable, *args: Any, **kwargs: Any) -> Any:
 class Reporting:
     """A strategy of Lightning's in which every rank reports its own exceptions.
 
-    A callback's `on_exception` would not do: Lightning calls it in the process that called `fit`. With ddp_spawn that
-    is no rank, and of several ranks that failed it knows only one, not always the first.
+    A callback's `on_exception` would not do: with ddp_spawn, it is called in no rank, and not always for the first.
     """
 
     def __init__(self, link: Link, **keywords: Any):
@@ -85,8 +85,7 @@ class _Report(pl.Callback):
         self.losses = list(state_dict["losses"])
 
     def on_train_start(self, trainer, pl_module):
-        # Lightning's own answer to SIGTERM waits for the end of a step, which never comes for a rank that hangs.
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # Lightning's own answer waits for the end of a step
         self._start_s, self._samples_per_s = time.monotonic(), 0.0
         self._beat(trainer, "it waits for a batch, for the next epoch, or for other ranks")
         if trainer.is_global_zero:
@@ -102,8 +101,7 @@ class _Report(pl.Callback):
         self._beat(trainer, "it has its batch, and has not finished the forward pass")
 
     def on_before_backward(self, trainer, pl_module, loss):
-        where = "it has finished the forward pass, and waits in the backward pass for its device or for other ranks"
-        self._beat(trainer, where)
+        self._beat(trainer, "it has finished the forward pass, and waits in the backward pass for its device or others")
 
     def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
         self._beat(trainer, "it waits for a batch, for the next epoch, or for other ranks")
@@ -121,8 +119,7 @@ class _Report(pl.Callback):
     def on_train_epoch_end(self, trainer, pl_module):
         sums = pl_module.all_gather(self._sums).reshape(-1, 3)  # (ranks, 3)
         self._samples = [int(count) for count in sums[:, 0]]  # int() waits for the device
-        speed = sum(self._samples) / (time.monotonic() - self._epoch_start_s)
-        self._samples_per_s = max(self._samples_per_s, speed)
+        self._samples_per_s = max(self._samples_per_s, sum(self._samples) / (time.monotonic() - self._epoch_start_s))
         _, known, total = sums.sum(0).tolist()
         self.losses.append(total / known if known else None)
         if trainer.is_global_zero:
@@ -133,6 +130,8 @@ class _Report(pl.Callback):
             results = {"losses": self.losses, "steps": trainer.global_step, "samples_per_rank": self._samples}
             results["metrics"] = {name: float(value) for name, value in trainer.callback_metrics.items()}
             results |= {"samples_per_s": self._samples_per_s, "train_s": time.monotonic() - self._start_s}
+            if trainer.current_epoch < trainer.max_epochs:  # EarlyStopping, for instance
+                self.link.send(stopped=trainer.current_epoch)
             self.link.send(done=results)
 
     def teardown(self, trainer, pl_module, stage):

@@ -7,13 +7,13 @@ import sys
 import tempfile
 import time
 from contextlib import closing, nullcontext, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from course_utils.launch.causes import Reports
 from course_utils.launch.clusters import Cluster, find_cluster
 from course_utils.launch.lessons import check_lesson
-from course_utils.launch.link import SHOW_STACK, Lines
+from course_utils.launch.link import REQUEST, SHOW_STACK, Lines
 from course_utils.launch.messages import LaunchError, RunError
 from course_utils.launch.options import Options, count_ranks, trainer_arguments
 from course_utils.launch.processes import exit_status, only_one, process_group, write_whole
@@ -42,8 +42,7 @@ def launch(options: Options, view: View) -> RunResult | None:
     check_lesson(options.lesson)
     arguments = trainer_arguments(options, cluster)
     if cluster.kind != "none":
-        where = f"process {cluster.rank}, {arguments['num_nodes']} machines"
-        view.line("launch", f"{cluster.kind} ({cluster.found}): {where}")
+        view.line("launch", f"{cluster.kind} ({cluster.found}): process {cluster.rank}, {cluster.nodes} machines")
     with only_one(Path(options.out)) if cluster.rank == 0 else nullcontext():
         run = Run(options, arguments, cluster, view)
         try:
@@ -67,13 +66,11 @@ class Run:
 
     def watch(self) -> None:
         """Start the processes, and listen until the run is over, or has nothing left to report after a fault."""
-        # A Unix socket has a path of at most about 100 characters.
-        parent = "/tmp" if len(tempfile.gettempdir()) > 60 else None
+        parent = "/tmp" if len(tempfile.gettempdir()) > 60 else None  # the path of a socket has about 100 at most
         place = tempfile.TemporaryDirectory(prefix="launch-", dir=parent, ignore_cleanup_errors=True)
         with place as folder, closing(self.view):
             lines = Lines(Path(folder))
-            words = [json.dumps(asdict(self.options)), json.dumps(self.arguments), folder]
-            command = [sys.executable, "-m", "course_utils.launch.ranks", *words]
+            command = [sys.executable, "-m", "course_utils.launch.ranks"]
             try:
                 with process_group(command, Path(folder), self._environment(folder)) as process:
                     lines.add(process.stdout, BEFORE)
@@ -83,12 +80,14 @@ class Run:
                     self._take(who, message)
 
     def _environment(self, folder: str) -> dict[str, str]:
-        left_over = LEFT_OVER if self._cluster.kind == "none" else set()
-        kept = {name: value for name, value in os.environ.items() if name not in left_over}
+        kept = {key: value for key, value in os.environ.items() if key not in LEFT_OVER or self._cluster.kind != "none"}
         # A driver's library may hang or crash, and Lightning asks it for GPUs whatever it trains on.
         hidden = {"CUDA_VISIBLE_DEVICES": ""} if self.arguments["accelerator"] == "cpu" else {}
         named = {"TORCH_DISTRIBUTED_DEBUG": "INFO"}  # DDP then names the parameters that a loss has not used
-        return {**named, **kept, **hidden, "PYTHONUNBUFFERED": "1", "TMPDIR": folder}
+        lesson, out = self.options.lesson, os.path.abspath(self.options.out)  # a lesson may leave the working folder
+        asked = replace(self.options, out=out, lesson=os.path.abspath(lesson) if ":" in lesson else lesson)
+        request = {REQUEST: json.dumps([asdict(asked), self.arguments | {"default_root_dir": out}, folder])}
+        return {**named, **kept, **hidden, **request, "PYTHONUNBUFFERED": "1", "TMPDIR": folder}
 
     def _watch(self, process: subprocess.Popen, lines: Lines) -> None:
         reports = self._reports
@@ -117,6 +116,8 @@ class Run:
                 self.view.line("launch", f"continuing after step {step}")
             case {"already": epochs}:
                 self.view.line("launch", f"all {epochs} epochs were trained before: nothing to do")
+            case {"stopped": epoch}:
+                self.view.line("launch", f"the lesson has ended the training early, after epoch {epoch}")
             case {"start": begin}:
                 self.view.begin(**begin)
             case {"epoch": number, "loss": loss}:
@@ -126,10 +127,9 @@ class Run:
     def hint(self, stopped: bool = False) -> str:
         """Return that --resume can continue, where this run or the one that it resumed has left a checkpoint."""
         if not stopped and self._reports.step <= self._reports.events.get("resumed", -1):
-            advice = "It may be damaged: start anew without --resume, or put an older copy in its place."
+            advice = "It may be damaged, or not fit the lesson now: start anew without --resume, or use an older copy."
             return f" It had made no step since it read {self.options.checkpoint}. {advice}"
-        ours = self.options.resume or "epoch" in self._reports.events
-        kept = ours and self.options.checkpoint.exists()
+        kept = (self.options.resume or "epoch" in self._reports.events) and self.options.checkpoint.exists()
         return " The last checkpoint is whole: --resume continues from it." if kept else ""
 
     def finish(self) -> RunResult | None:
@@ -139,9 +139,8 @@ class Run:
             raise LaunchError(events["refusal"])
         last = self._held[-1][1] if self._held else "it gave no reason"
         if self._status and self._status > 0 and not (self._reports.names or last == "KeyboardInterrupt"):
-            why = f"PyTorch or Lightning does not load: {last}."
             advice = "Raise the limit of `ulimit -v`, if there is one. To learn more: python -m course_utils.doctor"
-            raise LaunchError(f"{why} {advice}")
+            raise LaunchError(f"PyTorch or Lightning does not load: {last}. {advice}")
         why, fault = (self._silence, None) if self._silence else self._reports.cause(self._status)
         if why:
             raised = [(fault.who, line) for line in fault.traceback.rstrip().splitlines()] if fault else []

@@ -337,3 +337,26 @@ def test_a_roof_is_the_best_of_its_measurements_in_operations_and_bytes(monkeypa
     roof = measure_roof(CPU)
     assert roof.flop_per_s == pytest.approx(4 * 2 * 512**3)
     assert roof.bytes_per_s == pytest.approx(3 * 3 * 4 * 2**23)
+
+
+def test_the_callers_default_number_format_and_device_change_nothing():
+    torch.set_default_dtype(torch.float64)
+    try:
+        with torch.device("meta"):
+            loss = build_seeded(SUITE["RNN step"], 4, CPU, "fp32")()
+            assert compare_devices(PRODUCT, [4], ["cpu"], max_s=0.01).measurements
+        assert loss.dtype == torch.float32 and loss.device.type == "cpu"
+        assert torch.get_default_dtype() == torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_an_answer_that_is_wrong_in_its_imaginary_part_alone_is_wrong(gpu):
+    with pytest.raises(WrongAnswer, match="differ by 1 of the largest value"):
+        compare_devices(answering([1 + 0j, 1 + 0j], [1 + 1j, 1 + 1j]), [1], [gpu], max_s=0.01)
+
+
+@pytest.mark.parametrize("answer", [None, {"loss": torch.ones(())}, (torch.ones(2), torch.ones(3))])
+def test_an_answer_that_is_no_numbers_is_refused_with_what_to_return(answer):
+    with pytest.raises(TypeError, match=r"'work' answered with (NoneType|dict|tuple): .* Return a tensor"):
+        compare_devices(Workload("work", lambda **asked: lambda: answer), [1], ["cpu"], max_s=0.01)

@@ -114,8 +114,29 @@ def test_parameters_without_a_gradient_are_named_once_whichever_ranks_notice_it(
     assert "Freeze or delete" in said and "rank 0" not in said and "2 3" not in said
 
 
-def test_of_an_error_of_many_lines_the_first_is_the_cause():
-    assert cause([("rank 0", {"fault": "", "error": "ValueError: one\ntwo"})]) == "rank 0 raised ValueError: one."
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        ("ValueError: one\ntwo", "ValueError: one"),
+        ("ValueError: \nshapes differ:\n  (4,) and (5,)\n", "ValueError: shapes differ: (4,) and (5,)"),
+        ("AssertionError: ", "AssertionError"),
+        (
+            "OSError: Caught OSError in DataLoader worker process 0.\nOriginal Traceback (most recent call last):\n"
+            '  File "x.py", line 1\nOSError: [Errno 5] disk: 7.png\n',
+            "OSError: [Errno 5] disk: 7.png (in DataLoader worker process 0)",
+        ),
+    ],
+)
+def test_of_an_error_of_many_lines_the_one_that_says_what_is_wrong_is_the_cause(error, said):
+    assert cause([("rank 0", {"fault": "", "error": error})]) == f"rank 0 raised {said}."
+
+
+def test_what_a_spawned_process_cannot_get_leads_to_the_way_out():
+    where = "    ForkingPickler(file, protocol).dump(obj)"
+    said = cause([("main", {"fault": where, "error": "AttributeError: Can't pickle local object 'f.<locals>.Net'"})])
+    assert said.endswith(
+        "Net'. A spawned process finds only what a file defines at its top: define it there, or pass --strategy ddp."
+    )
 
 
 def later(monkeypatch, seconds):

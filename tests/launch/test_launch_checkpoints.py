@@ -258,3 +258,30 @@ def test_another_error_of_the_disk_is_passed_on_as_it_is(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="Input/output error"):
         WholeFiles().save_checkpoint({}, tmp_path / "a.ckpt")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_infinity_that_a_buffer_holds_from_the_start_is_no_fault_and_that_of_a_weight_is(tmp_path, model):
+    """Such as a mask of attention, or the best loss so far."""
+    model.register_buffer("mask", torch.tensor([0.0, -torch.inf]))
+    state = {"state_dict": {name: value.clone() for name, value in model.state_dict().items()}, **PLACE}
+    torch.save(state, tmp_path / "x.ckpt")
+    assert read_checkpoint(tmp_path / "x.ckpt", model)["global_step"] == 8
+    state["state_dict"]["bias"][0] = torch.inf
+    torch.save(state, tmp_path / "x.ckpt")
+    with pytest.raises(LaunchError, match="weights that are not finite numbers: 'bias'"):
+        read_checkpoint(tmp_path / "x.ckpt", model)
+
+
+def test_a_training_with_fewer_optimizer_steps_than_epochs_goes_on(tmp_path, model):
+    torch.save({"state_dict": model.state_dict(), **PLACE, "epoch": 3, "global_step": 1}, tmp_path / "x.ckpt")
+    assert read_checkpoint(tmp_path / "x.ckpt", model)["epoch"] == 3
+
+
+def test_what_a_resumed_run_will_refuse_is_said_when_it_is_saved(tmp_path, model):
+    held = {"state_dict": model.state_dict(), **PLACE, "hyper_parameters": {"trap": Trap(tmp_path / "trap")}}
+    with pytest.warns(
+        UserWarning, match=r"--resume will refuse this checkpoint, since it holds .*exec.* Keep them out"
+    ):
+        WholeFiles().save_checkpoint(held, tmp_path / "x.ckpt")
+    with pytest.raises(LaunchError, match="was refused"):
+        read_checkpoint(tmp_path / "x.ckpt", model)

@@ -4,6 +4,7 @@ import sys
 
 import pytest
 import torch
+from torch.utils.data import RandomSampler
 
 from course_utils.launch.lessons import LESSONS, check_lesson, load_lesson
 from course_utils.launch.messages import LaunchError
@@ -29,6 +30,7 @@ def three(): return Module(), DATA, 1
 def no_module(): return torch.nn.Linear(1, 1), DATA
 def stream(): return Module(), Stream()
 def number(): return Module(), 5
+def shuffled(): return Module(), DataLoader(DATA, batch_size=3, shuffle=True, worker_init_fn=print)
 def short(): return Module(), DataLoader(DATA, batch_size=4, drop_last=True)
 def picked(): return Module(), DataLoader(DATA, sampler=WeightedRandomSampler([1.0] * 6, 6))
 def batched(): return Module(), DataLoader(DATA, batch_sampler=[[0, 1], [4, 5]])
@@ -153,3 +155,22 @@ def test_a_loader_that_leaves_out_a_short_last_batch_does_so_in_every_rank(file)
     _, data = load_lesson(f"{file}:short")
     batches = make_loader(data, Options(f"{file}:short"), ranks=1)
     assert [len(samples) for (samples,) in batches] == [4]
+
+
+@pytest.mark.parametrize(("function", "drawn"), [("good", True), ("loader", False), ("shuffled", True)])
+def test_the_order_of_a_lessons_own_loader_is_kept_and_a_dataset_is_shuffled(file, function, drawn):
+    _, data = load_lesson(f"{file}:{function}")
+    one, two = (make_loader(data, Options("", global_batch=2), ranks) for ranks in (1, 2))
+    assert one.sampler.shuffle == drawn and isinstance(two.sampler, RandomSampler) == drawn
+    assert drawn or list(one.sampler) == list(range(6))
+
+
+def test_a_loaders_own_way_to_begin_its_processes_is_kept(file):
+    _, data = load_lesson(f"{file}:shuffled")
+    assert make_loader(data, Options(""), ranks=1).worker_init_fn is data.worker_init_fn is not None
+
+
+def test_data_without_a_single_whole_batch_are_refused_where_only_whole_ones_count(file):
+    _, data = load_lesson(f"{file}:short")
+    with pytest.raises(LaunchError, match=r"a rank has 6 samples, and a batch needs 8. Pass a smaller --global-batch"):
+        make_loader(data, Options("", global_batch=8), ranks=1)

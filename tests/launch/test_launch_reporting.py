@@ -6,7 +6,10 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
+from course_utils.launch.clusters import Cluster
 from course_utils.launch.messages import calm_lightning
+from course_utils.launch.options import Options, trainer_arguments
+from course_utils.launch.ranks import _make_trainer
 from course_utils.launch.reporting import _Report, run_rank
 from course_utils.training import pl, trainer_kwargs
 
@@ -131,3 +134,23 @@ def test_a_rank_gives_a_sign_of_life_while_it_validates():
     notes = Notes()
     _Report(notes).on_validation_batch_start(SimpleNamespace(global_step=3), None, None, 0)
     assert notes.events == [{"step": 3, "where": "it validates"}]
+
+
+class OwnCallbacks(TwoOptimizers):
+    """Saves its best, and stops after an epoch."""
+
+    def configure_callbacks(self):
+        return [pl.callbacks.ModelCheckpoint("best"), pl.callbacks.EarlyStopping("loss", patience=0, min_delta=9.0)]
+
+    def on_train_epoch_end(self):
+        self.log("loss", 1.0)
+
+
+def test_a_lessons_own_checkpoints_and_its_early_end_leave_one_to_resume_from(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    calm_lightning()
+    options, notes, module = Options("", accelerator="cpu", epochs=5, out="out"), Notes(), OwnCallbacks()
+    trainer = _make_trainer(options, trainer_arguments(options, Cluster()), notes, module)
+    trainer.fit(module, DataLoader(torch.ones(10, 1), batch_size=4))
+    assert options.checkpoint.exists() and list((tmp_path / "best").iterdir())
+    assert {"stopped": 2} in notes.events

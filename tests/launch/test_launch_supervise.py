@@ -1,10 +1,12 @@
 """What a run hands to its processes, and what it says of its checkpoint, as decisions."""
 
 import io
+import json
 
 import pytest
 
 from course_utils.launch.clusters import Cluster
+from course_utils.launch.link import REQUEST
 from course_utils.launch.messages import LaunchError, RunError
 from course_utils.launch.options import Options
 from course_utils.launch.processes import only_one
@@ -96,3 +98,18 @@ def test_a_folder_in_use_is_refused_with_one_reason(tmp_path):
     with only_one(tmp_path), pytest.raises(LaunchError, match="is in use by") as error:
         launch(Options("air_rnn", accelerator="cpu", devices=1, out=str(tmp_path)), quiet())
     assert "cannot be used" not in str(error.value)
+
+
+def test_a_lesson_may_leave_the_working_folder_and_have_arguments_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    one = Run(
+        Options("mine.py:make", out="runs/x"), {"accelerator": "cpu", "devices": 1, "num_nodes": 1}, Cluster(), quiet()
+    )
+    options, arguments, folder = json.loads(one._environment("folder")[REQUEST])
+    assert (options["lesson"], options["out"]) == (f"{tmp_path}/mine.py:make", f"{tmp_path}/runs/x")
+    assert arguments["default_root_dir"] == options["out"]
+    assert folder == "folder" and json.loads(run("x")._environment("folder")[REQUEST])[0]["lesson"] == "air_rnn"
+
+
+def test_a_lesson_that_ends_the_training_early_is_said_to(tmp_path):
+    assert "early, after epoch 3" in run(tmp_path, ("rank 0", {"stopped": 3})).view._stream.getvalue()
