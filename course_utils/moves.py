@@ -36,8 +36,9 @@ def to_device(obj: T, device: Device | torch.device | str | None, *, non_blockin
     Args:
         obj: a tensor, or any nesting of containers around tensors.
         device: where to; a `Device`, its name, a `torch.device`, or None for the best one here.
-        non_blocking: queue each copy and return before it has ended, which helps when the tensor is pinned. Copies to
-            the CPU always wait, since a number that is read before it has arrived would be wrong.
+        non_blocking: queue each copy and return before it has ended. It helps when the tensor is pinned: the device
+            then fetches it while Python goes on. Copies to the CPU always wait, since a number that is read
+            before it has arrived would be wrong.
 
     Raises:
         ValueError: `device` does not name a kind of device, or `obj` contains itself.
@@ -172,7 +173,8 @@ class CopyRate:
     def to_frame(self) -> "pd.DataFrame":
         """Return a pandas table with a row for each direction: latency, bandwidth, and the size where they meet.
 
-        They are the time of the smallest copy, the rate of the largest, and latency x bandwidth bytes.
+        The latency is the time of the smallest copy, the bandwidth the rate of the largest. A copy of
+        latency x bandwidth bytes spends as long on getting started as on its bytes.
         """
         import pandas as pd
 

@@ -1,8 +1,9 @@
 """Compare calls fairly: time them in turn, forwards and backwards, and compare neighbours with neighbours.
 
-Every round runs each of them once, and the rounds go A B C, C B A, C B A, A B C, so that whatever slows the machine
-slows them alike, and none is always the first. Each round gives one ratio, and the median of these counts: for equal
-functions it was closer to 1 than that of the means of a round there and a round back.
+Timing one function after the other compares the machine at two different times. Here every round runs each of them
+once, and the rounds go A B C, C B A, C B A, A B C, so that whatever slows the machine slows them alike, and none is
+always the first. Each round gives one ratio, and the median counts. The mean of a round there and a round back would
+carry every disturbance into twice as many ratios: the median over single rounds was closer to 1 for equal functions.
 """
 
 import statistics
@@ -101,7 +102,8 @@ def time_together(
 def _share_block_size(watches: dict[str, Stopwatch]) -> None:
     """Give contestants of about the same size blocks of the same number of calls.
 
-    A block costs a microsecond: shared by two calls and by three, it made equal functions differ by up to a per cent.
+    A block costs a microsecond beside its calls. Shared by two calls on one side and by three on the other, it made
+    two equal functions differ by up to a per cent.
     """
     found = [(watch.call_s, watch.calls) for watch in watches.values()]
     for watch in watches.values():

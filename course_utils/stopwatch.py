@@ -15,7 +15,8 @@ from course_utils.hardware.machine import read_text
 from course_utils.xla import XLACounters, start_xla, xla_counters
 
 # One reading of the clock spans at least this: the clock itself costs about 1e-7, and waiting for a GPU about 1e-5,
-# once a block. XLA is waited for at every call. The system's timer interrupts, every 1 to 4 ms, miss most such blocks.
+# once a block. XLA is waited for at every call. The system's timer interrupts come every 1 to 4 ms and miss most blocks
+# of this length, and so the median; in a long loop they cost 2.5 % on the virtual machine where this was measured.
 BLOCK_S = {"cpu": 2e-4, "xla": 2e-4}
 QUEUED_BLOCK_S = 4e-3
 COMPILED_S = 0.02  # a first call longer than this, and than ten blocks, has compiled,
@@ -83,7 +84,11 @@ class Stopwatch:
             del result
 
     def read(self) -> Reading:
-        """Time one block of calls. A block in which XLA compiled is no part of the steady state, and is taken again."""
+        """Time one block of calls. A block in which XLA compiled is no part of the steady state, and is taken again.
+
+        Raises:
+            RuntimeError: XLA's counters say that it compiles again and again, or does not run one program a call.
+        """
         if self.device.kind != "xla":
             return self._read_block()
         for _ in range(MOST_COMPILING):

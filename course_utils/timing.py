@@ -16,13 +16,15 @@ from course_utils.stopwatch import Reading, Stopwatch, seconds_spent_queueing
 
 SPREAD = 0.02  # stop when the 95 % interval of the median reaches no further than this share of it to either side
 MIN_BLOCKS, MAX_BLOCKS = 20, 10_000
-# The median of 7 ms scatters less than that of 20 short blocks (tests/benchmarks/timing_fidelity.py, section short).
+# Twenty blocks of a short call are over in 4 ms. The median of 7 ms of them scatters less from repeat to repeat, and is
+# still had in a twentieth of the time of `blocked_autorange` (tests/benchmarks/timing_fidelity.py, section short).
 MIN_S = 7e-3
 FEWEST = 6  # fewer readings than this have no 95 % interval of the median
 CLEAN = 0.97  # a block in which the thread had a core for less of the time than this is left out
 MOST_THREADS = 1024  # more crash the library that makes them (libgomp)
 DOUBT = 0.05  # a share of the median from which drift, spread or contention is worth a warning
-# XLA's own threads queue behind one another: up to 0.36 on two quiet cores, 0.34 to 0.58 with two busy neighbours.
+# XLA spreads each call over several threads, and on few cores they queue behind one another: up to 0.36 was seen on two
+# quiet cores, and 0.34 to 0.58 with two busy neighbours.
 QUEUED = {"xla": 0.4}
 SHORTEST_S = 1e-6  # hardly any PyTorch operation takes less
 
@@ -204,8 +206,9 @@ def using_threads(threads: int | None) -> Iterator[None]:
 def median_interval(values: Sequence[float]) -> tuple[float, float]:
     """Return the 95 % confidence interval of the median from order statistics, without assuming a distribution.
 
-    How many values lie below it is Binomial(n, 1/2), of which this takes the normal approximation with continuity
-    correction. Fewer than 6 values do not reach 95 %: then it is their range.
+    With n values the k-th smallest and k-th largest enclose the median with the chance that a Binomial(n, 1/2)
+    gives; k follows from its normal approximation with continuity correction. With fewer than 6 values none reaches
+    95 %: the range is given.
     Source: J. D. Gibbons and S. Chakraborti, Nonparametric Statistical Inference, section 5.2.
     """
     ordered = sorted(values)

@@ -1,4 +1,7 @@
-"""Compare the same work on several devices: first whether they agree on the answer, then how fast they find it."""
+"""Compare the same work on several devices: first whether they agree on the answer, then how fast they find it.
+
+Also: the time of one workload on one device, and the best that a device reaches.
+"""
 
 import math
 import time
@@ -105,7 +108,7 @@ def _check(work: Workload, size: int, who: list[Contestant], precision: str) -> 
             raise WrongAnswer(
                 f"{one.label} disagrees with {cpu.label} in {exact} on {work.name!r} with {work.size_name} {size}: "
                 f"they differ by {error:.2g} of the largest value, but rounding in {precision} explains "
-                f"only {TOLERANCE[precision]:.2g}. Nothing was timed. Answers with NaN or dropout always differ."
+                f"only {TOLERANCE[precision]:.2g}. Nothing was timed. (Dropout and NaN never agree.)"
             )
         yield error, first_s
 

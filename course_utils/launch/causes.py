@@ -91,14 +91,20 @@ class Reports:
                 self.events.update(event)
 
     def note_death(self, who: str, status: int, *, first: bool = False) -> None:
-        """Note that a process has ended early, and whether it is known to be the first that did."""
-        # multiprocessing ends the others with SIGTERM after one has failed: a consequence, and not the cause.
+        """Note that a process has ended early, and whether it is known to be the first that did.
+
+        multiprocessing ends the others with SIGTERM after one has failed: a consequence, and not the cause.
+        """
         if who not in self._finished and (first or status != -signal.SIGTERM or who in self._deaths):
             self._deaths[who] = self._deaths.get(who) or status
             self._end_within(REPORT_S)
 
     def silence(self, timeout_s: float) -> tuple[str, list[int]]:
-        """Return which processes have been silent for longer than this, in words, and their ids; "" when none has."""
+        """Return which processes have been silent for too long, in words, and their ids; "" when none has.
+
+        Args:
+            timeout_s: how long a rank that trains, or a process that loads the lesson, may be silent.
+        """
         now = time.monotonic()
         # Ranks wait for each other: of those that stand still, the ones with the fewest signs of life are the cause.
         fewest = min((beat.number for beat in self._beats.values()), default=0)
@@ -112,7 +118,8 @@ class Reports:
     def cause(self, status: int | None) -> tuple[str, Fault | None]:
         """Return why the run failed, or "", and the exception that caused it, if one did.
 
-        `status` says how the first process ended, or is None where it had to be ended.
+        Args:
+            status: how the first process ended, or None if it had to be ended.
         """
         first = next(iter(self.names.values()), FIRST)  # it may be a rank itself
         if first == FIRST and status is not None and status < 0:  # PyTorch interrupts its ranks when it goes

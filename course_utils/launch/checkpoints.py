@@ -25,7 +25,8 @@ ROOM_BYTES = 2 * 10**9  # what reading a checkpoint may take beside twice its ow
 class WholeFiles(plugins.io.TorchCheckpointIO):
     """Writes a checkpoint beside the old one and then swaps their names, which the system does at one stroke.
 
-    Lightning moves a temporary file there, which copies it from another disk: half of it where this disk is full.
+    Lightning writes to the system's folder for temporary files and moves the result. Where that is another disk, the
+    move is a copy, and a full disk or a killed process leaves half a checkpoint under the final name.
     """
 
     def save_checkpoint(self, checkpoint: dict, path: str | Path, storage_options: Any = None) -> None:

@@ -22,7 +22,10 @@ Message = tuple[str, str | dict]  # from whom, and a line of output or an event
 
 
 class Link:
-    """A process's end: connections to the supervisor for events, and for all that it prints, in C++ too, once open."""
+    """A process's end: two connections to the socket in the supervisor's private folder, for events and for output.
+
+    After `open`, all that the process prints goes to the supervisor, also what C++ code writes.
+    """
 
     _events: socket.socket
 

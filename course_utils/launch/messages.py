@@ -24,7 +24,10 @@ def is_out_of_memory(error: str) -> bool:
 
 
 def short_traceback(error: BaseException) -> str:
-    """Return the traceback of an error with the calls inside of Lightning and torch counted, but for the innermost."""
+    """Return the traceback of an error with the calls inside of Lightning and torch counted instead of listed.
+
+    Files in the working folder are named without it. The innermost call of each traceback stays: it raised the error.
+    """
     blocks = traceback.format_exception(error)  # a heading, a block for each call, the error itself
     kept, skipped = [], 0
     for block, following in zip(blocks, [*blocks[1:], ""], strict=True):

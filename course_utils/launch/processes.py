@@ -11,9 +11,10 @@ from typing import Any
 
 from course_utils.launch.messages import LaunchError
 
-# Reads the number of a group of processes. When its standard input closes, since the supervisor has ended in whatever
-# way, it ends the group, and what has left it (Linux), and removes a folder. It needs no interpreter's lock, which C
-# code may hold. multiprocessing's resource tracker ignores SIGTERM, and removes the semaphores of the dead.
+# Reads the number of a group of processes. When its standard input closes, which happens when the supervisor ends in
+# whatever way, it ends the group, and what has left the group (Linux), and removes a folder. It is no thread of the
+# ranks, which could not run while C code holds the interpreter's lock. multiprocessing's resource tracker ignores
+# SIGTERM, and uses the second to remove the semaphores of the dead.
 GUARD = """
 trap "" HUP INT TERM; read group; read _; kill -s TERM -- "-$group"; sleep 1; kill -s KILL -- "-$group"
 for file in $(grep -lsaF -- "TMPDIR=$1" /proc/[0-9]*/environ); do
@@ -25,7 +26,10 @@ rm -rf "$1"
 
 @contextmanager
 def process_group(command: list[str], folder: Path, environ: dict[str, str]) -> Iterator[subprocess.Popen]:
-    """Start a command in a group of its own, and end all that came of it with the block or with this process."""
+    """Start a command in a group of its own, and end all that came of it with the block or with this process.
+
+    What has left the group is found by its variable TMPDIR, which names the folder.
+    """
     quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     words = ["/bin/sh", "-c", GUARD, "guard", str(folder)]
     guard: Any = subprocess.Popen(words, stdin=subprocess.PIPE, bufsize=0, start_new_session=True, **quiet)

@@ -29,7 +29,8 @@ class _Saving(pl.callbacks.ModelCheckpoint):
 def make_loader(loader: DataLoader, options: Options, ranks: int) -> DataLoader:
     """Return a loader of one rank's batches; Lightning will give it the sampler that picks the samples of a rank.
 
-    A single process gets that sampler too, and so sees the batches that several see together, also in a resumed run.
+    A single process gets that sampler too: the order of an epoch then depends on the seed and the number of the epoch
+    alone, so that one device sees the batches that several see together, and so does a resumed run.
     """
     batch_size = batch_per_rank(options.global_batch or loader.batch_size or 1, ranks)  # `load_lesson` saw to it
     share, drawn = -(-len(loader.dataset) // ranks), type(loader.sampler) is RandomSampler  # type: ignore[arg-type]
@@ -88,7 +89,8 @@ def _make_trainer(options: Options, arguments: dict, link: Link, module: pl.Ligh
         arguments = {**arguments, "precision": "32-true"}  # FSDP itself computes in another
     saving = _Saving(options.checkpoint.parent, "last", enable_version_counter=False)
     arguments = {**arguments, "strategy": strategy, "callbacks": [_Report(link), saving], "plugins": [WholeFiles()]}
-    # Lightning imports torch_xla to count TPUs, which takes seconds. None in its place says that it is not there.
+    # Lightning imports torch_xla to count TPUs, whatever it trains on, which takes seconds. None in its place says
+    # that it is not there (https://docs.python.org/3/reference/import.html#the-module-cache).
     absent = sys.modules.setdefault("torch_xla", None) is None  # type: ignore[arg-type]
     try:
         return pl.Trainer(**arguments)

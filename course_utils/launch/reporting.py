@@ -39,7 +39,8 @@ def run_rank(link: Link, function: Callable, *args: Any, **kwargs: Any) -> Any:
 class Reporting:
     """A strategy of Lightning's in which every rank reports its own exceptions.
 
-    A callback's `on_exception` would not do: with ddp_spawn, it is called in no rank, and not always for the first.
+    A callback's `on_exception` would not do: Lightning calls it in the process that called `fit`. With ddp_spawn that
+    is no rank, and of several ranks that failed it knows only one, not always the first.
     """
 
     def __init__(self, link: Link, **keywords: Any):
@@ -85,7 +86,8 @@ class _Report(pl.Callback):
         self.losses = list(state_dict["losses"])
 
     def on_train_start(self, trainer, pl_module):
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # Lightning's own answer waits for the end of a step
+        # Lightning's own answer to SIGTERM waits for the end of a step, which never comes for a rank that hangs.
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         self._start_s, self._samples_per_s = time.monotonic(), 0.0
         self._beat(trainer, "it waits for a batch, for the next epoch, or for other ranks")
         if trainer.is_global_zero:
@@ -101,7 +103,8 @@ class _Report(pl.Callback):
         self._beat(trainer, "it has its batch, and has not finished the forward pass")
 
     def on_before_backward(self, trainer, pl_module, loss):
-        self._beat(trainer, "it has finished the forward pass, and waits in the backward pass for its device or others")
+        where = "it has finished the forward pass, and waits in the backward pass for its device or for other ranks"
+        self._beat(trainer, where)
 
     def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
         self._beat(trainer, "it waits for a batch, for the next epoch, or for other ranks")
