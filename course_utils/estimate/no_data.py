@@ -19,7 +19,7 @@ HALF = {"fp16": torch.float16, "bf16": torch.bfloat16, "amp": torch.bfloat16}  #
 WHOLE = {"fp16-true": torch.float16, "bf16-true": torch.bfloat16}  # the weights too
 UNTRAINED = "no result of the model depends on a parameter that is trained. Pass training=False."
 ADVICE = {  # by what an error says
-    'forward" function': "Pass the network inside it, such as model.net, or give it a forward that returns the loss.",
+    'forward" function': "Pass the network inside it, or give it a forward that returns the loss.",
     "fake impl": "PyTorch cannot do this without data. For the estimate, leave it out or put something in its place.",
     "meta": "Counting has no data. Leave out what depends on values, as .item() or x[mask], and use device=x.device.",
     "": "Check that the inputs fit: a tuple is several arguments, a dict names them, and a list is one. Shapes: {}.",
