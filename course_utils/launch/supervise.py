@@ -75,6 +75,9 @@ class Run:
                 with process_group(command, Path(folder), self._environment(folder)) as process:
                     lines.add(process.stdout, BEFORE)
                     self._watch(process, lines)
+            except BaseException:
+                self.view.close()
+                raise
             finally:
                 for who, message in lines.close():
                     self._take(who, message)

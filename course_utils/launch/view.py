@@ -3,6 +3,7 @@
 import json
 import math
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any, TextIO
 
@@ -18,13 +19,16 @@ class View:
 
         self._stream, self._with_bar = stream, bar
         self._bar: Any = tqdm(disable=True)
+        self._no_bar = self._bar
         self._epochs, self._next_s = 0, 0.0
 
     def line(self, source: str, text: str) -> None:
         """Print a line of one process, or of the launcher, with what the stream cannot encode replaced."""
         encoding = getattr(self._stream, "encoding", None) or "utf-8"
         text = text.encode(encoding, "backslashreplace").decode(encoding)
-        self._bar.write(f"[{source}] {text}", file=self._stream)
+        # Beside no bar tqdm is not asked: it trips over one that an interrupt has left half made.
+        write = print if self._bar.disable else self._bar.write
+        write(f"[{source}] {text}", file=self._stream)
         self._stream.flush()
 
     def begin(self, steps: int, done: int, epochs: int) -> None:
@@ -46,9 +50,11 @@ class View:
             self.line("launch", f"epoch {number}/{self._epochs}: loss {_said(loss)}")
 
     def close(self) -> None:
-        """Close the bar where it stands."""
-        self._bar.refresh()
-        self._bar.close()
+        """Close the bar where it stands, whatever state an interrupt has left it in."""
+        bar, self._bar = self._bar, self._no_bar
+        with suppress(Exception):
+            bar.refresh()
+            bar.close()
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 
 import pytest
+from tqdm import tqdm
 
 from course_utils.launch.view import RunResult, View
 
@@ -75,3 +76,14 @@ def test_the_bar_stands_where_the_steps_are_also_after_a_resume(capsys):
     view.close()
     shown = capsys.readouterr().err
     assert "30/40" in shown and "epoch 8/10, loss 0.25" in shown
+
+
+def test_a_bar_that_an_interrupt_has_left_half_made_hides_no_line():
+    half = tqdm.__new__(tqdm)
+    half.start_t, half.disable = 0.0, True
+    stream = io.StringIO()
+    view = View(stream, bar=True)
+    view.begin(steps=40, done=0, epochs=10)
+    view.close()
+    view.line("launch", "stopped")
+    assert stream.getvalue() == "[launch] stopped\n"
