@@ -78,12 +78,19 @@ def test_the_bar_stands_where_the_steps_are_also_after_a_resume(capsys):
     assert "30/40" in shown and "epoch 8/10, loss 0.25" in shown
 
 
-def test_a_bar_that_an_interrupt_has_left_half_made_hides_no_line():
+def test_a_bar_that_an_interrupt_has_left_half_made_hides_no_line(monkeypatch):
+    def failing():
+        raise AttributeError("container")
+
     half = tqdm.__new__(tqdm)
     half.start_t, half.disable = 0.0, True
     stream = io.StringIO()
     view = View(stream, bar=True)
     view.begin(steps=40, done=0, epochs=10)
-    view.close()
+    bar = view._bar
+    with monkeypatch.context() as broken:
+        broken.setattr(bar, "refresh", failing)
+        view.close()
     view.line("launch", "stopped")
+    bar.close()
     assert stream.getvalue() == "[launch] stopped\n"

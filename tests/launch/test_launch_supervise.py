@@ -6,7 +6,7 @@ import json
 import pytest
 
 from course_utils.launch.clusters import Cluster
-from course_utils.launch.link import REQUEST
+from course_utils.launch.link import REQUEST, Lines
 from course_utils.launch.messages import LaunchError, RunError
 from course_utils.launch.options import Options
 from course_utils.launch.processes import only_one
@@ -113,3 +113,17 @@ def test_a_lesson_may_leave_the_working_folder_and_have_arguments_of_its_own(tmp
 
 def test_a_lesson_that_ends_the_training_early_is_said_to(tmp_path):
     assert "early, after epoch 3" in run(tmp_path, ("rank 0", {"stopped": 3})).view._stream.getvalue()
+
+
+def test_an_interrupt_closes_the_bar_before_what_is_left_is_shown(tmp_path, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    one, order, close = run(tmp_path), [], Lines.close
+    monkeypatch.setattr("course_utils.launch.supervise.process_group", interrupted)
+    monkeypatch.setattr(Lines, "close", lambda lines: [*close(lines), ("rank 0", "bye")])
+    monkeypatch.setattr(one.view, "close", lambda: order.append("closed"))
+    monkeypatch.setattr(one, "_take", lambda who, message: order.append(message))
+    with pytest.raises(KeyboardInterrupt):
+        one.watch()
+    assert order[:2] == ["closed", "bye"]
