@@ -70,4 +70,6 @@ def test_a_cpu_of_many_cores_stays_beside_the_gpu(cores, monkeypatch):
     boxes = [patch.get_bbox() for patch in axes.patches]
     assert len(boxes) == cores + 40 and max(box.x1 for box in boxes[:cores]) <= 3 and min(box.y0 for box in boxes) >= 0
     assert min(box.x0 for box in boxes[cores:]) >= 4
+    # Dots are equally dense everywhere: a multiprocessor of 64 lanes has four times the area of a core of 16.
+    assert boxes[-1].width * boxes[-1].height == pytest.approx(4 * boxes[0].width * boxes[0].height)
     plt.close(axes.figure)

@@ -38,16 +38,16 @@ def draw_lanes(cpu_cores: int, lanes_a_core: int, gpu: str, blocks: int, lanes_a
 
 
 def _draw_blocks(axes, left: float, width: int, blocks: int, lanes: int, color: str) -> None:
-    """Draw `blocks` boxes from the top down, `width` in a row or as many narrower ones as eleven rows need."""
+    """Draw `blocks` boxes from the top down. The dots are equally dense in every box, so that areas can be compared."""
     wide = 2 ** ((lanes.bit_length()) // 2)  # dots in a row of a box: 4 for 16 lanes, 16 for 128
     high = -(-lanes // wide)
-    columns = max(width, -(-blocks // 11))
-    step = width / columns
+    across, down = wide / 16, high / 8  # from one box to the next
+    columns = max(int(width / across), -(-blocks // int(11 / down)))
     block, lane = np.arange(blocks)[:, None], np.arange(lanes)
-    x, y = left + step * (block % columns), 10 - block // columns
-    axes.bar(x[:, 0], 0.85, 0.9 * step, y[:, 0], align="edge", facecolor="none", edgecolor=MUTED, linewidth=0.8)
-    xs, ys = x + 0.9 * step * (lane % wide + 0.5) / wide, y + 0.85 * (lane // wide + 0.5) / high
-    axes.scatter(xs, ys, s=2.5, color=color, linewidths=0)
+    x, y = left + across * (block % columns), 11 - down * (block // columns + 1)
+    axes.bar(x[:, 0], 0.85 * down, 0.9 * across, y[:, 0], align="edge", fc="none", ec=MUTED, lw=0.8)
+    xs, ys = x + 0.9 * across * (lane % wide + 0.5) / wide, y + 0.85 * down * (lane // wide + 0.5) / high
+    axes.scatter(xs, ys, s=4, color=color, linewidths=0)
 
 
 def draw_copies(rate: CopyRate, kind: str) -> Picture:

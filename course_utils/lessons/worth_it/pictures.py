@@ -74,7 +74,7 @@ def draw_sweep(published: Sequence[Speed], estimated_s: Mapping[int, float]) -> 
     The published ones are of one network on one device in one precision, smallest batch first.
     """
     one, two = published[:2]
-    title = f"On a {one.device}, {two.batch} images take {two.step_s / one.step_s:.2f} times as long"
+    title = f"On a {one.device}, {two.batch} images take {two.step_s / one.step_s:.2f}x the time of {one.batch}"
     axes = lecture_axes(title[:45], "images in the batch (logarithmic)", "images/s (logarithmic)")
     axes.plot([row.batch for row in published], [row.samples_per_s for row in published], "o", color="black")
     label_end(axes, published[-1].batch, 0.85 * published[-1].samples_per_s, "published", "black")
