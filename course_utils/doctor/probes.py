@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
 from dataclasses import asdict
 from types import ModuleType
 
@@ -40,17 +41,18 @@ def cpu() -> None:
 
 def cuda() -> None:
     """Initialize CUDA (or ROCm) and run a kernel on every card."""
-    tell(step="loading the NVIDIA driver's CUDA library")
+    tell(step="loading the driver")
     if not read_package("torch").hip:
         ctypes.CDLL(CUDA_LIBRARY)  # initializes nothing
+    elif os.name != "nt" and not os.path.exists("/dev/dxg"):  # Windows, and Linux inside of it, have no such file
+        os.close(os.open("/dev/kfd", os.O_RDWR))  # as rocminfo does: HIP itself does not say why it counts no card
     torch = _import_torch()
     tell(step="starting CUDA")
     torch.cuda.init()
     tell(archs=torch.cuda.get_arch_list())
     cards = [f"cuda:{index}" for index in range(torch.cuda.device_count())]
     for card in cards:
-        capability = torch.cuda.get_device_capability(card)
-        tell(**{card: {"name": torch.cuda.get_device_name(card), "capability": capability}})
+        tell(**{card: {"name": torch.cuda.get_device_name(card), "capability": torch.cuda.get_device_capability(card)}})
     _try_kernels(cards)
 
 
@@ -124,4 +126,5 @@ def _compare_with_cpu(device: str) -> dict:
 
 
 def _message(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}".strip()[:600]
+    said = str(error).partition("\nCUDA kernel errors might")[0]  # the rest advises those who write kernels
+    return " ".join(f"{type(error).__name__}: {said}".split())[:600]

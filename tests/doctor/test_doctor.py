@@ -138,6 +138,24 @@ def test_out_of_memory_on_the_first_kernel_is_named(tmp_path, bare):
 
 @needs_gcc
 @needs_cuda_build
+def test_a_card_that_lets_one_process_in_is_named_without_advice_for_who_writes_kernels(tmp_path, bare):
+    """Stand-in: the CUDA runtime refuses as a card in exclusive mode does; torch's own exception has five lines."""
+    found = finding("cuda", root=bare, STUB_FAULT="held", **stub_driver(tmp_path))
+    assert found["cause"] == "held" and "busy or unavailable" in found["why"]
+    assert "CUDA_LAUNCH_BLOCKING" not in found["why"] and found["why"].isprintable()
+
+
+@pytest.mark.skipif(os.path.exists("/dev/kfd"), reason="needs a machine without AMD's driver")
+def test_an_amd_card_without_its_driver_is_named_with_the_file_that_is_missing(tmp_path):
+    """Stand-in: a /sys with a Radeon, and a torch that says it was built for ROCm. That there is no driver is real."""
+    path = changed_torch(tmp_path / "rocm", "pass")
+    (path / "torch/version.py").write_text("__version__ = '2.9.0+rocm6.4'\nhip = '6.4'\n")
+    found = finding("cuda", root=machine_with(tmp_path, ("0x1002", "0x744c", "0x030000")), path=path)
+    assert found["cause"] == "no-driver" and "/dev/kfd" in found["why"] and "rocminfo" in found["fix"]
+
+
+@needs_gcc
+@needs_cuda_build
 def test_a_card_that_computes_wrongly_is_not_called_usable(tmp_path, bare):
     """Stand-in: a CUDA runtime whose copies work and whose kernels compute nothing. "Available" is not "works"."""
     found = finding("cuda", root=bare, **stub_driver(tmp_path))
