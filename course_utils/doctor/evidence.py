@@ -94,7 +94,7 @@ def judge(family: str, outcome: Outcome, evidence: Evidence, note: str = "") -> 
         return replace(silence, usable=bool(good))
     if not bad:
         ran = "ran" if family == "cpu" else f"on {', '.join(good)} agree with the CPU's"
-        what = f"An addition, a matrix product and a gradient {ran}.{note}"
+        what = f"An addition, a matrix product, a convolution and a gradient {ran}.{note}"
         return evidence.found(family, "works", usable=bool(good), what=what)
     about, archs = outcome.told.get(bad[0]["device"], {}), outcome.told.get("archs", [])
     kernel = {"error": "", "capability": [], "step": bad[0].get("wrong") or bad[0].get("failed"), **about, **bad[0]}

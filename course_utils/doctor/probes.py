@@ -102,7 +102,7 @@ def _try_kernels(devices: list[str]) -> None:
 
 
 def _compare_with_cpu(device: str) -> dict:
-    """Compute four things on the device and on the CPU, and tell what failed or differed, if anything."""
+    """Compute five things on the device and on the CPU, and tell what failed or differed, if anything."""
     import torch
 
     # Small whole numbers: every sum below is exact in any precision, so the answers must be equal to the bit.
@@ -111,6 +111,7 @@ def _compare_with_cpu(device: str) -> dict:
         "a copy": lambda x: x.clone(),
         "an addition": lambda x: x + x,
         "a matrix product": lambda x: x @ x,
+        "a convolution": lambda x: torch.nn.functional.conv2d(x[None, None], x[None, None, 1:2, 1:2]),
         "a gradient": lambda x: torch.autograd.grad((x * x).sum(), x)[0],
     }
     for name, step in steps.items():

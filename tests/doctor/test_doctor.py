@@ -154,6 +154,14 @@ def test_an_amd_card_without_its_driver_is_named_with_the_file_that_is_missing(t
     assert found["cause"] == "no-driver" and "/dev/kfd" in found["why"] and "rocminfo" in found["fix"]
 
 
+def test_a_convolution_that_fails_where_all_else_works_is_named(tmp_path):
+    """Stand-in: a convolution that fails as under a cuDNN of two versions (pytorch/pytorch 188892)."""
+    error = "raise RuntimeError('cuDNN error: CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH')"
+    path = changed_torch(tmp_path, f"torch.nn.functional.conv2d = lambda *_: exec({error!r})")
+    found = finding("cpu", path=path)
+    assert (found["cause"], found["usable"]) == ("libraries-mixed", False) and "a convolution" in found["why"]
+
+
 @needs_gcc
 @needs_cuda_build
 def test_a_card_that_computes_wrongly_is_not_called_usable(tmp_path, bare):
