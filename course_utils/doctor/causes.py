@@ -59,8 +59,7 @@ def _known_cards(evidence: Evidence) -> list[Card]:
     smi = evidence.probe("nvidia-smi")
     vendor, maker = (AMD, "AMD") if evidence.torch.hip else (NVIDIA, "NVIDIA")
     names = smi.noise.splitlines() if smi.ended == "well" and "No devices" not in smi.noise else []
-    on_bus = [model for its_vendor, model in evidence.graphics if its_vendor == vendor]
-    names = names or [f"{maker} device {model} on the PCI bus" for model in on_bus]
+    names = names or [f"{maker} device {model} on the PCI bus" for its, model in evidence.graphics if its == vendor]
     return evidence.cards or [Card(name, uuid=str(index)) for index, name in enumerate(names)]
 
 
@@ -86,8 +85,10 @@ def _not_started(evidence: Evidence, hardware: str) -> Iterator[Finding]:
     """Yield why CUDA shows no card when no message names the cause, from where this runs and what cards there are."""
     cards, hip, maker = evidence.cards, evidence.torch.hip, "AMD" if evidence.torch.hip else "NVIDIA"
     error = evidence.probe("cuda").told.get("error", "torch lists no card.")
+    if evidence.probe("nvidia").ended in ("late", "killed"):
+        yield judge("cuda", evidence.probe("nvidia"), evidence)
     if evidence.wsl and not cards:
-        yield evidence.found("cuda", "wsl-driver", detail=error, maker=maker)
+        yield evidence.found("cuda", "wsl-driver", error=error, maker=maker)
     if cards and all(card.mig for card in cards):
         value = evidence.variables.get("CUDA_VISIBLE_DEVICES", "not set")
         yield evidence.found("cuda", "mig", hardware=hardware, value=value)

@@ -107,7 +107,7 @@ def no_answer(family: str, outcome: Outcome, evidence: Evidence) -> Finding | No
     step, error = outcome.told.get("step", "starting Python"), outcome.told.get("error")
     if error and step.endswith(" torch"):  # importing it, or loading TorchTPU with it
         return evidence.found(family, "broken-install", error=error)
-    if outcome.ended == "well" and not error:
+    if (outcome.ended == "well" and not error) or step == "listing the devices":  # a driver may die there
         return None
     ended = "kernel-failed" if error else {"killed": "died", "late": "hangs"}.get(outcome.ended, "kernel-failed")
     lines = [error] if error else outcome.noise.splitlines() or ["no message"]

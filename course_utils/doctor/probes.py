@@ -29,14 +29,14 @@ def nvidia() -> None:
 
 
 def cpu() -> None:
-    """Import torch, list the devices, and run a kernel on the CPU."""
+    """Import torch, run a kernel on the CPU, and list the devices."""
     _import_torch()
+    _try_kernels(["cpu"])
     tell(step="listing the devices")
     with contextlib.suppress(Exception):  # the list is for the reader, and no part of the verdict
         from course_utils.devices import find_devices
 
         tell(devices=[{"device": str(device), **asdict(device)} for device in find_devices()])
-    _try_kernels(["cpu"])
 
 
 def cuda() -> None:
@@ -127,5 +127,4 @@ def _compare_with_cpu(device: str) -> dict:
 
 
 def _message(error: BaseException) -> str:
-    said = str(error).partition("\nCUDA kernel errors might")[0]  # the rest advises those who write kernels
-    return " ".join(f"{type(error).__name__}: {said}".split())[:600]
+    return " ".join(f"{type(error).__name__}: {error}".partition("\nCUDA kernel errors might")[0].split())[:600]

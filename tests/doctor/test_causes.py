@@ -151,6 +151,8 @@ def test_an_amd_card_that_this_torch_was_not_built_for_is_named():
         # JosephKJ/OWOD 81; a card that its driver has lost is on the bus, and looked like one without a driver
         ("Unable to determine the device handle for GPU 0000:02:00.0: GPU is lost.", "card-lost", "dmesg"),
         ("Unable to determine the device handle for GPU0000:01:00.0: Unknown Error", "card-lost", "dmesg"),
+        # microsoft/WSL 9938
+        ("Failed to initialize NVML: GPU access blocked by the operating system", "wsl-driver", "wsl --update"),
         ("NVIDIA-SMI couldn't find libnvidia-ml.so library in your system.", "no-driver", "modprobe"),
         # pytorch/pytorch 88639, ultralytics/ultralytics 7716
         ("CUDA unknown error - this may be due to an incorrectly set up environment", "driver-stuck", "nvidia_uvm"),

@@ -187,6 +187,19 @@ def test_a_kernel_that_never_returns_is_stopped_and_named(tmp_path, bare):
     assert found["cause"] == "hangs" and "5 s" in found["why"] and "on cuda:0" in found["why"]
 
 
+@needs_gcc
+@needs_no_gpu
+@pytest.mark.parametrize(("does", "cause"), [("for (;;) pause()", "hangs"), ("abort()", "died")])
+def test_a_driver_that_hangs_or_dies_when_it_is_asked_does_not_spoil_the_cpu(tmp_path, bare, does, cause):
+    """Stand-in: an NVML that never answers, as under a stuck driver (NVIDIA/go-nvml 152), or that aborts."""
+    (tmp_path / "nvml.c").write_text(f"#include <stdlib.h>\n#include <unistd.h>\nint nvmlInit_v2(void) {{ {does}; }}")
+    compile_stub(tmp_path / "nvml.c", tmp_path / "libnvidia-ml.so.1")
+    asked, library = ("--require", "cpu", "--require", "cuda", "--limit", "5"), {"LD_LIBRARY_PATH": str(tmp_path)}
+    status, report = run_doctor(*asked, root=bare, **library)
+    cpu, cuda = report["findings"]
+    assert (status, cpu["cause"], cuda["cause"]) == (0, "works", cause) and "management library" in cuda["why"]
+
+
 @pytest.mark.skipif(shutil.which("nvidia-smi") is None, reason="needs a machine with an NVIDIA card that works")
 def test_a_card_that_works_is_called_usable():
     found = finding("cuda")
