@@ -137,8 +137,8 @@ def _xla(evidence: Evidence) -> Iterator[Finding]:
     if judged.cause == "broken-install":
         yield judged
     if xla.minor != evidence.torch.minor and not probe.kernels:
-        error, maker = error or f"it ended {probe.ended}", "TPU" if chips else "none"
-        yield evidence.found("xla", "torch-xla-mismatch", error=error, maker=maker)
+        maker = "TPU" if chips else "none"
+        yield evidence.found("xla", "torch-xla-mismatch", error=error or f"it ended {probe.ended}", maker=maker)
     if "libtpu not found" in error and chips:
         yield evidence.found("xla", "libtpu-absent", error=error)
     if error and pjrt is not None and not (pjrt == "TPU" and chips):
@@ -148,7 +148,7 @@ def _xla(evidence: Evidence) -> Iterator[Finding]:
         hides = "this machine has a TPU, which it hides."
         yield evidence.found("xla", "pjrt-device-wrong", usable=judged.usable, value=pjrt, error=hides)
     if judged.cause == "works" and probe.told.get("hardware") == "CPU":
-        judged = evidence.found("xla", "rehearsal", usable=True)
+        judged = evidence.found("xla", "libtpu-absent" if chips else "rehearsal", usable=True, error="it took the CPU.")
     # "local" is what Kaggle's TPU image itself sets (Kaggle/docker-python, tpu/Dockerfile).
     names = [name for name in LEFT_OVER if evidence.variables.get(name, "local") != "local"]
     if names and judged.cause in ("works", "rehearsal", "hangs", "kernel-failed", "not-permitted"):

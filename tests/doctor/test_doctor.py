@@ -335,8 +335,10 @@ def test_variables_left_over_from_another_tpu_set_up_are_all_named(bare):
 @has_xla
 def test_a_tpu_without_libtpu_is_named(tmp_path):
     """Stand-in: a copy of the /sys of a TPU v5e machine. That libtpu is missing is real."""
-    found = finding("xla", root=machine_with(tmp_path, V5E_ON_PCI), PJRT_DEVICE="TPU")
-    assert found["cause"] == "libtpu-absent" and "torch_xla[tpu]" in found["fix"]
+    root = machine_with(tmp_path, V5E_ON_PCI)
+    for variables in ({"PJRT_DEVICE": "TPU"}, {}):  # without the variable, torch_xla takes the CPU and says nothing
+        found = finding("xla", root=root, **variables)
+        assert found["cause"] == "libtpu-absent" and "torch_xla[tpu]" in found["fix"]
 
 
 def test_torchtpu_off_googles_cloud_is_stopped_and_named(tmp_path, bare):
