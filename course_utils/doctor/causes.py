@@ -8,19 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from course_utils.doctor.evidence import Evidence, Finding, judge, no_answer
+from course_utils.doctor.evidence import Evidence, Finding, judge, meaning, no_answer
 from course_utils.hardware.machine import AMD, INTEL, NVIDIA
 from course_utils.hardware.nvidia import Card, split_version, visible_cards
 
 OLDEST_TORCH = (2, 6)
 LEFT_OVER = ("TPU_PROCESS_ADDRESSES", "TPU_PROCESS_BOUNDS", "XRT_TPU_CONFIG", "COLAB_TPU_ADDR")
-# What nvidia-smi or the CUDA runtime says, and what it means.
-SAYINGS = {
-    "Driver/library version mismatch|unsupported display driver / cuda driver": "driver-mismatch",
-    "Failed to initialize NVML: Unknown Error": "gpu-taken-away",
-    "CUDA unknown error": "driver-stuck",
-    "No devices were found": "card-refused",
-}
 
 
 def find_cause(family: str, evidence: Evidence) -> Finding:
@@ -40,8 +33,9 @@ def find_cause(family: str, evidence: Evidence) -> Finding:
 def _cuda(evidence: Evidence) -> Iterator[Finding]:
     torch, probe, cards = evidence.torch, evidence.probe("cuda"), _known_cards(evidence)
     hardware = ", ".join(card.name for card in cards)
-    if not torch.cuda and not torch.hip and hardware:
-        yield evidence.found("cuda", "cpu-only-build", hardware=hardware)
+    if not torch.cuda and hardware and not probe.kernels and (evidence.cards or not torch.hip):
+        index = _index(tuple(evidence.probe("nvidia").told.get("cuda", ())))
+        yield evidence.found("cuda", "rocm-build" if torch.hip else "cpu-only-build", hardware=hardware, index=index)
     if probe.kernels:
         value, there, shown = evidence.variables.get("CUDA_VISIBLE_DEVICES"), len(evidence.cards), len(probe.kernels)
         hides = f" CUDA_VISIBLE_DEVICES is {value!r}: it shows {shown} of {there} cards."
@@ -49,9 +43,10 @@ def _cuda(evidence: Evidence) -> Iterator[Finding]:
     names = ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES") if torch.hip else ()
     for name in (*names, "CUDA_VISIBLE_DEVICES"):
         value = evidence.variables.get(name)
-        if hardware and value is not None and not value.startswith("MIG-") and not visible_cards(cards, value):
+        is_slice = (value or "").startswith("MIG-") and any(card.mig for card in cards)
+        if hardware and value is not None and not is_slice and not visible_cards(cards, value):
             yield evidence.found("cuda", "hidden", variable=name, value=value, hardware=hardware)
-    yield from _refused(evidence, hardware)
+    yield from _refused(evidence)
     silence = no_answer("cuda", probe, evidence)
     # An error before CUDA has started, when no `archs` were told, is explained below.
     if silence and (silence.cause == "broken-install" or "error" not in probe.told or "archs" in probe.told):
@@ -64,46 +59,50 @@ def _known_cards(evidence: Evidence) -> list[Card]:
     smi = evidence.probe("nvidia-smi")
     vendor, maker = (AMD, "AMD") if evidence.torch.hip else (NVIDIA, "NVIDIA")
     names = smi.noise.splitlines() if smi.ended == "well" and "No devices" not in smi.noise else []
-    on_bus = [model for its_vendor, model in evidence.graphics if its_vendor == vendor]
-    names = names or [f"{maker} device {model} on the PCI bus" for model in on_bus]
+    names = names or [f"{maker} device {model} on the PCI bus" for its, model in evidence.graphics if its == vendor]
     return evidence.cards or [Card(name, uuid=str(index)) for index, name in enumerate(names)]
 
 
-def _refused(evidence: Evidence, hardware: str) -> Iterator[Finding]:
+def _refused(evidence: Evidence) -> Iterator[Finding]:
     """Yield the causes that the driver's version and the messages point to."""
     error, needed = evidence.probe("cuda").told.get("error", ""), evidence.torch.cuda
     refused = re.search(r"too old \(found version (\d+)\)", error)
-    newest = split_version(int(refused[1])) if refused else evidence.probe("nvidia").told.get("cuda", ())
+    newest = split_version(int(refused[1])) if refused else tuple(evidence.probe("nvidia").told.get("cuda", ()))
     # A driver runs every CUDA of its own major version (CUDA Compatibility, "minor version"). (0, 0) says nothing.
     if needed and any(newest) and (refused or newest[0] < int(needed.split(".")[0])):
-        driver_cuda, compat = f"{newest[0]}.{newest[1]}", "-".join(needed.split(".")[:2])
-        yield evidence.found("cuda", "driver-too-old", driver_cuda=driver_cuda, torch_cuda=needed, compat=compat)
-    for words, cause in SAYINGS.items():
-        if found := re.search(words, f"{evidence.probe('nvidia-smi').noise} {error}"):
-            yield evidence.found("cuda", cause, said=found[0], hardware=hardware or "nvidia-smi is installed")
+        found, compat = f"{newest[0]}.{newest[1]}", "-".join(needed.split(".")[:2])
+        yield evidence.found("cuda", "driver-too-old", found=found, needed=needed, compat=compat, index=_index(newest))
+    said = " ".join(evidence.probe("nvidia-smi").noise.split()), error
+    yield from (evidence.found("cuda", meaning(one), device="cuda", error=one) for one in said if meaning(one))
+
+
+def _index(newest: tuple[int, ...]) -> str:
+    """Return the folder of PyTorch's builds that a driver runs whose newest CUDA is this, () where that is unknown."""
+    return "cu118" if (0, 0) < newest < (12, 0) else "cu126" if (0, 0) < newest < (12, 8) else "cu128"
 
 
 def _not_started(evidence: Evidence, hardware: str) -> Iterator[Finding]:
     """Yield why CUDA shows no card when no message names the cause, from where this runs and what cards there are."""
-    cards, hip = evidence.cards, evidence.torch.hip
+    cards, hip, maker = evidence.cards, evidence.torch.hip, "AMD" if evidence.torch.hip else "NVIDIA"
     error = evidence.probe("cuda").told.get("error", "torch lists no card.")
+    if evidence.probe("nvidia").ended in ("late", "killed"):
+        yield judge("cuda", evidence.probe("nvidia"), evidence)
     if evidence.wsl and not cards:
-        yield evidence.found("cuda", "wsl-driver", detail=error)
+        yield evidence.found("cuda", "wsl-driver", error=error, maker=maker)
     if cards and all(card.mig for card in cards):
         value = evidence.variables.get("CUDA_VISIBLE_DEVICES", "not set")
         yield evidence.found("cuda", "mig", hardware=hardware, value=value)
     if cards and not hip and "NVIDIA driver" not in error:
         yield evidence.found("cuda", "driver-error", error=error)
-    failed = re.search("NVIDIA-SMI has failed.*", evidence.probe("nvidia-smi").noise)
+    failed = re.search("NVIDIA-SMI (has failed|couldn't find).*", evidence.probe("nvidia-smi").noise)
     off = evidence.place in ("colab", "kaggle") and not evidence.tpu_chips
     if hardware or (failed and not off):
         cause = "container-without-gpu" if evidence.container and hardware else "no-driver"
         detail = failed[0] if failed else error
-        yield evidence.found("cuda", cause, hardware=hardware or "nvidia-smi is installed", detail=detail)
+        yield evidence.found("cuda", cause, hardware=hardware or "nvidia-smi is installed", detail=detail, maker=maker)
     if not hip and (amd := [model for vendor, model in evidence.graphics if vendor == AMD]):
         yield evidence.found("cuda", "not-built", maker=f"ROCm (AMD graphics {', '.join(amd)})")
-    maker = "AMD graphics card" if hip else "NVIDIA graphics card"
-    yield evidence.found("cuda", "accelerator-off" if off else "no-hardware", maker=maker)
+    yield evidence.found("cuda", "accelerator-off" if off else "no-hardware", maker=f"{maker} graphics card")
 
 
 def _mps(evidence: Evidence) -> Iterator[Finding]:
@@ -123,7 +122,7 @@ def _xpu(evidence: Evidence) -> Iterator[Finding]:
     if built and (probe.kernels or no_answer("xpu", probe, evidence)):
         yield judge("xpu", probe, evidence)
     if not there:
-        yield evidence.found("xpu", "no-hardware", maker="Intel graphics card")
+        yield evidence.found("xpu", "no-hardware", maker="Intel graphics card" + " that torch can use" * built)
     if built:
         yield evidence.found("xpu", "no-driver", hardware=f"Intel {there}", detail="torch counts no XPU device")
     yield evidence.found("xpu", "not-built", maker=f"XPU (Intel graphics {there})")
@@ -138,8 +137,8 @@ def _xla(evidence: Evidence) -> Iterator[Finding]:
     if judged.cause == "broken-install":
         yield judged
     if xla.minor != evidence.torch.minor and not probe.kernels:
-        minor = "{}.{}".format(*xla.minor)
-        yield evidence.found("xla", "torch-xla-mismatch", xla_minor=minor, error=error or f"it ended {probe.ended}")
+        maker = "TPU" if chips else "none"
+        yield evidence.found("xla", "torch-xla-mismatch", error=error or f"it ended {probe.ended}", maker=maker)
     if "libtpu not found" in error and chips:
         yield evidence.found("xla", "libtpu-absent", error=error)
     if error and pjrt is not None and not (pjrt == "TPU" and chips):
@@ -149,10 +148,10 @@ def _xla(evidence: Evidence) -> Iterator[Finding]:
         hides = "this machine has a TPU, which it hides."
         yield evidence.found("xla", "pjrt-device-wrong", usable=judged.usable, value=pjrt, error=hides)
     if judged.cause == "works" and probe.told.get("hardware") == "CPU":
-        judged = evidence.found("xla", "rehearsal", usable=True)
+        judged = evidence.found("xla", "libtpu-absent" if chips else "rehearsal", usable=True, error="it took the CPU.")
     # "local" is what Kaggle's TPU image itself sets (Kaggle/docker-python, tpu/Dockerfile).
     names = [name for name in LEFT_OVER if evidence.variables.get(name, "local") != "local"]
-    if names and judged.cause in ("works", "rehearsal", "hangs", "kernel-failed"):
+    if names and judged.cause in ("works", "rehearsal", "hangs", "kernel-failed", "not-permitted"):
         effect = "It still works here." if judged.usable else judged.why
         words = {"names": ", ".join(names), "quoted": ", ".join(map(repr, names)), "effect": effect}
         yield evidence.found("xla", "tpu-variables-left-over", usable=judged.usable, **words)

@@ -19,12 +19,8 @@ REMEDIES = configparser.ConfigParser(interpolation=None, delimiters="=")
 REMEDIES.read_string((pkgutil.get_data("course_utils.doctor", "remedies.ini") or b"").decode())
 PLACES = REMEDIES["places"]
 INSTALL = REMEDIES["install"]["course" if (Path(__file__).parents[2] / "Makefile").exists() else "elsewhere"]
-# What the error of a kernel says, and what it means. The first is HIP's for the second.
-KERNEL_ERRORS = {
-    "invalid device function": "amd-card-not-built",
-    "no kernel image": "card-too-old",
-    "OutOfMemoryError|out of memory": "out-of-memory",
-}
+# What a kernel, a driver or nvidia-smi says (a pattern), and the cause that it names.
+SAYINGS = {REMEDIES[cause]["said"]: cause for cause in REMEDIES.sections() if "said" in REMEDIES[cause]}
 
 
 @dataclass(frozen=True, repr=False)
@@ -77,9 +73,11 @@ class Evidence:
 
     def found(self, family: str, cause: str, *, usable: bool = False, **words: object) -> Finding:
         """Return the finding of one cause, with the words for its braces filled in, and the fix for this place."""
-        section = REMEDIES[cause]
-        fix = REMEDIES[section.get("places", cause)].get(f"fix.{self.place}", section["fix"])
+        section, keys = REMEDIES[cause], (f"fix.{self.place}", f"fix.{words.get('maker', family)}", "fix")
+        parts = (section, REMEDIES[section.get("places", cause)])
+        fix = next(part[key] for key in keys for part in parts if key in part)
         known = {"place": PLACES[self.place], "install": INSTALL, "python": sys.executable}
+        known.update(dict.fromkeys(("name", "capability", "archs", "step"), "unknown"))
         words = {**known, "version": self.torch.version, "xla": self.torch_xla.version, **words}
         why, fix = (text.replace("\n", " ").format(**words) for text in (section["why"], fix))
         return Finding(family, usable, cause, why, fix)
@@ -95,18 +93,12 @@ def judge(family: str, outcome: Outcome, evidence: Evidence, note: str = "") -> 
     if silence := no_answer(family, outcome, evidence):
         return replace(silence, usable=bool(good))
     if not bad:
-        what = f"An addition, a matrix product and a gradient on {', '.join(good)} agree with the CPU's.{note}"
-        if family == "cpu":
-            what = "An addition, a matrix product and a gradient ran."
+        ran = "ran" if family == "cpu" else f"on {', '.join(good)} agree with the CPU's"
+        what = f"An addition, a matrix product, a convolution and a gradient {ran}.{note}"
         return evidence.found(family, "works", usable=bool(good), what=what)
     about, archs = outcome.told.get(bad[0]["device"], {}), outcome.told.get("archs", [])
-    kernel = {"error": "", "name": "", "capability": [], **about, **bad[0]}
-    words = {
-        **kernel,
-        "step": kernel.get("wrong") or kernel.get("failed"),
-        "capability": ".".join(map(str, kernel["capability"])) or "unknown",
-        "archs": " ".join(archs),
-    }
+    kernel = {"error": "", "capability": [], "step": bad[0].get("wrong") or bad[0].get("failed"), **about, **bad[0]}
+    words = {**kernel, "capability": ".".join(map(str, kernel["capability"])) or "unknown", "archs": " ".join(archs)}
     return evidence.found(family, _cause(kernel, archs, evidence.place), usable=bool(good), **words)
 
 
@@ -115,12 +107,18 @@ def no_answer(family: str, outcome: Outcome, evidence: Evidence) -> Finding | No
     step, error = outcome.told.get("step", "starting Python"), outcome.told.get("error")
     if error and step.endswith(" torch"):  # importing it, or loading TorchTPU with it
         return evidence.found(family, "broken-install", error=error)
-    if outcome.ended == "well" and not error:
+    if (outcome.ended == "well" and not error) or step == "listing the devices":  # a driver may die there
         return None
-    cause = "kernel-failed" if error else {"killed": "died", "late": "hangs"}.get(outcome.ended, "kernel-failed")
-    error = error or (outcome.noise.splitlines() or ["no message"])[-1]
+    ended = "kernel-failed" if error else {"killed": "died", "late": "hangs"}.get(outcome.ended, "kernel-failed")
+    lines = [error] if error else outcome.noise.splitlines() or ["no message"]
+    error = next(filter(meaning, lines), lines[-1])
     words = {"step": step, "signal": outcome.signal, "limit": f"{outcome.limit_s:g}", "device": family, "error": error}
-    return evidence.found(family, cause, **words)
+    return evidence.found(family, meaning(error) or ended, **words)
+
+
+def meaning(said: str) -> str:
+    """Return the cause that a message names, or "" when it names none."""
+    return next((cause for words, cause in SAYINGS.items() if re.search(words, said)), "")
 
 
 def _cause(kernel: dict, archs: list[str], place: str) -> str:
@@ -128,7 +126,7 @@ def _cause(kernel: dict, archs: list[str], place: str) -> str:
     if "wrong" in kernel:
         return "wrong-answer"
     error = kernel["error"]
-    cause = next((cause for words, cause in KERNEL_ERRORS.items() if re.search(words, error)), "kernel-failed")
+    cause = meaning(error) or "kernel-failed"
     built = [(int(arch[3:-1]), int(arch[-1])) for arch in archs if re.fullmatch(r"sm_\d+", arch)]
     if cause == "card-too-old" and built and tuple(kernel["capability"]) > max(built):
         return "card-too-new"

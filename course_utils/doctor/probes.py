@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
 from dataclasses import asdict
 from types import ModuleType
 
@@ -28,29 +29,30 @@ def nvidia() -> None:
 
 
 def cpu() -> None:
-    """Import torch, list the devices, and run a kernel on the CPU."""
+    """Import torch, run a kernel on the CPU, and list the devices."""
     _import_torch()
+    _try_kernels(["cpu"])
     tell(step="listing the devices")
     with contextlib.suppress(Exception):  # the list is for the reader, and no part of the verdict
         from course_utils.devices import find_devices
 
         tell(devices=[{"device": str(device), **asdict(device)} for device in find_devices()])
-    _try_kernels(["cpu"])
 
 
 def cuda() -> None:
     """Initialize CUDA (or ROCm) and run a kernel on every card."""
-    tell(step="loading the NVIDIA driver's CUDA library")
+    tell(step="loading the driver")
     if not read_package("torch").hip:
         ctypes.CDLL(CUDA_LIBRARY)  # initializes nothing
+    elif os.name != "nt" and not os.path.exists("/dev/dxg"):  # Windows, and Linux inside of it, have no such file
+        os.close(os.open("/dev/kfd", os.O_RDWR))  # as rocminfo does: HIP itself does not say why it counts no card
     torch = _import_torch()
     tell(step="starting CUDA")
     torch.cuda.init()
     tell(archs=torch.cuda.get_arch_list())
     cards = [f"cuda:{index}" for index in range(torch.cuda.device_count())]
     for card in cards:
-        capability = torch.cuda.get_device_capability(card)
-        tell(**{card: {"name": torch.cuda.get_device_name(card), "capability": capability}})
+        tell(**{card: {"name": torch.cuda.get_device_name(card), "capability": torch.cuda.get_device_capability(card)}})
     _try_kernels(cards)
 
 
@@ -100,7 +102,7 @@ def _try_kernels(devices: list[str]) -> None:
 
 
 def _compare_with_cpu(device: str) -> dict:
-    """Compute four things on the device and on the CPU, and tell what failed or differed, if anything."""
+    """Compute five things on the device and on the CPU, and tell what failed or differed, if anything."""
     import torch
 
     # Small whole numbers: every sum below is exact in any precision, so the answers must be equal to the bit.
@@ -109,6 +111,7 @@ def _compare_with_cpu(device: str) -> dict:
         "a copy": lambda x: x.clone(),
         "an addition": lambda x: x + x,
         "a matrix product": lambda x: x @ x,
+        "a convolution": lambda x: torch.nn.functional.conv2d(x[None, None], x[None, None, 1:2, 1:2]),
         "a gradient": lambda x: torch.autograd.grad((x * x).sum(), x)[0],
     }
     for name, step in steps.items():
@@ -124,4 +127,4 @@ def _compare_with_cpu(device: str) -> dict:
 
 
 def _message(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}".strip()[:600]
+    return " ".join(f"{type(error).__name__}: {error}".partition("\nCUDA kernel errors might")[0].split())[:600]

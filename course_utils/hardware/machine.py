@@ -123,8 +123,8 @@ def read_package(name: str) -> Package:
 
 
 def in_container() -> bool:
-    """Say whether this is a container of Docker, Podman or Kubernetes."""
-    marks = any((ROOT / name).exists() for name in (".dockerenv", "run/.containerenv"))
+    """Say whether this is a container of Docker, Podman, Kubernetes or Apptainer (Singularity)."""
+    marks = any((ROOT / name).exists() for name in (".dockerenv", "run/.containerenv", ".singularity.d"))
     return marks or "KUBERNETES_SERVICE_HOST" in os.environ
 
 

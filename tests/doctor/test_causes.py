@@ -100,6 +100,7 @@ def test_every_value_that_shows_no_card_hides_it(value):
 
 NO_KERNEL = "AcceleratorError: CUDA error: no kernel image is available for execution on the device"
 HIP_NO_KERNEL = "AcceleratorError: HIP error: invalid device function"
+CARD = [("0x10de", "0x2684")]
 NO_GPUS = {"count": 0, "error": "RuntimeError: No CUDA GPUs are available"}
 MIG_CARD = {"name": "NVIDIA A100-SXM4-80GB-MIG", "uuid": "GPU-1", "mig": True}
 
@@ -135,28 +136,60 @@ def test_an_amd_card_that_this_torch_was_not_built_for_is_named():
     ("said", "cause", "advice"),
     [
         # NVIDIA-BioNeMo/nvMolKit 209 (June 2026): pip brings a torch for CUDA 13 to a driver for 12.7
-        ("The NVIDIA driver on your system is too old (found version 12070)", "driver-too-old", "12.6"),
+        ("The NVIDIA driver on your system is too old (found version 12070)", "driver-too-old", "whl/cu126`"),
+        ("The NVIDIA driver on your system is too old (found version 12080)", "driver-too-old", "whl/cu128`"),
+        # the newest driver of a Kepler card, 470, knows CUDA 11.4, and no build for CUDA 12 runs on it
+        ("The NVIDIA driver on your system is too old (found version 11040)", "driver-too-old", "whl/cu118`"),
         # tinygrad/open-gpu-kernel-modules 47
         ("Failed to initialize NVML: Driver/library version mismatch", "driver-mismatch", "Restart"),
         # NVIDIA/nvidia-container-toolkit 1227
         ("Failed to initialize NVML: Unknown Error", "gpu-taken-away", "Start the container again"),
+        ("Failed to initialize NVML: Insufficient Permissions", "gpu-taken-away", "usermod -aG video"),
+        # oobabooga/textgen 4407, NVIDIA/nvidia-docker 1294
+        ("CUDA: Error 804: forward compatibility was attempted on non supported HW", "compat-refused", "/compat"),
+        ("CUDA: Error 2: out of memory", "out-of-memory", "Another process"),
+        # JosephKJ/OWOD 81; a card that its driver has lost is on the bus, and looked like one without a driver
+        ("Unable to determine the device handle for GPU 0000:02:00.0: GPU is lost.", "card-lost", "dmesg"),
+        ("Unable to determine the device handle for GPU0000:01:00.0: Unknown Error", "card-lost", "dmesg"),
+        # microsoft/WSL 9938
+        ("Failed to initialize NVML: GPU access blocked by the operating system", "wsl-driver", "wsl --update"),
+        ("NVIDIA-SMI couldn't find libnvidia-ml.so library in your system.", "no-driver", "modprobe"),
         # pytorch/pytorch 88639, ultralytics/ultralytics 7716
         ("CUDA unknown error - this may be due to an incorrectly set up environment", "driver-stuck", "nvidia_uvm"),
         # NVIDIA/open-gpu-kernel-modules 872
         ("No devices were found", "card-refused", "-open"),
+        ("No devices were found", "card-refused", "srun --gpus"),
     ],
 )
 def test_what_the_driver_says_names_the_cause(said, cause, advice):
-    by_smi, by_torch = Outcome("badly", noise=said), {"count": 0, "error": said}
-    found = [on_nvidia(by_torch), on_nvidia(NO_GPUS, smi=by_smi)][not said.startswith(("The NVIDIA", "CUDA"))]
+    by_torch = {"count": 0, "error": said}
+    by_smi = not said.startswith(("The NVIDIA", "CUDA")) and Outcome("badly", noise=said)
+    found = on_nvidia(NO_GPUS, smi=by_smi, graphics=CARD) if by_smi else on_nvidia(by_torch)
     assert found.cause == cause and advice in found.fix
+
+
+@pytest.mark.parametrize(
+    ("error", "cause", "advice"),
+    [
+        # pytorch/pytorch 100691; NVIDIA/DIGITS 2005: the compute mode was "exclusive process"
+        ("CUDA error: CUDA-capable device(s) is/are busy or unavailable", "held", "nvidia-smi -q -d COMPUTE"),
+        ("CUDA error: uncorrectable ECC error encountered", "card-lost", "xid"),
+        ("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`", "out-of-memory", "nvidia-smi"),
+        ("CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling", "libraries-mixed", "LD_LIBRARY_PATH"),
+        # pytorch/pytorch 185512 and 188892
+        ("cuDNN error: CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH", "libraries-mixed", "LD_LIBRARY_PATH"),
+    ],
+)
+def test_what_a_kernel_says_names_the_cause(error, cause, advice):
+    found = on_nvidia({"archs": ["sm_90"]}, kernel=error)
+    assert found.cause == cause and error in found.why and advice in found.fix and "no kernel" not in found.fix
 
 
 def test_a_container_without_the_machines_gpu_is_told_from_a_machine_without_a_driver():
     """TorchDSP/torchsig 329, zzzyuqing/DreamMat 14: the card is on the bus, and no driver is in the container."""
-    card = [("0x10de", "0x2684")]
-    found = [on_nvidia(NO_LIBRARY, graphics=card, container=inside) for inside in (True, False)]
+    found = [on_nvidia(NO_LIBRARY, graphics=CARD, container=inside) for inside in (True, False)]
     assert [one.cause for one in found] == ["container-without-gpu", "no-driver"] and "--gpus all" in found[0].fix
+    assert "apptainer exec --nv" in found[0].fix and "nvidia.com/gpu" in found[0].fix
 
 
 @pytest.mark.parametrize("told", [NO_LIBRARY, NO_GPUS])
@@ -167,6 +200,49 @@ def test_inside_of_windows_the_driver_belongs_to_windows(told):
     assert "in Windows" in found.fix and "wsl --shutdown" in found.fix
 
 
+ROCM = Package("2.9.0+rocm6.4", None, "6.4.4")
+NO_HIP = {"step": "starting CUDA", "error": "RuntimeError: No HIP GPUs are available"}
+RADEON = [("0x1002", "0x744c")]
+
+
+@pytest.mark.parametrize(
+    ("told", "machine", "cause", "advice"),
+    [
+        (NO_HIP, {"graphics": RADEON}, "no-driver", "render,video"),  # ROCm/vllm 893
+        (NO_HIP, {"graphics": RADEON, "container": True}, "container-without-gpu", "--device=/dev/kfd"),
+        (NO_HIP, {"wsl": True}, "wsl-driver", "ROCm for WSL"),
+        # ROCm/legacy-rocm-build 2232
+        ({"error": "PermissionError: [Errno 13] Permission denied: '/dev/kfd'"}, {}, "not-permitted", "render,video"),
+    ],
+)
+def test_who_has_an_amd_card_is_not_sent_to_nvidia(told, machine, cause, advice):
+    found = on_nvidia(told, torch=ROCM, **machine)
+    assert found.cause == cause and advice in found.fix and "nvidia" not in found.fix.lower()
+
+
+def test_a_build_for_amd_on_a_machine_with_an_nvidia_card_is_named():
+    driver = {"version": "575.57", "cuda": [12, 9], "cards": [{"name": "NVIDIA H200"}]}
+    found = on_nvidia(NO_HIP, torch=ROCM, driver=driver)
+    assert found.cause == "rocm-build" and "H200" in found.why and "whl/cu128`" in found.fix
+
+
+def test_last_words_before_a_signal_name_the_cause():
+    """pytorch/pytorch 179865: rocBLAS has no kernels for a gfx900, prints what it has, and aborts."""
+    words = "rocBLAS error: Cannot read TensileLibrary.dat: Illegal seek for GPU arch : gfx900"
+    outcome = Outcome("killed", {"step": "a matrix product on cuda:0"}, (), "SIGABRT", f"{words}\nList of files :\n'x'")
+    found = find_cause("cuda", Evidence("computer", ROCM, {"cuda": outcome}, graphics=RADEON))
+    assert found.cause == "amd-card-not-built" and words in found.why and "HSA_OVERRIDE_GFX_VERSION" in found.fix
+    outcome = Outcome("killed", {"step": "a copy on cuda:0"}, (), "SIGSEGV", "one\nlast")
+    found = find_cause("cuda", Evidence("computer", TORCH, {"cuda": outcome}))
+    assert found.cause == "died" and "SIGSEGV" in found.why and found.why.endswith("last")
+
+
+def test_a_name_of_a_slice_hides_a_card_that_has_none():
+    driver = {"version": "575.57", "cuda": [13, 0], "cards": [{"name": "NVIDIA H200", "uuid": "GPU-1"}]}
+    found = on_nvidia(NO_GPUS, driver=driver, variables={"CUDA_VISIBLE_DEVICES": "MIG-1"})
+    assert found.cause == "hidden" and "'MIG-1'" in found.why
+
+
 @pytest.mark.parametrize("variables", [{}, {"CUDA_VISIBLE_DEVICES": "MIG-gone"}])
 def test_a_card_divided_into_slices_of_which_cuda_finds_none_is_named(variables):
     """pytorch/pytorch 130181."""
@@ -174,6 +250,11 @@ def test_a_card_divided_into_slices_of_which_cuda_finds_none_is_named(variables)
     found = on_nvidia(NO_GPUS, driver=driver, variables=variables)
     assert found.cause == "mig" and "nvidia-smi -L" in found.fix
     assert variables.get("CUDA_VISIBLE_DEVICES", "not set") in found.why
+
+
+def test_every_fix_is_shown_whole():
+    for cause, section in ((name, REMEDIES[name]) for name in REMEDIES if "why" in REMEDIES[name]):
+        assert max(len(text) for text in section.values()) < 560, cause  # and a terminal shows 600 letters
 
 
 def test_no_fix_speaks_of_the_courses_own_commands():
@@ -194,7 +275,27 @@ def test_a_tpu_that_another_process_holds_is_not_blamed_on_a_variable_that_is_ri
     probes = {"xla": Outcome("well", told)}
     evidence = Evidence("kaggle", TORCH, probes, torch_xla=TORCH, variables={"PJRT_DEVICE": "TPU"}, tpu_chips=8)
     found = find_cause("xla", evidence)
-    assert found.cause == "kernel-failed" and "already in use" in found.why
+    assert found.cause == "held" and "already in use" in found.why and "lsof" in found.fix
+
+
+@pytest.mark.parametrize("error", ["open(/dev/accel2): Operation not permitted", "Failed to connect to [::]:8353"])
+def test_a_tpu_that_a_container_was_not_given_is_named(error):
+    """pytorch/xla 9604 and 8735."""
+    told = {"step": "starting XLA's runtime", "error": f"RuntimeError: TPU initialization failed: {error}"}
+    evidence = Evidence("tpu-vm", TORCH, {"xla": Outcome("well", told)}, torch_xla=TORCH, tpu_chips=4)
+    found = find_cause("xla", evidence)
+    assert found.cause == "not-permitted" and "--privileged --net=host" in found.fix and "usermod" not in found.fix
+    left = {"TPU_PROCESS_ADDRESSES": "localhost:8476"}
+    evidence = Evidence("tpu-vm", TORCH, {"xla": Outcome("well", told)}, torch_xla=TORCH, tpu_chips=4, variables=left)
+    assert find_cause("xla", evidence).cause == "tpu-variables-left-over"
+
+
+@pytest.mark.parametrize(("chips", "advice"), [(0, "torch_xla==2.9.0"), (4, "'torch_xla[tpu]==2.9.0'")])
+def test_the_pair_for_a_tpu_brings_its_library(chips, advice):
+    told = {"step": "importing torch_xla", "error": "ImportError: undefined symbol"}
+    evidence = Evidence("computer", TORCH, {"xla": Outcome("well", told)}, torch_xla=Package("2.8.0"), tpu_chips=chips)
+    found = find_cause("xla", evidence)
+    assert found.cause == "torch-xla-mismatch" and advice in found.fix
 
 
 @pytest.mark.parametrize(
@@ -245,6 +346,9 @@ def test_intels_card_is_judged_by_its_kernels_or_by_why_there_are_none():
     assert cause(Outcome("well", {"step": "counting XPU devices", "error": "RuntimeError: no"})) == "kernel-failed"
     assert cause(Outcome("well")) == "no-driver" and cause(Outcome("well"), graphics=[]) == "no-hardware"
     assert cause(Outcome("badly"), torch=TORCH) == "not-built"
+    for graphics, advice in ((card, "libze-intel-gpu1"), ([], "On Windows")):
+        found = find_cause("xpu", Evidence("computer", built, {"xpu": Outcome("well")}, graphics=graphics))
+        assert advice in found.fix and "nvidia" not in found.fix
 
 
 def test_mps_of_a_torch_that_was_not_built_for_it_is_named():

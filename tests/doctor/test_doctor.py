@@ -138,6 +138,32 @@ def test_out_of_memory_on_the_first_kernel_is_named(tmp_path, bare):
 
 @needs_gcc
 @needs_cuda_build
+def test_a_card_that_lets_one_process_in_is_named_without_advice_for_who_writes_kernels(tmp_path, bare):
+    """Stand-in: the CUDA runtime refuses as a card in exclusive mode does; torch's own exception has five lines."""
+    found = finding("cuda", root=bare, STUB_FAULT="held", **stub_driver(tmp_path))
+    assert found["cause"] == "held" and "busy or unavailable" in found["why"]
+    assert "CUDA_LAUNCH_BLOCKING" not in found["why"] and found["why"].isprintable()
+
+
+@pytest.mark.skipif(os.path.exists("/dev/kfd"), reason="needs a machine without AMD's driver")
+def test_an_amd_card_without_its_driver_is_named_with_the_file_that_is_missing(tmp_path):
+    """Stand-in: a /sys with a Radeon, and a torch that says it was built for ROCm. That there is no driver is real."""
+    path = changed_torch(tmp_path / "rocm", "pass")
+    (path / "torch/version.py").write_text("__version__ = '2.9.0+rocm6.4'\nhip = '6.4'\n")
+    found = finding("cuda", root=machine_with(tmp_path, ("0x1002", "0x744c", "0x030000")), path=path)
+    assert found["cause"] == "no-driver" and "/dev/kfd" in found["why"] and "rocminfo" in found["fix"]
+
+
+def test_a_convolution_that_fails_where_all_else_works_is_named(tmp_path):
+    """Stand-in: a convolution that fails as under a cuDNN of two versions (pytorch/pytorch 188892)."""
+    error = "raise RuntimeError('cuDNN error: CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH')"
+    path = changed_torch(tmp_path, f"torch.nn.functional.conv2d = lambda *_: exec({error!r})")
+    found = finding("cpu", path=path)
+    assert (found["cause"], found["usable"]) == ("libraries-mixed", False) and "a convolution" in found["why"]
+
+
+@needs_gcc
+@needs_cuda_build
 def test_a_card_that_computes_wrongly_is_not_called_usable(tmp_path, bare):
     """Stand-in: a CUDA runtime whose copies work and whose kernels compute nothing. "Available" is not "works"."""
     found = finding("cuda", root=bare, **stub_driver(tmp_path))
@@ -159,6 +185,19 @@ def test_a_kernel_that_never_returns_is_stopped_and_named(tmp_path, bare):
     """Stand-in: a CUDA runtime that never returns from the first kernel."""
     found = finding("cuda", "--limit", "5", root=bare, STUB_FAULT="hang", **stub_driver(tmp_path))
     assert found["cause"] == "hangs" and "5 s" in found["why"] and "on cuda:0" in found["why"]
+
+
+@needs_gcc
+@needs_no_gpu
+@pytest.mark.parametrize(("does", "cause"), [("for (;;) pause()", "hangs"), ("abort()", "died")])
+def test_a_driver_that_hangs_or_dies_when_it_is_asked_does_not_spoil_the_cpu(tmp_path, bare, does, cause):
+    """Stand-in: an NVML that never answers, as under a stuck driver (NVIDIA/go-nvml 152), or that aborts."""
+    (tmp_path / "nvml.c").write_text(f"#include <stdlib.h>\n#include <unistd.h>\nint nvmlInit_v2(void) {{ {does}; }}")
+    compile_stub(tmp_path / "nvml.c", tmp_path / "libnvidia-ml.so.1")
+    asked, library = ("--require", "cpu", "--require", "cuda", "--limit", "5"), {"LD_LIBRARY_PATH": str(tmp_path)}
+    status, report = run_doctor(*asked, root=bare, **library)
+    cpu, cuda = report["findings"]
+    assert (status, cpu["cause"], cuda["cause"]) == (0, "works", cause) and "management library" in cuda["why"]
 
 
 @pytest.mark.skipif(shutil.which("nvidia-smi") is None, reason="needs a machine with an NVIDIA card that works")
@@ -296,8 +335,10 @@ def test_variables_left_over_from_another_tpu_set_up_are_all_named(bare):
 @has_xla
 def test_a_tpu_without_libtpu_is_named(tmp_path):
     """Stand-in: a copy of the /sys of a TPU v5e machine. That libtpu is missing is real."""
-    found = finding("xla", root=machine_with(tmp_path, V5E_ON_PCI), PJRT_DEVICE="TPU")
-    assert found["cause"] == "libtpu-absent" and "torch_xla[tpu]" in found["fix"]
+    root = machine_with(tmp_path, V5E_ON_PCI)
+    for variables in ({"PJRT_DEVICE": "TPU"}, {}):  # without the variable, torch_xla takes the CPU and says nothing
+        found = finding("xla", root=root, **variables)
+        assert found["cause"] == "libtpu-absent" and "torch_xla[tpu]" in found["fix"]
 
 
 def test_torchtpu_off_googles_cloud_is_stopped_and_named(tmp_path, bare):

@@ -118,3 +118,11 @@ def test_whether_torch_was_built_for_xpu_is_read_from_its_files(tmp_path, monkey
     monkeypatch.syspath_prepend(str(tmp_path))
     package = machine.read_package("some_torch")
     assert package.xpu is xpu and package.shadow == ""
+
+
+@pytest.mark.parametrize("mark", [".dockerenv", "run/.containerenv", ".singularity.d/Singularity"])
+def test_a_container_is_known_by_what_its_maker_puts_into_it(root, monkeypatch, mark):
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    assert not machine.in_container()
+    write(root / mark, "")
+    assert machine.in_container()

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 typedef int cudaError_t; /* numbers from CUDA's driver_types.h */
-enum { SUCCESS = 0, MEMORY = 2, OLD_DRIVER = 35, NO_DEVICE = 100, NO_KERNEL = 209, NOT_READY = 802 };
+enum { SUCCESS = 0, MEMORY = 2, OLD_DRIVER = 35, HELD = 46, NO_DEVICE = 100, NO_KERNEL = 209, NOT_READY = 802 };
 typedef struct { unsigned x, y, z; } dim3;
 typedef struct { /* the beginning of cudaDeviceProp of CUDA 12 */
   char name[256], ids[28];
@@ -67,6 +67,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, int kind, v
 cudaError_t cudaMemsetAsync(void *to, int value, size_t size, void *stream) { memset(to, value, size); return SUCCESS; }
 cudaError_t cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared, void *stream) {
   if (fault("no-kernel")) return fails(NO_KERNEL);
+  if (fault("held")) return fails(HELD);
   if (fault("abort")) abort();
   if (fault("hang")) pause();
   return SUCCESS;
