@@ -136,10 +136,10 @@ def test_an_amd_card_that_this_torch_was_not_built_for_is_named():
     ("said", "cause", "advice"),
     [
         # NVIDIA-BioNeMo/nvMolKit 209 (June 2026): pip brings a torch for CUDA 13 to a driver for 12.7
-        ("The NVIDIA driver on your system is too old (found version 12070)", "driver-too-old", "whl/cu126`"),
-        ("The NVIDIA driver on your system is too old (found version 12080)", "driver-too-old", "whl/cu128`"),
+        ("The NVIDIA driver on your system is too old (found version 12070)", "driver-too-old", "backend cu126 "),
+        ("The NVIDIA driver on your system is too old (found version 12080)", "driver-too-old", "backend cu128 "),
         # the newest driver of a Kepler card, 470, knows CUDA 11.4, and no build for CUDA 12 runs on it
-        ("The NVIDIA driver on your system is too old (found version 11040)", "driver-too-old", "whl/cu118`"),
+        ("The NVIDIA driver on your system is too old (found version 11040)", "driver-too-old", "backend cu118 "),
         # tinygrad/open-gpu-kernel-modules 47
         ("Failed to initialize NVML: Driver/library version mismatch", "driver-mismatch", "Restart"),
         # NVIDIA/nvidia-container-toolkit 1227
@@ -223,7 +223,7 @@ def test_who_has_an_amd_card_is_not_sent_to_nvidia(told, machine, cause, advice)
 def test_a_build_for_amd_on_a_machine_with_an_nvidia_card_is_named():
     driver = {"version": "575.57", "cuda": [12, 9], "cards": [{"name": "NVIDIA H200"}]}
     found = on_nvidia(NO_HIP, torch=ROCM, driver=driver)
-    assert found.cause == "rocm-build" and "H200" in found.why and "whl/cu128`" in found.fix
+    assert found.cause == "rocm-build" and "H200" in found.why and "backend cu128 " in found.fix
 
 
 def test_last_words_before_a_signal_name_the_cause():
