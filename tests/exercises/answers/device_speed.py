@@ -198,7 +198,7 @@ def my_timer(fn, wait, clock):
         ),
         *(
             (SPEED_UP.format(differ="not torch.equal(old(), new())", result=RATIO).replace("ValueError", error), error)
-            for error in ("Exception", "RuntimeError")
+            for error in ("Exception", "AssertionError")
         ),
         *(
             (f"{NO_ALLCLOSE}{slip}\n    return {RATIO}\n", "not by mistake")
