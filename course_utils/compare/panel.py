@@ -68,8 +68,7 @@ class SpeedLab:
         self.stop_button.on_click(lambda button: self.stop())
         self._suit_workload()
         buttons = widgets.HBox([self.run_button, self.stop_button, self.progress])
-        choices = [self.workload, self.devices, self.sizes, self.precision]
-        self.controls = widgets.VBox([*choices, buttons, self.status])
+        self.controls = widgets.VBox([self.workload, self.devices, self.sizes, self.precision, buttons, self.status])
         self.controls.add_class("speedlab")
 
     def _suit_workload(self) -> None:

@@ -20,7 +20,7 @@ class Wrong(Exception):
 def quote(thing: object) -> str:
     """Return a short text for anything, even for what cannot describe itself."""
     try:
-        text = str(thing)
+        text = " ".join(str(thing).split())
     except BaseException:
         text = f"something of type {type(thing).__name__} that cannot be shown"
     return text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 3] + "..."
@@ -41,7 +41,7 @@ def expect_pair(answer: Any, what: str) -> None:
     """Raise Wrong unless the answer is a tuple or list of two parts, for which `what` has the words."""
     expect(answer, tuple | list, f"a pair, {what}")
     if len(answer) != 2:
-        raise Wrong(f"This should be a pair, {what}, but it has {len(answer)} parts.")
+        raise Wrong(f"This should be a pair, {what}, but its length is {len(answer)}.")
 
 
 def expect_function(answer: Any, *names: str) -> None:
@@ -71,8 +71,7 @@ def whole_numbers(answer: Any, what: str) -> list[int]:
     if isinstance(plain, str | dict) or not isinstance(plain, Iterable):
         raise Wrong(f"This should be {what}, but it is {_found(answer)}")
     mixed = f"This should be {what}, but not all in it are whole numbers: {quote(answer)}"
-    items = itertools.islice(plain, LONGEST_LIST)
-    return _or_wrong(lambda: [operator.index(item) for item in items], mixed, TypeError)
+    return _or_wrong(lambda: [operator.index(item) for item in itertools.islice(plain, LONGEST_LIST)], mixed, TypeError)
 
 
 def truth_of(answer: Any) -> bool:

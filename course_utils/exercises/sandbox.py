@@ -141,7 +141,7 @@ def everything_restored() -> Iterator[None]:
         undo.callback(random.setstate, random.getstate())
         undo.callback(gc.enable if gc.isenabled() else gc.disable)
         undo.enter_context(patch.dict(os.environ))
-        with torch.random.fork_rng(devices=[]), torch.set_grad_enabled(torch.is_grad_enabled()):
+        with torch.random.fork_rng(devices=[]), torch.enable_grad():
             yield
 
 

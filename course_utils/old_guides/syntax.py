@@ -48,8 +48,7 @@ class Code:
         statements = [node for node in self.nodes if node.type in ("import_name", "import_from")]
         self.imports = [(node, _names_imported(node)) for node in statements if not getattr(node, "level", 0)]
         self.errors = sum(node.type.startswith("error") for node in self.nodes)  # how much of it is no Python
-        lines = parso.split_lines(text, keepends=True)
-        self._starts = list(accumulate(map(len, lines), initial=offset))
+        self._starts = list(accumulate(map(len, parso.split_lines(text, keepends=True)), initial=offset))
 
     def span(self, first: Any, last: Any = None) -> tuple[int, int]:
         """Return where a node begins in the part, and where it, or a later one, ends."""

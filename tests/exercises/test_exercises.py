@@ -148,6 +148,12 @@ def test_a_wrong_answer_is_told_what_is_wrong(fresh, lesson, name, code, message
     assert message in verdict.message
 
 
+def test_an_error_of_pytorchs_own_is_no_refusal_of_the_students(fresh):
+    ambiguous = "def my_speed_up(old, new, seconds):\n    if old() != new():\n        raise ValueError"
+    verdict = fresh("device_speed", "speed_up").check(lessons.answer_of("device_speed", "speed_up", ambiguous))
+    assert verdict.status == "error" and "in line 2 of my_speed_up" in verdict.message
+
+
 @pytest.mark.parametrize(("lesson", "name"), EVERY)
 @pytest.mark.parametrize("kind", HOSTILE)  # by its name: pytest itself would stumble over some of them
 def test_a_hostile_answer_gets_a_verdict_and_no_traceback(fresh, lesson, name, kind):

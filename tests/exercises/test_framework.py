@@ -193,6 +193,10 @@ def test_what_can_be_called_as_asked_passes():
     expect_function(max, "x", "y")
 
 
+def test_an_answer_of_several_lines_is_quoted_in_one():
+    assert quote("not equal:\n\n  1 and 2\n") == "not equal: 1 and 2"
+
+
 def test_a_long_answer_is_quoted_in_short():
     assert len(quote("x" * 1000)) == answers.LONGEST_QUOTE
 

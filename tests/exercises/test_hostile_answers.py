@@ -12,6 +12,7 @@ import sys
 import time
 
 import pytest
+import torch
 
 from course_utils.exercises import exercise, frame, sandbox
 from course_utils.exercises.sandbox import can_run_apart
@@ -121,3 +122,18 @@ def test_what_an_answer_changes_outside_of_torch_is_put_back(monkeypatch):
 
     assert called.check(change).solved
     assert before == (dict(os.environ), gc.isenabled())
+
+
+@pytest.mark.process
+@pytest.mark.skipif(torch.cuda.is_available(), reason="here is a GPU")
+def test_an_answer_that_names_a_gpu_is_told_that_none_is_here_and_nothing_of_processes():
+    verdict = called.check(lambda: torch.ones(1, device="cuda"))
+    assert verdict.status == "error"
+    assert "fork" not in verdict.message and "spawn" not in verdict.message
+    assert any(words in verdict.message for words in ("no GPU here", "no NVIDIA driver", "not compiled with CUDA"))
+
+
+def test_what_a_lesson_has_switched_off_does_not_spoil_a_check():
+    with torch.no_grad():
+        assert called.check(lambda: torch.ones(1, requires_grad=True).sum().backward()).solved
+        assert not torch.is_grad_enabled()

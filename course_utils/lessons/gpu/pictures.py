@@ -99,8 +99,7 @@ def draw_batches(
     measured = {f"{row[0].device}, measured": [(one.size, one.rate) for one in row] for row in rows}
     axes = lecture_axes("Large batches fill a device", "images in the batch (log.)", "images a second (log.)")
     styles = zip({**published, **measured}.items(), cycle(("--", ":", "-.")), strict=False)
-    elsewhere = [(label, "cuda", points, style) for (label, points), style in styles]
-    curves = [(f"{name}, now", kind, live, "-"), *elsewhere]
+    curves = [(f"{name}, now", kind, live, "-"), *[(label, "cuda", points, style) for (label, points), style in styles]]
     for _, of_kind, points, style in curves:
         axes.plot(*zip(*points, strict=True), **{**look_of(of_kind), "linestyle": style})
     log_axes(axes, sorted({batch for _, _, points, _ in curves for batch, _ in points}))

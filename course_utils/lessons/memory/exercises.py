@@ -42,6 +42,7 @@ def peak(answer: Any) -> Mistakes:
         if near(right):
             continue
         case = f"For {parameters:,} parameters, {activations / 1e6:g} MB a sample and a batch of {batch}"
+        yield said < 1e6, f"{case}, your function says {said:g}. Return bytes, and not MB or GB."
         held = activations * batch
         no_moments = near(4 * parameters + held) or near(8 * parameters + held)
         yield no_moments, f"{case}, you left Adam's two moments out: 8 bytes a parameter."
@@ -83,7 +84,7 @@ def budget(answer: Any) -> Mistakes:
         answer(model, inputs, targets, most)
         found = [torch.zeros_like(p) if p.grad is None else p.grad for p in model.parameters()]
         case = f"With {samples} samples, {most} at a time"
-        yield not seen, "Your function has not called the model."
+        yield not seen, "Your function has not called the model as `model(x)`."
         yield max(seen) > most, f"{case}: the model saw {max(seen)} samples at once, which does not fit."
         yield sum(seen) != samples, f"{case}: the model saw {sum(seen)} of {samples} samples."
         waits = f"{case}: the activations of {max(held)} samples waited for a backward pass, which does not fit."
@@ -112,9 +113,11 @@ def _watch(model: nn.Module) -> tuple[list[int], list[int]]:
 def _check_gradients(found: list[Tensor], right: list[Tensor], case: str) -> Mistakes:
     ratio = (found[0].norm() / right[0].norm()).item()
     yield ratio == 0, "There are no gradients. Call backward, and do not set them to zero afterwards."
-    too_large = f"{case}: the gradients are {ratio:.3g} times as large as they should be."
+    times = f"{case}: the gradients are {ratio:.3g} times as large as they should be."
     few = "The mean of a small batch divides by too few samples; a sum has to be divided by all samples and by the"
-    yield ratio > 1.3, f"{too_large} {few} outputs of each."
+    yield ratio > 1.3, f"{times} {few} outputs of each."
+    too_small = ratio < 0.9 and all(same(one, ratio * two, 1e-6) for one, two in zip(found, right, strict=True))
+    yield too_small, f"{times} A mean is divided by its own samples already: what share of all samples are they?"
     alike = all(same(one, two, 1e-6) for one, two in zip(found, right, strict=True))
     zero = f"{case}: the gradients differ. Do you set them to zero between the small batches"
     yield not alike, f"{zero}, or does the short last batch count as much as a full one?"
@@ -137,7 +140,7 @@ def _check_gradients(found: list[Tensor], right: list[Tensor], case: str) -> Mis
 )
 def leak(answer: Any) -> Mistakes:
     """Write my_evaluation(model, batches): the mean squared error of each (inputs, targets) in `batches`, as a list,
-    without keeping any activation of a batch that is done.
+    without saving activations for a backward pass, or keeping anything of a batch that is done.
     """
     torch.manual_seed(7)
     model = nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 1))
@@ -156,8 +159,8 @@ def leak(answer: Any) -> Mistakes:
     for one in said:
         held = isinstance(one, Tensor) and one.grad_fn is not None
         yield held, f"An entry of your list has a grad_fn: it {graph}"
-    yield len(said) != len(batches), f"There are {len(batches)} batches, but you returned {len(said)} losses."
+    yield len(said) != len(batches), f"There are {len(batches)} batches, but the length of your list is {len(said)}."
     values = [number_of(one, "each loss") for one in said]
-    differ = any(abs(one - two) > 1e-6 for one, two in zip(values, right, strict=True))
+    differ = any(abs(one - two) > 1e-3 for one, two in zip(values, right, strict=True))
     yield differ, "The losses are not the mean squared errors of the batches."
     yield saved, "The forward pass still saves activations for a backward pass that never comes. Use torch.no_grad()."

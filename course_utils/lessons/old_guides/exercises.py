@@ -68,12 +68,10 @@ def core(answer: Any) -> Mistakes:
     yield not tpu, "Nothing in it asks for a TPU. `tpu_cores` said two things: which device, and which core of it."
     devices, precision = answer.get("devices"), answer.get("precision")
     devices = list(devices) if isinstance(devices, tuple) else devices
-    fifth = "Old Lightning counted cores from 1, today's list from 0: [4] is the fifth one now."
-    yield devices in ([4], "4,"), fifth
+    yield devices in ([4], "4,"), "Old Lightning counted cores from 1, today's list from 0: [4] is the fifth one now."
     one = "`tpu_cores=[4]` named one core, the fourth, counted from 1: a list says which cores, a number how many."
     yield devices not in ([3], "3,"), f"{one} Yours has devices={quote(devices)}"
-    full = "That trains in 32 bits. What did `precision=16` turn on on a TPU?"
-    yield precision in (None, 32, "32", "32-true"), full
+    yield precision in (None, 32, "32", "32-true"), "That trains in 32 bits. What did `precision=16` turn on on a TPU?"
     yield precision == "16-true", "'16-true' sets a variable that nobody reads: it trains in 32 bits."
     mixed = f"Today's plugin for TPUs refuses precision={precision!r}: no mixed precision."
     yield precision in (16, "16", "16-mixed", "bf16", "bf16-mixed"), mixed
@@ -130,14 +128,14 @@ def _check_translation(old: dict, new: dict, wanted: dict) -> Mistakes:
     if wanted["accelerator"] == "cpu":
         not_cpu = accelerator != "cpu" or devices not in (None, 1, "auto")
         meant = f"{old}: no GPU was asked for, so it meant the CPU, where today's Trainer takes the best device."
-        yield not_cpu, f"{meant} Yours has accelerator={accelerator!r}, devices={quote(devices)}."
+        yield not_cpu, f"{meant} Yours has accelerator={accelerator!r}, devices={quote(devices)}. (A CPU has one.)"
     else:
         not_gpu = accelerator not in ("gpu", "cuda")
         yield not_gpu, f"{old}: it asked for GPUs, but yours has accelerator={accelerator!r}."
         count = wanted["devices"]
-        other = devices != count and (count, devices) != (-1, "auto")
+        as_text = isinstance(count, int) and devices in (str(count), "auto" if count == -1 else None)
         meant = f"{old}: a list says which GPUs, a number how many, and -1 is all of them."
-        yield other, f"{meant} Yours has devices={quote(devices)}"
+        yield devices != count and not as_text, f"{meant} Yours has devices={quote(repr(devices))}"
     rest = {name: value for name, value in wanted.items() if name not in ("accelerator", "devices")}
     new = {name: value for name, value in new.items() if (name, value) != ("strategy", "auto")}  # the default
     yield new != rest, f"{old} is {wanted} today, but yours has {quote(new)} beside the device."

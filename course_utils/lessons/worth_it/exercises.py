@@ -3,7 +3,7 @@
 from typing import Any
 
 from course_utils.exercises import Mistakes, exercise
-from course_utils.exercises.answers import expect, expect_pair, number_of, quote
+from course_utils.exercises.answers import Wrong, expect, expect_pair, number_of, quote
 
 # Seconds for one epoch, and the price of an hour: made up for this exercise, in the proportions of real cards.
 OFFERS = {"laptop": (5400.0, 0.0), "small": (600.0, 0.4), "large": (120.0, 1.5), "fast": (80.0, 3.5)}
@@ -37,12 +37,19 @@ def rent(answer: Any) -> Mistakes:
     or None. `offers` maps each name to (seconds for an epoch, price of an hour).
     """
     for epochs, deadline, right, why in CASES:
-        said = answer(dict(OFFERS), epochs, deadline)
+        try:
+            said = answer(dict(OFFERS), epochs, deadline)
+        except Exception as error:
+            if right:
+                raise
+            raise Wrong(f"{why} Your function raises {type(error).__name__}: {quote(error)}") from None
         small = f"{why} The lowest price of an hour is not the lowest price of the job."
         yield (right, said) == ("large", "small"), small
         late = "Ninety epochs take the laptop 135 hours. The deadline is 24 hours."
         yield (right, said) == ("large", "laptop"), late
-        yield said != right, f"{why} Your function says {quote(said)}."
+        yield isinstance(said, list | tuple), f"Return the name of one device alone, and not {quote(said)}."
+        says = "None, as one without `return` does" if said is None else quote(repr(said))
+        yield said != right, f"{why} Your function says {says}."
 
 
 # What a vendor wrote: images a second, made up for this exercise. Only one of the claims compares like with like.

@@ -29,6 +29,10 @@ WRONG = {
     "mape": [
         ("def my_mape(forecast, truth):\n    return ((forecast - truth).abs() / truth).mean()", "a share of 1"),
         (
+            "def my_mape(forecast, truth):\n    return round(((forecast - truth).abs() / truth).mean().item(), 2)",
+            "a share of 1",
+        ),
+        (
             "def my_mape(forecast, truth):\n    return 100 * ((truth - forecast) / truth).mean()",
             "cancel each other out",
         ),
@@ -38,7 +42,7 @@ WRONG = {
         ),
         (
             "def my_mape(forecast, truth):\n    return 100 * ((forecast - truth) / forecast).abs().mean()",
-            "by the forecast",
+            "by the forecast, which favours high ones. Use the truth",
         ),
         ("def my_mape(forecast, truth):\n    return (forecast - truth).abs().mean()", "the mean error in passengers"),
         (
@@ -54,6 +58,10 @@ WRONG = {
     ],
     "put_back": [
         ("def my_put_back(weights, network):\n    network.load_state_dict(weights)", "The names do not fit"),
+        (
+            "def my_put_back(weights, network):\n    network.load_state_dict(weights['state_dict'])",
+            "Nothing is called 'state_dict' there. The names do not fit",
+        ),
         (
             "def my_put_back(weights, network):\n    network.load_state_dict(weights, strict=False)",
             "`strict=False` skips every name",
@@ -101,6 +109,7 @@ RIGHT = {
     ],
     "mape": [
         "my_mape = lambda forecast, truth: (100 * (1 - forecast / truth).abs()).mean().item()",
+        "my_mape = lambda forecast, truth: round(100 * ((forecast - truth).abs() / truth).mean().item(), 2)",
         "def my_mape(forecast, truth):\n    total = 0\n    for f, t in zip(forecast, truth):\n"
         "        total += abs(f - t) / t\n    return 100 * total / len(truth)",
         "def my_mape(forecast, truth):\n"

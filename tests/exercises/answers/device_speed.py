@@ -28,6 +28,13 @@ def my_speed_up(old, new, seconds):
     return {result}
 """
 RATIO = "seconds(old) / seconds(new)"
+NO_ALLCLOSE = "def my_speed_up(old, new, seconds):\n    if not torch.allclose(old(), new()):\n        "
+CLOCKED = """
+def clocked(fn):
+    start = time.perf_counter()
+    fn()
+    return time.perf_counter() - start
+"""
 
 
 def timer(**changes: str) -> str:
@@ -85,6 +92,8 @@ def my_speed_up(old, new, seconds):
     new_s, old_s = seconds(lambda: new()), seconds(lambda: old())
     return old_s / new_s
 """,
+        "class Differ(Exception): pass\n"
+        + SPEED_UP.format(differ="not torch.allclose(old(), new())", result=RATIO).replace("ValueError", "Differ"),
         SPEED_UP.format(differ="not (old() - new()).abs().max() < 1e-4", result=RATIO),
     ],
     "crossover": [
@@ -117,7 +126,10 @@ WRONG = {
     "typical": [
         ("my_typical_ms = statistics.mean(ex.READINGS_MS)", "with it the compilation"),
         ("my_typical_ms = statistics.mean(ex.READINGS_MS[1:])", "dominates"),
-        ("my_typical_ms = statistics.median(ex.READINGS_MS)", "of another kind"),
+        ("my_typical_ms = statistics.median(ex.READINGS_MS)", "the median with the first call"),
+        ("my_typical_ms = round(statistics.median(ex.READINGS_MS[1:]), 1)", "one that is rounded"),
+        ("my_typical_ms = torch.tensor(ex.READINGS_MS[1:]).median()", "the lower of the middle two"),
+        ("my_typical_ms = statistics.mean([4.6, 4.4, 4.5, 4.4])", "4.475 is not the middle"),
         ("my_typical_ms = min(ex.READINGS_MS)", "luckiest reading"),
         ("my_typical_ms = ex.READINGS_MS[0]", "That is the first call"),
         ("my_typical_ms = 0.00445", "in seconds"),
@@ -132,6 +144,15 @@ WRONG = {
         (timer(warm_up="pass", result="statistics.mean(readings)"), "to warm up"),
         (timer(warm_up="pass", count="1"), "to warm up"),
         (timer(count="1"), "matter of luck"),
+        (timer(result="readings[-1]"), "One disturbed call dominates"),
+        (
+            timer()
+            .replace("start = clock()", "fn(); start = clock()")
+            .replace("        fn(); wait()\n", "        wait()\n"),
+            "On a CPU fn() returns when its work is done",
+        ),
+        (timer().replace("clock() - start", "start - clock()"), "your timer says -0.01"),
+        (timer().replace("clock() - start", "(clock() - start) / 9"), "your timer says 0.0011"),
         (timer(result="statistics.mean(readings)"), "A median resists it"),
         (
             timer(warm_up="fn()", count="3", result="max(readings)").replace(
@@ -171,7 +192,26 @@ def my_timer(fn, wait, clock):
     ],
     "speed_up": [
         (SPEED_UP.format(differ="False", result=RATIO), "twice the right answer"),
-        (SPEED_UP.format(differ="not torch.equal(old(), new())", result=RATIO), "differ by rounding only"),
+        (
+            SPEED_UP.format(differ="not torch.equal(old(), new())", result=RATIO),
+            "They differ by rounding only, but you raise ValueError",
+        ),
+        *(
+            (SPEED_UP.format(differ="not torch.equal(old(), new())", result=RATIO).replace("ValueError", error), error)
+            for error in ("Exception", "AssertionError")
+        ),
+        *(
+            (f"{NO_ALLCLOSE}{slip}\n    return {RATIO}\n", "not by mistake")
+            for slip in ("raise 'no'", "raise Differs()")
+        ),
+        *(
+            (f"{NO_ALLCLOSE}return {what}\n    return {RATIO}\n", "raise an error")
+            for what in ("0", "ValueError('no')")
+        ),
+        (
+            SPEED_UP.format(differ="not torch.allclose(old(), new())", result="clocked(old) / clocked(new)") + CLOCKED,
+            "Time both with `seconds`",
+        ),
         (
             SPEED_UP.format(differ="not torch.allclose(old(), new())", result="seconds(new) / seconds(old)"),
             "Upside down",
@@ -234,14 +274,38 @@ def my_speed_up(old, new, seconds):
         (
             "my_crossover = lambda sizes, cpu_s, gpu_s: "
             "sizes[max([k for k, (c, g) in enumerate(zip(cpu_s, gpu_s)) if g >= c], default=-1) + 1]",
-            "raises IndexError: return None",
+            "Say so with None. Your function raises IndexError",
         ),
         (
             "my_crossover = lambda sizes, cpu_s, gpu_s: "
             "(sizes + [sizes[-1]])[max([k for k, (c, g) in enumerate(zip(cpu_s, gpu_s)) if g >= c], default=-1) + 1]",
             "Say so with None",
         ),
-        ("my_crossover = lambda sizes, cpu_s, gpu_s: sizes[-1]", "and only there"),
+        ("my_crossover = lambda sizes, cpu_s, gpu_s: sizes[-1]", "at 256 and 1024, and as long as the CPU at 64"),
+        (
+            "my_crossover = lambda sizes, cpu_s, gpu_s: "
+            "next((s for k, s in enumerate(sizes) if all(g <= c for c, g in zip(cpu_s[k:], gpu_s[k:]))), None)",
+            "Your function says 64",
+        ),
+        (
+            """
+def my_crossover(sizes, cpu_s, gpu_s):
+    for size, c, g in sorted(zip(sizes, cpu_s, gpu_s), reverse=True):
+        if g >= c:
+            break
+        found = size
+    return found
+""",
+            "Say so with None. Your function raises UnboundLocalError",
+        ),
+        (
+            """
+def my_crossover(sizes, cpu_s, gpu_s):
+    last = max(k for k, (c, g) in enumerate(zip(cpu_s, gpu_s)) if g >= c)
+    return sizes[last + 1] if last + 1 < len(sizes) else None
+""",
+            "the GPU wins everywhere, so from 16 on. Your function raises ValueError",
+        ),
         (
             """
 def my_crossover(sizes, cpu_s, gpu_s):

@@ -40,6 +40,7 @@ RIGHT = {
     "budget": [step(stride="1", size="1", scale=" / len(inputs)")],
     "leak": [
         "@torch.no_grad()" + EVALUATION.format(kept="loss"),
+        "@torch.no_grad()" + EVALUATION.format(kept="round(loss.item(), 4)"),
         "@torch.inference_mode()" + EVALUATION.format(kept="float(loss)"),
     ],
 }
@@ -51,6 +52,7 @@ WRONG = {
         (PEAK.format("8 * parameters + activation_bytes * batch"), "Adam's two moments"),
         (PEAK.format("12 * parameters + activation_bytes * batch"), "Look at its end"),
         (PEAK.format("activation_bytes * batch"), "6.06 GB"),
+        (PEAK.format("max(12 * parameters + activation_bytes * batch, 16 * parameters) / 1e9"), "Return bytes"),
         (PEAK.format("'much'"), "a number"),
         ("my_peak = 6e9", "This should be a function"),
     ],
@@ -58,13 +60,15 @@ WRONG = {
         (step(stride="len(inputs)", size="len(inputs)"), "does not fit"),
         (step(), "2 times as large"),
         (step(scale=" * most / len(inputs)"), "short last"),
+        (step(scale=" / len(inputs)"), "0.25 times as large as they should be. A mean is divided by its own"),
+        (step(scale=" / most"), "0.5 times as large"),
         (step(scale=" * len(x) / len(inputs)", between="model.zero_grad()"), "set them to zero between"),
         (step(scale=" * len(x) / len(inputs)", after="model.zero_grad()"), "no gradients"),
         (step(stride="2 * most"), "of 8 samples"),
         (AT_THE_END, "activations of 8 samples waited"),
         ("@torch.no_grad()" + step(scale="; loss.requires_grad_()"), "no gradients"),
         (step(scale=".mul(y.numel() / len(inputs))"), "and by the outputs of each"),
-        ("my_step = lambda model, inputs, targets, most: 1", "has not called the model"),
+        ("my_step = lambda model, inputs, targets, most: 1", "has not called the model as `model(x)`"),
     ],
     "leak": [
         (EVALUATION.format(kept="loss"), "grad_fn"),
@@ -72,7 +76,7 @@ WRONG = {
         ("@torch.no_grad()" + EVALUATION.format(kept="loss.sqrt()"), "not the mean squared errors"),
         (
             "@torch.no_grad()" + EVALUATION.format(kept="loss").replace("return losses", "return losses[:1]"),
-            "3 batches",
+            "There are 3 batches, but the length of your list is 1",
         ),
         ("my_evaluation = lambda model, batches: 0.1", "a list of losses"),
         ("my_evaluation = lambda model: []", "but too many positional arguments"),

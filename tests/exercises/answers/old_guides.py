@@ -60,6 +60,11 @@ WRONG = {
         ),
     ],
     "gpus": [
+        (
+            "def my_translation(old):\n    new = dict(modernize(old).kwargs)\n"
+            "    return {**new, 'devices': old['gpus']}",
+            "Yours has accelerator='cpu', devices=0. (A CPU has one.)",
+        ),
         ("def my_translation(old):\n    return old", "`gpus` is still there"),
         (
             "def my_translation(old):\n    new = dict(old)\n    new['accelerator'] = 'gpu'\n"
@@ -124,6 +129,8 @@ RIGHT = {
     ],
     "gpus": [
         "def my_translation(old):\n    return modernize(old).kwargs",
+        "def my_translation(old):\n    new = dict(modernize(old).kwargs)\n"
+        "    if isinstance(new.get('devices'), int):\n        new['devices'] = str(new['devices'])\n    return new",
         "my_translation = modernize",
         "def my_translation(old):\n    new = dict(old)\n    gpus = new.pop('gpus', None)\n"
         "    backend = new.pop('distributed_backend', None)\n    if backend is not None:\n"

@@ -9,8 +9,10 @@ def my_choice(offers, epochs, deadline_hours):
     return {best}
 """
 
+CHEAPEST = "min(in_time, key=lambda name: hours[name] * offers[name][1], default=None)"
+
 RIGHT = {
-    "rent": [CHOICE.format(best="min(in_time, key=lambda name: hours[name] * offers[name][1], default=None)")],
+    "rent": [CHOICE.format(best=CHEAPEST)],
     "speed_up": ["my_claim = ['C', 2]"],
     "limits": ["my_limits = dict(tiny='launches', add='memory', product='arithmetic', attention='memory', more='x')"],
 }
@@ -24,6 +26,16 @@ WRONG = {
             CHOICE.format(best="min(in_time or offers, key=lambda name: hours[name] * offers[name][1])"),
             "Say so with None",
         ),
+        *(
+            (CHOICE.format(best=f"{CHEAPEST} if in_time else {none}"), f"Say so with None. Your function {says}")
+            for none, says in (
+                ("'None'", "says 'None'"),
+                ("max([])", "raises ValueError"),
+                ("in_time[0]", "raises Index"),
+            )
+        ),
+        (CHOICE.format(best=f"({CHEAPEST}, 0.0)"), "the name of one device alone"),
+        (CHOICE.format(best=f"print({CHEAPEST})"), "Your function says None, as one without `return` does."),
         ("my_choice = lambda offers, epochs: 'large'", "but too many positional arguments"),
         ("my_choice = 'large'", "This should be a function"),
     ],
@@ -35,7 +47,7 @@ WRONG = {
         ("my_claim = ('C', 0.5)", "is not that ratio"),
         ("my_claim = ('C', 'two')", "a number"),
         ("my_claim = 2.0", "a pair"),
-        ("my_claim = ('C',)", "1 parts"),
+        ("my_claim = ('C',)", "its length is 1"),
     ],
     "limits": [
         ("my_limits = {'tiny': 'memory'}", "the largest is not memory"),
