@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from course_utils.old_guides.arguments import Finding, find_arguments
-from course_utils.old_guides.installed import IMPORTED, READ, TRAINER, parameters, too_many, trainer_attributes, version
-from course_utils.old_guides.names import ALIASES, ATTRIBUTES, KEYWORDS, METHODS, advise, new_place
+from course_utils.old_guides.installed import ROOTS, TRAINER, lacking, misfit, parameters, trainer_attributes, version
+from course_utils.old_guides.names import ALIASES, ATTRIBUTES, EXPRESSIONS, KEYWORDS, METHODS, advise, new_place
 from course_utils.old_guides.old_devices import COUNTS
 from course_utils.old_guides.old_trainer import Note, removed
 from course_utils.old_guides.reading import Part
@@ -16,8 +16,8 @@ from course_utils.old_guides.scope import Scope, guarded
 from course_utils.old_guides.shell import in_commands, in_text
 from course_utils.old_guides.syntax import Argument, Call, Code, names_in, pairs_of, source
 
-_ROOTS = {*IMPORTED, *READ}
 _CALLED = ("torch.autograd.Variable", "torch.nn.DataParallel", "torch.nn.parallel.DataParallel")  # in use if called
+_HOOK = re.compile("on_|(optimizer|lr_scheduler|configure|transfer)_|backward")
 _ITEM = re.compile(r"(.*)(?:\[['\"](\w+)['\"]\]|\.(\w+))", re.DOTALL)  # `owner["name"]` or `owner.name`
 
 
@@ -49,9 +49,10 @@ def _uses(code: Code, scope: Scope) -> Iterator[Finding]:
         if is_assigned and head not in ("self", *scope.trainers):
             continue
         start, end = code.span(node)
-        if found := re.fullmatch(r"((?:\w+\.)*\w*loss\w*)\.data\[0\]", source(node)):
-            new = f"{found[1]}.item()"
-            yield Note(found[0], new, "It raises IndexError today."), start, [(start, end, new)]
+        text = source(node)
+        for pattern, form, why in EXPRESSIONS:
+            if found := re.fullmatch(pattern, text, re.DOTALL):
+                yield Note(text, new := found.expand(form), why), start, [(start, end, new)]
         yield from _use(code, chain, scope)
 
 
@@ -64,7 +65,7 @@ def _use(code: Code, chain: list[tuple[str, Any]], scope: Scope) -> Iterator[Fin
         if head in scope.gone or not is_called or any(name.startswith(f"{gone}.") for gone in scope.gone):
             return
         if (advice := _advise_use(name, scope, head)) and not guarded(first):
-            place = new_place(written, (advise(written) or advice)[0]) if head in _ROOTS else ""
+            place = new_place(written, (advise(written) or advice)[0]) if head in ROOTS else ""
             if not place and not advice[0] and not name.startswith(f"{TRAINER}."):
                 advice = advise(scope.full(chain[-1][0])) or advice
             edits = moved_use(code, chain, written, last, place) if place else []
@@ -148,22 +149,30 @@ def _keywords(code: Code, call: Call, name: str, scope: Scope) -> Iterator[Findi
     """Find keywords that the installed function does not take."""
     known = parameters(name)
     given = {each.name for each in call.arguments}
+    texts = [source(each.value).replace('"', "'") for each in call.arguments]
+    if not {"*", "**"} & given and "..." not in texts and call.closing and not guarded(call.node):
+        for needed in lacking(name, sum(not each.name for each in call.arguments), given):
+            why = f"{version(name)}, which is installed here, needs this argument."
+            yield Note(f"{call.name}(...)", needed, why), code.span(call.node)[0], []
     is_cut = name == "_Trainer" and given & {"save_top_k", "monitor"}  # the end of a call that began elsewhere
     function = "ModelCheckpoint" if is_cut else name.rpartition(".")[2]
     head = call.name.partition(".")[0]  # the text's own, or of a package that is not asked?
-    is_other = head in scope.defined or (head in scope.imported and name.partition(".")[0] not in _ROOTS)
-    for each in call.arguments:
-        if not each.name.isidentifier() or (known is not None and each.name in known):
-            continue
+    is_other = head in scope.defined or (head in scope.imported and name.partition(".")[0] not in ROOTS)
+    for number, each in enumerate(call.arguments):
+        key = f"{function}.{each.name or number}"  # an argument by position has its number
         is_open = known is not None or not is_other
-        advice = (KEYWORDS.get(f"{function}.{each.name}") if is_open else None) or KEYWORDS.get(f"*.{each.name}")
+        advice = KEYWORDS.get(f"{key}={texts[number]}") if is_open else None
+        if not advice and known is not None and (each.name in known or not each.name.isidentifier()):
+            continue
+        advice = advice or (KEYWORDS.get(key) if is_open else None) or KEYWORDS.get(f"*.{each.name}")
         if advice is None and known is not None and not guarded(call.node):
             advice = ("", f"{version(name)}, which is installed here, has no such argument.")
         if advice:
             start = code.span(each.first)[0]
             is_name = advice[0].isidentifier() and advice[0] not in {*given, "nothing"}
             edit = [(start, start + len(each.name), advice[0])] if is_name else []
-            yield Note(f"{function}({each.name.replace('asynC', 'async')}=...)", *advice), start, edit
+            what = f"{each.name.replace('asynC', 'async')}=..." if each.name else f"..., {texts[number]}"
+            yield Note(f"{function}({what})", *advice), start, edit
 
 
 def _assignments(code: Code, scope: Scope) -> Iterator[Finding]:
@@ -196,6 +205,8 @@ def _methods(code: Code, scope: Scope) -> Iterator[Finding]:
         is_method = owner is not None or [each.name.value for each in node.get_params()][:1] == ["self"]
         if base is not None and is_method and (base or scope.has_hooks or not node.name.value.startswith("on_")):
             beside = {each.name.value for each, other in functions if other is owner and each is not node}
+            if owner is None and scope.has_hooks and _HOOK.match(node.name.value):  # cut out of a class
+                base = "lightning.pytorch." + ("Callback" if "pl_module" in source(node) else "LightningModule")
             yield from _method(code, node, base, beside)
 
 
@@ -207,14 +218,13 @@ def _method(code: Code, method: Any, base: str, beside: set[str]) -> Iterator[Fi
         counterpart = re.search(r"def (\w+)", METHODS[name][0])
         if not (counterpart and counterpart[1] in beside):
             yield Note(f"def {name}", *METHODS[name]), place, []
-    elif name in ("training_step", "validation_step") and {"optimizer_idx", "optimizer_i"} & {*names}:
-        why = "Automatic optimization takes one optimizer. With several, switch it off and call self.optimizers()."
-        yield Note(f"{name}(..., optimizer_idx)", f"{name}(self, batch, batch_idx)", why), place, []
-    elif base.startswith("lightning."):
+    elif old := [each for each in names if f"{name}.{each}" in KEYWORDS]:
+        yield Note(f"{name}(..., {old[0]})", *KEYWORDS[f"{name}.{old[0]}"]), place, []
+    else:
         needed = sum(not each.default for each in parameters)
-        if heading := too_many(base, name, needed):
-            why = f"{version(base)} calls it with fewer arguments."
-            yield Note(f"def {name}({', '.join(names)})", heading, why), place, []
+        most = 99 if any(each.star_count == 1 for each in method.get_params()) else len(names)
+        if advice := misfit(base, name, needed, most):
+            yield Note(f"def {name}({', '.join(names)})", *advice), place, []
 
 
 def _results(code: Code, scope: Scope) -> Iterator[Finding]:

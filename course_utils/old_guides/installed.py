@@ -12,12 +12,14 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
-IMPORTED = ("torch", "lightning", "pytorch_lightning")  # these are asked; of the others the files are searched
+IMPORTED = ("torch", "lightning", "pytorch_lightning", "torchmetrics")  # these are asked; of the others files are read
 READ = ("torch_xla", "darts")
+ROOTS = {*IMPORTED, *READ}
 GONE, UNKNOWN = object(), object()
 TRAINER = "lightning.pytorch.Trainer"
 _HOME = re.compile(r"^lightning\.(pytorch\.)?((trainer|core|module)\.)*(?=(Trainer|Lightning(Data)?Module|Callback)\b)")
-_ELSEWHERE = ("torch.npu", "torch.hpu", "torch.mlu", "torch.musa", "torch.tpu", "torch.ops.", "torch.classes.")
+_ELSEWHERE: Any = ("torch.npu", "torch.hpu", "torch.mlu", "torch.musa", "torch.tpu", "torch.ops.", "torch.classes.")
+_ELSEWHERE += ("lightning.pytorch.MpDeviceLoader", "lightning.pytorch.ParallelLoader")  # torch_xla's guides say pl, too
 _NEW_HOMES = {
     "lightning.pytorch": ("callbacks", "strategies", "loggers", "plugins", "profilers", "utilities", "tuner", ""),
     "torch": ("linalg", "fft", "special", "amp", "nn.functional", "nn", "nn.utils", "utils.data", "optim.lr_scheduler"),
@@ -123,11 +125,25 @@ def trainer_attributes() -> frozenset[str]:
     return frozenset(dir(trainer)) | frozenset(re.findall(r"(?:self|trainer)\.(\w+)", texts))
 
 
-def too_many(base: str, method: str, positions: int) -> str:
-    """Return the heading of one of Lightning's methods, if one that overrides it needs more arguments, or ""."""
+def misfit(base: str, method: str, least: float, most: float) -> tuple[str, str] | None:
+    """Return the heading of one of Lightning's methods and why one that takes `least` to `most` arguments fails."""
     known = find(f"{base}.{method}")
     if not inspect.isfunction(known):
-        return ""
-    given = inspect.signature(known).parameters
-    plain = all(each.kind is each.POSITIONAL_OR_KEYWORD for each in given.values())
-    return f"def {method}({', '.join(given)})" if plain and positions > len(given) else ""
+        return None
+    every = inspect.signature(known).parameters.values()
+    given = [each.replace(annotation=each.empty) for each in every if each.kind is each.POSITIONAL_OR_KEYWORD]
+    always = sum(each.default is each.empty for each in given)
+    few = "fewer arguments" * (least > len(given)) or "more arguments" * (most < always)
+    if not few and least == len(given) > always and given[-1].name == "dataloader_idx":
+        few = "fewer arguments where there is one loader"
+    if not few or (len(given) < len(every) and method != "backward"):  # that is called with the loss alone
+        return None
+    return f"def {method}({', '.join(map(str, given))})", f"{version(base)} calls it with {few}."
+
+
+def lacking(name: str, positions: int, given: set[str]) -> list[str]:
+    """Return the arguments without which a metric or a callback cannot be made or called today, and are not given."""
+    thing = find(name) if name.startswith(("torchmetrics.", "lightning.pytorch.callbacks.")) else None
+    every = inspect.signature(thing).parameters.values() if callable(thing) else ()
+    after = [each for each in every if each.kind is each.POSITIONAL_OR_KEYWORD][positions:]
+    return [str(each) for each in after if each.default is each.empty and each.name not in given]

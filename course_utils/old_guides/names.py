@@ -18,6 +18,7 @@ NAMES: dict[str, Advice] = TABLES["names"]  # by full name; one that ends in a d
 METHODS: dict[str, Advice] = TABLES["methods"]  # that Lightning once called on a module, a callback or a data module
 KEYWORDS: dict[str, Advice] = TABLES["keywords"]  # "function.keyword", with "*" for any function
 ATTRIBUTES: dict[str, Advice] = TABLES["attributes"]  # of a Trainer
+EXPRESSIONS: list[list[str]] = TABLES["expressions"]  # as TEXTS, of an expression in code
 TEXTS: list[list[str]] = TABLES["texts"]  # in a shell line or in a string: pattern, what to write today, why
 
 

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from course_utils.old_guides.names import TABLES
-from course_utils.old_guides.old_devices import DEVICE_RULES, Change, Refusal, Rule, check_switch, leave_out, same
+from course_utils.old_guides.old_devices import DEVICE_RULES, Change, Refusal, Rule, by_value, check_switch, same
 from course_utils.old_guides.values import Expression
 
 
@@ -30,23 +30,10 @@ def _switch(new: str, on: Any, unknown: str, why: str, modern: Any, name: str, v
     return {new: on} if value else {}, why
 
 
-def _checkpoint_callback(modern: Any, name: str, value: Any) -> Change:
-    if value is None or type(value) is bool:
-        return _rename("enable_checkpointing", modern, name, value)
-    return _join_callbacks(value, "enable_checkpointing=")
-
-
-def _early_stop(modern: Any, name: str, value: Any) -> Change:
-    if same(value, True):
-        raise Refusal("It watched 'val_loss'. Write callbacks=[EarlyStopping(monitor=...)] with what you log.")
-    if value is None or value is False:
-        return {}, "There was none."
-    return _join_callbacks(value, "EarlyStopping(monitor=...) or nothing")
-
-
-def _join_callbacks(value: Any, instead: str) -> Change:
+def _callback(rows: Any, instead: str, modern: Any, name: str, value: Any) -> Change:
+    """Put a callback into the list of them; a switch that stood in its place has a row."""
     unknown = f" If it can be True or False, write {instead}." * isinstance(value, Expression)
-    return {"callbacks": value}, f"All callbacks are in one list.{unknown}"
+    return by_value(rows, "", modern, name, value) or ({"callbacks": value}, f"All callbacks are in one list.{unknown}")
 
 
 def _progress_bar(modern: Any, name: str, value: Any) -> Change:
@@ -60,26 +47,12 @@ def _progress_bar(modern: Any, name: str, value: Any) -> Change:
     return {}, f"It is an argument of a callback now: callbacks=[TQDMProgressBar(refresh_rate={value})].{switch}"
 
 
-def _weights_summary(modern: Any, name: str, value: Any) -> Change:
-    if value is None:
-        return {"enable_model_summary": False}, "None switched the table of layers off."
-    if same(value, "top"):
-        return {}, "The table of layers is the same without it."
-    if same(value, "full"):
-        return {}, "A callback shows all layers now: callbacks=[ModelSummary(max_depth=-1)]."
-    raise Refusal("It was 'top', 'full' or None: see enable_model_summary and callbacks=[ModelSummary(max_depth=-1)].")
-
-
 def _accumulate(modern: Any, name: str, value: Any) -> Change | None:
     if value is None:
         return {}, "None meant 1, the default. Today a Trainer takes None and fails in its first step."
     if isinstance(value, dict | list):
         raise Refusal("Write callbacks=[GradientAccumulationScheduler(scheduling={epoch: batches})].")
     return None
-
-
-def _profiler(modern: Any, name: str, value: Any) -> Change | None:
-    return ({"profiler": "simple"} if value else {}, "A profiler has a name now.") if type(value) is bool else None
 
 
 def _resume(modern: Any, name: str, value: Any) -> Change:
@@ -97,7 +70,8 @@ _PLUGIN = re.compile(
 def _plugins(modern: Any, name: str, value: Any) -> Change | None:
     for one in value if isinstance(value, list | tuple) else [value]:
         if isinstance(one, str):
-            raise Refusal(f"A plugin is no longer named by a string. See whether {one!r} is a strategy today.")
+            why = f"A plugin is no longer named by a string: write strategy={one!r}, if that is a strategy today."
+            raise Refusal(TABLES["gone_strategies"].get(one.lower(), why))
     plugin = _PLUGIN.fullmatch(value.text) if isinstance(value, Expression) else None
     if plugin is None:
         return None
@@ -107,6 +81,7 @@ def _plugins(modern: Any, name: str, value: Any) -> Change | None:
     return {"strategy": Expression(f"{module}{plugin[2]}Strategy{plugin[3]}")}, "It is a strategy now."
 
 
+_DEFAULT = "That was the default, and what Lightning does today."
 # Devices first: what `precision` meant depends on them.
 RULES: dict[str, Rule] = {
     **DEVICE_RULES,
@@ -115,22 +90,16 @@ RULES: dict[str, Rule] = {
     "use_amp": partial(
         _switch, "precision", "16-mixed", '"16-mixed" if {} else "32-true"', "It meant mixed precision."
     ),
-    "devices": partial(leave_out, [None], "", why="None took what was there, as saying nothing does today."),
-    "max_steps": partial(
-        leave_out, [None], "", why="None meant no limit, the default. Today a Trainer given None fails."
-    ),
-    "profiler": _profiler,
+    **{name: partial(by_value, rows, instead) for name, (rows, instead) in TABLES["values_of_arguments"].items()},
     "plugins": _plugins,
     "reload_dataloaders_every_epoch": partial(
         _switch, "reload_dataloaders_every_n_epochs", 1, "int({})", "It is every n epochs now."
     ),
     "resume_from_checkpoint": _resume,
-    "checkpoint_callback": _checkpoint_callback,
-    "early_stop_callback": _early_stop,
+    **{name: partial(_callback, rows, instead) for name, (rows, instead) in TABLES["arguments_in_callbacks"].items()},
     "progress_bar_refresh_rate": _progress_bar,
-    "weights_summary": _weights_summary,
     "accumulate_grad_batches": _accumulate,
     "amp_level": lambda modern, name, value: ({}, "It was for NVIDIA's Apex alone."),
     # Gone: the values that asked for nothing, which can be left out, and what to do in place of any other.
-    **{name: partial(leave_out, idle, instead) for name, (idle, instead) in TABLES["gone_arguments"].items()},
+    **{name: partial(by_value, [[idle, {}, _DEFAULT]], to) for name, (idle, to) in TABLES["gone_arguments"].items()},
 }

@@ -34,15 +34,12 @@ def check_switch(value: object) -> None:
         raise Refusal("It was True or False.")
 
 
-_DEFAULT = "That was the default, and what Lightning does today."
-
-
-def leave_out(
-    no_effect: Sequence, instead: str, modern: Any, name: str, value: object, *, why: str = _DEFAULT
-) -> Change | None:
-    """Leave out an argument whose value has no effect. For any other, refuse with the advice `instead`; "" keeps it."""
-    if same(value, *no_effect):
-        return {}, why
+def by_value(rows: Sequence, instead: str, modern: Any, name: str, value: object) -> Change | None:
+    """Translate a value as its row says: values, new arguments, why. Refuse any other with `instead`; "" keeps it."""
+    if row := next((row for row in rows if same(value, *row[0])), None):
+        if row[1] is not None:
+            return row[1], row[2]
+        instead = row[2]
     if instead:
         raise Refusal(instead)
     return None
@@ -51,6 +48,7 @@ def leave_out(
 # What an old `distributed_backend`, `accelerator` or `strategy` called it: its name today, or why it is gone.
 _STRATEGIES: dict[str, str] = TABLES["strategies"]
 _GONE: dict[str, str] = TABLES["gone_strategies"]
+_SPREADING = dict.fromkeys(("distributed_backend", "accelerator", "strategy")).keys()  # in this order
 _MOVED = "How to spread the work is the strategy now."
 _UNKNOWN = "None is 'auto' today; 'dp', 'ddp2' and 'horovod' are gone; 'ddp_cpu' is accelerator='cpu' with 'ddp_spawn'."
 
@@ -108,8 +106,9 @@ def _gpus(modern: Any, name: str, value: Any) -> Change:
         raise Refusal("It was a number of GPUs, -1 for all of them, or a list of different indices.")
     many = value == -1 or (value if count else len(value)) > 1
     spawn = " Without a strategy, Lightning 1 took 'ddp_spawn' here, and today's takes 'ddp'."
+    is_named = {"strategy", "plugins"} & modern.kwargs.keys() or _SPREADING & modern.refused.keys()
     why = "A number says how many GPUs, -1 all." if count else "A list says which GPUs."
-    return _point(modern, "gpu", value, why + spawn * (many and "strategy" not in modern.kwargs))
+    return _point(modern, "gpu", value, why + spawn * (many and not is_named))
 
 
 def _tpu_cores(modern: Any, name: str, value: Any) -> Change:
@@ -172,12 +171,12 @@ COUNTS: dict[str, Rule] = {
     "gpus": _gpus,
     "tpu_cores": _tpu_cores,
     "num_tpu_cores": _tpu_cores,
-    "ipus": partial(leave_out, [None], _GONE["ipu"]),
+    "ipus": partial(by_value, [[[None], {}, "It meant: no IPU."]], _GONE["ipu"]),
     "num_processes": _num_processes,
     "auto_select_gpus": _auto_select_gpus,
 }
 DEVICE_RULES: dict[str, Rule] = {
-    **dict.fromkeys(("distributed_backend", "accelerator", "strategy"), _spread),
+    **dict.fromkeys(_SPREADING, _spread),
     **COUNTS,
     "precision": _precision,
 }

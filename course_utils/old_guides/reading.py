@@ -33,16 +33,18 @@ _BLANKS, _SINGLE, _DOUBLE = "\u00a0\u2007\u202f\u200b\ufeff", "\u2018\u2019\u203
 _PASTED = str.maketrans(_BLANKS + _SINGLE + _DOUBLE, " " * 5 + "'" * 3 + '"' * 3)
 _ASYNC = re.compile(r"\basync(?=\s*=[^=])")
 _SHELL = re.compile(
-    r"\s*(?:!(?!=)|%%?[a-zA-Z]|\$ ?(?=[a-z])|(?:pip3?|conda|sudo|gsutil|gcloud|srun|torchrun|export|cd)\s+[\w./\"'-]"
-    r"|-- |--\w|(?:[A-Z_]+=\S+\s+)*python3?\s+\S*[-./])"
+    r"\s*(?:!(?!=)|%%?[a-zA-Z]|\$ ?(?=[a-z]|[A-Z_]+=)|-- |--\w"
+    r"|(?:pip3?|conda|sudo|gsutil|gcloud|srun|torchrun|export|cd)\s+[\w./\"'-]|(?:[A-Z_]+=\S+\s+)*python3?\s+\S*[-./])"
 )
-_PROMPT = re.compile(r"\s*(?:>>> ?|\.\.\. (?=.)|In ?\[\d*\]: ?)")
+_PROMPT = re.compile(r"\s*(?:>>> ?|\.\.\. (?=.)|\.{3,}: ?|In\s?\[\d*\]: ?)")
+_NUMBERED = re.compile(r"\s*\d+[.:|]?(?=\s|$) ?")
+_DIFF = re.compile(r"[-+@ ]|\s*$|diff |index |\\ ")  # how each line of a diff begins
 _DOTS = re.compile(r"(\s*)(?:\.\.\.|…)(,?\s*)")
 _FENCE = re.compile(r"\s*(?:```+|~~~+)\s*\{?\.?([\w+-]*)")
 _DIRECTIVE = re.compile(
     r"(\s*)(?:\.\. (?:code-block|code|sourcecode|testcode|ipython|jupyter-execute)::\s*(\w*)|(?!\.\. ).*::\s*$)"
 )
-_KINDS = dict.fromkeys(("", "python", "python3", "py", "pycon", "ipython", "ipython3"), "python")
+_KINDS = dict.fromkeys(("", "python", "python3", "py", "pycon", "ipython", "ipython3", "diff"), "python")
 # What is no command in these is left out.
 _KINDS |= dict.fromkeys(("sh", "bash", "console", "shell", "zsh", "yaml", "text", "none"), "shell")
 
@@ -113,7 +115,7 @@ def _blocks(lines: list[str], suffix: str) -> Iterator[tuple[str, int, int]]:
         yield "shell", 0, len(lines)
     elif suffix == ".rst" or (suffix == "" and has_directive):
         yield from _indented(lines)
-    elif suffix == ".md" or any(_FENCE.match(line) for line in lines):
+    elif any(_FENCE.match(line) for line in lines):
         yield from _fences(lines)
     else:
         yield "python", 0, len(lines)
@@ -154,15 +156,18 @@ def _margin(line: str) -> int:
 
 def _cleaned(lines: list[str], place: int, kind: str) -> tuple[str, list[tuple[int, str]]]:
     """Return the Python of a block, each line as long as it was, and its lines for a shell."""
-    if kind == "python" and parses("".join(lines)):
+    is_diff = any(line.startswith("+") for line in lines) and all(_DIFF.match(line) for line in lines)
+    if kind == "python" and not is_diff and parses("".join(lines)):
         return "".join(lines), []
-    prompts = any(line.lstrip().startswith(">>>") for line in lines)
+    is_numbered = len(lines) > 1 and all(_NUMBERED.match(line) for line in lines)
+    before = re.compile("[+ ]") if is_diff else _NUMBERED if is_numbered else _PROMPT
+    prompts = is_diff or any(line.lstrip().startswith(">>>") for line in lines)
     cleaned: list[str] = []
     shell: list[tuple[int, str]] = []
     follows = False
     for line in lines:
         body = line.rstrip("\r\n")
-        prompt = _PROMPT.match(body)
+        prompt = before.match(body)
         is_shell = kind == "shell" or follows or bool(_SHELL.match(body[prompt.end() if prompt else 0 :]))
         if is_shell and shell and (follows or body.lstrip().startswith("--")):  # one command over several lines
             shell[-1] = (shell[-1][0], f"{shell[-1][1].removesuffix(chr(92))} {body.strip()}")

@@ -33,7 +33,7 @@ class Choice:
 def literal(text: str) -> Any:
     """Return what a literal stands for, and anything else as an expression."""
     try:
-        return ast.literal_eval(text) if len(text) <= 1000 else Expression(text)
+        return ast.literal_eval(text) if len(text) <= 1000 and text != "..." else Expression(text)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return Expression(text)
 

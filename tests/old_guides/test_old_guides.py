@@ -194,6 +194,27 @@ REWRITES = [
         "from torch_xla import device as xla_device\ndevice = xla_device()",
     ),
     ("x.cuda(async=True)", "x.cuda(non_blocking=True)"),
+    ("loss.backward(retain_variables=True)", "loss.backward(retain_graph=True)"),
+    ("total += F.nll_loss(y, t, size_average=False).data[0]", "total += F.nll_loss(y, t, size_average=False).item()"),
+    ("print(errD.data[0])", "print(errD.item())"),
+    ("n = correct[:k].view(-1).float().sum(0)", "n = correct[:k].reshape(-1).float().sum(0)"),
+    ("Trainer(gpus=..., checkpoint_callback=...)", 'Trainer(accelerator="gpu", devices=..., callbacks=[...])'),
+    (
+        "In [1]: t = Trainer(\n   ...:     gpus=2,\n   ...: )\nOut[1]: <Trainer>",
+        'In [1]: t = Trainer(\n   ...:     accelerator="gpu", devices=2,\n   ...: )\nOut[1]: <Trainer>',
+    ),
+    (
+        "@@ -1 +1 @@\n-Trainer(gpus=2)\n+Trainer(gpus=3)\n",
+        '@@ -1 +1 @@\n-Trainer(gpus=2)\n+Trainer(accelerator="gpu", devices=3)\n',
+    ),
+    (
+        "```diff\n- Trainer(gpus=2)\n+ Trainer(gpus=3)\n```\n",
+        '```diff\n- Trainer(gpus=2)\n+ Trainer(accelerator="gpu", devices=3)\n```\n',
+    ),
+    (
+        "from torchmetrics import F1, PSNR",
+        "from torchmetrics import F1Score\nfrom torchmetrics.image import PeakSignalNoiseRatio",
+    ),
     ("batch = iter(loader).next()", "batch = next(iter(loader))"),
     ("it = iter(loader)\nbatch = it.next()", "it = iter(loader)\nbatch = next(it)"),
     (
@@ -331,6 +352,12 @@ def test_a_rewritten_trainer_is_made_by_the_installed_lightning(old):
         "!pip install torch==2.9.0 torch_xla[tpu]==2.9.0",
         "$ gcloud compute tpus tpu-vm create v --zone=z --version=tpu-ubuntu2204-base",
         "$ python train.py --accelerator gpu --strategy ddp --devices 4",
+        "import torch_xla\nfor x in pl.MpDeviceLoader(loader, device): ...",  # torch_xla's parallel_loader
+        "from torchmetrics import Accuracy\nAccuracy(task='binary')\nAccuracy(**options)\nAccuracy(...)",
+        "from pytorch_lightning.callbacks import EarlyStopping\nEarlyStopping('loss', mode='min')",
+        "lightning\ndef on_train_batch_end(self, *args, **kwargs): ...",
+        "- pip install pytorch-lightning>=2,<3",
+        "hidden = output.data[0]",
     ],
 )
 def test_what_is_current_is_left_in_peace(snippet):
@@ -388,7 +415,7 @@ def test_a_dictionary_that_a_trainer_is_given_a_part_of_holds_its_arguments(unpa
         ("RNNModel(14, torch_device_str='cuda:0')", 'pl_trainer_kwargs={"accelerator": ..., "devices": ...}'),
         ("os.environ['XRT_TPU_CONFIG'] = 'x'", ""),
         ("trainer.tune(model)", "Tuner(trainer).lr_find(model) or .scale_batch_size(model)"),
-        ("from pytorch_lightning.metrics.functional import f1", "torchmetrics"),
+        ("from pytorch_lightning.metrics.functional import f1", "torchmetrics.functional.f1_score"),
         ("from pytorch_lightning.metrics import Precision", "torchmetrics"),
         ("checkpoint = ModelCheckpoint(filepath=here)", "dirpath=..., filename=..."),
         ("images = self.dataloader_iters[i].next()", "next(self.dataloader_iters[i])"),
@@ -457,6 +484,121 @@ def test_a_dictionary_that_a_trainer_is_given_a_part_of_holds_its_arguments(unpa
 def test_an_outdated_call_is_found(snippet, new):
     found = [one.new for one in explain(snippet)]
     assert found[0] == new if new is not None else found
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new"),
+    [
+        ("from torchmetrics import Accuracy\na = Accuracy(num_classes=3)", "Accuracy(...)", "task: Literal['binary'"),
+        ("import torchmetrics.functional as f\nf.accuracy(a, b)", "f.accuracy(...)", "task: Literal['binary'"),
+        (
+            "from lightning.pytorch.callbacks import EarlyStopping\nEarlyStopping(patience=3)",
+            "EarlyStopping(...)",
+            "mon",
+        ),
+        ("ModelCheckpoint('x', mode='auto')", "ModelCheckpoint(mode=...)", 'mode="min" or mode="max"'),
+        ("self.manual_backward(loss, opt)", "manual_backward(..., opt)", "manual_backward(loss)"),
+        ("self.log('a', a, sync_dist_op='mean')", "log(sync_dist_op=...)", "reduce_fx=..."),
+        ("!pip install 'pytorch-lightning<2'", "pytorch-lightning<2", "pip install lightning"),
+        ("!pip install 'pytorch-lightning>=1.5,<1.6'", "pytorch-lightning>=1.5,<1.6", "pip install lightning"),
+        ("$ PJRT_DEVICE=CUDA python train.py", "PJRT_DEVICE=CUDA", "plain PyTorch"),
+        ("torch.gels(y, x)", "torch.gels", "torch.linalg.lstsq(A, B)"),
+        (
+            "from pytorch_lightning.core.memory import ModelSummary",
+            "pytorch_lightning.core.memory.ModelSummary",
+            "pytorch_lightning.utilities.model_summary.ModelSummary",
+        ),
+        (
+            "from lightning.lite.accelerators import find_usable_cuda_devices",
+            "lightning.lite.accelerators.find_usable_cuda_devices",
+            "lightning.fabric.accelerators",
+        ),
+        (
+            "1 class M(pl.LightningModule):\n2   def test_end(self, outputs): ...",
+            "def test_end",
+            "def on_test_epoch_end",
+        ),
+    ],
+)
+def test_what_fails_today_is_named_with_what_it_needs(text, old, new):
+    text = f"import torch\n{text}" if text.startswith("torch") else text
+    (found,) = explain(text)
+    assert found.old == old and found.new.startswith(new)
+
+
+def batches(size=1):
+    return torch.utils.data.DataLoader(torch.ones(4, 1), batch_size=size)
+
+
+class Line(pl.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(1, 1)
+
+    def training_step(self, batch, batch_idx):
+        return self.layer(batch).mean()
+
+    def validation_step(self, batch, batch_idx):
+        self.layer(batch)
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+
+METHOD_HEADS = [
+    "M: backward(self, loss)",
+    "M: backward(self, loss, optimizer, optimizer_idx)",
+    "M: training_step(self, batch, batch_idx, hiddens)",
+    "M: transfer_batch_to_device(self, batch, device)",
+    "M: on_after_batch_transfer(self, batch)",
+    "M: on_train_epoch_end(self)",
+    "M: on_train_epoch_end(self, outputs)",
+    "M: on_train_epoch_end(self, outputs=None)",
+    "M: on_train_batch_end(self, *args)",
+    "M: optimizer_step(self, epoch, batch_idx, optimizer, optimizer_closure)",
+    "M: optimizer_step(self, epoch, batch_idx, optimizer, optimizer_idx, optimizer_closure)",
+    "C: on_validation_batch_end(self, trainer, pl_module, outputs, batch, batch_idx)",
+    "C: on_validation_batch_end(self, trainer, pl_module, outputs, batch, batch_idx, dataloader_idx)",
+    "C: on_validation_batch_end(self, trainer, pl_module, outputs, batch, batch_idx, dataloader_idx=0)",
+    "C: on_train_batch_start(self, trainer, pl_module, batch, batch_idx, dataloader_idx)",
+    "C: on_save_checkpoint(self, trainer, pl_module)",
+]
+
+
+@pytest.mark.parametrize("head", METHOD_HEADS)
+@pytest.mark.parametrize("is_cut", [False, True])
+@pytest.mark.filterwarnings("ignore")
+def test_a_method_is_found_where_the_installed_lightning_cannot_call_it(head, is_cut, tmp_path):
+    kind, _, method = head.partition(": ")
+    bodies = {"optimizer_step": "optimizer_closure()", "backward": "loss.backward()"}
+    bodies |= dict.fromkeys(("transfer_batch_to_device", "on_after_batch_transfer"), "batch")
+    body = bodies.get(method.partition("(")[0])
+    code = f"class Mine({'Line' if kind == 'M' else 'pl.Callback'}):\n    def {method}:\n        return {body}\n"
+    names = {"Line": Line, "pl": pl}
+    exec(code, names)
+    module, callbacks = (names["Mine"](), []) if kind == "M" else (Line(), [names["Mine"]()])
+    quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False, "max_epochs": 1}
+    trainer = pl.Trainer(accelerator="cpu", callbacks=callbacks, default_root_dir=tmp_path, **quiet)
+    try:
+        trainer.fit(module, batches(), batches())
+        fails = False
+    except TypeError:
+        fails = True
+    text = code.replace("(Line)", "(pl.LightningModule)")
+    text = f"# lightning\ndef {method}: ..." if is_cut else f"import lightning.pytorch as pl\n{text}"
+    assert bool(explain(text).findings) == fails
+
+
+def test_how_the_work_was_spread_is_not_said_to_be_missing_where_it_was_named():
+    for named in ("distributed_backend='dp'", "accelerator='horovod'", "plugins='ddp_sharded'", "strategy='ddp'"):
+        assert "Without a strategy" not in repr(explain(f"Trainer(gpus=2, {named})"))
+    assert "Without a strategy" in repr(explain("Trainer(gpus=2)"))
+
+
+def test_a_markdown_file_without_fences_is_read_as_it_is_pasted(tmp_path):
+    path = tmp_path / "answer.md"
+    path.write_text("I write\n\n    trainer = Trainer(gpus=2)\n\nand it fails.\n")
+    assert [note.line for note in explain(path)] == [3]
 
 
 def test_a_tpu_node_is_named_where_it_is_created():
@@ -709,7 +851,7 @@ def test_an_outdated_name_is_really_gone(dotted):
     assert not is_there(dotted)
 
 
-PLACES = (re.match(r"(torch|torch_xla|lightning)(\.\w+)+", new) for new, _ in NAMES.values())
+PLACES = (re.match(r"(torch|torch_xla|torchmetrics|lightning)(\.\w+)+", new) for new, _ in NAMES.values())
 PLACES = sorted({place[0] for place in PLACES if place})
 
 
@@ -778,7 +920,8 @@ def test_every_pattern_matches_what_a_guide_printed():
     printed += "torch==1.9.0+cu111 python -m torch_xla.distributed.xla_dist pytorch-xla-env-setup.py "
     printed += "pytorch-lightning==1.3.4 python -m torch.distributed.launch FROM pytorch/pytorch:1.7.1-cuda11.0 "
     printed += "conda install pytorch torchvision cudatoolkit=10.2 -c pytorch torch_xla[tpu]~=2.1.0 "
-    printed += "gcloud compute tpus create a --version=pytorch-1.9 parser.add_argument('--local_rank')"
+    printed += "gcloud compute tpus create a --version=pytorch-1.9 parser.add_argument('--local_rank') "
+    printed += "PJRT_DEVICE=CUDA GPU_NUM_DEVICES=4 python train.py"
     assert all(re.search(pattern, printed) for pattern, _, _ in TEXTS)
 
 
