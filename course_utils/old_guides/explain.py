@@ -61,8 +61,8 @@ class Explanation:
 def explain(source: str | os.PathLike) -> Explanation:
     """Find what is outdated in code of 2017 to today: names, arguments, keywords, methods and commands.
 
-    The code is parsed, never run. It may be a fragment, Markdown or reST with code in it, a notebook, or what was
-    pasted with prompts around it; what is not Python is left out. What has gone is asked of the
+    The code is parsed, never run. It may be a fragment, Markdown or reST with code in it, a notebook, what was pasted
+    with prompts around it, or the message of an error; what is not Python is left out. What has gone is asked of the
     installed packages.
 
     Args:

@@ -7,10 +7,10 @@ from typing import Any
 
 from course_utils.old_guides.arguments import Finding, find_arguments
 from course_utils.old_guides.installed import ROOTS, TRAINER, lacking, misfit, parameters, trainer_attributes, version
-from course_utils.old_guides.names import ALIASES, ATTRIBUTES, EXPRESSIONS, KEYWORDS, METHODS, advise, new_place
+from course_utils.old_guides.names import ALIASES, ATTRIBUTES, EXPRESSIONS, KEYWORDS, METHODS, TABLES, advise, new_place
 from course_utils.old_guides.old_devices import COUNTS
 from course_utils.old_guides.old_trainer import Note, removed
-from course_utils.old_guides.reading import Part
+from course_utils.old_guides.reading import Part, read
 from course_utils.old_guides.rewriting import moved_imports, moved_use, next_fit
 from course_utils.old_guides.scope import Scope, guarded
 from course_utils.old_guides.shell import in_commands, in_text
@@ -48,8 +48,7 @@ def _uses(code: Code, scope: Scope) -> Iterator[Finding]:
         is_assigned = node.parent.type == "expr_stmt" and node is node.parent.children[0]
         if is_assigned and head not in ("self", *scope.trainers):
             continue
-        start, end = code.span(node)
-        text = source(node)
+        text, (start, end) = source(node), code.span(node)
         for pattern, form, why in EXPRESSIONS:
             if found := re.fullmatch(pattern, text, re.DOTALL):
                 yield Note(text, new := found.expand(form), why), start, [(start, end, new)]
@@ -278,6 +277,10 @@ def find_in(part: Part, scope: Scope) -> list[Finding]:
     """Return what is outdated in one part, in the order of its lines."""
     found: list[Finding] = [each for code in part.codes for find in _FINDERS for each in find(code, scope)]
     found += in_commands(part.shell, scope)
+    for place, line in part.shell * (not found):  # the message of an error alone is read as the code that it names
+        found_in = ((re.search(pattern, line), code) for pattern, code in TABLES["messages"])
+        for parts, _ in (read(match.expand(code)) for match, code in found_in if match):
+            found += [(note, place, []) for note, _, _ in find_in(parts[0], Scope(parts))]
     found.sort(key=lambda finding: finding[1])
     return [
         (replace(note, line=part.text.count("\n", 0, place) + 1, cell=part.name), place, edits)

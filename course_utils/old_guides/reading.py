@@ -33,7 +33,7 @@ _BLANKS, _SINGLE, _DOUBLE = "\u00a0\u2007\u202f\u200b\ufeff", "\u2018\u2019\u203
 _PASTED = str.maketrans(_BLANKS + _SINGLE + _DOUBLE, " " * 5 + "'" * 3 + '"' * 3)
 _ASYNC = re.compile(r"\basync(?=\s*=[^=])")
 _SHELL = re.compile(
-    r"\s*(?:!(?!=)|%%?[a-zA-Z]|\$ ?(?=[a-z]|[A-Z_]+=)|-- |--\w"
+    r"\s*(?:!(?!=)|%%?[a-zA-Z]|\$ ?(?=[a-z]|[A-Z_]+=)|-- |--\w|[\w.]*(?:Error|Exception): "
     r"|(?:pip3?|conda|sudo|gsutil|gcloud|srun|torchrun|export|cd)\s+[\w./\"'-]|(?:[A-Z_]+=\S+\s+)*python3?\s+\S*[-./])"
 )
 _PROMPT = re.compile(r"\s*(?:>>> ?|\.\.\. (?=.)|\.{3,}: ?|In\s?\[\d*\]: ?)")

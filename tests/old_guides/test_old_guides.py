@@ -1005,3 +1005,27 @@ def test_a_hook_that_went_is_found_under_every_base(base):
 def test_a_file_that_is_not_there_is_not_taken_for_a_text():
     with pytest.raises(Unreadable, match=r"no file 'typo_train\.py'"):
         explain("typo_train.py")
+
+
+@pytest.mark.parametrize(
+    ("message", "new"),
+    [
+        ("TypeError: Trainer.__init__() got an unexpected keyword argument 'gpus'", "accelerator='gpu'"),
+        ("ModuleNotFoundError: No module named 'torch._six'", "collections.abc"),
+        ("ImportError: cannot import name 'container_abcs' from 'torch._six' (here.py)", "collections.abc"),
+        ("AttributeError: module 'torch' has no attribute 'gels'", "torch.linalg.lstsq"),
+        ("AttributeError: 'Trainer' object has no attribute 'lr_find'", "Tuner(trainer)"),
+        ("NotImplementedError: Support for `training_epoch_end` has been removed in v2.0.0.", "on_train_epoch_end"),
+    ],
+)
+def test_the_message_of_an_error_alone_says_what_was_outdated(message, new):
+    text = f'Traceback (most recent call last):\n  File "old.py", line 3, in <module>\n    main()\n{message}\n'
+    (found,) = explain(text)
+    assert found.line == 4 and new in found.new and explain(text).text == text
+    assert not explain(re.sub("'(gpus|torch._six|lr_find|torch)'|`training", "'mine'", message))
+
+
+def test_a_message_beside_the_code_that_raised_it_adds_nothing():
+    code = "trainer = pl.Trainer(gpus=1)\n"
+    message = "TypeError: Trainer.__init__() got an unexpected keyword argument 'gpus'\n"
+    assert [note.line for note in explain(code + message)] == [1]
