@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from math import inf
 from typing import Any, NamedTuple
 
-from course_utils.launch.messages import is_out_of_memory
+from course_utils.launch.messages import OUT_OF_MEMORY
 
 START_UP_S = 120.0  # how long a rank may at least take until it begins to train
 REPORT_S = 3.0  # how long the other processes have to report after the first fault
@@ -75,7 +75,7 @@ class Reports:
                 self._beats[who] = Heartbeat(now, self._beats[who].number + 1, step, where)
             case {"fault": text, "error": error, **more}:  # the first process may name a rank that it has spawned
                 self._faults.append(Fault(f"rank {more['rank']}" if more else who, error, text))
-                self._end_within(REPORT_S + ESTIMATE_S * is_out_of_memory(error))
+                self._end_within(REPORT_S + ESTIMATE_S * bool(OUT_OF_MEMORY.search(error)))
             case {"died": rank, "status": status}:
                 self.note_death(f"rank {rank}", status, first=True)
             case {"closed": True}:

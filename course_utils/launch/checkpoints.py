@@ -17,12 +17,10 @@ from course_utils.launch.messages import LaunchError
 from course_utils.launch.processes import write_whole
 from course_utils.training import pl
 
-plugins: Any = pl.plugins
-
 ROOM_BYTES = 2 * 10**9  # what reading a checkpoint may take beside twice its own size
 
 
-class WholeFiles(plugins.io.TorchCheckpointIO):
+class WholeFiles(pl.plugins.io.TorchCheckpointIO):  # type: ignore[name-defined]
     """Writes a checkpoint beside the old one and then swaps their names, which the system does at one stroke.
 
     Lightning writes to the system's folder for temporary files and moves the result. Where that is another disk, the
@@ -47,7 +45,7 @@ class WholeFiles(plugins.io.TorchCheckpointIO):
             raise OSError(error.errno, f"{why}. {kept}. {advice}") from error
         data.seek(0)
         if foreign := torch.serialization.get_unsafe_globals_in_checkpoint(data):
-            advice = "Keep them out, for instance with self.save_hyperparameters(ignore=[...])."
+            advice = "Keep them out of save_hyperparameters, or leave out the callback or scheduler that saves them."
             warnings.warn(f"--resume will refuse this checkpoint, since it holds {foreign}. {advice}", stacklevel=2)
 
     def load_checkpoint(self, path: str | Path, map_location: Any = "cpu", weights_only: bool | None = True) -> Any:
@@ -67,7 +65,8 @@ def read_checkpoint(path: Path, module: torch.nn.Module, loops: dict | None = No
     if not _is_training(state) or (loops and _misfit({"fit_loop": loops}, state.get("loops"), "loops")):
         raise LaunchError(f"{path} is not a checkpoint of a Lightning training. Start anew without --resume.")
     advice = "Use the lesson that wrote it, or another --out."
-    made, saved = module.state_dict(), state["state_dict"]
+    parts = module.state_dict(), state["state_dict"]  # with what a module's get_extra_state returns, of any kind
+    made, saved = ({name: one for name, one in part.items() if isinstance(one, torch.Tensor)} for part in parts)
     for name in sorted(saved.keys() | made.keys()):
         there, here = (tuple(part[name].shape) if name in part else "none" for part in (saved, made))
         if there != here:
@@ -136,16 +135,15 @@ def _load(path: Path) -> Any:
 
 def _is_training(state: Any) -> bool:
     """Say whether an object has what Lightning resumes from, each part of its own kind and in a possible range."""
-    kinds = {"epoch": int, "global_step": int, "state_dict": dict, "optimizer_states": list}
-    kinds |= {"lr_schedulers": list, "callbacks": dict}
     known = {"lr_schedulers": [], "callbacks": {}, **state} if isinstance(state, dict) else {}
-    if not all(isinstance(known.get(name), kind) for name, kind in kinds.items()):
+    kinds = {"epoch global_step": int, "state_dict callbacks": dict, "optimizer_states lr_schedulers": list}
+    if not all(isinstance(known.get(name), kind) for names, kind in kinds.items() for name in names.split()):
         return False
     report = state.setdefault("callbacks", {}).setdefault("RankReport", {"losses": []})
     return (
         all(0 <= state[name] < 10**9 for name in ("epoch", "global_step"))
         and all(isinstance(name, str) for name in state["state_dict"])
-        and all(isinstance(value, torch.Tensor) for value in state["state_dict"].values())
+        and all(isinstance(part, torch.Tensor) or "_extra_state" in name for name, part in state["state_dict"].items())
         and all(isinstance(part, dict) for part in state["optimizer_states"] + state.get("lr_schedulers", []))
         and str(state.get("pytorch-lightning_version", 2))[:1].isdigit()
         and all(isinstance(kept, dict) for kept in state["callbacks"].values())

@@ -4,7 +4,6 @@ import ast
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -83,14 +82,20 @@ def load_lesson(name: str) -> tuple[Any, Any]:
     from course_utils.training import pl
 
     check_lesson(name)
-    returned = LESSONS[name]() if name in LESSONS else _import(name)()
+    if name not in LESSONS:
+        path, function = _split(name)
+        sys.path.insert(0, str(path.parent.resolve()))  # a spawned rank imports the file again, by its name
+    returned = (LESSONS.get(name) or getattr(importlib.import_module(path.stem), function))()
     kinds = [type(one).__name__ for one in (returned if isinstance(returned, tuple) else [returned])]
     if len(kinds) != 2 or not isinstance(returned[0], pl.LightningModule):
         raise LaunchError(f"the lesson {name!r} returned {', '.join(kinds) or 'nothing'}. {SHAPE}.")
     module, data = returned
-    dataset = data.dataset if isinstance(data, DataLoader) else data
-    if isinstance(dataset, IterableDataset) or not (hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")):
+    dataset: Any = data.dataset if isinstance(data, DataLoader) else data
+    numbered = hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")
+    if isinstance(dataset, IterableDataset | dict) or not numbered:
         wanted = "which cannot be split over ranks: a Dataset with a length and numbered samples can"
+        if isinstance(data, pl.LightningDataModule):
+            wanted += ". Call its setup('fit'), set module.val_dataloader to its own, and return its train_dataloader()"
         raise LaunchError(f"the lesson {name!r} returned {kinds[1]} as its data, {wanted}.")
     if len(dataset) == 0:
         raise LaunchError(f"the lesson {name!r} returned data without a single sample.")
@@ -99,13 +104,6 @@ def load_lesson(name: str) -> tuple[Any, Any]:
         lost = "whose own sampler would be lost, since each rank has one for its share: return the dataset alone"
         raise LaunchError(f"the lesson {name!r} returned a DataLoader {lost}.")
     return module, loader
-
-
-def _import(name: str) -> Callable:
-    path, function = _split(name)
-    # A spawned rank imports the file again, by its name and along the same sys.path.
-    sys.path.insert(0, str(path.parent.resolve()))
-    return getattr(importlib.import_module(path.stem), function)
 
 
 def _split(name: str) -> tuple[Path, str]:

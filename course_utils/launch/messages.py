@@ -18,11 +18,6 @@ class RunError(Exception):
     """A run that failed after it had started: a rank raised, was killed, or fell silent."""
 
 
-def is_out_of_memory(error: str) -> bool:
-    """Say whether an error's text is one that PyTorch, NumPy or Python raise when memory runs out."""
-    return bool(OUT_OF_MEMORY.search(error))
-
-
 def short_traceback(error: BaseException) -> str:
     """Return the traceback of an error with the calls inside of Lightning and torch counted instead of listed.
 

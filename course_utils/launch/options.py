@@ -29,12 +29,12 @@ class Options:
     strategy: str = _option("auto", "how the processes start; auto: Lightning chooses", choices=STRATEGIES)
     devices: int | str = _option("auto", "devices of each machine, or CPU processes; auto: all GPUs, or one process")
     accelerator: str = _option("auto", "what to train on; auto: the best one here", choices=ACCELERATORS)
-    num_workers: int = _option(0, "processes that load data for each rank", type=int)
+    num_workers: int | None = _option(None, "processes that load data for each rank (default: the lesson's)", type=int)
     epochs: int = _option(20, "passes through the data", type=int)
     global_batch: int | None = _option(None, "samples in a step of all ranks (default: the lesson's own)", type=int)
     precision: str = _option("32-true", "number format", choices=PRECISIONS)
     seed: int = _option(42, "of the weights and the order of the data", type=int)
-    out: str = _option("runs/last", "folder for checkpoint and results", metavar="DIR")
+    out: str = _option("runs/last", "folder for checkpoint, results and log", metavar="DIR")
     resume: bool = _option(False, "continue from the checkpoint in --out, if there is one", action="store_true")
     timeout_s: float = _option(
         600.0,
@@ -49,7 +49,7 @@ class Options:
         for name, smallest in least.items():
             asked = getattr(self, name)
             fits = isinstance(asked, int | float) and smallest <= asked < 2**32
-            if not fits and (name, asked) != ("global_batch", None):
+            if not fits and asked is not getattr(Options, name):  # None leaves it to the lesson
                 raise LaunchError(f"{name}={asked} was requested, but it must be from {smallest} to {2**32 - 1}.")
         if self.devices != "auto" and (not str(self.devices).isdecimal() or int(self.devices) < 1):
             raise LaunchError(f"'{self.devices}' is not a number of devices. Write 1, 2, ... or auto.")

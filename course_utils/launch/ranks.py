@@ -6,6 +6,7 @@ Lightning starts the ranks from there. With ddp_spawn each of them imports this 
 import json
 import os
 import sys
+from contextlib import suppress
 from functools import partial
 
 from torch.multiprocessing import ProcessExitedException, ProcessRaisedException
@@ -37,16 +38,17 @@ def make_loader(loader: DataLoader, options: Options, ranks: int) -> DataLoader:
     if loader.drop_last and share < batch_size:
         why = f"drop_last leaves out every batch: a rank has {share} samples, and a batch needs {batch_size}"
         raise LaunchError(f"there is nothing to train on, since the lesson's {why}. Pass a smaller --global-batch.")
+    workers = loader.num_workers if options.num_workers is None else options.num_workers
+    kept = ["collate_fn", "drop_last", "pin_memory", "worker_init_fn"]
+    kept += ["multiprocessing_context", "prefetch_factor", "timeout"] * (workers > 0)  # which a loader without refuses
     return DataLoader(
         loader.dataset,
         batch_size=batch_size,
         shuffle=drawn and ranks > 1,
         sampler=DistributedSampler(loader.dataset, 1, 0, drawn, options.seed) if ranks == 1 else None,
-        num_workers=options.num_workers,
-        persistent_workers=options.num_workers > 0,
-        worker_init_fn=loader.worker_init_fn,
-        collate_fn=loader.collate_fn,
-        drop_last=loader.drop_last,
+        num_workers=workers,
+        persistent_workers=workers > 0,
+        **{name: getattr(loader, name) for name in kept},
     )
 
 
@@ -65,11 +67,17 @@ def fit(options: Options, arguments: dict, link: Link) -> None:
     state = read_checkpoint(options.checkpoint, module, trainer.fit_loop.state_dict()) if resumes else None
     if state and state["epoch"] + 1 >= options.epochs:
         results = {"losses": state["callbacks"]["RankReport"]["losses"], "steps": state["global_step"]}
-        link.send(already=state["epoch"] + 1, done=results)
+        link.send(note=f"all {state['epoch'] + 1} epochs were trained before: nothing to do", done=results)
         return link.send(finished=True)
     if state:
         link.send(resumed=state["global_step"])
+        kept = f"{options.out}/metrics-to-step-{state['global_step']}.csv"
+        with suppress(OSError):  # the logger begins a new file; of several ranks, one is the first
+            if not os.path.exists(kept):  # else only what is trained again is lost
+                os.replace(f"{options.out}/metrics.csv", kept)
     loader = make_loader(data, options, count_ranks(arguments))
+    trainer.logger = pl.loggers.CSVLogger(options.out, "", "")
+    trainer.log_every_n_steps = min(50, -(-len(loader) // count_ranks(arguments)))  # type: ignore[attr-defined]
     # Without a launcher of Lightning's, this process is the rank.
     run = trainer.fit if trainer.strategy.launcher else partial(run_rank, link, trainer.fit)
     run(module, loader, ckpt_path=str(options.checkpoint) if state else None)
@@ -80,12 +88,14 @@ def _make_trainer(options: Options, arguments: dict, link: Link, module: pl.Ligh
     if strategy == "auto" and count_ranks(arguments) > 1:
         strategy = "ddp"  # what Lightning takes then
     if strategy in START_METHODS:
-        strategy = ReportingDDP(link, start_method=START_METHODS[strategy])
+        alone = not module.automatic_optimization  # a GAN, for instance, trains one part of itself at a time
+        strategy = ReportingDDP(link, start_method=START_METHODS[strategy], find_unused_parameters=alone)
     elif strategy == "fsdp":
         from course_utils.launch.sharded import ReportingFSDP, make_sharded  # costs time that others do not need
 
         make_sharded(module, options.precision, arguments["accelerator"])
-        strategy = ReportingFSDP(link, count_ranks(arguments))
+        parts: dict = {"data_parallel_size": count_ranks(arguments), "tensor_parallel_size": 1}
+        strategy = ReportingFSDP(link, save_distributed_checkpoint=False, **parts)
         arguments = {**arguments, "precision": "32-true"}  # FSDP itself computes in another
     saving = _Saving(options.checkpoint.parent, "last", enable_version_counter=False)
     arguments = {**arguments, "strategy": strategy, "callbacks": [_Report(link), saving], "plugins": [WholeFiles()]}

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from course_utils.launch.link import Link
-from course_utils.launch.messages import calm_lightning, is_out_of_memory, short_traceback
+from course_utils.launch.messages import OUT_OF_MEMORY, calm_lightning, short_traceback
 from course_utils.training import pl
 
 MOST_SAID = 20_000  # characters of a traceback that are reported
@@ -29,7 +29,7 @@ def run_rank(link: Link, function: Callable, *args: Any, **kwargs: Any) -> Any:
         said = f"{type(error).__name__}: {why}"
         said = said if len(said) < 600 else f"{said[:300]}\n{said[-300:]}"
         link.send(fault=short_traceback(error)[-MOST_SAID:], error=said)
-        if link.asked and is_out_of_memory(said):
+        if link.asked and OUT_OF_MEMORY.search(said):
             from course_utils.launch.out_of_memory import memory_note  # costs a second that other runs do not need
 
             link.send(memory=memory_note(*link.asked))
@@ -97,7 +97,7 @@ class _Report(pl.Callback):
     def on_train_epoch_start(self, trainer, pl_module):
         # float32 counts samples exactly up to 16 million a rank; MPS has nothing wider.
         self._sums = torch.zeros(3, device=pl_module.device)  # samples, those with a loss, loss times samples
-        self._epoch_start_s = time.monotonic()
+        self._epoch_start_s, self._batches = time.monotonic(), 0
 
     def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
         self._beat(trainer, "it has its batch, and has not finished the forward pass")
@@ -108,6 +108,7 @@ class _Report(pl.Callback):
 
     def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
         self._beat(trainer, "it waits for a batch, for the next epoch, or for other ranks")
+        self._batches = batch_idx + 1
         loader = trainer.train_dataloader  # the batch itself may be of any class
         samples = min(len(loader.sampler) - batch_idx * loader.batch_size, loader.batch_size)
         self._sums[0] += samples
@@ -117,7 +118,7 @@ class _Report(pl.Callback):
             self._sums[2] += loss.detach().float() * samples
 
     def on_validation_batch_start(self, trainer, pl_module, batch, batch_idx, dataloader_idx=0):
-        self._beat(trainer, "it validates")
+        self._beat(trainer, "it validates, or waits for other ranks after that")
 
     def on_train_epoch_end(self, trainer, pl_module):
         sums = pl_module.all_gather(self._sums).reshape(-1, 3)  # (ranks, 3)
@@ -126,6 +127,9 @@ class _Report(pl.Callback):
         _, known, total = sums.sum(0).tolist()
         self.losses.append(total / known if known else None)
         if trainer.is_global_zero:
+            if self._batches < trainer.num_training_batches and not trainer.should_stop:
+                ended = f"epoch {len(self.losses)} ended after batch {self._batches} of {trainer.num_training_batches}"
+                self.link.send(note=f"{ended}: a step or the data raised StopIteration, or a hook returned -1")
             self.link.send(epoch=len(self.losses), loss=self.losses[-1])
 
     def on_train_end(self, trainer, pl_module):
@@ -134,7 +138,7 @@ class _Report(pl.Callback):
             results["metrics"] = {name: float(value) for name, value in trainer.callback_metrics.items()}
             results |= {"samples_per_s": self._samples_per_s, "train_s": time.monotonic() - self._start_s}
             if trainer.current_epoch < trainer.max_epochs:  # EarlyStopping, for instance
-                self.link.send(stopped=trainer.current_epoch)
+                self.link.send(note=f"the lesson has ended the training early, after epoch {trainer.current_epoch}")
             self.link.send(done=results)
 
     def teardown(self, trainer, pl_module, stage):

@@ -10,7 +10,6 @@ import torch
 from torch.distributed.checkpoint.state_dict import StateDictOptions, set_model_state_dict
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard, register_fsdp_forward_method
 
-from course_utils.launch.link import Link
 from course_utils.launch.messages import LaunchError
 from course_utils.launch.reporting import Reporting
 from course_utils.training import pl
@@ -20,10 +19,6 @@ PRECISIONS = {"32-true": None, "bf16-mixed": torch.bfloat16}
 
 class ReportingFSDP(Reporting, pl.strategies.ModelParallelStrategy):
     """FSDP in which every rank reports its own exceptions, and rank 0 writes one checkpoint for all."""
-
-    def __init__(self, link: Link, ranks: int):
-        whole: dict[str, Any] = {"save_distributed_checkpoint": False}
-        super().__init__(link, data_parallel_size=ranks, tensor_parallel_size=1, **whole)
 
     def load_checkpoint(self, checkpoint_path: Any, *more: Any, **keywords: Any) -> dict[str, Any]:
         """Load it, also that of an optimizer without state, such as plain SGD, at which Lightning 2.6 fails."""

@@ -8,21 +8,21 @@ import tempfile
 import time
 from contextlib import closing, nullcontext, suppress
 from dataclasses import asdict, replace
+from itertools import pairwise
 from pathlib import Path
 
 from course_utils.launch.causes import Reports
 from course_utils.launch.clusters import Cluster, find_cluster
 from course_utils.launch.lessons import check_lesson
 from course_utils.launch.link import REQUEST, SHOW_STACK, Lines
-from course_utils.launch.messages import LaunchError, RunError
+from course_utils.launch.messages import CALLS, LaunchError, RunError
 from course_utils.launch.options import Options, count_ranks, trainer_arguments
 from course_utils.launch.processes import exit_status, only_one, process_group, write_whole
 from course_utils.launch.view import RunResult, View
 
 # What another shell may have left: a rank would wait for others that nobody starts, or meet them at a port that is
 # taken. Without the port, Lightning looks for a free one.
-LEFT_OVER = {"RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR"}
-LEFT_OVER |= {"MASTER_PORT"}
+LEFT = {"RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
 BEFORE = "start"  # names what the first process prints before PyTorch and Lightning are loaded
 
 
@@ -83,7 +83,7 @@ class Run:
                     self._take(who, message)
 
     def _environment(self, folder: str) -> dict[str, str]:
-        kept = {key: value for key, value in os.environ.items() if key not in LEFT_OVER or self._cluster.kind != "none"}
+        kept = {key: value for key, value in os.environ.items() if key not in LEFT or self._cluster.kind != "none"}
         # A driver's library may hang or crash, and Lightning asks it for GPUs whatever it trains on.
         hidden = {"CUDA_VISIBLE_DEVICES": ""} if self.arguments["accelerator"] == "cpu" else {}
         named = {"TORCH_DISTRIBUTED_DEBUG": "INFO"}  # DDP then names the parameters that a loss has not used
@@ -111,16 +111,14 @@ class Run:
 
     def _take(self, who: str, message: str | dict) -> None:
         match message:
-            case str() if self._reports.failed or who == BEFORE:
+            case str() if self._reports.failed or self._silence or who == BEFORE:
                 return self._held.append((who, message))
             case str():
                 return self.view.line(who, message)
             case {"resumed": step} if "resumed" not in self._reports.events:  # each rank may say so
                 self.view.line("launch", f"continuing after step {step}")
-            case {"already": epochs}:
-                self.view.line("launch", f"all {epochs} epochs were trained before: nothing to do")
-            case {"stopped": epoch}:
-                self.view.line("launch", f"the lesson has ended the training early, after epoch {epoch}")
+            case {"note": text}:
+                self.view.line("launch", text)
             case {"start": begin}:
                 self.view.begin(**begin)
             case {"epoch": number, "loss": loss}:
@@ -147,14 +145,16 @@ class Run:
         why, fault = (self._silence, None) if self._silence else self._reports.cause(self._status)
         if why:
             raised = [(fault.who, line) for line in fault.traceback.rstrip().splitlines()] if fault else []
-            for who, line in raised + self._held:
-                self.view.line(who, line)
+            for (_, before), (who, line) in pairwise([("", ""), *raised, *self._held]):
+                if not (self._silence and CALLS.match(before) and CALLS.match(line)):  # of Lightning's calls, the last
+                    self.view.line(who, line)
             memory = f" {events['memory']}" if "memory" in events else ""
             raise RunError(f"{why}{'' if why.endswith('.') else '.'}{memory}{self.hint()}")
         if "done" not in events:
             return None
         options, ranks, total_s = self.options, count_ranks(self.arguments), time.monotonic() - self._start_s
-        more = {"checkpoint": str(options.checkpoint), **events["done"]}
+        log = Path(options.out) / "metrics.csv"
+        more = {"checkpoint": str(options.checkpoint), "log": str(log) if log.exists() else "", **events["done"]}
         result = RunResult(options.lesson, options.strategy, ranks, total_s=total_s, **more)
         if advice := result.advice():
             self.view.line("launch", advice)

@@ -19,7 +19,6 @@ class View:
 
         self._stream, self._with_bar = stream, bar
         self._bar: Any = tqdm(disable=True)
-        self._no_bar = self._bar
         self._epochs, self._next_s = 0, 0.0
 
     def line(self, source: str, text: str) -> None:
@@ -27,8 +26,7 @@ class View:
         encoding = getattr(self._stream, "encoding", None) or "utf-8"
         text = text.encode(encoding, "backslashreplace").decode(encoding)
         # Beside no bar tqdm is not asked: it trips over one that an interrupt has left half made.
-        write = print if self._bar.disable else self._bar.write
-        write(f"[{source}] {text}", file=self._stream)
+        (print if self._bar.disable else self._bar.write)(f"[{source}] {text}", file=self._stream)
         self._stream.flush()
 
     def begin(self, steps: int, done: int, epochs: int) -> None:
@@ -51,10 +49,8 @@ class View:
 
     def close(self) -> None:
         """Close the bar where it stands, whatever state an interrupt has left it in."""
-        bar, self._bar = self._bar, self._no_bar
-        with suppress(Exception):
-            bar.refresh()
-            bar.close()
+        with suppress(Exception):  # it counts as closed as soon as it is asked to close
+            self._bar.close()
 
 
 @dataclass(frozen=True)
@@ -72,6 +68,7 @@ class RunResult:
     checkpoint: str = ""  # the file to resume from
     train_s: float = 0.0  # from the first step of this run to its last
     total_s: float = 0.0  # from the command to the end of the last process
+    log: str = ""  # the file with what the lesson logged in the last run
 
     def to_json(self) -> str:
         """Return the result as one JSON object, with null for what is not a finite number."""
@@ -101,6 +98,7 @@ class RunResult:
             ("samples per s", f"{self.samples_per_s:,.0f}"),
             ("training", f"{self.train_s:.2f} s of {self.total_s:.1f} s in all"),
             ("checkpoint", self.checkpoint),
+            *[("log", self.log)] * bool(self.log),
         ]
 
 

@@ -285,3 +285,18 @@ def test_what_a_resumed_run_will_refuse_is_said_when_it_is_saved(tmp_path, model
         WholeFiles().save_checkpoint(held, tmp_path / "x.ckpt")
     with pytest.raises(LaunchError, match="was refused"):
         read_checkpoint(tmp_path / "x.ckpt", model)
+
+
+class Counts(torch.nn.Linear):
+    def get_extra_state(self):
+        return {"seen": 5}
+
+    def set_extra_state(self, state):
+        self.seen = state["seen"]
+
+
+def test_what_a_module_keeps_beside_its_tensors_is_part_of_a_checkpoint(tmp_path):
+    path, module = tmp_path / "last.ckpt", Counts(1, 1)
+    torch.save({**PLACE, "state_dict": module.state_dict()}, path)
+    module.load_state_dict(read_checkpoint(path, module)["state_dict"])
+    assert module.seen == 5

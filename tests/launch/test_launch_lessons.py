@@ -13,7 +13,7 @@ from course_utils.launch.ranks import make_loader
 
 GOOD = """
 import torch
-from lightning.pytorch import LightningModule
+from lightning.pytorch import LightningDataModule, LightningModule
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset, WeightedRandomSampler
 
 class Module(LightningModule):
@@ -34,6 +34,9 @@ def shuffled(): return Module(), DataLoader(DATA, batch_size=3, shuffle=True, wo
 def short(): return Module(), DataLoader(DATA, batch_size=4, drop_last=True)
 def picked(): return Module(), DataLoader(DATA, sampler=WeightedRandomSampler([1.0] * 6, 6))
 def batched(): return Module(), DataLoader(DATA, batch_sampler=[[0, 1], [4, 5]])
+def mapping(): return Module(), {"train": DATA}
+def data_module(): return Module(), LightningDataModule()
+def own(): return Module(), DataLoader(DATA, 3, num_workers=1, pin_memory=True, timeout=7, prefetch_factor=5)
 def empty(): return Module(), TensorDataset(torch.zeros(0, 1))
 """
 
@@ -83,6 +86,8 @@ def test_a_data_loader_gives_its_data_and_its_batch_size(file):
         ("number", "returned int as its data"),
         ("picked", "returned a DataLoader whose own sampler would be lost"),
         ("batched", "returned a DataLoader whose own sampler would be lost"),
+        ("mapping", "returned dict as its data"),
+        ("data_module", r"returned LightningDataModule as its data.* return its train_dataloader\(\)"),
         ("empty", "returned data without a single sample"),
     ],
 )
@@ -168,6 +173,14 @@ def test_the_order_of_a_lessons_own_loader_is_kept_and_a_dataset_is_shuffled(fil
 def test_a_loaders_own_way_to_begin_its_processes_is_kept(file):
     _, data = load_lesson(f"{file}:shuffled")
     assert make_loader(data, Options(""), ranks=1).worker_init_fn is data.worker_init_fn is not None
+
+
+@pytest.mark.parametrize(("asked", "workers", "timeout"), [(None, 1, 7), (0, 0, 0), (2, 2, 7)])
+def test_how_a_lessons_own_loader_loads_is_kept_unless_the_command_line_says_otherwise(file, asked, workers, timeout):
+    _, data = load_lesson(f"{file}:own")
+    made = make_loader(data, Options("", num_workers=asked), ranks=1)
+    assert (made.num_workers, made.timeout, made.pin_memory) == (workers, timeout, True)
+    assert made.prefetch_factor == (5 if workers else None) and made.persistent_workers == bool(workers)
 
 
 def test_data_without_a_single_whole_batch_are_refused_where_only_whole_ones_count(file):

@@ -89,8 +89,20 @@ def test_a_bar_that_an_interrupt_has_left_half_made_hides_no_line(monkeypatch):
     view.begin(steps=40, done=0, epochs=10)
     bar = view._bar
     with monkeypatch.context() as broken:
-        broken.setattr(bar, "refresh", failing)
+        broken.setattr(bar, "display", failing)
         view.close()
     view.line("launch", "stopped")
     bar.close()
     assert stream.getvalue() == "[launch] stopped\n"
+
+
+def test_a_bar_that_cannot_be_drawn_any_more_is_closed(monkeypatch):
+    def failing():
+        raise AttributeError("container")
+
+    view = View(io.StringIO(), bar=True)
+    view.begin(steps=40, done=0, epochs=10)
+    bar = view._bar
+    monkeypatch.setattr(bar, "refresh", failing)
+    view.close()
+    assert bar.disable and bar not in tqdm._instances

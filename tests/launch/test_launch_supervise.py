@@ -112,7 +112,7 @@ def test_a_lesson_may_leave_the_working_folder_and_have_arguments_of_its_own(tmp
 
 
 def test_a_lesson_that_ends_the_training_early_is_said_to(tmp_path):
-    assert "early, after epoch 3" in run(tmp_path, ("rank 0", {"stopped": 3})).view._stream.getvalue()
+    assert "[launch] after epoch 3" in run(tmp_path, ("rank 0", {"note": "after epoch 3"})).view._stream.getvalue()
 
 
 def test_an_interrupt_closes_the_bar_before_what_is_left_is_shown(tmp_path, monkeypatch):
@@ -127,3 +127,26 @@ def test_an_interrupt_closes_the_bar_before_what_is_left_is_shown(tmp_path, monk
     with pytest.raises(KeyboardInterrupt):
         one.watch()
     assert order[:2] == ["closed", "bye"]
+
+
+def test_of_the_calls_where_a_silent_rank_stands_those_inside_of_torch_are_left_out_but_the_innermost(tmp_path):
+    inside = '  File "/x/site-packages/torch/{}.py", line 1 in {}'
+    stack = ["Stack (most recent call first):", inside.format("a", "wait"), inside.format("b", "call")]
+    stack += ['  File "lesson.py", line 7 in training_step', inside.format("c", "step"), inside.format("d", "fit")]
+    silent = run(tmp_path)
+    silent._silence = "rank 0 has been silent"
+    for line in stack:
+        silent._take("rank 0", line)
+    with pytest.raises(RunError):
+        silent.finish()
+    shown = silent.view._stream.getvalue()
+    assert "in wait" in shown and "line 7 in training_step" in shown
+    assert "in call" not in shown and "in fit" not in shown
+
+
+def test_a_result_names_the_file_with_what_the_lesson_logged(tmp_path):
+    done = {"done": {"steps": 1, "losses": [0.5]}}
+    assert run(tmp_path, HELLO, ("rank 0", done), ("rank 0", {"finished": True})).finish().log == ""
+    (tmp_path / "metrics.csv").write_text("step")
+    result = run(tmp_path, HELLO, ("rank 0", done), ("rank 0", {"finished": True})).finish()
+    assert result.log == str(tmp_path / "metrics.csv") and result.log in repr(result)
