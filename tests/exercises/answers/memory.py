@@ -75,6 +75,6 @@ WRONG = {
             "3 batches",
         ),
         ("my_evaluation = lambda model, batches: 0.1", "a list of losses"),
-        ("my_evaluation = lambda model: []", "but too many positional arguments"),
+        ("my_evaluation = lambda model: []", "but yours takes"),
     ],
 }

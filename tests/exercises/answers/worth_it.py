@@ -24,7 +24,7 @@ WRONG = {
             CHOICE.format(best="min(in_time or offers, key=lambda name: hours[name] * offers[name][1])"),
             "Say so with None",
         ),
-        ("my_choice = lambda offers, epochs: 'large'", "but too many positional arguments"),
+        ("my_choice = lambda offers, epochs: 'large'", "but yours takes"),
         ("my_choice = 'large'", "This should be a function"),
     ],
     "speed_up": [
