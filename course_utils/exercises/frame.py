@@ -149,9 +149,7 @@ def _described(error: BaseException) -> str:
         error = error.__cause__
     lines = ((frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__))
     theirs = (f" in line {n} of {code.co_name}" for code, n in lines if not code.co_filename.startswith(ours))
-    # A copy of this process, where an answer is judged if there is no GPU, does not say that there is none.
-    why = "PyTorch has no GPU here. Do not name one." if "CUDA in forked" in quote(error) else quote(error)
-    return f"{type(error).__name__}{next(theirs, '')}: {why}"
+    return re.sub(r"[\w.]+\.<locals>\.", "", f"{type(error).__name__}{next(theirs, '')}: {quote(error)}")
 
 
 # What a function that is still to be written is compiled to: the operations without their arguments.

@@ -103,7 +103,7 @@ def test_yes_is_read_in_whichever_form_it_comes(answer):
 
 @pytest.mark.parametrize("answer", [None, 1, "yes", torch.tensor([True, False]), torch.ones(1)])
 def test_what_is_neither_yes_nor_no_is_wrong(answer):
-    with pytest.raises(Wrong, match="should return"):
+    with pytest.raises(Wrong, match="True or False, but it"):
         truth_of(answer)
 
 
@@ -153,7 +153,7 @@ def test_a_checker_that_yields_is_asked_until_a_mistake_was_made():
 
 def test_an_answer_is_a_function_of_the_same_arguments_as_the_solution():
     verdict = first.check(lambda: 7)
-    assert verdict.status == "wrong" and "should be a function of (numbers), but too many" in verdict.message
+    assert verdict.status == "wrong" and "should be a function of (numbers), but yours takes ()." in verdict.message
 
 
 def test_the_end_of_an_iterator_is_an_error_of_the_answers_and_not_of_the_checkers():
@@ -168,6 +168,29 @@ def test_an_error_names_the_line_of_the_answer_that_raised_it():
     assert _described(ValueError("raised nowhere")) == "ValueError: raised nowhere"
 
 
+def test_an_error_calls_what_the_exercise_gave_by_its_name_alone():
+    verdict = exercises_of("start")["works"].check(lambda multiply: multiply(1))
+    assert verdict.message.endswith(": multiply() missing 1 required positional argument: 'b'")
+
+
+def test_a_function_that_is_still_to_be_written_is_not_told_of_an_answer_that_it_brings_back():
+    def my_predict(model, x, device):
+        raise NotImplementedError
+
+    assert "raised NotImplementedError in line" in exercises_of("gpu")["predict"].check(my_predict).message
+
+
+def test_an_answer_that_asks_for_a_gpu_is_not_told_of_processes_that_it_never_started(monkeypatch):
+    error = RuntimeError(
+        "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use the 'spawn' "
+        "start method"  # PyTorch, of every copy of a process that has looked for a GPU, and found none
+    )
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
+    assert _described(error) == "RuntimeError: it asks for a CUDA device, and PyTorch sees none here"
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 1)  # here a copy is the student's own
+    assert "in forked subprocess" in _described(error)
+
+
 def test_a_hint_is_shown_in_a_box_as_a_verdict_is():
     hint = Verdict("windows", "first hint", "try `x < y`.")
     assert repr(hint) == "windows: first hint. try `x < y`."
@@ -180,7 +203,7 @@ def test_an_exercise_shows_its_task():
 
 @pytest.mark.parametrize(
     ("function", "message"),
-    [(3, "but 3 is not a callable object"), (lambda x: x, "should be a function of (x, y), but too many")],
+    [(3, "but 3 is not a callable object"), (lambda x: x, "should be a function of (x, y), but yours takes (x).")],
 )
 def test_what_cannot_be_called_as_asked_is_wrong(function, message):
     with pytest.raises(Wrong) as wrong:

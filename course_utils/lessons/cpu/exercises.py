@@ -43,11 +43,11 @@ def one_epoch(answer: Any) -> Mistakes:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     optimizer.register_step_post_hook(lambda *_: steps.append(1))
     returned = answer(model, optimizer, [(inputs.clone(), targets.clone()) for inputs, targets in BATCHES])
+    yield not steps, "optimizer.step() was never called: the optimizer that you were given did nothing."
     weights, losses = _reference(BATCHES)
     if not same(model.weight.detach(), weights, within=1e-5):
         yield from _compare_weights(model.weight.detach(), len(steps))
-    graph = isinstance(returned, torch.Tensor) and returned.requires_grad
-    yield graph, "The loss that you return still holds the graph of its gradients: read it with .item()."
+    yield getattr(returned, "requires_grad", False), "This loss still holds the graph of its gradients: use .item()."
     mean = number_of(returned, "the mean loss of the epoch")
     near = partial(math.isclose, mean, rel_tol=1e-4)
     total = sum(loss * len(inputs) for loss, (inputs, _) in zip(losses, BATCHES, strict=True))
@@ -75,9 +75,7 @@ def _compare_weights(ended: torch.Tensor, steps: int) -> Mistakes:
     def after(batches: list, **changes: Any) -> bool:
         return same(ended, _reference(batches, **changes)[0], within=1e-5)
 
-    yield steps == 0, "optimizer.step() was never called: the optimizer that you were given did nothing."
-    stayed = "At each step there was no gradient, so nothing moved. Is backward() there, and the reset after the step?"
-    yield torch.equal(ended, MODEL.weight), stayed
+    yield torch.equal(ended, MODEL.weight), "No step had a gradient. Is backward() there, and the reset after the step?"
     yield after(BATCHES, reset=False), "Without a reset each batch adds its gradients to the earlier ones: zero_grad()."
     yield after(BATCHES[:-1]), "The last batch is short, and you left it out: its 3 samples are never learned from."
     yield after(BATCHES, reduction="sum"), "You add squared errors up: large batches make large steps. Take their mean."

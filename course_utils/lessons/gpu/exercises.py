@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from course_utils.exercises import Mistakes, exercise
-from course_utils.exercises.answers import expect, expect_pair, number_of, quote
+from course_utils.exercises.answers import expect, expect_pair, number_of, quote, same
 
 SIDE = 8192
 
@@ -20,8 +20,8 @@ SIDE = 8192
 def work(answer: Any) -> Mistakes:
     """Give (operations, bytes) of one product of two bfloat16 matrices of side 8192."""
     expect_pair(answer, "(operations, bytes)")
-    operations, size = (number_of(part, "operations and bytes") for part in answer)
-    products, numbers = round(operations / SIDE**3, 3), round(size / SIDE**2, 3)
+    operations, size = map(number_of, answer, ("the number of operations", "the number of bytes"))
+    products, numbers = round(operations / SIDE**3, 2), round(size / SIDE**2, 1)  # 1.1e12 and 4e8 are right as well
     yield numbers in (SIDE, 2 * SIDE), "The order is the other way round: operations first, then bytes."
     yield products == 1, "You counted the multiplications. Each has an addition: a multiply-add is two operations."
     yield products != 2, f"A product takes 2 n^3 operations, which for this n are not {operations:.3g}."
@@ -34,12 +34,12 @@ def work(answer: Any) -> Mistakes:
 
 
 class _Watched(torch.nn.Linear):
-    """A layer that notes where its weights and its input were at its last call."""
+    """A layer that notes where the weights and the input were when it, or a copy of it, was called last."""
 
     seen = ("", "")
 
     def forward(self, x):
-        self.seen = (self.weight.device.type, x.device.type)
+        _Watched.seen = (self.weight.device.type, x.device.type)
         return super().forward(x)
 
 
@@ -57,27 +57,28 @@ class _Watched(torch.nn.Linear):
 def predict(answer: Any) -> Mistakes:
     """Write my_predict(model, x, device): what the model says of x, computed on the device and left there."""
     for target in (torch.device("meta"), torch.device("cpu")):  # every machine has these two, and meta has the rules
-        model = _Watched(3, 1)
+        model, x, _Watched.seen = _Watched(3, 1, device="cpu"), torch.ones(2, 3, device="cpu"), ("", "")
         try:
-            said = answer(model, torch.ones(2, 3), target)
-        except NotImplementedError:
-            yield True, "Your function brings the answer back to the CPU: leave it on the device."
-        except (RuntimeError, AssertionError) as error:
-            weights, data = model.seen
+            said = answer(model, x, target)
+        except (RuntimeError, AssertionError, TypeError) as error:
+            weights, data = _Watched.seen
+            fetched = weights == data == "meta" and ("meta tensor" in str(error) or "meta device" in str(error))
+            yield fetched, "Your function brings the answer back to the CPU: leave it on the device."
             named = weights == data and ("CUDA" in str(error) or "NVIDIA" in str(error))
             yield named, "You named a device yourself. Use `device`, and it runs on every machine."
             yield weights != data and data == "cpu", "The input stayed: .to returns a copy. Write x = x.to(device)."
             yield weights != data, "The input moved, and the model was left on the CPU: model.to(device)."
             raise
-        yield model.seen == ("", ""), "Your function never called the model."
+        yield _Watched.seen == ("", ""), "Your function never called the model."
         expect(said, torch.Tensor, "a tensor that your function returns")
-        moved, weights = said.device.type == target.type, model.seen[0]
+        moved, weights = said.device.type == target.type, _Watched.seen[0]
         missed = weights != target.type
         yield missed and moved, "The model computed on the CPU, and you moved its answer. Move what goes in instead."
         yield missed and weights == "cpu", "Nothing moved: model and input stayed on the CPU, where both were created."
         yield missed, f"Asked for {target}, your function computed on {weights}. Use `device` and no name of your own."
         yield not moved, f"The answer came back on {said.device}. Leave it on the device."
         yield said.shape != (2, 1), f"The model's answer has the shape (2, 1), but yours has {tuple(said.shape)}."
+        yield target.type == "cpu" and not same(said.float(), model.float()(x)), "The model gives other numbers."
 
 
 @exercise(
@@ -91,8 +92,8 @@ def loss_scale(answer: Any) -> Mistakes:
     """Choose a number to multiply the loss by, so that gradients of 1e-8 and of 2 both survive in float16."""
     scale = number_of(answer, "the scale")
     yield scale <= 0, "A scale is a positive number: gradients keep their direction."
-    tiny = torch.finfo(torch.float16).tiny
+    tiny = 0.999 * torch.finfo(torch.float16).tiny  # which the table, and so the hint, rounds to 6.1e-05
     small, large = ((torch.tensor([1e-8, 2.0]) * scale).half().float() / scale).tolist()
     yield large == float("inf"), f"2 x {quote(answer)} is above 65,504, where float16 ends: it became infinite."
     yield small == 0, f"1e-8 x {quote(answer)} is still nothing in float16: it underflows, as in the lesson."
-    yield scale * 1e-8 < tiny, f"1e-8 comes back as {small:.4g}: it survives, but coarsely, below the normal numbers."
+    yield scale * 1e-8 < tiny, f"1e-8 x {quote(answer)} survives, but coarsely: it is below the normal numbers."

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from course_utils.exercises import Mistakes, exercise
-from course_utils.exercises.answers import Wrong, expect, number_of, quote, same, tensor_of, whole_numbers
+from course_utils.exercises.answers import Wrong, expect, number_of, or_wrong, quote, same, whole_numbers
 from course_utils.lessons.multi_gpu.two_ranks import run_two_ranks
 
 
@@ -18,7 +18,7 @@ from course_utils.lessons.multi_gpu.two_ranks import run_two_ranks
 )
 def batch(answer: Any) -> Mistakes:
     """One device trained well with batches of 128. Say the batch size of each of 8 ranks for the same training."""
-    size = number_of(answer, "how many samples")
+    size = number_of(answer, "the batch size of a rank")
     step = f"8 ranks of {size:g} samples make a step of {8 * size:g}, and not of 128."
     yield size == 128, "With 128 on each of 8 ranks, a step uses 1024 samples: another training."
     yield size == 1024, "You multiplied. The ranks share one global batch out, so each of them takes a part of it."
@@ -70,20 +70,23 @@ def repair(answer: Any) -> Mistakes:
     """Give the text of `ex.BROKEN` as `my_script`, with its three mistakes repaired. Two ranks will run it."""
     script = getattr(answer, "read_text", lambda: answer)()
     expect(script, str, "the text of the script")
-    yield "init_process_group" not in script, "This is not the script: it starts no process group."
+    yield "init_process_group" not in script, "This is not the text of the script: it starts no process group."
     yield script == BROKEN, "This is the script as it was. Two ranks run it, and nobody complains: what do they do?"
     try:
         one, other = run_two_ranks(script)
     except RuntimeError as error:
-        raise Wrong(f"With your repairs a rank ends in: {quote(error)}") from None
-    kept = "The check reads the samples of both epochs from `seen`: keep the lines that fill it."
-    yield not all(len(rank["seen"]) == 2 and all(rank["seen"]) for rank in (one, other)), kept
+        raise Wrong(f"With your repairs a rank failed: {quote(error)}") from None
+    kept = "At its end your script should have `model`, and both epochs in `seen`: keep the lines that fill them."
+    yield not all(rank["weights"] and len(rank["seen"]) == 2 and all(rank["seen"]) for rank in (one, other)), kept
     first, second = one["seen"][0], other["seen"][0]
     both = sorted(round(32 * x) for x in first + second)
     yield sorted(first) == sorted(second), "Both ranks see the same samples in an epoch: the work is not shared."
     yield both != list(range(32)), "Together the ranks do not see each of the 32 samples once in an epoch."
     never = "they never averaged a gradient. DDP does so only for what its own `forward` has calculated."
     yield one["weights"] != other["weights"], f"The ranks end with different weights: {never}"
+    torch.manual_seed(42)
+    start = [weight.tolist() for weight in torch.nn.Linear(1, 1).parameters()]
+    yield one["weights"] == start, "The weights end as they began: nothing was learned. Keep all lines of a step."
     yield first == one["seen"][1], "Both epochs have the same samples in the same order: tell the sampler the epoch."
 
 
@@ -101,13 +104,13 @@ def average(answer: Any) -> Mistakes:
     for ranks in (2, 4):
         own = torch.randn(ranks, 3, generator=torch.Generator().manual_seed(ranks), device="cpu")
         found = answer(list(own.clone()))
-        if isinstance(found, list | tuple) and len(found) == ranks and isinstance(found[0], torch.Tensor):
-            differ = not all(torch.equal(one, found[0]) for one in found)
-            yield differ, "The ranks end with different gradients, and so, after one step, with different weights."
-            found = found[0]  # a list with the same tensor for each rank will do
-        found = tensor_of(found, f"Return a tensor with a gradient for each weight, but this is {quote(found)}")
-        lost = f"Each weight has a gradient of its own, but yours has the shape {tuple(found.shape)}"
-        yield found.shape != (3,), f"{lost}: average over the ranks."
+        parts = found if isinstance(found, list | tuple) else [found]
+        told = f"Return a tensor with a gradient for each weight, but this is {quote(found)}."
+        found = or_wrong(lambda: torch.stack([*map(torch.as_tensor, parts)]).float().squeeze(), told)  # noqa: B023
+        if found.shape == (ranks, 3):  # the same for each rank will do
+            yield not same(found, found[:1].expand(ranks, 3)), "The ranks end with different gradients and weights."
+            found = found[0]
+        yield found.shape != (3,), f"Each weight has a gradient of its own: shape (3,), and not {tuple(found.shape)}."
         if same(found, own.mean(dim=0)):
             continue
         total = own.sum(dim=0)
@@ -136,8 +139,8 @@ def shard(answer: Any) -> Mistakes:
         epochs = [[whole_numbers(answer(samples, rank, ranks, n), what) for rank in range(ranks)] for n in range(3)]
         for shards in epochs:
             yield from _check_shards(shards, samples)
-        again = "Two epochs in a row have the same samples in the same order"
-        yield epochs[1] in (epochs[0], epochs[2]), f"{again}: call `set_epoch(epoch)` before you read the sampler."
+        again, (first, *others) = "Two of three epochs have the same samples in the same order: call", epochs
+        yield first in others or others[0] == others[1], f"{again} `set_epoch(epoch)` before you read the sampler."
 
 
 def _check_shards(shards: list[list[int]], samples: int) -> Mistakes:

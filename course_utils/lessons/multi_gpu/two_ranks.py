@@ -35,6 +35,7 @@ def _rank(script: str, rank: int, port: int) -> dict[str, Any] | str:
     names: dict[str, Any] = {"__name__": "__main__"}
     try:
         exec(compile(script, "<your script>", "exec"), names)
-        return {"seen": names.get("seen", []), "weights": [weight.tolist() for weight in names["model"].parameters()]}
+        weights = [weight.tolist() for weight in names["model"].parameters()] if "model" in names else []
+        return {"seen": names.get("seen", []), "weights": weights}
     except Exception as error:
         return f"{type(error).__name__}: {error}"

@@ -27,15 +27,14 @@ def speed_up(answer: Any) -> Mistakes:
     for load, compute, times in ((60.0, 540.0, 200.0), (1.0, 3.0, 2.0), (0.0, 7.0, 5.0)):
         said = number_of(answer(load, compute, times), "how many times as fast the job is")
         before, after = load + compute, load + compute / times
-        near = partial(math.isclose, said, rel_tol=1e-6)
+        near = partial(math.isclose, said, rel_tol=0.005)  # 9.6 is right as well
         if near(before / after):
             continue
         yield near(times), f"{times:g} times holds for the computing alone: {load:g} s of loading are not faster."
         yield near(after), f"{said:g} is how many seconds the job takes on the GPU. Compare with the seconds before."
         yield near(after / before), f"{said:g} is the time after divided by the time before. Turn it round."
         yield near(before / times), "You made the loading faster as well."
-        case = f"{load:g} s of loading, {compute:g} s of computing and {times:g} times as fast"
-        yield True, f"For {case} the job is not {said:g} times as fast."
+        yield True, f"With {compute:g} of {before:g} s {times:g} times as fast, the job is not {said:g} times as fast."
 
 
 @exercise(
@@ -96,7 +95,7 @@ def works(answer: Any) -> Mistakes:
 
     def says_yes(fault: Callable | None) -> bool:
         def multiply(a: Any, b: Any) -> torch.Tensor:
-            given.extend([a, b])
+            given.append((a, b))
             if fault is None:  # this processor raises an error
                 raise RuntimeError("CUDA error: no kernel image is available for execution on the device")
             return fault(torch.as_tensor(a @ b))
@@ -105,19 +104,19 @@ def works(answer: Any) -> Mistakes:
 
     said = says_yes(lambda product: product)
     yield not given, 'You answered without giving the processor any work. That is only "available".'
-    yield not said, "This processor is right in every number, and you say no. Compare with the CPU's a @ b."
+    yield not said, "This processor is right, and you say no. Compare with a @ b. Does `except` hide an error of yours?"
     try:
         fooled = says_yes(None)
     except RuntimeError:
         raise Wrong("A processor that raises an error instead of answering does not work: return False.") from None
     yield fooled, "This processor raised an error instead of multiplying, and you say that it works."
-    zeros = all(bool((torch.as_tensor(matrix) == 0).all()) for matrix in given)
-    yield zeros, "You multiply zeros. A processor that does nothing at all may pass that: use numbers that differ."
+    copied = all(torch.as_tensor(a @ b).tolist() in (torch.as_tensor(one).tolist() for one in (a, b)) for a, b in given)
+    yield copied, "You multiply zeros, or by the identity: a processor that only copies may pass. Use other numbers."
     sevens = says_yes(lambda product: product * 0 + 7)
     yield sevens, "This processor gives 7 for every number. You only checked that it answers."
     one_wrong = says_yes(
-        lambda product: product + (torch.arange(product.numel()) == product.numel() - 1).view_as(product)
+        lambda product: product + (torch.arange(product.numel()) == max(0, product.numel() - 2)).view_as(product)
     )
-    yield one_wrong, "Only the last number of this product is wrong, and you say that it works. Compare all of them."
+    yield one_wrong, "Only one number of this product is wrong, and you say that it works. Compare all of them."
     moved = says_yes(lambda product: product.flatten().roll(1).reshape(product.shape))
     yield moved, "Right numbers in the wrong places: compare one by one, and multiply matrices whose numbers differ."

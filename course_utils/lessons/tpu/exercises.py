@@ -13,7 +13,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from course_utils.exercises import Mistakes, exercise
-from course_utils.exercises.answers import expect, expect_pair, number_of, quote, whole_numbers
+from course_utils.exercises.answers import expect, expect_pair, number_of, quote
 from course_utils.xla import READING, run_recorded, started_xla, xla_counters
 
 BATCHES = 10
@@ -99,7 +99,7 @@ class _Asked(TorchFunctionMode):
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         name, kwargs = getattr(function, "__name__", ""), kwargs or {}
-        to_host = name == "to" and any(str(there) == "cpu" for there in (*args[1:], *kwargs.values()))
+        to_host = name == "to" and "cpu" in [there for there in (*args[1:], *kwargs.values()) if isinstance(there, str)]
         if name in ASKING or to_host:
             self.count += 1
         elif name in ("tensor", "as_tensor") and args and isinstance(args[0], list | tuple):
@@ -116,7 +116,7 @@ def _check_loop(events: str, in_loop: int, in_all: int) -> Mistakes:
     yield programs == 1, "There was a sync(), but not between the steps: all are one program."
     yield programs < steps, f"In {steps - programs} of {steps - 1} places there is no sync() between two steps."
     stops = "`.item()`, `float(...)`, `print` and `if` need a number, and XLA stops and sends one."
-    read = f"Before the last step the loop had read {in_loop} values from the device"
+    read = f"Before the last step the loop had read {in_loop} value{'s' * (in_loop > 1)} from the device"
     yield in_loop, f"{read}: {stops} Add up on the device, and read once."
     late = f"The loop is fine, but after it you read {in_all} values one by one."
     yield in_all >= BATCHES // 2, f"{late} Add them up on the device (or `torch.stack` them), and read one."
@@ -136,8 +136,9 @@ def room(answer: Any) -> Mistakes:
     least 70 % of all rows are words."""
     lengths, rooms = range(1, 65), []
     for length in lengths:
-        rooms += whole_numbers([answer(length)], f"a whole number of rows for a length of {length}")
-        yield rooms[-1] < length, f"A sentence of length {length} gets {rooms[-1]} rows, so words are cut off."
+        rooms.append(rows := number_of(answer(length), f"the rows for a sentence of length {length}"))
+        yield rows < length, f"For a sentence of length {length} you return {rows:g}, so words are cut off."
+        yield rows % 1, f"For a sentence of length {length} you return {rows:g}, which is no whole number of rows."
     shapes, share = set(rooms), sum(lengths) / sum(rooms)
     needed = f"{len(shapes)} programs, one for each shape"
     yield len(shapes) > 4, f"Sentences of 1 to 64 words need {needed}. Each new shape is compiled."
@@ -171,7 +172,7 @@ def fallback(answer: Any) -> Mistakes:
         run_recorded(device)
         read, strange, said = watch()
     expect(loss, torch.Tensor, "a tensor on the device")
-    yield strange, f"Still a fallback: {', '.join(strange)}. Which line of `robust_loss` is that?"
+    yield strange, f"Still a fallback: {', '.join(strange)}. Which of your lines is that?"
     yield read, "You read values yourself, and so make the detour through the host that was to be avoided."
     found, right = number_of(loss, "the loss"), robust_loss(*host).item()
     yield abs(found - right) > 1e-4, f"No fallback, but the loss is {found:.4f} and should be {right:.4f}."
@@ -213,4 +214,4 @@ def piece(spec: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
 def _axes(cut: Any) -> list:
     """Return the names of the axes that cut a dimension: none, several, or one. An axis may be given by its number."""
     cuts = cut if isinstance(cut, tuple | list) else [] if cut is None else [cut]
-    return [list(MESH)[one] if one in (0, 1) else one for one in cuts]
+    return [list(MESH)[one] if isinstance(one, int) and one in (0, 1) else one for one in cuts]

@@ -101,10 +101,16 @@ def my_fastest(seconds_with, counts):
 WRONG = {
     "one_epoch": [
         (epoch(steps="loss.backward(); optimizer.step()"), "zero_grad()"),
-        (epoch(steps="loss.backward(); optimizer.zero_grad(); optimizer.step()"), "there was no gradient"),
-        (epoch(steps="optimizer.step()"), "there was no gradient"),
+        (epoch(steps="loss.backward(); optimizer.zero_grad(); optimizer.step()"), "No step had a gradient"),
+        (epoch(steps="optimizer.step()"), "No step had a gradient"),
         (epoch(steps="loss.backward()"), "was never called"),
         (epoch(steps="loss.backward(); torch.optim.SGD(model.parameters(), 0.1).step()"), "that you were given"),
+        (
+            epoch(steps="loss.backward(); optimizer.mine.step(); optimizer.zero_grad()").replace(
+                "total, samples", "optimizer.mine = torch.optim.SGD(model.parameters(), 0.1)\n    total, samples", 1
+            ),
+            "that you were given",
+        ),
         (epoch(steps="loss.backward()", end="optimizer.step()"), "there were 1"),
         (epoch().replace("in batches:", "in batches[:-1]:"), "you left it out"),
         (epoch(reduction=', reduction="sum"'), "Take their mean"),

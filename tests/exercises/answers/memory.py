@@ -79,6 +79,6 @@ WRONG = {
             "There are 3 batches, but the length of your list is 1",
         ),
         ("my_evaluation = lambda model, batches: 0.1", "a list of losses"),
-        ("my_evaluation = lambda model: []", "but too many positional arguments"),
+        ("my_evaluation = lambda model: []", "but yours takes"),
     ],
 }

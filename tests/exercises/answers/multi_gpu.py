@@ -21,13 +21,23 @@ WRONG = {
         ("my_script = ex.BROKEN.replace('(network(inputs)', '(model(inputs)')", "Both ranks see the same samples"),
         ("my_script = shared", "different weights"),
         ("my_script = exchanged", "Both epochs have the same samples"),
-        ("my_script = told.replace('lr=0.1)', 'lr=0.1')", "a rank ends in: SyntaxError"),
+        ("my_script = told.replace('lr=0.1)', 'lr=0.1')", "a rank failed: SyntaxError"),
         ("my_script = told.replace('seen[-1] += inputs', 'seen[-1] += inputs[:2]')", "each of the 32 samples once"),
         ("my_script = 3", "the text of the script"),
-        ("my_script = told.replace('seen', 'samples')", "keep the lines that fill it"),
+        ("my_script = told.replace('optimizer.step()', '')", "nothing was learned"),
+        ("my_script = told.replace('loss.backward()', '')", "nothing was learned"),
+        (
+            "import textwrap\nmy_script = 'def main():\\n' + textwrap.indent(told, '    ') + 'main()'",
+            "At its end your script should have `model`",
+        ),
+        (
+            "my_script = told.replace('network =', 'network = torch.ones(1).cuda() or')",
+            "it asks for a CUDA device, and PyTorch sees none here",
+        ),
+        ("my_script = told.replace('seen', 'samples')", "keep the lines that fill them"),
         (
             "my_script = told.replace('        seen[-1] += inputs.flatten().tolist()\\n', '')",
-            "keep the lines that fill it",
+            "keep the lines that fill them",
         ),
         ("my_script = told.replace('    seen.append([])', '    pass').replace('seen[-1]', 'seen')", "keep the lines"),
     ],
@@ -45,6 +55,7 @@ WRONG = {
         ("def my_all_reduce(gradients):\n    return sum(gradients) / 2", "You divided by 2"),
         ("def my_all_reduce(gradients):\n    return torch.stack(gradients).mean()", "a gradient of its own"),
         ("def my_all_reduce(gradients):\n    return gradients", "different gradients"),
+        ("def my_all_reduce(gradients):\n    return torch.stack(gradients) / len(gradients)", "different gradients"),
         ("def my_all_reduce(gradients):\n    return {'mean': sum(gradients) / 2}", "Return a tensor with a gradient"),
         ("my_all_reduce = lambda gradients: torch.stack(gradients).max(dim=0).values", "One device with the whole"),
     ],
@@ -74,13 +85,18 @@ WRONG = {
             "def my_shard(samples, rank, ranks, epoch):\n"
             "    sampler = DistributedSampler(range(samples), num_replicas=ranks, rank=rank)\n"
             "    order = list(sampler)\n    sampler.set_epoch(epoch)\n    return order",
-            "Two epochs in a row",
+            "Two of three epochs",
         ),
         (
             "def my_shard(samples, rank, ranks, epoch):\n"
             "    sampler = DistributedSampler(range(samples), num_replicas=ranks, rank=rank, shuffle=False)\n"
             "    sampler.set_epoch(epoch)\n    return list(sampler)",
             "the same samples in the same order",
+        ),
+        (
+            "def my_shard(samples, rank, ranks, epoch):\n    order = list(range(samples))\n"
+            "    order += order[: -samples % ranks]\n    return order[rank::ranks][:: -1 if epoch % 2 else 1]",
+            "Two of three epochs",
         ),
         (
             "def my_shard(samples, rank, ranks, epoch):\n"
@@ -120,6 +136,10 @@ RIGHT = {
         "def my_all_reduce(gradients):\n"
         "    return [sum(float(g[k]) for g in gradients) / len(gradients) for k in range(len(gradients[0]))]",
         "import numpy as np\ndef my_all_reduce(gradients):\n    return np.mean([g.numpy() for g in gradients], axis=0)",
+        "import numpy as np\ndef my_all_reduce(gradients):\n"
+        "    return [np.mean([g.numpy() for g in gradients], axis=0) for _ in gradients]",
+        "def my_all_reduce(gradients):\n    return torch.stack([sum(gradients) / len(gradients) for _ in gradients])",
+        "def my_all_reduce(gradients):\n    return torch.stack(gradients).mean(0, keepdim=True)",
     ],
     "shard": [
         "def my_shard(samples, rank, ranks, epoch):\n"

@@ -9,6 +9,7 @@ SPEED_UP = "my_speed_up = lambda load_s, compute_s, times: {result}"
 RIGHT = {
     "speed_up": [
         SPEED_UP.format(result="1 / (load_s / (load_s + compute_s) + compute_s / (load_s + compute_s) / times)"),
+        SPEED_UP.format(result="round((load_s + compute_s) / (load_s + compute_s / times), 1)"),
         """
 def my_speed_up(load_s, compute_s, times):
     before = load_s + compute_s
@@ -72,9 +73,14 @@ WRONG = {
         (SPEED_UP.format(result="load_s + compute_s / times"), "how many seconds the job takes"),
         (SPEED_UP.format(result="(load_s + compute_s / times) / (load_s + compute_s)"), "Turn it round"),
         (SPEED_UP.format(result="(load_s + compute_s) / times"), "made the loading faster"),
-        (SPEED_UP.format(result="1 + times"), "is not 201 times as fast"),
+        (SPEED_UP.format(result="times - load_s"), "is not 140 times as fast"),
         (SPEED_UP.format(result="'ten'"), "how many times as fast the job is"),
         ("my_speed_up = 9.6", "should be a function"),
+        (SPEED_UP.format(result="9.6"), "With 3 of 4 s 2 times as fast, the job is not 9.6 times"),
+        (
+            "def my_speed_up(load_s, compute_s):\n    return load_s",
+            "(load_s, compute_s, times), but yours takes (load_s,",
+        ),
     ],
     "choose": [
         ("my_choose = lambda asked, here: asked if asked in here else here[-1]", "returned 'cpu' all the same"),
@@ -144,8 +150,12 @@ def my_works(multiply):
                     "in the wrong places",
                 ),
                 ("torch.ones(4, 4)", "torch.equal(there, a @ a)", "False", "multiply matrices whose numbers differ"),
+                ("torch.rand(4, 4)", "torch.equal(there.diag(), (a @ a).diag())", "False", "Compare all of them"),
+                ("torch.rand(4, 4)", "print(torch.equal(there, a @ a))", "False", "a function without `return`"),
+                ("torch.rand(4, 4)", "torch.equal(there, a @ torch.rand(3))", "False", "hide an error of yours"),
+                ("torch.eye(4)", "torch.equal(there, a)", "False", "only copies may pass"),
                 ("torch.zeros(4, 4)", "torch.equal(there, a @ a)", "False", "You multiply zeros"),
-                ("torch.rand(4, 4)", "torch.equal(there, a * a)", "False", "right in every number"),
+                ("torch.rand(4, 4)", "torch.equal(there, a * a)", "False", "This processor is right, and you say no"),
                 ("torch.rand(4, 4)", "torch.equal(there, a @ a)", "True", "raised an error instead of multiplying"),
                 ("torch.rand(4, 4)", "there == a @ a", "False", "one True or False"),
             )

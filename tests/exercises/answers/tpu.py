@@ -16,6 +16,17 @@ WRONG = {
             "Before the last step the loop had read 9 values",
         ),
         (
+            "def my_epoch(step, sync, batches):\n    total = 0\n    for batch in batches:\n"
+            "        total += step(batch).to('cpu')\n        sync()\n    return total.item() / len(batches)",
+            "had read 9 values",
+        ),
+        (
+            "def my_epoch(step, sync, batches):\n    total = 0\n    for number, batch in enumerate(batches):\n"
+            "        total += step(batch)\n        sync()\n        if not number:\n            print(total)\n"
+            "    return total.item() / len(batches)",
+            "had read 1 value from",
+        ),
+        (
             "def my_epoch(step, sync, batches):\n    total = torch.zeros(())\n    for batch in batches:\n"
             "        sync()\n        total += float(step(batch))\n    return float(total) / len(batches)",
             "Add up on the device, and read once",
@@ -80,14 +91,16 @@ WRONG = {
         ("def my_room(length):\n    return length // 16 * 16 + 16", "need 5 programs"),
         ("def my_room(length):\n    return 2 ** math.ceil(math.log2(length))", "need 7 programs"),
         ("def my_room(length):\n    return 32 if length <= 32 else 64", "only 68% of the rows"),
-        ("def my_room(length):\n    return length / 16 * 16", "a whole number of rows"),
+        ("def my_room(length):\n    return length / 16 * 16", "need 64 programs"),
+        ("def my_room(length):\n    return math.ceil(length / 21.5) * 21.5", "no whole number of rows"),
+        ("def my_room(length):\n    print(math.ceil(length / 16) * 16)", "a function without `return`"),
         ("def my_room(length):\n    return length * 10000", "need 64 programs"),
         ("def my_room(length):\n    return 10**15", "only 0% of the rows are words"),
     ],
     "fallback": [
         ("my_loss = ex.robust_loss", "Still a fallback: aten::huber_loss"),
         ("def my_loss(p, t):\n    return torch.nn.HuberLoss()(p, t)", "Still a fallback: aten::huber_loss"),
-        ("def my_loss(p, t):\n    return (p - t).abs().median()", "Still a fallback: aten::median"),
+        ("def my_loss(p, t):\n    return (p - t).abs().median()", "aten::median. Which of your lines is that?"),
         ("def my_loss(p, t):\n    return ex.robust_loss(p.cpu(), t.cpu())", "fallback"),
         (
             "def my_loss(p, t):\n    small = (p - t).abs().max().item() < 1\n    return ((p - t) ** 2).mean() / 2",
@@ -110,6 +123,7 @@ WRONG = {
         ('my_specs = ("rows", None), (None, "model")', "is not among them"),
         ('my_specs = ("data",), (None, "model")', "an entry for each of 2 dimensions"),
         ("my_specs = (4, 1), (1, 2)", "is not among them"),
+        ("my_specs = (0.0, None), (None, 1.0)", "[0.0] is not among them"),
         ('my_specs = ("data", None)', "A partition spec has an entry"),
         ('my_specs = "data"', "a pair"),
     ],
@@ -124,6 +138,8 @@ RIGHT = {
         "    return float(total) / len(batches)",
         "def my_epoch(step, sync, batches):\n    total = 0.0\n    for batch in batches:\n        sync()\n"
         "        total = total + step(batch).detach()\n    sync()\n    return float(total.cpu() / len(batches))",
+        "def my_epoch(step, sync, batches):\n    total = torch.tensor(0.0).to(batches[0].device)\n"
+        "    for batch in batches:\n        total += step(batch)\n        sync()\n    return total.item() / 10",
         "def my_epoch(step, sync, batches):\n    def one(batch):\n        loss = step(batch)\n        sync()\n"
         "        return loss\n    return (sum(map(one, batches)) / len(batches)).cpu().item()",
         "def my_epoch(step, sync, batches):\n    losses = torch.zeros(len(batches), device=batches[0].device)\n"
@@ -137,6 +153,7 @@ RIGHT = {
         "def my_room(length):\n    return max(16, 2 ** math.ceil(math.log2(length)))",
         "def my_room(length):\n    return min(bucket for bucket in [22, 43, 64] if bucket >= length)",
         "import numpy as np\ndef my_room(length):\n    return np.ceil(length / 16).astype(int) * 16",
+        "import numpy as np\ndef my_room(length):\n    return np.ceil(length / 16) * 16",
         "def my_room(length):\n    return length + (-length) % 16",
     ],
     "fallback": [

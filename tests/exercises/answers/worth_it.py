@@ -36,7 +36,7 @@ WRONG = {
         ),
         (CHOICE.format(best=f"({CHEAPEST}, 0.0)"), "the name of one device alone"),
         (CHOICE.format(best=f"print({CHEAPEST})"), "Your function says None, as one without `return` does."),
-        ("my_choice = lambda offers, epochs: 'large'", "but too many positional arguments"),
+        ("my_choice = lambda offers, epochs: 'large'", "but yours takes"),
         ("my_choice = 'large'", "This should be a function"),
     ],
     "speed_up": [
