@@ -83,7 +83,7 @@ def trainer_arguments(options: Options, cluster: Cluster) -> dict:
         "strategy": strategy,
         "precision": options.precision,
         "max_epochs": options.epochs,
-        **dict.fromkeys(("logger", "enable_progress_bar", "enable_model_summary"), False),
+        **dict.fromkeys(("enable_progress_bar", "enable_model_summary"), False),
         "default_root_dir": options.out,
     }
 

@@ -76,7 +76,6 @@ def fit(options: Options, arguments: dict, link: Link) -> None:
             if not os.path.exists(kept):  # else only what is trained again is lost
                 os.replace(f"{options.out}/metrics.csv", kept)
     loader = make_loader(data, options, count_ranks(arguments))
-    trainer.logger = pl.loggers.CSVLogger(options.out, "", "")
     trainer.log_every_n_steps = min(50, -(-len(loader) // count_ranks(arguments)))  # type: ignore[attr-defined]
     # Without a launcher of Lightning's, this process is the rank.
     run = trainer.fit if trainer.strategy.launcher else partial(run_rank, link, trainer.fit)
@@ -99,6 +98,7 @@ def _make_trainer(options: Options, arguments: dict, link: Link, module: pl.Ligh
         arguments = {**arguments, "precision": "32-true"}  # FSDP itself computes in another
     saving = _Saving(options.checkpoint.parent, "last", enable_version_counter=False)
     arguments = {**arguments, "strategy": strategy, "callbacks": [_Report(link), saving], "plugins": [WholeFiles()]}
+    arguments["logger"] = pl.loggers.CSVLogger(options.out, "", "")
     # Lightning imports torch_xla to count TPUs, whatever it trains on, which takes seconds. None in its place says
     # that it is not there (https://docs.python.org/3/reference/import.html#the-module-cache).
     absent = sys.modules.setdefault("torch_xla", None) is None  # type: ignore[arg-type]
