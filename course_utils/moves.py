@@ -221,8 +221,7 @@ def copy_rate(
     for pinned in (False, True) if device.kind in PINNABLE else (False,):
         for size_bytes in sizes_bytes:
             for direction, fn in _copiers(device, size_bytes, pinned).items():
-                timing = time_call(fn, device=device, max_s=max_s)
-                copies.append(Copy(direction, pinned, size_bytes, timing.median_s))
+                copies.append(Copy(direction, pinned, size_bytes, time_call(fn, device=device, max_s=max_s).median_s))
     return CopyRate(str(device), tuple(copies))
 
 

@@ -22,8 +22,7 @@ def draw_gains(gains: dict[str, dict[str, float]], title: str) -> Picture:
         look: dict[str, Any] = {"alpha": 1 - 0.45 * index, "hatch": "//" * index, "edgecolor": "white"}
         bars = axes.bar(positions, list(times.values()), WIDTH - 0.02, color=LOOKS["cpu"]["color"], **look)
         labels = [f"{model}\n{gain:.2f}" for gain in times.values()]
-        box = {"facecolor": "white", "edgecolor": "none", "pad": 1}
-        axes.bar_label(bars, labels, padding=4, zorder=3, bbox=box)
+        axes.bar_label(bars, labels, padding=4, zorder=3, bbox={"facecolor": "white", "edgecolor": "none", "pad": 1})
     axes.axhline(2, color=MUTED, linestyle=":")
     axes.text(-0.45, 2.05, "twice as fast", color=MUTED)
     axes.set_xticks(range(len(ways)), ways)
