@@ -103,7 +103,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("branch", nargs="?", default=os.environ.get("BRANCH") or "lessons")
     parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parent.parent, help=argparse.SUPPRESS)
     asked = parser.parse_args()
-    if not re.fullmatch(f"{OWNER}/{NAME}", asked.repo) or re.fullmatch(r".*/\.+", asked.repo):
+    if not re.fullmatch(f"{OWNER}/{NAME}", asked.repo) or re.fullmatch(r".*(/\.+|\.git)", asked.repo, re.I):
         parser.error(
             f"REPO={asked.repo!r} is not an address. Write owner/name: make badges REPO=ada/course BRANCH=lessons"
         )

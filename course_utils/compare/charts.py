@@ -12,7 +12,6 @@ from course_utils.display.cards import clean
 from course_utils.display.figures import LOOKS, MUTED, Picture, lecture_axes, picture
 from course_utils.display.units import format_count
 
-COLORS = 24  # a lesson holds five of these pictures
 ONE_THREAD = {**LOOKS["cpu"], "marker": "v", "linestyle": ":", "markerfacecolor": "white"}
 OTHER = {**LOOKS["cuda"], "color": "#CC79A7", "marker": "D"}
 Line = Sequence[Measurement]  # of one contestant, smallest size first
@@ -57,7 +56,7 @@ def plot_rates(
         said.append(f"{crossover}.")
         if crossover.size not in (None, crossover.sizes[0]):  # the title says of what
             axes.axvline(crossover.size, color=MUTED, linewidth=2, linestyle=":")
-    return picture(axes, " ".join(said), colors=COLORS)
+    return picture(axes, " ".join(said), colors=24)  # a lesson holds five of these
 
 
 def _verdict(crossover: Crossover) -> str:
@@ -105,7 +104,10 @@ def label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> Non
 def log_axes(axes: Axes, sizes: Sequence[int]) -> None:
     """Make both axes logarithmic, with these sizes as ticks and rates as a person says them."""
     axes.set(xscale="log", yscale="log")
-    ticks = sizes[::-1][:: -(-len(sizes) // 8)]
+    apart, ticks = (sizes[-1] / sizes[0]) ** 0.12, list[int]()
+    for size in reversed(sizes):  # at most nine, of which no two touch
+        if not ticks or ticks[-1] > size * apart:
+            ticks.append(size)
     axes.set_xticks(ticks, [f"{x:,}" if x < 1e5 else format_count(x) for x in ticks])
     low, high = axes.get_ylim()
     axes.yaxis.set_major_locator(LogLocator(subs=(1,) if high > 100 * low else (1, 2, 5)))

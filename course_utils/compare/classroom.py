@@ -43,8 +43,7 @@ class ClassResult:
         for one in (one for line in crowd for one in line):
             groups["cpu, 1 thread" if (one.kind, one.threads) == ("cpu", 1) else one.kind][one.size].append(one)
         medians = [[_median(name, by_size[size]) for size in sorted(by_size)] for name, by_size in groups.items()]
-        title = f"{crowd[0][0].workload}: the class of {len(self.results)}"
-        return plot_rates(medians, crowd=crowd, title=title)
+        return plot_rates(medians, crowd=crowd, title=f"{crowd[0][0].workload}: the class of {len(self.results)}")
 
 
 def _median(name: str, found: list[Measurement]) -> Measurement:
@@ -56,7 +55,8 @@ def merge(paths: Iterable[str | os.PathLike]) -> ClassResult:
     """Read what students saved, and say which files do not fit.
 
     A file is left out when it cannot be read as the result of one comparison, when another one holds the same
-    measurements, or when it is about another workload or precision than most. Nothing in a file is ever run.
+    measurements, when it is about another workload or precision than most, or when a size or rate in it is so far from
+    the others' that it would hide them. Nothing in a file is ever run.
     """
     found: dict[str, Result] = {}
     kinds: dict[str, str] = {}
@@ -67,14 +67,26 @@ def merge(paths: Iterable[str | os.PathLike]) -> ClassResult:
             kind = f"{result.work.workload} in {result.work.precision}"
             twins = [name for name, other in found.items() if other.measurements == result.measurements]
             if twins:
-                raise ValueError(f"the same measurements as {Path(twins[0]).name}.")
+                raise ValueError(f"the same measurements as {os.path.relpath(twins[0], path.parent)}.")
         except (ValueError, OSError) as error:
             left_out[str(path)] = str(error).removeprefix(f"{path.name} ")
         else:
             found[str(path)], kinds[str(path)] = result, kind
     usual = max(kinds.values(), key=list(kinds.values()).count, default="")
     odd = {name: f"{kind}, while most files are {usual}." for name, kind in kinds.items() if kind != usual}
+    odd |= _far({name: result for name, result in found.items() if name not in odd})
     return ClassResult({name: result for name, result in found.items() if name not in odd}, left_out | odd)
+
+
+def _far(found: dict[str, Result]) -> dict[str, str]:
+    far: dict[str, str] = {}
+    for what in ("size", "rate") if len(found) > 2 else ():  # of two, neither says which is wrong
+        given = {name: [getattr(one, what) for one in result.measurements] for name, result in found.items()}
+        middle = statistics.median(map(statistics.median, given.values()))
+        why = f"a {what} of {{:.3g}} is more than 10,000 times off the class's median, {middle:.3g}."
+        odd = {name: [one for one in of if not 1e-4 < one / middle < 1e4] for name, of in given.items()}
+        far |= {name: why.format(of[0]) for name, of in odd.items() if of}
+    return far
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -93,7 +105,7 @@ def main(arguments: list[str] | None = None) -> None:
         raise SystemExit(f"{parser.prog}: none of {len(files)} files could be used.")
     table, image = Path(f"{options.out}.csv"), Path(f"{options.out}.png")
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    merged.to_frame().map(_as_cell).to_csv(table, index=False)
+    merged.to_frame().map(_as_cell).to_csv(table, index=False, encoding="utf-8-sig")  # else Excel garbles names
     picture = merged.plot()
     image.write_bytes(picture.png)
     show_result(f"{picture.alt}\nmerged {len(merged.results)} of {len(files)} files into {table} and {image}")

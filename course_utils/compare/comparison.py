@@ -101,14 +101,14 @@ def _check(work: Workload, size: int, who: list[Contestant], precision: str) -> 
     cpu, exact = Contestant(pick_device("cpu"), 1), "fp32" if "fp32" in work.precisions else precision
     right, right_s = _answers(work, size, cpu, exact)
     for one in who:
-        known = (one, precision) == (cpu, exact)
-        found, first_s = (right, right_s) if known else _answers(work, size, one, precision)
+        found, first_s = (right, right_s) if (one, precision) == (cpu, exact) else _answers(work, size, one, precision)
         error = _largest_error(found, right)
         if not error <= TOLERANCE[precision]:  # NaN is wrong too
             raise WrongAnswer(
                 f"{one.label} disagrees with {cpu.label} in {exact} on {work.name!r} with {work.size_name} {size}: "
                 f"they differ by {error:.2g} of the largest value, but rounding in {precision} explains "
-                f"only {TOLERANCE[precision]:.2g}. Nothing was timed. (Dropout and NaN never agree.)"
+                f"only {TOLERANCE[precision]:.2g}. Nothing was timed. (Dropout and NaN never agree, "
+                "nor do random numbers drawn on two devices: draw them on the CPU, and move them with .to(device).)"
             )
         yield error, first_s
 
@@ -128,9 +128,8 @@ def _answers(work: Workload, size: int, who: Contestant, precision: str) -> tupl
                 here = torch.as_tensor(answer, device=getattr(answer, "device", "cpu")).detach().cpu()
                 answers.append(here.to(torch.complex128, copy=True))
             except (RuntimeError, TypeError, ValueError) as error:
-                raise TypeError(
-                    f"{work.name!r} answered with {type(answer).__name__}: {error}. Return a tensor."
-                ) from error
+                said = f"{work.name!r} answered with {type(answer).__name__}: {error}. Return a tensor."
+                raise TypeError(said) from error
     return answers, seconds[0]
 
 
@@ -186,5 +185,4 @@ def measure_roof(device: Device, *, max_s: float = 0.5) -> Roof:
     sides = (512, 1024, 1536) if small else (4096, 8192)
     flop_per_s = max(measure(device, PRODUCT, side, max_s=max_s).rate for side in sides)
     elements = (2**23, 2**24) if small else (2**26, 2**28)  # three arrays of 4 bytes an element each
-    bytes_per_s = max(12 * measure(device, ELEMENTWISE, count, max_s=max_s).rate for count in elements)
-    return Roof(flop_per_s, bytes_per_s)
+    return Roof(flop_per_s, max(12 * measure(device, ELEMENTWISE, count, max_s=max_s).rate for count in elements))

@@ -10,7 +10,7 @@ from dataclasses import replace
 import ipywidgets as widgets
 from IPython.display import HTML, DisplayHandle, display
 
-from course_utils.compare.comparison import compare_devices, cpu_first
+from course_utils.compare.comparison import compare_devices, contestants, cpu_first
 from course_utils.compare.results import Result, machines_elsewhere
 from course_utils.compare.workloads import SUITE, Workload
 from course_utils.devices import Device
@@ -31,7 +31,7 @@ class SpeedLab:
 
     Args:
         workloads: what can be chosen, workloads or functions of your own; None for all of `workloads.SUITE`.
-        devices: which devices can be chosen; None for all that are here.
+        devices: which devices, or their names, can be chosen; None for all that are here.
         recordings: results to show dashed; None for what the course has recorded of devices that are not here.
         max_s: seconds to spend on each size, about.
     """
@@ -39,7 +39,7 @@ class SpeedLab:
     def __init__(
         self,
         workloads: Sequence[Workload | Callable] | None = None,
-        devices: Sequence[Device] | None = None,
+        devices: Sequence[Device | str] | None = None,
         recordings: Sequence[Result] | None = None,
         max_s: float = 1.0,
     ):
@@ -48,7 +48,8 @@ class SpeedLab:
         self.max_s = max_s
         self._outputs = [DisplayHandle(), DisplayHandle()]  # for the picture and the table
         works = [Workload.of(work) for work in (SUITE.values() if workloads is None else workloads)]
-        self._make_controls(works, cpu_first() if devices is None else devices)
+        named = cpu_first() if devices is None else dict.fromkeys(one.device for one in contestants(devices))
+        self._make_controls(works, list(named))
 
     def _make_controls(self, works: Sequence[Workload], devices: Sequence[Device]) -> None:
         names = [(f"{device} ({device.name})", device) for device in devices]
@@ -147,8 +148,7 @@ class SpeedLab:
     def _results(self, result: Result | None) -> list:
         if result is None:
             return [HTML(f"<em>The {name} appears here when the panel has run.</em>") for name in ("picture", "table")]
-        table = result.to_frame().round(3).to_html(index=False)  # pandas escapes every text
-        return [result.plot(self.recordings), HTML(table)]
+        return [result.plot(self.recordings), HTML(result.to_frame().round(3).to_html(index=False))]  # which escapes
 
     def _update(self, result: Result | None) -> None:
         for output, what in zip(self._outputs, self._results(result), strict=True):
@@ -171,9 +171,9 @@ def read_sizes(text: str, size_name: str) -> list[int]:
             of a square, do not fit into this machine's memory.
     """
     parts = text.replace(",", " ").split()
-    odd = [part for part in parts if not (part.isdecimal() and int(part) > 0)]
+    odd = [part for part in parts if not re.fullmatch(r"[1-9]\d{0,30}", part)]
     if odd or not parts:
-        raise ValueError(f"sizes are positive integers, such as 16 64 256, but {(odd or [text])[0]!r} is not one.")
+        raise ValueError(f"sizes are positive integers, such as 16 64 256, but {(odd or [text])[0]!r:.60} is not one.")
     sizes, memory = sorted({int(part) for part in parts}), host_memory_bytes()
     needed = 12 * sizes[-1] ** 2 if size_name == "side" else 4 * sizes[-1]
     if memory and needed > memory:

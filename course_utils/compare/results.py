@@ -152,8 +152,9 @@ class Result:
         """
         content = read_json(path)
         try:
-            if not isinstance(content, dict) or {name: content.pop(name, None) for name in SCHEMA} != SCHEMA:
-                raise ValueError(f"its schema and version are not {', '.join(map(str, SCHEMA.values()))}")
+            found = [content.pop(name, None) if isinstance(content, dict) else None for name in SCHEMA]
+            if found != (known := list(SCHEMA.values())):
+                raise ValueError(f"its schema and version are not {known}, but {str(found)[:99]}")
             return build(cls, content, "result")
         except ValueError as error:
             raise ValueError(f"{Path(path).name} is not a result that this course can read: {error}.") from error
@@ -161,10 +162,9 @@ class Result:
     def __repr__(self) -> str:
         works = ", ".join(dict.fromkeys(f"{one.workload} in {one.precision}" for one in self.measurements))
         doubts = sum(bool(one.warnings) for one in self.measurements)
-        return (
-            f"{works}: {len(self.sizes)} sizes, {len(self.labels)} contestants ({'; '.join(self.labels)}), "
-            f"{self.origin} {self.date}, {doubts or 'none'} of {len(self.measurements)} figures not to be trusted"
-        )
+        what = f"{works}: {len(self.sizes)} sizes, {len(self.labels)} contestants ({'; '.join(self.labels)})"
+        trust = f"{doubts or 'none'} of {len(self.measurements)} figures not to be trusted"
+        return f"{what}, {self.origin} {self.date}, {trust}"
 
 
 def describe_machine() -> dict[str, Any]:
@@ -178,11 +178,9 @@ def describe_machine() -> dict[str, Any]:
         "driver": getattr(read_driver(), "version", None),
         "course": course_utils.__version__,
     }
-    return {
-        "date": datetime.date.today().isoformat(),
-        "versions": {name: str(found) for name, found in versions.items() if found},
-        "machine": {"cpu": cpu_name(), "system": platform.system()},
-    }
+    known = {name: str(found) for name, found in versions.items() if found}
+    machine = {"cpu": cpu_name(), "system": platform.system()}
+    return {"date": datetime.date.today().isoformat(), "versions": known, "machine": machine}
 
 
 def recorded(folder: Path = RECORDINGS) -> dict[str, Result]:
@@ -195,11 +193,8 @@ def machines_elsewhere() -> list[Result]:
     here = {device.name for device in find_devices()}
     found = []
     for result in recorded().values():
-        others = []
-        for one in result.measurements:
-            if one.device not in here:
-                name = one.label if one.label.startswith(one.device) else f"{one.device}, {one.label}"
-                others.append(replace(one, label=f"{name} ({result.origin})"))
-        if others:
-            found.append(replace(result, measurements=tuple(others)))
+        others = [one for one in result.measurements if one.device not in here]
+        names = [one.label if one.label.startswith(one.device) else f"{one.device}, {one.label}" for one in others]
+        named = (replace(one, label=f"{name} ({result.origin})") for one, name in zip(others, names, strict=True))
+        found += [replace(result, measurements=tuple(named))] if others else []
     return found

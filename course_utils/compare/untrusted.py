@@ -27,7 +27,7 @@ def read_json(path: str | os.PathLike) -> Any:
     if len(content) > LARGEST_BYTES:
         raise ValueError(f"{path.name} has more than {LARGEST_BYTES:,} bytes, so it was not read.")
     try:
-        return json.loads(content.decode())
+        return json.loads(content)  # bytes: UTF-8 and UTF-16, with the mark that Windows puts first
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path.name} is not a complete JSON file ({error}). Save it again.") from error
 

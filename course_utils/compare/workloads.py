@@ -19,7 +19,7 @@ from course_utils.moves import to_device
 
 DTYPES = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 Call = Callable[[], torch.Tensor]
-EXAMPLE = "def work(size, device): x = torch.randn(size, size, device=device); return lambda: x @ x"
+EXAMPLE = "def work(size, device): x = torch.randn(size, size).to(device); return lambda: x @ x"
 
 
 @dataclass(frozen=True)

@@ -123,5 +123,4 @@ def _more_callbacks(code: Code, arguments: Sequence[Argument], modern: Modern) -
     text = ", ".join(write(each) for each in callbacks if getattr(each, "text", "")[:1] != "*")
     before = node.children[-1].get_previous_leaf()
     at = code.span(before)[1]
-    comma = {"[": "", ",": " "}.get(before.value, ", ")
-    return [(at, at, comma + text)]
+    return [(at, at, {"[": "", ",": " "}.get(before.value, ", ") + text)]

@@ -2,14 +2,16 @@
 
 import dataclasses
 import io
+import itertools
 
 import pytest
 from PIL import Image
 
-from course_utils.compare.charts import look_of
+from course_utils.compare.charts import log_axes, look_of
 from course_utils.compare.classroom import ClassResult
 from course_utils.compare.measurement import Measurement
 from course_utils.compare.results import Result
+from course_utils.display.figures import lecture_axes, picture
 
 CPU_BLUE, CUDA_ORANGE, XLA_GREEN = (0, 114, 178), (213, 94, 0), (0, 158, 115)
 
@@ -133,3 +135,15 @@ def test_lines_differ_in_more_than_colour():
     looks = [look_of("cpu", 2), look_of("cpu", 1), look_of("cuda"), look_of("xla")]
     assert len({(look["marker"], look["linestyle"]) for look in looks}) == 4
     assert look_of("tpu") == look_of("xla")
+
+
+@pytest.mark.parametrize("sizes", [range(16, 1025, 16), range(100, 1001, 100), [2**k for k in range(4, 14)], [64]])
+def test_the_sizes_on_the_axis_never_touch(sizes):
+    axes = lecture_axes("Sizes")
+    axes.plot(sizes, sizes, marker="o")
+    log_axes(axes, sizes)
+    axes.figure.canvas.draw()
+    boxes = sorted(label.get_window_extent().extents.tolist() for label in axes.get_xticklabels())
+    assert all(one[2] < other[0] for one, other in itertools.pairwise(boxes))
+    assert axes.get_xticks()[0] == sizes[-1]
+    picture(axes, "The sizes of a comparison on its axis.")  # closes it

@@ -6,6 +6,7 @@ import os
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -115,3 +116,33 @@ def test_a_pattern_that_the_shell_left_alone_is_read_as_the_files_that_it_names(
     result(0.5).save(folder / "odd[1].json")
     classroom.main([str(folder / "odd[1].json"), "--out", str(tmp_path / "merged")])
     assert "merged 1 of 1 files" in capsys.readouterr().out
+
+
+def test_a_copy_in_a_folder_of_its_own_is_named_with_the_folder(tmp_path):
+    for student in ("ada", "bob"):
+        (tmp_path / student).mkdir()
+        result(0.01).save(tmp_path / student / "cnn.json")
+    (why,) = classroom.merge(tmp_path.glob("*/cnn.json")).left_out.values()
+    assert why == f"the same measurements as {os.path.join('..', 'ada', 'cnn.json')}."
+
+
+@pytest.mark.parametrize(("field", "value"), [("size", 10**17), ("median_s", 1e-300), ("median_s", 1e17)])
+def test_a_figure_that_would_hide_the_class_is_named_and_left_out(folder, field, value):
+    (one,) = result(0.01).measurements
+    Result((replace(one, **{field: value}),)).save(folder / "joke.json")
+    merged = classroom.merge(folder.glob("*.json"))
+    assert len(merged.results) == 30
+    assert "more than 10,000 times off the class's median" in merged.left_out[str(folder / "joke.json")]
+
+
+def test_of_two_files_that_differ_much_neither_is_left_out(tmp_path):
+    for name, median_s in (("ada", 0.01), ("bob", 1000.0)):
+        result(median_s).save(tmp_path / f"{name}.json")
+    assert classroom.merge(tmp_path.glob("*.json")).left_out == {}
+
+
+def test_the_table_begins_with_the_mark_without_which_excel_garbles_names(tmp_path):
+    result(0.01).save(tmp_path / "Łukasz.json")
+    classroom.main([str(tmp_path / "Łukasz.json"), "--out", str(tmp_path / "all")])
+    assert (tmp_path / "all.csv").read_bytes().startswith(b"\xef\xbb\xbf")
+    assert "Łukasz.json" in (tmp_path / "all.csv").read_text(encoding="utf-8-sig")

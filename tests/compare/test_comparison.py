@@ -163,6 +163,9 @@ def test_something_that_is_no_work_is_refused_with_an_example_that_runs(work):
     example = {"torch": torch}
     exec(str(refusal.value).partition("or your own: ")[2], example)
     assert compare_devices(example["work"], [4], ["cpu"], max_s=0.01).work.workload == "work"
+    before = torch.get_rng_state()
+    example["work"](4, torch.device("meta"))
+    assert not before.equal(torch.get_rng_state()), "it draws on the CPU, or another device would get other numbers"
 
 
 def test_a_function_that_does_the_work_instead_of_returning_it_is_refused():
@@ -360,3 +363,8 @@ def test_an_answer_that_is_wrong_in_its_imaginary_part_alone_is_wrong(gpu):
 def test_an_answer_that_is_no_numbers_is_refused_with_what_to_return(answer):
     with pytest.raises(TypeError, match=r"'work' answered with (NoneType|dict|tuple): .* Return a tensor"):
         compare_devices(Workload("work", lambda **asked: lambda: answer), [1], ["cpu"], max_s=0.01)
+
+
+def test_numbers_that_were_drawn_on_the_device_get_the_advice_to_draw_them_on_the_cpu(gpu):
+    with pytest.raises(WrongAnswer, match="draw them on the CPU, and move them"):
+        compare_devices(answering([0.1, 0.2], [0.7, 0.4]), [1], [CPU, gpu], max_s=0.01)

@@ -220,8 +220,21 @@ def test_sizes_are_read(text, sizes):
 
 
 @pytest.mark.parametrize(
-    ("text", "odd"), [("", "''"), ("16 many", "'many'"), ("0", "'0'"), ("-1", "'-1'"), ("1.5", "'1.5'")]
+    ("text", "odd"),
+    [("", "''"), ("16 many", "'many'"), ("0", "'0'"), ("-1", "'-1'"), ("1.5", "'1.5'"), ("1,024", "'024'")],
 )
 def test_odd_sizes_are_refused(text, odd):
     with pytest.raises(ValueError, match=f"sizes are positive integers, such as 16 64 256, but {odd} is not one"):
         read_sizes(text, "batch")
+
+
+def test_a_device_may_be_given_by_its_name(shown):
+    panel = SpeedLab([counting], ["cpu"], recordings=[], max_s=0.01)
+    panel.sizes.value = "4"
+    assert panel.run().sizes == (4,)
+
+
+def test_a_long_text_that_is_no_size_is_not_repeated_in_full():
+    with pytest.raises(ValueError, match="is not one") as refused:
+        read_sizes("9" * 400, "batch")
+    assert len(str(refused.value)) < 200

@@ -107,8 +107,8 @@ FIRST = "measurements.0."
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        (change("schema", "something else"), "its schema and version are not accelerator-course result, 1"),
-        (change("version", 2), "its schema and version are not"),
+        (change("schema", "something else"), "not ['accelerator-course result', 1], but ['something else', 1]"),
+        (change("version", 2), "but ['accelerator-course result', 2]"),
         (change("origin", ...), "'result' is not complete and without extras: see 'origin'"),
         (change("extra", 1), "see 'extra'"),
         (change("origin", "dreamt"), "'result.origin' is not one of measured, published"),
@@ -241,3 +241,11 @@ def test_every_shipped_machine_elsewhere_can_be_saved(tmp_path):
     for result in machines_elsewhere():
         result.save(tmp_path / "a.json")
         assert Result.load(tmp_path / "a.json") == result
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_a_file_that_an_editor_on_windows_saved_again_is_read(tmp_path, encoding):
+    SAVED.save(tmp_path / "mine.json")
+    text = (tmp_path / "mine.json").read_text(encoding="utf-8").replace("\n", "\r\n")
+    (tmp_path / "again.json").write_bytes(text.encode(encoding))
+    assert Result.load(tmp_path / "again.json") == SAVED

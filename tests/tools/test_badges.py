@@ -135,6 +135,7 @@ def test_no_other_committed_file_names_the_address(copy):
         (("course",), "REPO='course' is not an address"),
         (("https://github.com/a/b",), "is not an address"),
         (('a/b"',), "is not an address"),
+        (("a/b.git",), "is not an address"),
         (("a/b", "two words"), "BRANCH='two words' is not the name of a branch"),
         (("a/b", "../x"), "is not the name of a branch"),
         (("a/b", ""), "BRANCH='' is not the name of a branch"),

@@ -79,3 +79,8 @@ def test_badges_become_links_in_words_since_the_book_loads_nothing(tmp_path, mon
     build.write_documents(tmp_path / "source")
     text = (tmp_path / "source" / "index.md").read_text()
     assert "[Open this lesson in Colab](https://colab.research.google.com/y)" in text and "badge" not in text
+
+
+def test_what_sphinx_leaves_beside_the_book_is_not_seen_by_git():
+    ignored = (build.ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+    assert {"tools/book/html*/", "tools/book/jupyter_execute/"} <= set(ignored)

@@ -50,8 +50,6 @@ def published_curve(device: str, precision: str, model: str, workload: str) -> R
     """
     rows = published(device=device, precision=precision, model=model, training=False, compiled=False)
     label = f"{device.split()[0]}, {precision} (published)"
-    found = []
-    for row in sorted(rows, key=lambda row: row.batch):
-        what = (workload, precision, row.batch, "batch", "images", row.batch)
-        found.append(Measurement(*what, label, "cuda", device, None, row.step_s))
+    ran, who = sorted((row.batch, row.step_s) for row in rows), (label, "cuda", device, None)
+    found = (Measurement(workload, precision, size, "batch", "images", size, *who, step_s) for size, step_s in ran)
     return Result(tuple(found), origin="published", source=f"{rows[0].source}, {rows[0].file}")

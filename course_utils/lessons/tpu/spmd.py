@@ -39,8 +39,7 @@ def train(device: torch.device, mesh: Any = None) -> tuple[AirRNN, torch.Tensor]
         if mesh is not None:
             spread(inputs, mesh)
             spread(wanted, mesh)
-        loss = torch.nn.functional.mse_loss(model(inputs), wanted)
-        loss.backward()
+        torch.nn.functional.mse_loss(model(inputs), wanted).backward()
         optimizer.step()
         optimizer.zero_grad()
         run_recorded(device)
