@@ -90,8 +90,7 @@ def _calls(code: Code, scope: Scope) -> Iterator[Finding]:
             yield Note(f"{call.name}(...)", *advice), place, []
         if scope.is_trainer(name, call):
             target = call.node.search_ancestor("expr_stmt")
-            variable = source(target.children[0]) if target else ""
-            fit = next_fit(code, scope, place, variable)
+            fit = next_fit(code, scope, place, source(target.children[0]) if target else "")
             yield from find_arguments(code, call.arguments, fit, whole=name == TRAINER)
             continue
         nprocs = call.keyword("nprocs")
