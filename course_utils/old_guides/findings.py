@@ -26,8 +26,7 @@ def _imports(code: Code, scope: Scope) -> Iterator[Finding]:
         places: dict[str, str] = {}
         found: list[Finding] = []
         for node, name, bound in names:
-            is_used = name not in _CALLED or any(call.name == bound for call in code.calls)
-            advice = advise(name) if is_used else None
+            advice = advise(name) if name not in _CALLED or any(call.name == bound for call in code.calls) else None
             if advice:
                 scope.gone.add(bound or name)
             if advice and not guarded(node):

@@ -143,7 +143,8 @@ def misfit(base: str, method: str, least: float, most: float) -> tuple[str, str]
 
 def lacking(name: str, positions: int, given: set[str]) -> list[str]:
     """Return the arguments without which a metric or a callback cannot be made or called today, and are not given."""
-    thing = find(name) if name.startswith(("torchmetrics.", "lightning.pytorch.callbacks.")) else None
-    every = inspect.signature(thing).parameters.values() if callable(thing) else ()
+    thing: Any = find(name) if name.startswith(("torchmetrics.", "lightning.pytorch.callbacks.")) else None
+    made = thing.__init__ if inspect.isclass(thing) else thing  # an exception has no signature
+    every = inspect.signature(thing).parameters.values() if inspect.isfunction(made) else ()
     after = [each for each in every if each.kind is each.POSITIONAL_OR_KEYWORD][positions:]
     return [str(each) for each in after if each.default is each.empty and each.name not in given]

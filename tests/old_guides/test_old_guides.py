@@ -1029,3 +1029,8 @@ def test_a_message_beside_the_code_that_raised_it_adds_nothing():
     code = "trainer = pl.Trainer(gpus=1)\n"
     message = "TypeError: Trainer.__init__() got an unexpected keyword argument 'gpus'\n"
     assert [note.line for note in explain(code + message)] == [1]
+
+
+def test_an_exception_of_a_package_that_is_asked_has_no_arguments_to_miss():
+    code = "from torchmetrics.utilities.exceptions import TorchMetricsUserError\n\nraise TorchMetricsUserError()\n"
+    assert not explain(code)
