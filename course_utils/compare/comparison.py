@@ -148,8 +148,7 @@ def _time_size(
     works = {one.label: Work(build_seeded(work, size, one.device, precision), one.device, one.threads) for one in who}
     together = time_together(works, max_s=max_s)
     for one, (error, first_s) in zip(who, checked, strict=True):
-        rounds = replace(together.timings[one.label], first_s=first_s, blocks_s=together.rounds_s[one.label])
-        yield _measurement(work, size, precision, one, rounds, error)
+        yield _measurement(work, size, precision, one, replace(together.timings[one.label], first_s=first_s), error)
 
 
 def _measurement(
