@@ -331,10 +331,11 @@ def test_a_roof_is_the_best_of_its_measurements_in_operations_and_bytes(monkeypa
     rates = {512: 4.0, 1024: 0.25, 1536: 0.1, 2**23: 3.0, 2**24: 1.0}  # calls a second, by size
 
     def measured(device, work, size, max_s):
-        return SimpleNamespace(rate=work.items(size) * rates[size])
+        return SimpleNamespace(rate=work.items(size) * rates[size], warnings=(f"noise at {size}",))
 
     monkeypatch.setattr("course_utils.compare.comparison.measure", measured)
     roof = measure_roof(CPU)
+    assert roof.warnings == ("noise at 512", f"noise at {2**23}")
     assert roof.flop_per_s == pytest.approx(4 * 2 * 512**3)
     assert roof.bytes_per_s == pytest.approx(3 * 3 * 4 * 2**23)
 
