@@ -296,6 +296,12 @@ def test_a_lead_within_the_noise_is_no_lead():
     assert found.crossover().size is None
 
 
+@pytest.mark.parametrize(("lead", "size"), [(1.003, None), (1.01, 1)])
+def test_a_lead_that_equal_calls_can_have_is_no_lead_however_little_noise_there_is(lead, size):
+    found = comparison(row(1, "cpu, 1 thread", *[lead] * 40), row(1, "cuda:0", *[1.0] * 40, kind="cuda"))
+    assert found.crossover().size == size
+
+
 def test_a_crossover_counts_the_doubtful_figures():
     found = comparison(row(1, "cpu, 1 thread", 2.0, warnings=("noise",)), row(1, "cuda:0", 1.0, kind="cuda"))
     assert "1 of the figures not to be trusted" in repr(found.crossover())
