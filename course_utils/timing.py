@@ -114,8 +114,8 @@ def make_timing(
     """
     threads, blocks_s = threads or torch.get_num_threads(), tuple(reading.seconds for reading in used)
     warnings = list(_doubts(watch.first_s, blocks_s))
-    share = statistics.median_high(reading.cpu_share for reading in readings)  # so it also tells when most are left out
-    others = "other programs compete for the cores"
+    others, counted = "other programs compete for the cores", used if queued > DOUBT else readings
+    share = statistics.median_high(reading.cpu_share for reading in counted)  # without a queue, fn has waited by itself
     if share < CLEAN:
         had = f"the calling thread had a core for only {share:.0%} of the time"
         warnings.append(f"{had}: {others}, or fn itself waits, for a disk or another process.")

@@ -151,6 +151,14 @@ def test_when_most_blocks_are_left_out_the_others_do_not_pass_for_the_typical_ca
     assert any("a core for only 10% of the time" in warning for warning in timed.warnings)
 
 
+def test_most_blocks_may_be_left_out_where_this_process_queued_for_a_core_meanwhile():
+    watch = SimpleNamespace(device=CPU, waited=True, calls=1, first_s=0.1)
+    clean = [Reading(0.01)] * 10
+    for queued, doubts in ((0.0, 1), (0.4, 0)):
+        found = timing.make_timing(watch, clean + [Reading(0.02, 0.5)] * 20, clean, 1, queued)
+        assert (found.left_out, len(found.warnings)) == (20, doubts)
+
+
 def test_without_a_clean_block_the_contention_is_said(world):
     timed = world.time(lambda: world.work(0.01, core=0.5))
     assert timed.warnings == (

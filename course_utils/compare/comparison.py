@@ -172,12 +172,12 @@ class Roof:
     """What a device reached in its best cases."""
 
     flop_per_s: float  #: of the best product of matrices, in fp32
-    bytes_per_s: float  #: read and written, of the best elementwise operation on arrays larger than the caches
+    bytes_per_s: float  #: read and written, of the best elementwise operation on arrays larger than most caches
     warnings: tuple[str, ...] = ()  #: why these two are not to be trusted; disturbed ones are too low
 
 
 def measure_roof(device: Device, *, max_s: float = 0.5) -> Roof:
-    """Measure the most arithmetic and the most memory traffic of a device, in five measurements of about `max_s`.
+    """Measure the most arithmetic and the most memory traffic of a device, in up to five measurements of about `max_s`.
 
     Source: S. Williams, A. Waterman and D. Patterson, Roofline: An Insightful Visual Performance Model for Multicore
     Architectures, Communications of the ACM 52(4), 2009.
