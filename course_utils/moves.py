@@ -149,6 +149,7 @@ class Copy:
     pinned: bool  # whether the host's side was pinned memory
     size_bytes: int
     median_s: float
+    warnings: tuple[str, ...] = ()  # why the figure is not to be trusted
 
     @property
     def rate_gb_per_s(self) -> float:
@@ -191,6 +192,8 @@ class CopyRate:
             f"{curve[0].size_bytes:,} bytes, {curve[-1].rate_gb_per_s:.3g} GB/s for {curve[-1].size_bytes:,} bytes"
             for (direction, pinned), curve in self.curves().items()
         ]
+        if doubts := [copy.warnings[0] for copy in self.copies if copy.warnings]:
+            lines.append(f"  not to be trusted: {len(doubts)} of {len(self.copies)} figures. The first: {doubts[0]}")
         return "\n".join([f"copies on {self.device}:", *lines])
 
 
@@ -221,7 +224,8 @@ def copy_rate(
     for pinned in (False, True) if device.kind in PINNABLE else (False,):
         for size_bytes in sizes_bytes:
             for direction, fn in _copiers(device, size_bytes, pinned).items():
-                copies.append(Copy(direction, pinned, size_bytes, time_call(fn, device=device, max_s=max_s).median_s))
+                timing = time_call(fn, device=device, max_s=max_s)
+                copies.append(Copy(direction, pinned, size_bytes, timing.median_s, timing.warnings))
     return CopyRate(str(device), tuple(copies))
 
 

@@ -9,6 +9,7 @@ carry every disturbance into twice as many ratios: the median over single rounds
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import torch
 
@@ -34,7 +35,8 @@ class Ratio:
     """How many times as long one call took as another."""
 
     median: float  # over the rounds
-    interval: tuple[float, float]  # 95 % confidence interval of the median
+    # 95 % confidence interval of the median; equal calls differ by up to 0.4 % besides, which no rounds average out
+    interval: tuple[float, float]
     rounds: int
 
     def __repr__(self) -> str:
@@ -58,12 +60,11 @@ def ratio_of_rounds(these: Sequence[float], those: Sequence[float]) -> Ratio:
 class Together:
     """What timing several calls in turn found."""
 
-    timings: dict[str, Timing]
-    rounds_s: dict[str, tuple[float, ...]]  # seconds a call in each round; the rounds are the same for all
+    timings: dict[str, Timing]  # each with a block a round; the rounds are the same for all
 
     def ratio(self, this: str, that: str) -> Ratio:
         """Return how many times as long `this` took as `that`."""
-        return ratio_of_rounds(self.rounds_s[this], self.rounds_s[that])
+        return ratio_of_rounds(self.timings[this].blocks_s, self.timings[that].blocks_s)
 
 
 def time_together(
@@ -78,7 +79,7 @@ def time_together(
         works: the contestants by name, at least one: functions without arguments, as `time_call` takes them. A `Work`,
             from this module, has a device and a number of threads of its own.
         device: where the functions work, as in `time_call`.
-        max_s: stop after about this many seconds of timed work.
+        max_s: stop after about this many seconds of timed work, but not before six rounds.
 
     Raises:
         ValueError: there is nothing to time, or no time to do it.
@@ -95,8 +96,8 @@ def time_together(
                 watch.warm_up()
         _share_block_size(watches)
         readings = _read_in_turn(placed, watches, max_s)
-    timings = {name: make_timing(watch, readings[name], placed[name].threads) for name, watch in watches.items()}
-    return Together(timings, _usable_rounds(readings))
+    used = _usable_rounds(readings)
+    return Together({n: make_timing(watches[n], readings[n], used[n], placed[n].threads) for n in placed})
 
 
 def _share_block_size(watches: dict[str, Stopwatch]) -> None:
@@ -113,7 +114,7 @@ def _share_block_size(watches: dict[str, Stopwatch]) -> None:
 def _read_in_turn(works: Mapping[str, Work], watches: dict[str, Stopwatch], max_s: float) -> dict[str, list[Reading]]:
     readings: dict[str, list[Reading]] = {name: [] for name in works}
     spent, rounds = 0.0, 0
-    while rounds < MAX_ROUNDS and (spent < max_s or rounds < 4 or rounds % 2):
+    while rounds < MAX_ROUNDS and (spent < max_s or rounds < FEWEST or rounds % 2):
         for name in watches if rounds % 4 in (0, 3) else reversed(watches):
             with using_threads(works[name].threads):
                 watches[name].lead_in()
@@ -125,17 +126,15 @@ def _read_in_turn(works: Mapping[str, Work], watches: dict[str, Stopwatch], max_
     return readings
 
 
-def _is_narrow(rounds_s: dict[str, tuple[float, ...]]) -> bool:
-    base, *others = rounds_s.values()
-    if len(base) < MIN_ROUNDS:
-        return False
-    ratios = [ratio_of_rounds(other, base) for other in others]
-    return all(ratio.interval[1] - ratio.interval[0] <= 2 * PRECISION * ratio.median for ratio in ratios)
+def _is_narrow(rounds: Mapping[str, Sequence[Reading]]) -> bool:
+    taken = [[reading.seconds for reading in readings] for readings in rounds.values()]
+    pairs = [ratio_of_rounds(this, that) for this, that in combinations(taken, 2)]
+    return len(taken[0]) >= MIN_ROUNDS and all(r.interval[1] - r.interval[0] <= 2 * PRECISION * r.median for r in pairs)
 
 
-def _usable_rounds(readings: dict[str, list[Reading]]) -> dict[str, tuple[float, ...]]:
-    """Return the seconds of the rounds in which every contestant kept its core, or of all when those are too few."""
+def _usable_rounds(readings: Mapping[str, Sequence[Reading]]) -> dict[str, list[Reading]]:
+    """Return the readings of the rounds in which every contestant kept its core, or all when those are too few."""
     rounds = list(zip(*readings.values(), strict=True))
     clean = [round_ for round_ in rounds if all(reading.cpu_share >= CLEAN for reading in round_)]
     kept = clean if len(clean) >= FEWEST else rounds
-    return {name: tuple(round_[place].seconds for round_ in kept) for place, name in enumerate(readings)}
+    return {name: [round_[place] for round_ in kept] for place, name in enumerate(readings)}

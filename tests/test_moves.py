@@ -303,6 +303,15 @@ def test_copy_rate_divides_bytes_by_time(monkeypatch):
     assert [item.rate_gb_per_s for item in measured.curves()[("in memory", False)]] == [1e-6, 2e-6]
 
 
+def test_copies_that_were_disturbed_say_so(monkeypatch):
+    ticks = itertools.count()
+    monkeypatch.setattr(Stopwatch, "clock", lambda watch: float(next(ticks)))
+    monkeypatch.setattr(Stopwatch, "cpu_clock", lambda watch: float(next(ticks)) / 4)
+    measured = copy_rate("cpu", sizes_bytes=(1000, 2000), max_s=9)
+    assert all("the calling thread had a core for only" in one.warnings[0] for one in measured.copies)
+    assert "not to be trusted: 2 of 2 figures. The first: the calling thread" in repr(measured)
+
+
 def test_latency_and_bandwidth_are_read_off_the_ends_of_the_curve():
     line = [Copy("to the device", True, size, 1e-5 + size / 1e10) for size in (1, 10**6, 10**9)]
     row = CopyRate("cuda:0", tuple(line)).to_frame().loc[("to the device", True)]

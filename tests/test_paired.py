@@ -1,5 +1,6 @@
 """Calls that are timed in turn, with a clock of our own."""
 
+import itertools
 import random
 
 import pytest
@@ -42,7 +43,7 @@ def machine_that_slows(monkeypatch):
 def test_each_round_goes_forwards_and_backwards_and_the_next_one_the_other_way(machine_that_slows):
     machine = machine_that_slows(0)
     time_together({name: machine.work(name, 1.0) for name in "abc"}, max_s=12)
-    assert "".join(machine.order).endswith("abccbacbaabc")
+    assert "".join(machine.order).endswith("abccbacbaabcabccba")
 
 
 def test_a_contestant_does_not_pay_for_what_the_one_before_it_left_in_the_caches(machine_that_slows):
@@ -96,18 +97,70 @@ def test_noise_makes_it_go_on_until_the_ratio_is_known_to_half_a_per_cent(machin
     assert (high - low) / 2 <= 0.005 * found.median
 
 
+def test_it_goes_on_until_the_ratios_of_all_pairs_are_known(machine_that_slows):
+    machine = machine_that_slows(0)
+
+    def shaking(size: float) -> Work:
+        signs = itertools.cycle([1, -1])
+
+        def fn():
+            machine.now += 0.01 * (1 + size * next(signs))
+
+        return Work(fn, CPU)
+
+    # b and c are each within half a per cent of a, and not of each other.
+    works = {"a": machine.work("a", 0.01), "b": shaking(0.004), "c": shaking(-0.004)}
+    assert time_together(works, max_s=5).ratio("b", "c").rounds > 100
+
+
+def test_rounds_without_a_clean_one_are_said_to_be_disturbed_though_each_contestant_had_clean_ones(monkeypatch):
+    machine = SlowingMachine(0)
+    monkeypatch.setattr(Stopwatch, "clock", lambda watch: machine.now)
+    monkeypatch.setattr(Stopwatch, "cpu_clock", lambda watch: machine.mine)
+    machine.mine = 0.0
+
+    def disturbed(clean: int) -> Work:
+        calls = itertools.count()
+
+        def fn():
+            machine.mine += 0.01
+            machine.now += 0.01 if next(calls) % 3 == clean else 0.02  # another program has the core half of the time
+
+        return Work(fn, CPU)
+
+    found = time_together({name: disturbed(clean) for clean, name in enumerate("abc")})
+    for timed in found.timings.values():
+        assert timed.median_s == pytest.approx(0.02)
+        assert any("had a core for only 50% of the time" in warning for warning in timed.warnings)
+
+
+def test_a_timing_stands_on_the_rounds_that_the_ratio_stands_on(monkeypatch):
+    machine = SlowingMachine(0)
+    monkeypatch.setattr(Stopwatch, "clock", lambda watch: machine.now)
+    monkeypatch.setattr(Stopwatch, "cpu_clock", lambda watch: machine.mine)
+    machine.mine, calls = 0.0, itertools.count()
+
+    def disturbed():
+        machine.mine += 0.01
+        machine.now += 0.02 if next(calls) % 4 == 0 else 0.01
+
+    found = time_together({"a": Work(disturbed, CPU), "b": lambda: disturbed() or disturbed()})
+    ratio, counts = found.ratio("a", "b"), {len(timed.blocks_s) for timed in found.timings.values()}
+    assert counts == {ratio.rounds} and {timed.left_out > 0 for timed in found.timings.values()} == {True}
+
+
 def test_it_stops_at_the_time_limit(machine_that_slows):
     machine = machine_that_slows(0)
     time_together({"a": machine.work("a", 1.0)}, max_s=6)
     assert len(machine.order) == 2 + 6  # the first call, one to find the block, six rounds
 
 
-@pytest.mark.parametrize(("max_s", "rounds"), [(0.1, 4), (9, 6)])
+@pytest.mark.parametrize(("max_s", "rounds"), [(0.1, 6), (13, 8)])
 def test_at_the_time_limit_each_was_first_as_often_as_last(machine_that_slows, max_s, rounds):
     machine = machine_that_slows(0)
     works = {name: machine.work(name, 1.0) for name in "ab"}
     found = time_together(works, max_s=max_s)
-    assert len(found.rounds_s["a"]) == rounds
+    assert len(found.timings["a"].blocks_s) == rounds
     assert machine.order[4::2].count("a") == rounds / 2  # after the first calls and the warm-up
 
 

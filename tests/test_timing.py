@@ -61,7 +61,6 @@ def test_the_first_call_is_kept_apart_from_the_steady_state(world):
     timed = world.time(working(world, forever(5.0, 0.003)))
     assert timed.first_s == pytest.approx(5.0)
     assert timed.median_s == pytest.approx(0.003)
-    assert timed.rate_per_s == pytest.approx(1 / 0.003)
     assert timed.warnings == ()
 
 
@@ -145,6 +144,21 @@ def test_blocks_in_which_another_program_had_the_core_are_left_out(world):
     assert timed.warnings == ()
 
 
+def test_when_most_blocks_are_left_out_the_others_do_not_pass_for_the_typical_call(world):
+    shares = iter([1.0, 1.0] + [1.0, 0.1, 0.1] * 1000)  # as when two of three calls wait for a batch
+    timed = world.time(lambda: world.work(0.01, next(shares)))
+    assert timed.left_out > len(timed.blocks_s) >= timing.FEWEST
+    assert any("a core for only 10% of the time" in warning for warning in timed.warnings)
+
+
+def test_most_blocks_may_be_left_out_where_this_process_queued_for_a_core_meanwhile():
+    watch = SimpleNamespace(device=CPU, waited=True, calls=1, first_s=0.1)
+    clean = [Reading(0.01)] * 10
+    for queued, doubts in ((0.0, 1), (0.4, 0)):
+        found = timing.make_timing(watch, clean + [Reading(0.02, 0.5)] * 20, clean, 1, queued)
+        assert (found.left_out, len(found.warnings)) == (20, doubts)
+
+
 def test_without_a_clean_block_the_contention_is_said(world):
     timed = world.time(lambda: world.work(0.01, core=0.5))
     assert timed.warnings == (
@@ -191,15 +205,16 @@ def test_the_time_spent_queueing_for_a_core_is_counted(one_core_with_a_neighbour
 def test_threads_that_queue_for_a_core_are_noticed():
     with using_threads(2):
         watch = Stopwatch(lambda: None, CPU)
-        timed = timing.make_timing(watch, [watch.read()] * 10, queued=0.3)
+        readings = [watch.read()] * 10
+        timed = timing.make_timing(watch, readings, readings, None, queued=0.3)
     assert any("threads got one for only 70% of the time for which they wanted one" in w for w in timed.warnings)
 
 
 @pytest.mark.parametrize(("queued", "noticed"), [(0.3, False), (0.5, True)])
 def test_xla_queues_behind_itself_and_only_more_than_that_is_contention(queued, noticed):
-    reading = Reading(0.001)
+    readings = [Reading(0.001)] * 10
     watch = SimpleNamespace(device=Device("xla", 0, "a rehearsal"), waited=True, calls=1, first_s=0.1)
-    timed = timing.make_timing(watch, [reading] * 10, queued=queued)
+    timed = timing.make_timing(watch, readings, readings, None, queued=queued)
     assert any("other programs compete for the cores" in warning for warning in timed.warnings) == noticed
 
 

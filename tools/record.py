@@ -81,7 +81,8 @@ def as_cuda_graph(step: Callable[[], object]) -> Callable[[], None]:
 def copied(who: Contestant, copy: Copy) -> Measurement:
     """Return the measurement that a copy is."""
     what = (f"Copy {copy.direction}{', pinned' * copy.pinned}", "uint8", copy.size_bytes, "bytes", "B")
-    return Measurement(*what, copy.size_bytes, who.label, who.device.kind, who.device.name, who.threads, copy.median_s)
+    whose = (who.label, who.device.kind, who.device.name, who.threads)
+    return Measurement(*what, copy.size_bytes, *whose, copy.median_s, warnings=copy.warnings)
 
 
 def precisions(device: Device) -> tuple[str, ...]:

@@ -46,10 +46,7 @@ def plot_rates(
     ends = [_draw_line(axes, line, {}) for line in lines] + [_draw_line(axes, line, dashed) for line in recorded]
     log_axes(axes, sorted({one.size for line in (*lines, *recorded, *crowd) for one in line}))
     label_ends(axes, ends)
-    figures = [one for line in lines for one in line]
-    if doubts := sum(bool(one.warnings) for one in figures):
-        doubt = f"{doubts} of {len(figures)} points not to be trusted"
-        axes.annotate(doubt, (0.01, 1.0), xycoords="axes fraction", va="top", color=MUTED)
+    note_doubts(axes, [one for line in lines for one in line])
     said = [f"{name}: {work.workload} ({work.precision}), {work.unit} a second against {work.size_name}, logarithmic."]
     said += [_in_words(line) for line in lines] + [f"Recorded elsewhere: {_in_words(line)}" for line in recorded]
     if crossover:
@@ -57,6 +54,13 @@ def plot_rates(
         if crossover.size not in (None, crossover.sizes[0]):  # the title says of what
             axes.axvline(crossover.size, color=MUTED, linewidth=2, linestyle=":")
     return picture(axes, " ".join(said), colors=24)  # a lesson holds five of these
+
+
+def note_doubts(axes: Axes, figures: Sequence[Any]) -> None:
+    """Write into a corner of a picture how many of its figures are not to be trusted, if there are any."""
+    if doubts := sum(bool(one.warnings) for one in figures):
+        doubt = f"{doubts} of {len(figures)} points not to be trusted"
+        axes.annotate(doubt, (0.01, 1.0), xycoords="axes fraction", va="top", color=MUTED)
 
 
 def _verdict(crossover: Crossover) -> str:

@@ -147,8 +147,7 @@ def _time_size(
     works = {one.label: Work(build_seeded(work, size, one.device, precision), one.device, one.threads) for one in who}
     together = time_together(works, max_s=max_s)
     for one, (error, first_s) in zip(who, checked, strict=True):
-        rounds = replace(together.timings[one.label], first_s=first_s, blocks_s=together.rounds_s[one.label])
-        yield _measurement(work, size, precision, one, rounds, error)
+        yield _measurement(work, size, precision, one, replace(together.timings[one.label], first_s=first_s), error)
 
 
 def _measurement(
@@ -172,17 +171,19 @@ class Roof:
     """What a device reached in its best cases."""
 
     flop_per_s: float  #: of the best product of matrices, in fp32
-    bytes_per_s: float  #: read and written, of the best elementwise operation on arrays larger than the caches
+    bytes_per_s: float  #: read and written, of the best elementwise operation on arrays larger than most caches
+    warnings: tuple[str, ...] = ()  #: why these two are not to be trusted; disturbed ones are too low
 
 
 def measure_roof(device: Device, *, max_s: float = 0.5) -> Roof:
-    """Measure the most arithmetic and the most memory traffic of a device, in five measurements of about `max_s`.
+    """Measure the most arithmetic and the most memory traffic of a device, in up to five measurements of about `max_s`.
 
     Source: S. Williams, A. Waterman and D. Patterson, Roofline: An Insightful Visual Performance Model for Multicore
     Architectures, Communications of the ACM 52(4), 2009.
     """
     small = device.kind == "cpu" or device.rehearsal
     sides = (512, 1024, 1536) if small else (4096, 8192)
-    flop_per_s = max(measure(device, PRODUCT, side, max_s=max_s).rate for side in sides)
+    product = max((measure(device, PRODUCT, side, max_s=max_s) for side in sides), key=lambda one: one.rate)
     elements = (2**23, 2**24) if small else (2**26, 2**28)  # three arrays of 4 bytes an element each
-    return Roof(flop_per_s, max(12 * measure(device, ELEMENTWISE, count, max_s=max_s).rate for count in elements))
+    sweep = max((measure(device, ELEMENTWISE, count, max_s=max_s) for count in elements), key=lambda one: one.rate)
+    return Roof(product.rate, 12 * sweep.rate, product.warnings + sweep.warnings)

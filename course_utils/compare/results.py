@@ -21,7 +21,7 @@ from course_utils.compare.untrusted import build, read_json
 from course_utils.devices import cpu_name, find_devices
 from course_utils.hardware.machine import read_package
 from course_utils.hardware.nvidia import read_driver
-from course_utils.paired import ratio_of_rounds
+from course_utils.paired import PRECISION, ratio_of_rounds
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,8 +96,8 @@ class Result:
     def _wins_from(self, this: str, rival: str) -> int | None:
         wins = None
         for mine, theirs in zip(self.of(this), self.of(rival), strict=True):
-            leads = ratio_of_rounds(theirs.rounds_s, mine.rounds_s).interval[0] > 1  # a lead within the noise is none
-            wins = (wins or mine.size) if leads else None
+            low, _ = ratio_of_rounds(theirs.rounds_s, mine.rounds_s).interval
+            wins = (wins or mine.size) if low > 1 + PRECISION else None  # equal calls can differ by less than that
         return wins
 
     def to_frame(self) -> "pd.DataFrame":

@@ -299,6 +299,12 @@ def test_a_lead_within_the_noise_is_no_lead():
     assert found.crossover().size is None
 
 
+@pytest.mark.parametrize(("lead", "size"), [(1.003, None), (1.01, 1)])
+def test_a_lead_that_equal_calls_can_have_is_no_lead_however_little_noise_there_is(lead, size):
+    found = comparison(row(1, "cpu, 1 thread", *[lead] * 40), row(1, "cuda:0", *[1.0] * 40, kind="cuda"))
+    assert found.crossover().size == size
+
+
 def test_a_crossover_counts_the_doubtful_figures():
     found = comparison(row(1, "cpu, 1 thread", 2.0, warnings=("noise",)), row(1, "cuda:0", 1.0, kind="cuda"))
     assert "1 of the figures not to be trusted" in repr(found.crossover())
@@ -334,10 +340,11 @@ def test_a_roof_is_the_best_of_its_measurements_in_operations_and_bytes(monkeypa
     rates = {512: 4.0, 1024: 0.25, 1536: 0.1, 2**23: 3.0, 2**24: 1.0}  # calls a second, by size
 
     def measured(device, work, size, max_s):
-        return SimpleNamespace(rate=work.items(size) * rates[size])
+        return SimpleNamespace(rate=work.items(size) * rates[size], warnings=(f"noise at {size}",))
 
     monkeypatch.setattr("course_utils.compare.comparison.measure", measured)
     roof = measure_roof(CPU)
+    assert roof.warnings == ("noise at 512", f"noise at {2**23}")
     assert roof.flop_per_s == pytest.approx(4 * 2 * 512**3)
     assert roof.bytes_per_s == pytest.approx(3 * 3 * 4 * 2**23)
 

@@ -45,6 +45,16 @@ def test_a_picture_is_opaque_on_white_and_of_lecture_size(name):
     assert image.getextrema()[3] == (255, 255) and image.getpixel((2, 716)) == (255, 255, 255, 255)
 
 
+def test_a_picture_of_copies_says_how_many_are_not_to_be_trusted(monkeypatch):
+    shown = []
+    monkeypatch.setattr(pictures, "picture", lambda axes, alt, colors: shown.extend([alt, *axes.texts]))
+    draw_copies(
+        CopyRate("cpu", (Copy("in memory", False, 1024, 1e-6), Copy("in memory", False, 2048, 1, ("No.",)))), "cpu"
+    )
+    assert "not to be trusted: 1 of 2 figures. The first: No." in shown[0]
+    assert "1 of 2 points not to be trusted" in [text.get_text() for text in shown[1:]]
+
+
 def test_the_lanes_are_drawn_one_dot_each():
     # Each dot covers some pixels, so many more lanes leave far more colour.
     def orange(picture):

@@ -1,8 +1,9 @@
 import pytest
 from torch import empty, nn
 
+from course_utils.compare.comparison import Roof
 from course_utils.estimate import count_work, published, scaling
-from course_utils.lessons.worth_it import RentalPanel, draw_crossover, draw_scaling, draw_sweep, pictures
+from course_utils.lessons.worth_it import RentalPanel, draw_crossover, draw_roofs, draw_scaling, draw_sweep, pictures
 
 
 def steps(rates):
@@ -36,6 +37,11 @@ def test_the_band_of_an_estimate_is_its_factor_up_and_down(monkeypatch):
     monkeypatch.setattr(pictures, "picture", lambda axes, *said, **how: seen.append(axes) or finish(axes, *said, **how))
     draw_crossover(steps([100, 100, 100]), {"T4": steps([50, 60, 70])}, factor=2)
     assert {y for _, y in seen[0].collections[0].get_paths()[0].vertices} == {25, 30, 35, 100, 120, 140}
+
+
+@pytest.mark.parametrize(("warnings", "said"), [((), "measured"), (("noise",), "not to be trusted")])
+def test_a_roof_that_was_disturbed_is_not_called_measured(warnings, said):
+    assert f"this CPU, {said}: 90 GFLOP/s and 20 GB/s" in draw_roofs(Roof(90e9, 20e9, warnings), []).alt
 
 
 @pytest.mark.parametrize("counts", [(1, 8, 4096), (1, 2, 4), (4096, 8192)])

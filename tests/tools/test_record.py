@@ -33,9 +33,9 @@ def test_the_command_measures_this_cpu_and_the_file_can_be_read(tmp_path, monkey
 
 
 def test_a_copy_counts_bytes():
-    found = module.copied(Contestant(Device("cuda", 0, "a gpu"), 1), Copy("to the device", True, 2**20, 1e-3))
+    found = module.copied(Contestant(Device("cuda", 0, "a gpu"), 1), Copy("to the device", True, 2**20, 1e-3, ("No.",)))
     assert (found.workload, found.size_name, found.unit) == ("Copy to the device, pinned", "bytes", "B")
-    assert found.rate == pytest.approx(2**20 * 1e3)
+    assert found.rate == pytest.approx(2**20 * 1e3) and found.warnings == ("No.",)
 
 
 def test_a_rehearsal_is_not_recorded():

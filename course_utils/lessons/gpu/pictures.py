@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.ticker import FuncFormatter
 
-from course_utils.compare.charts import label_ends, log_axes, look_of
+from course_utils.compare.charts import label_ends, log_axes, look_of, note_doubts
 from course_utils.compare.results import machines_elsewhere
 from course_utils.display.figures import LOOKS, MUTED, Picture, lecture_axes, picture
 from course_utils.display.units import format_count, format_seconds
@@ -54,13 +54,12 @@ def draw_copies(rate: CopyRate, kind: str) -> Picture:
     """Draw the time of a copy against its size, with the latency and the bandwidth that are read off it."""
     axes = lecture_axes("A fixed start, then time for every byte", "bytes copied (log.)", "time of one copy (log.)")
     look: dict[str, Any] = LOOKS.get(kind, LOOKS["cuda"])
-    words, ends = [], []
+    ends = []
     for line, ((direction, pinned), curve) in zip(("-", "--", "-.", ":"), rate.curves().items(), strict=False):
         sizes, times = [item.size_bytes for item in curve], [item.median_s for item in curve]
         axes.plot(sizes, times, **{**look, "linestyle": line})
         name, rate_there = f"{direction}{', pinned' if pinned else ''}", f"{curve[-1].rate_gb_per_s:.3g} GB/s"
         ends.append((sizes[-1], times[-1], f"{name}: {rate_there}", look["color"]))
-        words.append(f"{name}: {format_seconds(times[0])} for {sizes[0]:,} bytes, {rate_there} for {sizes[-1]:,} bytes")
     start_s = min(curve[0].median_s for curve in rate.curves().values())
     axes.axhline(start_s, color=MUTED, linestyle=":")
     axes.text(ends[-1][0], start_s, f"latency {format_seconds(start_s)}", color=MUTED, va="bottom", ha="right")
@@ -69,7 +68,9 @@ def draw_copies(rate: CopyRate, kind: str) -> Picture:
     axes.yaxis.set_major_formatter(FuncFormatter(lambda seconds, _: format_seconds(seconds)))
     axes.minorticks_off()
     label_ends(axes, ends)
-    return picture(axes, f"Time of a copy against its size on {rate.device}. " + "; ".join(words) + ".", colors=8)
+    note_doubts(axes, rate.copies)
+    said = "; ".join(repr(rate).removesuffix(".").split("\n  ")[1:])
+    return picture(axes, f"Time of a copy against its size on {rate.device}. {said}.", colors=8)
 
 
 def draw_losses(title: str, losses: dict[str, Sequence[float]]) -> Picture:

@@ -53,11 +53,11 @@ def draw_roofs(here: Roof, chips: Sequence[Chip], precision: str = "amp") -> Pic
     axes = lecture_axes("Every device is a slope and a roof", "FLOP for each byte (log.)", "FLOP/s (log.)")
     points = [2.0**power for power in range(-4, 11)]
     roofs = [(chip.name, chip.peak(precision), chip.bandwidth_gb_per_s * 1e9, GPU) for chip in chips]
-    roofs = [*roofs, ("this CPU, measured", here.flop_per_s, here.bytes_per_s, CPU)]
+    mine = "this CPU, not to be trusted" if here.warnings else "this CPU, measured"
+    roofs = [*roofs, (mine, here.flop_per_s, here.bytes_per_s, CPU)]
     for (name, peak, bandwidth, colour), style in zip(roofs, (*LINES[1:], LINES[1], LINES[0]), strict=False):
         shift = 0.7 if name == "RTX 5090" else 1.4 if name.startswith("A100") else 1.0  # their roofs are close
-        corner = peak / bandwidth
-        roofline = {point: min(peak, bandwidth * point) for point in sorted([*points, corner])}
+        roofline = {point: min(peak, bandwidth * point) for point in sorted([*points, peak / bandwidth])}
         _line(axes, roofline, name, colour, style, shift)
     axes.set(xscale="log", yscale="log")
     _ticks(axes, format_count, axis="y")
