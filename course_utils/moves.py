@@ -193,7 +193,7 @@ class CopyRate:
             for (direction, pinned), curve in self.curves().items()
         ]
         if doubts := [copy.warnings[0] for copy in self.copies if copy.warnings]:
-            lines.append(f"  not to be trusted: {len(doubts)} of {len(self.copies)} figures. The first: {doubts[0]}")
+            lines.append(f"  not to be trusted: {len(doubts)} of {len(self.copies)} figures. First: '{doubts[0]}'")
         return "\n".join([f"copies on {self.device}:", *lines])
 
 

@@ -309,7 +309,7 @@ def test_copies_that_were_disturbed_say_so(monkeypatch):
     monkeypatch.setattr(Stopwatch, "cpu_clock", lambda watch: float(next(ticks)) / 4)
     measured = copy_rate("cpu", sizes_bytes=(1000, 2000), max_s=9)
     assert all("the calling thread had a core for only" in one.warnings[0] for one in measured.copies)
-    assert "not to be trusted: 2 of 2 figures. The first: the calling thread" in repr(measured)
+    assert "not to be trusted: 2 of 2 figures. First: 'the calling thread" in repr(measured)
 
 
 def test_latency_and_bandwidth_are_read_off_the_ends_of_the_curve():

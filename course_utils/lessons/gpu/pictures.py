@@ -58,10 +58,9 @@ def draw_copies(rate: CopyRate, kind: str) -> Picture:
     for line, ((direction, pinned), curve) in zip(("-", "--", "-.", ":"), rate.curves().items(), strict=False):
         sizes, times = [item.size_bytes for item in curve], [item.median_s for item in curve]
         axes.plot(sizes, times, **{**look, "linestyle": line})
-        name, rate_there = f"{direction}{', pinned' if pinned else ''}", f"{curve[-1].rate_gb_per_s:.3g} GB/s"
-        ends.append((sizes[-1], times[-1], f"{name}: {rate_there}", look["color"]))
-    start_s = min(curve[0].median_s for curve in rate.curves().values())
-    axes.axhline(start_s, color=MUTED, linestyle=":")
+        label = f"{direction}{', pinned' * pinned}: {curve[-1].rate_gb_per_s:.3g} GB/s"
+        ends.append((sizes[-1], times[-1], label, look["color"]))
+    axes.axhline(start_s := min(curve[0].median_s for curve in rate.curves().values()), color=MUTED, linestyle=":")
     axes.text(ends[-1][0], start_s, f"latency {format_seconds(start_s)}", color=MUTED, va="bottom", ha="right")
     axes.set(xscale="log", yscale="log")
     axes.set_xticks([2**10, 2**15, 2**20, 2**25], ["1 KiB", "32 KiB", "1 MiB", "32 MiB"])
@@ -69,7 +68,7 @@ def draw_copies(rate: CopyRate, kind: str) -> Picture:
     axes.minorticks_off()
     label_ends(axes, ends)
     note_doubts(axes, rate.copies)
-    said = "; ".join(repr(rate).removesuffix(".").split("\n  ")[1:])
+    said = "; ".join(repr(rate).split("\n  ")[1:])
     return picture(axes, f"Time of a copy against its size on {rate.device}. {said}.", colors=8)
 
 
