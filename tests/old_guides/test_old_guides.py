@@ -2,6 +2,7 @@ import ast
 import importlib
 import inspect
 import json
+import os
 import pickle
 import re
 import subprocess
@@ -1029,3 +1030,13 @@ def test_a_message_beside_the_code_that_raised_it_adds_nothing():
     code = "trainer = pl.Trainer(gpus=1)\n"
     message = "TypeError: Trainer.__init__() got an unexpected keyword argument 'gpus'\n"
     assert [note.line for note in explain(code + message)] == [1]
+
+
+@pytest.mark.parametrize(("last", "shown"), [("Á".encode(), "Á"), (b"\xff", "\\xff")])
+def test_what_is_piped_in_is_read_as_a_file_is_whatever_code_page_the_terminal_has(last, shown):
+    # Windows' code page lacks the second byte of this letter; a file of an old editor is not UTF-8.
+    command = [sys.executable, "-m", "course_utils.old_guides", "--json", "-"]
+    environment, piped = {**os.environ, "PYTHONIOENCODING": "cp1252"}, b"\xef\xbb\xbfTrainer(gpus=2)  # " + last
+    done = subprocess.run(command, input=piped, env=environment, capture_output=True)
+    assert done.returncode == 1 and not done.stderr
+    assert json.loads(done.stdout)["text"] == f'Trainer(accelerator="gpu", devices=2)  # {shown}'
