@@ -180,6 +180,18 @@ def test_torchtpu_is_listed_through_torch_accelerator_and_only_beside_a_tpu(tmp_
     assert done.stdout.splitlines() == ["[('tpu:0', 'TPU v5e'), ('tpu:1', 'TPU v5e')]", "[]"], done.stderr
 
 
+@pytest.mark.parametrize(("jetson", "names"), [(True, ["NVIDIA Jetson"]), (False, [])])
+def test_the_gpu_of_a_jetson_without_a_management_library_is_found(root, jetson, names, monkeypatch):
+    """Stand-in: CUDA's count, and the file by which NVIDIA's Linux for Jetson says its release."""
+    monkeypatch.setattr(torch.version, "cuda", "12.6")
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(detect, "read_driver", lambda: None)
+    if jetson:
+        (root / "etc").mkdir()
+        (root / "etc/nv_tegra_release").write_text("# R35 (release), REVISION: 4.1\n")
+    assert [device.name for device in find_devices() if device.kind == "cuda"] == names
+
+
 def test_the_gpu_of_a_mac_shares_the_computers_memory(root, monkeypatch):
     """Stand-in: torch's answer on a Mac."""
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)

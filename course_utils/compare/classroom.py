@@ -65,8 +65,7 @@ def merge(paths: Iterable[str | os.PathLike]) -> ClassResult:
         try:
             result = Result.load(path)
             kind = f"{result.work.workload} in {result.work.precision}"
-            twins = [name for name, other in found.items() if other.measurements == result.measurements]
-            if twins:
+            if twins := [name for name, other in found.items() if other.measurements == result.measurements]:
                 raise ValueError(f"the same measurements as {os.path.relpath(twins[0], path.parent)}.")
         except (ValueError, OSError) as error:
             left_out[str(path)] = str(error).removeprefix(f"{path.name} ")

@@ -65,8 +65,7 @@ class Result:
         """
         if not self.measurements:
             raise ValueError("a comparison was requested, but nothing has been measured yet.")
-        kinds = {(one.workload, one.precision) for one in self.measurements}
-        if len(kinds) > 1:
+        if len(kinds := {(one.workload, one.precision) for one in self.measurements}) > 1:
             raise ValueError(f"this result holds {len(kinds)} kinds of work. Pick one with result.select(workload).")
         return self.measurements[0]
 
@@ -87,8 +86,7 @@ class Result:
         """
         cpus = [label for label in self.labels if self.of(label)[0].kind == "cpu"]
         this = next((label for label in self.labels if label not in cpus), self.labels[-1] if cpus else "")
-        rivals = [label for label in cpus or self.labels if label != this]
-        if not rivals:
+        if not (rivals := [label for label in cpus or self.labels if label != this]):
             raise ValueError(f"a crossover needs two contestants, but this has {', '.join(self.labels) or 'none'}.")
         doubts = sum(bool(one.warnings) for label in (this, *rivals) for one in self.of(label))
         return Crossover(this, {rival: self._wins_from(this, rival) for rival in rivals}, self.sizes, doubts)

@@ -101,7 +101,6 @@ class ShuffledBatches:
 
 
 def _check_finite(series: torch.Tensor) -> None:
-    bad = (~torch.isfinite(series)).nonzero().flatten().tolist()
-    if bad:
+    if bad := (~torch.isfinite(series)).nonzero().flatten().tolist():
         found = f"the series holds {series[bad[0]].item()} at position {bad[0]}"
         raise ValueError(f"{found}. A single one would make every loss NaN: fill it in or cut the series there.")

@@ -35,8 +35,7 @@ def diagnose(families: tuple[str, ...] = KINDS, *, limit_s: float = LIMIT_S) -> 
     Raises:
         ValueError: a family is not one of the six.
     """
-    unknown = [family for family in families if family not in KINDS]
-    if unknown:
+    if unknown := [family for family in families if family not in KINDS]:
         raise ValueError(f"family {unknown[0]!r} was asked for, but the families are {', '.join(KINDS)}.")
     start = time.perf_counter()
     evidence = _examine(families, limit_s)

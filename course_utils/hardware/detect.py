@@ -27,6 +27,8 @@ def cuda_cards() -> list[Card]:
         known = map(torch.cuda.get_device_properties, range(torch.cuda.device_count()))
         return [Card(card.name, card.total_memory, f"compute capability {card.major}.{card.minor}") for card in known]
     driver = read_driver()
+    if driver is None and (machine.ROOT / "etc/nv_tegra_release").exists():  # a Jetson: no NVML before JetPack 6
+        return [Card("NVIDIA Jetson", machine.host_memory_bytes())] * torch.cuda.device_count()
     if driver is None or driver.cuda[0] < int(torch.version.cuda.split(".")[0]):
         return []  # too old for this torch: CUDA would not start
     # CUDA shows a program one slice of a divided card and not the card (NVIDIA, Multi-Instance GPU User Guide).

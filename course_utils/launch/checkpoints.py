@@ -6,7 +6,7 @@ import resource
 import shutil
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -153,11 +153,11 @@ def _is_training(state: Any) -> bool:
 
 @contextmanager
 def _limited_memory(size_bytes: int) -> Iterator[None]:
-    """Let this process take so many more bytes: a small file can ask for any amount."""
+    """Let this process take so many more bytes, where the system limits that: a small file can ask for any amount."""
     limits = resource.getrlimit(resource.RLIMIT_AS)
     limit = psutil.Process().memory_info().vms + size_bytes
-    resource.setrlimit(resource.RLIMIT_AS, (limit if limits[1] < 0 else min(limit, limits[1]), limits[1]))
-    try:
+    with ExitStack() as undo:
+        with suppress(ValueError):  # macOS refuses some (https://github.com/eclipse-omr/omr/pull/7069)
+            resource.setrlimit(resource.RLIMIT_AS, (limit if limits[1] < 0 else min(limit, limits[1]), limits[1]))
+            undo.callback(resource.setrlimit, resource.RLIMIT_AS, limits)
         yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, limits)

@@ -1,6 +1,7 @@
 """What a launch is to do, and what that means for Lightning's Trainer on this machine."""
 
 import os
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -72,8 +73,9 @@ def trainer_arguments(options: Options, cluster: Cluster) -> dict:
     devices = _count_devices(options, accelerator, cluster)
     together = cluster.nodes * (cluster.devices_per_node or 1) > 1
     strategy = "ddp" if together and options.strategy != "fsdp" else options.strategy
-    if accelerator == "mps" and strategy != "auto":
-        raise LaunchError(f"--strategy {strategy} does not work on {accelerator}. Leave --strategy out.")
+    # On macOS copies of a process crash (https://github.com/Lightning-AI/pytorch-lightning/issues/21345).
+    if (accelerator == "mps" and strategy != "auto") or (sys.platform == "darwin" and strategy == "ddp_notebook"):
+        raise LaunchError(f"--strategy {strategy} does not work on {accelerator} on a Mac. Leave --strategy out.")
     if accelerator == "cpu" and options.precision in ("16-mixed", "16-true"):
         raise LaunchError(f"--precision {options.precision} needs a GPU. On a CPU, choose bf16-mixed or 32-true.")
     return {

@@ -1,9 +1,5 @@
 """What a run that went out of memory would have needed, to stand beside the error."""
 
-from typing import Any
-
-from torch import nn
-
 from course_utils.estimate.memory import estimate_memory
 from course_utils.launch.lessons import load_lesson
 from course_utils.launch.options import Options, batch_per_rank, count_ranks
@@ -16,9 +12,11 @@ def memory_note(options: Options, arguments: dict) -> str:
         batch = batch_per_rank(options.global_batch or data.batch_size, ranks)
         sample = data.collate_fn([data.dataset[0]])
         inputs = sample[0] if isinstance(sample, (tuple, list)) else sample
+        # A LightningModule may have its network in an attribute, and no `forward` of its own.
+        network = module if "forward" in vars(type(module)) else next(iter(module.children()), module)
         precision = {"16-mixed": "fp16", "bf16-mixed": "bf16", "bf16-true": "bf16-true", "16-true": "fp16-true"}
         found = estimate_memory(
-            _network(module),
+            network,
             inputs,
             batch=batch,
             precision=precision.get(options.precision, "fp32"),
@@ -30,8 +28,3 @@ def memory_note(options: Options, arguments: dict) -> str:
     parts = f"{found.peak.activations / 1e6:,.0f} MB of activations at {batch} sample{'s' * (batch != 1)} in each rank"
     advice = "A smaller --global-batch needs less" + ", and so does --strategy fsdp" * (options.strategy != "fsdp")
     return f"Estimated need of a step: {total} with Adam, including {parts}. {advice}."
-
-
-def _network(module: Any) -> nn.Module:
-    # A LightningModule may have its network in an attribute, and no `forward` of its own.
-    return module if "forward" in vars(type(module)) else next(iter(module.children()), module)

@@ -46,11 +46,12 @@ def make_sharded(module: Any, precision: str, accelerator: str) -> None:
     policy = MixedPrecisionPolicy(param_dtype=dtype, reduce_dtype=torch.float32 if dtype else None)
 
     def shard() -> None:
+        mesh = module.device_mesh["data_parallel"]  # without it fully_shard takes a GPU that is here, also for a CPU
         for part in module.children():
             for block in part.children():
                 if any(True for _ in block.parameters()):
-                    fully_shard(block, mp_policy=policy)
-        fully_shard(module, mp_policy=policy)
+                    fully_shard(block, mesh=mesh, mp_policy=policy)
+        fully_shard(module, mesh=mesh, mp_policy=policy)
         register_fsdp_forward_method(module, "training_step")
 
     module.configure_model = shard

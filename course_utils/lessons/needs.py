@@ -2,8 +2,16 @@
 
 import os
 
+from course_utils.exercises.sandbox import FORKS, can_copy
+
 # https://github.com/pytorch/pytorch/issues/148283, and there is no fork.
 NO_RANKS = None if hasattr(os, "fork") else "on Windows no ranks start: open the lesson in WSL, or on Colab or Kaggle."
+
+
+def no_copies() -> str | None:
+    """Say why no copy of this kernel can train, or return None where one can."""
+    where = "beside a GPU" if FORKS else "on a Mac"  # https://github.com/Lightning-AI/pytorch-lightning/issues/21345
+    return NO_RANKS or (None if can_copy() else f"{where} no copy of this kernel can train.")
 
 
 def what_cells_need(**problems: str | None) -> None:

@@ -23,7 +23,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _report(name: str, options: argparse.Namespace) -> int:
     """Print what is outdated in one file, under its name where there are several, and return its exit status."""
     try:
-        found = explain(sys.stdin.read() if name == "-" else Path(name))
+        found = explain(sys.stdin.buffer.read().decode("utf-8-sig", "backslashreplace") if name == "-" else Path(name))
         if options.write:
             _write(name, found)
     except (Unreadable, OSError) as error:

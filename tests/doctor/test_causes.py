@@ -57,6 +57,25 @@ def test_what_kaggles_tpu_image_sets_itself_is_not_left_over(variables, cause):
     assert found.cause == cause and found.usable
 
 
+@pytest.mark.parametrize(
+    ("noise", "cause", "advice"),
+    [  # as reported in pytorch/pytorch 83540 and 176993
+        (
+            "OMP: Error #15: Initializing libomp.dylib, but found libomp.dylib already initialized.",
+            "openmp-twice",
+            "conda",
+        ),
+        ("", "died", "SIGILL"),
+    ],
+)
+def test_a_torch_that_dies_while_it_is_imported_has_a_fix(noise, cause, advice):
+    for ended in (("killed", "SIGABRT"), ("badly", "")) if noise else (("killed", "SIGILL"),):
+        probes = {name: Outcome(ended[0], {"step": "importing torch"}, (), ended[1], noise) for name in ("cpu", "mps")}
+        for family in probes:
+            found = find_cause(family, Evidence(place="computer", torch=Package("2.10.0"), probes=probes))
+            assert found.cause == cause and not found.usable and advice in found.fix and noise in found.why
+
+
 def test_an_old_driver_of_a_data_centre_gpu_is_pointed_to_nvidias_compatibility_package():
     """NVIDIA, CUDA Compatibility: cuda-compat-13-0 holds what a torch built for CUDA 13.0 needs."""
     told = {"count": 0, "error": "The NVIDIA driver on your system is too old (found version 12080)."}

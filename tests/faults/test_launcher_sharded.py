@@ -45,6 +45,23 @@ def test_losses_and_weights_are_those_of_ddp_and_each_goes_on_with_the_others_ch
     assert max((ours[name] - theirs[name]).abs().max().item() for name in ours) < 1e-5
 
 
+LIKE_A_MAC = """
+import torch
+from torch.utils.data import TensorDataset
+from course_utils.training import Regression
+torch._C._get_accelerator = lambda *_: torch.device("mps")
+def make_lesson(): return Regression(torch.nn.Linear(1, 1)), TensorDataset(torch.ones(8, 1), torch.ones(8, 1))
+"""
+
+
+def test_on_a_cpu_beside_a_gpu_that_cannot_be_hidden_the_ranks_share_the_cpus_memory(tmp_path):
+    """Stand-in: torch's answer on a Mac, whose torch.mps lacks what FSDP asks of an accelerator."""
+    (tmp_path / "mac.py").write_text(LIKE_A_MAC)
+    lesson = ("--lesson", str(tmp_path / "mac.py:make_lesson"))
+    status, result, said = launch(tmp_path / "out", *TWO, *lesson)
+    assert status == 0 and result["samples_per_rank"] == [4, 4], said
+
+
 @pytest.mark.parametrize(
     ("fault", "message"),
     [

@@ -42,6 +42,14 @@ def test_a_saved_checkpoint_reads_back(good, model):
     assert torch.equal(WholeFiles().load_checkpoint(good)["state_dict"]["bias"], model.bias)
 
 
+def test_a_system_that_refuses_a_limit_of_memory_reads_it_all_the_same_as_macos_does(good, model, monkeypatch):
+    def refuse(*_):
+        raise ValueError("current limit exceeds maximum limit")  # Python's words for the system's EINVAL
+
+    monkeypatch.setattr("resource.setrlimit", refuse)
+    assert read_checkpoint(good, model)["global_step"] == 8
+
+
 def test_epochs_without_a_loss_are_part_of_a_checkpoint(good, model):
     WholeFiles().save_checkpoint(
         {"state_dict": model.state_dict(), **PLACE, "callbacks": {"RankReport": {"losses": [None, 0.5]}}}, good

@@ -1,5 +1,7 @@
 """What the options of a launch mean for the Trainer, on this machine and on others."""
 
+from contextlib import nullcontext
+
 import pytest
 import torch
 from torch.torch_version import TorchVersion
@@ -126,6 +128,15 @@ def test_a_strategy_for_processes_is_refused_on_a_single_mps_device(machine):
     machine(Device("mps", 0, "MPS"), CPU)
     with pytest.raises(LaunchError, match="--strategy ddp_spawn does not work on mps"):
         arguments(strategy="ddp_spawn")
+
+
+@pytest.mark.parametrize("system", ["darwin", "linux"])
+def test_on_a_mac_no_ranks_are_copies_of_a_process_and_others_start(machine, monkeypatch, system):
+    machine(CPU)
+    monkeypatch.setattr("sys.platform", system)
+    assert arguments(strategy="ddp_spawn", devices=2)["strategy"] == "ddp_spawn"
+    with pytest.raises(LaunchError, match="on a Mac") if system == "darwin" else nullcontext():
+        arguments(strategy="ddp_notebook", devices=2)
 
 
 def test_under_torchrun_the_processes_are_its_own_and_ddp_joins_them(machine):

@@ -1,12 +1,16 @@
 import io
+import json
 
 import matplotlib.pyplot as plt
 import pytest
+import torch
 from PIL import Image
+from stand_ins import REPOSITORY
 
 from course_utils.compare import results
 from course_utils.compare.measurement import Measurement
 from course_utils.compare.results import Result
+from course_utils.lessons import gpu
 from course_utils.lessons.gpu import pictures
 from course_utils.lessons.gpu.pictures import draw_batches, draw_copies, draw_lanes, draw_losses
 from course_utils.moves import Copy, CopyRate
@@ -83,3 +87,13 @@ def test_a_cpu_of_many_cores_stays_beside_the_gpu(cores, monkeypatch):
     # Dots are equally dense everywhere: a multiprocessor of 64 lanes has four times the area of a core of 16.
     assert boxes[-1].width * boxes[-1].height == pytest.approx(4 * boxes[0].width * boxes[0].height)
     plt.close(axes.figure)
+
+
+# pytorch/pytorch, aten/src/ATen/Version.cpp: what an Arm CPU reports, such as Graviton 3; a float32 number has 32 bits.
+@pytest.mark.parametrize(("capability", "lanes"), [("AVX512", 16), ("AVX2", 8), ("SVE256", 8), ("DEFAULT", 4)])
+def test_the_lesson_knows_how_many_numbers_a_register_of_each_processor_holds(capability, lanes, monkeypatch):
+    monkeypatch.setattr("torch.backends.cpu.get_cpu_capability", lambda: capability)
+    cells = json.loads((REPOSITORY / "notebooks" / "02_gpu.ipynb").read_text(encoding="utf-8"))["cells"]
+    names = {"torch": torch, "gpu": gpu}
+    exec(next("".join(cell["source"]) for cell in cells if cell["id"] == "02-42"), names)
+    assert names["lanes"] == lanes

@@ -1,5 +1,6 @@
 """Cells that begin with `%%needs`, in IPython's own shell, as a kernel runs it."""
 
+import json
 import os
 import re
 import subprocess
@@ -9,7 +10,8 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from stand_ins import REPOSITORY, needs_cuda_build, needs_gcc, needs_linux, needs_no_gpu, stub_driver
 
-from course_utils.lessons.needs import what_cells_need
+from course_utils.lessons import needs
+from course_utils.lessons.needs import no_copies, what_cells_need
 
 
 @pytest.fixture
@@ -53,6 +55,33 @@ def test_an_error_is_the_cells_own_and_names_its_line(run):
 def test_a_cell_that_ends_in_no_expression_shows_nothing(run, source):
     _, result, shown = run(source)
     assert result.success and shown == ""
+
+
+@pytest.mark.parametrize(
+    ("forks", "gpus", "ranks", "told"),
+    [
+        (True, 0, None, None),
+        (True, 1, None, "beside a GPU no copy of this kernel can train."),
+        (False, 0, None, "on a Mac no copy of this kernel can train."),
+        (False, 0, "on Windows no ranks start.", "on Windows no ranks start."),
+    ],
+)
+def test_copies_of_a_kernel_train_on_linux_without_a_gpu_alone(forks, gpus, ranks, told, monkeypatch):
+    monkeypatch.setattr("course_utils.exercises.sandbox.FORKS", forks)
+    monkeypatch.setattr(needs, "FORKS", forks)
+    monkeypatch.setattr(needs, "NO_RANKS", ranks)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: gpus)
+    assert no_copies() == told
+
+
+@pytest.mark.parametrize("lesson", sorted((REPOSITORY / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
+def test_a_cell_that_trains_in_copies_of_its_kernel_says_so_where_there_can_be_none(lesson):
+    # What lesson 9 calls its ranks are copies, too.
+    need = "%%needs ranks\n" if lesson.stem == "09_old_guides" else "%%needs copies\n"
+    cells = json.loads(lesson.read_text(encoding="utf-8"))["cells"]
+    for source in ("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"):
+        copies = 'Trainer(strategy="ddp_notebook"' in source or 'get_context("fork")' in source
+        assert not copies or source.startswith(need), source
 
 
 TRAIN_IN_A_COPY = """

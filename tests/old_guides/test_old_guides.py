@@ -2,6 +2,7 @@ import ast
 import importlib
 import inspect
 import json
+import os
 import pickle
 import re
 import subprocess
@@ -1034,3 +1035,13 @@ def test_a_message_beside_the_code_that_raised_it_adds_nothing():
 def test_an_exception_of_a_package_that_is_asked_has_no_arguments_to_miss():
     code = "from torchmetrics.utilities.exceptions import TorchMetricsUserError\n\nraise TorchMetricsUserError()\n"
     assert not explain(code)
+
+
+@pytest.mark.parametrize(("last", "shown"), [("Á".encode(), "Á"), (b"\xff", "\\xff")])
+def test_what_is_piped_in_is_read_as_a_file_is_whatever_code_page_the_terminal_has(last, shown):
+    # Windows' code page lacks the second byte of this letter; a file of an old editor is not UTF-8.
+    command = [sys.executable, "-m", "course_utils.old_guides", "--json", "-"]
+    environment, piped = {**os.environ, "PYTHONIOENCODING": "cp1252"}, b"\xef\xbb\xbfTrainer(gpus=2)  # " + last
+    done = subprocess.run(command, input=piped, env=environment, capture_output=True)
+    assert done.returncode == 1 and not done.stderr
+    assert json.loads(done.stdout)["text"] == f'Trainer(accelerator="gpu", devices=2)  # {shown}'

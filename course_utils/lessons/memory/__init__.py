@@ -10,6 +10,5 @@ from course_utils.lessons.needs import NO_RANKS, what_cells_need
 from course_utils.lessons.progress import progress
 
 # Why no processes can share a model on a CPU here, or None where they can.
-NO_FSDP = NO_RANKS
-if torch.__version__ < "2.7":
-    NO_FSDP = f"on a CPU that takes torch 2.7, and this is {torch.__version__}."
+TOO_OLD = f"on a CPU that takes torch 2.7, and this is {torch.__version__}." if torch.__version__ < "2.7" else None
+NO_FSDP = NO_RANKS or TOO_OLD

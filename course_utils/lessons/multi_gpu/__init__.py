@@ -14,7 +14,7 @@ from course_utils.estimate.counting import count_work
 from course_utils.estimate.parallel import scaling
 from course_utils.launch import calm_lightning
 from course_utils.lessons.multi_gpu.pictures import draw_all_reduce, draw_gains
-from course_utils.lessons.needs import NO_RANKS, what_cells_need
+from course_utils.lessons.needs import NO_RANKS, no_copies, what_cells_need
 from course_utils.lessons.progress import progress
 from course_utils.timeline import Timeline
 from course_utils.training import messages_to_stdout, trainer_kwargs
@@ -29,11 +29,11 @@ QUIET = dict.fromkeys(("logger", "enable_checkpointing", "enable_progress_bar", 
 def set_up() -> Path:
     """Make the folder of the scripts and return it, and keep messages that are not theirs out of the output.
 
-    Cells may then begin with `%%needs ranks`.
+    Cells may then begin with `%%needs ranks` or `%%needs copies`, which are copies of the kernel.
     """
-    what_cells_need(ranks=NO_RANKS)
     # Where PyTorch sees a GPU, the first backward pass starts a thread for it, and no copy of this process can train.
     os.environ["CUDA_VISIBLE_DEVICES"] = ""  # https://github.com/pytorch/pytorch/wiki/Autograd-and-Fork
+    what_cells_need(ranks=NO_RANKS, copies=no_copies())
     OUT.mkdir(parents=True, exist_ok=True)
     messages_to_stdout()
     calm_lightning()
@@ -54,8 +54,7 @@ def torchrun(script: str, ranks: int = 2, threads: int = 1) -> list[str]:
         run = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--local-addr=127.0.0.1"]
         options = [f"--nproc-per-node={ranks}", "--redirects=1", f"--log-dir={logs}", str(OUT / script)]
         settings = {**os.environ, **GPUS, "OMP_NUM_THREADS": str(threads)}
-        done = subprocess.run([*run, *options], stderr=subprocess.PIPE, text=True, env=settings)
-        if done.returncode:
+        if (done := subprocess.run([*run, *options], stderr=subprocess.PIPE, text=True, env=settings)).returncode:
             raise RuntimeError(done.stderr[-2000:])
         lines = [line for log in Path(logs).rglob("stdout.log") for line in log.read_text().splitlines()]
     return sorted(line for line in lines if not line.startswith("[Gloo]"))

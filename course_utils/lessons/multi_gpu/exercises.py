@@ -7,7 +7,7 @@ import torch
 
 from course_utils.exercises import Mistakes, exercise
 from course_utils.exercises.answers import Wrong, expect, number_of, or_wrong, quote, same, whole_numbers
-from course_utils.lessons.multi_gpu.two_ranks import run_two_ranks
+from course_utils.exercises.two_ranks import run_two_ranks
 
 
 @exercise(

@@ -5,17 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import torch
-
 from course_utils.display.cards import html_card, text_table
-from course_utils.lessons.needs import NO_RANKS as NO_FORK
-from course_utils.lessons.needs import what_cells_need
+from course_utils.lessons.needs import no_copies, what_cells_need
 from course_utils.lessons.progress import progress
 from course_utils.lessons.worth_it import draw_bars
 from course_utils.old_guides.names import ATTRIBUTES, KEYWORDS, METHODS, NAMES, TABLES
 
-# Lesson 3 hides the GPU instead.
-NO_RANKS = NO_FORK or ("beside a GPU no copy of this kernel can train." if torch.cuda.device_count() else None)
+NO_RANKS = no_copies()  # lesson 3 hides a GPU instead
 PRINTED_STEPS_PER_S = {"CPU": 42.49, "GPU": 39.81, "TPU": 8.52}  # in the progress bars of Darts' guide
 
 

@@ -94,8 +94,7 @@ def on_eight_devices() -> tuple[str, dict[str, Any]]:
     with TemporaryDirectory() as folder:
         file = Path(folder, "result.pt")
         command = [sys.executable, "-m", "course_utils.lessons.tpu.spmd", str(file)]
-        done = subprocess.run(command, env=settings, capture_output=True, text=True)
-        if done.returncode:
+        if (done := subprocess.run(command, env=settings, capture_output=True, text=True)).returncode:
             raise RuntimeError(done.stderr[-2000:])
         return done.stdout, torch.load(file)
 

@@ -1,8 +1,9 @@
+import subprocess
 import sys
 
 import pytest
 
-from course_utils.lessons.multi_gpu.two_ranks import run_two_ranks
+from course_utils.exercises.two_ranks import run_two_ranks
 
 SCRIPT = """
 import os
@@ -52,3 +53,10 @@ def test_ranks_are_copies_only_where_no_gpu_has_threads_that_a_copy_would_lack(g
     monkeypatch.setattr("multiprocessing.get_context", get_context)
     with pytest.raises(Asked, match=kind):
         run_two_ranks("")
+
+
+def test_a_rank_that_is_a_new_process_imports_nothing_that_takes_its_time():
+    code = (
+        "import sys, course_utils.exercises.two_ranks; print(*{'lightning', 'matplotlib', 'pandas'} & {*sys.modules})"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "\n"

@@ -21,8 +21,7 @@ def run_two_ranks(script: str) -> list[dict[str, Any]]:
         port = free.getsockname()[1]
     ranks = [partial(_rank, script, rank, port) for rank in (0, 1)]
     said = in_processes(ranks, LIMIT_S, "fork" if can_copy() else "spawn")
-    failed = [report for report in said if not isinstance(report, dict)]
-    if failed:
+    if failed := [report for report in said if not isinstance(report, dict)]:
         raise RuntimeError(failed[0] or "it ended before its last line")
     return said
 
