@@ -24,8 +24,7 @@ def in_commands(lines: list[tuple[int, str]], scope: Scope) -> Iterator[Finding]
     is_known = scope.names_lightning or any(name not in _COMMON or re.match(".*,|d?dp", value) for name, value in flags)
     for place, line in lines:
         is_for_trainer = (is_known or _OVERRIDE.search(line)) and re.match(r".*python|--", line)
-        notes = in_text(line) + (_flags(line) if is_for_trainer else [])
-        yield from ((note, place, []) for note in notes)
+        yield from ((note, place, []) for note in in_text(line) + (_flags(line) if is_for_trainer else []))
 
 
 def in_text(text: str) -> list[Note]:
