@@ -102,7 +102,7 @@ def test_a_cpu_only_torch_on_a_machine_with_a_card_is_named(tmp_path, bare):
     path = changed_torch(tmp_path / "cpu", without_cuda)
     found = finding("cuda", root=bare, path=path, **stub_smi(tmp_path, "NVIDIA H200"))
     assert found["cause"] == "cpu-only-build"
-    assert "+cpu" in found["why"] and "NVIDIA H200" in found["why"] and "--force-reinstall" in found["fix"]
+    assert "+cpu" in found["why"] and "NVIDIA H200" in found["why"] and "--reinstall" in found["fix"]
 
 
 @needs_gcc
