@@ -42,6 +42,7 @@ def world(monkeypatch):
     world = World()
     monkeypatch.setattr(Stopwatch, "clock", lambda watch: world.now)
     monkeypatch.setattr(Stopwatch, "cpu_clock", lambda watch: world.mine)
+    monkeypatch.setattr(timing, "seconds_spent_queueing", lambda: 0.0)
     return world
 
 

@@ -74,8 +74,7 @@ def xla_tpus() -> list[Card]:
 
 def can_rehearse() -> bool:
     """Say whether torch_xla can compile and run on this CPU in place of a TPU."""
-    asked_for = os.environ.get("PJRT_DEVICE", "TPU" if machine.tpu_chips() else "CPU")
-    return asked_for == "CPU" and xla_matches_torch()
+    return os.environ.get("PJRT_DEVICE", "TPU" if machine.tpu_chips() else "CPU") == "CPU" and xla_matches_torch()
 
 
 def xla_matches_torch() -> bool:

@@ -75,7 +75,8 @@ def gradient_program(device: torch.device, mesh: Any, dump: Path) -> list[str]:
     batch = torch.ones(SHAPE).to(device)
     spread(batch, mesh)
     weight = torch.rand(SHAPE[1], 4).to(device).requires_grad_()
-    (batch @ weight).square().mean().backward()
+    loss = (batch @ weight).square().mean()
+    loss.backward()
     run_recorded(device)
     xla_counters()  # waits, and the loss was held until here
     texts = [file.read_text() for file in sorted(dump.glob("*after_optimizations.txt"))]
