@@ -206,6 +206,10 @@ def test_what_a_lesson_logs_is_in_the_folder_and_a_resumed_run_keeps_what_was_lo
         fit(options, trainer_arguments(options, Cluster()), Notes())
     heads = [(out / name).read_text().splitlines()[0] for name in ("metrics.csv", "metrics-to-step-2.csv")]
     assert all("lr-Adam" in head and "train_loss" in head for head in heads)
+    (out / "metrics-to-step-4.csv").write_text("kept by the rank that was first")
+    options = Options(f"{lesson}:make_lesson", accelerator="cpu", epochs=3, out=str(out), resume=True)
+    fit(options, trainer_arguments(options, Cluster()), Notes())
+    assert (out / "metrics-to-step-4.csv").read_text() == "kept by the rank that was first"
 
 
 @pytest.mark.parametrize("by_hand", [True, False])
