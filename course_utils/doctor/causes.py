@@ -34,8 +34,8 @@ def _cuda(evidence: Evidence) -> Iterator[Finding]:
     torch, probe, cards = evidence.torch, evidence.probe("cuda"), _known_cards(evidence)
     hardware = ", ".join(card.name for card in cards)
     if not torch.cuda and hardware and not probe.kernels and (evidence.cards or not torch.hip):
-        index = _index(tuple(evidence.probe("nvidia").told.get("cuda", ())))
-        yield evidence.found("cuda", "rocm-build" if torch.hip else "cpu-only-build", hardware=hardware, index=index)
+        build = _build(tuple(evidence.probe("nvidia").told.get("cuda", ())))
+        yield evidence.found("cuda", "rocm-build" if torch.hip else "cpu-only-build", hardware=hardware, build=build)
     if probe.kernels:
         value, there, shown = evidence.variables.get("CUDA_VISIBLE_DEVICES"), len(evidence.cards), len(probe.kernels)
         hides = f" CUDA_VISIBLE_DEVICES is {value!r}: it shows {shown} of {there} cards."
@@ -71,13 +71,13 @@ def _refused(evidence: Evidence) -> Iterator[Finding]:
     # A driver runs every CUDA of its own major version (CUDA Compatibility, "minor version"). (0, 0) says nothing.
     if needed and any(newest) and (refused or newest[0] < int(needed.split(".")[0])):
         found, compat = f"{newest[0]}.{newest[1]}", "-".join(needed.split(".")[:2])
-        yield evidence.found("cuda", "driver-too-old", found=found, needed=needed, compat=compat, index=_index(newest))
+        yield evidence.found("cuda", "driver-too-old", found=found, needed=needed, compat=compat, build=_build(newest))
     said = " ".join(evidence.probe("nvidia-smi").noise.split()), error
     yield from (evidence.found("cuda", meaning(one), device="cuda", error=one) for one in said if meaning(one))
 
 
-def _index(newest: tuple[int, ...]) -> str:
-    """Return the folder of PyTorch's builds that a driver runs whose newest CUDA is this, () where that is unknown."""
+def _build(newest: tuple[int, ...]) -> str:
+    """Return which build of PyTorch a driver runs whose newest CUDA is this, in uv's word; () where that is unknown."""
     return "cu118" if (0, 0) < newest < (12, 0) else "cu126" if (0, 0) < newest < (12, 8) else "cu128"
 
 
