@@ -91,7 +91,7 @@ class _Report(pl.Callback):
         self._start_s, self._samples_per_s = time.monotonic(), 0.0
         self._beat(trainer, "it waits for a batch, for the next epoch, or for other ranks")
         if trainer.is_global_zero:
-            steps = trainer.num_training_batches * trainer.max_epochs
+            steps = trainer.num_training_batches * trainer.max_epochs * len(trainer.optimizers)
             self.link.send(start={"steps": steps, "done": trainer.global_step, "epochs": trainer.max_epochs})
 
     def on_train_epoch_start(self, trainer, pl_module):

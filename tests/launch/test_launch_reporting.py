@@ -115,6 +115,7 @@ def test_the_samples_of_a_training_step_that_returns_no_loss_are_counted():
     assert {"epoch": 2, "loss": None} in notes.events and done["losses"] == [None, None]
     assert done["samples_per_rank"] == [10] and done["samples_per_s"] > 0
     assert done["steps"] == 2 * 2 * 3  # optimizers, epochs and batches
+    assert {"start": {"steps": done["steps"], "done": 0, "epochs": 2}} in notes.events
 
 
 def test_a_batch_without_a_loss_has_no_weight_in_the_loss_of_its_epoch():

@@ -22,6 +22,8 @@ from course_utils.training import messages_to_stdout, trainer_kwargs
 OUT = Path("runs") / "lesson-3"
 _here = ",".join(map(str, range(torch.cuda.device_count())))
 GPUS = {"CUDA_VISIBLE_DEVICES": os.environ.get("CUDA_VISIBLE_DEVICES", _here)}  # for scripts: `set_up` hides them here
+# What PyTorch prints when a rank dies after its last line: https://github.com/pytorch/pytorch/issues/190489
+DIED_AT_EXIT = "terminate called without an active exception"
 # What a Trainer leaves out where only the training matters.
 QUIET = dict.fromkeys(("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary"), False)
 
@@ -44,8 +46,10 @@ def set_up() -> Path:
     return OUT
 
 
-def torchrun(script: str, ranks: int = 2, threads: int = 1) -> list[str]:
+def torchrun(script: str, ranks: int = 2, threads: int = 1, *, tries: int = 2) -> list[str]:
     """Run `torchrun --nproc-per-node=RANKS` on a script in `OUT` and return the lines that its ranks print, sorted.
+
+    Ranks that a race in PyTorch kills when they have finished (`DIED_AT_EXIT`) run again.
 
     Raises:
         RuntimeError: a rank failed; the end of what torchrun says of it.
@@ -55,6 +59,8 @@ def torchrun(script: str, ranks: int = 2, threads: int = 1) -> list[str]:
         options = [f"--nproc-per-node={ranks}", "--redirects=1", f"--log-dir={logs}", str(OUT / script)]
         settings = {**os.environ, **GPUS, "OMP_NUM_THREADS": str(threads)}
         if (done := subprocess.run([*run, *options], stderr=subprocess.PIPE, text=True, env=settings)).returncode:
+            if tries > 1 and DIED_AT_EXIT in done.stderr:
+                return torchrun(script, ranks, threads, tries=tries - 1)
             raise RuntimeError(done.stderr[-2000:])
         lines = [line for log in Path(logs).rglob("stdout.log") for line in log.read_text().splitlines()]
     return sorted(line for line in lines if not line.startswith("[Gloo]"))
