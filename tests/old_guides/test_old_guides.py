@@ -1070,3 +1070,8 @@ def test_a_method_that_no_lightning_had_is_not_renamed():
 def test_what_the_old_launcher_passes_is_told_apart_from_what_torchrun_sets():
     (finding,) = explain("$ python -m torch.distributed.launch --nproc_per_node=2 train.py\n").findings
     assert "passes --local-rank" in finding.why and "torchrun sets the variable LOCAL_RANK" in finding.why
+
+
+def test_a_tpu_vm_is_made_with_the_software_of_its_generation():
+    (finding,) = explain("$ gcloud compute tpus create v --zone=z\n").findings
+    assert "v4 and older" in finding.why and "v2-alpha-tpuv5-lite" in finding.why
