@@ -24,7 +24,7 @@ class Chip:
         year: when it came out.
         peak_tflop_per_s: dense arithmetic by precision, in 10^12 operations a second, a multiply-add being two.
         bandwidth_gb_per_s: of its memory, in 10^9 bytes a second.
-        memory_gb: size of its memory as the vendor writes it: in GiB on a GPU, in 10^9 bytes on a TPU.
+        memory_gb: size of its memory as the vendor writes it, in GiB.
         watts: the power that the board is built for, or None where the vendor does not say.
         link: the name of what connects it to its neighbours, or "".
         source: address of the data sheet.

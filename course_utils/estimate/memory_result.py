@@ -165,9 +165,7 @@ class Memory:
 
 
 def capacity_bytes(chip: Chip) -> float:
-    """Return the bytes that programs can use of a chip's memory: a GPU's GB are GiB, and a TPU's 10^9 bytes."""
-    if chip.kind == "tpu":
-        return chip.memory_gb * 1e9
+    """Return the bytes that programs can use of a chip's memory, whose GB are GiB."""
     return chip.memory_gb * GIB * (15 / 16 if chip.name in CORRECTED else 1)
 
 

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from course_utils.estimate import capacity_bytes, estimate_memory, find_chip, memory_evidence
+from course_utils.hardware.machine import TPU_CHIPS
 from course_utils.lessons.memory.record import record_memory
 
 WIDTH = 64
@@ -235,6 +236,11 @@ def test_it_shows_itself_as_text_card_table_and_picture():
 def test_memory_that_error_correction_takes_is_not_counted():
     assert capacity_bytes(find_chip("T4")) == 15 * 2**30  # what nvidia-smi shows: 15360 MiB
     assert capacity_bytes(find_chip("RTX 3090")) == 24 * 2**30
+
+
+def test_a_tpus_memory_is_what_the_device_card_says():
+    for name, devices, memory_gib in filter(all, TPU_CHIPS.values()):
+        assert capacity_bytes(find_chip(name)) == devices * memory_gib * 2**30, name
 
 
 def verdicts(rows, numbers, room):

@@ -1045,3 +1045,33 @@ def test_what_is_piped_in_is_read_as_a_file_is_whatever_code_page_the_terminal_h
     done = subprocess.run(command, input=piped, env=environment, capture_output=True)
     assert done.returncode == 1 and not done.stderr
     assert json.loads(done.stdout)["text"] == f'Trainer(accelerator="gpu", devices=2)  # {shown}'
+
+
+# From the "Removed" lists of Lightning's change log, and the Trainer's source where a name was private.
+LEFT = {
+    "1.4": "use_dp use_ddp use_tpu on_gpu get_model run_evaluation",
+    "1.5": "distributed_backend model_connector accelerator_connector",
+    "1.7": "on_keyboard_interrupt on_post_move_to_device add_to_queue get_from_queue on_train_dataloader",
+    "1.8": "on_init_start on_pretrain_routine_start on_epoch_end on_batch_end lr_schedulers gpus root_gpu use_amp",
+    "2.0": "amp_backend",
+}
+
+
+def test_a_name_left_in_the_version_that_lightnings_change_log_says():
+    for version, names in LEFT.items():
+        for name in names.split():
+            assert (METHODS | ATTRIBUTES)[name][1] == f"It left Lightning in {version}."
+
+
+def test_a_method_that_no_lightning_had_is_not_renamed():
+    assert not explain("class Model(LightningModule):\n    def tng_step(self, batch): ...").findings
+
+
+def test_what_the_old_launcher_passes_is_told_apart_from_what_torchrun_sets():
+    (finding,) = explain("$ python -m torch.distributed.launch --nproc_per_node=2 train.py\n").findings
+    assert "passes --local-rank" in finding.why and "torchrun sets the variable LOCAL_RANK" in finding.why
+
+
+def test_a_tpu_vm_is_made_with_the_software_of_its_generation():
+    (finding,) = explain("$ gcloud compute tpus create v --zone=z\n").findings
+    assert "v4 and older" in finding.why and "v2-alpha-tpuv5-lite" in finding.why

@@ -27,7 +27,7 @@ STILL_RIGHT = {
     3: "`accelerator` is today's way to name a device.",
     4: "`devices=[0, 1]` is right: a list names the GPUs, the first and the second.",
     5: "`strategy='ddp'` is today's way to say how the work is spread.",
-    7: "`max_epochs` has never changed.",
+    7: "`max_epochs` has had this name since Lightning 0.6.",
     10: "`train_dataloaders`, with an s, is today's name.",
 }
 
