@@ -34,7 +34,7 @@ def _cuda(evidence: Evidence) -> Iterator[Finding]:
     torch, probe, cards = evidence.torch, evidence.probe("cuda"), _known_cards(evidence)
     hardware = ", ".join(card.name for card in cards)
     if not torch.cuda and hardware and not probe.kernels and (evidence.cards or not torch.hip):
-        build = _build(tuple(evidence.probe("nvidia").told.get("cuda", ())))
+        build = _build(tuple(evidence.probe("nvidia").told.get("cuda", ())), cards)
         yield evidence.found("cuda", "rocm-build" if torch.hip else "cpu-only-build", hardware=hardware, build=build)
     if probe.kernels:
         value, there, shown = evidence.variables.get("CUDA_VISIBLE_DEVICES"), len(evidence.cards), len(probe.kernels)
@@ -71,14 +71,23 @@ def _refused(evidence: Evidence) -> Iterator[Finding]:
     # A driver runs every CUDA of its own major version (CUDA Compatibility, "minor version"). (0, 0) says nothing.
     if needed and any(newest) and (refused or newest[0] < int(needed.split(".")[0])):
         found, compat = f"{newest[0]}.{newest[1]}", "-".join(needed.split(".")[:2])
-        yield evidence.found("cuda", "driver-too-old", found=found, needed=needed, compat=compat, build=_build(newest))
+        more = {"compat": compat, "build": _build(newest, evidence.cards)}
+        yield evidence.found("cuda", "driver-too-old", found=found, needed=needed, **more)
     said = " ".join(evidence.probe("nvidia-smi").noise.split()), error
     yield from (evidence.found("cuda", meaning(one), device="cuda", error=one) for one in said if meaning(one))
 
 
-def _build(newest: tuple[int, ...]) -> str:
-    """Return which build of PyTorch a driver runs whose newest CUDA is this, in uv's word; () where that is unknown."""
-    return "cu118" if (0, 0) < newest < (12, 0) else "cu126" if (0, 0) < newest < (12, 8) else "cu128"
+def _build(newest: tuple[int, ...], cards: list[Card]) -> str:
+    """Return the newest build of PyTorch, in uv's word, for these cards and the newest CUDA that their driver runs.
+
+    Since torch 2.11 those for CUDA 12.8 begin at 7.5 (pytorch/pytorch 172352), as those for CUDA 13 do.
+    """
+    told = [re.search(r"capability (\d+\.\d+)", card.detail) for card in cards]
+    if (0, 0) < newest < (12, 0):
+        return "cu118"
+    if (0, 0) < newest < (12, 8) or any(found and float(found[1]) < 7.5 for found in told):
+        return "cu126"
+    return "cu130" if newest >= (13, 0) else "cu128"  # also where no driver says what it runs
 
 
 def _not_started(evidence: Evidence, hardware: str) -> Iterator[Finding]:

@@ -245,6 +245,24 @@ def test_a_build_for_amd_on_a_machine_with_an_nvidia_card_is_named():
     assert found.cause == "rocm-build" and "H200" in found.why and "backend cu128 " in found.fix
 
 
+@pytest.mark.parametrize(
+    ("driver_cuda", "capability", "build"),
+    [
+        ([11, 4], "3.5", "cu118"),
+        ([12, 7], "8.0", "cu126"),
+        ([12, 8], "12.0", "cu128"),
+        ([12, 8], "7.0", "cu126"),  # a V100: no kernels in a build for CUDA 12.8 since torch 2.11
+        ([13, 0], "6.1", "cu126"),  # a P40, which no build for CUDA 13 has kernels for
+        ([13, 0], "7.5", "cu130"),  # a T4; the builds for CUDA 12.8 ended with torch 2.11 (pytorch/pytorch 178665)
+    ],
+)
+def test_the_build_that_a_fix_names_has_kernels_for_the_card_and_runs_on_its_driver(driver_cuda, capability, build):
+    card = {"name": "NVIDIA card", "detail": f"compute capability {capability}"}
+    driver = {"version": "1", "cuda": driver_cuda, "cards": [card]}
+    found = on_nvidia({"error": "Torch not compiled with CUDA enabled"}, torch=Package("2.9.0+cpu"), driver=driver)
+    assert found.cause == "cpu-only-build" and f"--torch-backend {build} " in found.fix
+
+
 def test_last_words_before_a_signal_name_the_cause():
     """pytorch/pytorch 179865: rocBLAS has no kernels for a gfx900, prints what it has, and aborts."""
     words = "rocBLAS error: Cannot read TensileLibrary.dat: Illegal seek for GPU arch : gfx900"
