@@ -58,19 +58,16 @@ def merge(paths: Iterable[str | os.PathLike]) -> ClassResult:
     measurements, when it is about another workload or precision than most, or when a size or rate in it is so far from
     the others' that it would hide them. Nothing in a file is ever run.
     """
-    found: dict[str, Result] = {}
-    kinds: dict[str, str] = {}
-    left_out: dict[str, str] = {}
+    found, kinds, left_out = dict[str, Result](), dict[str, str](), dict[str, str]()
     for path in sorted(map(Path, paths)):
         try:
             result = Result.load(path)
             kind = f"{result.work.workload} in {result.work.precision}"
             if twins := [name for name, other in found.items() if other.measurements == result.measurements]:
                 raise ValueError(f"the same measurements as {os.path.relpath(twins[0], path.parent)}.")
+            found[str(path)], kinds[str(path)] = result, kind
         except (ValueError, OSError) as error:
             left_out[str(path)] = str(error).removeprefix(f"{path.name} ")
-        else:
-            found[str(path)], kinds[str(path)] = result, kind
     usual = max(kinds.values(), key=list(kinds.values()).count, default="")
     odd = {name: f"{kind}, while most files are {usual}." for name, kind in kinds.items() if kind != usual}
     odd |= _far({name: result for name, result in found.items() if name not in odd})
@@ -115,8 +112,7 @@ def _as_cell(value: object) -> object:
         return value
     # A spreadsheet takes a text that begins like this for a formula, and runs it. NFKC: also where the sign is a wide
     # one. Source: OWASP, CSV Injection.
-    formula = unicodedata.normalize("NFKC", value).lstrip().startswith(("=", "+", "-", "@"))
-    return "'" * formula + clean(value, 600)
+    return "'" * unicodedata.normalize("NFKC", value).lstrip().startswith(("=", "+", "-", "@")) + clean(value, 600)
 
 
 if __name__ == "__main__":

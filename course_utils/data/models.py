@@ -47,10 +47,8 @@ class AirRNN(nn.Module):
 class ImageCNN(nn.Module):
     """A small convolutional network for 3 x 32 x 32 images in ten classes: 64,326 parameters.
 
-    The course's older notebook describes it as three convolutions with 6, 16, 16 and 16 channels and a head of 120,
-    84 and 10. Three layers with four channel counts are read here as LeNet-5 for colour images with one more layer
-    that is applied twice: 5 x 5 to 6 channels, pooling, 5 x 5 to 16 channels, pooling, and then the same 3 x 3 from
-    16 to 16 channels two times.
+    It is LeNet-5 for colour images, with one more layer that is applied twice: 5 x 5 to 6 channels, pooling, 5 x 5 to
+    16 channels, pooling, the same 3 x 3 from 16 to 16 channels two times, and a head of 120, 84 and 10.
     Source of the shape: Y. LeCun et al., Gradient-Based Learning Applied to Document Recognition (1998), figure 2.
     """
 

@@ -71,8 +71,8 @@ def _refused(evidence: Evidence) -> Iterator[Finding]:
     # A driver runs every CUDA of its own major version (CUDA Compatibility, "minor version"). (0, 0) says nothing.
     if needed and any(newest) and (refused or newest[0] < int(needed.split(".")[0])):
         found, compat = f"{newest[0]}.{newest[1]}", "-".join(needed.split(".")[:2])
-        more = {"compat": compat, "build": _build(newest, evidence.cards)}
-        yield evidence.found("cuda", "driver-too-old", found=found, needed=needed, **more)
+        build = _build(newest, evidence.cards)
+        yield evidence.found("cuda", "driver-too-old", found=found, needed=needed, compat=compat, build=build)
     said = " ".join(evidence.probe("nvidia-smi").noise.split()), error
     yield from (evidence.found("cuda", meaning(one), device="cuda", error=one) for one in said if meaning(one))
 

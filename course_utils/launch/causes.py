@@ -132,8 +132,7 @@ class Reports:
             deaths[first] = status or deaths.get(first, 0)
         # A rank that aborts after another has raised only shows that the other is gone.
         if deaths and not (faults and set(deaths.values()) <= {-signal.SIGABRT}):
-            causes = [who for who, code in deaths.items() if code not in (0, -signal.SIGTERM)]
-            who = [*causes, *deaths][0]
+            who = [*(who for who, code in deaths.items() if code not in (0, -signal.SIGTERM)), *deaths][0]
             return describe_death(who, deaths[who], self.step), None
         return (describe_faults(faults), faults[0]) if faults else ("", None)
 

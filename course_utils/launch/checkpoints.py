@@ -106,8 +106,7 @@ def _other_optimizer(states: list[dict], module: Any) -> str:
 def _misfit(model: Any, found: Any, name: str) -> str:
     """Return the name of the first part that is not of the same kind as in a model, or ""."""
     if isinstance(model, dict) and isinstance(found, dict):
-        bad = (_misfit(part, found.get(key, ...), str(key)) for key, part in model.items())
-        return next(filter(None, bad), "")
+        return next(filter(None, (_misfit(part, found.get(key, ...), str(key)) for key, part in model.items())), "")
     if model is None or isinstance(model, bool):
         fits = found is None or isinstance(found, bool)
     elif isinstance(model, int | float):

@@ -22,8 +22,7 @@ from course_utils.training import messages_to_stdout, trainer_kwargs
 OUT = Path("runs") / "lesson-3"
 _here = ",".join(map(str, range(torch.cuda.device_count())))
 GPUS = {"CUDA_VISIBLE_DEVICES": os.environ.get("CUDA_VISIBLE_DEVICES", _here)}  # for scripts: `set_up` hides them here
-# What PyTorch prints when a rank dies after its last line: https://github.com/pytorch/pytorch/issues/190489
-DIED_AT_EXIT = "terminate called without an active exception"
+DIED_AT_EXIT = "terminate called without an active exception"  # https://github.com/pytorch/pytorch/issues/190489
 # What a Trainer leaves out where only the training matters.
 QUIET = dict.fromkeys(("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary"), False)
 
