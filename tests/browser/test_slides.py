@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import nbformat
 import pytest
 from PIL import Image
 
@@ -127,6 +128,9 @@ def test_every_lesson_opens_can_be_read_fits_its_slides_and_shows_its_pictures(s
     page = show(stem)
     sizes = page.eval_on_selector_all("img", "all => all.map(one => [one.naturalWidth, one.alt.split(' ').length])")
     assert all(width > 0 and words >= 4 for width, words in sizes)
+    lesson = nbformat.read(ROOT / "notebooks" / f"{stem}.ipynb", as_version=4)
+    formulas = [line for cell in lesson.cells for line in cell.source.splitlines() if line.startswith("$$")]
+    assert page.locator(".slides math").count() == len(formulas) and not page.locator("p", has_text="$$").count()
     assert not page.evaluate(TOO_FAINT)
     too_long = page.evaluate(OVERFLOWS)
     assert not too_long
