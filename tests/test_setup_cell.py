@@ -30,7 +30,8 @@ FAILED = "The course was not installed: without a network, put its wheel beside 
 INCOMPLETE = "The course is here, but not all that it needs: "
 UNCHANGED = "Nothing that was here has changed."
 NOTE = "Note: you may need to restart the kernel to use updated packages."  # IPython says it after every %pip
-WITH_AN_ADDRESS = re.sub(r"(?m)^WHEEL = .*$", f'WHEEL = "{NOWHERE}/accelerator_course-{__version__}-py3-none-any.whl"', SETUP)
+RELEASED = f"{NOWHERE}/accelerator_course-{__version__}-py3-none-any.whl"
+WITH_AN_ADDRESS = re.sub(r"(?m)^WHEEL = .*$", f'WHEEL = "{RELEASED}"', SETUP)
 
 
 @pytest.fixture(scope="module")
