@@ -1,10 +1,13 @@
 """The set-up cell of every lesson, run by IPython with a real pip in small environments that have no network."""
 
+import functools
+import http.server
 import os
 import re
 import shutil
 import subprocess
 import sys
+import threading
 
 import pytest
 from small_machines import (
@@ -27,7 +30,8 @@ FAILED = "The course was not installed: without a network, put its wheel beside 
 INCOMPLETE = "The course is here, but not all that it needs: "
 UNCHANGED = "Nothing that was here has changed."
 NOTE = "Note: you may need to restart the kernel to use updated packages."  # IPython says it after every %pip
-WITH_AN_ADDRESS = re.sub(r"(?m)^WHEEL = .*$", f'WHEEL = "{NOWHERE}/accelerator_course-{__version__}.whl"', SETUP)
+RELEASED = f"{NOWHERE}/accelerator_course-{__version__}-py3-none-any.whl"
+WITH_AN_ADDRESS = re.sub(r"(?m)^WHEEL = .*$", f'WHEEL = "{RELEASED}"', SETUP)
 
 
 @pytest.fixture(scope="module")
@@ -116,14 +120,39 @@ def test_a_data_set_attached_on_kaggle_is_found_with_the_wheels_in_it(machine, c
     assert "lightning-2.6.6" in machine.versions()
 
 
-def test_the_cell_looks_for_the_wheel_in_the_data_set_that_the_readme_names(machine, course_wheel, tmp_path):
-    data = tmp_path / "kaggle" / "input" / "accelerator-course"
+@pytest.mark.parametrize("mount", ["accelerator-course", "datasets/ada/accelerator-course"])  # until 2026, and since
+def test_the_cell_looks_for_the_wheel_in_the_data_set_that_the_readme_names(machine, course_wheel, tmp_path, mount):
+    data = tmp_path / "kaggle" / "input" / mount
     data.mkdir(parents=True)
     shutil.copy(course_wheel, data)
     machine.has(torch="2.10.0", lightning="2.6.6", **GOOD)
-    done = machine.set_up(SETUP.replace("/kaggle/input/accelerator-course", str(data)))
+    done = machine.set_up(SETUP.replace("/kaggle/input", str(tmp_path / "kaggle" / "input")))
     assert said(done) == [] and machine.imports_the_course()
     assert "/kaggle/input/accelerator-course" in SETUP
+
+
+def test_the_cell_gets_the_wheel_from_the_address_of_a_release_which_leads_on_to_another(machine, course_wheel):
+    class Release(http.server.SimpleHTTPRequestHandler):
+        def send_head(self):
+            if not self.path.startswith("/download/"):
+                return super().send_head()
+            self.send_response(302)
+            self.send_header("Location", f"/{course_wheel.name}?signature=a&expires=b")
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    handler = functools.partial(Release, directory=course_wheel.parent)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever).start()
+        address = f"http://127.0.0.1:{server.server_port}/download"
+        try:
+            machine.has(torch="2.11.0+cu128", lightning="2.6.6", **GOOD)
+            done = machine.set_up(WITH_AN_ADDRESS.replace(NOWHERE, address))
+        finally:
+            server.shutdown()
+    assert said(done) == [] and machine.imports_the_course()
 
 
 def test_no_network_is_said_in_one_sentence_and_soon(machine):

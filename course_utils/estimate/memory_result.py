@@ -21,6 +21,7 @@ FITTED = Path(__file__).parent / "memory.json"
 GIB = 2**30
 HEADER = ("part", "at the peak")
 BANDS = ("#0072B2", "#D55E00", "#CC79A7", "#F0E442")  # Okabe and Ito
+HATCHED = ("", "/", ".", "")  # neighbours differ in grey, too
 # On these cards error correction takes a sixteenth: nvidia-smi shows 15,360 MiB of a T4's 16 GiB.
 CORRECTED = ("T4", "A10", "L4", "L40S")
 
@@ -150,7 +151,9 @@ class Memory:
         axes = lecture_axes(title, "operations of one step, in their order", "GB in use")
         moments = self.to_frame()
         amounts_gb = moments[[*KINDS, "total"]] / 1e9
-        axes.stackplot(moments.index, amounts_gb[[*KINDS]].T, colors=BANDS, labels=KINDS)
+        stack = axes.stackplot(moments.index, amounts_gb[[*KINDS]].T, colors=BANDS, labels=KINDS)
+        for band, hatch in zip(stack, HATCHED, strict=True):
+            band.set_hatch(hatch)
         peak = amounts_gb.loc[moments["total"].idxmax()]
         axes.plot(peak.name, peak["total"], "kv", markersize=16)
         for start, phase in moments["phase"].drop_duplicates().items():
@@ -161,7 +164,7 @@ class Memory:
         axes.set(xlim=(0, len(moments) - 1), ylim=(0, 1.3 * peak["total"]))
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.95), ncols=len(KINDS), frameon=False)
         said = ", ".join(f"{kind} {peak[kind]:.3g} GB" for kind in KINDS)
-        return picture(axes, f"What fills the memory over one step; at the peak {said}.")
+        return picture(axes, f"What fills the memory over one step; at the peak {said}.", colors=16)
 
 
 def capacity_bytes(chip: Chip) -> float:

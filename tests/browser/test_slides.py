@@ -5,8 +5,10 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
+import nbformat
 import pytest
 from PIL import Image
 
@@ -127,6 +129,10 @@ def test_every_lesson_opens_can_be_read_fits_its_slides_and_shows_its_pictures(s
     page = show(stem)
     sizes = page.eval_on_selector_all("img", "all => all.map(one => [one.naturalWidth, one.alt.split(' ').length])")
     assert all(width > 0 and words >= 4 for width, words in sizes)
+    lesson = nbformat.read(ROOT / "notebooks" / f"{stem}.ipynb", as_version=4)
+    formulas = [line for cell in lesson.cells for line in cell.source.splitlines() if line.startswith("$$")]
+    if find_spec("docutils"):  # with the book, which needs Python 3.11
+        assert page.locator(".slides math").count() == len(formulas) and not page.locator("p", has_text="$$").count()
     assert not page.evaluate(TOO_FAINT)
     too_long = page.evaluate(OVERFLOWS)
     assert not too_long

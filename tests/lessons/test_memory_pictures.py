@@ -1,5 +1,7 @@
 """The pictures of lesson 7 show the figures that they were given."""
 
+import itertools
+
 import pytest
 import torch
 from torch import nn
@@ -79,3 +81,17 @@ def test_what_fits_and_what_does_not_is_said_beside_each_chip(drawn, needs):
     shown = pictures.draw_chips(needs[1], {"small": 80e9, "large": 200e9})
     assert shown.alt.endswith("it fits large.")
     assert [text.get_text() for text in drawn[0].texts] == ["too small", "fits"]
+
+
+def test_neighbours_in_a_stack_differ_without_their_colours(drawn, needs, monkeypatch):
+    pictures.draw_shards({1: needs[1]}, "H100")
+    pictures.draw_chips(needs[1], {"small": 80e9})
+    for axes in drawn:
+        parts = sorted((bar for bar in axes.patches if bar.get_y() < 0.1), key=lambda bar: bar.get_x())
+        assert len(parts) == 5
+        assert all(one.get_hatch() != other.get_hatch() for one, other in itertools.pairwise(parts))
+    monkeypatch.setattr("course_utils.display.figures.lecture_axes", pictures.lecture_axes)
+    needs[1].plot()
+    bands = drawn[-1].collections
+    assert len(bands) == 4
+    assert all(one.get_hatch() != other.get_hatch() for one, other in itertools.pairwise(bands))

@@ -1,8 +1,10 @@
+import ipywidgets as widgets
 import pytest
 from torch import empty, nn
 
 from course_utils.compare.comparison import Roof
-from course_utils.estimate import count_work, published, scaling
+from course_utils.estimate import count_work, estimate_memory, published, scaling
+from course_utils.lessons.memory.panel import BatchPanel
 from course_utils.lessons.worth_it import RentalPanel, draw_crossover, draw_roofs, draw_scaling, draw_sweep, pictures
 
 
@@ -75,3 +77,23 @@ def test_every_published_speed_is_a_dot(monkeypatch):
 def test_the_panel_begins_with_the_prices_and_the_deadline_that_it_is_given():
     panel = RentalPanel(nn.Linear(4, 4), empty(1, 4), samples=100, epochs=1, prices={"T4": 0.35}, deadline=48)
     assert (panel.prices.value, panel.deadline.value) == ("T4=0.35", 48)
+
+
+def test_the_words_of_a_picture_say_where_its_lines_begin_and_end():
+    rows = published(device="T4", model="resnet50", precision="fp16", training=False)
+    rows = sorted(rows, key=lambda row: row.batch)
+    said = draw_sweep(rows, {1: 0.01, 256: 0.2}).alt
+    assert "published, dots: 77.2 at 1, 1.13k at 256; estimated, a line: 100 at 1, 1.28k at 256." in said
+    said = draw_crossover(steps([100, 1000, 1000]), {"T4": steps([10, 100, 10_000])}, factor=2).alt
+    assert said.endswith("this CPU, measured: 100 at 1, 1k at 100; T4, estimated: 10 at 1, 10k at 100.")
+    assert pictures.draw_three_limits({10: 1e-6, 1000: 2e-6}).alt.endswith(" 10: 1 µs; 1,000: 2 µs.")
+    work = count_work(nn.Linear(4, 4), empty(1, 4), batch=8, precision="fp16")
+    said = draw_scaling(scaling(work, "A100", counts=(1, 8)), {8: [4.0, 7.2]}).alt
+    assert "Estimated: 100% on 1, " in said and said.endswith(". Published on 8: 50% to 90%.")
+
+
+def test_no_panel_of_an_estimate_has_a_slider_since_its_handle_has_no_name_for_a_screen_reader():
+    panel = RentalPanel(nn.Linear(4, 4), empty(1, 4), samples=100, epochs=1, prices={"T4": 0.35})
+    controls = [*panel.controls.children, *BatchPanel(estimate_memory(nn.Linear(4, 4), empty(1, 4))).controls.children]
+    assert len(controls) == 8 and not [one for one in controls if "Slider" in type(one).__name__]
+    assert all(one.description for one in controls if not isinstance(one, widgets.HTML))

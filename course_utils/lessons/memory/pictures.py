@@ -6,13 +6,14 @@ from typing import Any
 from course_utils.display.figures import LOOKS, MUTED, Picture, lecture_axes, picture
 from course_utils.display.units import format_bytes
 from course_utils.estimate.chips import find_chip
-from course_utils.estimate.memory_result import Memory, capacity_bytes
+from course_utils.estimate.memory_result import HATCHED, Memory, capacity_bytes
 from course_utils.lessons.memory.record import Record
 
 CPU, GPU, TPU = (LOOKS[kind]["color"] for kind in ("cpu", "cuda", "xla"))
 GIB = 2**30
 # Colours of what `Memory.parts` says.
 PARTS = {"parameters": CPU, "gradients": GPU, "optimizer": "#CC79A7", "activations": "#F0E442", "framework": "#999999"}
+HATCHES = dict(zip(PARTS, (*HATCHED, "x"), strict=True))
 LONGEST = 4  # times as long as the training as it was: bfloat16 takes 40 times where a CPU has no instructions for it
 # A label to the right of a bar's end, legible where a line crosses it.
 BESIDE: dict[str, Any] = {"padding": 8, "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 1}}
@@ -82,10 +83,10 @@ def draw_shards(needs: Mapping[int, Memory], chip: str) -> Picture:
     title = f"It fits from {fit[0]} devices on" if fit else "It fits on none of these"
     axes = lecture_axes(title, "GB in each device")
     lefts = dict.fromkeys(needs, 0.0)
-    for part, colour in PARTS.items():
+    for part, hatch in HATCHES.items():
         sizes = {devices: need.parts()[part] / 1e9 for devices, need in needs.items()}
-        places = [str(devices) for devices in needs]
-        axes.barh(places, list(sizes.values()), left=list(lefts.values()), color=colour, label=part, height=0.6)
+        where: Any = {"y": [str(devices) for devices in needs], "left": list(lefts.values()), "height": 0.6}
+        axes.barh(width=list(sizes.values()), color=PARTS[part], hatch=hatch, label=part, **where)
         lefts = {devices: left + sizes[devices] for devices, left in lefts.items()}
     room = capacity_bytes(find_chip(chip)) / 1e9
     axes.axvline(room, color="black", linestyle=":")
@@ -94,7 +95,7 @@ def draw_shards(needs: Mapping[int, Memory], chip: str) -> Picture:
     axes.invert_yaxis()
     axes.legend(ncols=5, loc="upper center", bbox_to_anchor=(0.45, -0.12), fontsize=20, columnspacing=0.8)
     said = ", ".join(f"{devices}: {format_bytes(need.needed_bytes)}" for devices, need in needs.items())
-    return picture(axes, f"Needed by each of so many devices, beside the memory of the {chip}: {said}.", colors=16)
+    return picture(axes, f"Needed by each of so many devices, beside the memory of the {chip}: {said}.", colors=12)
 
 
 def draw_cures(found: Mapping[str, tuple[float, float]]) -> Picture:
@@ -123,7 +124,7 @@ def draw_chips(memory: Memory, rooms: Mapping[str, float]) -> Picture:
     axes = lecture_axes(f"A batch of {memory.batch:,} needs {format_bytes(memory.needed_bytes)}", "GB")
     left = 0.0
     for name, size in memory.parts().items():
-        axes.barh(["needed"], [size / 1e9], left=left, color=PARTS[name], label=name, height=0.7)
+        axes.barh(["needed"], [size / 1e9], left=left, color=PARTS[name], label=name, height=0.7, hatch=HATCHES[name])
         left += size / 1e9
     for name, room in rooms.items():
         fits = memory.needed_bytes <= room
@@ -134,4 +135,4 @@ def draw_chips(memory: Memory, rooms: Mapping[str, float]) -> Picture:
     axes.margins(x=0.15)
     axes.legend(ncols=5, loc="upper center", bbox_to_anchor=(0.45, -0.12), fontsize=20, columnspacing=0.8)
     said = ", ".join(name for name, room in rooms.items() if memory.needed_bytes <= room) or "none of them"
-    return picture(axes, f"Needed memory and that of chips: it fits {said}.", colors=32)
+    return picture(axes, f"Needed memory, {format_bytes(memory.needed_bytes)}, and that of chips: it fits {said}.")

@@ -52,7 +52,7 @@ class RentalPanel:
         chosen = [name for name in names if name in CHOSEN]
         said = ", ".join(f"{name}={price:g}" for name, price in prices.items())
         self.chips = widgets.SelectMultiple(options=names, value=chosen, description="Chips", rows=6)
-        self.batch = widgets.SelectionSlider(options=[2**k for k in range(11)], value=64, description="Batch")
+        self.batch = widgets.Dropdown(options=[2**k for k in range(11)], value=64, description="Batch")
         self.precision = widgets.Dropdown(options=["amp", "fp32"], description="Precision")
         self.prices = widgets.Text(value=said, description="Prices/h", continuous_update=False)
         self.deadline = widgets.FloatText(value=deadline, description="Deadline, h", continuous_update=False)

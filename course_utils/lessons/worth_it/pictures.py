@@ -45,7 +45,8 @@ def draw_three_limits(seconds: Mapping[int, float]) -> Picture:
     axes.annotate("launch overhead", (last, first), (0, 8), "data", "offset points", color=MUTED, ha="right")
     _ticks(axes, format_seconds, axis="y")
     _ticks(axes, count_text, axis="x")
-    return picture(axes, "The time of an addition is flat for small sizes and then grows with them.", colors=8)
+    said = "; ".join(f"{count_text(numbers)}: {format_seconds(time)}" for numbers, time in seconds.items())
+    return picture(axes, f"The time of an addition by how many numbers it adds. {said}.", colors=7)
 
 
 def draw_roofs(here: Roof, chips: Sequence[Chip], precision: str = "amp") -> Picture:
@@ -83,8 +84,9 @@ def draw_sweep(published: Sequence[Speed], estimated_s: Mapping[int, float]) -> 
     axes.set_yscale("log")
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     _ticks(axes, count_text)
-    said = f"Images a second over the batch on a {published[0].device}: published dots and the estimated line."
-    return picture(axes, said, colors=8)
+    said = f"published, dots: {_ends({row.batch: row.samples_per_s for row in published})}; estimated, a line: "
+    said = f"Images a second against the batch on a {one.device}; {said}{_ends(_rates(estimated_s))}."
+    return picture(axes, said, colors=7)
 
 
 def draw_held_out(pairs: Sequence[tuple[float, float]], device: str, share: float = 0.9) -> Picture:
@@ -133,8 +135,9 @@ def draw_crossover(
     axes.set_yscale("log")
     axes.margins(y=0.12)  # the highest label stands above the end of its line
     _ticks(axes, count_text)
-    said = f"{title}. Samples a second over the batch: the CPU of this machine, measured, and chips, estimated."
-    return picture(axes, said, colors=24)
+    said = f"this CPU, measured: {_ends(_rates(here_s))}"
+    said += "".join(f"; {name}, estimated: {_ends(_rates(steps_s))}" for name, steps_s in there_s.items())
+    return picture(axes, f"{title}. Samples a second against the batch; {said}.", colors=24)
 
 
 def _crossing(name: str, ratios: Sequence[tuple[int, float]], factor: float) -> str:
@@ -219,10 +222,11 @@ def draw_scaling(estimated: Scaling, published: Mapping[int, Sequence[float]]) -
     axes.set(xscale="log", ylim=(0, 1.1))
     _ticks(axes, count_text, axis="x")
     _ticks(axes, "{:.0%}".format, axis="y")
-    said = (
-        f"Share of perfect speed-up by number of devices, for {estimated.device} over {estimated.link}; published dots."
-    )
-    return picture(axes, said, colors=8)
+    said = f"Share of perfect speed-up by number of devices, for {estimated.device} over {estimated.link}. Estimated: "
+    said += ", ".join(f"{shares[each]:.0%} on {each:,}" for each in sorted({min(shares), *checked[-1:], max(shares)}))
+    for count, speedups in published.items():
+        said += f". Published on {count:,}: {min(speedups) / count:.0%} to {max(speedups) / count:.0%}"
+    return picture(axes, f"{said}.", colors=8)
 
 
 def _line(
@@ -236,6 +240,12 @@ def _line(
 
 def _rates(steps_s: Mapping[int, float]) -> dict[float, float]:
     return {batch: batch / seconds for batch, seconds in steps_s.items()}
+
+
+def _ends(points: Mapping[Any, float]) -> str:
+    """Say in words where a line begins and where it ends."""
+    first, *_, last = points if len(points) > 1 else [*points] * 2
+    return ", ".join(f"{format_count(points[place])} at {place:,}" for place in (first, last))
 
 
 def count_text(number: float) -> str:
