@@ -11,6 +11,7 @@ import torch_xla_stand_ins as stand_ins
 from course_utils import Device
 from course_utils.data import Scale, ShuffledBatches, air_passengers, make_windows
 from course_utils.data.models import AirRNN
+from course_utils.hardware.machine import tpu_chips
 from course_utils.training import Regression, train_plain, trainer_kwargs
 from course_utils.xla import (
     XLACounters,
@@ -144,6 +145,16 @@ def test_the_fix_never_touches_torch(monkeypatch, version, system, advice):
     monkeypatch.setattr(platform, "system", lambda: system)
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     assert _fix("install").startswith(advice)
+
+
+@pytest.mark.parametrize("asked", ["TPU", "cpu"])
+def test_a_pjrt_device_that_is_not_here_is_one_sentence_and_nothing_is_started(in_xla, asked):
+    if asked == "TPU" and tpu_chips():
+        pytest.skip("there is a TPU")
+    sentence = f"PJRT_DEVICE is {asked!r}, but no such device was found: unset it, and restart."
+    done = run_python(f"{PROBLEM}; from course_utils.xla import start_xla; start_xla()", PJRT_DEVICE=asked)
+    assert done.stdout == f"{sentence}\n"
+    assert done.stderr.endswith(f"RuntimeError: XLA cannot start: {sentence}\n")
 
 
 def test_the_pair_that_the_course_installs_has_no_problem(in_xla):
