@@ -281,6 +281,18 @@ def test_a_trainer_of_either_package_trains_on_the_rehearsal_and_the_next_one_on
     assert on_xla[2] == on_cpu[2] == []
 
 
+def what_stays_of_tied_weights() -> tuple[bool, bool]:
+    encoder, decoder = torch.nn.Embedding(5, 4), torch.nn.Linear(4, 5, bias=False)
+    decoder.weight = encoder.weight
+    optimizer = torch.optim.SGD(encoder.parameters(), lr=0.1)
+    torch.nn.Sequential(encoder, decoder).to("xla")
+    return encoder.weight is decoder.weight, encoder.weight is optimizer.param_groups[0]["params"][0]
+
+
+def test_a_move_to_xla_unties_weights_and_leaves_an_optimizer_behind_as_lesson_4_says(in_xla):
+    assert in_xla(what_stays_of_tied_weights) == (False, False)
+
+
 def regression_losses(kind: str) -> float:
     import logging
     import warnings
