@@ -57,8 +57,7 @@ def find_devices() -> DeviceList:
     `python -m course_utils.doctor` runs a kernel on each.
     """
     found = [Device(kind, i, one.name, one.memory_bytes, one.detail) for kind, i, one in detect.accelerators()]
-    cpu = _cpu()
-    found.append(cpu)
+    found.append(cpu := _cpu())
     if detect.can_rehearse():
         found.append(replace(cpu, kind="xla", name=f"rehearsal of a TPU: XLA on {cpu.name}", rehearsal=True))
     return DeviceList(found)

@@ -29,9 +29,9 @@ def to_device(obj: T, device: Device | torch.device | str | None, *, non_blockin
     """Return `obj` with every tensor in it on `device`, and everything else as it was.
 
     It looks into dicts, lists, tuples, named tuples, deques, dataclasses and their subclasses. Anything with a method
-    `.to` is moved by that method; a module is moved in place, as `module.to` does. A tensor that occurs twice is
-    moved once and stays shared, but two views of one storage become two tensors. Containers are copied, never
-    changed. Any other object is returned as it is, without a look inside.
+    `.to` is moved by that method: a module in place, as `module.to` does, which on XLA gives it new parameters (lesson
+    4). A tensor that occurs twice is moved once and stays shared, but two views of one storage become two tensors.
+    Containers are copied, never changed. Any other object is returned as it is, without a look inside.
 
     Args:
         obj: a tensor, or any nesting of containers around tensors.

@@ -15,11 +15,10 @@ from types import ModuleType
 
 import torch
 
-from course_utils.hardware.detect import xla_matches_torch
+from course_utils.hardware.detect import can_rehearse, xla_matches_torch, xla_tpus
 from course_utils.hardware.machine import read_package, tpu_chips
 
 READING = "aten::_local_scalar_dense"  # how .item() reads a value; torch_xla counts it as a fallback
-LAST_RELEASE = (2, 9)  # torch_xla 2.9.0, of November 2025, is its last release
 
 
 def xla_problem() -> str | None:
@@ -32,8 +31,10 @@ def xla_problem() -> str | None:
         return f"torch_xla is not installed here: {_fix('install')}."
     try:
         import_torch_xla()
-        if xla_matches_torch():
+        if can_rehearse() or xla_tpus():
             return None
+        if xla_matches_torch():
+            return f"PJRT_DEVICE is {os.environ['PJRT_DEVICE']!r}, but no such device was found: unset it, and restart."
         found = f"was not built for torch {torch.__version__}"
     except (ImportError, OSError) as error:  # a wrong pair fails to load its library
         reason = str(error).strip().splitlines()[0].rpartition("/")[2]  # without the library's folder
@@ -73,9 +74,11 @@ def start_xla() -> torch.device:
 
     Raises:
         ImportError: as `import_torch_xla` does.
-        RuntimeError: there was a backward pass before.
+        RuntimeError: there is another `xla_problem`, or there was a backward pass before.
     """
     torch_xla = import_torch_xla()
+    if problem := xla_problem():
+        raise RuntimeError(f"XLA cannot start: {problem}")
     with variable_default("PJRT_DEVICE", "CPU"):
         device = torch_xla.device()
         probe = torch.ones(1, device=device, requires_grad=True)
@@ -165,9 +168,7 @@ def _fix(verb: str) -> str:
     major, minor = map(int, torch.__version__.split(".")[:2])
     if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
         return "it has builds for Linux on x86-64 only, so run this lesson there, or on Colab or Kaggle"
-    if (major, minor) > LAST_RELEASE:
-        return (
-            f"no torch_xla was made for torch {major}.{minor}, so leave this torch alone and run the lesson "
-            "in the course's own environment (make lab)"
-        )
+    if (major, minor) > (2, 9):  # torch_xla 2.9.0, of November 2025, is its last release
+        instead = "leave this torch alone and run the lesson in the course's own environment (make lab)"
+        return f"no torch_xla was made for torch {major}.{minor}, so {instead}"
     return f"{verb} it with `pip install torch_xla=={major}.{minor}.0`, which leaves torch alone, and restart"

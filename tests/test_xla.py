@@ -11,6 +11,7 @@ import torch_xla_stand_ins as stand_ins
 from course_utils import Device
 from course_utils.data import Scale, ShuffledBatches, air_passengers, make_windows
 from course_utils.data.models import AirRNN
+from course_utils.hardware.machine import tpu_chips
 from course_utils.training import Regression, train_plain, trainer_kwargs
 from course_utils.xla import (
     XLACounters,
@@ -146,6 +147,16 @@ def test_the_fix_never_touches_torch(monkeypatch, version, system, advice):
     assert _fix("install").startswith(advice)
 
 
+@pytest.mark.parametrize("asked", ["TPU", "cpu"])
+def test_a_pjrt_device_that_is_not_here_is_one_sentence_and_nothing_is_started(in_xla, asked):
+    if asked == "TPU" and tpu_chips():
+        pytest.skip("there is a TPU")
+    sentence = f"PJRT_DEVICE is {asked!r}, but no such device was found: unset it, and restart."
+    done = run_python(f"{PROBLEM}; from course_utils.xla import start_xla; start_xla()", PJRT_DEVICE=asked)
+    assert done.stdout == f"{sentence}\n"
+    assert done.stderr.endswith(f"RuntimeError: XLA cannot start: {sentence}\n")
+
+
 def test_the_pair_that_the_course_installs_has_no_problem(in_xla):
     assert in_xla(xla_problem) is None
 
@@ -268,6 +279,18 @@ def test_a_trainer_of_either_package_trains_on_the_rehearsal_and_the_next_one_on
     assert (on_xla[0], on_cpu[0]) == ("xla:0", "cpu")
     assert on_xla[1] == pytest.approx(on_cpu[1], abs=1e-6)
     assert on_xla[2] == on_cpu[2] == []
+
+
+def what_stays_of_tied_weights() -> tuple[bool, bool]:
+    encoder, decoder = torch.nn.Embedding(5, 4), torch.nn.Linear(4, 5, bias=False)
+    decoder.weight = encoder.weight
+    optimizer = torch.optim.SGD(encoder.parameters(), lr=0.1)
+    torch.nn.Sequential(encoder, decoder).to("xla")
+    return encoder.weight is decoder.weight, encoder.weight is optimizer.param_groups[0]["params"][0]
+
+
+def test_a_move_to_xla_unties_weights_and_leaves_an_optimizer_behind_as_lesson_4_says(in_xla):
+    assert in_xla(what_stays_of_tied_weights) == (False, False)
 
 
 def regression_losses(kind: str) -> float:

@@ -21,6 +21,8 @@ from unittest.mock import patch
 
 import torch
 
+from course_utils.xla import started_xla
+
 FORKS = sys.platform == "linux"  # elsewhere a copy of a process that has used PyTorch may crash
 MOST_PRINTED = 10_000  # characters of what an answer prints that are shown
 AGAIN_S = 0.5  # code that caught the first interruption gets another one after this many seconds
@@ -32,8 +34,8 @@ class TooLong(BaseException):
 
 def can_copy() -> bool:
     """Say whether a copy of this process can train: as a DataLoader's workers, on the CPU only."""
-    # Where there is a GPU, the first backward pass on the CPU starts a thread for it, which a copy would lack.
-    return FORKS and not (torch.cuda.device_count() or torch.xpu.device_count())
+    # For a GPU, or XLA once it runs, the first backward pass on the CPU starts a thread, which a copy would lack.
+    return FORKS and not (torch.cuda.device_count() or torch.xpu.device_count() or started_xla())
 
 
 def can_run_apart() -> bool:

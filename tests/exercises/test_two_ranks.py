@@ -25,6 +25,12 @@ def test_two_ranks_meet_and_each_says_what_it_has():
     assert len(one["weights"]) == 2
 
 
+def test_two_ranks_train_beside_xla_too(in_xla):
+    """PyTorch goes backward in no copy of a process that has started XLA, so these ranks are new processes."""
+    one, _ = in_xla(run_two_ranks, f"{SCRIPT}model(total).sum().backward()")
+    assert len(one["weights"]) == 2
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [("raise ValueError('no data')", "ValueError: no data"), ("os._exit(3)", "before its last line")],

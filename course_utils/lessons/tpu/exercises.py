@@ -75,8 +75,7 @@ def _watched(device: torch.device) -> Iterator[Callable[[], tuple[int, Sequence[
     """Yield a function that says what this block did so far: values read, names of fallbacks, and what was counted."""
     if device.type == "cpu":
         with _Asked() as asked:
-            said = "XLA was not started in this kernel, so ordinary tensors were watched."
-            yield lambda: (asked.count, asked.fallbacks, said)
+            yield lambda: (asked.count, asked.fallbacks, "XLA was not started here: ordinary tensors were watched.")
         return
     from torch_xla.debug import metrics
 

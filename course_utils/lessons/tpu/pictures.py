@@ -8,8 +8,7 @@ from matplotlib.patches import Rectangle
 
 from course_utils.display.figures import LOOKS, MUTED, Picture, label_end, lecture_axes, picture
 
-TPU = LOOKS["xla"]["color"]
-DARK = "#0072B2"
+TPU, DARK = LOOKS["xla"]["color"], LOOKS["cpu"]["color"]
 SHADES = ("#009E73", "#56B4E9", "#E69F00", "#F0E442", "#CC79A7", "#D55E00", DARK, "#BBBBBB")  # of Okabe and Ito
 
 

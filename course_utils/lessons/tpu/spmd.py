@@ -23,7 +23,7 @@ SHAPE = (16, 8)  # of the tensor that shows what a mesh does
 
 
 def train(device: torch.device, mesh: Any = None) -> tuple[AirRNN, torch.Tensor]:
-    """Return the RNN after two epochs of full batches, and the inputs of the last one, (16, WINDOW, 1), on the device.
+    """Return the RNN after STEPS full batches, and the inputs of the last one, (16, WINDOW, 1), on the device.
 
     Full batches have one shape and so one program. Each is spread over the mesh, if there is one.
     """
@@ -115,8 +115,8 @@ def main(path: str) -> None:
             split = torch_xla.distributed.spmd.XLAShardedTensor(tensor).sharding_spec
             print(f"a {name} of shape {tuple(tensor.shape)} is split as {split}")
         print(xla_counters() - before)
-        meshes = {f"mesh {count // k} x {k}": mesh_of_all_devices(k) for k in (1, 2) if count % k == 0}
-        shown = {name: parts(device, one) for name, one in meshes.items()}
+        sizes = (k for k in (1, 2) if count % k == 0)
+        shown = {f"mesh {count // k} x {k}": parts(device, mesh_of_all_devices(k)) for k in sizes}
         program = gradient_program(device, mesh, Path(dump))
         torch.save({"weights": model.cpu().state_dict(), "parts": shown, "program": program}, path)
 
