@@ -18,6 +18,7 @@ import torch
 from course_utils.hardware.detect import can_rehearse, xla_matches_torch, xla_tpus
 from course_utils.hardware.machine import read_package, tpu_chips
 
+LIBRARY = {"TPU_LIBRARY_PATH", "PTXLA_TPU_LIBRARY_PATH"}  # torch_xla sets the second where it finds libtpu
 READING = "aten::_local_scalar_dense"  # how .item() reads a value; torch_xla counts it as a fallback
 
 
@@ -31,10 +32,10 @@ def xla_problem() -> str | None:
         return f"torch_xla is not installed here: {_fix('install')}."
     try:
         import_torch_xla()
-        if can_rehearse() or xla_tpus():
-            return None
         if xla_matches_torch():
-            return f"PJRT_DEVICE is {os.environ['PJRT_DEVICE']!r}, but no such device was found: unset it, and restart."
+            asked, library = os.environ.get("PJRT_DEVICE"), os.environ.keys() & LIBRARY  # which may see more
+            known = can_rehearse() or xla_tpus() or (asked == "TPU" and library)
+            return None if known else f"PJRT_DEVICE is {asked!r}, but no such device was found: unset it, and restart."
         found = f"was not built for torch {torch.__version__}"
     except (ImportError, OSError) as error:  # a wrong pair fails to load its library
         reason = str(error).strip().splitlines()[0].rpartition("/")[2]  # without the library's folder

@@ -157,6 +157,12 @@ def test_a_pjrt_device_that_is_not_here_is_one_sentence_and_nothing_is_started(i
     assert done.stderr.endswith(f"RuntimeError: XLA cannot start: {sentence}\n")
 
 
+def test_a_tpu_that_only_its_library_sees_is_left_to_it(tmp_path):
+    (tmp_path / "libtpu.py").write_text("def get_library_path(): return 'libtpu.so'")
+    done = run_python(f"import sys; sys.path.append({str(tmp_path)!r}); {PROBLEM}", PJRT_DEVICE="TPU")
+    assert done.stdout == "None\n", done.stderr
+
+
 def test_the_pair_that_the_course_installs_has_no_problem(in_xla):
     assert in_xla(xla_problem) is None
 

@@ -72,8 +72,7 @@ class RunResult:
 
     def to_json(self) -> str:
         """Return the result as one JSON object, with null for what is not a finite number."""
-        written = json.dumps(asdict(self))  # with NaN and Infinity, which are no JSON
-        return json.dumps(json.loads(written, parse_constant=lambda name: None))
+        return json.dumps(json.loads(json.dumps(asdict(self)), parse_constant=lambda name: None))  # NaN is no JSON
 
     def advice(self) -> str:
         """Return since when the loss is no finite number and what to do about it, or "" where it is one."""
