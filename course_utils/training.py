@@ -22,6 +22,9 @@ try:
 except ModuleNotFoundError:  # Kaggle has the same package under its older name
     import pytorch_lightning as pl  # type: ignore[no-redef]
 
+# What a Trainer leaves out where only the training matters.
+QUIET = dict.fromkeys(("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary"), False)
+
 
 class Regression(pl.LightningModule):
     """A model with the loss and the optimizer of `train_plain`, for a Lightning Trainer.
@@ -99,8 +102,7 @@ def trainer_kwargs(device: Device | torch.device | str | None = None, *, package
         # The strategy's own way to save, said aloud: Darts puts in one that the strategy refuses unless it sees this.
         saving = package.plugins.io.XLACheckpointIO()
         return {"accelerator": accelerator, "devices": [device.index], "plugins": [saving]}
-    advice = "Use 'cpu', 'cuda', 'mps' or 'xla'."
-    raise NotImplementedError(f"a Lightning Trainer cannot be pointed at {device} here. {advice}")
+    raise NotImplementedError(f"a Lightning Trainer cannot be pointed at {device} here. Use cpu, cuda, mps or xla.")
 
 
 def _rehearsal(package: ModuleType) -> Any:

@@ -18,7 +18,6 @@ import torch
 from course_utils.hardware.detect import can_rehearse, xla_matches_torch, xla_tpus
 from course_utils.hardware.machine import read_package, tpu_chips
 
-LIBRARY = {"TPU_LIBRARY_PATH", "PTXLA_TPU_LIBRARY_PATH"}  # torch_xla sets the second where it finds libtpu
 READING = "aten::_local_scalar_dense"  # how .item() reads a value; torch_xla counts it as a fallback
 
 
@@ -33,8 +32,8 @@ def xla_problem() -> str | None:
     try:
         import_torch_xla()
         if xla_matches_torch():
-            asked, library = os.environ.get("PJRT_DEVICE"), os.environ.keys() & LIBRARY  # which may see more
-            known = can_rehearse() or xla_tpus() or (asked == "TPU" and library)
+            asked, libtpu = os.environ.get("PJRT_DEVICE"), any("TPU_LIBRARY_PATH" in name for name in os.environ)
+            known = can_rehearse() or xla_tpus() or (asked == "TPU" and libtpu)  # which may see more than we do
             return None if known else f"PJRT_DEVICE is {asked!r}, but no such device was found: unset it, and restart."
         found = f"was not built for torch {torch.__version__}"
     except (ImportError, OSError) as error:  # a wrong pair fails to load its library

@@ -78,10 +78,8 @@ def _refused(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _build(newest: tuple[int, ...], cards: list[Card]) -> str:
-    """Return the newest build of PyTorch, in uv's word, for these cards and the newest CUDA that their driver runs.
-
-    Since torch 2.11 those for CUDA 12.8 begin at 7.5 (pytorch/pytorch 172352), as those for CUDA 13 do.
-    """
+    """Return the newest build of PyTorch, in uv's word, for these cards and the newest CUDA that their driver runs."""
+    # Since torch 2.11 those for CUDA 12.8 begin at 7.5 (pytorch/pytorch 172352), as those for CUDA 13 do.
     told = [re.search(r"capability (\d+\.\d+)", card.detail) for card in cards]
     if (0, 0) < newest < (12, 0):
         return "cu118"

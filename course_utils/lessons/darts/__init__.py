@@ -15,7 +15,7 @@ from course_utils.estimate import count_work, find_chip, step_time
 from course_utils.lessons.needs import what_cells_need
 from course_utils.lessons.progress import progress
 from course_utils.lessons.worth_it import draw_crossover
-from course_utils.training import trainer_kwargs
+from course_utils.training import QUIET, trainer_kwargs
 from course_utils.xla import start_xla, xla_problem
 
 # The arguments of the guide, less its logs on disk.
@@ -30,7 +30,6 @@ GUIDE: dict[str, Any] = {
     "training_length": 20,
     "input_chunk_length": 14,
 }
-QUIET = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
 
 
 def darts_problem() -> str | None:

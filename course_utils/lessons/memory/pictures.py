@@ -58,7 +58,7 @@ def draw_questions(rows: Sequence[Mapping[str, Any]], numbers: Mapping[str, floa
     for height, text, colour in ((0.93, "the next larger batch: did not fit", GPU), (0.25, "published: fitted", CPU)):
         axes.annotate(text, (0.3, height), xycoords="axes fraction", color=colour)
     said = f"{right} of {len(rows) + len(larger)} lie on the right side of the line at {room:g} GiB"
-    return picture(axes, f"Estimated need of trainings that fitted and of those that did not: {said}.", colors=16)
+    return picture(axes, f"Estimated need of trainings that fitted and of those that did not: {said}.", colors=12)
 
 
 def draw_cure(name: str, cured: Record, before: Record) -> Picture:
@@ -116,7 +116,7 @@ def draw_cures(found: Mapping[str, tuple[float, float]]) -> Picture:
     axes.invert_yaxis()
     axes.margins(x=0.25 if max(time for _, time in found.values()) <= LONGEST else 0.6)
     said = ", ".join(f"{name} {size / whole:.0%} and {time:.0%}" for name, (size, time) in found.items())
-    return picture(axes, f"Peak memory and time of each way to train, relative to the first: {said}.", colors=16)
+    return picture(axes, f"Peak memory and time of each way to train, relative to the first: {said}.", colors=8)
 
 
 def draw_chips(memory: Memory, rooms: Mapping[str, float]) -> Picture:
@@ -135,4 +135,5 @@ def draw_chips(memory: Memory, rooms: Mapping[str, float]) -> Picture:
     axes.margins(x=0.15)
     axes.legend(ncols=5, loc="upper center", bbox_to_anchor=(0.45, -0.12), fontsize=20, columnspacing=0.8)
     said = ", ".join(name for name, room in rooms.items() if memory.needed_bytes <= room) or "none of them"
-    return picture(axes, f"Needed memory, {format_bytes(memory.needed_bytes)}, and that of chips: it fits {said}.")
+    needed = format_bytes(memory.needed_bytes)
+    return picture(axes, f"Needed memory, {needed}, and that of chips: it fits {said}.", colors=32)

@@ -17,14 +17,12 @@ from course_utils.lessons.multi_gpu.pictures import draw_all_reduce, draw_gains
 from course_utils.lessons.needs import NO_RANKS, no_copies, what_cells_need
 from course_utils.lessons.progress import progress
 from course_utils.timeline import Timeline
-from course_utils.training import messages_to_stdout, trainer_kwargs
+from course_utils.training import QUIET, messages_to_stdout, trainer_kwargs
 
 OUT = Path("runs") / "lesson-3"
 _here = ",".join(map(str, range(torch.cuda.device_count())))
 GPUS = {"CUDA_VISIBLE_DEVICES": os.environ.get("CUDA_VISIBLE_DEVICES", _here)}  # for scripts: `set_up` hides them here
 DIED_AT_EXIT = "terminate called without an active exception"  # https://github.com/pytorch/pytorch/issues/190489
-# What a Trainer leaves out where only the training matters.
-QUIET = dict.fromkeys(("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary"), False)
 
 
 def set_up() -> Path:
@@ -46,8 +44,7 @@ def set_up() -> Path:
 
 
 def torchrun(script: str, ranks: int = 2, threads: int = 1, *, tries: int = 2) -> list[str]:
-    """Run `torchrun --nproc-per-node=RANKS` on a script in `OUT` and return the lines that its ranks print, sorted.
-
+    """Run `torchrun --nproc-per-node=RANKS` on a script in `OUT`, and return the lines that its ranks print, sorted.
     Ranks that a race in PyTorch kills when they have finished (`DIED_AT_EXIT`) run again.
 
     Raises:
