@@ -81,10 +81,8 @@ def _build(newest: tuple[int, ...], cards: list[Card]) -> str:
     """Return the newest build of PyTorch, in uv's word, for these cards and the newest CUDA that their driver runs."""
     # Since torch 2.11 those for CUDA 12.8 begin at 7.5 (pytorch/pytorch 172352), as those for CUDA 13 do.
     told = [re.search(r"capability (\d+\.\d+)", card.detail) for card in cards]
-    if (0, 0) < newest < (12, 0):
-        return "cu118"
     if (0, 0) < newest < (12, 8) or any(found and float(found[1]) < 7.5 for found in told):
-        return "cu126"
+        return "cu118" if (0, 0) < newest < (12, 0) else "cu126"
     return "cu130" if newest >= (13, 0) else "cu128"  # also where no driver says what it runs
 
 
