@@ -147,8 +147,8 @@ class Memory:
 
         most = max(KINDS, key=lambda kind: getattr(self.peak, kind))
         share = f"{getattr(self.peak, most) / self.peak.total:.0%} of {format_bytes(self.peak.total)}"
-        title = f"{most.capitalize()} are {share} at the peak"
-        axes = lecture_axes(title, "operations of one step, in their order", "GB in use")
+        what = "Optimizer state is" if most == "optimizer" else f"{most.capitalize()} are"
+        axes = lecture_axes(f"{what} {share} at the peak", "operations of one step, in their order", "GB in use")
         moments = self.to_frame()
         amounts_gb = moments[[*KINDS, "total"]] / 1e9
         stack = axes.stackplot(moments.index, amounts_gb[[*KINDS]].T, colors=BANDS, labels=KINDS)
@@ -162,7 +162,7 @@ class Memory:
             place, side = (start, 1), "right" if late else "left"
             axes.annotate(phase, place, (-6 if late else 6, -22), ("data", "axes fraction"), "offset points", ha=side)
         axes.set(xlim=(0, len(moments) - 1), ylim=(0, 1.3 * peak["total"]))
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.95), ncols=len(KINDS), frameon=False)
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.95), ncols=len(KINDS), edgecolor="none", framealpha=1)
         said = ", ".join(f"{kind} {peak[kind]:.3g} GB" for kind in KINDS)
         return picture(axes, f"What fills the memory over one step; at the peak {said}.", colors=16)
 

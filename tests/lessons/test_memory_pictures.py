@@ -95,3 +95,9 @@ def test_neighbours_in_a_stack_differ_without_their_colours(drawn, needs, monkey
     bands = drawn[-1].collections
     assert len(bands) == 4
     assert all(one.get_hatch() != other.get_hatch() for one, other in itertools.pairwise(bands))
+
+
+def test_the_title_says_what_takes_most_of_the_memory(drawn, monkeypatch):
+    monkeypatch.setattr("course_utils.display.figures.lecture_axes", pictures.lecture_axes)
+    estimate_memory(nn.Linear(1000, 1000), torch.empty(1, 1000), batch=2).plot()
+    assert drawn[-1].get_title("left") == "Optimizer state is 40% of 20 MB at the peak"
