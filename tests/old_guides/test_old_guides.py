@@ -889,6 +889,14 @@ def test_a_name_that_moved_is_named_in_its_new_place_under_the_readers_own_packa
     assert advise("torch.nn.Linear") is None
 
 
+@pytest.mark.parametrize("name", ["Shard", "Replicate", "distribute_tensor"])
+def test_a_place_that_was_only_proposed_is_not_said_to_have_been_left(name):
+    """pytorch/pytorch 88838, the proposal; PyTorch/XLA's SPMD guide imports them from there."""
+    assert not hasattr(torch.distributed, name)
+    new, why = advise(f"torch.distributed.{name}")
+    assert new == f"torch.distributed.tensor.{name}" and "proposed" in why and "moved" not in why
+
+
 ALPHABET = "Trainer(gpus=2)\n !%$.,:{}[]'\"pl_kwargs=dict>>>...\\xmspawn@#\t\x0c\r0"
 PIECES = st.sampled_from(
     ["Trainer(", "gpus=2", ")", "\n", "    ", "...", "!pip ", "{'gpus': ", "xm.", "def f():", "x", ",", "}"]
