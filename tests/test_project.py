@@ -57,6 +57,37 @@ def test_a_workflow_names_what_it_may_do_and_a_limit_and_calls_what_exists(path)
                 assert f"\n{target}:" in MAKEFILE, target
 
 
+def test_every_action_runs_on_a_node_that_github_still_has():
+    # Node 20 left GitHub's runners in September 2026. The first version of each action that asks for Node 24:
+    first = {"checkout": 5, "setup-python": 6, "cache": 5, "upload-pages-artifact": 5, "deploy-pages": 5}
+    for path in WORKFLOWS:
+        for name, version in re.findall(r"uses: actions/([\w-]+)@v(\d+)$", path.read_text(), re.MULTILINE):
+            assert int(version) >= first[name], f"{path.name}: {name}@v{version}"
+
+
+@pytest.mark.skipif(not shutil.which("bash"), reason="needs bash")
+@pytest.mark.process
+def test_a_release_that_broke_off_can_be_run_again(tmp_path):
+    steps = read(GITHUB / "workflows" / "release.yml")["jobs"]["release"]["steps"]
+    (script,) = (step["run"] for step in steps if "gh release" in step.get("run", ""))
+    gh = tmp_path / "gh"  # as GitHub's: what is absent cannot be shown, and what is there cannot be created
+    gh.write_text("""#!/bin/sh
+case "$2" in
+view) test -e made ;;
+create) test ! -e made && touch made ;;
+upload) test -e made && shift 3 && for each in "$@"; do echo "$each" >> sent; done ;;
+esac
+""")
+    gh.chmod(0o755)
+    (tmp_path / "dist").mkdir()
+    (tmp_path / "dist" / "course.whl").touch()
+    for _ in range(2):
+        here = {"PATH": f"{tmp_path}:/usr/bin:/bin", "GITHUB_REF_NAME": "v0.1.0"}
+        done = subprocess.run(["bash", "-e", "-c", script], cwd=tmp_path, env=here, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "sent").read_text().split() == ["dist/course.whl", "doctor.pyz", "--clobber"] * 2
+
+
 def test_other_systems_run_the_lines_of_make_check():
     recipe = "".join(re.search(rf"^{name}:.*\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE)[1] for name in ("lint", "check"))
     wanted = [line.strip().replace("$(RUN)", "python") for line in recipe.splitlines()]
@@ -97,7 +128,8 @@ def test_who_reports_a_device_or_a_lesson_is_asked_for_the_doctors_report():
 def test_the_citation_and_the_changes_are_of_this_version():
     citation = read(ROOT / "CITATION.cff")
     assert citation["version"] == __version__ and citation["cff-version"] == "1.2.0"
-    assert citation["authors"] and citation["title"] and citation["message"]
+    assert citation["authors"] and citation["message"]
+    assert citation["title"].startswith(README.partition("\n")[0].removeprefix("# "))
     assert f"\n## {__version__}\n" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
