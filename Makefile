@@ -43,7 +43,7 @@ test-matrix: $(VENV)/ready ## run every lesson with the packages of hosted noteb
 	$(RUN) tests/matrix/run.py
 
 gpu: ## everything that only a real GPU can show, eight minutes at a time: make gpu, or make gpu DRY=1 on a CPU
-	$(if $(wildcard $(VENV)/ready),$(RUN),$(PYTHON)) tools/gpu/run.py $(if $(DRY),--dry)
+	$(if $(and $(filter file,$(origin PYTHON)),$(wildcard $(VENV)/ready)),$(RUN),$(PYTHON)) tools/gpu/run.py $(if $(DRY),--dry)
 
 slides: $(VENV)/ready ## every lesson as slides, in one file each that needs no network: tools/slides/*.html
 	$(RUN) -m jupyter nbconvert --config tools/slides/config.py notebooks/*.ipynb

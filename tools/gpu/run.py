@@ -187,6 +187,15 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", default=[], metavar="PART", help="these parts alone")
     parser.add_argument("--again", action="store_true", help="measure everything anew")
     asked = parser.parse_args()
+    if importlib.util.find_spec("torch") is None:
+        parser.error(f"{sys.executable} has no torch. Name a Python that has it: make gpu PYTHON=/path/to/python")
+    for stop in (
+        signal.SIGINT,
+        signal.SIGTERM,
+        signal.SIGHUP,
+    ):  # a part has a session of its own, and would go on alone
+        if signal.getsignal(stop) != signal.SIG_IGN:  # nohup
+            signal.signal(stop, lambda *_: sys.exit("\nStopped. The same command again goes on from here."))
     out = (asked.out or Path("gpu-dry" if asked.dry else "gpu-results")).resolve()
     out.mkdir(parents=True, exist_ok=True)
     known = [part.name for part in parts(out, asked.dry)]
