@@ -3,8 +3,11 @@
 import json
 import os
 import re
+import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import nbformat
@@ -199,6 +202,42 @@ def test_packages_that_pythonpath_names_reach_every_part_and_the_course_comes_fi
     assert run_part(part, tmp_path, 30, True).last_words.strip() == str([str(ROOT), f"{tmp_path}/carried"])
 
 
+def test_a_python_without_torch_is_refused_and_the_way_to_name_another_is_said(tmp_path):
+    bare = subprocess.run([sys.executable, "-S", *RUN[1:], "--out", tmp_path], cwd=ROOT, capture_output=True, text=True)
+    assert bare.returncode == 2 and "has no torch" in bare.stderr and "make gpu PYTHON=" in bare.stderr
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_call_that_is_ended_ends_its_part_too_and_says_how_to_go_on(tmp_path, stop):
+    slow = f"""
+import sys
+from pathlib import Path
+from tools.gpu import run
+run.parts = lambda out, dry: [run.Part("slow", ("-c", "import os, time; print(os.getpid()); time.sleep(99)"), 99)]
+sys.argv = ["run.py", "--dry", "--out", {str(tmp_path)!r}]
+run.main()
+"""
+    log = tmp_path / "logs" / "slow.txt"
+    with subprocess.Popen([sys.executable, "-c", slow], cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
+        while not (log.exists() and log.read_text().strip()):
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(stop)
+        assert "The same command again goes on" in process.communicate(timeout=60)[1]
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(log.read_text()), 0)
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+@pytest.mark.parametrize(("words", "starts"), [([], "VENV/bin/python "), (["PYTHON=other"], "other ")])
+def test_a_python_that_is_named_is_used_although_there_is_an_environment(tmp_path, words, starts):
+    (tmp_path / "ready").touch()
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHON"}
+    command = ["make", "--dry-run", "gpu", f"VENV={tmp_path}", *words]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.stdout.replace(str(tmp_path), "VENV").startswith(f"{starts}tools/gpu/run.py")
+
+
 def test_an_unknown_part_is_refused_with_those_there_are(tmp_path):
     done = subprocess.run([*RUN, "--out", tmp_path, "--only", "nonsense"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 2 and "measure-copies" in done.stderr
@@ -255,6 +294,11 @@ def refused(path, capsys):
 )
 def test_what_no_such_card_can_have_done_is_named(tmp_path, capsys, changed, said):
     assert said in refused(recording(tmp_path, **changed), capsys)
+
+
+def test_a_recording_without_a_measurement_is_refused(tmp_path, capsys):
+    Result((), date="2026-11-21").save(tmp_path / "sent.json")
+    assert "no measurement" in refused(tmp_path / "sent.json", capsys)
 
 
 @pytest.mark.parametrize(("precision", "bytes_moved"), [("fp32", 12), ("bf16", 6)])

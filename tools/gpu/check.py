@@ -1,7 +1,7 @@
 """Check a recording that somebody sent: `python tools/gpu/check.py FILE`.
 
-Nothing in the file is executed or believed: it is read as data of the course's one format, and every rate is held
-against the data sheet of the chip that it names.
+Nothing in the file is executed or believed: it is read as data of the course's one format, and the rates of products
+and additions are held against the data sheet of the chip that it names.
 """
 
 import argparse
@@ -34,7 +34,7 @@ def words(name: str) -> set[str]:
 
 def implausible(result: Result) -> list[str]:
     """Return what no such device can have done, one sentence for each figure."""
-    found = []
+    found = [] if result.measurements else ["There is no measurement in it."]
     for one in result.measurements:
         chip = chip_of(one.device)
         if chip is None:
