@@ -85,11 +85,19 @@ def checksum(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+def read_record(record: Path) -> dict[str, str]:
+    """Return the checksums of a folder's copies as they were given; none where the record is missing or torn."""
+    try:
+        return dict(json.loads(record.read_text(encoding="utf-8")))
+    except (FileNotFoundError, ValueError, TypeError):
+        return {}
+
+
 def hand_out(copies: dict[str, str], folder: Path) -> list[str]:
     """Put the copies into a learner's folder, never over one that they changed, and return what there is to say."""
     folder.mkdir(parents=True, exist_ok=True)
     record = folder / GIVEN
-    given = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
+    given = read_record(record)
     said = []
     for name, text in copies.items():
         target, new = folder / name, text.encode()

@@ -9,7 +9,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from tools.copies import LESSONS, ROOT, copy_of, hand_out
+from tools.copies import GIVEN, LESSONS, ROOT, copy_of, hand_out
 
 FOLDED = {"jupyter": {"source_hidden": True}, "cellView": "form", "_kg_hide-input": True}
 
@@ -98,6 +98,15 @@ def test_a_file_whose_record_was_lost_counts_as_changed(tmp_path):
     (tmp_path / "a.ipynb").write_text("whose?\n")
     assert "newer version" in hand_out({"a.ipynb": "one\n"}, tmp_path)[0]
     assert (tmp_path / "a.ipynb").read_text() == "whose?\n"
+
+
+@pytest.mark.parametrize("text", ["", '{"a.ipynb": "12', "[1]", "null"], ids=["empty", "torn", "a list", "null"])
+def test_a_record_that_cannot_be_read_stops_nobody_and_nothing_is_overwritten(tmp_path, text):
+    (tmp_path / "a.ipynb").write_text("mine\n")
+    (tmp_path / GIVEN).write_text(text)
+    assert "newer version" in hand_out({"a.ipynb": "one\n"}, tmp_path)[0]
+    assert (tmp_path / "a.ipynb").read_text() == "mine\n"
+    assert hand_out({"b.ipynb": "one\n"}, tmp_path) == []
 
 
 def test_the_folder_that_make_lab_opens_is_one_that_git_does_not_see():
