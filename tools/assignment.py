@@ -78,7 +78,10 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     if options.out.exists() and options.out.samefile(options.lesson):
         parser.error(f"{options.out} is the lesson itself, which would be overwritten. Write source/NAME/LESSON.ipynb.")
-    made = assignment(nbformat.read(options.lesson, as_version=4))
+    try:
+        made = assignment(nbformat.read(options.lesson, as_version=4))
+    except (OSError, ValueError) as error:  # nbformat's own error for what is no notebook is a ValueError
+        parser.error(f"{options.lesson}: {error}")
     options.out.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(made, options.out)
     graded = sum("points" in cell.metadata.get("nbgrader", {}) for cell in made.cells)

@@ -66,6 +66,15 @@ def test_the_lesson_itself_is_not_overwritten(lesson, tmp_path, capsys):
     assert (tmp_path / "lesson.ipynb").read_bytes() == before and "is the lesson itself" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("text", [None, "# Not a notebook", '{"cells": []}'], ids=["absent", "Markdown", "no notebook"])
+def test_what_is_no_lesson_is_refused_in_a_sentence(tmp_path, capsys, text):
+    if text is not None:
+        (tmp_path / "lesson.ipynb").write_text(text)
+    with pytest.raises(SystemExit):
+        main([str(tmp_path / "lesson.ipynb"), str(tmp_path / "out.ipynb")])
+    assert "lesson.ipynb: " in capsys.readouterr().err and not (tmp_path / "out.ipynb").exists()
+
+
 def test_the_command_writes_where_nbgrader_looks_and_says_how_many(lesson, tmp_path, capsys):
     nbformat.write(lesson, tmp_path / "lesson.ipynb")
     main([str(tmp_path / "lesson.ipynb"), str(tmp_path / "source" / "one" / "lesson.ipynb")])
