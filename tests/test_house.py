@@ -119,7 +119,8 @@ def test_the_flat_files_are_small_enough_to_be_read():
 
 def test_the_package_stays_small():
     counted = [path for path in FILES if not path.relative_to(PACKAGE).as_posix().startswith(BESIDES)]
-    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in counted) <= PACKAGE_LINES
+    lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in counted)
+    assert lines <= PACKAGE_LINES, f"{lines - PACKAGE_LINES} lines too many: take out what this replaces, or ask first"
 
 
 def test_public_functions_are_fully_annotated():

@@ -7,6 +7,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from course_utils.lessons.progress import NOTEBOOKS
+
 ROOT = Path(__file__).resolve().parent.parent
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 KINDS = {"slide", "subslide", "fragment", "-", "skip", "notes"}
@@ -27,8 +29,10 @@ def heading(cell) -> int:
     return len(found[1]) if found else 0
 
 
-def test_there_are_ten_lessons():
-    assert len(LESSONS) == 10
+def test_every_lesson_has_its_row_in_the_readme_and_its_place_in_the_order():
+    names, readme = [path.stem for path in LESSONS], (ROOT / "README.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| \d+ \| \[.*?\]\(notebooks/(\w+)\.ipynb\)", readme, re.MULTILINE) == names
+    assert list(NOTEBOOKS.values()) == names
 
 
 def test_every_cell_has_a_decision(cells):

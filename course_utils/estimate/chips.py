@@ -95,7 +95,7 @@ def find_link(name: str) -> Link:
 
 @cache
 def all_chips() -> tuple[Chip, ...]:
-    """Return every chip of chips.json, older ones first."""
+    """Return every chip of chips.json, in its order."""
     rows = json.loads(DATA.read_text(encoding="utf-8"))["chips"]
     return tuple(Chip(**row | {key: tuple(row[key]) for key in ("also", "uncertain")}) for row in rows)
 

@@ -1,9 +1,11 @@
 """Verdicts that need no process: a decision is a function of the evidence."""
 
 import re
+from pathlib import Path
 
 import pytest
 
+from course_utils import doctor
 from course_utils.doctor.causes import find_cause
 from course_utils.doctor.children import Outcome
 from course_utils.doctor.evidence import REMEDIES, Evidence, Package
@@ -300,6 +302,12 @@ def test_a_card_divided_into_slices_of_which_cuda_finds_none_is_named(variables)
     found = on_nvidia(NO_GPUS, driver=driver, variables=variables)
     assert found.cause == "mig" and "nvidia-smi -L" in found.fix
     assert variables.get("CUDA_VISIBLE_DEVICES", "not set") in found.why
+
+
+def test_every_cause_that_the_code_names_has_its_section():
+    code = "".join(path.read_text(encoding="utf-8") for path in Path(doctor.__file__).parent.glob("*.py"))
+    named = set(re.findall(r'\.found\((?:\w+|"\w+"), "([\w-]+)"', code))
+    assert len(named) > 15 and not named - {*REMEDIES}, "write a section for each of these in remedies.ini"
 
 
 def test_every_fix_is_shown_whole():

@@ -1,6 +1,7 @@
 """What a user asks and gets: rows, intervals, money, files, errors, the command line, and a package that is called."""
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -15,6 +16,7 @@ from course_utils.estimate.chips import all_chips, all_links, find_chip
 from course_utils.estimate.counting import count_work
 from course_utils.estimate.memory import estimate_memory
 from course_utils.estimate.parallel import exchange_s, scaling
+from course_utils.estimate.prices import DATA as PRICES
 from course_utils.estimate.prices import read_prices
 from course_utils.estimate.steptime import fitted, step_time
 
@@ -180,6 +182,20 @@ def test_every_chip_has_a_source_and_plausible_figures():
         assert chip.source.startswith("https://") and chip.peak(chip.at("amp")) > 1e12, chip.name
         assert not chip.link or chip.link in {link.name for link in all_links()}
         assert set(chip.uncertain) <= set(vars(chip))
+
+
+def test_no_two_chips_answer_to_one_name():
+    for chip in all_chips():
+        found = {name: find_chip(name).name for name in (chip.name, *chip.also)}
+        assert set(found.values()) == {chip.name}, f"another chip has one of these names: {found}"
+
+
+def test_every_example_price_is_of_a_chip_and_says_when_and_where():
+    names = {chip.name for chip in all_chips()}
+    for row in json.loads(PRICES.read_text(encoding="utf-8"))["prices"]:
+        assert row["device"] in names, f"no chip of chips.json has the name {row['device']!r}"
+        assert re.fullmatch(r"20\d\d-\d\d(-\d\d)?", row["date"]) and row["source"].startswith("https://"), row
+        assert 0 < row["usd_per_hour"] < 100 and row["what"], row
 
 
 @pytest.mark.parametrize("name, found", [("rtx4090", "RTX 4090"), ("v100", "V100 SXM2 16GB"), ("Tesla T4", "T4")])
