@@ -189,11 +189,8 @@ def main() -> int:
     asked = parser.parse_args()
     if importlib.util.find_spec("torch") is None:
         parser.error(f"{sys.executable} has no torch. Name a Python that has it: make gpu PYTHON=/path/to/python")
-    for stop in (
-        signal.SIGINT,
-        signal.SIGTERM,
-        signal.SIGHUP,
-    ):  # a part has a session of its own, and would go on alone
+    # A part has a session of its own, and would go on alone.
+    for stop in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(stop) != signal.SIG_IGN:  # nohup
             signal.signal(stop, lambda *_: sys.exit("\nStopped. The same command again goes on from here."))
     out = (asked.out or Path("gpu-dry" if asked.dry else "gpu-results")).resolve()
