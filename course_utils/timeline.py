@@ -33,7 +33,10 @@ class Timeline:
     def read(cls, path: str | os.PathLike[str]) -> "Timeline":
         """Read a Chrome trace that `save` or torch.profiler has written, packed with gzip or not."""
         data = Path(path).read_bytes()
-        return cls(json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data))
+        trace = json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
+        if not lanes_of(trace["traceEvents"] if isinstance(trace, dict) and trace.get("traceEvents") else ()):
+            raise ValueError(f"{path} has no events of torch.profiler, and a timeline is read from its traces alone.")
+        return cls(trace)
 
     @classmethod
     def of_spans(cls, lanes: Mapping[str, Iterable[tuple[str, float, float]]]) -> "Timeline":
@@ -113,8 +116,8 @@ def timeline(fn: Callable[[], object], *, device: Device | str | None = "cpu") -
     """Run `fn()` once unseen and once under torch.profiler; return what host and device did the second time, and when.
 
     Blocks that `fn` puts under `torch.profiler.record_function(name)` show their names; a name that begins with "wait"
-    shows as waiting. A Python thread whose name begins with "device" or "copies" is drawn as such. Streams of the
-    device show on CUDA, ROCm and XPU; of other devices the profiler knows the host alone.
+    shows as waiting. A Python thread whose name begins with "device" or "copies" is drawn as such, if it has not ended
+    before `fn` has. Streams of the device show on CUDA, ROCm and XPU; of others the profiler knows the host alone.
 
     Args:
         fn: the work, without arguments.

@@ -136,11 +136,28 @@ def test_a_step_of_the_cnn_is_small_enough_for_a_notebook():
     assert len(json.dumps(data)) < 200_000
 
 
+@pytest.mark.parametrize(
+    "foreign",
+    [
+        [],
+        {"traceEvents": None},
+        {"traceEvents": [{"ph": "X", "name": "fusion", "pid": 3, "tid": 2, "ts": 1, "dur": 2}]},
+        [{"ph": "B", "cat": "cpu_op", "name": "f", "pid": 1, "tid": 1, "ts": 1}],
+    ],
+)
+def test_a_trace_of_another_program_is_an_error_and_no_empty_picture(tmp_path, foreign):
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps(foreign))
+    with pytest.raises(ValueError, match=r"trace\.json has no events of torch\.profiler"):
+        Timeline.read(path)
+
+
 def test_nothing_that_happened_is_a_timeline_too():
     empty = Timeline({"traceEvents": []})
     assert (empty.lanes, empty.end_s, len(empty.to_frame())) == ((), 0.0, 0)
     moment = Timeline.of_spans({"worker": [("nothing", 1.0, 1.0)]}).to_frame()
     assert moment.loc["worker", ["busy_share", "wait_share"]].tolist() == [0.0, 0.0]
+    assert empty.plot().png
 
 
 def test_a_device_that_is_not_here_is_an_error():

@@ -92,11 +92,12 @@ def draw_timeline(lanes: Sequence[Lane], end_s: float, title: str) -> Picture:
     axes = lecture_axes(title, unit)
     for row, lane in enumerate(lanes):
         _draw(axes, -row, lane, size, end_s)
-    shares = [lane.busy_s / end_s if end_s else 0.0 for lane in lanes]
-    labels = [f"{lane.name}\n{share:.0%} busy" for lane, share in zip(lanes, shares, strict=True)]
-    axes.set_yticks([-row for row in range(len(lanes))], labels)
+    figure: Any = axes.figure
+    figure.set_figheight(max(7.2, 0.75 * len(lanes)))  # two lines of text for each lane
+    labels = [f"{lane.name}\n{lane.busy_s / (end_s or 1):.0%} busy" for lane in lanes]
+    axes.set_yticks([-row for row in range(len(lanes))], labels, parse_math=False)
     spare = max(0, 2 - len(lanes)) / 2  # a single lane stands in the middle, no higher than one of two
-    axes.set(xlim=(0, end_s / size), ylim=(0.5 - len(lanes) - spare, 0.5 + spare))
+    axes.set(xlim=(0, end_s / size or 1), ylim=(0.5 - len(lanes) - spare, 0.5 + spare))
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     return picture(axes, describe(lanes, end_s), colors=32)
@@ -123,7 +124,8 @@ def _draw(axes: Any, y: float, lane: Lane, size: float, end_s: float) -> None:
     axes.broken_barh(_bars(lane.waits, size), (y - 0.4, below), **hatch)
     for span in lane.named:
         if span.seconds > LETTER * end_s * (len(span.name) + 1):
-            axes.text((span.start_s + span.end_s) / 2 / size, y + 0.2, span.name, ha="center", va="center")
+            middle = (span.start_s + span.end_s) / 2 / size
+            axes.text(middle, y + 0.2, span.name, ha="center", va="center", parse_math=False)
 
 
 def _bars(spans: Iterable[Span], size: float) -> list[tuple[float, float]]:

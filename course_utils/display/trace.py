@@ -19,7 +19,7 @@ WAITING = re.compile(r"wait\b|(cuda|cu|hip)\w*Synchronize")
 OURS = -1  # the thread that a process's name is noted on; the profiler notes the program's name on thread 0
 PROCESSES = 2**22  # Linux numbers its processes below this, and gives the main thread the number of its process
 Event = Mapping[str, Any]
-Place = tuple[int, str, str]  # process, kind and name of a lane
+Place = tuple[int, str, str, Any]  # process, kind and name of a lane, and its thread: two may have one name
 
 
 # Where the profiler writes. On Windows it reads a path in the system's code page, and does not find the temporary
@@ -62,21 +62,21 @@ def lanes_of(events: Iterable[Event]) -> tuple[Lane, ...]:
             groups[place].append(event)
     groups = _name_hosts(groups)
     start = min((event["ts"] for group in groups.values() for event in group), default=0)
-    processes = list(dict.fromkeys(pid for pid, _, _ in groups))
+    processes = list(dict.fromkeys(place[0] for place in groups))
     found = {place: _lane(place, groups[place], start) for place in groups}
     first = {place: min(event["ts"] for event in groups[place]) for place in groups}
     order = sorted(found, key=lambda p: (processes.index(p[0]), ORDER.index(p[1]), p[2] != "host", first[p]))
-    lanes = {place: _waiting_for(found[place], found.get((place[0], "exchange", "exchange"))) for place in order}
+    lanes = {place: _waiting_for(found[place], found.get((place[0], "exchange", "exchange", None))) for place in order}
     process = {pid: names.get(("process_name", pid, OURS), "") for pid in processes}
     return tuple(replace(lane, name=f"{process[place[0]]} {lane.name}".strip()) for place, lane in lanes.items())
 
 
 def _name_hosts(groups: Mapping[Place, list[Event]]) -> dict[Place, list[Event]]:
     """Name a process's only thread, of which the profiler knows no more than a number, as macOS numbers them."""
-    threads = Counter(pid for pid, kind, _ in groups if kind == "host")
+    threads = Counter(place[0] for place in groups if place[1] == "host")
     return {
-        (pid, kind, "host" if kind == "host" and threads[pid] == 1 and name.startswith("thread ") else name): events
-        for (pid, kind, name), events in groups.items()
+        (pid, kind, "host" if kind == "host" and threads[pid] == 1 and name.startswith("thread ") else name, tid): group
+        for (pid, kind, name, tid), group in groups.items()
     }
 
 
@@ -84,24 +84,24 @@ def _place(event: Event, names: Mapping[tuple[str, int, Any], str]) -> Place | N
     """Return the lane that an event belongs to, or None for what the profiler notes about itself."""
     category, what, pid, tid = event.get("cat"), event["name"], event["pid"], event.get("tid")
     if what.startswith("gloo:") or (category == "kernel" and what.startswith("nccl")):
-        return pid, "exchange", "exchange"
+        return pid, "exchange", "exchange", None
     if category in ON_DEVICE:
         kind = ON_DEVICE[category]
         number = pid % PROCESSES  # the profiler gives each GPU a process whose number is the GPU's
-        return pid, kind, f"GPU {number} " * (number > 0) + (kind if kind == "copies" else f"stream {tid}")
+        return pid, kind, f"GPU {number} " * (number > 0) + (kind if kind == "copies" else f"stream {tid}"), None
     if category not in ON_HOST or what.startswith(("DistributedDataParallel.", "ProfilerStep")):
         return None
     thread = names.get(("thread_name", pid, tid), f"thread {tid}").removesuffix("_0")  # of a pool of one
     kind = next((kind for kind in ("device", "copies") if thread.startswith(kind)), "host")
-    return pid, kind, "host" if thread == "MainThread" or (tid == pid % PROCESSES and kind == "host") else thread
+    return pid, kind, "host" if thread == "MainThread" or (tid == pid % PROCESSES and kind == "host") else thread, tid
 
 
 def _lane(place: Place, events: Iterable[Event], start: float) -> Lane:
     """Return a lane from its events. Where nothing but names is noted, these are the work."""
-    spans = [
-        (e["cat"], Span(e["name"].partition("#")[0], (e["ts"] - start) / 1e6, (e["ts"] + e["dur"] - start) / 1e6))
-        for e in events
-    ]
+    spans = []
+    for e in events:
+        name = e["name"].lstrip("# ").partition("#")[0]
+        spans.append((e["cat"], Span(name, (e["ts"] - start) / 1e6, (e["ts"] + e["dur"] - start) / 1e6)))
     waits = outermost(span for _, span in spans if WAITING.match(span.name))
     named = outermost(span for category, span in spans if category == "user_annotation")
     work = outermost(span for category, span in spans if category != "user_annotation")

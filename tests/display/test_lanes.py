@@ -73,3 +73,15 @@ def test_a_device_of_xla_is_green_and_a_single_lane_stands_in_the_middle():
     green = np.argwhere((abs(pixels - (0x00, 0x9E, 0x73)) < 12).all(axis=2))
     axes_top, axes_bottom = 70, 650  # roughly: below the title, above the numbers
     assert (green[:, 0].min() + green[:, 0].max()) / 2 == pytest.approx((axes_top + axes_bottom) / 2, abs=40)
+
+
+def test_the_names_of_many_lanes_do_not_lie_on_one_another():
+    shown = draw_timeline([Lane(f"thread {number}", "host", spans((0, 4))) for number in range(20)], 4.0, "A title")
+    pixels = np.asarray(Image.open(io.BytesIO(shown.png)).convert("L"), dtype=int)
+    names = (pixels[:, :60] < 128).any(axis=1)  # where there is text left of the bars, row by row
+    assert (np.diff(names.astype(int)) == 1).sum() >= 2 * 20 - 1  # two lines for each lane, with white between them
+
+
+def test_a_name_with_dollars_is_no_formula():
+    block = Lane("$\\thread{$", "host", (), named=(Span("$\\bad{$", 0.0, 4.0),))
+    assert draw_timeline((block,), 4.0, "A title").png

@@ -116,3 +116,17 @@ def test_a_trace_without_work_has_no_lanes():
 def test_a_thread_that_only_waits_can_stand_beside_an_exchange():
     events = [event("cudaDeviceSynchronize", 0, 5), event("gloo:all_reduce", 1, 3)]
     assert {lane.kind for lane in lanes_of(events)} >= {"host"}
+
+
+def test_two_threads_of_one_name_are_two_lanes():
+    named = [name_event("thread_name", 7, tid, "worker") for tid in (8, 9)]
+    lanes = lanes_of([event("aten::mm", 0, 10, tid=8), event("aten::add", 2, 3, tid=9), *named])
+    assert [(lane.name, shown(lane.work)) for lane in lanes] == [
+        ("worker", [("aten::mm", 0, 10)]),
+        ("worker", [("aten::add", 2, 5)]),
+    ]
+
+
+def test_a_block_of_torch_compile_keeps_a_name():
+    (lane,) = lanes_of([event("## Call CompiledFxGraph fab ##", 0, 5, category="user_annotation")])
+    assert [span.name.strip() for span in lane.named] == ["Call CompiledFxGraph fab"]

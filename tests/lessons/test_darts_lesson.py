@@ -19,11 +19,13 @@ from course_utils.lessons.darts import (
 
 needs_darts = pytest.mark.skipif(darts_problem() is not None, reason=str(darts_problem()))
 ROOT = Path(__file__).resolve().parents[2]
-# Darts hands Lightning an empty list of validation sets, which it remarks upon; pinned memory needs a GPU.
+# Darts hands Lightning an empty list of validation sets, which it remarks upon; pinned memory needs a GPU. All models
+# of Darts share the loss that is its default, which a forecast leaves in the mode of evaluation.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*across ranks is zero"),
     pytest.mark.filterwarnings("ignore:.*'pin_memory' argument is set"),
     pytest.mark.filterwarnings("ignore:.*does not have many workers"),
+    pytest.mark.filterwarnings("ignore:Found .* in eval mode at the start of training"),
 ]
 
 
@@ -128,15 +130,31 @@ def test_a_large_model_as_a_plain_module_forecasts_what_darts_forecasts():
     network = darts_lesson.Forecaster(model).eval()
     expected = model.predict(7, series=shops[0]).values().flatten()
     with torch.no_grad():
-        found = network(torch.from_numpy(shops[0].values()[-28:]).unsqueeze(0)).flatten()
+        found = network(past_target=torch.from_numpy(shops[0].values()[-28:]).unsqueeze(0)).flatten()
     torch.testing.assert_close(found, torch.from_numpy(expected), rtol=0, atol=1e-5)
 
 
-def test_a_step_of_training_changes_every_weight():
-    network = torch.nn.Linear(1, 1)
-    before = [parameter.clone() for parameter in network.parameters()]
-    darts_lesson.training_step(network, batch=4, steps_in=5)()
-    assert not any(torch.equal(one, other) for one, other in zip(before, network.parameters(), strict=True))
+@needs_darts
+@pytest.mark.parametrize("name", ["TFTModel", "RNNModel"])
+def test_a_model_with_covariates_and_two_values_a_day_is_run_and_counted_on_its_own_windows(name):
+    import darts.models
+    import numpy as np
+    import pandas as pd
+    from darts.utils.timeseries_generation import datetime_attribute_timeseries
+
+    shops = darts_lesson.many_series(count=2, days=60)
+    days = [datetime_attribute_timeseries(shop, "dayofweek", dtype=np.float32) for shop in shops]
+    size = pd.DataFrame({"size": np.ones(1, np.float32)})
+    shops = [shop.stack(shop.with_columns_renamed("0", "b")).with_static_covariates(size) for shop in shops]
+    steps = {"training_length": 21} if name == "RNNModel" else {"output_chunk_length": 7}
+    on_cpu = {**QUIET, "accelerator": "cpu", "limit_train_batches": 1}
+    model = getattr(darts.models, name)(input_chunk_length=14, n_epochs=1, pl_trainer_kwargs=on_cpu, **steps)
+    model.fit(shops, future_covariates=days)
+    window, network = darts_lesson.one_window(model), darts_lesson.Forecaster(model)
+    assert window["past_target"].shape[0] == 1 and window["future_covariates"].shape[0] == 1
+    forecasts = network(**{part: value.repeat(3, 1, 1) for part, value in window.items()})
+    assert forecasts.shape[:3] == (3, *window["future_target"].shape[1:])  # as many steps as in training, RNN or not
+    assert darts_lesson.count_work(network, window, batch=5).batch == 5
 
 
 def test_the_order_holds_every_window_once_an_epoch_and_changes():

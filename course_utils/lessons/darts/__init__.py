@@ -1,6 +1,7 @@
 """What lesson 8 needs beside the helper package: the RNN of Darts' guide, in Darts and as a plain network, and a model
 that is large enough for a GPU. Only the network moves between Darts' `pytorch_lightning` and `lightning.pytorch`."""
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -92,28 +93,22 @@ def many_series(count: int = 100, days: int = 400) -> list[Any]:
 
 
 class Forecaster(nn.Module):
-    """The network inside a Darts model as a module of one tensor, for whoever times it or counts its work."""
+    """The network of a fitted Darts model as a module that takes tensors, for whoever times it or counts its work."""
 
     def __init__(self, model: Any):
         super().__init__()
         self.network = model.model
 
-    def forward(self, past: torch.Tensor) -> torch.Tensor:
-        """Map the past, (batch, steps in, 1), to the forecast, (batch, steps out, 1)."""
-        from darts.utils.data import PLModuleInput
+    def forward(self, **window: torch.Tensor) -> torch.Tensor:
+        """Map windows, as `one_window` gives them, to (batch, steps out, components, values for each component)."""
+        from darts.utils.data import ModuleStage, PLModuleInput
 
-        result = self.network(PLModuleInput(past_target=past))
-        return getattr(result, "prediction", result)
+        stage = ModuleStage.TRAIN if self.training else ModuleStage.PREDICT
+        return self.network(PLModuleInput(**window, stage=stage)).prediction
 
 
-def training_step(network: nn.Module, batch: int, steps_in: int) -> Any:
-    """Return a function that does one step of training with Adam on random values, as a Trainer would."""
-    past = torch.rand(batch, steps_in, 1)
-    optimizer = torch.optim.Adam(network.parameters())
-
-    def step() -> None:
-        optimizer.zero_grad()
-        network(past).square().mean().backward()
-        optimizer.step()
-
-    return step
+def one_window(model: Any) -> dict[str, torch.Tensor]:
+    """Return a window that a Darts model was fitted on, with its covariates, as the arguments of its `Forecaster`."""
+    seen = next(iter(model.trainer.train_dataloader)).to_module_input()
+    found = {each.name: getattr(seen, each.name) for each in fields(seen)}
+    return {name: value[:1] for name, value in found.items() if torch.is_tensor(value)}
