@@ -222,6 +222,7 @@ run.main()
         while not (log.exists() and log.read_text().strip()):
             assert process.poll() is None
             time.sleep(0.05)
+        time.sleep(2)  # the part can print before the command that has started it waits for it
         process.send_signal(stop)
         assert "The same command again goes on" in process.communicate(timeout=60)[1]
     with pytest.raises(ProcessLookupError):
