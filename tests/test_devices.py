@@ -260,6 +260,17 @@ def test_a_device_is_picked_by_its_name_or_by_course_device(monkeypatch):
     assert pick_device().kind == "cpu"
 
 
+def test_an_index_picks_that_device_and_no_index_the_first(monkeypatch):
+    cards = [Device("cuda", index, f"card {index}") for index in range(2)]
+    monkeypatch.setattr("course_utils.devices.find_devices", lambda: DeviceList(cards))
+    assert [pick_device(name).name for name in ("cuda:1", "cuda:0", "cuda")] == ["card 1", "card 0", "card 0"]
+
+
+def test_a_name_counts_for_more_than_course_device(monkeypatch):
+    monkeypatch.setenv("COURSE_DEVICE", "cuda:99")
+    assert pick_device("cpu").kind == "cpu"
+
+
 @no_cuda
 def test_a_torch_device_is_picked_as_its_name_is():
     assert pick_device(torch.device("cpu")) == pick_device("cpu")

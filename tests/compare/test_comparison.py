@@ -305,6 +305,13 @@ def test_a_lead_that_equal_calls_can_have_is_no_lead_however_little_noise_there_
     assert found.crossover().size == size
 
 
+def test_a_crossover_is_over_the_cpu_where_there_is_one_and_over_other_accelerators_where_there_is_none():
+    cpu = row(1, "cpu, 1 thread", *[4.0] * 8)
+    accelerators = [row(1, f"cuda:{index}", *[time_s] * 8, kind="cuda") for index, time_s in enumerate((2.0, 1.0))]
+    assert comparison(cpu, *accelerators).crossover().beats == {"cpu, 1 thread": 1}
+    assert comparison(*accelerators).crossover().beats == {"cuda:1": None}
+
+
 def test_a_crossover_counts_the_doubtful_figures():
     found = comparison(row(1, "cpu, 1 thread", 2.0, warnings=("noise",)), row(1, "cuda:0", 1.0, kind="cuda"))
     assert "1 of the figures not to be trusted" in repr(found.crossover())
