@@ -37,7 +37,7 @@ def device(answer: Any) -> Mistakes:
     yield accelerator == "auto", "'auto' is what holds when you say nothing: the best there is. Here that is the GPUs."
     yield accelerator in ("gpu", "cuda"), "That asks for the GPUs, however many `devices` are named. Name the CPU."
     made_by, name = type(accelerator).__module__.partition(".")[0], type(accelerator).__name__
-    yield made_by == "lightning", "That is one of `lightning.pytorch`. Darts needs that of `pytorch_lightning`."
+    yield made_by == "lightning", "It comes from `lightning.pytorch`. Darts needs the one from `pytorch_lightning`."
     is_cpu = accelerator == "cpu" or (made_by, name) == ("pytorch_lightning", "CPUAccelerator")
     yield not is_cpu, f"Lightning wants the text 'cpu', but your accelerator is of type {name}: {quote(accelerator)}"
     counts = count == "auto" or (str(count).isdigit() and int(count) > 0)
@@ -51,8 +51,8 @@ def device(answer: Any) -> Mistakes:
         def my_mape(forecast, truth):
             return 100 * ((forecast - truth).abs() / truth).mean()
     """,
-    right="Each error is a share of that month's truth, so the unit does not matter, but where zero is does. On the "
-    "model's scale, from 0 to 1, the shares differ: that is why the lesson calls `inverse_transform` before `mape`.",
+    right="Each error is a share of that month's truth, so the unit does not matter, but the zero point does. On "
+    "the model's scale, from 0 to 1, the shares differ: so the lesson calls `inverse_transform` before `mape`.",
 )
 def mape(answer: Any) -> Mistakes:
     """Write `my_mape(forecast, truth)`: the mean absolute percentage error of two tensors of monthly passengers."""
@@ -107,8 +107,8 @@ def put_back(answer: Any) -> Mistakes:
             raise Wrong(f"Nothing is called {error} there. {misfit}" if type(error) is KeyError else misfit) from None
         now = network.state_dict()
         kept = [name for name in wanted if torch.equal(now[name], before[name])]
-        leaves = "`strict=False` skips every name that does not fit; naming a value leaves the network as it was."
+        leaves = "`strict=False` skips every name that does not fit; assigning to a name leaves the network as it was."
         yield kept == list(wanted), f"No weight of the network has changed. {leaves}"
         yield kept, f"Some weights have stayed as they were: {', '.join(kept)}. A network needs all its trained ones."
         arrived = all(torch.allclose(now[name], value) for name, value in wanted.items())
-        yield not arrived, "The network's weights have changed, but to others than those of the checkpoint."
+        yield not arrived, "The network's weights have changed, but they are not those of the checkpoint."

@@ -91,10 +91,10 @@ def timer(answer: Any) -> Mistakes:
     plain = _Accelerator()
     misjudged = plain.is_misjudged_by(answer)
     yield plain.calls == 0, "Your timer never called fn."
-    yield plain.looks == 0, "Read the time from clock(), which your timer is given: this device has its own."
+    yield plain.looks == 0, "Read the time from clock(), which your timer is given: this device keeps its own time."
     yield 0 <= plain.value < 10 * plain.ASK_S, "Your timer saw only the queueing of the work. Call wait() after fn()."
     says = f"A call takes 0.01 seconds here, and your timer says {plain.value:g}. Are these the seconds of one"
-    yield misjudged, f"{says} call, from before it is asked for until it is done, without older work?"
+    yield misjudged, f"{says} call, from just before fn() until its work is done, without work queued earlier?"
     missed = "On a CPU fn() returns when its work is done, and your timer misses it. Look at the clock before fn()."
     yield _Accelerator(blocks=True).is_misjudged_by(answer), missed
     compiling = _Accelerator(compile_s=2).is_misjudged_by(answer)

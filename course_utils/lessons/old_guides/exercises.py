@@ -51,7 +51,7 @@ def outdated(answer: Any) -> Mistakes:
 
 
 @exercise(
-    "What does a list mean, from where did old Lightning count, and from where does today's?",
+    "What does a list mean? From which number did old Lightning count, and from which does today's?",
     "`modernize` knows all three arguments: print what it makes of them, and read its notes.",
     solution='my_arguments = {"accelerator": "tpu", "devices": [3], "precision": "bf16-true", "max_epochs": 3}',
     right="One core, the fourth, in bfloat16. In 'Four in brackets' above, the guide printed `using: [4] TPU "
@@ -72,7 +72,7 @@ def core(answer: Any) -> Mistakes:
     one = "`tpu_cores=[4]` named one core, the fourth, counted from 1: a list says which cores, a number how many."
     yield devices not in ([3], "3,"), f"{one} Yours has devices={quote(devices)}"
     yield precision in (None, 32, "32", "32-true"), "That trains in 32 bits. What did `precision=16` turn on on a TPU?"
-    yield precision == "16-true", "'16-true' sets a variable that nobody reads: it trains in 32 bits."
+    yield precision == "16-true", "'16-true' sets a variable that torch_xla 2.9 does not read: it trains in 32 bits."
     mixed = f"Today's plugin for TPUs refuses precision={precision!r}: no mixed precision."
     yield precision in (16, "16", "16-mixed", "bf16", "bf16-mixed"), mixed
     yield precision != "bf16-true", f"`precision=16` made every float a bfloat16, but yours is {quote(precision)}"

@@ -29,7 +29,7 @@ CASES = (
                     best, lowest = name, hours * price
             return best
     """,
-    right="An expensive card is often the cheap one, because you rent it for less time. Your function does not see the "
+    right="A card with a high price can be the cheapest, because you rent it for less time. Your function ignores the "
     "error of the estimate: `cheapest` of this course asks that the whole interval lie before the deadline.",
 )
 def rent(answer: Any) -> Mistakes:
@@ -73,7 +73,7 @@ def speed_up(answer: Any) -> Mistakes:
     """
     expect_pair(answer, "such as ('A', 6.0)")
     name, ratio = answer
-    yield name == "A", "Claim A compares fp32 with bf16: the old card may be as fast in bf16."
+    yield name == "A", "Claim A compares fp32 with bf16: how fast is the old card in bf16? The claim does not say."
     launches = "Claim B compares batch 1 with batch 256: at batch 1 the launches are the limit, on both cards."
     yield name == "B", launches
     yield name == "D", "Claim D compares bf16 with 8 bits, and counts multiplications by zero that are skipped."

@@ -22,7 +22,7 @@ WRONG = {
         ("my_kwargs = {'accelerator': torch.device('cpu')}", "Lightning wants the text 'cpu'"),
         (
             "from course_utils.training import pl\nmy_kwargs = {'accelerator': pl.accelerators.CPUAccelerator()}",
-            "one of `lightning.pytorch`",
+            "comes from `lightning.pytorch`",
         ),
         ("my_kwargs = 'cpu'", "a dictionary of arguments"),
     ],
@@ -94,7 +94,7 @@ WRONG = {
         (
             "def my_put_back(weights, network):\n    for parameter in network.parameters():\n"
             "        torch.nn.init.ones_(parameter)",
-            "others than those of the checkpoint",
+            "not those of the checkpoint",
         ),
     ],
 }
