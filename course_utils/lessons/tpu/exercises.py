@@ -152,7 +152,7 @@ def robust_loss(predictions: torch.Tensor, targets: torch.Tensor) -> torch.Tenso
 
 
 @exercise(
-    "Call `robust_loss` on tensors of the device and sync: which name does `metrics.executed_fallback_ops()` list?",
+    "Call `robust_loss` on tensors on the device and sync: which name does `metrics.executed_fallback_ops()` list?",
     "It is Huber's loss. With `delta=1` it is the same as `torch.nn.functional.smooth_l1_loss`, which XLA lowers.",
     solution="""
         def my_loss(predictions, targets):
