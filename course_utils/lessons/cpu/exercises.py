@@ -33,7 +33,7 @@ MODEL.load_state_dict({"weight": torch.tensor([[0.5, -0.25]]), "bias": torch.zer
                 samples += len(inputs)
             return total / samples
     """,
-    right="The short batch counted for what it is. Find the two places where train_in_view does the same.",
+    right="The short batch counted in proportion to its size. Find the two places where train_in_view does the same.",
 )
 def one_epoch(answer: Any) -> Mistakes:
     """Write my_epoch(model, optimizer, batches): a step for each pair (inputs, targets); return the epoch's mean
@@ -105,7 +105,7 @@ def overhead(answer: Any) -> Mistakes:
         yield near(few_s - few * many_s / many) and not near(fixed), "many_s / many holds some of the fixed part too."
         yield near(each), "That is what one more number costs. The question is what is left without any number."
         yield near(many_s - few_s), "That is what the additional numbers took together."
-        yield near(few_s), "The whole time of the small call holds the time of its numbers too: take that away."
+        yield near(few_s), "That is the whole time of the small call, which includes its numbers: take that away."
         yield near(few_s / few), "You divide the time by the numbers: that spreads the fixed part over them."
         yield near(1e6 * fixed), "That is seconds for a million calls, or in microseconds: return seconds for one."
         yield not near(fixed), f"Times of {few_s:g} s and {many_s:g} s do not have a fixed part of {said:g} s."

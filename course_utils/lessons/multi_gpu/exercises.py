@@ -20,8 +20,8 @@ def batch(answer: Any) -> Mistakes:
     """One device trained well with batches of 128. Say the batch size of each of 8 ranks for the same training."""
     size = number_of(answer, "the batch size of a rank")
     step = f"8 ranks of {size:g} samples make a step of {8 * size:g}, and not of 128."
-    yield size == 128, "With 128 on each of 8 ranks, a step uses 1024 samples: another training."
-    yield size == 1024, "You multiplied. The ranks share one global batch out, so each of them takes a part of it."
+    yield size == 128, "With 128 on each of 8 ranks, a step uses 1024 samples: a different training."
+    yield size == 1024, "You multiplied. The ranks share one global batch, so each of them takes a part of it."
     yield size == 8, f"8 is the number of ranks. {step}"
     yield size != 16, step
 
@@ -115,7 +115,7 @@ def average(answer: Any) -> Mistakes:
             continue
         total = own.sum(dim=0)
         yield same(found, total), f"That is the sum, and so a step {ranks} times too long. DDP divides after the sum."
-        yield same(found, total / 2), f"You divided by 2, and here are {ranks} ranks. Divide by as many as there are."
+        yield same(found, total / 2), f"You divided by 2, but here there are {ranks} ranks. Divide by their number."
         for rank, gradient in enumerate(own):
             yield same(found, gradient), f"That is the gradient of rank {rank} alone: what the others learned is lost."
         yield True, "One device with the whole batch has another gradient. DDP leaves the mean over the ranks."
@@ -154,4 +154,4 @@ def _check_shards(shards: list[list[int]], samples: int) -> Mistakes:
     yield fewest != most, f"{what} one rank has {fewest}, another {most}, which would wait in vain in its last step."
     yield fewest < share, f"{what} samples on no rank: {lost}. Use a few twice rather than omit some."
     yield fewest > share, f"{what} a share is {share}, but each rank has {fewest}. The work is not divided."
-    yield lost, f"{what} some are on two ranks, {lost} on none. The ranks do not deal from the same pack: use one seed."
+    yield lost, f"{what} some are on two ranks, {lost} on none. Each rank has an order of its own: use one seed."

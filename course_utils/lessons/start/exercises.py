@@ -18,7 +18,7 @@ from course_utils.exercises.answers import Wrong, number_of, quote, truth_of
         def my_speed_up(load_s, compute_s, times):
             return (load_s + compute_s) / (load_s + compute_s / times)
     """,
-    right="This is Amdahl's law. `my_speed_up(60, 540, 200)` is 9.6: now nearly all is loading. Lesson 2 shortens it.",
+    right="This is Amdahl's law. `my_speed_up(60, 540, 200)` is 9.6: the rest is mostly loading. Lesson 2 shortens it.",
 )
 def speed_up(answer: Any) -> Mistakes:
     """Write my_speed_up(load_s, compute_s, times): how many times as fast the whole job is when only its computing
@@ -30,11 +30,11 @@ def speed_up(answer: Any) -> Mistakes:
         near = partial(math.isclose, said, rel_tol=0.005)  # 9.6 is right as well
         if near(before / after):
             continue
-        yield near(times), f"{times:g} times holds for the computing alone: {load:g} s of loading are not faster."
+        yield near(times), f"{times:g} times holds for the computing alone: {load:g} s of loading stay as they are."
         yield near(after), f"{said:g} is how many seconds the job takes on the GPU. Compare with the seconds before."
         yield near(after / before), f"{said:g} is the time after divided by the time before. Turn it round."
         yield near(before / times), "You made the loading faster as well."
-        yield True, f"With {compute:g} of {before:g} s {times:g} times as fast, the job is not {said:g} times as fast."
+        yield True, f"With {compute:g} of {before:g} s cut {times:g}-fold, the job is not {said:g} times as fast."
 
 
 @exercise(
@@ -77,7 +77,7 @@ def choose(answer: Any) -> Mistakes:
 
 
 @exercise(
-    "Who else can compute the same product? And what does a GPU that is too old for its PyTorch do with some work?",
+    "Who else can compute the same product? And what happens when a GPU is too old for its PyTorch?",
     "Inside `try`, compare `multiply(a, b)` with `a @ b`, number by number. Then `except RuntimeError: return False`.",
     solution="""
         def my_works(multiply):

@@ -137,7 +137,7 @@ def room(answer: Any) -> Mistakes:
     for length in lengths:
         rooms.append(rows := number_of(answer(length), f"the rows for a sentence of length {length}"))
         yield rows < length, f"For a sentence of length {length} you return {rows:g}, so words are cut off."
-        yield rows % 1, f"For a sentence of length {length} you return {rows:g}, which is no whole number of rows."
+        yield rows % 1, f"For a sentence of length {length} you return {rows:g}, not a whole number of rows."
     shapes, share = set(rooms), sum(lengths) / sum(rooms)
     needed = f"{len(shapes)} programs, one for each shape"
     yield len(shapes) > 4, f"Sentences of 1 to 64 words need {needed}. Each new shape is compiled."
@@ -152,7 +152,7 @@ def robust_loss(predictions: torch.Tensor, targets: torch.Tensor) -> torch.Tenso
 
 
 @exercise(
-    "Call `robust_loss` on tensors of the device and sync: which name does `metrics.executed_fallback_ops()` list?",
+    "Call `robust_loss` on tensors on the device and sync: which name does `metrics.executed_fallback_ops()` list?",
     "It is Huber's loss. With `delta=1` it is the same as `torch.nn.functional.smooth_l1_loss`, which XLA lowers.",
     solution="""
         def my_loss(predictions, targets):

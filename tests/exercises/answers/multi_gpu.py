@@ -102,7 +102,7 @@ WRONG = {
             "def my_shard(samples, rank, ranks, epoch):\n"
             "    order = torch.randperm(samples, generator=torch.Generator().manual_seed(rank + 9 * epoch))\n"
             "    return order[rank * samples // ranks : (rank + 1) * samples // ranks]",
-            "do not deal from the same pack",
+            "an order of its own",
         ),
         (
             "def my_shard(samples, rank, ranks, epoch):\n"

@@ -76,7 +76,7 @@ WRONG = {
         (SPEED_UP.format(result="times - load_s"), "is not 140 times as fast"),
         (SPEED_UP.format(result="'ten'"), "how many times as fast the job is"),
         ("my_speed_up = 9.6", "should be a function"),
-        (SPEED_UP.format(result="9.6"), "With 3 of 4 s 2 times as fast, the job is not 9.6 times"),
+        (SPEED_UP.format(result="9.6"), "With 3 of 4 s cut 2-fold, the job is not 9.6 times"),
         (
             "def my_speed_up(load_s, compute_s):\n    return load_s",
             "(load_s, compute_s, times), but yours takes (load_s,",

@@ -92,7 +92,7 @@ WRONG = {
         ("def my_room(length):\n    return 2 ** math.ceil(math.log2(length))", "need 7 programs"),
         ("def my_room(length):\n    return 32 if length <= 32 else 64", "only 68% of the rows"),
         ("def my_room(length):\n    return length / 16 * 16", "need 64 programs"),
-        ("def my_room(length):\n    return math.ceil(length / 21.5) * 21.5", "no whole number of rows"),
+        ("def my_room(length):\n    return math.ceil(length / 21.5) * 21.5", "not a whole number of rows"),
         ("def my_room(length):\n    print(math.ceil(length / 16) * 16)", "a function without `return`"),
         ("def my_room(length):\n    return length * 10000", "need 64 programs"),
         ("def my_room(length):\n    return 10**15", "only 0% of the rows are words"),
