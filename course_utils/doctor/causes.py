@@ -44,7 +44,7 @@ def _cuda(evidence: Evidence) -> Iterator[Finding]:
     for name in (*names, "CUDA_VISIBLE_DEVICES"):
         value = evidence.variables.get(name)
         is_slice = (value or "").startswith("MIG-") and any(card.mig for card in cards)
-        if hardware and value is not None and not is_slice and not visible_cards(cards, value):
+        if hardware and not is_slice and not visible_cards(cards, value):
             yield evidence.found("cuda", "hidden", variable=name, value=value, hardware=hardware)
     yield from _refused(evidence)
     silence = no_answer("cuda", probe, evidence)
@@ -88,7 +88,7 @@ def _build(newest: tuple[int, ...], cards: list[Card]) -> str:
 
 def _not_started(evidence: Evidence, hardware: str) -> Iterator[Finding]:
     """Yield why CUDA shows no card when no message names the cause, from where this runs and what cards there are."""
-    cards, hip, maker = evidence.cards, evidence.torch.hip, "AMD" if evidence.torch.hip else "NVIDIA"
+    cards, maker = evidence.cards, "AMD" if evidence.torch.hip else "NVIDIA"
     error = evidence.probe("cuda").told.get("error", "torch lists no card.")
     if evidence.probe("nvidia").ended in ("late", "killed"):
         yield judge("cuda", evidence.probe("nvidia"), evidence)
@@ -97,7 +97,7 @@ def _not_started(evidence: Evidence, hardware: str) -> Iterator[Finding]:
     if cards and all(card.mig for card in cards):
         value = evidence.variables.get("CUDA_VISIBLE_DEVICES", "not set")
         yield evidence.found("cuda", "mig", hardware=hardware, value=value)
-    if cards and not hip and "NVIDIA driver" not in error:
+    if cards and "NVIDIA driver" not in error:
         yield evidence.found("cuda", "driver-error", error=error)
     failed = re.search("NVIDIA-SMI (has failed|couldn't find).*", evidence.probe("nvidia-smi").noise)
     off = evidence.place in ("colab", "kaggle") and not evidence.tpu_chips
@@ -105,7 +105,7 @@ def _not_started(evidence: Evidence, hardware: str) -> Iterator[Finding]:
         cause = "container-without-gpu" if evidence.container and hardware else "no-driver"
         detail = failed[0] if failed else error
         yield evidence.found("cuda", cause, hardware=hardware or "nvidia-smi is installed", detail=detail, maker=maker)
-    if not hip and (amd := [model for vendor, model in evidence.graphics if vendor == AMD]):
+    if amd := [model for vendor, model in evidence.graphics if vendor == AMD]:
         yield evidence.found("cuda", "not-built", maker=f"ROCm (AMD graphics {', '.join(amd)})")
     yield evidence.found("cuda", "accelerator-off" if off else "no-hardware", maker=f"{maker} graphics card")
 

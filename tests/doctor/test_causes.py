@@ -1,6 +1,7 @@
 """Verdicts that need no process: a decision is a function of the evidence."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,16 @@ def test_what_is_not_installed_promises_nothing_that_is_not_there(place):
     assert "Python 3.12" in find_cause("tpu", evidence).fix
 
 
+def test_where_torch_cannot_be_imported_every_family_says_so_and_none_blames_the_hardware():
+    error = "ImportError: libtorch_cpu.so: cannot open shared object file: No such file or directory"
+    probes = {
+        name: Outcome("well", {"step": "importing torch", "error": error}) for name in ("cpu", "cuda", "xpu", "xla")
+    }
+    evidence = Evidence("computer", TORCH, probes, torch_xla=TORCH, torch_tpu=TORCH)
+    found = [find_cause(family, evidence) for family in ("cpu", "cuda", "mps", "xpu", "xla", "tpu")]
+    assert {one.cause for one in found} == {found[0].cause} and all("libtorch_cpu.so" in one.why for one in found)
+
+
 def test_a_family_whose_probe_never_started_gets_a_finding_all_the_same():
     for family in ("cpu", "cuda", "mps", "xpu", "xla", "tpu"):
         assert not find_cause(family, Evidence("computer", TORCH, {}, torch_xla=TORCH, torch_tpu=TORCH)).usable
@@ -108,8 +119,9 @@ def test_a_family_whose_probe_never_started_gets_a_finding_all_the_same():
     ],
 )
 def test_where_there_is_no_card_the_fix_is_one_for_the_place(place, cause, word):
-    found = find_cause("cuda", Evidence(place, TORCH, NO_CUDA))
-    assert found.cause == cause and word in found.fix
+    for torch in (TORCH, Package("2.9.0+cpu")):  # a build for the CPU is no fault where there is nothing else
+        found = find_cause("cuda", Evidence(place, torch, NO_CUDA))
+        assert found.cause == cause and word in found.fix
 
 
 @pytest.mark.parametrize("value", ["", "-1", "7", "GPU-ffff"])
@@ -258,6 +270,13 @@ def test_a_build_for_amd_on_a_machine_with_an_nvidia_card_is_named():
     driver = {"version": "575.57", "cuda": [12, 9], "cards": [{"name": "NVIDIA H200"}]}
     found = on_nvidia(NO_HIP, torch=ROCM, driver=driver)
     assert found.cause == "rocm-build" and "H200" in found.why and "backend cu128 " in found.fix
+
+
+def test_a_build_for_the_cpu_is_named_also_where_only_the_pci_bus_knows_of_the_card_but_not_where_a_kernel_ran():
+    told, alone = {"error": "Torch not compiled with CUDA enabled"}, Package("2.9.0+cpu")
+    assert on_nvidia(told, torch=alone, graphics=CARD).cause == "cpu-only-build"
+    ran = {"cuda": Outcome("well", {}, ({"device": "cuda:0"},))}
+    assert find_cause("cuda", Evidence("computer", alone, ran, graphics=CARD)).cause == "works"
 
 
 @pytest.mark.parametrize(
@@ -413,3 +432,122 @@ def test_intels_card_is_judged_by_its_kernels_or_by_why_there_are_none():
 def test_mps_of_a_torch_that_was_not_built_for_it_is_named():
     probes = {"mps": Outcome("well", {"built": False})}
     assert find_cause("mps", Evidence("computer", TORCH, probes)).cause == "not-built"
+
+
+H200 = {"version": "575.57", "cuda": [13, 0], "cards": [{"name": "NVIDIA H200", "uuid": "GPU-1"}]}
+SLICES = {**H200, "cards": [MIG_CARD]}
+NO_TPU = {"error": "RuntimeError: libtpu not found"}
+NO_CPU = {"error": "odd"}
+CPU_RAN = ({"hardware": "CPU"}, RAN)
+WRONG = ({"hardware": "CPU"}, ({"device": "xla:0", "wrong": "an addition", "difference": 1.0},))
+LATE, DEAD = Outcome("late", {"step": "a sum"}), Outcome("killed", {"step": "a sum"}, (), "SIGSEGV")
+TPU_PACKAGE = Package("0.2.0")
+FAILED = Outcome("badly", noise="NVIDIA-SMI has failed because it could not talk to the driver")
+
+
+def on_cuda(*, smi=None, driver=None, told=None, torch=TORCH, **machine):
+    """What is found where the CUDA probe told this, and beside it the driver's library and nvidia-smi."""
+    listed = Outcome("well", noise=smi) if isinstance(smi, str) else smi or Outcome("badly")
+    probes = {"cuda": Outcome("well", told or {}), "nvidia-smi": listed}
+    probes["nvidia"] = driver if isinstance(driver, Outcome) else Outcome("well", driver or {})
+    return Evidence("computer", torch, probes, **machine)
+
+
+def on_xla(*told, xla="2.9.0", chips=0, **variables):
+    """What is found where the XLA probe told this and tried these kernels, or ended as the one outcome given."""
+    outcome = told[0] if isinstance(told[0], Outcome) else Outcome("well", *told)
+    packages = {"torch_xla": Package(xla), "variables": variables, "tpu_chips": chips}
+    return Evidence("computer", TORCH, {"xla": outcome}, **packages)
+
+
+def on_tpu(*told, **machine):
+    return Evidence("computer", TORCH, {"tpu": Outcome("well", *told)}, torch_tpu=TPU_PACKAGE, **machine)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "cause", "word"),
+    [
+        (on_cuda(torch=Package()), "torch-absent", ""),
+        (on_cuda(torch=Package("2.9.0", shadow="/home/me/torch.py")), "torch-shadowed", "/home/me/torch.py"),
+        (on_cuda(torch=Package("2.5.1", "12.4")), "torch-too-old", "2.5.1"),
+        # Nothing in the machine, and nothing that names another cause.
+        (on_cuda(told={"count": 0}), "no-hardware", ""),
+        (on_cuda(variables={"CUDA_VISIBLE_DEVICES": ""}), "no-hardware", ""),
+        (on_cuda(graphics=[("0x8086", "0x56a0")]), "no-hardware", ""),
+        (on_cuda(smi="No devices found", container=True), "no-hardware", ""),
+        (replace(on_cuda(tpu_chips=1), place="colab"), "no-hardware", ""),
+        (on_cuda(driver={"cuda": [12, 4]}, torch=ROCM), "no-hardware", ""),
+        # A card, and what keeps it away.
+        (on_cuda(smi="NVIDIA T4"), "no-driver", "NVIDIA T4"),
+        (on_cuda(smi="NVIDIA T4", container=True), "container-without-gpu", "NVIDIA T4"),
+        (on_cuda(smi=FAILED, container=True), "no-driver", FAILED.noise),
+        (on_cuda(smi=FAILED), "no-driver", "nvidia-smi is installed"),
+        (on_cuda(told={"error": "unheard of"}, graphics=CARD), "no-driver", "unheard of"),
+        (on_cuda(driver=H200, wsl=True), "driver-error", ""),
+        (on_cuda(driver=H200, told={"error": "Found no NVIDIA driver"}), "no-driver", "H200"),
+        (on_cuda(driver=H200, variables={"HIP_VISIBLE_DEVICES": ""}), "driver-error", ""),
+        (on_cuda(driver=H200, variables={"CUDA_VISIBLE_DEVICES": "0"}), "driver-error", ""),
+        (on_cuda(driver=SLICES, variables={"CUDA_VISIBLE_DEVICES": "7"}), "hidden", "'7'"),
+        (on_cuda(driver=SLICES, variables={"CUDA_VISIBLE_DEVICES": "MIG-7"}), "mig", "MIG-7"),
+        (
+            on_cuda(torch=ROCM, graphics=RADEON, variables={"HIP_VISIBLE_DEVICES": "-1"}),
+            "hidden",
+            "HIP_VISIBLE_DEVICES",
+        ),
+        (on_cuda(driver={"cuda": [12, 4]}), "driver-too-old", "12.4"),
+        (on_cuda(driver=Outcome("late", {"step": "asking the driver"})), "hangs", "asking the driver"),
+        (on_xla({}, xla=""), "torch-xla-absent", ""),
+        (on_xla({"error": "undefined symbol"}, xla="2.8.0"), "torch-xla-mismatch", "undefined symbol"),
+        (on_xla(DEAD, xla="2.8.0"), "torch-xla-mismatch", "killed"),
+        (on_xla({}, RAN, xla="2.8.0"), "works", ""),
+        (on_xla(NO_TPU, chips=4), "libtpu-absent", "libtpu not found"),
+        (on_xla(NO_TPU), "kernel-failed", "libtpu"),
+        (on_xla(NO_CPU, PJRT_DEVICE="GPU"), "pjrt-device-wrong", "'GPU'"),
+        (on_xla(NO_CPU, PJRT_DEVICE="TPU"), "pjrt-device-wrong", "no TPU was found here (odd)"),
+        (on_xla(NO_CPU, PJRT_DEVICE="TPU", chips=4), "kernel-failed", "odd"),
+        (on_xla(NO_CPU, PJRT_DEVICE="CPU", chips=4), "pjrt-device-wrong", "odd"),
+        (on_xla({}, RAN, PJRT_DEVICE="CPU", chips=4), "pjrt-device-wrong", "it hides"),
+        (on_xla(LATE, PJRT_DEVICE="CPU", chips=4), "hangs", "a sum"),
+        (on_xla(*CPU_RAN, PJRT_DEVICE="CPU"), "rehearsal", ""),
+        (on_xla(*CPU_RAN, chips=4), "libtpu-absent", "it took the CPU"),
+        (on_xla(*WRONG), "wrong-answer", "an addition"),
+        (on_xla(*CPU_RAN, COLAB_TPU_ADDR="x"), "tpu-variables-left-over", "It still works"),
+        (on_xla(LATE, COLAB_TPU_ADDR="x"), "tpu-variables-left-over", "a sum"),
+        (on_xla(DEAD, COLAB_TPU_ADDR="x"), "died", "SIGSEGV"),
+    ],
+)
+def test_what_was_found_decides_the_cause(evidence, cause, word):
+    found = find_cause("cuda" if "cuda" in evidence.probes else "xla", evidence)
+    assert found.cause == cause and word in found.why, found
+
+
+@pytest.mark.parametrize(
+    ("family", "evidence", "cause", "word"),
+    [
+        ("mps", on_cuda(), "other-platform", ""),
+        ("xpu", on_cuda(graphics=CARD), "no-hardware", "Intel"),
+        ("tpu", on_cuda(), "torchtpu-absent", ""),
+        ("tpu", on_tpu({"error": "Odd"}), "torchtpu-off-cloud", "Odd"),
+        ("tpu", on_tpu(), "torchtpu-off-cloud", "it has nothing to run on"),
+        ("tpu", on_tpu({}, ({"device": "tpu:0"},), tpu_chips=1), "works", "tpu:0"),
+    ],
+)
+def test_so_it_does_for_the_other_families(family, evidence, cause, word):
+    found = find_cause(family, evidence)
+    assert found.cause == cause and word in found.why, found
+
+
+def test_a_mac_whose_gpu_is_not_to_be_had_says_what_it_was_told():
+    probes = {"mps": Outcome("well", {"available": False}, ({"device": "mps", "error": "no Metal"},))}
+    found = find_cause("mps", Evidence("computer", Package("2.9.0"), probes))
+    assert found.cause == "mps-unavailable" and "no Metal" in found.why
+
+
+@pytest.mark.parametrize(("value", "hides"), [("0", True), ("0,1", False), (None, False)])
+def test_cards_that_work_are_told_from_those_that_a_variable_hides(value, hides):
+    cards = [{"name": f"NVIDIA card {index}", "uuid": f"GPU-{index}"} for index in range(2)]
+    shown = tuple({"device": f"cuda:{index}"} for index in range(1 if value in ("0", None) else 2))
+    probes = {"cuda": Outcome("well", {}, shown), "nvidia": Outcome("well", {"cards": cards})}
+    variables = {} if value is None else {"CUDA_VISIBLE_DEVICES": value}
+    found = find_cause("cuda", Evidence("computer", TORCH, probes, variables=variables))
+    assert found.cause == "works" and ("it shows" in found.why) == hides
