@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from course_utils.launch.causes import Reports
+from course_utils.launch.causes import Reports, describe_death
 
 RAISED = ("rank 1", {"fault": "Traceback", "error": "ValueError: no target"})
 EXITED = ("main", {"died": 1, "status": 1})  # what the operating system says of a rank that has raised
@@ -200,3 +200,64 @@ def test_a_run_that_is_done_has_no_cause_though_its_processes_end_late():
     finished += [("rank 1", {"finished": True}), ("rank 1", {"closed": True})]
     assert heard(*finished).cause(status=None) == ("", None)
     assert heard(alive(0)).cause(status=0)[0].startswith("the first process ended with exit status 0")
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (3, "exit status 3 after step 7"),
+        (-signal.SIGTERM, "asked it to stop"),
+        (-signal.SIGKILL, "memory runs out"),
+        (-signal.SIGSEGV, "C++ or CUDA code"),
+    ],
+)
+def test_what_ended_a_process_decides_what_to_try(status, said):
+    others = {"asked it to stop", "memory runs out", "C++ or CUDA code"} - {said}
+    text = describe_death("rank 1", status, step=7)
+    assert said in text and not any(other in text for other in others)
+
+
+def test_a_rank_that_aborts_because_another_raised_is_not_the_cause_but_one_that_aborts_alone_is():
+    aborted = ("main", {"died": 0, "status": -signal.SIGABRT})
+    assert cause([RAISED, aborted]) == "rank 1 raised ValueError: no target."
+    assert cause([aborted]).startswith("rank 0 was killed by signal 6")
+
+
+def test_of_two_ranks_that_died_the_one_that_nobody_ended_is_named():
+    crashed = ("main", {"died": 1, "status": -signal.SIGSEGV})
+    assert cause([TERMINATED, crashed]).startswith("rank 1 was killed by signal 11")
+
+
+def test_a_rank_that_multiprocessing_ends_has_not_failed_unless_it_had_left_before():
+    reports = heard(alive(0), alive(1))
+    reports.note_death("rank 0", -signal.SIGTERM)
+    assert not reports.failed
+    reports.take(*CLOSED)
+    reports.note_death("rank 0", -signal.SIGTERM)
+    assert reports.failed and reports.cause(status=1)[0].startswith("rank 0 was killed by signal 15")
+
+
+def test_who_raises_and_who_dies_has_failed_and_the_others_have_a_moment():
+    for sign in (RAISED, KILLED):
+        reports = heard(sign)
+        assert reports.failed and reports.deadline_s < time.monotonic() + 5
+    assert not heard(alive(0)).failed
+
+
+@pytest.mark.parametrize("status", [7, None])
+def test_a_first_process_that_is_a_rank_is_named_as_one_and_its_abort_does_not_hide_who_raised(status):
+    alone = Reports(ranks=(0, 1))
+    alone.take("rank 0", {"hello": 1})
+    alone.take("rank 1", {"hello": 2})
+    alone.take(*CLOSED)
+    assert alone.cause(status)[0].startswith(f"rank 0 ended with exit status {status or 0}")
+    alone = Reports(ranks=(0, 1))
+    alone.take("rank 0", {"hello": 1})
+    alone.take(*RAISED)
+    assert alone.cause(-signal.SIGABRT)[0] == "rank 1 raised ValueError: no target."
+
+
+def test_a_run_has_come_as_far_as_its_first_rank_and_keeps_what_else_it_is_told():
+    steps = [("rank 0", {"step": 3, "where": "it trains"}), ("rank 1", {"step": 2, "where": "it trains"})]
+    reports = heard(alive(0), alive(1), *steps, ("rank 0", {"result": "a.ckpt"}))
+    assert reports.step == 3 and reports.events == {"result": "a.ckpt"}
