@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "course_utils"
 FILES = sorted(PACKAGE.rglob("*.py"))
 # The design asks for 8,500, which is not reached. The second figure is where the package stands: lower it only.
-FLAT_LINES, PACKAGE_LINES = 1600, 10_653
+FLAT_LINES, PACKAGE_LINES = 1600, 10_647
 # What came after the package that had to become this small.
 BESIDES = ("estimate/", "lessons/worth_it/", "lessons/memory/", "timeline.py", "display/lanes.py", "display/trace.py")
 BESIDES += ("launch/out_of_memory.py",)

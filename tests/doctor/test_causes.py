@@ -437,7 +437,7 @@ def test_mps_of_a_torch_that_was_not_built_for_it_is_named():
 H200 = {"version": "575.57", "cuda": [13, 0], "cards": [{"name": "NVIDIA H200", "uuid": "GPU-1"}]}
 SLICES = {**H200, "cards": [MIG_CARD]}
 NO_TPU = {"error": "RuntimeError: libtpu not found"}
-NO_CPU = {"error": "odd"}
+ODD = {"error": "odd"}
 CPU_RAN = ({"hardware": "CPU"}, RAN)
 WRONG = ({"hardware": "CPU"}, ({"device": "xla:0", "wrong": "an addition", "difference": 1.0},))
 LATE, DEAD = Outcome("late", {"step": "a sum"}), Outcome("killed", {"step": "a sum"}, (), "SIGSEGV")
@@ -502,10 +502,10 @@ def on_tpu(*told, **machine):
         (on_xla({}, RAN, xla="2.8.0"), "works", ""),
         (on_xla(NO_TPU, chips=4), "libtpu-absent", "libtpu not found"),
         (on_xla(NO_TPU), "kernel-failed", "libtpu"),
-        (on_xla(NO_CPU, PJRT_DEVICE="GPU"), "pjrt-device-wrong", "'GPU'"),
-        (on_xla(NO_CPU, PJRT_DEVICE="TPU"), "pjrt-device-wrong", "no TPU was found here (odd)"),
-        (on_xla(NO_CPU, PJRT_DEVICE="TPU", chips=4), "kernel-failed", "odd"),
-        (on_xla(NO_CPU, PJRT_DEVICE="CPU", chips=4), "pjrt-device-wrong", "odd"),
+        (on_xla(ODD, PJRT_DEVICE="GPU"), "pjrt-device-wrong", "'GPU'"),
+        (on_xla(ODD, PJRT_DEVICE="TPU"), "pjrt-device-wrong", "no TPU was found here (odd)"),
+        (on_xla(ODD, PJRT_DEVICE="TPU", chips=4), "kernel-failed", "odd"),
+        (on_xla(ODD, PJRT_DEVICE="CPU", chips=4), "pjrt-device-wrong", "odd"),
         (on_xla({}, RAN, PJRT_DEVICE="CPU", chips=4), "pjrt-device-wrong", "it hides"),
         (on_xla(LATE, PJRT_DEVICE="CPU", chips=4), "hangs", "a sum"),
         (on_xla(*CPU_RAN, PJRT_DEVICE="CPU"), "rehearsal", ""),
@@ -532,7 +532,7 @@ def test_what_was_found_decides_the_cause(evidence, cause, word):
         ("tpu", on_tpu({}, ({"device": "tpu:0"},), tpu_chips=1), "works", "tpu:0"),
     ],
 )
-def test_so_it_does_for_the_other_families(family, evidence, cause, word):
+def test_what_was_found_decides_the_cause_in_the_other_families_too(family, evidence, cause, word):
     found = find_cause(family, evidence)
     assert found.cause == cause and word in found.why, found
 
