@@ -95,7 +95,7 @@ def _compare_weights(ended: torch.Tensor, steps: int) -> Mistakes:
     "and then `my_overhead(10, t[10], 10_000, t[10_000])`.",
 )
 def overhead(answer: Any) -> Mistakes:
-    """Write my_overhead(few, few_s, many, many_s): the seconds that a call costs whatever the size, from its times with
+    """Write my_overhead(few, few_s, many, many_s): the seconds that a call costs whatever its size, from its times with
     `few` numbers and with `many`.
     """
     for fixed, each, few, many in ((3e-6, 1e-9, 1_000, 1_000_000), (2e-3, 5e-6, 100, 400)):

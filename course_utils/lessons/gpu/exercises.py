@@ -55,7 +55,7 @@ class _Watched(torch.nn.Linear):
     right="Your function never says cuda, so it runs on any GPU. The check used the meta device: see mistake 3.",
 )
 def predict(answer: Any) -> Mistakes:
-    """Write my_predict(model, x, device): what the model says of x, computed on the device and left there."""
+    """Write my_predict(model, x, device): the model's output for x, computed on the device and left there."""
     for target in (torch.device("meta"), torch.device("cpu")):  # every machine has these two, and meta has the rules
         model, x, _Watched.seen = _Watched(3, 1, device="cpu"), torch.ones(2, 3, device="cpu"), ("", "")
         try:

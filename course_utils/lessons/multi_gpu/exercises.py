@@ -17,7 +17,7 @@ from course_utils.exercises.two_ranks import run_two_ranks
     right="That is why the script above divides 64 by the number of ranks: one global batch, and so the same weights.",
 )
 def batch(answer: Any) -> Mistakes:
-    """One device trained well with batches of 128. Say the batch size of each of 8 ranks for the same training."""
+    """One device trained well with batches of 128. Give the batch size for each of 8 ranks in the same training."""
     size = number_of(answer, "the batch size of a rank")
     step = f"8 ranks of {size:g} samples make a step of {8 * size:g}, and not of 128."
     yield size == 128, "With 128 on each of 8 ranks, a step uses 1024 samples: a different training."
@@ -67,7 +67,7 @@ dist.destroy_process_group()
     "at the samples and the weights of each rank whenever you write such a script.",
 )
 def repair(answer: Any) -> Mistakes:
-    """Give the text of `ex.BROKEN` as `my_script`, with its three mistakes repaired. Two ranks will run it."""
+    """Set `my_script` to the text of `ex.BROKEN` with its three mistakes repaired. Two ranks will run it."""
     script = getattr(answer, "read_text", lambda: answer)()
     expect(script, str, "the text of the script")
     yield "init_process_group" not in script, "This is not the text of the script: it starts no process group."
@@ -100,7 +100,7 @@ def repair(answer: Any) -> Mistakes:
     right="Look at the picture of the all-reduce again: the third bar of each group is the mean of the two beside it.",
 )
 def average(answer: Any) -> Mistakes:
-    """Write `my_all_reduce(gradients)`: from the tensors of all ranks, the gradient that DDP leaves in each rank."""
+    """Write `my_all_reduce(gradients)`: from the tensors of all ranks, the gradient that DDP leaves on each rank."""
     for ranks in (2, 4):
         own = torch.randn(ranks, 3, generator=torch.Generator().manual_seed(ranks), device="cpu")
         found = answer(list(own.clone()))
@@ -133,7 +133,7 @@ def average(answer: Any) -> Mistakes:
     right="Under a Trainer, Lightning makes this sampler and tells it the epoch; in plain PyTorch it is your part.",
 )
 def shard(answer: Any) -> Mistakes:
-    """Write `my_shard(samples, rank, ranks, epoch)`: the numbers of one rank's samples, in a new order each epoch."""
+    """Write `my_shard(samples, rank, ranks, epoch)`: the indices of one rank's samples, in a new order each epoch."""
     what = "the numbers of the samples of this rank, such as a list"
     for samples, ranks in ((64, 2), (129, 2), (109, 8)):
         epochs = [[whole_numbers(answer(samples, rank, ranks, n), what) for rank in range(ranks)] for n in range(3)]

@@ -39,7 +39,7 @@ STILL_RIGHT = {
     right="Both raise TypeError, and neither is about a device. `explain(ex.SNIPPET).diff()` shows the new lines.",
 )
 def outdated(answer: Any) -> Mistakes:
-    """Say which lines of the snippet are outdated: a list of their numbers, counted from 1."""
+    """Make a list of the numbers of the snippet's outdated lines, counting from 1."""
     lines = set(whole_numbers(answer, "a list of line numbers"))
     old = {finding.line: finding for finding in explain(SNIPPET)}
     for line in sorted(lines - old.keys()):
@@ -58,8 +58,8 @@ def outdated(answer: Any) -> Mistakes:
     "cores` and read it as four: the output was right, and its reader was not.",
 )
 def core(answer: Any) -> Mistakes:
-    """Say which arguments, as a dictionary, `Trainer(tpu_cores=[4], precision=16, max_epochs=3)` of Lightning 1 has
-    today."""
+    """Translate `Trainer(tpu_cores=[4], precision=16, max_epochs=3)` of Lightning 1: a dictionary of today's
+    arguments."""
     answer = getattr(answer, "kwargs", answer)  # of what modernize returns
     expect(answer, dict, "a dictionary of arguments for today's Trainer")
     for name in ("tpu_cores", "num_tpu_cores", "gpus"):

@@ -131,8 +131,8 @@ def _check_loop(events: str, in_loop: int, in_all: int) -> Mistakes:
     right="Compare with mistake 2. On a TPU, also ask: are the sizes multiples of 8, the rows of a tile?",
 )
 def room(answer: Any) -> Mistakes:
-    """Write `my_room(length)`, to how many rows a sentence of 1 to 64 words is padded: at most four programs, and at
-    least 70 % of all rows are words."""
+    """Write `my_room(length)`: how many rows a sentence of 1 to 64 words is padded to, so that at most four programs
+    are compiled and at least 70 % of all rows are words."""
     lengths, rooms = range(1, 65), []
     for length in lengths:
         rooms.append(rows := number_of(answer(length), f"the rows for a sentence of length {length}"))

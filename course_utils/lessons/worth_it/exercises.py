@@ -103,7 +103,7 @@ LIMITS = {"tiny": "launches", "add": "memory", "product": "arithmetic", "attenti
     right="A faster chip helps each of them differently: `tiny` gains nothing from more bandwidth or arithmetic.",
 )
 def limits(answer: Any) -> Mistakes:
-    """Set my_limits to a dictionary that says for each work in ex.WORKS what limits it: "launches", "memory" or
+    """Set my_limits to a dictionary that says what limits each piece of work in ex.WORKS, "launches", "memory" or
     "arithmetic", on a device with 100 TFLOP/s, 1 TB/s and 10 µs for each launch.
     """
     expect(answer, dict, "a dictionary such as {'tiny': 'launches'}")
