@@ -230,6 +230,9 @@ def test_the_ring_moves_each_gradient_twice_and_ten_thousand_chips_are_an_extrap
     assert "extrapolated" in repr(scaled).splitlines()[-1] and "extrapolated" not in repr(scaled).splitlines()[-2]
     slow = scaling(work, "A100", link="Ethernet 10G", counts=(1, 8))
     assert slow.speedups[1] < scaled.speedups[1]
+    without = scaling(work, "M4 Max", link="Ethernet 10G", counts=(1, 8))  # this chip has no link of its own
+    assert without.link == "Ethernet 10G" and without.speedups[1] > 1
+    assert "times one" in repr(scaled) and " 1 device: " in repr(scaled) and " 8 devices:" in repr(scaled)
 
 
 def test_eight_cards_are_faster_than_one(model):
@@ -245,6 +248,8 @@ def test_eight_cards_are_faster_than_one(model):
         ({"devices": ["T4"], "precision": "int7"}, "int7"),
         ({"prices": {"T4": -1}}, "T4.*not negative.*-1"),
         ({"prices": {"T4": float("nan")}}, "nan"),
+        ({"prices": {"T4": "0.35"}}, "'0.35'"),
+        ({"prices": {"T4": True}}, "True"),
         ({"prices": {"T5": 1}}, "unknown chip 'T5'"),
         ({"samples": 0}, "samples must be a positive integer.*0"),
         ({"epochs": 1.5}, "epochs"),
@@ -295,8 +300,9 @@ def test_scaling_wants_a_training_and_numbers_of_devices():
     layer = nn.Linear(4, 4), torch.empty(1, 4)
     with pytest.raises(ValueError, match="training"):
         scaling(count_work(*layer, training=False), "A100")
-    with pytest.raises(ValueError, match="positive integers"):
-        scaling(count_work(*layer), "A100", counts=(0,))
+    for counts in ((), (1, 0), (1.0, 2)):
+        with pytest.raises(ValueError, match="positive integers"):
+            scaling(count_work(*layer), "A100", counts=counts)
 
 
 def test_the_command_line_answers_in_text_and_json(capsys):
