@@ -123,8 +123,8 @@ REFUSALS = [
     ({"distributed_backend": 2}, "No old Lightning knew this; it knew ddp, ddp_spawn"),
     ({"distributed_backend": "ddp", "strategy": "fsdp"}, "Another argument asks for strategy='fsdp'"),
     ({"amp_backend": "apex"}, "Apex"),
-    ({"auto_lr_find": True}, r"Tuner\(trainer\)\.lr_find\(model\)"),
-    ({"auto_scale_batch_size": "binsearch"}, r"Tuner\(trainer\)\.scale_batch_size\(model\)"),
+    ({"auto_lr_find": True}, r"0\.7 it acted in fit, .* Tuner\(trainer\)\.lr_find\(model\)"),
+    ({"auto_scale_batch_size": "binsearch"}, r"0\.7 it acted in fit, .* Tuner\(trainer\)\.scale_batch_size\(model\)"),
     ({"automatic_optimization": False}, "in the LightningModule"),
     ({"flush_logs_every_n_steps": 10}, "CSVLogger"),
     ({"log_gpu_memory": "all"}, "DeviceStatsMonitor"),
@@ -270,6 +270,11 @@ def test_a_checkpoint_callback_joins_the_others(package):
     modern = modernize(old)
     assert modern.kwargs == {"callbacks": [kept, saver, stopper]}
     assert {kept, saver, stopper} <= set(package.Trainer(**modern.kwargs).callbacks)
+
+
+def test_no_checkpoint_callback_meant_not_to_save_before_lightning_1_5():
+    note = modernize({"checkpoint_callback": None}).changes["checkpoint_callback"]
+    assert not note.new and "In 0.7 and 1.0" in note.why and "enable_checkpointing=False" in note.why
 
 
 def test_a_checkpoint_to_resume_from_moves_to_fit():
