@@ -8,11 +8,11 @@ lab: $(VENV)/ready ## open JupyterLab on copies of the lessons that are yours: m
 	$(RUN) -m jupyter lab my-lessons $(if $(filter 0,$(shell id -u)),--allow-root)
 
 check: lint ## lint, types, and every test that needs no other process, browser or notebook
-	$(RUN) -m pytest -n 2 --no-processes -m "not process and not browser and not notebook" tests
+	$(RUN) -m pytest -n 2 -m "not process and not browser and not notebook" tests
 
 test: lint ## lint, types, every test, and every lesson as a test
 	# More workers than there are cores, and threads that wait leave theirs to another worker.
-	OMP_WAIT_POLICY=PASSIVE $(RUN) -m pytest -n 4 --dist loadfile --no-loadscope-reorder --no-processes
+	OMP_WAIT_POLICY=PASSIVE $(RUN) -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 lint: export MYPY_CACHE_DIR := $(VENV)/mypy
 lint: $(VENV)/ready ## ruff and the types alone

@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from course_utils.display.cards import html_card, text_table
-from course_utils.display.units import format_bytes
 from course_utils.hardware import KINDS, detect
 from course_utils.hardware.machine import cpu_name, host_memory_bytes, usable_cores
+from course_utils.text import format_bytes, html_card, text_table
 
 HEADER = ("device", "name", "memory", "detail")
 
@@ -20,10 +19,13 @@ HEADER = ("device", "name", "memory", "detail")
 class Device:
     """One device that PyTorch can use here."""
 
-    kind: str  #: one of "cpu", "cuda" (also ROCm), "mps", "xpu", "xla" (a TPU or the rehearsal) and "tpu" (TorchTPU)
+    #: one of "cpu", "cuda" (also ROCm), "mps", "xpu", "xla" (a TPU or the rehearsal) and "tpu"
+    # (TorchTPU)
+    kind: str
     index: int  #: which device of its kind, counted from 0
     name: str  #: what a person calls it, such as "NVIDIA H200"
-    memory_bytes: int | None = None  #: memory that the device can use, or None when that is not known
+    #: memory that the device can use, or None when that is not known
+    memory_bytes: int | None = None
     detail: str = ""  #: core count or compute capability, in words
     rehearsal: bool = False  #: True for XLA compiling and running on this CPU, in place of a TPU
 
@@ -39,7 +41,8 @@ class Device:
         return html_card("Device", HEADER, [_row(self)])
 
 
-class DeviceList(list):  # of Device; Python 3.8, on which the doctor starts too, knows no list[Device] here
+# of Device; Python 3.8, on which the doctor starts too, knows no list[Device] here
+class DeviceList(list):
     """Devices, best first: a list that shows itself as a table, and in a notebook as a card."""
 
     def __repr__(self) -> str:
@@ -52,14 +55,19 @@ class DeviceList(list):  # of Device; Python 3.8, on which the doctor starts too
 def find_devices() -> DeviceList:
     """Return every device that this Python can use, best first, without starting any of them.
 
-    Names and memory come from the driver's management library and from files, so CUDA is not initialized,
-    torch_xla is not imported and no network is used. Being listed is not yet proof that a device works:
-    `python -m course_utils.doctor` runs a kernel on each.
+    Names and memory come from the driver's management library and from files, so CUDA is not
+    initialized, torch_xla is not imported and no network is used. Being listed is not yet proof
+    that a device works: `python -m course_utils.doctor` runs a kernel on each.
     """
-    found = [Device(kind, i, one.name, one.memory_bytes, one.detail) for kind, i, one in detect.accelerators()]
+    found = [
+        Device(kind, i, one.name, one.memory_bytes, one.detail)
+        for kind, i, one in detect.accelerators()
+    ]
     found.append(cpu := _cpu())
     if detect.can_rehearse():
-        found.append(replace(cpu, kind="xla", name=f"rehearsal of a TPU: XLA on {cpu.name}", rehearsal=True))
+        found.append(
+            replace(cpu, kind="xla", name=f"rehearsal of a TPU: XLA on {cpu.name}", rehearsal=True)
+        )
     return DeviceList(found)
 
 
@@ -67,8 +75,8 @@ def pick_device(name: str | torch.device | None = None) -> Device:
     """Return the device called `name`, or the best one here.
 
     Args:
-        name: such as "cpu", "cuda", "cuda:1" or `torch.device("cuda")`. None takes `COURSE_DEVICE` when that is set,
-            else the best device, for which the rehearsal never counts.
+        name: such as "cpu", "cuda", "cuda:1" or `torch.device("cuda")`. None takes `COURSE_DEVICE`
+            when that is set, else the best device, for which the rehearsal never counts.
 
     Raises:
         ValueError: the name is not the name of any kind of device.
@@ -103,9 +111,9 @@ def pick_device(name: str | torch.device | None = None) -> Device:
 def wait_for(device: Device | torch.device | str) -> None:
     """Block until `device` has finished everything that was asked of it.
 
-    A CPU operation has finished when its call returns. CUDA, MPS and XPU only queue it, and XLA only records it.
-    On XLA this also runs what was recorded; `torch_xla.sync(wait=True)` alone returns before an XLA:CPU program
-    has run (measured with torch_xla 2.9.0).
+    A CPU operation has finished when its call returns. CUDA, MPS and XPU only queue it, and XLA
+    only records it. On XLA this also runs what was recorded; `torch_xla.sync(wait=True)` alone
+    returns before an XLA:CPU program has run (measured with torch_xla 2.9.0).
     """
     kind = device.kind if isinstance(device, Device) else torch.device(device).type
     if kind == "xla":
@@ -115,7 +123,9 @@ def wait_for(device: Device | torch.device | str) -> None:
         torch_xla.sync()
         xla_model.wait_device_ops()
     elif kind != "cpu":
-        torch.accelerator.synchronize(device.torch_device if isinstance(device, Device) else torch.device(device))
+        torch.accelerator.synchronize(
+            device.torch_device if isinstance(device, Device) else torch.device(device)
+        )
 
 
 def _cpu() -> Device:

@@ -12,7 +12,7 @@ import torch
 from torch.nn.utils.rnn import PackedSequence
 
 from course_utils.devices import KINDS, Device, pick_device
-from course_utils.display.units import format_seconds
+from course_utils.text import format_seconds
 from course_utils.timing import time_call
 from course_utils.xla import start_xla
 
@@ -20,24 +20,30 @@ if TYPE_CHECKING:
     import pandas as pd
 
 T = TypeVar("T")
-PLAIN = frozenset({str, bytes, int, float, bool, type(None)})  # what batches hold most often besides tensors
+# what batches hold most often besides tensors
+PLAIN = frozenset({str, bytes, int, float, bool, type(None)})
 COPY_SIZES_BYTES = tuple(4**power for power in range(5, 14))  # 1 KiB to 64 MiB
-PINNABLE = ("cuda", "xpu")  # devices whose driver can read the host's memory by itself, once it is pinned
+# devices whose driver can read the host's memory by itself, once it is pinned
+PINNABLE = ("cuda", "xpu")
 
 
-def to_device(obj: T, device: Device | torch.device | str | None, *, non_blocking: bool = False) -> T:
+def to_device(
+    obj: T, device: Device | torch.device | str | None, *, non_blocking: bool = False
+) -> T:
     """Return `obj` with every tensor in it on `device`, and everything else as it was.
 
-    It looks into dicts, lists, tuples, named tuples, deques, dataclasses and their subclasses. Anything with a method
-    `.to` is moved by that method: a module in place, as `module.to` does, which on XLA gives it new parameters (lesson
-    4). A tensor that occurs twice is moved once and stays shared, but two views of one storage become two tensors.
-    Containers are copied, never changed. Any other object is returned as it is, without a look inside.
+    It looks into dicts, lists, tuples, named tuples, deques, dataclasses and their subclasses.
+    Anything with a method `.to` is moved by that method: a module in place, as `module.to` does,
+    which on XLA gives it new parameters (lesson 4). A tensor that occurs twice is moved once and
+    stays shared, but two views of one storage become two tensors. Containers are copied, never
+    changed. Any other object is returned as it is, without a look inside.
 
     Args:
         obj: a tensor, or any nesting of containers around tensors.
         device: where to; a `Device`, its name, a `torch.device`, or None for the best one here.
-        non_blocking: queue each copy and return before it has ended. It helps when the tensor is pinned: the device
-            then fetches it while Python goes on. Copies to the CPU always wait, since a number that is read
+        non_blocking: queue each copy and return before it has ended. It helps when the tensor is
+            pinned: the device then fetches it while Python goes on. Copies to the CPU always wait,
+                since a number that is read
             before it has arrived would be wrong.
 
     Raises:
@@ -85,22 +91,28 @@ def _walk(node: Any, move: Callable[[Any], Any]) -> Any:
 def _mover(target: torch.device, queue: bool) -> Callable[[Any], Any]:
     """Return a function that moves whatever has a method `.to`, each object once."""
     switches: dict[str, Any] = {"non_blocking": True} if queue else {}
-    moved: dict[int, tuple[Any, Any]] = {}  # id of an original: the original, so that its id stays taken, and its copy
+    # id of an original: the original, so that its id stays taken, and its copy
+    moved: dict[int, tuple[Any, Any]] = {}
 
     def move(leaf: Any) -> Any:
         if id(leaf) not in moved:
-            result = leaf.to(target, **switches) if isinstance(leaf, torch.Tensor) else leaf.to(target)
-            moved[id(leaf)] = leaf, leaf if result is None else result  # some move in place and return nothing
+            result = (
+                leaf.to(target, **switches) if isinstance(leaf, torch.Tensor) else leaf.to(target)
+            )
+            # some move in place and return nothing
+            moved[id(leaf)] = leaf, leaf if result is None else result
         return moved[id(leaf)][1]
 
     return move
 
 
 def device_of(obj: object) -> torch.device:
-    """Return the one device that holds every tensor in `obj`: a tensor, a module, or any nesting of containers.
+    """Return the one device that holds every tensor in `obj`: a tensor, a module, or any nesting of
+    containers.
 
     Raises:
-        ValueError: there is no tensor in it, its tensors are on several devices, or it contains itself.
+        ValueError: there is no tensor in it, its tensors are on several devices, or it contains
+            itself.
     """
     try:
         places = list(_places(obj, "obj"))
@@ -112,7 +124,9 @@ def device_of(obj: object) -> torch.device:
     if len(counts) == 1:
         return places[0][1]
     first = {device: path for path, device in reversed(places)}
-    found = " and ".join(f"{count} on {device} (such as {first[device]})" for device, count in counts.items())
+    found = " and ".join(
+        f"{count} on {device} (such as {first[device]})" for device, count in counts.items()
+    )
     advice = "Move all of them to one: obj = to_device(obj, device)."
     raise ValueError(f"the tensors are on {len(counts)} devices: {found}. {advice}")
 
@@ -124,13 +138,21 @@ def _places(node: Any, path: str) -> Iterator[tuple[str, torch.device]]:
     elif isinstance(node, torch.nn.Module):
         for name, tensor in (*node.named_parameters(), *node.named_buffers()):
             yield f"{path}.{name}", tensor.device
-    elif hasattr(type(node), "to") and isinstance(getattr(node, "device", None), str | torch.device):
+    elif hasattr(type(node), "to") and isinstance(
+        getattr(node, "device", None), str | torch.device
+    ):
         yield path, torch.device(node.device)
-    elif isinstance(node, dict | UserDict):  # Hugging Face's tokenizers return one that has `to` and no `device`
+    elif isinstance(
+        node, dict | UserDict
+    ):  # Hugging Face's tokenizers return one that has `to` and no `device`
         for key, part in node.items():
             yield from _places(part, f"{path}[{key!r}]")
-    elif hasattr(node, "_fields") or (dataclasses.is_dataclass(node) and not isinstance(node, type)):
-        for name in getattr(node, "_fields", None) or [field.name for field in dataclasses.fields(node)]:
+    elif hasattr(node, "_fields") or (
+        dataclasses.is_dataclass(node) and not isinstance(node, type)
+    ):
+        for name in getattr(node, "_fields", None) or [
+            field.name for field in dataclasses.fields(node)
+        ]:
             yield from _places(getattr(node, name), f"{path}.{name}")
     elif isinstance(node, list | UserList | tuple | deque):
         for index, part in enumerate(node):
@@ -138,14 +160,17 @@ def _places(node: Any, path: str) -> Iterator[tuple[str, torch.device]]:
 
 
 def _endless(obj: object) -> ValueError:
-    return ValueError(f"this {type(obj).__name__} contains itself, or is nested too deeply to be walked through.")
+    return ValueError(
+        f"this {type(obj).__name__} contains itself, or is nested too deeply to be walked through."
+    )
 
 
 @dataclasses.dataclass(frozen=True)
 class Copy:
     """What one copy took, from the call until the data have arrived."""
 
-    direction: str  # "to the device", "from the device", or "in memory" where there is no device but the CPU
+    # "to the device", "from the device", or "in memory" where there is no device but the CPU
+    direction: str
     pinned: bool  # whether the host's side was pinned memory
     size_bytes: int
     median_s: float
@@ -172,10 +197,11 @@ class CopyRate:
         return curves
 
     def to_frame(self) -> "pd.DataFrame":
-        """Return a pandas table with a row for each direction: latency, bandwidth, and the size where they meet.
+        """Return a pandas table with a row for each direction: latency, bandwidth, and the size
+        where they meet.
 
-        The latency is the time of the smallest copy, the bandwidth the rate of the largest. A copy of
-        latency x bandwidth bytes spends as long on getting started as on its bytes.
+        The latency is the time of the smallest copy, the bandwidth the rate of the largest. A copy
+        of latency x bandwidth bytes spends as long on getting started as on its bytes.
         """
         import pandas as pd
 
@@ -193,7 +219,9 @@ class CopyRate:
             for (direction, pinned), curve in self.curves().items()
         ]
         if doubts := [copy.warnings[0] for copy in self.copies if copy.warnings]:
-            lines.append(f"  not to be trusted: {len(doubts)} of {len(self.copies)} figures. First: '{doubts[0]}'")
+            lines.append(
+                f"  not to be trusted: {len(doubts)} of {len(self.copies)} figures. First: '{doubts[0]}'"
+            )
         return "\n".join([f"copies on {self.device}:", *lines])
 
 
@@ -203,10 +231,11 @@ def copy_rate(
     sizes_bytes: Sequence[int] = COPY_SIZES_BYTES,
     max_s: float = 0.1,
 ) -> CopyRate:
-    """Measure copies from the host's memory to a device and back, from pinned memory too where that exists.
+    """Measure copies from the host's memory to a device and back, from pinned memory too where that
+    exists.
 
-    Each copy is waited for, so its time holds the latency and the bytes. On a CPU, which has no other side to copy
-    to, it measures copies from one place in memory to another.
+    Each copy is waited for, so its time holds the latency and the bytes. On a CPU, which has no
+    other side to copy to, it measures copies from one place in memory to another.
 
     Args:
         device: a `Device`, a `torch.device` or its name; None takes the best one here.
@@ -214,7 +243,8 @@ def copy_rate(
         max_s: seconds to spend on each size and direction, about.
 
     Raises:
-        ValueError: no sizes, or one that is not a positive number of bytes; or as `pick_device` does.
+        ValueError: no sizes, or one that is not a positive number of bytes; or as `pick_device`
+            does.
         RuntimeError: as `pick_device` does.
     """
     if not sizes_bytes or min(sizes_bytes) < 1:
@@ -230,14 +260,18 @@ def copy_rate(
 
 
 def _copiers(device: Device, size_bytes: int, pinned: bool) -> dict[str, Callable[[], object]]:
-    # Random bytes, all of them touched: a page of memory that was never written costs nothing to read.
+    # Random bytes, all of them touched: a page of memory that was never written costs nothing to
+    # read.
     host = torch.randint(256, (size_bytes,), dtype=torch.uint8, pin_memory=pinned, device="cpu")
     if device.kind == "cpu":
         return {"in memory": partial(host.clone().copy_, host)}
     there = to_device(host, device)
     if device.kind == "xla":  # copy_ would be recorded as a program; these two are plain transfers
         return {"to the device": partial(to_device, host, device), "from the device": there.cpu}
-    return {"to the device": partial(there.copy_, host), "from the device": partial(host.copy_, there)}
+    return {
+        "to the device": partial(there.copy_, host),
+        "from the device": partial(host.copy_, there),
+    }
 
 
 def _torch_device(device: Device | torch.device | str | None) -> torch.device:

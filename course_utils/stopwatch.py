@@ -1,4 +1,6 @@
-"""A stopwatch for one function on one device: it waits for the device, and notices when its readings are spoiled."""
+"""A stopwatch for one function on one device: it waits for the device, and notices when its
+readings are spoiled.
+"""
 
 import math
 import os
@@ -14,9 +16,10 @@ from course_utils.devices import Device, wait_for
 from course_utils.hardware.machine import read_text
 from course_utils.xla import XLACounters, start_xla, xla_counters
 
-# One reading of the clock spans at least this: the clock itself costs about 1e-7, and waiting for a GPU about 1e-5,
-# once a block. XLA is waited for at every call. The system's timer interrupts come every 1 to 4 ms and miss most blocks
-# of this length, and so the median; in a long loop they cost 2.5 % on the virtual machine where this was measured.
+# One reading of the clock spans at least this: the clock itself costs about 1e-7, and waiting for a
+# GPU about 1e-5, once a block. XLA is waited for at every call. The system's timer interrupts come
+# every 1 to 4 ms and miss most blocks of this length, and so the median; in a long loop they cost
+# 2.5 % on the virtual machine where this was measured.
 BLOCK_S = {"cpu": 2e-4, "xla": 2e-4}
 QUEUED_BLOCK_S = 4e-3
 COMPILED_S = 0.02  # a first call longer than this, and than ten blocks, has compiled,
@@ -30,26 +33,34 @@ class Reading:
     """One timed block."""
 
     seconds: float  # of one call
-    cpu_share: float = 1.0  # the part of the time in which the calling thread had a core; 1 where that says nothing
+    # the part of the time in which the calling thread had a core; 1 where that says nothing
+    cpu_share: float = 1.0
 
 
 class Stopwatch:
-    """Reads the time of one function without arguments, block by block, and waits for the device where it works."""
+    """Reads the time of one function without arguments, block by block, and waits for the device
+    where it works.
+    """
 
     clock: Callable[[], float] = staticmethod(time.perf_counter)
-    # The seconds in which this thread had a core; None where that says nothing: Windows counts them in steps of 16 ms.
-    cpu_clock: Callable[[], float] | None = None if os.name == "nt" else staticmethod(time.thread_time)
+    # The seconds in which this thread had a core; None where that says nothing: Windows counts them
+    # in steps of 16 ms.
+    cpu_clock: Callable[[], float] | None = (
+        None if os.name == "nt" else staticmethod(time.thread_time)
+    )
 
     def __init__(self, fn: Callable[[], object], device: Device):
         if device.kind == "xla":
             start_xla()
         self.fn, self.device = fn, device
         if device.kind != "cpu":
-            self.cpu_clock = None  # while a device works, the thread that waits for it may well sleep
+            # while a device works, the thread that waits for it may well sleep
+            self.cpu_clock = None
         self.calls = 1  # in a block
         self.first_s = 0.0  # of the very first call
         self.call_s = math.inf  # of one call at the end of the warm-up
-        self.waited = True  # whether the clock waited for the device that held the result of the first call
+        # whether the clock waited for the device that held the result of the first call
+        self.waited = True
         self._run = self._run_recorded if device.kind == "xla" else self._run_many
 
     def _read_first(self) -> None:
@@ -59,12 +70,17 @@ class Stopwatch:
         wait_for(self.device)
         self.first_s = self.clock() - start
         check_ran(result)
-        # A result on an accelerator other than the one waited for shows that the clock was told the wrong device.
+        # A result on an accelerator other than the one waited for shows that the clock was told the
+        # wrong device.
         where = getattr(result, "device", None)
-        self.waited = not (isinstance(where, torch.device) and where.type not in ("cpu", "meta", self.device.kind))
+        self.waited = not (
+            isinstance(where, torch.device) and where.type not in ("cpu", "meta", self.device.kind)
+        )
 
     def warm_up(self) -> None:
-        """Time the first call, then call until what compiling leaves behind is over, and find the calls of a block."""
+        """Time the first call, then call until what compiling leaves behind is over, and find the
+        calls of a block.
+        """
         self._read_first()
         block_s = BLOCK_S.get(self.device.kind, QUEUED_BLOCK_S)
         while (spent := self.read().seconds * self.calls) < block_s and self.calls < 10**7:
@@ -77,17 +93,21 @@ class Stopwatch:
                 self.read()
 
     def lead_in(self) -> None:
-        """Call once, uncounted, so that a short block does not pay for what other code left in the caches."""
+        """Call once, uncounted, so that a short block does not pay for what other code left in the
+        caches.
+        """
         if self.call_s * self.calls < LEAD_IN_S:
             result = self.fn()  # held, or XLA would leave it out
             wait_for(self.device)
             del result
 
     def read(self) -> Reading:
-        """Time one block of calls. A block in which XLA compiled is no part of the steady state, and is taken again.
+        """Time one block of calls. A block in which XLA compiled is no part of the steady state,
+        and is taken again.
 
         Raises:
-            RuntimeError: XLA's counters say that it compiles again and again, or does not run one program a call.
+            RuntimeError: XLA's counters say that it compiles again and again, or does not run one
+                program a call.
         """
         if self.device.kind != "xla":
             return self._read_block()
@@ -113,12 +133,15 @@ class Stopwatch:
         return Reading(seconds / self.calls, cpu_s / seconds if seconds > 0 else 1.0)
 
     def _check_executions(self, did: XLACounters) -> None:
-        copied = did.executions == 0 and did.to_device + did.from_device >= self.calls  # a copy runs no program
+        # a copy runs no program
+        copied = did.executions == 0 and did.to_device + did.from_device >= self.calls
         ran = f"the call to be timed ran {did.executions} programs on XLA in {self.calls} calls"
         if did.executions < self.calls and not copied:
             raise RuntimeError(f"{ran}. XLA leaves out what nobody holds: return its result.")
         if did.executions > self.calls:
-            raise RuntimeError(f"{ran}, so it reads values or syncs in its middle. Take that out, or time the parts.")
+            raise RuntimeError(
+                f"{ran}, so it reads values or syncs in its middle. Take that out, or time the parts."
+            )
 
     def _run_many(self) -> None:
         fn = self.fn
@@ -135,17 +158,24 @@ class Stopwatch:
 
 
 def check_ran(result: object) -> None:
-    """Raise TypeError if a call has returned a generator or a coroutine, which has done none of its work yet."""
+    """Raise TypeError if a call has returned a generator or a coroutine, which has done none of its
+    work yet.
+    """
     if isinstance(result, Generator | Coroutine):
         result.close()
         why = f"the call returned a {type(result).__name__}, and none of its work was done"
-        raise TypeError(f"{why}. Pass a function that does all of the work, such as: lambda: list(work())")
+        raise TypeError(
+            f"{why}. Pass a function that does all of the work, such as: lambda: list(work())"
+        )
 
 
 def seconds_spent_queueing() -> float:
-    """Return how long this process's threads, all together, have been ready to run while others had the cores.
+    """Return how long this process's threads, all together, have been ready to run while others had
+    the cores.
 
-    Source: Documentation/scheduler/sched-stats.rst of the Linux kernel. Elsewhere the answer is always 0.
+    Source: Documentation/scheduler/sched-stats.rst of the Linux kernel. Elsewhere the answer is
+    always 0.
     """
     tasks = [read_text(task).split() for task in Path("/proc/self/task").glob("*/schedstat")]
-    return 1e-9 * sum(int(numbers[1]) for numbers in tasks if numbers)  # none where the thread has ended meanwhile
+    # none where the thread has ended meanwhile
+    return 1e-9 * sum(int(numbers[1]) for numbers in tasks if numbers)

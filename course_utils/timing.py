@@ -1,4 +1,6 @@
-"""Time a call on any device: wait for the device, keep the first call apart, repeat, and show the spread."""
+"""Time a call on any device: wait for the device, keep the first call apart, repeat, and show the
+spread.
+"""
 
 import gc
 import math
@@ -11,20 +13,22 @@ from dataclasses import dataclass
 import torch
 
 from course_utils.devices import Device, pick_device
-from course_utils.display.units import format_seconds
 from course_utils.stopwatch import Reading, Stopwatch, seconds_spent_queueing
+from course_utils.text import format_seconds
 
-SPREAD = 0.02  # stop when the 95 % interval of the median reaches no further than this share of it to either side
+# stop when the 95 % interval of the median reaches no further than this share of it to either side
+SPREAD = 0.02
 MIN_BLOCKS, MAX_BLOCKS = 20, 10_000
-# Twenty blocks of a short call are over in 4 ms. The median of 7 ms of them scatters less from repeat to repeat, and is
-# still had in a twentieth of the time of `blocked_autorange` (tests/benchmarks/timing_fidelity.py, section short).
+# Twenty blocks of a short call are over in 4 ms. The median of 7 ms of them scatters less from
+# repeat to repeat, and is still had in a twentieth of the time of `blocked_autorange`
+# (tests/benchmarks/timing_fidelity.py, section short).
 MIN_S = 7e-3
 FEWEST = 6  # fewer readings than this have no 95 % interval of the median
 CLEAN = 0.97  # a block in which the thread had a core for less of the time than this is left out
 MOST_THREADS = 1024  # more crash the library that makes them (libgomp)
 DOUBT = 0.05  # a share of the median from which drift, spread or contention is worth a warning
-# XLA spreads each call over several threads, and on few cores they queue behind one another: up to 0.36 was seen on two
-# quiet cores, and 0.34 to 0.58 with two busy neighbours.
+# XLA spreads each call over several threads, and on few cores they queue behind one another: up to
+# 0.36 was seen on two quiet cores, and 0.34 to 0.58 with two busy neighbours.
 QUEUED = {"xla": 0.4}
 SHORTEST_S = 1e-6  # hardly any PyTorch operation takes less
 
@@ -36,10 +40,13 @@ class Timing:
     device: str  #: where the work ran, as PyTorch writes it, such as "cpu"
     threads: int  #: how many CPU threads PyTorch could use for one operation
     first_s: float  #: seconds of the very first call, with whatever it compiled and allocated
-    blocks_s: tuple[float, ...]  #: seconds a call in each timed block, in the order in which they were taken
+    #: seconds a call in each timed block, in the order in which they were taken
+    blocks_s: tuple[float, ...]
     calls_per_block: int  #: how many calls one block held
-    left_out: int = 0  #: how many more blocks were timed and left out, because another program had the core meanwhile
-    warnings: tuple[str, ...] = ()  #: why the figure is not to be trusted, a sentence each; empty when nothing is wrong
+    #: how many more blocks were timed and left out, because another program had the core meanwhile
+    left_out: int = 0
+    #: why the figure is not to be trusted, a sentence each; empty when nothing is wrong
+    warnings: tuple[str, ...] = ()
 
     @property
     def median_s(self) -> float:
@@ -48,7 +55,9 @@ class Timing:
 
     @property
     def interval_s(self) -> tuple[float, float]:
-        """The 95 % confidence interval of the median in the time that was measured; see `median_interval`."""
+        """The 95 % confidence interval of the median in the time that was measured; see
+        `median_interval`.
+        """
         return median_interval(self.blocks_s)
 
     @property
@@ -65,7 +74,9 @@ class Timing:
             f"(middle half {format_seconds(low)} to {format_seconds(high)}, "
             f"{self.runs} calls{others}; the first took {format_seconds(self.first_s)})"
         )
-        return "\n".join([figures, *(f"  not to be trusted: {warning}" for warning in self.warnings)])
+        return "\n".join(
+            [figures, *(f"  not to be trusted: {warning}" for warning in self.warnings)]
+        )
 
 
 def time_call(
@@ -77,14 +88,17 @@ def time_call(
 ) -> Timing:
     """Time `fn()` until the median is known to within two per cent.
 
-    Calls follow each other at once, so caches are as warm as the work itself leaves them. What changes more slowly than
-    the timing lasts, often less than 0.1 s, does not show: the clock rate of the cores, or what other programs do.
+    Calls follow each other at once, so caches are as warm as the work itself leaves them. What
+    changes more slowly than the timing lasts, often less than 0.1 s, does not show: the clock rate
+    of the cores, or what other programs do.
 
     Args:
         fn: the work, without arguments. It must do the same work at every call.
-        device: where `fn` works, and so what to wait for; a `Device`, a `torch.device` or its name; None for the best.
+        device: where `fn` works, and so what to wait for; a `Device`, a `torch.device` or its name;
+            None for the best.
         threads: CPU threads for one operation while timing; None leaves the setting alone.
-        max_s: stop after about this many seconds of timed work and two readings, however wide the interval still is.
+        max_s: stop after about this many seconds of timed work and two readings, however wide the
+            interval still is.
 
     Returns:
         The timing, first call apart, with warnings where it is not to be trusted.
@@ -102,46 +116,70 @@ def time_call(
         queued_s, ran_s = seconds_spent_queueing(), time.process_time()
         readings = read_until_narrow(watch, max_s)
         queued_s, ran_s = seconds_spent_queueing() - queued_s, time.process_time() - ran_s
-    return make_timing(watch, readings, usable(readings), threads, queued_s / (queued_s + ran_s or 1))
+    return make_timing(
+        watch, readings, usable(readings), threads, queued_s / (queued_s + ran_s or 1)
+    )
 
 
 def make_timing(
-    watch: Stopwatch, readings: Sequence[Reading], used: Sequence[Reading], threads: int | None, queued: float = 0.0
+    watch: Stopwatch,
+    readings: Sequence[Reading],
+    used: Sequence[Reading],
+    threads: int | None,
+    queued: float = 0.0,
 ) -> Timing:
-    """Return the timing that those `used` of a stopwatch's readings amount to, taken with `threads` as in `time_call`.
+    """Return the timing that those `used` of a stopwatch's readings amount to, taken with `threads`
+    as in `time_call`.
 
-    `queued` is the share of the time for which this process's threads wanted a core in which they queued for one.
+    `queued` is the share of the time for which this process's threads wanted a core in which they
+    queued for one.
     """
-    threads, blocks_s = threads or torch.get_num_threads(), tuple(reading.seconds for reading in used)
+    threads, blocks_s = (
+        threads or torch.get_num_threads(),
+        tuple(reading.seconds for reading in used),
+    )
     warnings = list(_doubts(watch.first_s, blocks_s))
     others, counted = "other programs compete for the cores", used if queued > DOUBT else readings
-    share = statistics.median_high(reading.cpu_share for reading in counted)  # without a queue, fn has waited by itself
+    # without a queue, fn has waited by itself
+    share = statistics.median_high(reading.cpu_share for reading in counted)
     if share < CLEAN:
         had = f"the calling thread had a core for only {share:.0%} of the time"
         warnings.append(f"{had}: {others}, or fn itself waits, for a disk or another process.")
-    elif queued > QUEUED.get(watch.device.kind, DOUBT) and (threads > 1 or watch.device.kind != "cpu"):
+    elif queued > QUEUED.get(watch.device.kind, DOUBT) and (
+        threads > 1 or watch.device.kind != "cpu"
+    ):
         got = f"this process's threads got one for only {1 - queued:.0%} of the time for which they wanted one"
         warnings.append(f"{others}: {got}.")
     device, left_out = str(watch.device), len(readings) - len(used)
     if not watch.waited:
-        warnings.append(f"the result is not on {device}, so the clock did not wait for it: pass its device.")
+        warnings.append(
+            f"the result is not on {device}, so the clock did not wait for it: pass its device."
+        )
     return Timing(device, threads, watch.first_s, blocks_s, watch.calls, left_out, tuple(warnings))
 
 
 def usable(readings: Sequence[Reading]) -> Sequence[Reading]:
-    """Return the readings during which the thread kept its core, or all of them when those are too few."""
+    """Return the readings during which the thread kept its core, or all of them when those are too
+    few.
+    """
     clean = [reading for reading in readings if reading.cpu_share >= CLEAN]
     return clean if len(clean) >= FEWEST else readings
 
 
 def read_until_narrow(watch: Stopwatch, max_s: float) -> list[Reading]:
-    """Return block after block until the median of the usable ones is known to `SPREAD`, or `max_s` is spent."""
+    """Return block after block until the median of the usable ones is known to `SPREAD`, or `max_s`
+    is spent.
+    """
     readings: list[Reading] = []
     spent = 0.0
     while len(readings) < MAX_BLOCKS and (spent < max_s or len(readings) < 2):
         readings.append(watch.read())
         spent += readings[-1].seconds * watch.calls
-        if spent >= MIN_S and len(readings) % 5 == 0 and len(used := usable(readings)) >= MIN_BLOCKS:
+        if (
+            spent >= MIN_S
+            and len(readings) % 5 == 0
+            and len(used := usable(readings)) >= MIN_BLOCKS
+        ):
             values = [reading.seconds for reading in used]
             low, high = median_interval(values)
             if high - low <= 2 * SPREAD * statistics.median(values):
@@ -160,7 +198,10 @@ def _doubts(first_s: float, values: Sequence[float]) -> Iterator[str]:
     half = len(values) // 2
     if half >= 4:
         early, late = values[:half], values[half:]
-        (early_low, early_high), (late_low, late_high) = median_interval(early), median_interval(late)
+        (early_low, early_high), (late_low, late_high) = (
+            median_interval(early),
+            median_interval(late),
+        )
         change = statistics.median(late) / statistics.median(early) - 1
         # Intervals that do not overlap are hardly chance.
         if abs(change) > DOUBT and (early_high < late_low or late_high < early_low):
@@ -184,7 +225,9 @@ def paused_gc() -> Iterator[None]:
 
 @contextmanager
 def using_threads(threads: int | None) -> Iterator[None]:
-    """Let PyTorch use this many CPU threads, 1 to 1024, for one operation inside the block; None changes nothing."""
+    """Let PyTorch use this many CPU threads, 1 to 1024, for one operation inside the block; None
+    changes nothing.
+    """
     before = torch.get_num_threads()
     if threads is not None and not 1 <= threads <= MOST_THREADS:
         raise ValueError(f"an operation can use 1 to {MOST_THREADS} threads, but got {threads=}.")
@@ -196,11 +239,13 @@ def using_threads(threads: int | None) -> Iterator[None]:
 
 
 def median_interval(values: Sequence[float]) -> tuple[float, float]:
-    """Return the 95 % confidence interval of the median of independent readings, whatever their distribution.
+    """Return the 95 % confidence interval of the median of independent readings, whatever their
+    distribution.
 
-    With n values the k-th smallest and k-th largest enclose the median with the chance that a Binomial(n, 1/2)
-    gives; k follows from its normal approximation with continuity correction. With fewer than 6 values none reaches
-    95 %: the range is given. Where timing stops because it is narrow, 93 to 96 % hold the median (simulated).
+    With n values the k-th smallest and k-th largest enclose the median with the chance that a
+    Binomial(n, 1/2) gives; k follows from its normal approximation with continuity correction. With
+    fewer than 6 values none reaches 95 %: the range is given. Where timing stops because it is
+    narrow, 93 to 96 % hold the median (simulated).
     Source: J. D. Gibbons and S. Chakraborti, Nonparametric Statistical Inference, section 5.2.
     """
     ordered = sorted(values)

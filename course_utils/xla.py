@@ -1,4 +1,5 @@
-"""What is special about XLA: whether it can run here, how to start it without side effects, and what it has done.
+"""What is special about XLA: whether it can run here, how to start it without side effects, and
+what it has done.
 
 Nothing here imports torch_xla until it is asked to.
 """
@@ -18,40 +19,53 @@ import torch
 from course_utils.hardware.detect import can_rehearse, xla_matches_torch, xla_tpus
 from course_utils.hardware.machine import read_package, tpu_chips
 
-READING = "aten::_local_scalar_dense"  # how .item() reads a value; torch_xla counts it as a fallback
+# how .item() reads a value; torch_xla counts it as a fallback
+READING = "aten::_local_scalar_dense"
 
 
 def xla_problem() -> str | None:
-    """Say in one sentence why torch_xla cannot be used here and what helps, or return None when it can.
+    """Say in one sentence why torch_xla cannot be used here and what helps, or return None when it
+    can.
 
-    Nothing is ever installed or upgraded: torch_xla works only with the torch of the same minor version, and another
-    torch would break whatever else this Python has built for the one it has.
+    Nothing is ever installed or upgraded: torch_xla works only with the torch of the same minor
+    version, and another torch would break whatever else this Python has built for the one it has.
     """
     if importlib.util.find_spec("torch_xla") is None:
         return f"torch_xla is not installed here: {_fix('install')}."
     try:
         import_torch_xla()
         if xla_matches_torch():
-            asked, libtpu = os.environ.get("PJRT_DEVICE"), any("TPU_LIBRARY_PATH" in name for name in os.environ)
-            known = can_rehearse() or xla_tpus() or (asked == "TPU" and libtpu)  # which may see more than we do
-            return None if known else f"PJRT_DEVICE is {asked!r}, but no such device was found: unset it, and restart."
+            asked, libtpu = (
+                os.environ.get("PJRT_DEVICE"),
+                any("TPU_LIBRARY_PATH" in name for name in os.environ),
+            )
+            # which may see more than we do
+            known = can_rehearse() or xla_tpus() or (asked == "TPU" and libtpu)
+            return (
+                None
+                if known
+                else f"PJRT_DEVICE is {asked!r}, but no such device was found: unset it, and restart."
+            )
         found = f"was not built for torch {torch.__version__}"
     except (ImportError, OSError) as error:  # a wrong pair fails to load its library
-        reason = str(error).strip().splitlines()[0].rpartition("/")[2]  # without the library's folder
+        # without the library's folder
+        reason = str(error).strip().splitlines()[0].rpartition("/")[2]
         found = f"does not load with torch {torch.__version__} ({reason})"
     return f"torch_xla {read_package('torch_xla').version} {found}: {_fix('replace')}."
 
 
 @functools.cache
 def import_torch_xla() -> ModuleType:
-    """Import torch_xla and leave the process as it was: no message, no log handler, no choice of device.
+    """Import torch_xla and leave the process as it was: no message, no log handler, no choice of
+    device.
 
-    A plain import without a TPU warns on stderr, sends every later warning there too, and sets PJRT_DEVICE=CPU for
-    this process and all its children; so does this one where PJRT_SELECT_DEFAULT_DEVICE asks for it. With a TPU,
-    PJRT_DEVICE=TPU is set as usual.
+    A plain import without a TPU warns on stderr, sends every later warning there too, and sets
+    PJRT_DEVICE=CPU for this process and all its children; so does this one where
+    PJRT_SELECT_DEFAULT_DEVICE asks for it. With a TPU, PJRT_DEVICE=TPU is set as usual.
 
     Raises:
-        ImportError: torch_xla is absent, or was built for another torch; `xla_problem` says what helps.
+        ImportError: torch_xla is absent, or was built for another torch; `xla_problem` says what
+            helps.
     """
     handlers = list(logging.root.handlers)
     try:
@@ -66,11 +80,13 @@ def import_torch_xla() -> ModuleType:
 
 @functools.cache
 def start_xla() -> torch.device:
-    """Start XLA on the TPU, or without one on its CPU compiler (the rehearsal), and return its first device.
+    """Start XLA on the TPU, or without one on its CPU compiler (the rehearsal), and return its
+    first device.
 
-    Call it before the first `.backward()` of the process, on whatever device: PyTorch sets its backward pass up
-    once, for the devices that are known by then (https://github.com/pytorch/xla/issues/4174). `use_spmd()`, where it
-    is wanted, comes before this. A second call returns the same and does nothing.
+    Call it before the first `.backward()` of the process, on whatever device: PyTorch sets its
+    backward pass up once, for the devices that are known by then
+    (https://github.com/pytorch/xla/issues/4174). `use_spmd()`, where it is wanted, comes before
+    this. A second call returns the same and does nothing.
 
     Raises:
         ImportError: as `import_torch_xla` does.
@@ -82,7 +98,8 @@ def start_xla() -> torch.device:
     with variable_default("PJRT_DEVICE", "CPU"):
         device = torch_xla.device()
         probe = torch.ones(1, device=device, requires_grad=True)
-        (probe.detach() + 1).cpu()  # under SPMD, the runtime starts with the first program and no sooner
+        # under SPMD, the runtime starts with the first program and no sooner
+        (probe.detach() + 1).cpu()
     try:
         probe.sum().backward()  # recorded, never run
     except RuntimeError as error:
@@ -100,7 +117,8 @@ def started_xla() -> torch.device | None:
 
 
 def run_recorded(device: torch.device) -> None:
-    """Send what was recorded for an XLA device off to be compiled and run; do nothing on any other device.
+    """Send what was recorded for an XLA device off to be compiled and run; do nothing on any other
+    device.
 
     It cuts the recording: each call makes one program. It does not wait for the program to end.
     """
@@ -112,17 +130,22 @@ def run_recorded(device: torch.device) -> None:
 
 @dataclass(frozen=True)
 class XLACounters:
-    """What XLA has done since this process started; subtract an earlier reading to see what a piece of code did."""
+    """What XLA has done since this process started; subtract an earlier reading to see what a piece
+    of code did.
+    """
 
     compilations: int
     compile_s: float  # seconds spent compiling
     executions: int  # programs run
     to_device: int  # transfers from the host
     from_device: int  # transfers to the host
-    fallbacks: int  # operations that XLA does not know: they ran on the CPU, with values copied there and back
+    # operations that XLA does not know: they ran on the CPU, with values copied there and back
+    fallbacks: int
 
     def __sub__(self, before: "XLACounters") -> "XLACounters":
-        return XLACounters(*(getattr(self, field.name) - getattr(before, field.name) for field in fields(self)))
+        return XLACounters(
+            *(getattr(self, field.name) - getattr(before, field.name) for field in fields(self))
+        )
 
     def __repr__(self) -> str:
         return (
@@ -132,7 +155,9 @@ class XLACounters:
 
 
 def xla_counters() -> XLACounters:
-    """Wait for the device, and return what XLA has done so far; what is only recorded is neither run nor counted."""
+    """Wait for the device, and return what XLA has done so far; what is only recorded is neither
+    run nor counted.
+    """
     import_torch_xla()
     from torch_xla.core import xla_model
     from torch_xla.debug import metrics
@@ -148,7 +173,11 @@ def xla_counters() -> XLACounters:
         executions=count("ExecuteTime") + count("ExecuteReplicatedTime"),  # the second under SPMD
         to_device=count("TransferToDeviceTime"),
         from_device=count("TransferFromDeviceTime"),
-        fallbacks=sum(metrics.counter_value(name) for name in metrics.executed_fallback_ops() if name != READING),
+        fallbacks=sum(
+            metrics.counter_value(name)
+            for name in metrics.executed_fallback_ops()
+            if name != READING
+        ),
     )
 
 
@@ -169,6 +198,8 @@ def _fix(verb: str) -> str:
     if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
         return "it has builds for Linux on x86-64 only, so run this lesson there, or on Colab or Kaggle"
     if (major, minor) > (2, 9):  # torch_xla 2.9.0, of November 2025, is its last release
-        instead = "leave this torch alone and run the lesson in the course's own environment (make lab)"
+        instead = (
+            "leave this torch alone and run the lesson in the course's own environment (make lab)"
+        )
         return f"no torch_xla was made for torch {major}.{minor}, so {instead}"
     return f"{verb} it with `pip install torch_xla=={major}.{minor}.0`, which leaves torch alone, and restart"

@@ -1,4 +1,6 @@
-"""Small environments with a real pip and stand-ins for the large packages, for the tests of the set-up cell."""
+"""Small environments with a real pip and stand-ins for the large packages, for the tests of the
+set-up cell.
+"""
 
 import base64
 import hashlib
@@ -15,7 +17,8 @@ import IPython
 
 ROOT = Path(__file__).resolve().parent.parent
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-NOWHERE = "http://127.0.0.1:9"  # a port where nothing listens: what a machine without a network is to pip
+# a port where nothing listens: what a machine without a network is to pip
+NOWHERE = "http://127.0.0.1:9"
 # What a lesson needs, as stand-ins of a version that is good enough.
 GOOD = {
     "matplotlib": "3.10.0",
@@ -37,7 +40,8 @@ def first_code_cell(lesson: Path) -> dict:
 
 
 SETUP = "".join(first_code_cell(LESSONS[0])["source"])
-# Runs a cell as a notebook does. IPython comes from the environment of the tests, and pip does not see it.
+# Runs a cell as a notebook does. IPython comes from the environment of the tests, and pip does not
+# see it.
 RUN_CELL = f"""
 import sys
 sys.path.append({str(Path(IPython.__file__).parent.parent)!r})
@@ -47,17 +51,25 @@ sys.exit(not done.success)
 """
 
 
-def write_wheel(folder: Path, name: str, version: str, *, requires: tuple = (), python: str = "") -> Path:
+def write_wheel(
+    folder: Path, name: str, version: str, *, requires: tuple = (), python: str = ""
+) -> Path:
     """Write a wheel with one module that has nothing in it, and return it."""
     module, home = name.replace("-", "_"), f"{name.replace('-', '_')}-{version}.dist-info"
-    fields = [f"Name: {name}", f"Version: {version}", *(f"Requires-Dist: {each}" for each in requires)]
+    fields = [
+        f"Name: {name}",
+        f"Version: {version}",
+        *(f"Requires-Dist: {each}" for each in requires),
+    ]
     fields += [f"Requires-Python: {python}"] if python else []
     files = {
         f"{module}/__init__.py": f"__version__ = {version!r}\n",
         f"{home}/METADATA": "\n".join(["Metadata-Version: 2.1", *fields]) + "\n",
         f"{home}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
-    files[f"{home}/RECORD"] = "".join(f"{file},{checksum(text)},{len(text)}\n" for file, text in files.items())
+    files[f"{home}/RECORD"] = "".join(
+        f"{file},{checksum(text)},{len(text)}\n" for file, text in files.items()
+    )
     path = folder / f"{module}-{version}-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as archive:
         for file, text in files.items():
@@ -91,11 +103,23 @@ class SmallMachine:
         self.site = next(self.env.glob("lib/python*/site-packages"))
 
     def run(self, *words, prefix: tuple = ()) -> subprocess.CompletedProcess:
-        """Run Python in the folder with the notebooks, with no network, none of our settings, and not first on PATH."""
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "PYTHON"))}
-        environment |= {"PIP_INDEX_URL": NOWHERE, "PIP_CONFIG_FILE": os.devnull, "IPYTHONDIR": str(self.stock)}
+        """Run Python in the folder with the notebooks, with no network, none of our settings, and
+        not first on PATH.
+        """
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("PIP_", "PYTHON"))
+        }
+        environment |= {
+            "PIP_INDEX_URL": NOWHERE,
+            "PIP_CONFIG_FILE": os.devnull,
+            "IPYTHONDIR": str(self.stock),
+        }
         command = [*prefix, self.python, *words]
-        return subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=120)
+        return subprocess.run(
+            command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=120
+        )
 
     def set_up(self, cell: str = SETUP, **options) -> subprocess.CompletedProcess:
         """Run the set-up cell as a notebook does."""
@@ -106,9 +130,13 @@ class SmallMachine:
         return self.run("-c", "import course_utils").returncode == 0
 
     def has(self, **versions: str) -> "SmallMachine":
-        """Put stand-ins of these versions in, as the machine's maker did, and return the machine."""
+        """Put stand-ins of these versions in, as the machine's maker did, and return the
+        machine.
+        """
         for name, version in versions.items():
-            with zipfile.ZipFile(write_wheel(self.stock, name.replace("_", "-"), version)) as archive:
+            with zipfile.ZipFile(
+                write_wheel(self.stock, name.replace("_", "-"), version)
+            ) as archive:
                 archive.extractall(self.site)
         return self
 

@@ -1,7 +1,9 @@
-"""Machines that this one is not: stub driver libraries, stub tools, stub packages and copies of /sys and /dev.
+"""Machines that this one is not: stub driver libraries, stub tools, stub packages and copies of
+/sys and /dev.
 
-A test starts a real Python with a real torch on them. The stubs replace only what the machine lacks: the
-driver's libraries (compiled from tests/stubs), `nvidia-smi`, or one installed distribution.
+A test starts a real Python with a real torch on them. The stubs replace only what the machine
+lacks: the driver's libraries (compiled from tests/stubs), `nvidia-smi`, or one installed
+distribution.
 """
 
 import json
@@ -21,11 +23,21 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 STUBS = Path(__file__).resolve().parent / "stubs"
 # Variables that would make a test depend on the machine that it runs on.
 FOREIGN = (
-    *("CI", "COLAB_RELEASE_TAG", "KAGGLE_KERNEL_RUN_TYPE", "BINDER_SERVICE_HOST", "BINDER_LAUNCH_HOST"),
+    *(
+        "CI",
+        "COLAB_RELEASE_TAG",
+        "KAGGLE_KERNEL_RUN_TYPE",
+        "BINDER_SERVICE_HOST",
+        "BINDER_LAUNCH_HOST",
+    ),
     *("CUDA_VISIBLE_DEVICES", "PJRT_DEVICE", "COURSE_DEVICE", "LD_LIBRARY_PATH", "LD_PRELOAD"),
 )
-needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="loads stub libraries as Linux does")
-needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc to compile the stub libraries")
+needs_linux = pytest.mark.skipif(
+    sys.platform != "linux", reason="loads stub libraries as Linux does"
+)
+needs_gcc = pytest.mark.skipif(
+    shutil.which("gcc") is None, reason="needs gcc to compile the stub libraries"
+)
 needs_cuda_build = pytest.mark.skipif(
     not (torch.version.cuda or "").startswith("12."),
     reason="needs a torch built for CUDA 12, under which the stub fits",
@@ -45,7 +57,9 @@ def compile_stub(source: Path, library: Path, *options: str) -> Path:
 
 
 def stub_driver(folder: Path, *, runtime: bool = True, cards: str = "") -> dict[str, str]:
-    """Return the variables that give a Python the stub NVIDIA driver, and with `runtime` the stub CUDA runtime."""
+    """Return the variables that give a Python the stub NVIDIA driver, and with `runtime` the stub
+    CUDA runtime.
+    """
     compile_stub(STUBS / "cuda.c", folder / "libcuda.so.1")
     if cards:
         compile_stub(STUBS / "nvml.c", folder / "libnvidia-ml.so.1")
@@ -56,7 +70,9 @@ def stub_driver(folder: Path, *, runtime: bool = True, cards: str = "") -> dict[
 
 
 def stub_smi(folder: Path, output: str, status: int = 0) -> dict[str, str]:
-    """Return the variables that put an `nvidia-smi` on the PATH that prints `output` and exits with `status`."""
+    """Return the variables that put an `nvidia-smi` on the PATH that prints `output` and exits with
+    `status`.
+    """
     tool = folder / "nvidia-smi"
     tool.write_text(f"#!/bin/sh\necho '{output}'\nexit {status}\n")
     tool.chmod(0o755)
@@ -64,7 +80,9 @@ def stub_smi(folder: Path, output: str, status: int = 0) -> dict[str, str]:
 
 
 def machine_with(folder: Path, *pci: tuple[str, str, str]) -> Path:
-    """Return a folder with a /sys whose PCI bus holds the devices given as (vendor, model, class)."""
+    """Return a folder with a /sys whose PCI bus holds the devices given as (vendor, model,
+    class).
+    """
     bus = folder / "sys/bus/pci/devices"
     bus.mkdir(parents=True)
     for slot, numbers in enumerate(pci):
@@ -74,8 +92,12 @@ def machine_with(folder: Path, *pci: tuple[str, str, str]) -> Path:
     return folder
 
 
-def stub_package(folder: Path, name: str, version: str, code: str, *, entry_points: str = "") -> Path:
-    """Write an installed distribution: a package, its version.py and its metadata. Return the folder for the path."""
+def stub_package(
+    folder: Path, name: str, version: str, code: str, *, entry_points: str = ""
+) -> Path:
+    """Write an installed distribution: a package, its version.py and its metadata. Return the
+    folder for the path.
+    """
     (folder / name).mkdir(parents=True)
     (folder / name / "__init__.py").write_text(textwrap.dedent(code))
     (folder / name / "version.py").write_text(f"__version__ = '{version}'\n")
@@ -88,7 +110,9 @@ def stub_package(folder: Path, name: str, version: str, code: str, *, entry_poin
 
 
 def changed_torch(folder: Path, changes: str) -> Path:
-    """Return a path on which `torch` is the real one after `changes` were made to it, as another build would be."""
+    """Return a path on which `torch` is the real one after `changes` were made to it, as another
+    build would be.
+    """
     code = f"""
     import importlib, sys
     sys.path.remove({str(folder)!r})
@@ -100,7 +124,9 @@ def changed_torch(folder: Path, changes: str) -> Path:
 
 
 def environment_without(folder: Path, *missing: str) -> str:
-    """Return the Python of a new environment that has every package of this one except those `missing`."""
+    """Return the Python of a new environment that has every package of this one except those
+    `missing`.
+    """
     venv.create(folder, symlinks=True)
     python = folder / "bin/python"
     there = Path(
@@ -115,7 +141,9 @@ def environment_without(folder: Path, *missing: str) -> str:
 
 
 def doctor(root: Path | None = None) -> list[str]:
-    """Return the arguments of a Python that is a doctor, for whom /sys, /proc and /dev are in the folder `root`."""
+    """Return the arguments of a Python that is a doctor, for whom /sys, /proc and /dev are in the
+    folder `root`.
+    """
     code = f"""
     import pathlib, runpy
     from course_utils.hardware import machine
@@ -125,18 +153,29 @@ def doctor(root: Path | None = None) -> list[str]:
     return ["-c", textwrap.dedent(code)] if root else ["-m", "course_utils.doctor"]
 
 
-def run_doctor(*arguments: str, python: str = sys.executable, path=None, root=None, **variables: str):
-    """Run `python -m course_utils.doctor --json` on such a machine; return its exit status and its report."""
+def run_doctor(
+    *arguments: str, python: str = sys.executable, path=None, root=None, **variables: str
+):
+    """Run `python -m course_utils.doctor --json` on such a machine; return its exit status and its
+    report.
+    """
     environment = {key: value for key, value in os.environ.items() if key not in FOREIGN}
-    environment |= {"PYTHONPATH": os.pathsep.join(filter(None, [str(path or ""), str(REPOSITORY)])), **variables}
+    environment |= {
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(path or ""), str(REPOSITORY)])),
+        **variables,
+    }
     command = [python, *doctor(root), "--json", "--limit", "60", *arguments]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=180, cwd=STUBS)
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=180, cwd=STUBS
+    )
     assert done.stdout.startswith("{"), done.stderr
     return done.returncode, json.loads(done.stdout)
 
 
 def finding(*arguments: str, **options) -> dict:
-    """Run the doctor for one family, `finding("cuda", ...)`, check its exit status, and return its one finding."""
+    """Run the doctor for one family, `finding("cuda", ...)`, check its exit status, and return its
+    one finding.
+    """
     status, report = run_doctor("--require", *arguments, **options)
     (only,) = report["findings"]
     assert status == (0 if only["usable"] else 1)

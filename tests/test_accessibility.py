@@ -10,6 +10,8 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import nbformat
 import pytest
+from course_lessons.multi_gpu.pictures import draw_all_reduce, draw_gains
+from course_lessons.tpu.pictures import draw_payoff
 from matplotlib.colors import to_hex
 from matplotlib.text import Text
 from test_charts import CPU_ROWS, GPU_ROWS, comparison, rows
@@ -18,15 +20,24 @@ from test_lanes import LANES
 from test_launch_pictures import GAINS
 
 from course_utils.compare.classroom import ClassResult
-from course_utils.display.lanes import draw_timeline
-from course_utils.lessons.multi_gpu.pictures import draw_all_reduce, draw_gains
-from course_utils.lessons.tpu.pictures import draw_payoff
+from course_utils.timeline.lanes import draw_timeline
 
 ROOT = Path(__file__).resolve().parent.parent
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "notebooks").glob("*.md"))]
 DOCUMENTS += sorted((ROOT / "tools" / "book" / "pages").glob("*.md"))
-SAYS_NOTHING = {"here", "this", "link", "click here", "this page", "this link", "more", "read more", "see", "it"}
+SAYS_NOTHING = {
+    "here",
+    "this",
+    "link",
+    "click here",
+    "this page",
+    "this link",
+    "more",
+    "read more",
+    "see",
+    "it",
+}
 ONE_THREAD = rows("cpu, 1 thread", "cpu", 500, 600, 700)
 XLA_ROWS = rows("xla:0", "xla", 5, 50, 500)
 DRAWN = {
@@ -102,7 +113,9 @@ def test_every_picture_in_an_output_has_words_in_its_place():
     for path in LESSONS:
         for cell in nbformat.read(path, as_version=4).cells:
             for output in cell.get("outputs", []):
-                for kind in {"image/png", "image/jpeg", "image/svg+xml"} & set(output.get("data", {})):
+                for kind in {"image/png", "image/jpeg", "image/svg+xml"} & set(
+                    output.get("data", {})
+                ):
                     pictures += 1
                     assert len(output.metadata.get(kind, {}).get("alt", "").split()) >= 4, cell.id
     assert pictures > 15
@@ -110,7 +123,9 @@ def test_every_picture_in_an_output_has_words_in_its_place():
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_the_headings_of_a_document_go_down_one_step_at_a_time(path):
-    levels = [len(marks) for marks in re.findall(r"^(#+) ", without_code(path.read_text()), re.MULTILINE)]
+    levels = [
+        len(marks) for marks in re.findall(r"^(#+) ", without_code(path.read_text()), re.MULTILINE)
+    ]
     assert levels[0] == 1 and levels.count(1) == 1
     assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
 
@@ -132,13 +147,17 @@ def test_every_link_says_where_it_leads():
     for place, text in written():
         for words, target in re.findall(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)", text):
             plain = words.strip("`* ").lower()
-            assert plain not in SAYS_NOTHING and len(plain) >= 4, f"{place}: {words!r} leads to {target}"
+            assert plain not in SAYS_NOTHING and len(plain) >= 4, (
+                f"{place}: {words!r} leads to {target}"
+            )
             assert not plain.startswith("http"), f"{place}: {words!r}"
 
 
 def luminance(colour: str) -> float:
     parts = [int(to_hex(colour)[k : k + 2], 16) / 255 for k in (1, 3, 5)]
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    ]
     return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
@@ -156,10 +175,16 @@ def test_contrast_is_the_one_of_wcag():
 def test_text_in_outputs_is_as_dark_as_the_theme_makes_it_or_has_contrast():
     for place, text in shown_as_html():
         for _, attributes in Elements(text).found:
-            style = dict(part.split(":", 1) for part in (attributes.get("style") or "").split(";") if ":" in part)
+            style = dict(
+                part.split(":", 1)
+                for part in (attributes.get("style") or "").split(";")
+                if ":" in part
+            )
             style = {name.strip(): value.strip() for name, value in style.items()}
             colour, ground = style.get("color", "inherit"), style.get("background", "transparent")
-            assert (colour == "inherit") == (ground in ("inherit", "transparent")), f"{place}: {style} in a dark theme"
+            assert (colour == "inherit") == (ground in ("inherit", "transparent")), (
+                f"{place}: {style} in a dark theme"
+            )
             assert colour == "inherit" or contrast(colour, ground) >= 4.5, f"{place}: {style}"
 
 
@@ -185,16 +210,22 @@ def look(line) -> tuple:
 @pytest.mark.parametrize("name", DRAWN)
 def test_no_two_lines_or_bars_differ_by_colour_alone(name, drawn):
     axes = drawn(DRAWN[name])
-    names = Counter(to_hex(text.get_color()) for text in axes.findobj(Text) if text.get_text().strip())
+    names = Counter(
+        to_hex(text.get_color()) for text in axes.findobj(Text) if text.get_text().strip()
+    )
     lines = Counter(to_hex(line.get_color()) for line in axes.lines)
     for one, other in itertools.combinations(axes.lines, 2):
         colours = {to_hex(one.get_color()), to_hex(other.get_color())}
-        each_named = "#000000" not in colours and all(names[colour] >= lines[colour] for colour in colours)
+        each_named = "#000000" not in colours and all(
+            names[colour] >= lines[colour] for colour in colours
+        )
         assert len(colours) == 1 or look(one) != look(other) or each_named
     ticks = [text.get_text() for text in (*axes.get_xticklabels(), *axes.get_yticklabels())]
     for one, other in itertools.combinations(axes.containers, 2):
         if one[0].get_facecolor() != other[0].get_facecolor():
-            assert one[0].get_hatch() != other[0].get_hatch() or len(set(ticks)) >= len(axes.containers)
+            assert one[0].get_hatch() != other[0].get_hatch() or len(set(ticks)) >= len(
+                axes.containers
+            )
 
 
 @pytest.mark.parametrize("name", DRAWN)
@@ -206,7 +237,9 @@ def test_text_in_a_picture_has_the_contrast_that_large_text_needs(name, drawn):
 
 def drawing_calls(source: str, method: str) -> list[ast.Call]:
     calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
-    return [call for call in calls if getattr(call.func, "attr", getattr(call.func, "id", "")) == method]
+    return [
+        call for call in calls if getattr(call.func, "attr", getattr(call.func, "id", "")) == method
+    ]
 
 
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
@@ -215,6 +248,11 @@ def test_lines_that_a_cell_draws_differ_in_more_than_colour_or_are_named(path):
         if cell.cell_type != "code" or ".plot(" not in cell.source or "%" in cell.source[:2]:
             continue
         lines = drawing_calls(cell.source, "plot")
-        looks = [tuple(ast.dump(k.value) for k in call.keywords if k.arg in ("marker", "linestyle")) for call in lines]
-        names = len(drawing_calls(cell.source, "label_end")) + len(drawing_calls(cell.source, "text"))
+        looks = [
+            tuple(ast.dump(k.value) for k in call.keywords if k.arg in ("marker", "linestyle"))
+            for call in lines
+        ]
+        names = len(drawing_calls(cell.source, "label_end")) + len(
+            drawing_calls(cell.source, "text")
+        )
         assert len(set(looks)) == len(looks) or names >= len(looks) - 1, cell.id

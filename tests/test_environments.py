@@ -1,4 +1,6 @@
-"""The files that describe an environment agree: pyproject.toml, constraints.txt, conda's, Binder's and the matrix'."""
+"""The files that describe an environment agree: pyproject.toml, constraints.txt, conda's, Binder's
+and the matrix'.
+"""
 
 import ast
 import re
@@ -17,22 +19,37 @@ CONDA_NAMES = {"pytorch-cpu": "torch"}
 
 
 def array(name: str) -> list[Requirement]:
-    """Return one list of requirements of pyproject.toml. Python 3.10 has no reader of TOML; this is also Python."""
+    """Return one list of requirements of pyproject.toml. Python 3.10 has no reader of TOML; this is
+    also Python.
+    """
     text = re.search(rf"^{name} = (\[.*?\])$", PYPROJECT, re.MULTILINE | re.DOTALL)[1]
     return [Requirement(each) for each in ast.literal_eval(text)]
 
 
 def conda_packages(path) -> dict[str, SpecifierSet]:
-    """Return the packages of an environment file that conda itself installs, with their versions."""
-    lines = re.findall(r"^  - ([\w-]+)([<>=!~.,*\d]*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    """Return the packages of an environment file that conda itself installs, with their
+    versions.
+    """
+    lines = re.findall(
+        r"^  - ([\w-]+)([<>=!~.,*\d]*)$", path.read_text(encoding="utf-8"), re.MULTILINE
+    )
     versions = ((name, re.sub(r"^=(?=\d)(.*)$", r"==\1.*", version)) for name, version in lines)
-    return {CONDA_NAMES.get(name, name): SpecifierSet(version) for name, version in versions if name != "conda-forge"}
+    return {
+        CONDA_NAMES.get(name, name): SpecifierSet(version)
+        for name, version in versions
+        if name != "conda-forge"
+    }
 
 
 def constraints() -> dict[str, Version]:
-    """Return the version of each package that CI runs: a marker leaves out an older Python that has no such version."""
+    """Return the version of each package that CI runs: a marker leaves out an older Python that has
+    no such version.
+    """
     lines = map(Requirement, (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines())
-    return {canonicalize_name(line.name): Version(str(line.specifier).removeprefix("==")) for line in lines}
+    return {
+        canonicalize_name(line.name): Version(str(line.specifier).removeprefix("=="))
+        for line in lines
+    }
 
 
 def test_binder_has_all_that_the_lessons_need_in_the_same_versions():
@@ -40,7 +57,9 @@ def test_binder_has_all_that_the_lessons_need_in_the_same_versions():
     for requirement in [*array("dependencies"), *array("lessons"), *array("lab")]:
         assert here[requirement.name] == requirement.specifier, requirement.name
     assert "torch-xla" not in here and "torch_xla" not in here
-    others = here.keys() - {each.name for each in [*array("dependencies"), *array("lessons"), *array("lab")]}
+    others = here.keys() - {
+        each.name for each in [*array("dependencies"), *array("lessons"), *array("lab")]
+    }
     assert others == {"python", "pip", "nbval"}
     assert here["nbval"] == next(each.specifier for each in array("test") if each.name == "nbval")
 
@@ -62,7 +81,9 @@ def test_conda_installs_what_make_installs_with_the_same_constraints():
 @pytest.mark.parametrize("path", [BINDER, CONDA], ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_conda_environment_has_a_python_for_which_the_course_is(path):
     python = Version(str(conda_packages(path)["python"]).removeprefix("==").removesuffix(".*"))
-    assert python in SpecifierSet(re.search(r'^requires-python = "(.*)"', PYPROJECT, re.MULTILINE)[1])
+    assert python in SpecifierSet(
+        re.search(r'^requires-python = "(.*)"', PYPROJECT, re.MULTILINE)[1]
+    )
     assert python == Version("3.11"), "constraints.txt holds what CI ran, which is Python 3.11"
 
 
@@ -97,5 +118,7 @@ def test_the_oldest_set_of_the_matrix_is_the_oldest_that_is_promised():
         promised = next(each.version for each in requirement.specifier if each.operator == ">=")
         version = str(here[requirement.name]).removeprefix("==")
         assert version == promised or version.startswith(promised + "."), requirement
-    assert SpecifierSet(re.search(r'^requires-python = "(.*)"', PYPROJECT, re.MULTILINE)[1]).contains(python + ".0")
+    assert SpecifierSet(
+        re.search(r'^requires-python = "(.*)"', PYPROJECT, re.MULTILINE)[1]
+    ).contains(python + ".0")
     assert re.search(rf'requires-python = ">={re.escape(python)},', PYPROJECT)

@@ -1,7 +1,8 @@
-"""No committed file names a host that a lesson would need when it runs, but for the set-up cell and CIFAR-10.
+"""No committed file names a host that a lesson would need when it runs, but for the set-up cell and
+CIFAR-10.
 
-Text may name hosts as sources: Markdown, comments, docstrings, and data that is shown. Code may not: there every string
-with an address or a host's name in it is looked at.
+Text may name hosts as sources: Markdown, comments, docstrings, and data that is shown. Code may
+not: there every string with an address or a host's name in it is looked at.
 """
 
 import ast
@@ -12,14 +13,19 @@ import subprocess
 import pytest
 from small_machines import LESSONS, ROOT
 
+pytestmark = pytest.mark.process
+
+
 TOP_LEVEL = "com|org|net|io|edu|gov|ai|dev|app|eu|de|uk|ca|cn|co|cloud|google|info|sh|us"
 HOST = re.compile(
-    rf"(?:https?|ftp|git|ssh|s3|gs|hf)(?:\+\w+)?://([^/\s:'\"]+)|\b((?:[a-z0-9-]+\.)+(?:{TOP_LEVEL}))\b", re.IGNORECASE
+    rf"(?:https?|ftp|git|ssh|s3|gs|hf)(?:\+\w+)?://([^/\s:'\"]+)|\b((?:[a-z0-9-]+\.)+(?:{TOP_LEVEL}))\b",
+    re.IGNORECASE,
 )
 LOCAL = re.compile(r"127\.0\.0\.1|localhost|\[::1\]|0\.0\.0\.0|\{.*")
 # file: the hosts that its code may name, none of which a lesson has to reach
 ALLOWED = {
-    "course_utils/data/images.py": {"www.cs.toronto.edu"},  # the CIFAR-10 download; without it there are offline images
+    # the CIFAR-10 download; without it there are offline images
+    "course_utils/data/images.py": {"www.cs.toronto.edu"},
 }
 # What opens an address: a module, or a name out of one
 OPENERS = re.compile(
@@ -47,7 +53,11 @@ def strings(source: str) -> list[str]:
     nodes = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     bodies = [node.body[0] for node in ast.walk(tree) if isinstance(node, nodes) and node.body]
     documentation = {id(first.value) for first in bodies if isinstance(first, ast.Expr)}
-    constants = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in documentation)
+    constants = (
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and id(node) not in documentation
+    )
     return [node.value for node in constants if isinstance(node.value, str)]
 
 
@@ -66,18 +76,26 @@ def test_the_package_names_no_host_but_that_of_cifar(name):
 
 @pytest.mark.parametrize("name", CODE)
 def test_only_the_download_of_cifar_opens_an_address(name):
-    opened = (each for each in imported((ROOT / name).read_text(encoding="utf-8")) if OPENERS.fullmatch(each))
+    opened = (
+        each
+        for each in imported((ROOT / name).read_text(encoding="utf-8"))
+        if OPENERS.fullmatch(each)
+    )
     found = {each.partition(".")[0] for each in opened}
     assert found <= MAY_OPEN.get(name, set()), f"{name} imports {found}"
 
 
 def imported(source: str) -> set[str]:
-    """Return what a program imports, and the attributes of torch that it uses, by their full names."""
+    """Return what a program imports, and the attributes of torch that it uses, by their full
+    names.
+    """
     nodes = list(ast.walk(ast.parse(source)))
     modules = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     froms = (node for node in nodes if isinstance(node, ast.ImportFrom) and node.module)
     names = {f"{node.module}.{alias.name}" for node in froms for alias in node.names}
-    return modules | names | {ast.unparse(node) for node in nodes if isinstance(node, ast.Attribute)}
+    return (
+        modules | names | {ast.unparse(node) for node in nodes if isinstance(node, ast.Attribute)}
+    )
 
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
@@ -85,7 +103,9 @@ def test_a_lesson_reaches_a_host_by_its_set_up_cell_alone(lesson):
     setup, *_ = code_of(lesson)
     for source in code_of(lesson):
         found = set().union(*map(hosts_in, strings(source)))
-        assert found <= ({"github.com"} if source == setup else set()), f"{lesson.name} names {found}"
+        assert found <= ({"github.com"} if source == setup else set()), (
+            f"{lesson.name} names {found}"
+        )
         assert not [each for each in imported(source) if OPENERS.fullmatch(each)], source[:200]
 
 
@@ -100,7 +120,9 @@ def test_a_stored_output_loads_nothing_from_elsewhere(lesson):
 def test_the_files_that_set_things_up_name_hosts_in_comments_only():
     done = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
     names = [
-        name for name in done.stdout.split() if re.search(r"(\.(ya?ml|toml|txt|sh|cfg)|Makefile|run|postBuild)$", name)
+        name
+        for name in done.stdout.split()
+        if re.search(r"(\.(ya?ml|toml|txt|sh|cfg)|Makefile|run|postBuild)$", name)
     ]
     if not names:
         pytest.skip("this is not a checkout")
@@ -128,5 +150,9 @@ def test_a_host_is_recognised(text, hosts):
 def test_code_that_would_reach_out_is_noticed():
     source = 'def f():\n    """See https://docs.example.org."""\n    return load("https://files.example.org/x")'
     assert set().union(*map(hosts_in, strings(source))) == {"files.example.org"}
-    for line in ("import requests", "from torchvision.datasets import MNIST", "torch.hub.load('a', 'b')"):
+    for line in (
+        "import requests",
+        "from torchvision.datasets import MNIST",
+        "torch.hub.load('a', 'b')",
+    ):
         assert [each for each in imported(line) if OPENERS.fullmatch(each)], line

@@ -19,6 +19,9 @@ from course_utils.devices import Device, pick_device
 from course_utils.moves import Copy, CopyRate, _copiers, copy_rate, device_of, to_device
 from course_utils.stopwatch import Stopwatch
 
+pytestmark = pytest.mark.process
+
+
 no_deadline = settings(deadline=None)  # a busy machine is no failure
 META = torch.device("meta")
 Pair = collections.namedtuple("Pair", "left right")
@@ -37,7 +40,14 @@ class Sealed:
 
 
 POOL = [torch.arange(3.0), torch.ones(2, 2, dtype=torch.int64), torch.tensor(True), torch.empty(0)]
-LEAVES = st.sampled_from(POOL) | st.none() | st.integers() | st.text(max_size=3) | st.booleans() | st.binary(max_size=3)
+LEAVES = (
+    st.sampled_from(POOL)
+    | st.none()
+    | st.integers()
+    | st.text(max_size=3)
+    | st.booleans()
+    | st.binary(max_size=3)
+)
 
 
 def containers(inside):
@@ -66,7 +76,11 @@ def flat(obj):
         return [obj], "leaf"
     inner = [flat(part) for part in parts]
     keys = list(obj) if isinstance(obj, dict) else None
-    return [leaf for leaves, _ in inner for leaf in leaves], (type(obj), keys, [shape for _, shape in inner])
+    return [leaf for leaves, _ in inner for leaf in leaves], (
+        type(obj),
+        keys,
+        [shape for _, shape in inner],
+    )
 
 
 @no_deadline
@@ -104,11 +118,17 @@ def test_what_was_one_tensor_is_one_tensor_after_the_move_and_no_two_become_one(
 @no_deadline
 @given(TREES)
 def test_moving_to_where_it_is_copies_no_tensor(tree):
-    assert all(old is new for old, new in zip(flat(tree)[0], flat(to_device(tree, "cpu"))[0], strict=True))
+    assert all(
+        old is new for old, new in zip(flat(tree)[0], flat(to_device(tree, "cpu"))[0], strict=True)
+    )
 
 
 @no_deadline
-@given(st.recursive(LEAVES, lambda inside: st.lists(inside) | st.builds(Pair, inside, inside), max_leaves=8))
+@given(
+    st.recursive(
+        LEAVES, lambda inside: st.lists(inside) | st.builds(Pair, inside, inside), max_leaves=8
+    )
+)
 def test_lightning_moves_the_same_tree_to_the_same_place(tree):
     ours, theirs = to_device(tree, META), move_data_to_device(tree, META)
     assert flat(ours)[1] == flat(theirs)[1]
@@ -122,13 +142,16 @@ def test_device_of_names_the_device_of_every_tensor_or_says_that_there_is_none(t
     if any(isinstance(leaf, torch.Tensor) for leaf in flat(tree)[0]):
         assert device_of(to_device(tree, META)) == META and device_of(tree) == torch.device("cpu")
     else:
-        with pytest.raises(ValueError, match=f"this {type(tree).__name__} holds no tensor, so it is on no device"):
+        with pytest.raises(
+            ValueError, match=f"this {type(tree).__name__} holds no tensor, so it is on no device"
+        ):
             device_of(tree)
 
 
 @pytest.mark.skipif(not importlib.util.find_spec("torch_xla"), reason="torch_xla is not installed")
 def test_values_survive_the_way_to_a_second_device_and_back():
-    # In a process of its own: torch_xla changes variables for the rest of the one that it is loaded into.
+    # In a process of its own: torch_xla changes variables for the rest of the one that it is loaded
+    # into.
     code = """
 import torch
 from course_utils.moves import device_of, to_device
@@ -168,11 +191,18 @@ def test_what_contains_itself_is_refused():
             call(endless)
 
 
-@pytest.mark.parametrize("make", [collections.OrderedDict, collections.UserDict, type("Mine", (dict,), {})])
+@pytest.mark.parametrize(
+    "make", [collections.OrderedDict, collections.UserDict, type("Mine", (dict,), {})]
+)
 def test_a_kind_of_dict_keeps_its_kind_and_its_keys(make):
     original = make(b=POOL[0], a=1)
     moved = to_device(original, META)
-    assert type(moved) is make and list(moved) == ["b", "a"] and moved["b"].device == META and moved["a"] == 1
+    assert (
+        type(moved) is make
+        and list(moved) == ["b", "a"]
+        and moved["b"].device == META
+        and moved["a"] == 1
+    )
     assert original["b"] is POOL[0]
 
 
@@ -180,12 +210,17 @@ def test_a_kind_of_dict_keeps_its_kind_and_its_keys(make):
 def test_a_kind_of_list_keeps_its_kind(make):
     original = make([POOL[0], 1])
     moved = to_device(original, META)
-    assert type(moved) is make and moved[0].device == META and moved[1] == 1 and original[0] is POOL[0]
+    assert (
+        type(moved) is make and moved[0].device == META and moved[1] == 1 and original[0] is POOL[0]
+    )
 
 
 def test_the_named_results_of_torch_functions_are_moved():
     moved = to_device(torch.ones(2, 3).max(0), META)
-    assert type(moved) is torch.return_types.max and moved.values.device == moved.indices.device == META
+    assert (
+        type(moved) is torch.return_types.max
+        and moved.values.device == moved.indices.device == META
+    )
 
 
 def test_a_packed_sequence_moves_itself_and_keeps_its_batch_sizes_on_the_cpu():
@@ -210,7 +245,9 @@ def test_nothing_keeps_a_moved_batch_alive_once_it_is_let_go():
 def test_a_module_is_moved_in_place_and_its_buffers_too():
     model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
     assert to_device({"model": model}, META)["model"] is model
-    assert {tensor.device for tensor in (*model.parameters(), *model.buffers())} == {META} and device_of(model) == META
+    assert {tensor.device for tensor in (*model.parameters(), *model.buffers())} == {
+        META
+    } and device_of(model) == META
 
 
 class MovesItself:
@@ -241,7 +278,9 @@ class Watched(torch.Tensor):
 
 
 @pytest.mark.parametrize(
-    ("device", "asked"), [("meta", {"non_blocking": True}), ("cpu", {})], ids=["to a device", "to the CPU"]
+    ("device", "asked"),
+    [("meta", {"non_blocking": True}), ("cpu", {})],
+    ids=["to a device", "to the CPU"],
 )
 def test_only_copies_away_from_the_cpu_are_queued(device, asked):
     tensor = torch.ones(2).as_subclass(Watched)
@@ -257,11 +296,15 @@ def test_a_device_may_be_a_device_its_name_or_the_best_one(monkeypatch):
 
 @pytest.mark.parametrize("name", ["cuda0", ""])
 def test_a_name_that_is_no_device_is_refused(name):
-    with pytest.raises(ValueError, match=f"device '{name}' was requested, but that names no kind of device"):
+    with pytest.raises(
+        ValueError, match=f"device '{name}' was requested, but that names no kind of device"
+    ):
         to_device(POOL[0], name)
 
 
-@pytest.mark.parametrize("device", ["cuda:77", torch.device("cuda", 77), Device("cuda", 77, "not there")])
+@pytest.mark.parametrize(
+    "device", ["cuda:77", torch.device("cuda", 77), Device("cuda", 77, "not there")]
+)
 def test_a_device_that_is_not_here_is_refused_with_what_is_here(device):
     with pytest.raises(RuntimeError, match="'cuda:77' was requested, but this machine has cpu"):
         to_device([POOL[0]], device)
@@ -308,14 +351,18 @@ def test_copies_that_were_disturbed_say_so(monkeypatch):
     monkeypatch.setattr(Stopwatch, "clock", lambda watch: float(next(ticks)))
     monkeypatch.setattr(Stopwatch, "cpu_clock", lambda watch: float(next(ticks)) / 4)
     measured = copy_rate("cpu", sizes_bytes=(1000, 2000), max_s=9)
-    assert all("the calling thread had a core for only" in one.warnings[0] for one in measured.copies)
+    assert all(
+        "the calling thread had a core for only" in one.warnings[0] for one in measured.copies
+    )
     assert "not to be trusted: 2 of 2 figures. First: 'the calling thread" in repr(measured)
 
 
 def test_latency_and_bandwidth_are_read_off_the_ends_of_the_curve():
     line = [Copy("to the device", True, size, 1e-5 + size / 1e10) for size in (1, 10**6, 10**9)]
     row = CopyRate("cuda:0", tuple(line)).to_frame().loc[("to the device", True)]
-    assert row.latency_us == pytest.approx(10, rel=1e-3) and row.bandwidth_gb_per_s == pytest.approx(10, rel=1e-3)
+    assert row.latency_us == pytest.approx(
+        10, rel=1e-3
+    ) and row.bandwidth_gb_per_s == pytest.approx(10, rel=1e-3)
     assert row.break_even_kb == pytest.approx(100, rel=1e-3)  # 10 us at 10 GB/s
 
 
@@ -335,7 +382,9 @@ def test_sizes_that_are_none_are_refused(sizes):
 
 def test_device_of_looks_into_what_hugging_faces_tokenizers_return():
     """Stand-in for transformers' BatchEncoding: a UserDict with a method `to` and no `device`."""
-    batch = type("BatchEncoding", (collections.UserDict,), {"to": lambda self, device: self})(ids=torch.ones(2))
+    batch = type("BatchEncoding", (collections.UserDict,), {"to": lambda self, device: self})(
+        ids=torch.ones(2)
+    )
     assert device_of(batch) == torch.device("cpu")
 
 
@@ -354,14 +403,18 @@ def test_device_of_looks_into_a_dataclass_that_can_move_itself():
 
 
 def test_moving_reads_no_value_of_a_key():
-    """The state of an optimizer has tensors as keys: to write one down would fetch it from the device."""
+    """The state of an optimizer has tensors as keys: to write one down would fetch it from the
+    device.
+    """
 
     class Key(torch.nn.Parameter):
         def __repr__(self):
             raise AssertionError("this key was written down")
 
     state = {Key(torch.ones(2)): {"step": torch.ones(1)}}
-    assert to_device(state, "cpu").keys() == state.keys() and device_of(list(state.values())) == torch.device("cpu")
+    assert to_device(state, "cpu").keys() == state.keys() and device_of(
+        list(state.values())
+    ) == torch.device("cpu")
 
 
 def test_copies_to_and_from_xla_can_be_timed(in_xla):
@@ -370,6 +423,7 @@ def test_copies_to_and_from_xla_can_be_timed(in_xla):
 
 
 def test_the_callers_default_device_is_not_where_copies_start():
-    with torch.device("meta"):  # stands for "cuda", where a copy to the device would be one within it
+    # stands for "cuda", where a copy to the device would be one within it
+    with torch.device("meta"):
         copiers = _copiers(pick_device("cpu"), 1000, False)
     assert {copier.args[0].device.type for copier in copiers.values()} == {"cpu"}

@@ -1,4 +1,6 @@
-"""What every lesson has in common. Their outputs are compared by nbval, which runs them as tests of their own."""
+"""What every lesson has in common. Their outputs are compared by nbval, which runs them as tests of
+their own.
+"""
 
 import itertools
 import json
@@ -39,7 +41,11 @@ def test_the_file_is_valid_with_cell_ids_and_small(lesson, notebook):
     assert (notebook.nbformat, notebook.nbformat_minor) >= (4, 5)
     ids = [cell.id for cell in notebook.cells]
     assert len(set(ids)) == len(ids)
-    pictures = sum("image/png" in output.get("data", {}) for cell in code_cells(notebook) for output in cell.outputs)
+    pictures = sum(
+        "image/png" in output.get("data", {})
+        for cell in code_cells(notebook)
+        for output in cell.outputs
+    )
     assert lesson.stat().st_size <= max(200, 30 * pictures) * KIBIBYTE
 
 
@@ -68,12 +74,16 @@ def test_no_output_is_an_alarm_that_was_not_meant(notebook):
             assert output.get("name") != "stderr", f"{cell.id} wrote to stderr: {output.text[:200]}"
             assert meant or output.output_type != "error", f"{cell.id} raised {output.get('ename')}"
         if meant:
-            assert any(output.output_type == "error" for output in cell.outputs), f"{cell.id} did not raise"
+            assert any(output.output_type == "error" for output in cell.outputs), (
+                f"{cell.id} did not raise"
+            )
 
 
 def test_no_output_shows_where_the_machine_that_wrote_it_keeps_its_files(notebook):
     for cell in code_cells(notebook):
-        found = re.search(r"/(home|root|Users|work)/[\w./-]+|site-packages", json.dumps(cell.outputs))
+        found = re.search(
+            r"/(home|root|Users|work)/[\w./-]+|site-packages", json.dumps(cell.outputs)
+        )
         assert not found, f"{cell.id} shows {found[0]}"
 
 
@@ -81,7 +91,14 @@ def test_the_opening_says_what_the_lesson_is_for_and_what_it_needs(lesson, noteb
     opening = notebook.cells[0]
     assert opening.cell_type == "markdown"
     assert re.match(rf"# {int(lesson.name[:2])}\. ", opening.source)
-    for part in ("Launch: ", "**The question:**", "**You need**", "**Time:**", "**Hardware:**", "CPU"):
+    for part in (
+        "Launch: ",
+        "**The question:**",
+        "**You need**",
+        "**Time:**",
+        "**Hardware:**",
+        "CPU",
+    ):
         assert part in opening.source, part
     goals = re.findall(r"^- ", opening.source, re.MULTILINE)
     assert 1 <= len(goals) <= 3
@@ -95,7 +112,11 @@ def test_the_closing_has_three_takeaways_a_limit_a_way_on_and_sources(notebook):
 
 
 def test_headings_go_down_one_step_at_a_time(notebook):
-    levels = [len(mark) for text in texts(notebook) for mark in re.findall(r"^(#+) ", without_code(text), re.MULTILINE)]
+    levels = [
+        len(mark)
+        for text in texts(notebook)
+        for mark in re.findall(r"^(#+) ", without_code(text), re.MULTILINE)
+    ]
     assert levels[0] == 1 and levels.count(1) == 1
     assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
 
@@ -107,7 +128,9 @@ def without_code(text: str) -> str:
 def test_code_cells_are_short_enough_to_project(notebook):
     setup, _, *others = code_cells(notebook)  # the second one imports
     for cell in [setup, *others]:
-        lines = [line for line in cell.source.splitlines() if line.strip() and not line.startswith("%%")]
+        lines = [
+            line for line in cell.source.splitlines() if line.strip() and not line.startswith("%%")
+        ]
         assert len(lines) <= 15, f"{cell.id} has {len(lines)} lines"
         assert cell is setup or max(map(len, lines), default=0) <= 120, f"{cell.id} is too wide"
 
@@ -126,7 +149,9 @@ def test_every_picture_has_alternative_text(notebook):
     for cell in code_cells(notebook):
         for output in cell.outputs:
             if "image/png" in output.get("data", {}):
-                assert len(output.metadata.get("image/png", {}).get("alt", "").split()) >= 4, cell.id
+                assert len(output.metadata.get("image/png", {}).get("alt", "").split()) >= 4, (
+                    cell.id
+                )
 
 
 def test_links_to_other_lessons_and_files_lead_somewhere(lesson, notebook):

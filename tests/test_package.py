@@ -1,7 +1,12 @@
 import subprocess
 import sys
 
+import pytest
+
 import course_utils
+
+pytestmark = pytest.mark.process
+
 
 HEAVY = (
     "torch",
@@ -24,11 +29,16 @@ def run(code: str, *options: str) -> str:
 
 
 def test_importing_the_package_loads_nothing_heavy():
-    assert run(f"import course_utils, sys; print([name for name in {HEAVY} if name in sys.modules])") == "[]"
+    assert (
+        run(f"import course_utils, sys; print([name for name in {HEAVY} if name in sys.modules])")
+        == "[]"
+    )
 
 
 def test_a_name_loads_torch_and_nothing_heavier():
-    loaded = run(f"import course_utils, sys; course_utils.time_call; print([m for m in {HEAVY} if m in sys.modules])")
+    loaded = run(
+        f"import course_utils, sys; course_utils.time_call; print([m for m in {HEAVY} if m in sys.modules])"
+    )
     assert loaded == "['torch']"
 
 

@@ -1,4 +1,6 @@
-"""The set-up cell of every lesson, run by IPython with a real pip in small environments that have no network."""
+"""The set-up cell of every lesson, run by IPython with a real pip in small environments that have
+no network.
+"""
 
 import functools
 import http.server
@@ -25,11 +27,14 @@ from small_machines import (
 
 from course_utils import __version__
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the small environments are made as on Linux and Mac")
+pytestmark = pytest.mark.skipif(
+    sys.platform == "win32", reason="the small environments are made as on Linux and Mac"
+)
 FAILED = "The course was not installed: without a network, put its wheel beside this notebook."
 INCOMPLETE = "The course is here, but not all that it needs: "
 UNCHANGED = "Nothing that was here has changed."
-NOTE = "Note: you may need to restart the kernel to use updated packages."  # IPython says it after every %pip
+# IPython says it after every %pip
+NOTE = "Note: you may need to restart the kernel to use updated packages."
 RELEASED = f"{NOWHERE}/accelerator_course-{__version__}-py3-none-any.whl"
 WITH_AN_ADDRESS = re.sub(r"(?m)^WHEEL = .*$", f'WHEEL = "{RELEASED}"', SETUP)
 
@@ -77,7 +82,9 @@ def test_where_the_course_is_here_it_prints_nothing_and_asks_neither_pip_nor_a_n
     path = os.pathsep.join([str(LESSONS[0].parent.parent), str(tmp_path)])
     env = {**os.environ, "PYTHONPATH": path, "IPYTHONDIR": str(tmp_path)}
     command = [sys.executable, "-c", RUN_CELL, SETUP]
-    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
@@ -99,7 +106,9 @@ def test_from_wheels_beside_the_notebook_it_adds_what_is_missing_and_changes_not
 
 
 def test_a_package_that_was_installed_from_a_file_keeps_its_version(hosted):
-    """pip freeze writes such a package as `name @ file:///...`, which is no constraint that a later pip could meet."""
+    """pip freeze writes such a package as `name @ file:///...`, which is no constraint that a later
+    pip could meet.
+    """
     hosted.pip_install("--no-deps", write_wheel(hosted.stock, "torchmetrics", "1.0.0"))
     write_wheel(hosted.folder, "torchmetrics", "1.9.0")
     write_wheel(hosted.folder, "lightning", "2.6.6", requires=("torchmetrics",))
@@ -107,21 +116,26 @@ def test_a_package_that_was_installed_from_a_file_keeps_its_version(hosted):
     assert {"torchmetrics-1.0.0", "lightning-2.6.6"} <= hosted.versions()
 
 
-def test_a_data_set_attached_on_kaggle_is_found_with_the_wheels_in_it(machine, course_wheel, tmp_path):
+def test_a_data_set_attached_on_kaggle_is_found_with_the_wheels_in_it(
+    machine, course_wheel, tmp_path
+):
     data = tmp_path / "kaggle" / "input" / "accelerator-course"
     data.mkdir(parents=True)
     shutil.copy(course_wheel, data)
     write_wheel(data, "lightning", "2.6.6")
     machine.has(torch="2.10.0", **GOOD)
     machine.pip_install("--no-deps", "--no-index", "-f", data, "accelerator-course")
-    code = "import pathlib, sys\nfrom course_utils.lessons import setup\nsetup.KAGGLE = pathlib.Path(sys.argv[1])\n"
+    code = "import pathlib, sys\nfrom course_lessons import setup\nsetup.KAGGLE = pathlib.Path(sys.argv[1])\n"
     done = machine.run("-c", code + "print(setup.install(), end='')", str(data.parent.parent))
     assert (done.returncode, said(done)) == (0, [])
     assert "lightning-2.6.6" in machine.versions()
 
 
-@pytest.mark.parametrize("mount", ["accelerator-course", "datasets/ada/accelerator-course"])  # until 2026, and since
-def test_the_cell_looks_for_the_wheel_in_the_data_set_that_the_readme_names(machine, course_wheel, tmp_path, mount):
+# until 2026, and since
+@pytest.mark.parametrize("mount", ["accelerator-course", "datasets/ada/accelerator-course"])
+def test_the_cell_looks_for_the_wheel_in_the_data_set_that_the_readme_names(
+    machine, course_wheel, tmp_path, mount
+):
     data = tmp_path / "kaggle" / "input" / mount
     data.mkdir(parents=True)
     shutil.copy(course_wheel, data)
@@ -131,7 +145,9 @@ def test_the_cell_looks_for_the_wheel_in_the_data_set_that_the_readme_names(mach
     assert "/kaggle/input/accelerator-course" in SETUP
 
 
-def test_the_cell_gets_the_wheel_from_the_address_of_a_release_which_leads_on_to_another(machine, course_wheel):
+def test_the_cell_gets_the_wheel_from_the_address_of_a_release_which_leads_on_to_another(
+    machine, course_wheel
+):
     class Release(http.server.SimpleHTTPRequestHandler):
         def send_head(self):
             if not self.path.startswith("/download/"):
@@ -197,13 +213,15 @@ def test_a_wheel_for_another_python_is_refused_in_one_sentence(machine):
 def test_without_permission_to_write_it_says_so_and_the_course_still_works(hosted):
     prefix = () if os.getuid() else ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
     if prefix and not shutil.which("setpriv"):
-        pytest.skip("root may write everywhere, and setpriv (util-linux) is not here to give that up")
+        pytest.skip(
+            "root may write everywhere, and setpriv (util-linux) is not here to give that up"
+        )
     write_wheel(hosted.folder, "lightning", "2.6.6")
     hosted.pip_install("--no-deps", next(hosted.folder.glob("accelerator*.whl")))
     before = hosted.contents()
     hosted.site.chmod(0o555)
     try:
-        done = hosted.run("-m", "course_utils.lessons.setup", prefix=prefix)
+        done = hosted.run("-m", "course_lessons.setup", prefix=prefix)
     finally:
         hosted.site.chmod(0o755)
     assert done.stdout.startswith(INCOMPLETE) and "Permission denied" in done.stdout
@@ -217,7 +235,7 @@ def test_darts_is_added_from_a_cell_in_the_same_way(hosted):
         write_wheel(hosted.folder, name, version, requires=("torch",))
     write_wheel(hosted.folder, "torch", "9.9")
     before = hosted.versions()
-    done = hosted.run("-c", RUN_CELL, "%run -m course_utils.lessons.setup darts")
+    done = hosted.run("-c", RUN_CELL, "%run -m course_lessons.setup darts")
     assert (done.returncode, said(done)) == (0, [])
     added = {"darts-0.48.1", "pytorch_lightning-2.6.6"} if sys.version_info >= (3, 11) else set()
     assert hosted.versions() == before | added
@@ -225,5 +243,5 @@ def test_darts_is_added_from_a_cell_in_the_same_way(hosted):
 
 def test_a_course_that_runs_from_its_source_asks_no_index_for_itself(machine):
     shutil.copytree(LESSONS[0].parent.parent / "course_utils", machine.folder / "course_utils")
-    done = machine.run("-m", "course_utils.lessons.setup")
+    done = machine.run("-m", "course_lessons.setup")
     assert done.stdout.startswith(INCOMPLETE) and "runs from its source" in done.stdout

@@ -15,10 +15,13 @@ from hypothesis import strategies as st
 
 from course_utils import timing
 from course_utils.devices import Device
-from course_utils.paired import Work, time_together
+from course_utils.in_turn import Work, time_together
 from course_utils.stopwatch import Reading, Stopwatch, seconds_spent_queueing
-from course_utils.timeline import timeline
+from course_utils.timeline.record import timeline
 from course_utils.timing import Timing, median_interval, time_call, using_threads
+
+pytestmark = pytest.mark.process
+
 
 CPU = Device("cpu", 0, "a cpu")
 
@@ -33,7 +36,8 @@ class World:
         self.now += seconds / core
 
     def time(self, fn, **options) -> Timing:
-        # One thread: what other threads queue for is the kernel's to say, and this world has no kernel.
+        # One thread: what other threads queue for is the kernel's to say, and this world has no
+        # kernel.
         return time_call(fn, threads=1, **options)
 
 
@@ -66,7 +70,8 @@ def test_the_first_call_is_kept_apart_from_the_steady_state(world):
 
 
 def test_what_compiling_leaves_behind_is_over_before_the_steady_state_counts(world):
-    slow_at_first = working(world, forever(1.0, *[0.006] * 20, 0.003))  # 20 calls of 6 ms end within the 0.15 s
+    # 20 calls of 6 ms end within the 0.15 s
+    slow_at_first = working(world, forever(1.0, *[0.006] * 20, 0.003))
     timed = world.time(slow_at_first)
     assert timed.blocks_s == pytest.approx([0.003] * len(timed.blocks_s))
     assert timed.warnings == ()
@@ -87,7 +92,9 @@ def test_it_stops_at_the_time_limit_and_says_that_the_figure_is_vague(world):
     noisy = (cost for _ in range(10_000) for cost in (0.01, 0.03))
     timed = world.time(working(world, noisy), max_s=1.0)
     assert sum(timed.blocks_s) == pytest.approx(1.0, abs=0.04)
-    assert any("may lie anywhere from 10 ms to 30 ms: raise max_s" in warning for warning in timed.warnings)
+    assert any(
+        "may lie anywhere from 10 ms to 30 ms: raise max_s" in warning for warning in timed.warnings
+    )
 
 
 def test_short_calls_are_timed_many_at_once(world):
@@ -105,7 +112,10 @@ def test_short_calls_are_timed_for_long_enough_to_be_known_and_not_for_longer(wo
 def test_too_few_runs_are_said_to_be_too_few(world):
     timed = world.time(working(world, forever(3.0)), max_s=5.0)
     assert len(timed.blocks_s) == 2
-    assert "only 2 readings, and a 95 % interval needs 6: raise max_s or give fn less work." in timed.warnings
+    assert (
+        "only 2 readings, and a 95 % interval needs 6: raise max_s or give fn less work."
+        in timed.warnings
+    )
 
 
 @pytest.mark.parametrize(("growth", "word"), [(1.02, "slower"), (0.98, "faster")])
@@ -129,12 +139,17 @@ def test_work_that_is_done_on_the_first_call_only_is_noticed():
         return torch.randn(500, 500) @ torch.randn(500, 500)
 
     timed = time_call(fn)
-    assert "hardly any PyTorch operation is that fast: does fn do its work at the first call only?" in timed.warnings
+    assert (
+        "hardly any PyTorch operation is that fast: does fn do its work at the first call only?"
+        in timed.warnings
+    )
 
 
 def test_an_operation_of_pytorch_is_not_taken_for_work_that_is_not_done():
     values = torch.randn(64)
-    assert not any("first call only" in warning for warning in time_call(lambda: values + 1).warnings)
+    assert not any(
+        "first call only" in warning for warning in time_call(lambda: values + 1).warnings
+    )
 
 
 def test_blocks_in_which_another_program_had_the_core_are_left_out(world):
@@ -146,7 +161,8 @@ def test_blocks_in_which_another_program_had_the_core_are_left_out(world):
 
 
 def test_when_most_blocks_are_left_out_the_others_do_not_pass_for_the_typical_call(world):
-    shares = iter([1.0, 1.0] + [1.0, 0.1, 0.1] * 1000)  # as when two of three calls wait for a batch
+    # as when two of three calls wait for a batch
+    shares = iter([1.0, 1.0] + [1.0, 0.1, 0.1] * 1000)
     timed = world.time(lambda: world.work(0.01, next(shares)))
     assert timed.left_out > len(timed.blocks_s) >= timing.FEWEST
     assert any("a core for only 10% of the time" in warning for warning in timed.warnings)
@@ -170,7 +186,9 @@ def test_without_a_clean_block_the_contention_is_said(world):
 
 
 def test_a_wait_inside_the_work_is_said_too():
-    assert any("or fn itself waits" in warning for warning in time_call(lambda: time.sleep(0.002)).warnings)
+    assert any(
+        "or fn itself waits" in warning for warning in time_call(lambda: time.sleep(0.002)).warnings
+    )
 
 
 @pytest.fixture
@@ -208,15 +226,23 @@ def test_threads_that_queue_for_a_core_are_noticed():
         watch = Stopwatch(lambda: None, CPU)
         readings = [watch.read()] * 10
         timed = timing.make_timing(watch, readings, readings, None, queued=0.3)
-    assert any("threads got one for only 70% of the time for which they wanted one" in w for w in timed.warnings)
+    assert any(
+        "threads got one for only 70% of the time for which they wanted one" in w
+        for w in timed.warnings
+    )
 
 
 @pytest.mark.parametrize(("queued", "noticed"), [(0.3, False), (0.5, True)])
 def test_xla_queues_behind_itself_and_only_more_than_that_is_contention(queued, noticed):
     readings = [Reading(0.001)] * 10
-    watch = SimpleNamespace(device=Device("xla", 0, "a rehearsal"), waited=True, calls=1, first_s=0.1)
+    watch = SimpleNamespace(
+        device=Device("xla", 0, "a rehearsal"), waited=True, calls=1, first_s=0.1
+    )
     timed = timing.make_timing(watch, readings, readings, None, queued=queued)
-    assert any("other programs compete for the cores" in warning for warning in timed.warnings) == noticed
+    assert (
+        any("other programs compete for the cores" in warning for warning in timed.warnings)
+        == noticed
+    )
 
 
 def test_a_result_on_another_device_means_that_the_clock_did_not_wait():
@@ -224,8 +250,13 @@ def test_a_result_on_another_device_means_that_the_clock_did_not_wait():
         device = torch.device("cuda", 0)
 
     timed = time_call(Elsewhere)
-    assert "the result is not on cpu, so the clock did not wait for it: pass its device." in timed.warnings
-    assert not any("pass its device" in warning for warning in time_call(lambda: torch.ones(3)).warnings)
+    assert (
+        "the result is not on cpu, so the clock did not wait for it: pass its device."
+        in timed.warnings
+    )
+    assert not any(
+        "pass its device" in warning for warning in time_call(lambda: torch.ones(3)).warnings
+    )
 
 
 def test_a_gpu_is_waited_for_before_and_after_each_block(monkeypatch):
@@ -289,7 +320,9 @@ def test_a_timing_reads_as_one_sentence():
 
 def test_a_timing_says_how_many_blocks_it_left_out():
     timed = Timing("cpu", 2, 0.5, (0.001, 0.002, 0.003), 10, left_out=4)
-    assert "on cpu, 2 threads" in repr(timed) and "30 calls, disturbed blocks left out: 4; the first" in repr(timed)
+    assert "on cpu, 2 threads" in repr(
+        timed
+    ) and "30 calls, disturbed blocks left out: 4; the first" in repr(timed)
 
 
 def a_generator():
@@ -303,5 +336,7 @@ async def a_coroutine():
 @pytest.mark.parametrize("fn", [a_generator, a_coroutine, lambda: (1 for _ in range(3))])
 @pytest.mark.parametrize("use", [time_call, lambda fn: time_together({"it": fn}), timeline])
 def test_a_call_that_has_done_none_of_its_work_is_refused(fn, use):
-    with pytest.raises(TypeError, match=r"returned a (generator|coroutine), and none of its work was done. Pass a"):
+    with pytest.raises(
+        TypeError, match=r"returned a (generator|coroutine), and none of its work was done. Pass a"
+    ):
         use(fn)

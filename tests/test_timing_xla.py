@@ -7,6 +7,9 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.process
+
+
 if importlib.util.find_spec("torch_xla") is None:
     pytest.skip("torch_xla is not installed", allow_module_level=True)
 
@@ -16,7 +19,7 @@ from course_utils.xla import start_xla
 device = start_xla()
 from course_utils.compare.comparison import compare_devices
 from course_utils.devices import pick_device, wait_for
-from course_utils.paired import Work, time_together
+from course_utils.in_turn import Work, time_together
 from course_utils.compare.workloads import COPY, PRODUCT
 from course_utils.timing import time_call
 from course_utils.xla import xla_counters
@@ -61,7 +64,9 @@ print(json.dumps(found))
 
 @pytest.fixture(scope="module")
 def found() -> dict:
-    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=300, check=False
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -86,11 +91,16 @@ def test_a_compilation_in_the_middle_is_no_part_of_the_figures(found):
 
 
 def test_work_that_xla_drops_is_refused(found):
-    assert "programs on XLA in 1 calls. XLA leaves out what nobody holds: return its result." in found["dropping"]
+    assert (
+        "programs on XLA in 1 calls. XLA leaves out what nobody holds: return its result."
+        in found["dropping"]
+    )
 
 
 def test_a_call_that_runs_several_programs_is_refused(found):
-    assert "programs on XLA in 1 calls, so it reads values or syncs in its middle" in found["reading"]
+    assert (
+        "programs on XLA in 1 calls, so it reads values or syncs in its middle" in found["reading"]
+    )
 
 
 def test_the_rehearsal_is_compared_with_the_cpu_and_called_a_rehearsal(found):

@@ -12,7 +12,7 @@ from course_utils import Device
 from course_utils.data import Scale, ShuffledBatches, air_passengers, make_windows
 from course_utils.data.models import AirRNN
 from course_utils.hardware.machine import tpu_chips
-from course_utils.training import Regression, train_plain, trainer_kwargs
+from course_utils.lightning import Regression, train_plain, trainer_kwargs
 from course_utils.xla import (
     XLACounters,
     _fix,
@@ -24,6 +24,9 @@ from course_utils.xla import (
     xla_problem,
 )
 
+pytestmark = pytest.mark.process
+
+
 SERIES = air_passengers()[0]
 WINDOWS, TARGETS = make_windows(Scale.fit(SERIES).apply(SERIES), 6)
 
@@ -31,17 +34,19 @@ WINDOWS, TARGETS = make_windows(Scale.fit(SERIES).apply(SERIES), 6)
 def run_python(code: str, **variables: str) -> subprocess.CompletedProcess:
     without = {name: value for name, value in os.environ.items() if name != "PJRT_DEVICE"}
     command = [sys.executable, "-W", "error::UserWarning:course_utils", "-c", code]
-    return subprocess.run(command, env={**without, **variables}, capture_output=True, text=True, timeout=120)
+    return subprocess.run(
+        command, env={**without, **variables}, capture_output=True, text=True, timeout=120
+    )
 
 
 # Importing
 
 
 def test_importing_the_course_never_imports_torch_xla():
-    modules = (
-        "course_utils, course_utils.xla, course_utils.timing, course_utils.training, course_utils.lessons.tpu.spmd"
+    modules = "course_utils, course_utils.xla, course_utils.timing, course_utils.lightning, course_lessons.tpu.spmd"
+    done = run_python(
+        f"import sys, {modules}, course_lessons.tpu.pictures; print('torch_xla' in sys.modules)"
     )
-    done = run_python(f"import sys, {modules}, course_utils.lessons.tpu.pictures; print('torch_xla' in sys.modules)")
     assert done.stdout.strip() == "False", done.stderr
 
 
@@ -71,14 +76,20 @@ def test_a_choice_of_device_that_was_there_before_is_kept(in_xla):
     assert done.stdout.strip() == "CPU", done.stderr
 
 
-@pytest.mark.skipif(torch.accelerator.is_available(), reason="an accelerator makes PyTorch prepare for a device anyway")
+@pytest.mark.skipif(
+    torch.accelerator.is_available(),
+    reason="an accelerator makes PyTorch prepare for a device anyway",
+)
 def test_starting_xla_after_a_backward_pass_says_what_to_do(in_xla):
     done = run_python(
         "import torch; torch.ones(1, requires_grad=True).sum().backward()\n"
         "from course_utils.xla import start_xla; start_xla()"
     )
     assert "RuntimeError: XLA was started too late" in done.stderr
-    assert "Restart the kernel and call start_xla() of course_utils.xla in the first cell." in done.stderr
+    assert (
+        "Restart the kernel and call start_xla() of course_utils.xla in the first cell."
+        in done.stderr
+    )
     assert "name them: compare_devices(..., devices=['cpu'])" in done.stderr
 
 
@@ -102,9 +113,9 @@ PROBLEM = "from course_utils.xla import xla_problem; print(xla_problem())"
 
 def test_a_torch_xla_that_is_not_there_is_one_sentence_with_the_fix(tmp_path):
     done = stand_ins.run(stand_ins.without_torch_xla(tmp_path / "site"), PROBLEM)
-    assert done.stdout.startswith("torch_xla is not installed here: install it with `pip install torch_xla=="), (
-        done.stderr
-    )
+    assert done.stdout.startswith(
+        "torch_xla is not installed here: install it with `pip install torch_xla=="
+    ), done.stderr
     assert done.stdout.count("\n") == 1
 
 
@@ -120,24 +131,41 @@ def test_a_torch_xla_with_an_undefined_symbol_is_one_sentence_with_the_fix(tmp_p
 
 
 def test_a_torch_xla_of_another_minor_version_that_loads_all_the_same_is_named(tmp_path):
-    done = stand_ins.run(stand_ins.with_another_torch_xla(tmp_path / "site", "2.7.1", loads=True), PROBLEM)
-    assert done.stdout.startswith(f"torch_xla 2.7.1 was not built for torch {torch.__version__}: replace it"), (
-        done.stderr
+    done = stand_ins.run(
+        stand_ins.with_another_torch_xla(tmp_path / "site", "2.7.1", loads=True), PROBLEM
     )
+    assert done.stdout.startswith(
+        f"torch_xla 2.7.1 was not built for torch {torch.__version__}: replace it"
+    ), done.stderr
 
 
 def test_a_trainer_says_why_it_cannot_be_built_beside_a_torch_xla_that_does_not_load(tmp_path):
-    code = "from course_utils.training import trainer_kwargs; trainer_kwargs('cpu')"
+    code = "from course_utils.lightning import trainer_kwargs; trainer_kwargs('cpu')"
     done = stand_ins.run(stand_ins.with_another_torch_xla(tmp_path / "site"), code)
-    assert "RuntimeError: Lightning loads torch_xla for every Trainer, but torch_xla 2.8.0 does not load" in done.stderr
+    assert (
+        "RuntimeError: Lightning loads torch_xla for every Trainer, but torch_xla 2.8.0 does not load"
+        in done.stderr
+    )
 
 
 @pytest.mark.parametrize(
     ("version", "system", "advice"),
     [
-        ("2.8.1+cpu", "Linux", "install it with `pip install torch_xla==2.8.0`, which leaves torch alone, and restart"),
-        ("2.11.0+cu128", "Linux", "no torch_xla was made for torch 2.11, so leave this torch alone and run the lesson"),
-        ("2.9.0", "Darwin", "it has builds for Linux on x86-64 only, so run this lesson there, or on Colab or Kaggle"),
+        (
+            "2.8.1+cpu",
+            "Linux",
+            "install it with `pip install torch_xla==2.8.0`, which leaves torch alone, and restart",
+        ),
+        (
+            "2.11.0+cu128",
+            "Linux",
+            "no torch_xla was made for torch 2.11, so leave this torch alone and run the lesson",
+        ),
+        (
+            "2.9.0",
+            "Darwin",
+            "it has builds for Linux on x86-64 only, so run this lesson there, or on Colab or Kaggle",
+        ),
     ],
 )
 def test_the_fix_never_touches_torch(monkeypatch, version, system, advice):
@@ -152,14 +180,18 @@ def test_a_pjrt_device_that_is_not_here_is_one_sentence_and_nothing_is_started(i
     if asked == "TPU" and tpu_chips():
         pytest.skip("there is a TPU")
     sentence = f"PJRT_DEVICE is {asked!r}, but no such device was found: unset it, and restart."
-    done = run_python(f"{PROBLEM}; from course_utils.xla import start_xla; start_xla()", PJRT_DEVICE=asked)
+    done = run_python(
+        f"{PROBLEM}; from course_utils.xla import start_xla; start_xla()", PJRT_DEVICE=asked
+    )
     assert done.stdout == f"{sentence}\n"
     assert done.stderr.endswith(f"RuntimeError: XLA cannot start: {sentence}\n")
 
 
 def test_a_tpu_that_only_its_library_sees_is_left_to_it(tmp_path):
     (tmp_path / "libtpu.py").write_text("def get_library_path(): return 'libtpu.so'")
-    done = run_python(f"import sys; sys.path.append({str(tmp_path)!r}); {PROBLEM}", PJRT_DEVICE="TPU")
+    done = run_python(
+        f"import sys; sys.path.append({str(tmp_path)!r}); {PROBLEM}", PJRT_DEVICE="TPU"
+    )
     assert done.stdout == "None\n", done.stderr
 
 
@@ -172,7 +204,9 @@ def test_the_pair_that_the_course_installs_has_no_problem(in_xla):
 
 def count_a_program_three_times() -> list[XLACounters]:
     counts, device = [], torch.device("xla", 0)
-    values = [torch.full((2, 3), float(n)).to(device) for n in range(2)] + [torch.ones(5, 7).to(device)]
+    values = [torch.full((2, 3), float(n)).to(device) for n in range(2)] + [
+        torch.ones(5, 7).to(device)
+    ]
     for value in values:
         before = xla_counters()
         result = (value + value).tanh().sum()
@@ -215,7 +249,10 @@ def test_reading_a_value_is_a_transfer_and_an_unknown_operation_is_a_fallback(in
 
 
 def test_counters_read_as_a_sentence():
-    assert repr(XLACounters(1, 0.5, 2, 3, 4, 5)) == "1 compiled, 2 executed, 3 to the device, 4 from it, 5 fallbacks"
+    assert (
+        repr(XLACounters(1, 0.5, 2, 3, 4, 5))
+        == "1 compiled, 2 executed, 3 to the device, 4 from it, 5 fallbacks"
+    )
 
 
 # Training
@@ -223,10 +260,17 @@ def test_counters_read_as_a_sentence():
 
 def train_on(place: str, epochs: int) -> tuple[list[float], list[torch.Tensor], int]:
     torch.manual_seed(42)
-    model, batches = AirRNN().to(place), ShuffledBatches(len(WINDOWS), 23)  # five batches of 23 windows
+    # five batches of 23 windows
+    model, batches = AirRNN().to(place), ShuffledBatches(len(WINDOWS), 23)
     before = xla_counters()
-    losses = train_plain(model, WINDOWS.to(place), TARGETS.to(place), batches=batches, epochs=epochs)
-    return losses, [weight.detach().cpu() for weight in model.parameters()], (xla_counters() - before).compilations
+    losses = train_plain(
+        model, WINDOWS.to(place), TARGETS.to(place), batches=batches, epochs=epochs
+    )
+    return (
+        losses,
+        [weight.detach().cpu() for weight in model.parameters()],
+        (xla_counters() - before).compilations,
+    )
 
 
 def test_the_plain_loop_computes_the_same_on_xla_and_stops_compiling(in_xla):
@@ -250,9 +294,18 @@ def fit_on(kind: str, package_name: str, **options) -> tuple[str, float, list[st
     package = importlib.import_module(package_name)
     torch.manual_seed(42)
     before = dict(os.environ)
-    off = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
-    trainer = package.Trainer(**trainer_kwargs(kind, package=package), max_epochs=2, **off, **options)
-    loader = DataLoader(TensorDataset(WINDOWS, TARGETS), sampler=ShuffledBatches(len(WINDOWS), 23), batch_size=None)
+    off = {
+        "logger": False,
+        "enable_checkpointing": False,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+    }
+    trainer = package.Trainer(
+        **trainer_kwargs(kind, package=package), max_epochs=2, **off, **options
+    )
+    loader = DataLoader(
+        TensorDataset(WINDOWS, TARGETS), sampler=ShuffledBatches(len(WINDOWS), 23), batch_size=None
+    )
     module = regression_of(package)
     trainer.fit(module, loader)
     changed = [name for name in os.environ if os.environ[name] != before.get(name)]
@@ -279,7 +332,9 @@ def regression_of(package):
 
 
 @pytest.mark.parametrize("package", ["lightning.pytorch", "pytorch_lightning"])
-def test_a_trainer_of_either_package_trains_on_the_rehearsal_and_the_next_one_on_the_cpu(in_xla, package):
+def test_a_trainer_of_either_package_trains_on_the_rehearsal_and_the_next_one_on_the_cpu(
+    in_xla, package
+):
     on_xla = in_xla(fit_on, "xla", package)
     on_cpu = in_xla(fit_on, "cpu", package)
     assert (on_xla[0], on_cpu[0]) == ("xla:0", "cpu")
@@ -292,7 +347,9 @@ def what_stays_of_tied_weights() -> tuple[bool, bool]:
     decoder.weight = encoder.weight
     optimizer = torch.optim.SGD(encoder.parameters(), lr=0.1)
     torch.nn.Sequential(encoder, decoder).to("xla")
-    return encoder.weight is decoder.weight, encoder.weight is optimizer.param_groups[0]["params"][0]
+    return encoder.weight is decoder.weight, encoder.weight is optimizer.param_groups[0]["params"][
+        0
+    ]
 
 
 def test_a_move_to_xla_unties_weights_and_leaves_an_optimizer_behind_as_lesson_4_says(in_xla):
@@ -305,20 +362,24 @@ def regression_losses(kind: str) -> float:
 
     from torch.utils.data import DataLoader, TensorDataset
 
-    from course_utils.training import pl
+    from course_utils.lightning import pl
 
     warnings.simplefilter("ignore")
     logging.disable()
     torch.manual_seed(42)
     trainer = pl.Trainer(**trainer_kwargs(kind), max_epochs=2, barebones=True)
-    loader = DataLoader(TensorDataset(WINDOWS, TARGETS), sampler=ShuffledBatches(len(WINDOWS), 23), batch_size=None)
+    loader = DataLoader(
+        TensorDataset(WINDOWS, TARGETS), sampler=ShuffledBatches(len(WINDOWS), 23), batch_size=None
+    )
     module = Regression(AirRNN())
     trainer.fit(module, loader)
     return (module.total / module.samples).item()
 
 
 def test_the_lesson_module_has_the_same_loss_on_both(in_xla):
-    assert in_xla(regression_losses, "xla") == pytest.approx(in_xla(regression_losses, "cpu"), abs=1e-6)
+    assert in_xla(regression_losses, "xla") == pytest.approx(
+        in_xla(regression_losses, "cpu"), abs=1e-6
+    )
 
 
 def test_a_precision_leaves_no_variable_behind(in_xla):

@@ -1,7 +1,8 @@
 """Pythons without torch_xla, or with one that does not fit, made without installing anything.
 
-A stand-in is a folder of links to everything in the real site-packages except torch_xla. It is used through PYTHONPATH
-by a Python that was started with -S, and so does not look into the real site-packages.
+A stand-in is a folder of links to everything in the real site-packages except torch_xla. It is used
+through PYTHONPATH by a Python that was started with -S, and so does not look into the real
+site-packages.
 """
 
 import importlib.machinery
@@ -19,7 +20,9 @@ XLA_FILES = ("torch_xla", "_XLAC", "libtpu")
 
 
 def without_torch_xla(folder: Path) -> Path:
-    """Link all that is installed into `folder`, except torch_xla and the course, whose source is used instead."""
+    """Link all that is installed into `folder`, except torch_xla and the course, whose source is
+    used instead.
+    """
     folder.mkdir()
     for entry in SITE.iterdir():
         if not entry.name.startswith((*XLA_FILES, "accelerator_course")) and entry.suffix != ".pth":
@@ -28,12 +31,16 @@ def without_torch_xla(folder: Path) -> Path:
 
 
 def with_another_torch_xla(folder: Path, release: str = "2.8.0", loads: bool = False) -> Path:
-    """The same, with a torch_xla whose library has an undefined symbol, like one that was built for another torch."""
+    """The same, with a torch_xla whose library has an undefined symbol, like one that was built for
+    another torch.
+    """
     without_torch_xla(folder)
     (folder / "torch_xla" / "_internal").mkdir(parents=True)
     (folder / "torch_xla" / "__init__.py").write_text("" if loads else "import _XLAC\n")
     (folder / "torch_xla" / "_internal" / "__init__.py").write_text("")
-    (folder / "torch_xla" / "_internal" / "tpu.py").write_text("def num_available_chips():\n    return 0\n")
+    (folder / "torch_xla" / "_internal" / "tpu.py").write_text(
+        "def num_available_chips():\n    return 0\n"
+    )
     info = folder / f"torch_xla-{release}.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: torch_xla\nVersion: {release}\n")
@@ -42,8 +49,8 @@ def with_another_torch_xla(folder: Path, release: str = "2.8.0", loads: bool = F
 
 
 def _write_broken_library(path: Path) -> None:
-    # A small library of another package, in which the name of a function that it needs becomes one of C++ that no
-    # library here has.
+    # A small library of another package, in which the name of a function that it needs becomes one
+    # of C++ that no library here has.
     import markupsafe._speedups as small
 
     library = Path(small.__file__).read_bytes()
@@ -53,11 +60,19 @@ def _write_broken_library(path: Path) -> None:
 
 
 def environment(site: Path) -> dict[str, str]:
-    """The environment in which `sys.executable -S` sees this stand-in and the course, and nothing else."""
-    clean = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PJRT_DEVICE")}
+    """The environment in which `sys.executable -S` sees this stand-in and the course, and nothing
+    else.
+    """
+    clean = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("PYTHONPATH", "PJRT_DEVICE")
+    }
     return {**clean, "PYTHONPATH": f"{site}{os.pathsep}{ROOT}"}
 
 
 def run(site: Path, code: str) -> subprocess.CompletedProcess:
     command = [sys.executable, "-S", "-c", code]
-    return subprocess.run(command, env=environment(site), capture_output=True, text=True, timeout=120)
+    return subprocess.run(
+        command, env=environment(site), capture_output=True, text=True, timeout=120
+    )

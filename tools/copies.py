@@ -1,9 +1,10 @@
 """Make the notebooks that people open: `python tools/copies.py my-lessons`, which `make lab` does.
 
-A committed lesson holds the outputs of another machine and cells that check it. A learner's copy holds neither, its
-set-up is folded, and it asks Colab and Kaggle for the accelerator that it is about. A teacher's copy has the solutions
-filled in as well. `--publish FOLDER` writes both kinds to FOLDER/notebooks and FOLDER/solutions: the release workflow
-puts them on the branch to which the launch links lead.
+A committed lesson holds the outputs of another machine and cells that check it. A learner's copy
+holds neither, its set-up is folded, and it asks Colab and Kaggle for the accelerator that it is
+about. A teacher's copy has the solutions filled in as well. `--publish FOLDER` writes both kinds to
+FOLDER/notebooks and FOLDER/solutions: the release workflow puts them on the branch to which the
+launch links lead.
 """
 
 import argparse
@@ -21,6 +22,7 @@ from nbformat import NotebookNode
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 from tools.assignment import CHECK, IMPORT, exercises_of  # noqa: E402
+
 from tools.badges import NO_ADDRESS  # noqa: E402
 
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -37,13 +39,20 @@ ACCELERATORS = {
     ),
 }
 NO_ACCELERATOR = ({"colab": {"provenance": []}}, {"accelerator": "none", "isGpuEnabled": False})
-KAGGLE = {"dataSources": [], "isInternetEnabled": True, "language": "python", "sourceType": "notebook"}
+KAGGLE = {
+    "dataSources": [],
+    "isInternetEnabled": True,
+    "language": "python",
+    "sourceType": "notebook",
+}
 # JupyterLab, Colab and Kaggle each have a word of their own for a cell whose code is folded.
 FOLDED = {"jupyter": {"source_hidden": True}, "cellView": "form", "_kg_hide-input": True}
 
 
 class ForPeople(Preprocessor):
-    """Fold the set-up cell, name the accelerator for hosted notebooks, and leave out what is for the course's owner."""
+    """Fold the set-up cell, name the accelerator for hosted notebooks, and leave out what is for
+    the course's owner.
+    """
 
     def preprocess(self, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
         """Return the notebook with the metadata that hosts and front ends read."""
@@ -71,7 +80,11 @@ def solved(lesson: NotebookNode) -> NotebookNode:
 def copy_of(lesson: Path, *, with_solutions: bool = False) -> str:
     """Return the text of the notebook file that a learner, or else a teacher, opens."""
     exporter = NotebookExporter()
-    for each in (ClearOutputPreprocessor(), TagRemovePreprocessor(remove_cell_tags={"check"}), ForPeople()):
+    for each in (
+        ClearOutputPreprocessor(),
+        TagRemovePreprocessor(remove_cell_tags={"check"}),
+        ForPeople(),
+    ):
         exporter.register_preprocessor(each, enabled=True)
     notebook = nbformat.read(lesson, as_version=4)
     text, _ = exporter.from_notebook_node(
@@ -86,7 +99,9 @@ def checksum(data: bytes) -> str:
 
 
 def read_record(record: Path) -> dict[str, str]:
-    """Return the checksums of a folder's copies as they were given; none where the record is missing or torn."""
+    """Return the checksums of a folder's copies as they were given; none where the record is
+    missing or torn.
+    """
     try:
         return dict(json.loads(record.read_text(encoding="utf-8")))
     except (FileNotFoundError, ValueError, TypeError):
@@ -94,7 +109,9 @@ def read_record(record: Path) -> dict[str, str]:
 
 
 def hand_out(copies: dict[str, str], folder: Path) -> list[str]:
-    """Put the copies into a learner's folder, never over one that they changed, and return what there is to say."""
+    """Put the copies into a learner's folder, never over one that they changed, and return what
+    there is to say.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     record = folder / GIVEN
     given = read_record(record)
@@ -108,7 +125,9 @@ def hand_out(copies: dict[str, str], folder: Path) -> list[str]:
             target.write_bytes(new)
             given[name] = checksum(new)
         elif given.get(name) != checksum(new):
-            said.append(f"{name}: there is a newer version. Yours has changes and stays; rename it to get the new one.")
+            said.append(
+                f"{name}: there is a newer version. Yours has changes and stays; rename it to get the new one."
+            )
     record.write_text(json.dumps(given, indent=1) + "\n", encoding="utf-8")
     return said
 
@@ -127,9 +146,13 @@ def publish(folder: Path) -> None:
 
 def main() -> None:
     """Hand the lessons out to a learner, or publish them."""
-    parser = argparse.ArgumentParser(prog="python tools/copies.py", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python tools/copies.py", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--publish", action="store_true", help="for a release: notebooks and solutions, over all")
+    parser.add_argument(
+        "--publish", action="store_true", help="for a release: notebooks and solutions, over all"
+    )
     asked = parser.parse_args()
     if asked.publish:
         return publish(asked.folder)

@@ -1,4 +1,6 @@
-"""Write the doctor as one file that any Python from 3.8 on can run: `python tools/doctor_file.py doctor.pyz`."""
+"""Write the doctor as one file that any Python from 3.8 on can run: `python tools/doctor_file.py
+doctor.pyz`.
+"""
 
 import sys
 import zipfile
@@ -18,7 +20,9 @@ runpy.run_module("course_utils.doctor", run_name="__main__", alter_sys=True)
 
 
 def write(target: Path) -> None:
-    """Write the file: a shebang and a zip, which Python runs (https://docs.python.org/3/library/zipapp.html)."""
+    """Write the file: a shebang and a zip, which Python runs
+    (https://docs.python.org/3/library/zipapp.html).
+    """
     files = sorted(path for part in PARTS for path in (ROOT / "course_utils").glob(part))
     with target.open("wb") as file:
         file.write(b"#!/usr/bin/env python3\n")

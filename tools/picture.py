@@ -1,4 +1,6 @@
-"""Take the picture of the README out of lesson 6: `python tools/picture.py`, which `make notebooks` does."""
+"""Take the picture of the README out of lesson 6: `python tools/picture.py`, which `make notebooks`
+does.
+"""
 
 import base64
 from pathlib import Path
@@ -11,9 +13,15 @@ PICTURE = ROOT / ".github" / "worth-it.png"
 
 
 def picture() -> bytes:
-    """Return the picture that the cell on hours and money drew when the lesson was last executed."""
+    """Return the picture that the cell on hours and money drew when the lesson was last
+    executed.
+    """
     cells = {cell.id: cell for cell in nbformat.read(LESSON, as_version=4).cells}
-    images = [each.data["image/png"] for each in cells[CELL].outputs if "image/png" in each.get("data", {})]
+    images = [
+        each.data["image/png"]
+        for each in cells[CELL].outputs
+        if "image/png" in each.get("data", {})
+    ]
     return base64.b64decode(images[0])
 
 

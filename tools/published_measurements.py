@@ -1,13 +1,15 @@
-"""Collect published speeds of real devices from checkouts of two public repositories into one compact table.
+"""Collect published speeds of real devices from checkouts of two public repositories into one
+compact table.
 
 Run it again on newer checkouts, with git and nothing else:
 
     git clone https://github.com/huggingface/pytorch-image-models
     git clone https://github.com/NVIDIA/DeepLearningExamples
-    python tools/published_measurements.py pytorch-image-models DeepLearningExamples published.csv.gz
+    python tools/published_measurements.py pytorch-image-models DeepLearningExamples
+    published.csv.gz
 
-Only figures are taken, no text and no code. Each row names its source; the table's first line says, for each source,
-the commit, its date and the licence.
+Only figures are taken, no text and no code. Each row names its source; the table's first line says,
+for each source, the commit, its date and the licence.
 """
 
 import argparse
@@ -20,9 +22,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-FIELDS = (
-    "source file device count model image batch precision compiled training torch samples_per_s gmacs mega_activations"
-)
+FIELDS = "source file device count model image batch precision compiled training torch samples_per_s gmacs mega_activations"
 DEVICES = {
     "rtx3090": "RTX 3090",
     "rtx4090": "RTX 4090",
@@ -37,7 +37,8 @@ TIMM_NAME = re.compile(
     r"(?P<compiled>-dynamo)?\.csv"
 )
 OLDER = {"113", "210", "221"}  # measured again with a newer torch
-# Folder in NVIDIA's repository -> the name that timm gives to the same network, and the side of its image.
+# Folder in NVIDIA's repository -> the name that timm gives to the same network, and the side of its
+# image.
 NETWORKS = {
     "resnet50v1.5": ("resnet50", 224),
     "resnext101-32x4d": ("resnext101_32x4d", 224),
@@ -50,16 +51,27 @@ BATCHES = {
     "resnet50": {"A100": (256, 256), "V100": (256, 112)},
     "resnext101_32x4d": {"A100": (128, 128), "V100": (128, 64)},
     "seresnext101_32x4d": {"A100": (128, 128), "V100": (112, 64)},
-    "efficientnet_b0": {"A100": (256, 256), "V100 SXM2 16GB": (128, 64), "V100 SXM2 32GB": (256, 128)},
+    "efficientnet_b0": {
+        "A100": (256, 256),
+        "V100 SXM2 16GB": (128, 64),
+        "V100 SXM2 32GB": (256, 128),
+    },
     "efficientnet_b4": {"A100": (128, 64), "V100 SXM2 16GB": (32, 16), "V100 SXM2 32GB": (64, 32)},
 }
-CARDS = {"A100 80GB": "A100 80GB", "V100 16GB": "V100 SXM2 16GB", "V100 32GB": "V100 SXM2 32GB", "T4": "T4"}
+CARDS = {
+    "A100 80GB": "A100 80GB",
+    "V100 16GB": "V100 SXM2 16GB",
+    "V100 32GB": "V100 SXM2 32GB",
+    "T4": "T4",
+}
 ROOT = "PyTorch/Classification/ConvNets"
 
 
 def git(repo: Path, *command: str) -> str:
     """Return what a git command prints in `repo`."""
-    return subprocess.run(["git", "-C", str(repo), *command], check=True, capture_output=True, text=True).stdout
+    return subprocess.run(
+        ["git", "-C", str(repo), *command], check=True, capture_output=True, text=True
+    ).stdout
 
 
 def _dotted(found: re.Match[str]) -> str:
@@ -95,7 +107,9 @@ def timm_rows(repo: Path) -> Iterator[dict[str, object]]:
 
 
 def nvidia_rows(repo: Path) -> Iterator[dict[str, object]]:
-    """Give one row for each speed in NVIDIA's tables: inference by batch size, and training on 1 and more GPUs."""
+    """Give one row for each speed in NVIDIA's tables: inference by batch size, and training on 1
+    and more GPUs.
+    """
     for folder in ("resnet50v1.5", "resnext101-32x4d", "se-resnext101-32x4d", "efficientnet"):
         name, card, part, header = f"{ROOT}/{folder}/README.md", "", "", []
         for line in git(repo, "show", f"HEAD:{name}").splitlines():
@@ -109,7 +123,10 @@ def nvidia_rows(repo: Path) -> Iterator[dict[str, object]]:
                 if not header:
                     header = cells
                 elif set(line) - set("|:- ") and "QAT" not in part:
-                    found = dict(zip(header, cells, strict=True)) | {"network": folder, "precision": precision}
+                    found = dict(zip(header, cells, strict=True)) | {
+                        "network": folder,
+                        "precision": precision,
+                    }
                     yield from _nvidia_row(found, card, name)
 
 
@@ -118,7 +135,13 @@ def _nvidia_row(found: dict[str, str], card: str, name: str) -> Iterator[dict[st
     if key not in NETWORKS:
         return
     model, image = NETWORKS[key]
-    common = {"source": "DeepLearningExamples", "file": name, "device": card, "model": model, "image": image}
+    common = {
+        "source": "DeepLearningExamples",
+        "file": name,
+        "device": card,
+        "model": model,
+        "image": image,
+    }
     common |= {"compiled": 0, "torch": "1.9.0a0"}
     if "Batch Size" in found:
         precision = {"Mixed": "fp16", "TF32": "tf32", "FP32": "fp32"}[found["precision"]]
@@ -151,7 +174,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("timm", type=Path, help="checkout of huggingface/pytorch-image-models")
     parser.add_argument("nvidia", type=Path, help="checkout of NVIDIA/DeepLearningExamples")
-    parser.add_argument("table", type=Path, help="where to write the table, such as published.csv.gz")
+    parser.add_argument(
+        "table", type=Path, help="where to write the table, such as published.csv.gz"
+    )
     asked = parser.parse_args()
     rows = [*timm_rows(asked.timm), *nvidia_rows(asked.nvidia)]
     sources = {
@@ -161,7 +186,12 @@ def main() -> None:
     about = {}
     for name, (repo, address, licence) in sources.items():
         commit, date = git(repo, "log", "-1", "--format=%H %cs").split()
-        about[name] = {"address": f"https://github.com/{address}", "commit": commit, "date": date, "licence": licence}
+        about[name] = {
+            "address": f"https://github.com/{address}",
+            "commit": commit,
+            "date": date,
+            "licence": licence,
+        }
     text = io.StringIO()
     text.write(f"# {json.dumps(about)}\n")
     writer = csv.DictWriter(text, FIELDS.split(), restval="", lineterminator="\n")

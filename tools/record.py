@@ -1,4 +1,6 @@
-"""Measure everything on one device, for the panel of lesson 5 to show elsewhere: `python tools/record.py`."""
+"""Measure everything on one device, for the panel of lesson 5 to show elsewhere: `python
+tools/record.py`.
+"""
 
 import argparse
 import re
@@ -19,17 +21,22 @@ from course_utils.moves import Copy, copy_rate
 from course_utils.timing import using_threads
 
 ACCELERATOR_BATCHES = tuple(2**power for power in range(4, 14))  # 16 to 8192
-CPU_BATCHES, CPU_SIDE = ACCELERATOR_BATCHES[:7], 2048  # to batch 1024: a core needs a second for more
+# to batch 1024: a core needs a second for more
+CPU_BATCHES, CPU_SIDE = ACCELERATOR_BATCHES[:7], 2048
 
 
 def record(device: Device, *, max_s: float = 1.0) -> Result:
-    """Measure the RNN, the CNN, products and copies on `device`, in about `max_s` seconds for each figure.
+    """Measure the RNN, the CNN, products and copies on `device`, in about `max_s` seconds for each
+    figure.
 
     Raises:
-        ValueError: the device is the XLA rehearsal, which says nothing about the machine that it stands in for.
+        ValueError: the device is the XLA rehearsal, which says nothing about the machine that it
+            stands in for.
     """
     if device.rehearsal:
-        raise ValueError(f"{device} is a rehearsal on this machine's CPU, not a device to record. Record 'cpu' itself.")
+        raise ValueError(
+            f"{device} is a rehearsal on this machine's CPU, not a device to record. Record 'cpu' itself."
+        )
     batches, side = (CPU_BATCHES, CPU_SIDE) if device.kind == "cpu" else (ACCELERATOR_BATCHES, 8192)
     works = [(RNN_STEP, 16, "fp32")]
     for precision in precisions(device):
@@ -43,23 +50,36 @@ def record(device: Device, *, max_s: float = 1.0) -> Result:
         found.append(measured_as_graph(device, RNN_STEP, 16, "fp32", max_s=max_s))
     who = Contestant(device, torch.get_num_threads())
     found += [copied(who, copy) for copy in copy_rate(device, max_s=max_s).copies]
-    command = f"python tools/record.py --device {device} --threads {who.threads} --seconds {max_s:g}"
-    return Result(tuple(found), command=command, detail=device.detail, sensors=sensors, **describe_machine())
+    command = (
+        f"python tools/record.py --device {device} --threads {who.threads} --seconds {max_s:g}"
+    )
+    return Result(
+        tuple(found), command=command, detail=device.detail, sensors=sensors, **describe_machine()
+    )
 
 
-def measured_as_graph(device: Device, work: Workload, size: int, precision: str, *, max_s: float) -> Measurement:
-    """Return the time of one call of a workload on a CUDA device that launches all of it at once, as a CUDA graph."""
-    graph = replace(work, name=f"{work.name} as a CUDA graph", build=lambda **asked: as_cuda_graph(work.build(**asked)))
+def measured_as_graph(
+    device: Device, work: Workload, size: int, precision: str, *, max_s: float
+) -> Measurement:
+    """Return the time of one call of a workload on a CUDA device that launches all of it at once,
+    as a CUDA graph.
+    """
+    graph = replace(
+        work,
+        name=f"{work.name} as a CUDA graph",
+        build=lambda **asked: as_cuda_graph(work.build(**asked)),
+    )
     with torch.cuda.device(device.torch_device):
         return measure(device, graph, size, precision, max_s=max_s)
 
 
 def as_cuda_graph(step: Callable[[], object]) -> Callable[[], None]:
-    """Record what `step` launches on the current CUDA device, and return a function that launches all of it at once.
+    """Record what `step` launches on the current CUDA device, and return a function that launches
+    all of it at once.
 
-    `step` must launch the same kernels on the same memory at every call, and must not look at a result. It runs
-    three times first, so that libraries and the optimizer have made what they need, and PyTorch asks for that to
-    happen on a stream of its own.
+    `step` must launch the same kernels on the same memory at every call, and must not look at a
+    result. It runs three times first, so that libraries and the optimizer have made what they need,
+    and PyTorch asks for that to happen on a stream of its own.
     Source: PyTorch documentation, CUDA semantics, section on CUDA graphs.
     """
     side = torch.cuda.Stream()
@@ -72,7 +92,8 @@ def as_cuda_graph(step: Callable[[], object]) -> Callable[[], None]:
     with torch.cuda.graph(graph):
         step()
 
-    def replay(_held: Callable[[], object] = step) -> None:  # the graph knows addresses, not tensors: keep them alive
+    # the graph knows addresses, not tensors: keep them alive
+    def replay(_held: Callable[[], object] = step) -> None:
         graph.replay()
 
     return replay
@@ -80,13 +101,21 @@ def as_cuda_graph(step: Callable[[], object]) -> Callable[[], None]:
 
 def copied(who: Contestant, copy: Copy) -> Measurement:
     """Return the measurement that a copy is."""
-    what = (f"Copy {copy.direction}{', pinned' * copy.pinned}", "uint8", copy.size_bytes, "bytes", "B")
+    what = (
+        f"Copy {copy.direction}{', pinned' * copy.pinned}",
+        "uint8",
+        copy.size_bytes,
+        "bytes",
+        "B",
+    )
     whose = (who.label, who.device.kind, who.device.name, who.threads)
     return Measurement(*what, copy.size_bytes, *whose, copy.median_s, warnings=copy.warnings)
 
 
 def precisions(device: Device) -> tuple[str, ...]:
-    """Return the precisions that the device has circuits for, as far as this course measures them."""
+    """Return the precisions that the device has circuits for, as far as this course measures
+    them.
+    """
     if device.kind != "cuda":
         return ("fp32", "bf16") if device.kind == "cpu" else ("fp32",)
     if torch.version.hip:  # TF32 needs an MI300 and the variable HIPBLASLT_ALLOW_TF32
@@ -96,11 +125,15 @@ def precisions(device: Device) -> tuple[str, ...]:
 
 
 def read_sensors(device: Device) -> dict[str, float]:
-    """Return what an NVIDIA card says of its clock (MHz) and power (W) at this moment; nothing where it does not."""
+    """Return what an NVIDIA card says of its clock (MHz) and power (W) at this moment; nothing
+    where it does not.
+    """
     if device.kind != "cuda":
         return {}
     uuid = torch.cuda.get_device_properties(device.torch_device).uuid
-    query = f"nvidia-smi --query-gpu=clocks.sm,power.draw --format=csv,noheader,nounits --id=GPU-{uuid}"
+    query = (
+        f"nvidia-smi --query-gpu=clocks.sm,power.draw --format=csv,noheader,nounits --id=GPU-{uuid}"
+    )
     with suppress(OSError, subprocess.SubprocessError, ValueError):
         said = subprocess.run(query.split(), capture_output=True, text=True, timeout=10).stdout
         return dict(zip(("sm_clock_mhz", "power_w"), map(float, said.split(",")), strict=True))
@@ -111,8 +144,12 @@ def main(arguments: list[str] | None = None) -> None:
     """Measure a device and write what was found as a JSON file that carries the device's name."""
     parser = argparse.ArgumentParser(prog="python tools/record.py", description=main.__doc__)
     parser.add_argument("--device", help="such as cpu or cuda:0; the best one here if not given")
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="CPU threads (default: as now)")
-    parser.add_argument("--seconds", type=float, default=1.0, help="to spend on each figure (default 1)")
+    parser.add_argument(
+        "--threads", type=int, default=torch.get_num_threads(), help="CPU threads (default: as now)"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=1.0, help="to spend on each figure (default 1)"
+    )
     parser.add_argument("--out", type=Path, default=RECORDINGS, help="the folder to write to")
     options = parser.parse_args(arguments)
     try:

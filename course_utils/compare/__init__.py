@@ -1,6 +1,7 @@
 """The same work on several devices: what is measured, the results, and how they are shown.
 
-The names below are imported when they are first asked for, since pictures and the panel need more than torch.
+The names below are imported when they are first asked for, since pictures and the panel need more
+than torch.
 """
 
 from importlib import import_module

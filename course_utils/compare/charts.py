@@ -8,9 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator
 
 from course_utils.compare.measurement import Crossover, Measurement
-from course_utils.display.cards import clean
-from course_utils.display.figures import LOOKS, MUTED, Picture, lecture_axes, picture
-from course_utils.display.units import format_count
+from course_utils.figures import LOOKS, MUTED, Picture, lecture_axes, picture
+from course_utils.text import clean, format_count
 
 ONE_THREAD = {**LOOKS["cpu"], "marker": "v", "linestyle": ":", "markerfacecolor": "white"}
 OTHER = {**LOOKS["cuda"], "color": "#CC79A7", "marker": "D"}
@@ -19,7 +18,11 @@ Line = Sequence[Measurement]  # of one contestant, smallest size first
 
 def look_of(kind: str, threads: int | None = None) -> dict[str, Any]:
     """Return the colour, marker and line style of a kind of device."""
-    look = ONE_THREAD if (kind, threads) == ("cpu", 1) else LOOKS.get("xla" if kind == "tpu" else kind, OTHER)
+    look = (
+        ONE_THREAD
+        if (kind, threads) == ("cpu", 1)
+        else LOOKS.get("xla" if kind == "tpu" else kind, OTHER)
+    )
     return {**look, "markersize": 10}
 
 
@@ -32,23 +35,32 @@ def plot_rates(
 ) -> Picture:
     """Draw the rates of one workload against its sizes, and mark where the lead changes hands.
 
-    What was `recorded` on other machines is dashed; a `crowd` is thin, without names, and behind the others. Without a
-    `title`, the picture says who wins, or else the name of the work.
+    What was `recorded` on other machines is dashed; a `crowd` is thin, without names, and behind
+    the others. Without a `title`, the picture says who wins, or else the name of the work.
     """
     work = lines[0][0]
     name = title or (_verdict(crossover) if crossover else f"{work.workload} ({work.precision})")
-    labels = f"{_short(work.size_name, 22)} (logarithmic)", f"{_short(work.unit, 22)} a second (log.)"
+    labels = (
+        f"{_short(work.size_name, 22)} (logarithmic)",
+        f"{_short(work.unit, 22)} a second (log.)",
+    )
     axes = lecture_axes(_short(name, 45), *labels)
     for line in crowd:
         thin = look_of(line[0].kind, line[0].threads) | {"marker": "", "alpha": 0.25}
         axes.plot([one.size for one in line], [one.rate for one in line], **thin)
     dashed = {"linestyle": (0, (4, 4)), "markerfacecolor": "white", "linewidth": 2}
-    ends = [_draw_line(axes, line, {}) for line in lines] + [_draw_line(axes, line, dashed) for line in recorded]
+    ends = [_draw_line(axes, line, {}) for line in lines] + [
+        _draw_line(axes, line, dashed) for line in recorded
+    ]
     log_axes(axes, sorted({one.size for line in (*lines, *recorded, *crowd) for one in line}))
     label_ends(axes, ends)
     note_doubts(axes, [one for line in lines for one in line])
-    said = [f"{name}: {work.workload} ({work.precision}), {work.unit} a second against {work.size_name}, logarithmic."]
-    said += [_in_words(line) for line in lines] + [f"Recorded elsewhere: {_in_words(line)}" for line in recorded]
+    said = [
+        f"{name}: {work.workload} ({work.precision}), {work.unit} a second against {work.size_name}, logarithmic."
+    ]
+    said += [_in_words(line) for line in lines] + [
+        f"Recorded elsewhere: {_in_words(line)}" for line in recorded
+    ]
     if crossover:
         said.append(f"{crossover}.")
         if crossover.size not in (None, crossover.sizes[0]):  # the title says of what
@@ -57,7 +69,9 @@ def plot_rates(
 
 
 def note_doubts(axes: Axes, figures: Sequence[Any]) -> None:
-    """Write into a corner of a picture how many of its figures are not to be trusted, if there are any."""
+    """Write into a corner of a picture how many of its figures are not to be trusted, if there are
+    any.
+    """
     if doubts := sum(bool(one.warnings) for one in figures):
         doubt = f"{doubts} of {len(figures)} points not to be trusted"
         axes.annotate(doubt, (0.01, 1.0), xycoords="axes fraction", va="top", color=MUTED)
@@ -68,7 +82,9 @@ def _verdict(crossover: Crossover) -> str:
         return "Not sure: most points are not to be trusted"
     if crossover.size is None:
         return f"{crossover.winner} does not win at {crossover.sizes[-1]:,}"
-    where = "at every size" if crossover.size == crossover.sizes[0] else f"from {crossover.size:,} on"
+    where = (
+        "at every size" if crossover.size == crossover.sizes[0] else f"from {crossover.size:,} on"
+    )
     return f"{crossover.winner}: faster {where}"
 
 
@@ -91,7 +107,8 @@ def _short(label: str, most: int = 36) -> str:
 
 
 def label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> None:
-    """Write the names of lines at their ends (x, y, name, colour), moved apart where lines end close together.
+    """Write the names of lines at their ends (x, y, name, colour), moved apart where lines end
+    close together.
 
     The axes need their final scales.
     """
@@ -102,7 +119,15 @@ def label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> Non
         free = max(height[end], free + 34)
         at, (text, color) = end[:2], end[2:]
         by = (14, (free - height[end]) * 72 / axes.figure.dpi)
-        axes.annotate(_short(text), at, by, textcoords="offset points", color=color, va="center", annotation_clip=False)
+        axes.annotate(
+            _short(text),
+            at,
+            by,
+            textcoords="offset points",
+            color=color,
+            va="center",
+            annotation_clip=False,
+        )
 
 
 def log_axes(axes: Axes, sizes: Sequence[int]) -> None:

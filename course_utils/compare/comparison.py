@@ -1,4 +1,5 @@
-"""Compare the same work on several devices: first whether they agree on the answer, then how fast they find it.
+"""Compare the same work on several devices: first whether they agree on the answer, then how fast
+they find it.
 
 Also: the time of one workload on one device, and the best that a device reaches.
 """
@@ -14,12 +15,12 @@ from course_utils.compare.measurement import Measurement
 from course_utils.compare.results import Result, describe_machine
 from course_utils.compare.workloads import ELEMENTWISE, PRODUCT, Workload, build_seeded, using_tf32
 from course_utils.devices import Device, find_devices, pick_device, wait_for
-from course_utils.paired import Work, time_together
+from course_utils.in_turn import Work, time_together
 from course_utils.timing import Timing, time_call, using_threads
 from course_utils.xla import start_xla
 
-# The largest difference that rounding explains, as a share of the largest value: many times the rounding of one
-# number (2^-24, 2^-11, 2^-9, 2^-11), since products and losses add up many.
+# The largest difference that rounding explains, as a share of the largest value: many times the
+# rounding of one number (2^-24, 2^-11, 2^-9, 2^-11), since products and losses add up many.
 TOLERANCE = {"fp32": 2e-5, "tf32": 1e-2, "bf16": 4e-2, "fp16": 1e-2}
 CALLS_TO_CHECK = 2  # a training step shows only in its next loss whether its gradients were right
 
@@ -48,13 +49,21 @@ def cpu_first() -> list[Device]:
     return sorted(find_devices(), key=lambda device: device.kind != "cpu")
 
 
-def contestants(devices: Sequence[Device | torch.device | str] | Device | torch.device | None) -> list[Contestant]:
-    """Return who takes part: the CPU once with one thread and once with all that are set, and each accelerator."""
+def contestants(
+    devices: Sequence[Device | torch.device | str] | Device | torch.device | None,
+) -> list[Contestant]:
+    """Return who takes part: the CPU once with one thread and once with all that are set, and each
+    accelerator.
+    """
     devices = [devices] if isinstance(devices, Device | torch.device | str) else devices
     found = cpu_first() if devices is None else devices
-    chosen = dict.fromkeys(device if isinstance(device, Device) else pick_device(device) for device in found)
+    chosen = dict.fromkeys(
+        device if isinstance(device, Device) else pick_device(device) for device in found
+    )
     if not chosen:
-        raise ValueError("a comparison needs a device, but none was named. Name 'cpu', or pass None for all.")
+        raise ValueError(
+            "a comparison needs a device, but none was named. Name 'cpu', or pass None for all."
+        )
     if any(device.kind == "xla" for device in chosen):
         start_xla()
     threads = torch.get_num_threads()
@@ -88,20 +97,37 @@ def compare_devices(
         raise ValueError(f"a comparison needs sizes that are positive integers, but got {sizes}.")
     if precision not in work.precisions:
         known = ", ".join(work.precisions)
-        raise ValueError(f"{work.name!r} was requested in precision {precision!r}, but it knows {known}.")
+        raise ValueError(
+            f"{work.name!r} was requested in precision {precision!r}, but it knows {known}."
+        )
     who = contestants(devices)
     with using_tf32(precision == "tf32"):
         checked = {size: list(_check(work, size, who, precision)) for size in sizes}
-        found = [one for size in sizes for one in _time_size(work, size, who, precision, max_s, checked[size])]
+        found = [
+            one
+            for size in sizes
+            for one in _time_size(work, size, who, precision, max_s, checked[size])
+        ]
     return Result(tuple(found), **describe_machine())
 
 
-def _check(work: Workload, size: int, who: list[Contestant], precision: str) -> Iterator[tuple[float, float]]:
-    """Yield each contestant's error and the seconds of its very first call; stop at the first that is wrong."""
-    cpu, exact = Contestant(pick_device("cpu"), 1), "fp32" if "fp32" in work.precisions else precision
+def _check(
+    work: Workload, size: int, who: list[Contestant], precision: str
+) -> Iterator[tuple[float, float]]:
+    """Yield each contestant's error and the seconds of its very first call; stop at the first that
+    is wrong.
+    """
+    cpu, exact = (
+        Contestant(pick_device("cpu"), 1),
+        "fp32" if "fp32" in work.precisions else precision,
+    )
     right, right_s = _answers(work, size, cpu, exact)
     for one in who:
-        found, first_s = (right, right_s) if (one, precision) == (cpu, exact) else _answers(work, size, one, precision)
+        found, first_s = (
+            (right, right_s)
+            if (one, precision) == (cpu, exact)
+            else _answers(work, size, one, precision)
+        )
         error = _largest_error(found, right)
         if not error <= TOLERANCE[precision]:  # NaN is wrong too
             raise WrongAnswer(
@@ -113,8 +139,12 @@ def _check(work: Workload, size: int, who: list[Contestant], precision: str) -> 
         yield error, first_s
 
 
-def _answers(work: Workload, size: int, who: Contestant, precision: str) -> tuple[list[torch.Tensor], float]:
-    """Return the first answers, and the seconds of the first call: what it compiles, the timer finds compiled."""
+def _answers(
+    work: Workload, size: int, who: Contestant, precision: str
+) -> tuple[list[torch.Tensor], float]:
+    """Return the first answers, and the seconds of the first call: what it compiles, the timer
+    finds compiled.
+    """
     answers, seconds = [], []
     with using_threads(who.threads):
         call = build_seeded(work, size, who.device, precision)
@@ -122,10 +152,13 @@ def _answers(work: Workload, size: int, who: Contestant, precision: str) -> tupl
         for _ in range(CALLS_TO_CHECK):
             start = time.perf_counter()
             answer = call()
-            wait_for(who.device)  # on XLA this cuts the recording as the timer does, so that both share their programs
+            # on XLA this cuts the recording as the timer does, so that both share their programs
+            wait_for(who.device)
             seconds.append(time.perf_counter() - start)
             try:  # MPS has no complex128
-                here = torch.as_tensor(answer, device=getattr(answer, "device", "cpu")).detach().cpu()
+                here = (
+                    torch.as_tensor(answer, device=getattr(answer, "device", "cpu")).detach().cpu()
+                )
                 answers.append(here.to(torch.complex128, copy=True))
             except (RuntimeError, TypeError, ValueError) as error:
                 said = f"{work.name!r} answered with {type(answer).__name__}: {error}. Return a tensor."
@@ -142,16 +175,31 @@ def _largest_error(found: list[torch.Tensor], right: list[torch.Tensor]) -> floa
 
 
 def _time_size(
-    work: Workload, size: int, who: list[Contestant], precision: str, max_s: float, checked: list[tuple[float, float]]
+    work: Workload,
+    size: int,
+    who: list[Contestant],
+    precision: str,
+    max_s: float,
+    checked: list[tuple[float, float]],
 ) -> Iterator[Measurement]:
-    works = {one.label: Work(build_seeded(work, size, one.device, precision), one.device, one.threads) for one in who}
+    works = {
+        one.label: Work(build_seeded(work, size, one.device, precision), one.device, one.threads)
+        for one in who
+    }
     together = time_together(works, max_s=max_s)
     for one, (error, first_s) in zip(who, checked, strict=True):
-        yield _measurement(work, size, precision, one, replace(together.timings[one.label], first_s=first_s), error)
+        yield _measurement(
+            work, size, precision, one, replace(together.timings[one.label], first_s=first_s), error
+        )
 
 
 def _measurement(
-    work: Workload, size: int, precision: str, who: Contestant, timing: Timing, error: float | None = None
+    work: Workload,
+    size: int,
+    precision: str,
+    who: Contestant,
+    timing: Timing,
+    error: float | None = None,
 ) -> Measurement:
     what = (work.name, precision, size, work.size_name, work.unit, work.items(size))
     whose = (who.label, who.device.kind, who.device.name, who.threads)
@@ -159,7 +207,9 @@ def _measurement(
     return Measurement(*what, *whose, *figures, error, timing.warnings)
 
 
-def measure(device: Device, work: Workload, size: int, precision: str = "fp32", *, max_s: float = 1.0) -> Measurement:
+def measure(
+    device: Device, work: Workload, size: int, precision: str = "fp32", *, max_s: float = 1.0
+) -> Measurement:
     """Return the time of one call of a workload on a device."""
     with using_tf32(precision == "tf32"):
         timing = time_call(build_seeded(work, size, device, precision), device=device, max_s=max_s)
@@ -171,19 +221,28 @@ class Roof:
     """What a device reached in its best cases."""
 
     flop_per_s: float  #: of the best product of matrices, in fp32
-    bytes_per_s: float  #: read and written, of the best elementwise operation on arrays larger than most caches
-    warnings: tuple[str, ...] = ()  #: why these two are not to be trusted; disturbed ones are too low
+    #: read and written, of the best elementwise operation on arrays larger than most caches
+    bytes_per_s: float
+    #: why these two are not to be trusted; disturbed ones are too low
+    warnings: tuple[str, ...] = ()
 
 
 def measure_roof(device: Device, *, max_s: float = 0.5) -> Roof:
-    """Measure the most arithmetic and the most memory traffic of a device, in up to five measurements of about `max_s`.
+    """Measure the most arithmetic and the most memory traffic of a device, in up to five
+    measurements of about `max_s`.
 
-    Source: S. Williams, A. Waterman and D. Patterson, Roofline: An Insightful Visual Performance Model for Multicore
-    Architectures, Communications of the ACM 52(4), 2009.
+    Source: S. Williams, A. Waterman and D. Patterson, Roofline: An Insightful Visual Performance
+    Model for Multicore Architectures, Communications of the ACM 52(4), 2009.
     """
     small = device.kind == "cpu" or device.rehearsal
     sides = (512, 1024, 1536) if small else (4096, 8192)
-    product = max((measure(device, PRODUCT, side, max_s=max_s) for side in sides), key=lambda one: one.rate)
-    elements = (2**23, 2**24) if small else (2**26, 2**28)  # three arrays of 4 bytes an element each
-    sweep = max((measure(device, ELEMENTWISE, count, max_s=max_s) for count in elements), key=lambda one: one.rate)
+    product = max(
+        (measure(device, PRODUCT, side, max_s=max_s) for side in sides), key=lambda one: one.rate
+    )
+    # three arrays of 4 bytes an element each
+    elements = (2**23, 2**24) if small else (2**26, 2**28)
+    sweep = max(
+        (measure(device, ELEMENTWISE, count, max_s=max_s) for count in elements),
+        key=lambda one: one.rate,
+    )
     return Roof(product.rate, 12 * sweep.rate, product.warnings + sweep.warnings)

@@ -14,25 +14,33 @@ from course_utils.compare.comparison import compare_devices, contestants, cpu_fi
 from course_utils.compare.results import Result, machines_elsewhere
 from course_utils.compare.workloads import SUITE, Workload
 from course_utils.devices import Device
-from course_utils.display.bars import display_widget
-from course_utils.display.units import format_bytes
 from course_utils.hardware.machine import host_memory_bytes
+from course_utils.progress_bars import display_widget
+from course_utils.text import format_bytes
 
-NO_MEMORY = "out of memory|can't allocate memory|bad_alloc|size calculation overflowed"  # in torch's words
-USUAL_SIZES = {"batch": "16 64 256 1024", "side": "64 128 256 512 1024", "elements": "1024 32768 1048576"}
+# in torch's words
+NO_MEMORY = "out of memory|can't allocate memory|bad_alloc|size calculation overflowed"
+USUAL_SIZES = {
+    "batch": "16 64 256 1024",
+    "side": "64 128 256 512 1024",
+    "elements": "1024 32768 1048576",
+}
 
 
 class SpeedLab:
     """The panel over `compare_devices`.
 
-    Controls are widgets. The picture and the table are ordinary outputs, so that they stay in the saved notebook.
-    Each size is checked and timed in a thread, so that Stop and the bar answer meanwhile; widgets are changed outside
-    of it only. `comparison` is the latest result, and None before the first.
+    Controls are widgets. The picture and the table are ordinary outputs, so that they stay in the
+    saved notebook. Each size is checked and timed in a thread, so that Stop and the bar answer
+    meanwhile; widgets are changed outside of it only. `comparison` is the latest result, and None
+    before the first.
 
     Args:
-        workloads: what can be chosen, workloads or functions of your own; None for all of `workloads.SUITE`.
+        workloads: what can be chosen, workloads or functions of your own; None for all of
+            `workloads.SUITE`.
         devices: which devices, or their names, can be chosen; None for all that are here.
-        recordings: results to show dashed; None for what the course has recorded of devices that are not here.
+        recordings: results to show dashed; None for what the course has recorded of devices that
+            are not here.
         max_s: seconds to spend on each size, about.
     """
 
@@ -48,13 +56,21 @@ class SpeedLab:
         self.max_s = max_s
         self._outputs = [DisplayHandle(), DisplayHandle()]  # for the picture and the table
         works = [Workload.of(work) for work in (SUITE.values() if workloads is None else workloads)]
-        named = cpu_first() if devices is None else dict.fromkeys(one.device for one in contestants(devices))
+        named = (
+            cpu_first()
+            if devices is None
+            else dict.fromkeys(one.device for one in contestants(devices))
+        )
         self._make_controls(works, list(named))
 
     def _make_controls(self, works: Sequence[Workload], devices: Sequence[Device]) -> None:
         names = [(f"{device} ({device.name})", device) for device in devices]
-        self.workload = widgets.Dropdown(options=[(work.name, work) for work in works], description="Work")
-        self.devices = widgets.SelectMultiple(options=names, value=[names[0][1]], description="Devices", rows=4)
+        self.workload = widgets.Dropdown(
+            options=[(work.name, work) for work in works], description="Work"
+        )
+        self.devices = widgets.SelectMultiple(
+            options=names, value=[names[0][1]], description="Devices", rows=4
+        )
         self.devices.layout.width = "32em"
         self.sizes = widgets.Text(description="Sizes")
         self.precision = widgets.Dropdown(options=works[0].precisions, description="Precision")
@@ -62,14 +78,25 @@ class SpeedLab:
         self.stop_button = widgets.Button(description="Stop", disabled=True)
         self.progress = widgets.IntProgress(min=0, max=1, description="Progress")
         self.status = widgets.HTML("Choose, then press Run.")
-        for name in ("workload", "devices", "sizes", "precision", "run_button", "stop_button", "progress", "status"):
+        for name in (
+            "workload",
+            "devices",
+            "sizes",
+            "precision",
+            "run_button",
+            "stop_button",
+            "progress",
+            "status",
+        ):
             getattr(self, name).add_class(f"speedlab-{name.removesuffix('_button')}")
         self.workload.observe(lambda change: self._suit_workload(), names="value")
         self.run_button.on_click(lambda button: self._start())
         self.stop_button.on_click(lambda button: self.stop())
         self._suit_workload()
         buttons = widgets.HBox([self.run_button, self.stop_button, self.progress])
-        self.controls = widgets.VBox([self.workload, self.devices, self.sizes, self.precision, buttons, self.status])
+        self.controls = widgets.VBox(
+            [self.workload, self.devices, self.sizes, self.precision, buttons, self.status]
+        )
         self.controls.add_class("speedlab")
 
     def _suit_workload(self) -> None:
@@ -77,15 +104,22 @@ class SpeedLab:
         self.precision.options = self.workload.value.precisions
 
     def _ipython_display_(self) -> None:
-        display_widget(self.controls, "[The panel: it appears when this cell runs in a notebook that shows widgets.]")
-        display(HTML("<small>No controls above? They need a running kernel: run this cell.</small>"))
+        display_widget(
+            self.controls,
+            "[The panel: it appears when this cell runs in a notebook that shows widgets.]",
+        )
+        display(
+            HTML("<small>No controls above? They need a running kernel: run this cell.</small>")
+        )
         for output, what in zip(self._outputs, self._results(self.comparison), strict=True):
             output.display(what)
 
     def run(self) -> Result | None:
-        """Run what is chosen to its end, show the result under the cell that calls this, and return it.
+        """Run what is chosen to its end, show the result under the cell that calls this, and return
+        it.
 
-        The panel stays as it is. An interrupt of the kernel stops the run and keeps the sizes that were measured.
+        The panel stays as it is. An interrupt of the kernel stops the run and keeps the sizes that
+        were measured.
 
         Raises:
             ValueError, RuntimeError, TypeError: as `compare_devices` does.
@@ -105,7 +139,8 @@ class SpeedLab:
             self._say("Stopping after the size in progress ...")
 
     def _start(self) -> None:
-        if not self.run_button.disabled:  # a second click may be under way before the first has locked the button
+        # a second click may be under way before the first has locked the button
+        if not self.run_button.disabled:
             self._lock(True)
             self._task = asyncio.get_running_loop().create_task(self._run_live())
 
@@ -117,14 +152,23 @@ class SpeedLab:
             for done, size in enumerate(sizes):
                 if self.stop_button.disabled:
                     return self._say(f"Stopped after {done} of {len(sizes)} sizes.")
-                self._say(f"{done} of {len(sizes)} sizes measured. Checking and timing {size:,} ...")
+                self._say(
+                    f"{done} of {len(sizes)} sizes measured. Checking and timing {size:,} ..."
+                )
                 await asyncio.get_running_loop().run_in_executor(None, self._measure, size)
                 self.progress.value = done + 1
                 self._update(self.comparison)
             result = self.comparison
-            self._say(f"Done. {result.crossover()}." if result and len(result.labels) > 1 else "Done.")
-        except BaseException as error:  # whatever went wrong belongs in the panel: a handler's traceback shows nowhere
-            self._say("Interrupted." if isinstance(error, KeyboardInterrupt) else in_a_sentence(error), alarm=True)
+            self._say(
+                f"Done. {result.crossover()}." if result and len(result.labels) > 1 else "Done."
+            )
+        except (
+            BaseException
+        ) as error:  # whatever went wrong belongs in the panel: a handler's traceback shows nowhere
+            self._say(
+                "Interrupted." if isinstance(error, KeyboardInterrupt) else in_a_sentence(error),
+                alarm=True,
+            )
             self._update(None)
         finally:
             self._lock(False)
@@ -141,14 +185,19 @@ class SpeedLab:
         self.stop_button.disabled = not running
 
     def _say(self, text: str, alarm: bool = False) -> None:
-        # The text keeps the theme's own colour, light or dark, and the bar beside it is seen on both.
+        # The text keeps the theme's own colour, light or dark, and the bar beside it is seen on
+        # both.
         look = ' style="border-left: 4px solid #D93A2B; padding-left: 6px"' if alarm else ""
         self.status.value = f"<span{look}>{html.escape(text)}</span>"
 
     def _results(self, result: Result | None) -> list:
         if result is None:
-            return [HTML(f"<em>The {name} appears here when the panel has run.</em>") for name in ("picture", "table")]
-        return [result.plot(self.recordings), HTML(result.to_frame().round(3).to_html(index=False))]  # which escapes
+            return [
+                HTML(f"<em>The {name} appears here when the panel has run.</em>")
+                for name in ("picture", "table")
+            ]
+        # which escapes
+        return [result.plot(self.recordings), HTML(result.to_frame().round(3).to_html(index=False))]
 
     def _update(self, result: Result | None) -> None:
         for output, what in zip(self._outputs, self._results(result), strict=True):
@@ -156,7 +205,9 @@ class SpeedLab:
 
 
 def in_a_sentence(error: BaseException) -> str:
-    """Return what a person should read of an error: of a lack of memory, nothing of the allocator's own words."""
+    """Return what a person should read of an error: of a lack of memory, nothing of the allocator's
+    own words.
+    """
     said = str(error)
     if isinstance(error, MemoryError) or re.search(NO_MEMORY, said):
         return "There is not enough memory for this size. Choose a smaller one."
@@ -167,13 +218,15 @@ def read_sizes(text: str, size_name: str) -> list[int]:
     """Return the sizes in a text such as "16, 64 256", smallest first.
 
     Raises:
-        ValueError: a part is no positive integer, there is none, or one number of four bytes a unit, or three for each
-            of a square, do not fit into this machine's memory.
+        ValueError: a part is no positive integer, there is none, or one number of four bytes a
+            unit, or three for each of a square, do not fit into this machine's memory.
     """
     parts = text.replace(",", " ").split()
     odd = [part for part in parts if not re.fullmatch(r"[1-9]\d{0,30}", part)]
     if odd or not parts:
-        raise ValueError(f"sizes are positive integers, such as 16 64 256, but {(odd or [text])[0]!r:.60} is not one.")
+        raise ValueError(
+            f"sizes are positive integers, such as 16 64 256, but {(odd or [text])[0]!r:.60} is not one."
+        )
     sizes, memory = sorted({int(part) for part in parts}), host_memory_bytes()
     needed = 12 * sizes[-1] ** 2 if size_name == "side" else 4 * sizes[-1]
     if memory and needed > memory:

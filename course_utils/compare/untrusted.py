@@ -1,4 +1,6 @@
-"""Read a JSON file that somebody sent: refuse what is large, strange or wrong, with the file's name and the reason."""
+"""Read a JSON file that somebody sent: refuse what is large, strange or wrong, with the file's name
+and the reason.
+"""
 
 import json
 import os
@@ -23,17 +25,21 @@ def read_json(path: str | os.PathLike) -> Any:
     if path.exists() and not path.is_file():
         raise ValueError(f"{path.name} is not an ordinary file, so it was not opened.")
     with path.open("rb") as file:
-        content = file.read(LARGEST_BYTES + 1)  # what a file says of its own size may be wrong, as in /proc
+        # what a file says of its own size may be wrong, as in /proc
+        content = file.read(LARGEST_BYTES + 1)
     if len(content) > LARGEST_BYTES:
         raise ValueError(f"{path.name} has more than {LARGEST_BYTES:,} bytes, so it was not read.")
     try:
         return json.loads(content)  # bytes: UTF-8 and UTF-16, with the mark that Windows puts first
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path.name} is not a complete JSON file ({error}). Save it again.") from error
+        raise ValueError(
+            f"{path.name} is not a complete JSON file ({error}). Save it again."
+        ) from error
 
 
 def build(kind: Any, value: Any, where: str) -> Any:
-    """Return a value of JSON as what an annotation, `kind`, asks for: a dataclass of texts, numbers, lists and so on.
+    """Return a value of JSON as what an annotation, `kind`, asks for: a dataclass of texts,
+    numbers, lists and so on.
 
     Raises:
         ValueError: it is something else; `where` is what the error calls it.
@@ -53,13 +59,17 @@ def build(kind: Any, value: Any, where: str) -> Any:
         return tuple(build(args[0], item, f"{where}[{place}]") for place, item in enumerate(value))
     if origin is dict:
         _require(isinstance(value, dict), where, "a JSON object")
-        return {build(str, name, where): build(args[1], item, f"{where}.{name}") for name, item in value.items()}
+        return {
+            build(str, name, where): build(args[1], item, f"{where}.{name}")
+            for name, item in value.items()
+        }
     if kind is str:
         fits = isinstance(value, str) and len(value) <= LONGEST_TEXT and value.isprintable()
         _require(fits, where, f"a text of at most {LONGEST_TEXT} printable characters")
         return value
     _require(type(value) in (int, kind), where, f"of type {kind.__name__}")
-    _require(abs(value) < 1e18, where, "below 1e18")  # what NumPy and a chart can hold; NaN and infinity are not below
+    # what NumPy and a chart can hold; NaN and infinity are not below
+    _require(abs(value) < 1e18, where, "below 1e18")
     return kind(value)
 
 

@@ -1,4 +1,6 @@
-"""Work to measure: each workload builds the same work, with the same numbers, in any size and on any device."""
+"""Work to measure: each workload builds the same work, with the same numbers, in any size and on
+any device.
+"""
 
 import inspect
 from collections.abc import Callable, Iterator
@@ -14,10 +16,15 @@ from course_utils.data import Scale, air_passengers, make_windows
 from course_utils.data.models import AirRNN, ImageCNN
 from course_utils.data.shapes import draw_shapes
 from course_utils.devices import Device
-from course_utils.loop import fast_adam
 from course_utils.moves import to_device
+from course_utils.plain_training import fast_adam
 
-DTYPES = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+DTYPES = {
+    "fp32": torch.float32,
+    "tf32": torch.float32,
+    "bf16": torch.bfloat16,
+    "fp16": torch.float16,
+}
 Call = Callable[[], torch.Tensor]
 EXAMPLE = "def work(size, device): x = torch.randn(size, size).to(device); return lambda: x @ x"
 
@@ -27,8 +34,8 @@ class Workload:
     """One kind of work in any size."""
 
     name: str  #: what a person calls it
-    #: makes the work for `build(device=..., size=..., precision=...)`; what it returns does the work once, and returns
-    #: an answer that is the same on every device, up to rounding
+    #: makes the work for `build(device=..., size=..., precision=...)`; what it returns does the
+    # work once, and returns : an answer that is the same on every device, up to rounding
     build: Callable[..., Callable[[], object]]
     size_name: str = "size"  #: what the size counts, such as "batch"
     unit: str = "calls"  #: what the rate counts, such as "samples"
@@ -40,8 +47,8 @@ class Workload:
         """Return a workload as it is, and make one of a function of your own.
 
         Args:
-            work: a workload, or `work(size, device)`, where `device` is a `torch.device`. It returns a function
-                without arguments that does the work once and returns its answer.
+            work: a workload, or `work(size, device)`, where `device` is a `torch.device`. It
+                returns a function without arguments that does the work once and returns its answer.
 
         Raises:
             TypeError: it is neither; or, once it is built, it has returned no function.
@@ -64,14 +71,20 @@ class Workload:
             call = work(size, device.torch_device)
             if not callable(call):
                 returned = f"the workload {name!r} returned {type(call).__name__}, but it has to return a function"
-                raise TypeError(f"{returned} without arguments that does the work, such as: {EXAMPLE}")
+                raise TypeError(
+                    f"{returned} without arguments that does the work, such as: {EXAMPLE}"
+                )
             return call
 
         return cls(name, build, precisions=("fp32", "tf32"))
 
 
-def build_seeded(workload: Workload, size: int, device: Device, precision: str) -> Callable[[], object]:
-    """Build the work with the same random numbers on any device, and leave the caller's generator and defaults."""
+def build_seeded(
+    workload: Workload, size: int, device: Device, precision: str
+) -> Callable[[], object]:
+    """Build the work with the same random numbers on any device, and leave the caller's generator
+    and defaults.
+    """
     with torch.random.fork_rng(devices=[]), torch.device("cpu"), ExitStack() as undo:
         undo.callback(torch.set_default_dtype, torch.get_default_dtype())
         torch.set_default_dtype(torch.float32)
@@ -80,19 +93,24 @@ def build_seeded(workload: Workload, size: int, device: Device, precision: str) 
 
 
 def rnn_step(device: Device, size: int = 16, precision: str = "fp32") -> Call:
-    """Return a function that takes one training step of the 481-parameter RNN on a batch that is on the device."""
+    """Return a function that takes one training step of the 481-parameter RNN on a batch that is on
+    the device.
+    """
     series, _ = air_passengers()
     windows = make_windows(Scale.fit(series).apply(series), 20)
-    picks = torch.arange(size) % len(windows[0])  # there are 101 windows: a larger batch holds them several times
+    # there are 101 windows: a larger batch holds them several times
+    picks = torch.arange(size) % len(windows[0])
     inputs, targets = (part[picks] for part in windows)
     return training_step(AirRNN(), inputs, targets, nn.functional.mse_loss, device, precision)
 
 
 def cnn_step(device: Device, size: int, precision: str = "fp32", copy: bool = False) -> Call:
-    """Return a function that takes one training step of the image CNN on a batch that is on the device.
+    """Return a function that takes one training step of the image CNN on a batch that is on the
+    device.
 
-    "bf16" and "fp16" run under autocast; `using_tf32`, around the call, decides whether "fp32" and "tf32" differ. With
-    `copy`, each step first copies its batch from the host; on a CPU that is the same batch, and no copy.
+    "bf16" and "fp16" run under autocast; `using_tf32`, around the call, decides whether "fp32" and
+    "tf32" differ. With `copy`, each step first copies its batch from the host; on a CPU that is the
+    same batch, and no copy.
     """
     here = draw_shapes(size, seed=42)
     there = to_device(here, device)
@@ -107,9 +125,16 @@ def cnn_step(device: Device, size: int, precision: str = "fp32", copy: bool = Fa
 
 
 def training_step(
-    model: nn.Module, inputs: torch.Tensor, targets: torch.Tensor, loss_fn: Callable, device: Device, precision: str
+    model: nn.Module,
+    inputs: torch.Tensor,
+    targets: torch.Tensor,
+    loss_fn: Callable,
+    device: Device,
+    precision: str,
 ) -> Call:
-    """Return a function that takes one training step with Adam on one batch, and returns its loss."""
+    """Return a function that takes one training step with Adam on one batch, and returns its
+    loss.
+    """
     dtype = DTYPES[precision]
     model, inputs, targets = to_device((model, inputs, targets), device)
     optimizer = fast_adam(model.parameters(), device.torch_device, 1e-3)
@@ -118,7 +143,8 @@ def training_step(
         with nullcontext() if dtype is torch.float32 else torch.autocast(device.kind, dtype):
             loss = loss_fn(model(inputs), targets)
         loss.backward()
-        if device.kind == "cuda":  # Adam refuses to be captured without this, and warns of it when nothing is captured
+        # Adam refuses to be captured without this, and warns of it when nothing is captured
+        if device.kind == "cuda":
             optimizer.param_groups[0]["capturable"] = torch.cuda.is_current_stream_capturing()
         optimizer.step()
         optimizer.zero_grad()
@@ -128,10 +154,11 @@ def training_step(
 
 
 def product(device: Device, size: int, precision: str = "fp32") -> Call:
-    """Return a function that multiplies two square matrices with this side: 2 x size^3 floating-point operations.
+    """Return a function that multiplies two square matrices with this side: 2 x size^3
+    floating-point operations.
 
-    Random numbers, since a GPU multiplies predictable ones faster: H. He, Strangely, Matrix Multiplications on GPUs Run
-    Faster When Given "Predictable" Data! (2024).
+    Random numbers, since a GPU multiplies predictable ones faster: H. He, Strangely, Matrix
+    Multiplications on GPUs Run Faster When Given "Predictable" Data! (2024).
     """
     left, right = (numbers((size, size), device, precision) for _ in range(2))
     return lambda: left @ right
@@ -155,9 +182,11 @@ def numbers(shape: tuple[int, ...], device: Device, precision: str) -> torch.Ten
 
 @contextmanager
 def using_tf32(allowed: bool) -> Iterator[None]:
-    """Let float32 products and convolutions on NVIDIA GPUs round their inputs to TF32 inside the block, or forbid it.
+    """Let float32 products and convolutions on NVIDIA GPUs round their inputs to TF32 inside the
+    block, or forbid it.
 
-    PyTorch's default is mixed: convolutions and RNNs may, products may not. torch 2.9 renamed the switches.
+    PyTorch's default is mixed: convolutions and RNNs may, products may not. torch 2.9 renamed the
+    switches.
     Source: PyTorch documentation, CUDA semantics, section on TensorFloat-32.
     """
     backends: Any = torch.backends
@@ -176,7 +205,15 @@ def using_tf32(allowed: bool) -> Iterator[None]:
 RNN_STEP = Workload("RNN step", rnn_step, "batch", "samples", float, ("fp32", "tf32", "bf16"))
 CNN_STEP = Workload("CNN step", cnn_step, "batch", "samples", float, ("fp32", "tf32", "bf16"))
 CNN_WITH_COPY = replace(CNN_STEP, name="CNN step and copy", build=partial(cnn_step, copy=True))
-PRODUCT = Workload("Matrix product", product, "side", "FLOP", lambda side: 2.0 * side * side * side, tuple(DTYPES))
-ELEMENTWISE = Workload("Elementwise", _elementwise, "elements", "elements", float, ("fp32", "bf16", "fp16"))
-COPY = Workload("Copy to the device", _copy, "elements", "elements", float, ("fp32", "bf16", "fp16"))
-SUITE = {work.name: work for work in (RNN_STEP, CNN_STEP, CNN_WITH_COPY, PRODUCT, ELEMENTWISE, COPY)}
+PRODUCT = Workload(
+    "Matrix product", product, "side", "FLOP", lambda side: 2.0 * side * side * side, tuple(DTYPES)
+)
+ELEMENTWISE = Workload(
+    "Elementwise", _elementwise, "elements", "elements", float, ("fp32", "bf16", "fp16")
+)
+COPY = Workload(
+    "Copy to the device", _copy, "elements", "elements", float, ("fp32", "bf16", "fp16")
+)
+SUITE = {
+    work.name: work for work in (RNN_STEP, CNN_STEP, CNN_WITH_COPY, PRODUCT, ELEMENTWISE, COPY)
+}

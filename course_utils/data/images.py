@@ -1,4 +1,6 @@
-"""Ten classes of 3 x 32 x 32 images: CIFAR-10 where it is available, else shapes that are drawn on the spot."""
+"""Ten classes of 3 x 32 x 32 images: CIFAR-10 where it is available, else shapes that are drawn on
+the spot.
+"""
 
 import hashlib
 import io
@@ -14,15 +16,27 @@ from urllib.request import getproxies
 import torch
 
 from course_utils.data.shapes import SHAPES, draw_shapes
-from course_utils.display.bars import open_bar
+from course_utils.progress_bars import open_bar
 
-# A. Krizhevsky, Learning Multiple Layers of Features from Tiny Images (2009), in its binary version: a record is one
-# byte for the class and 3072 for the red, green and blue 32 x 32 pixels. Nothing in it is pickled.
+# A. Krizhevsky, Learning Multiple Layers of Features from Tiny Images (2009), in its binary
+# version: a record is one byte for the class and 3072 for the red, green and blue 32 x 32 pixels.
+# Nothing in it is pickled.
 CIFAR_URL = "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"
 CIFAR_ARCHIVE = "cifar-10-binary.tar.gz"
 CIFAR_SHA256 = "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd"
 CIFAR_FILES = (*(f"data_batch_{number}.bin" for number in range(1, 6)), "test_batch.bin")
-CIFAR_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+CIFAR_CLASSES = (
+    "airplane",
+    "automobile",
+    "bird",
+    "cat",
+    "deer",
+    "dog",
+    "frog",
+    "horse",
+    "ship",
+    "truck",
+)
 HOME = Path.home() / ".cache" / "accelerator-course"
 PATIENCE_S = 5.0  # for the name server, for the server, and for each piece that it sends
 
@@ -46,11 +60,15 @@ class Images:
         )
 
 
-def load_images(folder: str | Path = HOME, *, download: bool = True, url: str = CIFAR_URL) -> Images:
-    """Return CIFAR-10 from a folder or from the internet, or the offline shapes where it is in neither.
+def load_images(
+    folder: str | Path = HOME, *, download: bool = True, url: str = CIFAR_URL
+) -> Images:
+    """Return CIFAR-10 from a folder or from the internet, or the offline shapes where it is in
+    neither.
 
     Args:
-        folder: where `cifar-10-binary.tar.gz` is looked for and a download is kept, by default in the user's cache.
+        folder: where `cifar-10-binary.tar.gz` is looked for and a download is kept, by default in
+            the user's cache.
         download: whether to download it (170 MB) when it is not in the folder.
         url: where to download it from, such as a copy in the classroom's own network.
 
@@ -69,26 +87,40 @@ def load_images(folder: str | Path = HOME, *, download: bool = True, url: str = 
         origin = f"downloaded to {folder}"
     data = archive.read_bytes()
     if hashlib.sha256(data).hexdigest() != CIFAR_SHA256:
-        raise ValueError(f"{archive} is not CIFAR-10, or not all of it: its SHA-256 differs. Delete it and try again.")
-    with tarfile.open(fileobj=io.BytesIO(data)) as tar:  # read in place: nothing is unpacked to the disk
-        files = {Path(member.name).name: file.read() for member in tar if (file := tar.extractfile(member))}
+        raise ValueError(
+            f"{archive} is not CIFAR-10, or not all of it: its SHA-256 differs. Delete it and try again."
+        )
+    # read in place: nothing is unpacked to the disk
+    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+        files = {
+            Path(member.name).name: file.read()
+            for member in tar
+            if (file := tar.extractfile(member))
+        }
     *batches, test = [_records(files[name]) for name in CIFAR_FILES]
     pixels, labels = map(torch.cat, zip(*batches, strict=True))
     return Images("CIFAR-10", origin, CIFAR_CLASSES, pixels, labels, *test)
 
 
 def offline_images(why: str = "drawn here", *, train: int = 10_000, test: int = 2_000) -> Images:
-    """Return images of ten shapes, the same ones on every machine, in place of CIFAR-10; `why` is their origin."""
-    return Images("Offline shapes", why, SHAPES, *draw_shapes(train, seed=42), *draw_shapes(test, seed=43))
+    """Return images of ten shapes, the same ones on every machine, in place of CIFAR-10; `why` is
+    their origin.
+    """
+    return Images(
+        "Offline shapes", why, SHAPES, *draw_shapes(train, seed=42), *draw_shapes(test, seed=43)
+    )
 
 
 def _download(url: str, path: Path) -> None:
     """Download CIFAR-10; the file appears only when it is complete and correct."""
     import pooch
-    from requests import ConnectionError, Timeout  # whose own texts are chains of objects with their addresses
+
+    # whose own texts are chains of objects with their addresses
+    from requests import ConnectionError, Timeout
 
     server = urlsplit(url)
-    # A name server that does not answer blocks for longer than any limit of a socket. A proxy asks its own.
+    # A name server that does not answer blocks for longer than any limit of a socket. A proxy asks
+    # its own.
     host = urlsplit(getproxies().get(server.scheme) or url).hostname
 
     def look_up() -> None:
@@ -102,8 +134,11 @@ def _download(url: str, path: Path) -> None:
         raise TimeoutError(f"the name server did not answer within {PATIENCE_S:g} s")
     pooch.get_logger().setLevel("WARNING")
     try:
-        with open_bar(1, "B", unit_scale=True, desc="download", leave=False) as bar:  # pooch sets the real total
-            downloader = pooch.HTTPDownloader(progressbar=bar, chunk_size=1 << 20, timeout=PATIENCE_S)
+        # pooch sets the real total
+        with open_bar(1, "B", unit_scale=True, desc="download", leave=False) as bar:
+            downloader = pooch.HTTPDownloader(
+                progressbar=bar, chunk_size=1 << 20, timeout=PATIENCE_S
+            )
             pooch.retrieve(url, CIFAR_SHA256, path.name, path.parent, downloader=downloader)
     except Timeout:
         raise TimeoutError(f"{server.hostname} did not answer within {PATIENCE_S:g} s") from None

@@ -6,10 +6,11 @@ from torch import nn
 
 
 class AirRNN(nn.Module):
-    """A vanilla RNN with a linear head that reads a series and says the next step at every step: 481 parameters.
+    """A vanilla RNN with a linear head that reads a series and says the next step at every step:
+    481 parameters.
 
-    The RNN holds 20 x 1 + 20 x 20 weights and 2 x 20 biases, the head 20 weights and a bias. `hidden_size` says how
-    many numbers the RNN remembers from one step to the next.
+    The RNN holds 20 x 1 + 20 x 20 weights and 2 x 20 biases, the head 20 weights and a bias.
+    `hidden_size` says how many numbers the RNN remembers from one step to the next.
     """
 
     def __init__(self, hidden_size: int = 20):
@@ -24,12 +25,14 @@ class AirRNN(nn.Module):
 
     @torch.no_grad()
     def forecast(self, history: torch.Tensor, steps: int) -> torch.Tensor:
-        """Continue a series by feeding the model its own answers: from a history, (months,), to a forecast, (steps,).
+        """Continue a series by feeding the model its own answers: from a history, (months,), to a
+        forecast, (steps,).
 
         Both are on the model's scale and device.
 
         Raises:
-            ValueError: the history is empty or not one-dimensional, or fewer than one step was requested.
+            ValueError: the history is empty or not one-dimensional, or fewer than one step was
+                requested.
         """
         if history.ndim != 1 or len(history) == 0 or steps < 1:
             raise ValueError(
@@ -47,9 +50,11 @@ class AirRNN(nn.Module):
 class ImageCNN(nn.Module):
     """A small convolutional network for 3 x 32 x 32 images in ten classes: 64,326 parameters.
 
-    It is LeNet-5 for colour images, with one more layer that is applied twice: 5 x 5 to 6 channels, pooling, 5 x 5 to
-    16 channels, pooling, the same 3 x 3 from 16 to 16 channels two times, and a head of 120, 84 and 10.
-    Source of the shape: Y. LeCun et al., Gradient-Based Learning Applied to Document Recognition (1998), figure 2.
+    It is LeNet-5 for colour images, with one more layer that is applied twice: 5 x 5 to 6 channels,
+    pooling, 5 x 5 to 16 channels, pooling, the same 3 x 3 from 16 to 16 channels two times, and a
+    head of 120, 84 and 10.
+    Source of the shape: Y. LeCun et al., Gradient-Based Learning Applied to Document Recognition
+    (1998), figure 2.
     """
 
     def __init__(self):
@@ -58,13 +63,20 @@ class ImageCNN(nn.Module):
         self.conv2 = nn.Conv2d(6, 16, kernel_size=5)
         self.conv3 = nn.Conv2d(16, 16, kernel_size=3, padding=1)
         self.head = nn.Sequential(
-            nn.Flatten(), nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10)
+            nn.Flatten(),
+            nn.Linear(400, 120),
+            nn.ReLU(),
+            nn.Linear(120, 84),
+            nn.ReLU(),
+            nn.Linear(84, 10),
         )
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Map pixels of 0 to 255, (batch, 3, 32, 32), of any type, to a score for each class, (batch, 10).
+        """Map pixels of 0 to 255, (batch, 3, 32, 32), of any type, to a score for each class,
+        (batch, 10).
 
-        Pixels are cheapest to move as uint8, so the model itself brings them to -1 to 1, on its device.
+        Pixels are cheapest to move as uint8, so the model itself brings them to -1 to 1, on its
+        device.
         """
         hidden = images.to(self.conv1.weight.dtype) / 127.5 - 1
         hidden = torch.relu(F.max_pool2d(self.conv1(hidden), 2))  # (batch, 6, 14, 14)
@@ -75,7 +87,8 @@ class ImageCNN(nn.Module):
 
 
 class Bottleneck(nn.Module):
-    """Three convolutions beside a shortcut: 1 x 1 to fewer channels, 3 x 3, and 1 x 1 to four times as many.
+    """Three convolutions beside a shortcut: 1 x 1 to fewer channels, 3 x 3, and 1 x 1 to four times
+    as many.
 
     `width` and `stride` are those of the middle convolution, as in version 1.5 of the network.
     """
@@ -90,17 +103,22 @@ class Bottleneck(nn.Module):
             *conv_norm(width, 4 * width, 1, 1),
         )
         same = stride == 1 and channels == 4 * width
-        self.shortcut = nn.Identity() if same else nn.Sequential(*conv_norm(channels, 4 * width, 1, stride))
+        self.shortcut = (
+            nn.Identity() if same else nn.Sequential(*conv_norm(channels, 4 * width, 1, stride))
+        )
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Map (batch, channels, height, width) to (batch, 4 x width, height / stride, width / stride)."""
+        """Map (batch, channels, height, width) to (batch, 4 x width, height / stride, width /
+        stride).
+        """
         return torch.relu(self.body(images) + self.shortcut(images))
 
 
 class ResNet50(nn.Module):
     """25,557,032 parameters that sort photographs of 224 x 224 pixels into a thousand classes.
 
-    Everybody publishes its speed. Source: K. He et al., Deep Residual Learning (2015), arXiv:1512.03385.
+    Everybody publishes its speed. Source: K. He et al., Deep Residual Learning (2015),
+    arXiv:1512.03385.
     """
 
     def __init__(self, classes: int = 1000):
@@ -111,7 +129,9 @@ class ResNet50(nn.Module):
             for block in range(blocks):
                 layers.append(Bottleneck(channels, width, stride if block == 0 else 1))
                 channels = 4 * width
-        self.layers = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, classes))
+        self.layers = nn.Sequential(
+            *layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, classes)
+        )
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """Map images, (batch, 3, height, width), to scores, (batch, classes)."""

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import torch
 
-# Thousands of passengers of international airlines a month, 1949-01 to 1960-12, a year in each line.
-# Source: G. E. P. Box and G. M. Jenkins, Time Series Analysis: Forecasting and Control (Holden-Day, 1970), series G.
+# Thousands of passengers of international airlines a month, 1949-01 to 1960-12, a year in each
+# line. Source: G. E. P. Box and G. M. Jenkins, Time Series Analysis: Forecasting and Control
+# (Holden-Day, 1970), series G.
 AIR_PASSENGERS = (
     *(112, 118, 132, 129, 121, 135, 148, 148, 136, 119, 104, 118),
     *(115, 126, 141, 135, 125, 149, 170, 170, 158, 133, 114, 140),
@@ -35,12 +36,15 @@ class Scale:
         """Return the scale that maps the smallest value of `series` to 0 and the largest to 1.
 
         Raises:
-            ValueError: a value is NaN or infinite, or all are the same, so that there is nothing to scale by.
+            ValueError: a value is NaN or infinite, or all are the same, so that there is nothing to
+                scale by.
         """
         _check_finite(series)
         low, high = float(series.min()), float(series.max())
         if low == high:
-            raise ValueError(f"a scale needs values that differ, but all {len(series)} values are {low:g}.")
+            raise ValueError(
+                f"a scale needs values that differ, but all {len(series)} values are {low:g}."
+            )
         return cls(low, high)
 
     def apply(self, series: torch.Tensor) -> torch.Tensor:
@@ -53,22 +57,29 @@ class Scale:
 
 
 def air_passengers() -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the monthly passengers (thousands) to train on, (121,), and to forecast, (23,), as float32."""
+    """Return the monthly passengers (thousands) to train on, (121,), and to forecast, (23,), as
+    float32.
+    """
     series = torch.tensor(AIR_PASSENGERS, dtype=torch.float32)
     return series[:TRAIN_MONTHS], series[TRAIN_MONTHS:]
 
 
 def make_windows(series: torch.Tensor, length: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Cut a series, (steps,), into every window of `length` steps, each with the same window one step later.
+    """Cut a series, (steps,), into every window of `length` steps, each with the same window one
+    step later.
 
     Returns:
-        The inputs and the targets, each (steps - length, length, 1): targets[i, j] is the step after inputs[i, j].
+        The inputs and the targets, each (steps - length, length, 1): targets[i, j] is the step
+        after inputs[i, j].
 
     Raises:
-        ValueError: the series is not one-dimensional, holds NaN or infinity, or is too short for one window.
+        ValueError: the series is not one-dimensional, holds NaN or infinity, or is too short for
+            one window.
     """
     if series.ndim != 1:
-        raise ValueError(f"a series has one dimension, (steps,), but this one has shape {tuple(series.shape)}.")
+        raise ValueError(
+            f"a series has one dimension, (steps,), but this one has shape {tuple(series.shape)}."
+        )
     if not 1 <= length < len(series):
         raise ValueError(
             f"windows of {length} steps were requested from a series of {len(series)}. A window needs one step "
@@ -80,16 +91,19 @@ def make_windows(series: torch.Tensor, length: int) -> tuple[torch.Tensor, torch
 
 
 class ShuffledBatches:
-    """The batches of every epoch as tensors of sample indices, in an order that the seed alone decides.
+    """The batches of every epoch as tensors of sample indices, in an order that the seed alone
+    decides.
 
-    Iterating over it once is one epoch: every index from 0 to samples - 1 exactly once, in batches of `batch_size`
-    of which the last may be short. A plain loop and a DataLoader (as its `sampler`, with `batch_size=None`) see
-    the same batches from it.
+    Iterating over it once is one epoch: every index from 0 to samples - 1 exactly once, in batches
+    of `batch_size` of which the last may be short. A plain loop and a DataLoader (as its `sampler`,
+    with `batch_size=None`) see the same batches from it.
     """
 
     def __init__(self, samples: int, batch_size: int, seed: int = 42):
         if samples < 1 or batch_size < 1:
-            raise ValueError(f"batches need samples and a size, but got {samples} samples in batches of {batch_size}.")
+            raise ValueError(
+                f"batches need samples and a size, but got {samples} samples in batches of {batch_size}."
+            )
         self.samples, self.batch_size = samples, batch_size
         self._generator = torch.Generator().manual_seed(seed)
 
@@ -103,4 +117,6 @@ class ShuffledBatches:
 def _check_finite(series: torch.Tensor) -> None:
     if bad := (~torch.isfinite(series)).nonzero().flatten().tolist():
         found = f"the series holds {series[bad[0]].item()} at position {bad[0]}"
-        raise ValueError(f"{found}. A single one would make every loss NaN: fill it in or cut the series there.")
+        raise ValueError(
+            f"{found}. A single one would make every loss NaN: fill it in or cut the series there."
+        )

@@ -1,19 +1,34 @@
-"""Draw small images of ten shapes: the same ones on every machine, from a seed and whole numbers alone."""
+"""Draw small images of ten shapes: the same ones on every machine, from a seed and whole numbers
+alone.
+"""
 
 import torch
 
-SHAPES = ("disc", "ring", "square", "frame", "diamond", "plus", "cross", "rows", "columns", "checks")
+SHAPES = (
+    "disc",
+    "ring",
+    "square",
+    "frame",
+    "diamond",
+    "plus",
+    "cross",
+    "rows",
+    "columns",
+    "checks",
+)
 SIDE = 32
 NOISE = 40  # of 255, either way
 
 
 def draw_shapes(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Draw shapes of random place, size and colours on plain backgrounds, with noise; the seed decides everything.
+    """Draw shapes of random place, size and colours on plain backgrounds, with noise; the seed
+    decides everything.
 
     The classes take turns, and the order is shuffled.
 
     Returns:
-        The pixels, (count, 3, 32, 32), uint8, and the index of each one's shape in `SHAPES`, (count,), int64.
+        The pixels, (count, 3, 32, 32), uint8, and the index of each one's shape in `SHAPES`,
+        (count,), int64.
     """
     generator = torch.Generator().manual_seed(seed)
 
@@ -21,7 +36,9 @@ def draw_shapes(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
         return torch.randint(low, high, shape, generator=generator, dtype=torch.int16)
 
     labels = torch.randperm(count, generator=generator) % len(SHAPES)
-    drawn = _masks(labels, radius=random(7, 13, count), x=random(11, 21, count), y=random(11, 21, count))
+    drawn = _masks(
+        labels, radius=random(7, 13, count), x=random(11, 21, count), y=random(11, 21, count)
+    )
     background = random(0, 256, count, 3, 1, 1)
     # At least 80 of 256 away in each colour, going round at the top.
     foreground = (background + random(80, 177, count, 3, 1, 1)) % 256
@@ -30,7 +47,9 @@ def draw_shapes(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
     return pixels.clamp_(0, 255).to(torch.uint8), labels
 
 
-def _masks(labels: torch.Tensor, radius: torch.Tensor, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+def _masks(
+    labels: torch.Tensor, radius: torch.Tensor, x: torch.Tensor, y: torch.Tensor
+) -> torch.Tensor:
     """Return which pixels belong to each image's shape, (count, 32, 32)."""
     masks = torch.zeros(len(labels), SIDE, SIDE, dtype=torch.bool)
     line = torch.arange(SIDE, dtype=torch.int16)
@@ -42,7 +61,9 @@ def _masks(labels: torch.Tensor, radius: torch.Tensor, x: torch.Tensor, y: torch
     return masks
 
 
-def _mask(name: str, across: torch.Tensor, down: torch.Tensor, radius: torch.Tensor) -> torch.Tensor:
+def _mask(
+    name: str, across: torch.Tensor, down: torch.Tensor, radius: torch.Tensor
+) -> torch.Tensor:
     a, d = across.abs(), down.abs()
     squared, largest = across**2 + down**2, torch.maximum(a, d)
     box = largest <= radius

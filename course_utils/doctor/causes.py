@@ -1,4 +1,5 @@
-"""From what was found on a machine to a cause for each accelerator family. Nothing here asks the machine anything.
+"""From what was found on a machine to a cause for each accelerator family. Nothing here asks the
+machine anything.
 
 A family's function yields findings, the first of which counts.
 """
@@ -17,7 +18,9 @@ LEFT_OVER = ("TPU_PROCESS_ADDRESSES", "TPU_PROCESS_BOUNDS", "XRT_TPU_CONFIG", "C
 
 
 def find_cause(family: str, evidence: Evidence) -> Finding:
-    """Return the finding of one family: first what is wrong with torch itself, then with the family."""
+    """Return the finding of one family: first what is wrong with torch itself, then with the
+    family.
+    """
     torch, cpu = evidence.torch, evidence.probe("cpu")
     if not torch.version:
         return evidence.found(family, "torch-absent")
@@ -27,7 +30,9 @@ def find_cause(family: str, evidence: Evidence) -> Finding:
         return evidence.found(family, "torch-too-old")
     if family == "cpu" or "error" in cpu.told:
         return judge(family, cpu, evidence)
-    return next({"cuda": _cuda, "mps": _mps, "xpu": _xpu, "xla": _xla, "tpu": _tpu}[family](evidence))
+    return next(
+        {"cuda": _cuda, "mps": _mps, "xpu": _xpu, "xla": _xla, "tpu": _tpu}[family](evidence)
+    )
 
 
 def _cuda(evidence: Evidence) -> Iterator[Finding]:
@@ -35,9 +40,15 @@ def _cuda(evidence: Evidence) -> Iterator[Finding]:
     hardware = ", ".join(card.name for card in cards)
     if not torch.cuda and hardware and not probe.kernels and (evidence.cards or not torch.hip):
         build = _build(tuple(evidence.probe("nvidia").told.get("cuda", ())), cards)
-        yield evidence.found("cuda", "rocm-build" if torch.hip else "cpu-only-build", hardware=hardware, build=build)
+        yield evidence.found(
+            "cuda", "rocm-build" if torch.hip else "cpu-only-build", hardware=hardware, build=build
+        )
     if probe.kernels:
-        value, there, shown = evidence.variables.get("CUDA_VISIBLE_DEVICES"), len(evidence.cards), len(probe.kernels)
+        value, there, shown = (
+            evidence.variables.get("CUDA_VISIBLE_DEVICES"),
+            len(evidence.cards),
+            len(probe.kernels),
+        )
         hides = f" CUDA_VISIBLE_DEVICES is {value!r}: it shows {shown} of {there} cards."
         yield judge("cuda", probe, evidence, hides if value is not None and shown < there else "")
     names = ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES") if torch.hip else ()
@@ -49,17 +60,25 @@ def _cuda(evidence: Evidence) -> Iterator[Finding]:
     yield from _refused(evidence)
     silence = no_answer("cuda", probe, evidence)
     # An error before CUDA has started, when no `archs` were told, is explained below.
-    if silence and (silence.cause == "broken-install" or "error" not in probe.told or "archs" in probe.told):
+    if silence and (
+        silence.cause == "broken-install" or "error" not in probe.told or "archs" in probe.told
+    ):
         yield silence
     yield from _not_started(evidence, hardware)
 
 
 def _known_cards(evidence: Evidence) -> list[Card]:
-    """Return the cards that there are, from the best witness: the driver, nvidia-smi or the PCI bus."""
+    """Return the cards that there are, from the best witness: the driver, nvidia-smi or the PCI
+    bus.
+    """
     smi = evidence.probe("nvidia-smi")
     vendor, maker = (AMD, "AMD") if evidence.torch.hip else (NVIDIA, "NVIDIA")
     names = smi.noise.splitlines() if smi.ended == "well" and "No devices" not in smi.noise else []
-    names = names or [f"{maker} device {model} on the PCI bus" for its, model in evidence.graphics if its == vendor]
+    names = names or [
+        f"{maker} device {model} on the PCI bus"
+        for its, model in evidence.graphics
+        if its == vendor
+    ]
     return evidence.cards or [Card(name, uuid=str(index)) for index, name in enumerate(names)]
 
 
@@ -67,19 +86,33 @@ def _refused(evidence: Evidence) -> Iterator[Finding]:
     """Yield the causes that the driver's version and the messages point to."""
     error, needed = evidence.probe("cuda").told.get("error", ""), evidence.torch.cuda
     refused = re.search(r"too old \(found version (\d+)\)", error)
-    newest = split_version(int(refused[1])) if refused else tuple(evidence.probe("nvidia").told.get("cuda", ()))
-    # A driver runs every CUDA of its own major version (CUDA Compatibility, "minor version"). (0, 0) says nothing.
+    newest = (
+        split_version(int(refused[1]))
+        if refused
+        else tuple(evidence.probe("nvidia").told.get("cuda", ()))
+    )
+    # A driver runs every CUDA of its own major version (CUDA Compatibility, "minor version"). (0,
+    # 0) says nothing.
     if needed and any(newest) and (refused or newest[0] < int(needed.split(".")[0])):
         found, compat = f"{newest[0]}.{newest[1]}", "-".join(needed.split(".")[:2])
         build = _build(newest, evidence.cards)
-        yield evidence.found("cuda", "driver-too-old", found=found, needed=needed, compat=compat, build=build)
+        yield evidence.found(
+            "cuda", "driver-too-old", found=found, needed=needed, compat=compat, build=build
+        )
     said = " ".join(evidence.probe("nvidia-smi").noise.split()), error
-    yield from (evidence.found("cuda", meaning(one), device="cuda", error=one) for one in said if meaning(one))
+    yield from (
+        evidence.found("cuda", meaning(one), device="cuda", error=one)
+        for one in said
+        if meaning(one)
+    )
 
 
 def _build(newest: tuple[int, ...], cards: list[Card]) -> str:
-    """Return the newest build of PyTorch, in uv's word, for these cards and the newest CUDA that their driver runs."""
-    # Since torch 2.11 those for CUDA 12.8 begin at 7.5 (pytorch/pytorch 172352), as those for CUDA 13 do.
+    """Return the newest build of PyTorch, in uv's word, for these cards and the newest CUDA that
+    their driver runs.
+    """
+    # Since torch 2.11 those for CUDA 12.8 begin at 7.5 (pytorch/pytorch 172352), as those for CUDA
+    # 13 do.
     told = [re.search(r"capability (\d+\.\d+)", card.detail) for card in cards]
     if (0, 0) < newest < (12, 8) or any(found and float(found[1]) < 7.5 for found in told):
         return "cu118" if (0, 0) < newest < (12, 0) else "cu126"
@@ -87,7 +120,9 @@ def _build(newest: tuple[int, ...], cards: list[Card]) -> str:
 
 
 def _not_started(evidence: Evidence, hardware: str) -> Iterator[Finding]:
-    """Yield why CUDA shows no card when no message names the cause, from where this runs and what cards there are."""
+    """Yield why CUDA shows no card when no message names the cause, from where this runs and what
+    cards there are.
+    """
     cards, maker = evidence.cards, "AMD" if evidence.torch.hip else "NVIDIA"
     error = evidence.probe("cuda").told.get("error", "torch lists no card.")
     if evidence.probe("nvidia").ended in ("late", "killed"):
@@ -99,15 +134,25 @@ def _not_started(evidence: Evidence, hardware: str) -> Iterator[Finding]:
         yield evidence.found("cuda", "mig", hardware=hardware, value=value)
     if cards and "NVIDIA driver" not in error:
         yield evidence.found("cuda", "driver-error", error=error)
-    failed = re.search("NVIDIA-SMI (has failed|couldn't find).*", evidence.probe("nvidia-smi").noise)
+    failed = re.search(
+        "NVIDIA-SMI (has failed|couldn't find).*", evidence.probe("nvidia-smi").noise
+    )
     off = evidence.place in ("colab", "kaggle") and not evidence.tpu_chips
     if hardware or (failed and not off):
         cause = "container-without-gpu" if evidence.container and hardware else "no-driver"
         detail = failed[0] if failed else error
-        yield evidence.found("cuda", cause, hardware=hardware or "nvidia-smi is installed", detail=detail, maker=maker)
+        yield evidence.found(
+            "cuda",
+            cause,
+            hardware=hardware or "nvidia-smi is installed",
+            detail=detail,
+            maker=maker,
+        )
     if amd := [model for vendor, model in evidence.graphics if vendor == AMD]:
         yield evidence.found("cuda", "not-built", maker=f"ROCm (AMD graphics {', '.join(amd)})")
-    yield evidence.found("cuda", "accelerator-off" if off else "no-hardware", maker=f"{maker} graphics card")
+    yield evidence.found(
+        "cuda", "accelerator-off" if off else "no-hardware", maker=f"{maker} graphics card"
+    )
 
 
 def _mps(evidence: Evidence) -> Iterator[Finding]:
@@ -117,7 +162,9 @@ def _mps(evidence: Evidence) -> Iterator[Finding]:
     if not probe.told.get("built", True):
         yield evidence.found("mps", "not-built", maker="MPS")
     if probe.kernels and not probe.told["available"]:
-        yield evidence.found("mps", "mps-unavailable", error=probe.kernels[0].get("error", "no error"))
+        yield evidence.found(
+            "mps", "mps-unavailable", error=probe.kernels[0].get("error", "no error")
+        )
     yield judge("mps", probe, evidence)
 
 
@@ -127,9 +174,13 @@ def _xpu(evidence: Evidence) -> Iterator[Finding]:
     if built and (probe.kernels or no_answer("xpu", probe, evidence)):
         yield judge("xpu", probe, evidence)
     if not there:
-        yield evidence.found("xpu", "no-hardware", maker="Intel graphics card" + " that torch can use" * built)
+        yield evidence.found(
+            "xpu", "no-hardware", maker="Intel graphics card" + " that torch can use" * built
+        )
     if built:
-        yield evidence.found("xpu", "no-driver", hardware=f"Intel {there}", detail="torch counts no XPU device")
+        yield evidence.found(
+            "xpu", "no-driver", hardware=f"Intel {there}", detail="torch counts no XPU device"
+        )
     yield evidence.found("xpu", "not-built", maker=f"XPU (Intel graphics {there})")
 
 
@@ -143,7 +194,9 @@ def _xla(evidence: Evidence) -> Iterator[Finding]:
         yield judged
     if xla.minor != evidence.torch.minor and not probe.kernels:
         maker = "TPU" if chips else "none"
-        yield evidence.found("xla", "torch-xla-mismatch", error=error or f"it ended {probe.ended}", maker=maker)
+        yield evidence.found(
+            "xla", "torch-xla-mismatch", error=error or f"it ended {probe.ended}", maker=maker
+        )
     if "libtpu not found" in error and chips:
         yield evidence.found("xla", "libtpu-absent", error=error)
     if error and pjrt is not None and not (pjrt == "TPU" and chips):
@@ -151,9 +204,13 @@ def _xla(evidence: Evidence) -> Iterator[Finding]:
         yield evidence.found("xla", "pjrt-device-wrong", value=pjrt, error=error)
     if pjrt == "CPU" and chips and probe.kernels:
         hides = "this machine has a TPU, which it hides."
-        yield evidence.found("xla", "pjrt-device-wrong", usable=judged.usable, value=pjrt, error=hides)
+        yield evidence.found(
+            "xla", "pjrt-device-wrong", usable=judged.usable, value=pjrt, error=hides
+        )
     if judged.cause == "works" and probe.told.get("hardware") == "CPU":
-        judged = evidence.found("xla", "libtpu-absent" if chips else "rehearsal", usable=True, error="it took the CPU.")
+        judged = evidence.found(
+            "xla", "libtpu-absent" if chips else "rehearsal", usable=True, error="it took the CPU."
+        )
     # "local" is what Kaggle's TPU image itself sets (Kaggle/docker-python, tpu/Dockerfile).
     names = [name for name in LEFT_OVER if evidence.variables.get(name, "local") != "local"]
     if names and judged.cause in ("works", "rehearsal", "hangs", "kernel-failed", "not-permitted"):

@@ -1,4 +1,6 @@
-"""What was found on a machine, what the doctor says of it, and the judgement that every family shares."""
+"""What was found on a machine, what the doctor says of it, and the judgement that every family
+shares.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +11,22 @@ import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from course_utils.display.cards import clean, html_card
 from course_utils.doctor.children import Outcome
 from course_utils.hardware.machine import Package
 from course_utils.hardware.nvidia import Card
+from course_utils.text import clean, html_card
 
 # What the doctor says of every cause that it can name: `remedies.ini`, one section a cause.
 REMEDIES = configparser.ConfigParser(interpolation=None, delimiters="=")
 REMEDIES.read_string((pkgutil.get_data("course_utils.doctor", "remedies.ini") or b"").decode())
 PLACES = REMEDIES["places"]
-INSTALL = REMEDIES["install"]["course" if (Path(__file__).parents[2] / "Makefile").exists() else "elsewhere"]
+INSTALL = REMEDIES["install"][
+    "course" if (Path(__file__).parents[2] / "Makefile").exists() else "elsewhere"
+]
 # What a kernel, a driver or nvidia-smi says (a pattern), and the cause that it names.
-SAYINGS = {REMEDIES[cause]["said"]: cause for cause in REMEDIES.sections() if "said" in REMEDIES[cause]}
+SAYINGS = {
+    REMEDIES[cause]["said"]: cause for cause in REMEDIES.sections() if "said" in REMEDIES[cause]
+}
 
 
 @dataclass(frozen=True, repr=False)
@@ -43,7 +49,11 @@ class Finding:
         return f"{self.family}: {self.cause}\n  Why: {clean(self.why, 900)}{fix}"
 
     def _repr_html_(self) -> str:
-        rows: list[tuple[str, ...]] = [("works", self.works), ("why", self.why), ("fix", self.fix or "nothing to do")]
+        rows: list[tuple[str, ...]] = [
+            ("works", self.works),
+            ("why", self.why),
+            ("fix", self.fix or "nothing to do"),
+        ]
         return html_card(f"{self.family}: {self.cause}", ("", "the doctor says"), rows)
 
 
@@ -72,8 +82,13 @@ class Evidence:
         return [Card(**card) for card in self.probe("nvidia").told.get("cards", ())]
 
     def found(self, family: str, cause: str, *, usable: bool = False, **words: object) -> Finding:
-        """Return the finding of one cause, with the words for its braces filled in, and the fix for this place."""
-        section, keys = REMEDIES[cause], (f"fix.{self.place}", f"fix.{words.get('maker', family)}", "fix")
+        """Return the finding of one cause, with the words for its braces filled in, and the fix for
+        this place.
+        """
+        section, keys = (
+            REMEDIES[cause],
+            (f"fix.{self.place}", f"fix.{words.get('maker', family)}", "fix"),
+        )
         parts = (section, REMEDIES[section.get("places", cause)])
         fix = next(part[key] for key in keys for part in parts if key in part)
         known = {"place": PLACES[self.place], "install": INSTALL, "python": sys.executable}
@@ -86,7 +101,8 @@ class Evidence:
 def judge(family: str, outcome: Outcome, evidence: Evidence, note: str = "") -> Finding:
     """Return why a child told nothing useful, or else what its kernels say.
 
-    A family is usable when the answers of one device agree with the CPU's; the cause is the first thing wrong.
+    A family is usable when the answers of one device agree with the CPU's; the cause is the first
+    thing wrong.
     """
     bad = [kernel for kernel in outcome.kernels if "failed" in kernel or "wrong" in kernel]
     good = [kernel["device"] for kernel in outcome.kernels if kernel not in bad]
@@ -97,8 +113,18 @@ def judge(family: str, outcome: Outcome, evidence: Evidence, note: str = "") -> 
         what = f"An addition, a matrix product, a convolution and a gradient {ran}.{note}"
         return evidence.found(family, "works", usable=bool(good), what=what)
     about, archs = outcome.told.get(bad[0]["device"], {}), outcome.told.get("archs", [])
-    kernel = {"error": "", "capability": [], "step": bad[0].get("wrong") or bad[0].get("failed"), **about, **bad[0]}
-    words = {**kernel, "capability": ".".join(map(str, kernel["capability"])) or "unknown", "archs": " ".join(archs)}
+    kernel = {
+        "error": "",
+        "capability": [],
+        "step": bad[0].get("wrong") or bad[0].get("failed"),
+        **about,
+        **bad[0],
+    }
+    words = {
+        **kernel,
+        "capability": ".".join(map(str, kernel["capability"])) or "unknown",
+        "archs": " ".join(archs),
+    }
     return evidence.found(family, _cause(kernel, archs, evidence.place), usable=bool(good), **words)
 
 
@@ -107,12 +133,23 @@ def no_answer(family: str, outcome: Outcome, evidence: Evidence) -> Finding | No
     step, error = outcome.told.get("step", "starting Python"), outcome.told.get("error")
     if error and step.endswith(" torch"):  # importing it, or loading TorchTPU with it
         return evidence.found(family, "broken-install", error=error)
-    if (outcome.ended == "well" and not error) or step == "listing the devices":  # a driver may die there
+    # a driver may die there
+    if (outcome.ended == "well" and not error) or step == "listing the devices":
         return None
-    ended = "kernel-failed" if error else {"killed": "died", "late": "hangs"}.get(outcome.ended, "kernel-failed")
+    ended = (
+        "kernel-failed"
+        if error
+        else {"killed": "died", "late": "hangs"}.get(outcome.ended, "kernel-failed")
+    )
     lines = [error] if error else outcome.noise.splitlines() or ["no message"]
     error = next(filter(meaning, lines), lines[-1])
-    words = {"step": step, "signal": outcome.signal, "limit": f"{outcome.limit_s:g}", "device": family, "error": error}
+    words = {
+        "step": step,
+        "signal": outcome.signal,
+        "limit": f"{outcome.limit_s:g}",
+        "device": family,
+        "error": error,
+    }
     return evidence.found(family, meaning(error) or ended, **words)
 
 
@@ -130,6 +167,7 @@ def _cause(kernel: dict, archs: list[str], place: str) -> str:
     built = [(int(arch[3:-1]), int(arch[-1])) for arch in archs if re.fullmatch(r"sm_\d+", arch)]
     if cause == "card-too-old" and built and tuple(kernel["capability"]) > max(built):
         return "card-too-new"
-    # GitHub's virtual Macs list MPS and refuse its first bytes (actions/runner-images 9918 and 11899).
+    # GitHub's virtual Macs list MPS and refuse its first bytes (actions/runner-images 9918 and
+    # 11899).
     virtual = kernel["device"] == "mps" and (place == "ci" or "other allocations: 0 bytes" in error)
     return "mps-unavailable" if cause == "out-of-memory" and virtual else cause

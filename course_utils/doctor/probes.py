@@ -1,4 +1,6 @@
-"""What the doctor tries in a child process, because it can hang or kill Python: one function for each family."""
+"""What the doctor tries in a child process, because it can hang or kill Python: one function for
+each family.
+"""
 
 from __future__ import annotations
 
@@ -44,15 +46,25 @@ def cuda() -> None:
     tell(step="loading the driver")
     if not read_package("torch").hip:
         ctypes.CDLL(CUDA_LIBRARY)  # initializes nothing
-    elif os.name != "nt" and not os.path.exists("/dev/dxg"):  # Windows, and Linux inside of it, have no such file
-        os.close(os.open("/dev/kfd", os.O_RDWR))  # as rocminfo does: HIP itself does not say why it counts no card
+    elif os.name != "nt" and not os.path.exists(
+        "/dev/dxg"
+    ):  # Windows, and Linux inside of it, have no such file
+        # as rocminfo does: HIP itself does not say why it counts no card
+        os.close(os.open("/dev/kfd", os.O_RDWR))
     torch = _import_torch()
     tell(step="starting CUDA")
     torch.cuda.init()
     tell(archs=torch.cuda.get_arch_list())
     cards = [f"cuda:{index}" for index in range(torch.cuda.device_count())]
     for card in cards:
-        tell(**{card: {"name": torch.cuda.get_device_name(card), "capability": torch.cuda.get_device_capability(card)}})
+        tell(
+            **{
+                card: {
+                    "name": torch.cuda.get_device_name(card),
+                    "capability": torch.cuda.get_device_capability(card),
+                }
+            }
+        )
     _try_kernels(cards)
 
 
@@ -102,16 +114,21 @@ def _try_kernels(devices: list[str]) -> None:
 
 
 def _compare_with_cpu(device: str) -> dict:
-    """Compute five things on the device and on the CPU, and tell what failed or differed, if anything."""
+    """Compute five things on the device and on the CPU, and tell what failed or differed, if
+    anything.
+    """
     import torch
 
-    # Small whole numbers: every sum below is exact in any precision, so the answers must be equal to the bit.
+    # Small whole numbers: every sum below is exact in any precision, so the answers must be equal
+    # to the bit.
     a = (torch.arange(16 * 16).reshape(16, 16) % 7).float()
     steps = {
         "a copy": lambda x: x.clone(),
         "an addition": lambda x: x + x,
         "a matrix product": lambda x: x @ x,
-        "a convolution": lambda x: torch.nn.functional.conv2d(x[None, None], x[None, None, 1:2, 1:2]),
+        "a convolution": lambda x: torch.nn.functional.conv2d(
+            x[None, None], x[None, None, 1:2, 1:2]
+        ),
         "a gradient": lambda x: torch.autograd.grad((x * x).sum(), x)[0],
     }
     for name, step in steps.items():
@@ -127,4 +144,6 @@ def _compare_with_cpu(device: str) -> dict:
 
 
 def _message(error: BaseException) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".partition("\nCUDA kernel errors might")[0].split())[:600]
+    return " ".join(
+        f"{type(error).__name__}: {error}".partition("\nCUDA kernel errors might")[0].split()
+    )[:600]

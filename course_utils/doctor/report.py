@@ -1,4 +1,6 @@
-"""The doctor's report: for a terminal, a notebook, a script, and for everybody, without what tells who somebody is."""
+"""The doctor's report: for a terminal, a notebook, a script, and for everybody, without what tells
+who somebody is.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +13,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from course_utils.display.cards import html_card, text_table
-from course_utils.display.units import format_bytes
 from course_utils.doctor.evidence import PLACES, Finding
+from course_utils.text import format_bytes, html_card, text_table
 
-SECRET = re.compile("TOKEN|KEY|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)  # in the name of a variable
-OUR_HOSTS = r"(?:[\w-]+\.)*(?:pytorch\.org|nvidia\.com|github\.com)"  # which the doctor's own fixes name
-# Hidden before any name is: a user may be called "home", and what stands behind /USER/ would be nobody's home folder.
-# A name of two words is one only where its path goes on.
+# in the name of a variable
+SECRET = re.compile("TOKEN|KEY|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)
+# which the doctor's own fixes name
+OUR_HOSTS = r"(?:[\w-]+\.)*(?:pytorch\.org|nvidia\.com|github\.com)"
+# Hidden before any name is: a user may be called "home", and what stands behind /USER/ would be
+# nobody's home folder. A name of two words is one only where its path goes on.
 FOLDER = r"[^/\\\s:'\"]+(?: [^/\\\s:'\"]+(?=[/\\]))?"
 HOME = rf"(?:/home|/Users|/export/home|\b[A-Za-z]:[/\\]Users)[/\\]{FOLDER}|/root\b"
-USERS = ["USER", "LOGNAME", "USERNAME", "SUDO_USER", "JUPYTERHUB_USER", "NB_USER", "SLURM_JOB_USER", "PBS_O_LOGNAME"]
+USERS = [
+    "USER",
+    "LOGNAME",
+    "USERNAME",
+    "SUDO_USER",
+    "JUPYTERHUB_USER",
+    "NB_USER",
+    "SLURM_JOB_USER",
+    "PBS_O_LOGNAME",
+]
 HOSTS = ["HOSTNAME", "COMPUTERNAME", "SLURMD_NODENAME", "TPU_NAME", "TPU_WORKER_HOSTNAMES"]
 # What is hidden wherever it stands, in this order: a pattern, and what is written in its place.
 PATTERNS = (
@@ -38,7 +50,9 @@ PATTERNS = (
 
 @dataclass(frozen=True, repr=False)
 class Diagnosis:
-    """The doctor's report: where it ran, the devices that were listed, and one finding for each family."""
+    """The doctor's report: where it ran, the devices that were listed, and one finding for each
+    family.
+    """
 
     place: str
     torch: str
@@ -52,9 +66,13 @@ class Diagnosis:
         return next(finding for finding in self.findings if finding.family == family)
 
     def to_markdown(self) -> str:
-        """Return it for a public issue: folded, and without names, home folders, addresses and tokens."""
+        """Return it for a public issue: folded, and without names, home folders, addresses and
+        tokens.
+        """
         summary = ", ".join(f"{one.family}: {one.cause}" for one in self.findings)
-        facts = "\n".join(f"{name}: {' '.join(value.split())}" for name, value in self.facts.items())
+        facts = "\n".join(
+            f"{name}: {' '.join(value.split())}" for name, value in self.facts.items()
+        )
         body = hide(f"{self!r}\n\n{facts}", private_names())
         return f"<details><summary>Doctor's report ({summary})</summary>\n\n~~~text\n{body}\n~~~\n\n</details>"
 
@@ -66,22 +84,35 @@ class Diagnosis:
     def __repr__(self) -> str:
         parts = [f"{self.title}. Examined in {self.seconds:.1f} s."]
         if self.devices:
-            rows = [(d["device"], d["name"], format_bytes(d["memory_bytes"]), d["detail"]) for d in self.devices]
+            rows = [
+                (d["device"], d["name"], format_bytes(d["memory_bytes"]), d["detail"])
+                for d in self.devices
+            ]
             parts.append(text_table(("device", "name", "memory", "detail"), rows))
-        causes = text_table(("family", "works", "cause"), [(one.family, one.works, one.cause) for one in self.findings])
+        causes = text_table(
+            ("family", "works", "cause"),
+            [(one.family, one.works, one.cause) for one in self.findings],
+        )
         return "\n\n".join([*parts, causes, *map(str, self.findings)])
 
     def _repr_html_(self) -> str:
-        rows = [(one.family, one.works, one.why, one.fix or "nothing to do") for one in self.findings]
+        rows = [
+            (one.family, one.works, one.why, one.fix or "nothing to do") for one in self.findings
+        ]
         return html_card(self.title, ("family", "works", "why", "fix"), rows)
 
 
 def private_names(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return what must not be told: names of this user and machine, secrets in variables, and words for them."""
-    names = {value: "SECRET" for name, value in environ.items() if SECRET.search(name) and len(value) > 5}
+    """Return what must not be told: names of this user and machine, secrets in variables, and words
+    for them.
+    """
+    names = {
+        value: "SECRET" for name, value in environ.items() if SECRET.search(name) and len(value) > 5
+    }
     hosts = {platform.node(), *",".join(environ.get(name, "") for name in HOSTS).split(",")}
     users = {environ.get(name, "") for name in USERS}
-    with contextlib.suppress(OSError, KeyError, RuntimeError):  # a user without an entry in the system's list
+    # a user without an entry in the system's list
+    with contextlib.suppress(OSError, KeyError, RuntimeError):
         users |= {getpass.getuser(), Path.home().name}
         names[str(Path.home())] = "~"
     names.update({part: "HOST" for host in hosts for part in (host, host.partition(".")[0])})
@@ -90,7 +121,9 @@ def private_names(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 
 def hide(text: str, names: Mapping[str, str]) -> str:
-    """Return a text with these names, and with every address, home folder and token, replaced by words for them."""
+    """Return a text with these names, and with every address, home folder and token, replaced by
+    words for them.
+    """
     home = [(rf"{re.escape(name)}(?!\w)", "~") for name, word in names.items() if word == "~"]
     longest_first = sorted(names, key=len, reverse=True)  # a host's full name before its short one
     known = [(rf"(?i)(?<!\w){re.escape(name)}(?!\w)", names[name]) for name in longest_first]

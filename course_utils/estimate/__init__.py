@@ -1,14 +1,16 @@
-"""How long a job takes on a device that is not here, with what energy and for what money, and how sure that is.
+"""How long a job takes on a device that is not here, with what energy and for what money, and how
+sure that is.
 
-The package can be called: `from course_utils import estimate; estimate(model, inputs)`. Its parts are beside it:
+The package can be called: `from course_utils.estimate import estimate; estimate(model, inputs)`.
+Its parts are beside it:
 
     count_work   operations, bytes and kernels of a step, counted without data
     step_time    from these to seconds on a chip
     find_chip    a chip by its name; all_chips lists them
     scaling      many devices
-    estimate_memory   bytes instead of seconds: does it fit, and which is the largest batch that does
-    published    speeds of real devices that others measured; estimate_published, the same steps estimated
-    python -m course_utils.estimate   the same for a terminal
+    estimate_memory   bytes instead of seconds: does it fit, and which is the largest batch that
+    does published    speeds of real devices that others measured; estimate_published, the same
+    steps estimated python -m course_utils.estimate   the same for a terminal
 """
 
 import sys
@@ -42,7 +44,9 @@ __all__ = [
 
 
 class Callable(ModuleType):
-    """A module that can be called, as the Python documentation shows (Customizing module attribute access)."""
+    """A module that can be called, as the Python documentation shows (Customizing module attribute
+    access).
+    """
 
     __call__ = staticmethod(estimate)
 

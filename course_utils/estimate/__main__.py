@@ -1,4 +1,6 @@
-"""The estimate for a terminal: `python -m course_utils.estimate course_utils.data:ResNet50 --devices T4 A100`."""
+"""The estimate for a terminal: `python -m course_utils.estimate course_utils.data:ResNet50
+--devices T4 A100`.
+"""
 
 import argparse
 import json
@@ -11,17 +13,18 @@ from typing import Any
 import torch
 from torch import nn
 
-from course_utils.display.cards import text_table
-from course_utils.display.terminal import show_result
 from course_utils.estimate.chips import all_chips, all_links
 from course_utils.estimate.prices import read_prices
 from course_utils.estimate.question import DEVICES, estimate
+from course_utils.text import show_result, text_table
 
 ABOUT = "Estimate the hours, energy and money that training takes on devices that you do not have."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Answer the command line and return the exit status: 0, or 2 where the question cannot be answered."""
+    """Answer the command line and return the exit status: 0, or 2 where the question cannot be
+    answered.
+    """
     asked = vars(_parser().parse_args(arguments))
     try:
         show_result(_chips() if asked.pop("list_chips") else _answer(**asked))
@@ -32,7 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def build(name: str) -> nn.Module:
-    """Make a model from "package.module:factory", "folder/file.py:factory", or a name of torchvision.
+    """Make a model from "package.module:factory", "folder/file.py:factory", or a name of
+    torchvision.
 
     Raises:
         ValueError: there is no such factory, or it makes no module.
@@ -56,10 +60,27 @@ def build(name: str) -> nn.Module:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m course_utils.estimate", description=ABOUT)
     add = parser.add_argument
-    add("model", nargs="?", help="package.module:factory, file.py:factory, or a model of torchvision")
-    add("--input", type=int, nargs="+", default=[3, 224, 224], metavar="N", help="shape of one sample (3 224 224)")
+    add(
+        "model",
+        nargs="?",
+        help="package.module:factory, file.py:factory, or a model of torchvision",
+    )
+    add(
+        "--input",
+        type=int,
+        nargs="+",
+        default=[3, 224, 224],
+        metavar="N",
+        help="shape of one sample (3 224 224)",
+    )
     add("--tokens", action="store_true", help="samples are whole numbers, such as tokens")
-    add("--devices", nargs="+", default=list(DEVICES), metavar="CHIP", help=f"chips ({', '.join(DEVICES)})")
+    add(
+        "--devices",
+        nargs="+",
+        default=list(DEVICES),
+        metavar="CHIP",
+        help=f"chips ({', '.join(DEVICES)})",
+    )
     add("--batch", type=int, default=64, help="samples in a step on each device (64)")
     add("--precision", default="amp", help="amp, bf16, fp16, tf32 or fp32 (amp)")
     add("--inference", dest="training", action="store_false", help="the forward pass alone")
@@ -69,7 +90,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--link", help="what connects them, such as 'Ethernet 10G'")
     price = "your price for an hour, such as T4=0.35"
     add("--price", dest="prices", nargs="+", default=[], metavar="CHIP=X", help=price)
-    add("--this-machine", type=float, metavar="S", help="seconds of one such step, measured on this machine")
+    add(
+        "--this-machine",
+        type=float,
+        metavar="S",
+        help="seconds of one such step, measured on this machine",
+    )
     add("--json", dest="as_json", action="store_true", help="print JSON")
     add("--list-chips", action="store_true", help="show every chip and stop")
     return parser
@@ -77,7 +103,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _answer(model: str | None, tokens: bool, as_json: bool, prices: list[str], **asked: Any) -> str:
     if model is None:
-        raise ValueError("no model was given. Try: python -m course_utils.estimate course_utils.data:ResNet50")
+        raise ValueError(
+            "no model was given. Try: python -m course_utils.estimate course_utils.data:ResNet50"
+        )
     kind = torch.int64 if tokens else torch.float32
     sample = torch.empty(1, *asked.pop("input"), dtype=kind, device="meta")
     result = estimate(build(model), sample, prices=dict(read_prices(",".join(prices))), **asked)

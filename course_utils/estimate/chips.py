@@ -1,4 +1,6 @@
-"""The chips that an estimate can be asked for, and the links between them: data sheets' figures, kept in chips.json."""
+"""The chips that an estimate can be asked for, and the links between them: data sheets' figures,
+kept in chips.json.
+"""
 
 import difflib
 import json
@@ -22,7 +24,8 @@ class Chip:
         vendor: who makes it.
         kind: "gpu" or "tpu".
         year: when it came out.
-        peak_tflop_per_s: dense arithmetic by precision, in 10^12 operations a second, a multiply-add being two.
+        peak_tflop_per_s: dense arithmetic by precision, in 10^12 operations a second, a
+            multiply-add being two.
         bandwidth_gb_per_s: of its memory, in 10^9 bytes a second.
         memory_gb: size of its memory as the vendor writes it, in GiB.
         watts: the power that the board is built for, or None where the vendor does not say.
@@ -45,7 +48,8 @@ class Chip:
     uncertain: tuple[str, ...]
 
     def at(self, precision: str) -> str:
-        """Return the precision that the chip computes in when asked for `precision`; "amp" is its own 16 bits.
+        """Return the precision that the chip computes in when asked for `precision`; "amp" is its
+        own 16 bits.
 
         Raises:
             ValueError: the chip has no such precision.
@@ -67,7 +71,9 @@ class Chip:
 
 @dataclass(frozen=True)
 class Link:
-    """What connects chips: `gb_per_s` in one direction from each chip, by the standard or the data sheet."""
+    """What connects chips: `gb_per_s` in one direction from each chip, by the standard or the data
+    sheet.
+    """
 
     name: str
     gb_per_s: float
@@ -80,7 +86,8 @@ Named = TypeVar("Named", bound=Chip | Link)
 
 
 def find_chip(name: str | Chip) -> Chip:
-    """Return the chip with this name, whatever its capitals and spaces. A chip of your own is returned as it is.
+    """Return the chip with this name, whatever its capitals and spaces. A chip of your own is
+    returned as it is.
 
     Raises:
         ValueError: no chip has that name; the nearest names are listed.
@@ -97,7 +104,9 @@ def find_link(name: str) -> Link:
 def all_chips() -> tuple[Chip, ...]:
     """Return every chip of chips.json, in its order."""
     rows = json.loads(DATA.read_text(encoding="utf-8"))["chips"]
-    return tuple(Chip(**row | {key: tuple(row[key]) for key in ("also", "uncertain")}) for row in rows)
+    return tuple(
+        Chip(**row | {key: tuple(row[key]) for key in ("also", "uncertain")}) for row in rows
+    )
 
 
 @cache
@@ -109,7 +118,9 @@ def all_links() -> tuple[Link, ...]:
 def _find(name: str, among: Sequence[Named], what: str) -> Named:
     if not isinstance(name, str):
         raise TypeError(f"a {what} is asked for by its name, but got {name!r}.")
-    known = {_plain(label): item for item in among for label in (item.name, *getattr(item, "also", ()))}
+    known = {
+        _plain(label): item for item in among for label in (item.name, *getattr(item, "also", ()))
+    }
     if _plain(name) in known:
         return known[_plain(name)]
     near = difflib.get_close_matches(_plain(name), known, n=6, cutoff=0.3) or list(known)

@@ -1,4 +1,6 @@
-"""How far off an estimate may be: factors measured on published speeds, and wider ones where nothing was checked."""
+"""How far off an estimate may be: factors measured on published speeds, and wider ones where
+nothing was checked.
+"""
 
 import math
 from dataclasses import dataclass
@@ -24,7 +26,9 @@ class Evidence:
 
 
 def what_they_stand_on(known: dict[str, Evidence]) -> list[str]:
-    """Return sentences that say, for the device of each name, how far off its estimate may be and why."""
+    """Return sentences that say, for the device of each name, how far off its estimate may be and
+    why.
+    """
     factors: dict[str, list[str]] = {}
     reasons: dict[str, list[str]] = {}
     for device, one in known.items():
@@ -35,13 +39,18 @@ def what_they_stand_on(known: dict[str, Evidence]) -> list[str]:
     said = ", ".join(f"{factor} ({', '.join(devices)})" for factor, devices in factors.items())
     cases = f"In {fitted()['share']:.0%} of cases"
     lines = [f"{cases} the truth should be within a factor of {said}: {shared}."] if known else []
-    return lines + [f"{', '.join(devices)}: {why}." for why, devices in reasons.items() if len(devices) < len(known)]
+    return lines + [
+        f"{', '.join(devices)}: {why}."
+        for why, devices in reasons.items()
+        if len(devices) < len(known)
+    ]
 
 
 def evidence(work: Work, chip: Chip, time: StepTime) -> Evidence:
     """Return how far the estimate of `work` on `chip` may be off, by what was checked for its like.
 
-    Errors of different origin are independent of each other, so their logarithms add like the sides of a right angle.
+    Errors of different origin are independent of each other, so their logarithms add like the sides
+    of a right angle.
     """
     known, kind = fitted()["factors"], "training" if work.training else "inference"
     keys = [kind]
@@ -56,5 +65,7 @@ def evidence(work: Work, chip: Chip, time: StepTime) -> Evidence:
         keys.append("operations")
     logs = [math.log(known[key]["factor"]) for key in keys]
     assumed = "cards" in keys or any(known[key].get("assumed") for key in keys)
-    reasons = tuple(known[key]["about"].format(factor=known[key]["factor"], kind=kind) for key in keys)
+    reasons = tuple(
+        known[key]["about"].format(factor=known[key]["factor"], kind=kind) for key in keys
+    )
     return Evidence(math.exp(math.hypot(*logs)), not assumed, reasons)

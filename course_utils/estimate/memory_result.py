@@ -1,4 +1,6 @@
-"""What a memory estimate found: the parts at the peak, the largest batch for a chip, a table and a picture."""
+"""What a memory estimate found: the parts at the peak, the largest batch for a chip, a table and a
+picture.
+"""
 
 import json
 from dataclasses import dataclass, replace
@@ -6,16 +8,16 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from course_utils.display.cards import html_card, text_table
-from course_utils.display.units import format_bytes
 from course_utils.estimate.chips import Chip, find_chip
 from course_utils.estimate.memory_step import KINDS, Moment
 from course_utils.estimate.no_data import positive
+from course_utils.text import format_bytes, html_card, text_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from course_utils.display.figures import Picture  # figures need matplotlib, which is imported to draw one
+    # figures need matplotlib, which is imported to draw one
+    from course_utils.figures import Picture
 
 FITTED = Path(__file__).parent / "memory.json"
 GIB = 2**30
@@ -37,7 +39,8 @@ class Memory:
         shards: devices that share parameters, gradients and optimizer state.
         training: a training step, or a forward pass alone.
         moments: what is in use after each operation, in the order of the step.
-        growth: for each moment, the bytes that one more sample adds; empty where only this batch could be followed.
+        growth: for each moment, the bytes that one more sample adds; empty where only this batch
+            could be followed.
         gathered: bytes of parameters that are in use whole at a time where they are shared, else 0.
     """
 
@@ -62,7 +65,9 @@ class Memory:
 
     @property
     def framework_bytes(self) -> float:
-        """What a GPU needs beside the tensors: CUDA, the libraries' work space, and gaps between tensors."""
+        """What a GPU needs beside the tensors: CUDA, the libraries' work space, and gaps between
+        tensors.
+        """
         numbers = memory_evidence()["numbers"]
         return numbers["context_bytes"] + numbers["gaps"] * self.tensors_bytes
 
@@ -85,7 +90,8 @@ class Memory:
         positive("batch", batch)
         more = batch - self.batch
         moments = tuple(
-            moment._replace(activations=round(moment.activations + slope * more)) for moment, slope in self._lines()
+            moment._replace(activations=round(moment.activations + slope * more))
+            for moment, slope in self._lines()
         )
         return replace(self, batch=batch, moments=moments)
 
@@ -106,9 +112,18 @@ class Memory:
         room = capacity_bytes(find_chip(chip))
         numbers = memory_evidence()["numbers"]
         room = (room - numbers["context_bytes"]) / (1 + numbers["gaps"]) - self.gathered
-        # At each moment the bytes are a straight line over the batch, so each moment has a largest batch of its own.
+        # At each moment the bytes are a straight line over the batch, so each moment has a largest
+        # batch of its own.
         lines = [(moment.total - slope * self.batch, slope) for moment, slope in self._lines()]
-        return max(0, int(min((room - base) / slope if slope > 0 else (room >= base) * 1e9 for base, slope in lines)))
+        return max(
+            0,
+            int(
+                min(
+                    (room - base) / slope if slope > 0 else (room >= base) * 1e9
+                    for base, slope in lines
+                )
+            ),
+        )
 
     def _lines(self) -> list[tuple[Moment, float]]:
         if not self.growth:
@@ -119,7 +134,10 @@ class Memory:
         return list(zip(self.moments, self.growth, strict=True))
 
     def _rows(self) -> list[tuple[str, ...]]:
-        return [(name, format_bytes(size)) for name, size in (*self.parts().items(), ("needed", self.needed_bytes))]
+        return [
+            (name, format_bytes(size))
+            for name, size in (*self.parts().items(), ("needed", self.needed_bytes))
+        ]
 
     def __repr__(self) -> str:
         return f"{text_table(HEADER, self._rows())}\n{self._note()}"
@@ -142,13 +160,19 @@ class Memory:
         return pd.DataFrame([moment._asdict() | {"total": moment.total} for moment in self.moments])
 
     def plot(self) -> "Picture":
-        """Draw what fills the memory over one step, stacked from the bottom up, with its phases, and mark the peak."""
-        from course_utils.display.figures import lecture_axes, picture
+        """Draw what fills the memory over one step, stacked from the bottom up, with its phases,
+        and mark the peak.
+        """
+        from course_utils.figures import lecture_axes, picture
 
         most = max(KINDS, key=lambda kind: getattr(self.peak, kind))
-        share = f"{getattr(self.peak, most) / self.peak.total:.0%} of {format_bytes(self.peak.total)}"
+        share = (
+            f"{getattr(self.peak, most) / self.peak.total:.0%} of {format_bytes(self.peak.total)}"
+        )
         what = "Optimizer state is" if most == "optimizer" else f"{most.capitalize()} are"
-        axes = lecture_axes(f"{what} {share} at the peak", "operations of one step, in their order", "GB in use")
+        axes = lecture_axes(
+            f"{what} {share} at the peak", "operations of one step, in their order", "GB in use"
+        )
         moments = self.to_frame()
         amounts_gb = moments[[*KINDS, "total"]] / 1e9
         stack = axes.stackplot(moments.index, amounts_gb[[*KINDS]].T, colors=BANDS, labels=KINDS)
@@ -160,9 +184,22 @@ class Memory:
             axes.axvline(start, color="black", linestyle=":", linewidth=2)
             late = start > 0.85 * len(moments)
             place, side = (start, 1), "right" if late else "left"
-            axes.annotate(phase, place, (-6 if late else 6, -22), ("data", "axes fraction"), "offset points", ha=side)
+            axes.annotate(
+                phase,
+                place,
+                (-6 if late else 6, -22),
+                ("data", "axes fraction"),
+                "offset points",
+                ha=side,
+            )
         axes.set(xlim=(0, len(moments) - 1), ylim=(0, 1.3 * peak["total"]))
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.95), ncols=len(KINDS), edgecolor="none", framealpha=1)
+        axes.legend(
+            loc="upper center",
+            bbox_to_anchor=(0.5, 0.95),
+            ncols=len(KINDS),
+            edgecolor="none",
+            framealpha=1,
+        )
         said = ", ".join(f"{kind} {peak[kind]:.3g} GB" for kind in KINDS)
         return picture(axes, f"What fills the memory over one step; at the peak {said}.", colors=16)
 
@@ -174,15 +211,21 @@ def capacity_bytes(chip: Chip) -> float:
 
 @cache
 def memory_evidence() -> dict[str, Any]:
-    """Return the numbers that stand for the framework, what they were fitted on, and how well they did elsewhere."""
+    """Return the numbers that stand for the framework, what they were fitted on, and how well they
+    did elsewhere.
+    """
     return dict(json.loads(FITTED.read_text(encoding="utf-8")))
 
 
 def memory_note(training: bool) -> str:
     """Return what the verdicts on memory stand on, in one or two sentences."""
     known = memory_evidence()
-    right = (
-        f"{known['right']['tested']} of {known['questions']} verdicts on trainings published for the {known['card']}"
+    right = f"{known['right']['tested']} of {known['questions']} verdicts on trainings published for the {known['card']}"
+    checked = (
+        f"with Adam; {right} were right"
+        if training
+        else "for inference, which was not compared with anything"
     )
-    checked = f"with Adam; {right} were right" if training else "for inference, which was not compared with anything"
-    return f"Memory is estimated {checked}. `estimate_memory` says what fills it and which batch fits."
+    return (
+        f"Memory is estimated {checked}. `estimate_memory` says what fills it and which batch fits."
+    )

@@ -1,4 +1,6 @@
-"""Follow the memory of one training step, allocation by allocation, on tensors that have a shape and no data."""
+"""Follow the memory of one training step, allocation by allocation, on tensors that have a shape
+and no data.
+"""
 
 import weakref
 from collections.abc import Callable, Iterable
@@ -13,7 +15,8 @@ from course_utils.estimate.no_data import Step, tensors
 
 KINDS = ("parameters", "gradients", "optimizer", "activations")
 Optimizer = Callable[[list[nn.Parameter]], torch.optim.Optimizer]
-# With foreach, as PyTorch chooses on a GPU: one kernel for all parameters, and one more copy of them while it runs.
+# With foreach, as PyTorch chooses on a GPU: one kernel for all parameters, and one more copy of
+# them while it runs.
 OPTIMIZERS: dict[str, Optimizer] = {
     "sgd": partial(torch.optim.SGD, lr=0.1, foreach=True),
     "momentum": partial(torch.optim.SGD, lr=0.1, momentum=0.9, foreach=True),
@@ -30,7 +33,8 @@ class Moment(NamedTuple):
     parameters: int
     gradients: int
     optimizer: int
-    activations: int  # results that the backward pass will need, the batch itself, and what an operation just made
+    # results that the backward pass will need, the batch itself, and what an operation just made
+    activations: int
 
     @property
     def total(self) -> int:
@@ -39,7 +43,9 @@ class Moment(NamedTuple):
 
 
 class Tracker:
-    """Notes after each operation how many bytes are in use, and for what: a storage counts until nothing holds it."""
+    """Notes after each operation how many bytes are in use, and for what: a storage counts until
+    nothing holds it.
+    """
 
     def __init__(self) -> None:
         self.moments: list[Moment] = []
@@ -64,20 +70,28 @@ class Tracker:
 
     def note(self, phase: str, func: Any, given: Any, out: Any) -> None:
         """Write down what is in use after an operation, or before the first one."""
-        self.own([x for x in tensors(out) if id(x.untyped_storage()) not in self._known], "activations")
+        self.own(
+            [x for x in tensors(out) if id(x.untyped_storage()) not in self._known], "activations"
+        )
         name = func.overloadpacket.__name__ if func else "its first operation"
         self.moments.append(Moment(phase, name, *(self._bytes[kind] for kind in KINDS)))
 
 
-def follow(step: Step, make: Optimizer, checkpointing: Any = False, keep_gradients: bool = False) -> list[Moment]:
-    """Return every moment of a step in which the optimizer already has its state; see `estimate_memory`."""
+def follow(
+    step: Step, make: Optimizer, checkpointing: Any = False, keep_gradients: bool = False
+) -> list[Moment]:
+    """Return every moment of a step in which the optimizer already has its state; see
+    `estimate_memory`.
+    """
     tracker = Tracker()
     tracker.own([*step.model.parameters(), *step.model.buffers()], "parameters")
     tracker.own(tensors(step.arguments), "activations")
     blocks = find_blocks(step.model, checkpointing) if checkpointing else []
     if checkpointing and not blocks:
         asked = f"{type(step.model).__name__} has no blocks for checkpointing={checkpointing}"
-        raise ValueError(f"{asked}; True takes the longest nn.Sequential or nn.ModuleList. Pass the class of a block.")
+        raise ValueError(
+            f"{asked}; True takes the longest nn.Sequential or nn.ModuleList. Pass the class of a block."
+        )
     for block in blocks:
         # On a copy that nobody else sees, so the method itself can be exchanged.
         block.forward = partial(checkpoint, block.forward, use_reentrant=False)
@@ -92,7 +106,9 @@ def find_blocks(model: nn.Module, kinds: Any = True) -> list[nn.Module]:
     """Return the modules of some class, or for True those in the longest list of modules."""
     if kinds is not True:
         return [module for module in model.modules() if isinstance(module, kinds)]
-    lists = [list(m.children()) for m in model.modules() if isinstance(m, (nn.Sequential, nn.ModuleList))]
+    lists = [
+        list(m.children()) for m in model.modules() if isinstance(m, (nn.Sequential, nn.ModuleList))
+    ]
     return max(lists, key=len, default=[])
 
 
@@ -101,20 +117,29 @@ def _watch_gradients(model: nn.Module, tracker: Tracker, keep: bool) -> None:
         if keep:
             parameter.grad = torch.zeros_like(parameter)
             tracker.own([parameter.grad], "gradients")
-        parameter.register_post_accumulate_grad_hook(lambda one: tracker.own(tensors(one.grad), "gradients"))
+        parameter.register_post_accumulate_grad_hook(
+            lambda one: tracker.own(tensors(one.grad), "gradients")
+        )
 
 
 def _updated(step: Step, make: Optimizer, tracker: Tracker) -> list[Moment]:
-    """Return the moments of a step that has run, with the optimizer's update, and its state in each of them."""
+    """Return the moments of a step that has run, with the optimizer's update, and its state in each
+    of them.
+    """
     trained = [parameter for parameter in step.model.parameters() if parameter.grad is not None]
-    # All parameters as one: the amounts are the same, and there are hundreds of operations less to follow.
-    whole = nn.Parameter(torch.empty(sum(p.numel() for p in trained), dtype=trained[0].dtype, device="meta"))
+    # All parameters as one: the amounts are the same, and there are hundreds of operations less to
+    # follow.
+    whole = nn.Parameter(
+        torch.empty(sum(p.numel() for p in trained), dtype=trained[0].dtype, device="meta")
+    )
     whole.grad = torch.empty_like(whole)
     tracker.own([whole, whole.grad], "")
     try:
         optimizer = make([whole])
         optimizer.step()  # its first step makes the state
-        tracker.own(tensors([list(state.values()) for state in optimizer.state.values()]), "optimizer")
+        tracker.own(
+            tensors([list(state.values()) for state in optimizer.state.values()]), "optimizer"
+        )
         step.phase = "optimizer"
         with step:
             optimizer.step()

@@ -1,4 +1,6 @@
-"""A step of a model without its data: shapes are all that counting needs, and they take no memory."""
+"""A step of a model without its data: shapes are all that counting needs, and they take no
+memory.
+"""
 
 import copy
 import reprlib
@@ -15,7 +17,8 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from course_utils.estimate.autocast import Autocast
 
-HALF = {"fp16": torch.float16, "bf16": torch.bfloat16, "amp": torch.bfloat16}  # automatic mixed precision
+# automatic mixed precision
+HALF = {"fp16": torch.float16, "bf16": torch.bfloat16, "amp": torch.bfloat16}
 WHOLE = {"fp16-true": torch.float16, "bf16-true": torch.bfloat16}  # the weights too
 UNTRAINED = "no result of the model depends on a parameter that is trained. Pass training=False."
 ADVICE = {  # by what an error says
@@ -39,14 +42,22 @@ def tensors(data: Any) -> list[Tensor]:
 
 
 def unwrapped(model: nn.Module) -> nn.Module:
-    """Return the model itself, without what spreads it over devices; raise TypeError where it is no module."""
+    """Return the model itself, without what spreads it over devices; raise TypeError where it is no
+    module.
+    """
     if not isinstance(model, nn.Module):
         raise TypeError(f"model must be a torch.nn.Module, but got {model!r}.")
-    if isinstance(model, torch.jit.ScriptModule) or type(model).__name__.startswith(("FSDP", "FullySharded")):
+    if isinstance(model, torch.jit.ScriptModule) or type(model).__name__.startswith(
+        ("FSDP", "FullySharded")
+    ):
         raise TypeError(
             f"a {type(model).__name__} cannot be copied without data. Pass the model from which it was made."
         )
-    return model.module if isinstance(model, (nn.DataParallel, nn.parallel.DistributedDataParallel)) else model
+    return (
+        model.module
+        if isinstance(model, (nn.DataParallel, nn.parallel.DistributedDataParallel))
+        else model
+    )
 
 
 class Step(TorchDispatchMode):
@@ -58,12 +69,17 @@ class Step(TorchDispatchMode):
         training: forward and backward, or the forward pass alone.
     """
 
-    def __init__(self, model: nn.Module, inputs: Any, batch: int | None, precision: str, training: bool):
+    def __init__(
+        self, model: nn.Module, inputs: Any, batch: int | None, precision: str, training: bool
+    ):
         super().__init__()
-        inputs = dict(inputs) if isinstance(inputs, Mapping) else inputs  # such as what a tokenizer returns
+        # such as what a tokenizer returns
+        inputs = dict(inputs) if isinstance(inputs, Mapping) else inputs
         found = [x for x in tensors(inputs) if x.dim()]
         if not found:
-            raise ValueError(f"inputs need a tensor whose first dimension is the batch, not {reprlib.repr(inputs)}.")
+            raise ValueError(
+                f"inputs need a tensor whose first dimension is the batch, not {reprlib.repr(inputs)}."
+            )
         size = found[0].shape[0]
         self.batch = size if batch is None else batch
         positive("batch", self.batch)
@@ -75,8 +91,10 @@ class Step(TorchDispatchMode):
             dtype = whole if whole and x.is_floating_point() else x.dtype
             return torch.empty(shape, dtype=dtype, device="meta")
 
-        twins = {id(x): resized(x) for x in tensors(inputs)}  # a tensor that is passed twice stays one tensor
-        given = copy.deepcopy(inputs, dict(twins))  # which takes a twin as the copy that it has made
+        # a tensor that is passed twice stays one tensor
+        twins = {id(x): resized(x) for x in tensors(inputs)}
+        # which takes a twin as the copy that it has made
+        given = copy.deepcopy(inputs, dict(twins))
         self.shapes = ", ".join(str(tuple(x.shape)) for x in twins.values())
         self.arguments: Any = given if isinstance(given, (dict, tuple)) else (given,)
         self.model = _clone(unwrapped(model), precision).train(training)
@@ -85,14 +103,20 @@ class Step(TorchDispatchMode):
         if training and not any(p.requires_grad for p in self.model.parameters()):
             raise ValueError("the model has no parameter that is trained. Pass training=False.")
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None) -> Any:
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         self.last, kwargs = func.overloadpacket.__name__, kwargs or {}
         try:
             out = func(*args, **kwargs)
-        except RuntimeError:  # what the forward pass made on the CPU, where the model is, meets what has no data
+        except (
+            RuntimeError
+        ):  # what the forward pass made on the CPU, where the model is, meets what has no data
             if self.last.endswith("_") and not tensors(args)[0].is_meta:
                 raise
-            args, kwargs = tree_map(lambda x: x.to("meta") if isinstance(x, Tensor) else x, (args, kwargs))
+            args, kwargs = tree_map(
+                lambda x: x.to("meta") if isinstance(x, Tensor) else x, (args, kwargs)
+            )
             out = func(*args, **kwargs)
         self.note(self.phase, func, (args, kwargs), out)
         return out
@@ -101,12 +125,14 @@ class Step(TorchDispatchMode):
         """Run the step once, without an optimizer.
 
         Args:
-            note: called after each operation with its phase ("forward" or "backward"), the operator, its (args,
-                kwargs) and its result.
+            note: called after each operation with its phase ("forward" or "backward"), the
+                operator, its (args, kwargs) and its result.
         """
         self.note = note
-        given, self.arguments = self.arguments, ()  # so that the batch goes when nothing needs it any more
-        asked = torch.autocast("cpu", self.half, enabled=self.half is not None)  # nn.LSTM asks whether any is on
+        # so that the batch goes when nothing needs it any more
+        given, self.arguments = self.arguments, ()
+        # nn.LSTM asks whether any is on
+        asked = torch.autocast("cpu", self.half, enabled=self.half is not None)
         try:
             with torch.set_grad_enabled(self.training), asked, Autocast(self.half), self:
                 out = self.model(**given) if isinstance(given, dict) else self.model(*given)
@@ -118,10 +144,21 @@ class Step(TorchDispatchMode):
         except Exception as error:
             if UNTRAINED in error.args:
                 raise
-            said = (str(error) or type(error).__name__).splitlines()[0].partition(". ")[0][:200].rstrip(".!")
-            advice = next(text for sign, text in ADVICE.items() if sign in str(error).lower()).format(self.shapes)
+            said = (
+                (str(error) or type(error).__name__)
+                .splitlines()[0]
+                .partition(". ")[0][:200]
+                .rstrip(".!")
+            )
+            advice = next(
+                text for sign, text in ADVICE.items() if sign in str(error).lower()
+            ).format(self.shapes)
             others = str(Path(torch.__file__).parents[1]), str(Path(__file__).parent)
-            own = [at for at in traceback.extract_tb(error.__traceback__) if not at.filename.startswith(others)]
+            own = [
+                at
+                for at in traceback.extract_tb(error.__traceback__)
+                if not at.filename.startswith(others)
+            ]
             where = f", in line {own[-1].lineno} of {Path(own[-1].filename).name}," if own else ""
             failed = f"{type(self.model).__name__} cannot be counted: at operation {self.last!r}{where} it failed"
             raise RuntimeError(f"{failed}: {said}. {advice}") from error
@@ -138,9 +175,20 @@ def _backward(out: Any) -> None:
 def _clone(model: nn.Module, precision: str) -> nn.Module:
     own = {p.dtype for p in model.parameters()} & {torch.float16, torch.bfloat16}
     if own and precision in ("fp32", "tf32"):
-        raise ValueError(f"precision {precision!r} was asked of a model in {own.pop()}. Pass 'bf16', or model.float().")
-    # What deepcopy finds in `memo` it takes as already copied: the structure is copied and the data are not.
-    made = [x for part in model.modules() for x in vars(part).values() if isinstance(x, Tensor) and not x.is_leaf]
-    memo: dict[int, Any] = {id(x): x.detach().to("meta") for x in (*made, *model.buffers())}  # made of parameters
-    memo |= {id(p): nn.Parameter(p.detach().to("meta"), p.requires_grad) for p in model.parameters()}
+        raise ValueError(
+            f"precision {precision!r} was asked of a model in {own.pop()}. Pass 'bf16', or model.float()."
+        )
+    # What deepcopy finds in `memo` it takes as already copied: the structure is copied and the data
+    # are not.
+    made = [
+        x
+        for part in model.modules()
+        for x in vars(part).values()
+        if isinstance(x, Tensor) and not x.is_leaf
+    ]
+    # made of parameters
+    memo: dict[int, Any] = {id(x): x.detach().to("meta") for x in (*made, *model.buffers())}
+    memo |= {
+        id(p): nn.Parameter(p.detach().to("meta"), p.requires_grad) for p in model.parameters()
+    }
     return copy.deepcopy(model, memo)

@@ -1,4 +1,6 @@
-"""Several devices under data parallelism: each has its share of the batch, and a ring adds up the gradients."""
+"""Several devices under data parallelism: each has its share of the batch, and a ring adds up the
+gradients.
+"""
 
 import math
 from collections.abc import Sequence
@@ -22,7 +24,8 @@ class Scaling:
         counts: how many devices.
         steps_s: seconds of a step with each count.
         exchanges_s: seconds that the gradients spend on the link in each.
-        checked_to: up to which count published measurements were compared; beyond it is an extrapolation.
+        checked_to: up to which count published measurements were compared; beyond it is an
+            extrapolation.
     """
 
     device: str
@@ -51,25 +54,35 @@ class Scaling:
         return "\n".join([head, *rows])
 
 
-def scaling(work: Work, device: str | Chip, *, link: str | None = None, counts: Sequence[int] = COUNTS) -> Scaling:
+def scaling(
+    work: Work, device: str | Chip, *, link: str | None = None, counts: Sequence[int] = COUNTS
+) -> Scaling:
     """Estimate how much faster many devices train together than one.
 
     Args:
         work: the training step of one device, from `count_work`.
         device: a chip, or its name.
-        link: what carries the gradients, or None to take the chip's own. The slowest link of the ring decides.
+        link: what carries the gradients, or None to take the chip's own. The slowest link of the
+            ring decides.
         counts: how many devices; the first is what the others are compared with.
 
     Raises:
-        ValueError: the work is no training, a count is no positive integer, or the chip has no link of its own.
+        ValueError: the work is no training, a count is no positive integer, or the chip has no link
+            of its own.
     """
     if not work.training:
-        raise ValueError("devices exchange gradients in training only, but the work was counted with training=False.")
+        raise ValueError(
+            "devices exchange gradients in training only, but the work was counted with training=False."
+        )
     if not counts or any(not isinstance(n, int) or n < 1 for n in counts):
-        raise ValueError(f"counts are numbers of devices, positive integers, but got {list(counts)!r}.")
+        raise ValueError(
+            f"counts are numbers of devices, positive integers, but got {list(counts)!r}."
+        )
     chip = find_chip(device)
     if not (link or chip.link):
-        raise ValueError(f"the {chip.name} has no link to a second one. Pass link=, such as link='Ethernet 10G'.")
+        raise ValueError(
+            f"the {chip.name} has no link to a second one. Pass link=, such as link='Ethernet 10G'."
+        )
     wire, one_s = find_link(link or chip.link), step_time(work, chip).total_s
     doubling = fitted()["numbers"]["doubling"]
     exchanges = tuple(exchange_s(work.parameters, wire, n) for n in counts)
@@ -77,20 +90,25 @@ def scaling(work: Work, device: str | Chip, *, link: str | None = None, counts: 
         one_s * doubling["value"] ** math.log2(n) + overlapped(exchange, one_s)
         for n, exchange in zip(counts, exchanges, strict=True)
     )
-    return Scaling(chip.name, wire.name, work.batch, tuple(counts), steps, exchanges, doubling["checked_to"])
+    return Scaling(
+        chip.name, wire.name, work.batch, tuple(counts), steps, exchanges, doubling["checked_to"]
+    )
 
 
 def overlapped(exchange: float, step: float) -> float:
-    """Return the seconds of an exchange that are left when the backward pass, two thirds of the step, has ended."""
+    """Return the seconds of an exchange that are left when the backward pass, two thirds of the
+    step, has ended.
+    """
     return max(0.0, exchange - step * 2 / 3)
 
 
 def exchange_s(parameters: int, link: Link, count: int, *, round_s: float | None = None) -> float:
-    """Return the seconds in which a ring of `count` devices adds up gradients of 4 bytes a parameter.
+    """Return the seconds in which a ring of `count` devices adds up gradients of 4 bytes a
+    parameter.
 
-    Each device sends 2 (n - 1) / n times all gradients: P. Patarasuk and X. Yuan, Bandwidth optimal all-reduce
-    algorithms for clusters of workstations (2009). Each of the 2 (n - 1) rounds has a latency of `round_s` besides, or
-    of the assumed one.
+    Each device sends 2 (n - 1) / n times all gradients: P. Patarasuk and X. Yuan, Bandwidth optimal
+    all-reduce algorithms for clusters of workstations (2009). Each of the 2 (n - 1) rounds has a
+    latency of `round_s` besides, or of the assumed one.
     """
     rounds = 2 * (count - 1)
     latency_s = float(fitted()["numbers"]["round_s"]["value"]) if round_s is None else round_s

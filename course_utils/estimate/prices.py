@@ -12,7 +12,9 @@ DATA = Path(__file__).parent / "prices.json"
 
 @dataclass(frozen=True)
 class Price:
-    """What an hour of one device costs, in US dollars or the user's own currency, and who says so."""
+    """What an hour of one device costs, in US dollars or the user's own currency, and who says
+    so.
+    """
 
     per_hour: float
     source: str
@@ -33,10 +35,18 @@ def prices_by_device(own: Mapping[str, float] | None, here: str) -> dict[str, Pr
         raise TypeError(f"prices is a dictionary such as {{'T4': 0.35}}, but got {own!r}.")
     found = {here: Price(0.0, "no price given, so none is counted")}
     for row in json.loads(DATA.read_text(encoding="utf-8"))["prices"]:
-        found[row["device"]] = Price(row["usd_per_hour"], f"example in US dollars, {row['date']}, {row['source']}")
+        found[row["device"]] = Price(
+            row["usd_per_hour"], f"example in US dollars, {row['date']}, {row['source']}"
+        )
     for name, price in (own or {}).items():
-        if isinstance(price, bool) or not isinstance(price, (int, float)) or not 0 <= price < float("inf"):
-            raise ValueError(f"an hour of {name} must have a price that is not negative, but got {price!r}.")
+        if (
+            isinstance(price, bool)
+            or not isinstance(price, (int, float))
+            or not 0 <= price < float("inf")
+        ):
+            raise ValueError(
+                f"an hour of {name} must have a price that is not negative, but got {price!r}."
+            )
         found[name if name == here else find_chip(name).name] = Price(float(price), "your price")
     return found
 

@@ -37,46 +37,59 @@ def estimate(
     link: str | None = None,
     this_machine: Any = None,
 ) -> Estimate:
-    """Estimate how long a job would take on devices that are not here, with what energy and for what money.
+    """Estimate how long a job would take on devices that are not here, with what energy and for
+    what money.
 
-    The model is counted without data (see `count_work`), and its operations, bytes and kernels become seconds by a
-    model of time with six fitted numbers (see `step_time`). Reading data and what the loss needs are not included.
+    The model is counted without data (see `count_work`), and its operations, bytes and kernels
+    become seconds by a model of time with six fitted numbers (see `step_time`). Reading data and
+    what the loss needs are not included.
 
     Args:
         model: any module, on any device; it is not touched.
-        inputs: one example input: a tensor, a tuple of positional arguments or a dict of keyword arguments. The first
-            dimension of the first tensor is the batch.
+        inputs: one example input: a tensor, a tuple of positional arguments or a dict of keyword
+            arguments. The first dimension of the first tensor is the batch.
         batch: samples in a step on each device, or None to take the example's.
-        precision: "amp" (each chip's own 16 bits: bf16 where it has them, else fp16), "bf16", "fp16", "tf32" or "fp32".
+        precision: "amp" (each chip's own 16 bits: bf16 where it has them, else fp16), "bf16",
+            "fp16", "tf32" or "fp32".
         training: forward, backward and Adam, or the forward pass alone.
         samples: in one epoch.
         epochs: how many times all samples are used.
-        devices: names of chips, such as "T4" or "RTX 5090", which `chips.all_chips()` lists; or a `Chip` that you made
-            from a data sheet.
+        devices: names of chips, such as "T4" or "RTX 5090", which `chips.all_chips()` lists; or a
+            `Chip` that you made from a data sheet.
         prices: your price of an hour of one device, by its name; dated examples stand in for some.
         count: how many of each device work together, each with its own batch.
         link: what connects them, such as "Ethernet 10G", or None to take each chip's own.
-        this_machine: seconds of such a step that you measured here, or the `Timing` of `time_call`: it becomes a row
-            beside the others, at no price unless `prices` has one for "this machine".
+        this_machine: seconds of such a step that you measured here, or the `Timing` of `time_call`:
+            it becomes a row beside the others, at no price unless `prices` has one for "this
+            machine".
 
     Returns:
-        One row for each device: hours, cost, and whether it fits. The result shows itself and has `to_frame`, `plot`,
+        One row for each device: hours, cost, and whether it fits. The result shows itself and has
+            `to_frame`, `plot`,
         `save`, `fastest` and `cheapest`.
 
     Raises:
-        ValueError: a number is not positive, a price negative, a chip unknown or without the asked precision.
+        ValueError: a number is not positive, a price negative, a chip unknown or without the asked
+            precision.
         RuntimeError: an operation of the model needs data, so that it cannot be counted.
     """
     for name, number in {"samples": samples, "epochs": epochs, "count": count}.items():
         positive(name, number)
     if isinstance(devices, str):
-        raise TypeError(f"devices is a list of names, but got the one name {devices!r}. Pass [{devices!r}].")
+        raise TypeError(
+            f"devices is a list of names, but got the one name {devices!r}. Pass [{devices!r}]."
+        )
     if not devices and this_machine is None:
-        raise ValueError("devices is empty. Name at least one chip; `chips.all_chips()` lists them.")
+        raise ValueError(
+            "devices is empty. Name at least one chip; `chips.all_chips()` lists them."
+        )
     chips = [find_chip(name) for name in devices]
     known = prices_by_device(prices, HERE)
-    precisions = [chip.at(precision) for chip in chips] or ["bf16" if precision == "amp" else precision]
-    # Both kinds of 16 bits move the same bytes, unless the weights have one of them; tf32 moves those of fp32.
+    precisions = [chip.at(precision) for chip in chips] or [
+        "bf16" if precision == "amp" else precision
+    ]
+    # Both kinds of 16 bits move the same bytes, unless the weights have one of them; tf32 moves
+    # those of fp32.
     half = "bf16" if torch.bfloat16 in {p.dtype for p in unwrapped(model).parameters()} else "fp16"
     like = {"amp": half, "bf16": half, "fp16": half, "tf32": "fp32"}.get(precision, precision)
     work = count_work(model, inputs, batch=batch, precision=like, training=training)
@@ -87,7 +100,9 @@ def estimate(
         for one, chip in zip(works, chips, strict=False)  # without a chip, there is one work
     ]
     if this_machine is not None:
-        rows.append(_measured(this_machine, samples=samples * epochs, batch=work.batch, price=known[HERE]))
+        rows.append(
+            _measured(this_machine, samples=samples * epochs, batch=work.batch, price=known[HERE])
+        )
     return Estimate(tuple(rows), works[0])
 
 
@@ -98,7 +113,9 @@ def _row(work: Work, needed: float, chip: Chip, count: int, link: str | None, **
         device=chip.name,
         count=count,
         precision=work.precision,
-        step_s=scaling(work, chip, link=link, counts=(count,)).steps_s[0] if together else parts.total_s,
+        step_s=scaling(work, chip, link=link, counts=(count,)).steps_s[0]
+        if together
+        else parts.total_s,
         batch=work.batch * count,
         evidence=evidence(work, chip, parts),
         parts=parts,
@@ -111,8 +128,16 @@ def _row(work: Work, needed: float, chip: Chip, count: int, link: str | None, **
 
 def _measured(timing: Any, **job: Any) -> Row:
     seconds = getattr(timing, "median_s", timing)
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds < float("inf"):
-        raise ValueError(f"this_machine is the seconds of a step that you measured, or a Timing, but got {timing!r}.")
+    if (
+        isinstance(seconds, bool)
+        or not isinstance(seconds, (int, float))
+        or not 0 < seconds < float("inf")
+    ):
+        raise ValueError(
+            f"this_machine is the seconds of a step that you measured, or a Timing, but got {timing!r}."
+        )
     high = getattr(timing, "interval_s", (seconds, seconds))[1]
     known = Evidence(high / seconds, checked=True, reasons=())
-    return Row(device=HERE, count=1, precision="as measured", step_s=float(seconds), evidence=known, **job)
+    return Row(
+        device=HERE, count=1, precision="as measured", step_s=float(seconds), evidence=known, **job
+    )

@@ -1,6 +1,8 @@
-"""Speeds of real devices that others measured and published, each with its source: 18,000 rows in published.csv.gz.
+"""Speeds of real devices that others measured and published, each with its source: 18,000 rows in
+published.csv.gz.
 
-tools/published_measurements.py makes the table from checkouts of the two repositories that it names.
+tools/published_measurements.py makes the table from checkouts of the two repositories that it
+names.
 """
 
 import csv
@@ -60,12 +62,17 @@ class Speed:
 
 
 def published(**asked: object) -> list[Speed]:
-    """Return the published speeds whose attributes are as asked, such as device="T4", training=False.
+    """Return the published speeds whose attributes are as asked, such as device="T4",
+    training=False.
 
     Raises:
         AttributeError: a published speed has no such attribute.
     """
-    return [row for row in _speeds() if all(getattr(row, name) == value for name, value in asked.items())]
+    return [
+        row
+        for row in _speeds()
+        if all(getattr(row, name) == value for name, value in asked.items())
+    ]
 
 
 @cache
@@ -74,10 +81,17 @@ def _speeds() -> tuple[Speed, ...]:
 
 
 def _speed(row: Mapping[str, str]) -> Speed:
-    texts = {name: row[name] for name in ("source", "file", "device", "model", "precision", "torch")}
+    texts = {
+        name: row[name] for name in ("source", "file", "device", "model", "precision", "torch")
+    }
     whole = {name: int(row[name]) for name in ("count", "image", "batch")}
     flags = {name: row[name] == "1" for name in ("compiled", "training")}
-    values: dict[str, Any] = {**texts, **whole, **flags, "gmacs": float(row["gmacs"]) if row["gmacs"] else None}
+    values: dict[str, Any] = {
+        **texts,
+        **whole,
+        **flags,
+        "gmacs": float(row["gmacs"]) if row["gmacs"] else None,
+    }
     return Speed(**values, samples_per_s=float(row["samples_per_s"]))
 
 
@@ -89,15 +103,19 @@ def sources() -> dict[str, dict[str, str]]:
 
 @cache
 def _counted() -> Mapping[tuple[str, int, bool, bool], tuple[float, ...]]:
-    """Return what was counted of each network: batch, kernels, bytes, bytes of convolutions, operations."""
+    """Return what was counted of each network: batch, kernels, bytes, bytes of convolutions,
+    operations.
+    """
     known = {}
-    for model, image, training, half, *amounts in csv.reader(_lines(COUNTED)[2:]):  # after a note and the header
+    # after a note and the header
+    for model, image, training, half, *amounts in csv.reader(_lines(COUNTED)[2:]):
         known[model, int(image), training == "1", half == "1"] = tuple(map(float, amounts))
     return known
 
 
 def estimate_published(row: Speed) -> StepTime | None:
-    """Return the estimate for a step that somebody measured on one device, or None where its network was not counted.
+    """Return the estimate for a step that somebody measured on one device, or None where its
+    network was not counted.
 
     The counted bytes and operations grow with the batch, and the kernels do not.
     """

@@ -1,4 +1,6 @@
-"""The model of time: what the host needs to launch, what the memory needs to move, what the arithmetic needs."""
+"""The model of time: what the host needs to launch, what the memory needs to move, what the
+arithmetic needs.
+"""
 
 import json
 import math
@@ -35,13 +37,19 @@ class StepTime:
 
     @property
     def total_s(self) -> float:
-        """Seconds of the step. Host and chip work at the same time, so it is little more than the longer of the two."""
+        """Seconds of the step. Host and chip work at the same time, so it is little more than the
+        longer of the two.
+        """
         return math.hypot(self.launch_s, self.device_s)
 
     @property
     def limit(self) -> str:
         """What limits the step: "launches", "memory" or "arithmetic"."""
-        return max((self.launch_s, "launches"), (self.memory_s, "memory"), (self.arithmetic_s, "arithmetic"))[1]
+        return max(
+            (self.launch_s, "launches"),
+            (self.memory_s, "memory"),
+            (self.arithmetic_s, "arithmetic"),
+        )[1]
 
     def __repr__(self) -> str:
         parts = f"launches {self.launch_s:.3g} s, memory {self.memory_s:.3g} s, arithmetic {self.arithmetic_s:.3g} s"
@@ -50,19 +58,22 @@ class StepTime:
 
 @cache
 def fitted() -> dict[str, Any]:
-    """Return the fitted numbers, each with what it was fitted on, and the measured factors of error."""
+    """Return the fitted numbers, each with what it was fitted on, and the measured factors of
+    error.
+    """
     return dict(json.loads(DATA.read_text(encoding="utf-8")))
 
 
 def step_time(work: Work, chip: Chip) -> StepTime:
     """Estimate the time of the counted work on `chip`.
 
-        launches    an amount for the step, and one for each kernel (on a TPU, XLA makes one program of all of them)
-        memory      bytes / bandwidth, more for convolutions, whose images are brought into another order first
-        arithmetic  operations / peak
+        launches    an amount for the step, and one for each kernel (on a TPU, XLA makes one program
+        of all of them) memory      bytes / bandwidth, more for convolutions, whose images are
+        brought into another order first arithmetic  operations / peak
 
-    Memory and arithmetic are added: a chip overlaps them inside one kernel, but never from kernel to kernel, and a sum
-    fits published measurements better than a maximum. In training both take longer by a fitted number.
+    Memory and arithmetic are added: a chip overlaps them inside one kernel, but never from kernel
+    to kernel, and a sum fits published measurements better than a maximum. In training both take
+    longer by a fitted number.
 
     Raises:
         ValueError: the chip has no peak for the precision that the work was counted in.
@@ -76,16 +87,22 @@ def step_time(work: Work, chip: Chip) -> StepTime:
 def time_of(amounts: tuple[float, ...], chip: Chip, precision: str, *, training: bool) -> StepTime:
     """Return the time of a step of which the amounts are known; see `parts`."""
     numbers = {name: float(entry["value"]) for name, entry in fitted()["numbers"].items()}
-    return StepTime(*parts(amounts, chip.bandwidth_gb_per_s * 1e9, chip.peak(precision), numbers, training=training))
+    return StepTime(
+        *parts(
+            amounts, chip.bandwidth_gb_per_s * 1e9, chip.peak(precision), numbers, training=training
+        )
+    )
 
 
 def parts(
     amounts: Any, bandwidth: Any, peak: Any, numbers: Mapping[str, Any], *, training: bool
 ) -> tuple[Any, Any, Any]:
-    """Return the seconds of launches, memory and arithmetic: the model itself, for numbers or tensors of them.
+    """Return the seconds of launches, memory and arithmetic: the model itself, for numbers or
+    tensors of them.
 
     Args:
-        amounts: launches, bytes of ordinary operations, bytes of convolutions, arithmetic operations.
+        amounts: launches, bytes of ordinary operations, bytes of convolutions, arithmetic
+            operations.
         bandwidth: bytes a second.
         peak: arithmetic operations a second.
         numbers: the fitted ones.

@@ -1,4 +1,6 @@
-"""What this machine has, read from files and variables alone: no driver is asked and nothing is started."""
+"""What this machine has, read from files and variables alone: no driver is asked and nothing is
+started.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +14,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path("/")  # of /sys, /proc and /dev; the tests put copies of other machines' files in its place
+# of /sys, /proc and /dev; the tests put copies of other machines' files in its place
+ROOT = Path("/")
 NVIDIA, AMD, INTEL, GOOGLE = "0x10de", "0x1002", "0x8086", "0x1ae0"
-DISPLAY_CLASSES = ("0x0300", "0x0302", "0x0380", "0x1200")  # VGA, 3D, other display, processing accelerator
+# VGA, 3D, other display, processing accelerator
+DISPLAY_CLASSES = ("0x0300", "0x0302", "0x0380", "0x1200")
 
-# PCI device numbers of TPU chips, as torch_xla 2.9 (torch_xla/_internal/tpu.py) and JAX (jax/_src/hardware_utils.py)
-# list them: name, devices of one chip, memory of one device in GiB (cloud.google.com/tpu/docs). A chip of 7x has two
-# devices again (Google's page on TPU7x; vllm-project/tpu-inference, pull 1266), where torch_xla 2.9 still counts one.
+# PCI device numbers of TPU chips, as torch_xla 2.9 (torch_xla/_internal/tpu.py) and JAX
+# (jax/_src/hardware_utils.py) list them: name, devices of one chip, memory of one device in GiB
+# (cloud.google.com/tpu/docs). A chip of 7x has two devices again (Google's page on TPU7x;
+# vllm-project/tpu-inference, pull 1266), where torch_xla 2.9 still counts one.
 TPU_CHIPS = {
     "": ("TPU", 1, None),  # only its device file shows it
     "0x0027": ("TPU v2 or v3", 2, None),
@@ -39,48 +44,75 @@ HOSTED = {
 
 
 def graphics_cards() -> list[tuple[str, str]]:
-    """Return the PCI numbers of each graphics card or compute accelerator: its vendor and model, ("0x10de", "0x2335").
+    """Return the PCI numbers of each graphics card or compute accelerator: its vendor and model,
+    ("0x10de", "0x2335").
 
     There are none where there is no PCI bus to read (macOS, Windows, WSL).
     """
-    return [(vendor, model) for vendor, model, kind in _pci_devices() if kind.startswith(DISPLAY_CLASSES)]
+    return [
+        (vendor, model)
+        for vendor, model, kind in _pci_devices()
+        if kind.startswith(DISPLAY_CLASSES)
+    ]
 
 
 def pci_name(vendor: str, model: str) -> str:
-    """Return the name that the system's list of PCI numbers has for a device, or "" where there is no such list."""
-    text = "".join(read_text(ROOT / "usr/share" / folder / "pci.ids", 10**7) for folder in ("misc", "hwdata"))
+    """Return the name that the system's list of PCI numbers has for a device, or "" where there is
+    no such list.
+    """
+    text = "".join(
+        read_text(ROOT / "usr/share" / folder / "pci.ids", 10**7) for folder in ("misc", "hwdata")
+    )
     # The vendor's line, then its models, each after one tab, and their boards, each after two.
-    found = re.search(rf"^{vendor[2:]}  .*\n(?:[\t#].*\n)*?\t{model[2:]}  (.+)$", text, re.MULTILINE)
+    found = re.search(
+        rf"^{vendor[2:]}  .*\n(?:[\t#].*\n)*?\t{model[2:]}  (.+)$", text, re.MULTILINE
+    )
     return found[1] if found else ""
 
 
 def tpu_chips() -> list[str]:
-    """Return the PCI model number of each TPU chip here, or "" for a chip that only its device file shows."""
-    chips = [model for vendor, model, _ in _pci_devices() if vendor == GOOGLE and model in TPU_CHIPS]
+    """Return the PCI model number of each TPU chip here, or "" for a chip that only its device file
+    shows.
+    """
+    chips = [
+        model for vendor, model, _ in _pci_devices() if vendor == GOOGLE and model in TPU_CHIPS
+    ]
     return chips or ["" for _ in (ROOT / "dev").glob("accel[0-9]*")]
 
 
 def cpu_name() -> str:
-    """Return the CPU's model name as its maker writes it, or the architecture when nothing says more."""
+    """Return the CPU's model name as its maker writes it, or the architecture when nothing says
+    more.
+    """
     if platform.system() == "Darwin":
         return _sysctl("machdep.cpu.brand_string") or platform.machine()
     # The first processor's entry is enough, and this file grows with the number of processors.
-    found = re.search(r"^model name\s*:\s*(.+)$", read_text(ROOT / "proc/cpuinfo", 4096), re.MULTILINE)
+    found = re.search(
+        r"^model name\s*:\s*(.+)$", read_text(ROOT / "proc/cpuinfo", 4096), re.MULTILINE
+    )
     return found[1].strip() if found else platform.processor() or platform.machine()
 
 
 def usable_cores() -> int:
-    """Return how many cores this process may use, which a container or a scheduler may have limited."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    quota = read_text(ROOT / "sys/fs/cgroup/cpu.max").split()  # such as "100000 100000": one core's worth
+    """Return how many cores this process may use, which a container or a scheduler may have
+    limited.
+    """
+    cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
+    # such as "100000 100000": one core's worth
+    quota = read_text(ROOT / "sys/fs/cgroup/cpu.max").split()
     if len(quota) == 2 and all(part.isdigit() for part in quota):
         cores = min(cores, max(1, int(quota[0]) // int(quota[1])))
     return cores
 
 
 def host_memory_bytes() -> int:
-    """Return the memory that this process may use: the machine's, or less where its container has a limit."""
-    limits = ("memory.max", "memory/memory.limit_in_bytes")  # control groups, version 2 and version 1
+    """Return the memory that this process may use: the machine's, or less where its container has a
+    limit.
+    """
+    # control groups, version 2 and version 1
+    limits = ("memory.max", "memory/memory.limit_in_bytes")
     told = [read_text(ROOT / "sys/fs/cgroup" / limit).strip() for limit in limits]
     return min([_physical_memory_bytes(), *(int(text) for text in told if text.isdigit())])
 
@@ -93,13 +125,17 @@ def place() -> str:
 
 @dataclass(frozen=True)
 class Package:
-    """A distribution as its files describe it, without importing it; the version is "" where it is not installed."""
+    """A distribution as its files describe it, without importing it; the version is "" where it is
+    not installed.
+    """
 
     version: str = ""
     cuda: str | None = None
     hip: str | None = None
     xpu: bool = False  # built for Intel's graphics cards
-    shadow: str = ""  # the file that Python imports, where no version.py is beside it: for torch, another than PyTorch
+    # the file that Python imports, where no version.py is beside it: for torch, another than
+    # PyTorch
+    shadow: str = ""
 
     @property
     def minor(self) -> tuple[int, ...]:
@@ -108,23 +144,35 @@ class Package:
 
 
 def read_package(name: str) -> Package:
-    """Read a distribution's version, and what torch was built for, from its files: importing may be what fails."""
+    """Read a distribution's version, and what torch was built for, from its files: importing may be
+    what fails.
+    """
     spec = importlib.util.find_spec(name)
     if spec is None or spec.origin is None:
         return Package()
     text = read_text(Path(spec.origin).parent / "version.py")
-    told = dict(re.findall(r"^(__version__|cuda|hip|xpu)\b[^=]*=\s*['\"]([^'\"]+)['\"]", text, re.MULTILINE))
+    told = dict(
+        re.findall(r"^(__version__|cuda|hip|xpu)\b[^=]*=\s*['\"]([^'\"]+)['\"]", text, re.MULTILINE)
+    )
     try:
         version = told.get("__version__") or importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         version = "0.0 (unknown)"
     xpu = "xpu" in told or version.endswith("+xpu")  # torch 2.6 tells it in its version only
-    return Package(version, told.get("cuda"), told.get("hip"), xpu, "" if "__version__" in told else spec.origin)
+    return Package(
+        version,
+        told.get("cuda"),
+        told.get("hip"),
+        xpu,
+        "" if "__version__" in told else spec.origin,
+    )
 
 
 def in_container() -> bool:
     """Say whether this is a container of Docker, Podman, Kubernetes or Apptainer (Singularity)."""
-    marks = any((ROOT / name).exists() for name in (".dockerenv", "run/.containerenv", ".singularity.d"))
+    marks = any(
+        (ROOT / name).exists() for name in (".dockerenv", "run/.containerenv", ".singularity.d")
+    )
     return marks or "KUBERNETES_SERVICE_HOST" in os.environ
 
 
@@ -150,7 +198,8 @@ def _pci_devices() -> Iterator[tuple[str, ...]]:
 def _physical_memory_bytes() -> int:
     if hasattr(os, "sysconf"):
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    # MEMORYSTATUSEX (Windows documentation): two 32-bit numbers, then seven of 64 bits, the first being all memory.
+    # MEMORYSTATUSEX (Windows documentation): two 32-bit numbers, then seven of 64 bits, the first
+    # being all memory.
     status = (ctypes.c_uint64 * 8)()
     ctypes.cast(status, ctypes.POINTER(ctypes.c_uint32))[0] = ctypes.sizeof(status)
     ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status))  # type: ignore[attr-defined]
@@ -159,5 +208,7 @@ def _physical_memory_bytes() -> int:
 
 def _sysctl(name: str) -> str:
     value, size = ctypes.create_string_buffer(256), ctypes.c_size_t(256)
-    status = ctypes.CDLL(None).sysctlbyname(name.encode(), value, ctypes.byref(size), None, ctypes.c_size_t(0))
+    status = ctypes.CDLL(None).sysctlbyname(
+        name.encode(), value, ctypes.byref(size), None, ctypes.c_size_t(0)
+    )
     return "" if status else value.value.decode(errors="replace")

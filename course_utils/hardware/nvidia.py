@@ -1,6 +1,8 @@
-"""NVIDIA cards as their driver's management library (NVML) describes them: no CUDA, so nothing is initialized.
+"""NVIDIA cards as their driver's management library (NVML) describes them: no CUDA, so nothing is
+initialized.
 
-NVML is the library behind `nvidia-smi`. Its functions are described in NVIDIA's NVML API Reference Guide.
+NVML is the library behind `nvidia-smi`. Its functions are described in NVIDIA's NVML API Reference
+Guide.
 """
 
 from __future__ import annotations
@@ -11,23 +13,30 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-LIBRARY, CUDA_LIBRARY = ("nvml.dll", "nvcuda.dll") if os.name == "nt" else ("libnvidia-ml.so.1", "libcuda.so.1")
+LIBRARY, CUDA_LIBRARY = (
+    ("nvml.dll", "nvcuda.dll") if os.name == "nt" else ("libnvidia-ml.so.1", "libcuda.so.1")
+)
 
 
 @dataclass(frozen=True)
 class Card:
-    """One accelerator, or one MIG slice of an NVIDIA card, as its driver or the system's files describe it."""
+    """One accelerator, or one MIG slice of an NVIDIA card, as its driver or the system's files
+    describe it.
+    """
 
     name: str  # such as "NVIDIA H200"
     memory_bytes: int | None = None  # None where nobody tells it
     detail: str = ""  # such as "compute capability 9.0"
     uuid: str = ""  # such as "GPU-8f6d...", which CUDA_VISIBLE_DEVICES may name
-    mig: bool = False  # only in slices, each of which has a name of its own (NVIDIA, Multi-Instance GPU User Guide)
+    # only in slices, each of which has a name of its own (NVIDIA, Multi-Instance GPU User Guide)
+    mig: bool = False
 
 
 @dataclass(frozen=True)
 class Driver:
-    """The NVIDIA driver: its version, the newest CUDA that it can run as (12, 8), and the cards in PCI order."""
+    """The NVIDIA driver: its version, the newest CUDA that it can run as (12, 8), and the cards in
+    PCI order.
+    """
 
     version: str
     cuda: tuple[int, int]
@@ -35,7 +44,9 @@ class Driver:
 
 
 def read_driver() -> Driver | None:
-    """Return what the NVIDIA driver says of itself and its cards, or None without a working driver."""
+    """Return what the NVIDIA driver says of itself and its cards, or None without a working
+    driver.
+    """
     nvml = _load()
     if nvml is None or nvml.nvmlInit_v2() != 0:
         return None
@@ -55,10 +66,11 @@ def split_version(number: int) -> tuple[int, int]:
 
 
 def visible_cards(cards: Sequence[Card], setting: str | None) -> list[Card]:
-    """Return which cards, of these in PCI order, a setting of CUDA_VISIBLE_DEVICES (None: not set) shows a program.
+    """Return which cards, of these in PCI order, a setting of CUDA_VISIBLE_DEVICES (None: not set)
+    shows a program.
 
-    The rules are CUDA's (CUDA C Programming Guide, "CUDA Environment Variables"): the list ends at the first
-    entry that names no card, and a card named twice empties it.
+    The rules are CUDA's (CUDA C Programming Guide, "CUDA Environment Variables"): the list ends at
+    the first entry that names no card, and a card named twice empties it.
     """
     if setting is None:
         return list(cards)
@@ -73,7 +85,10 @@ def visible_cards(cards: Sequence[Card], setting: str | None) -> list[Card]:
 def _named(cards: Sequence[Card], entry: str) -> Card | None:
     if entry.startswith("MIG-"):
         nvml, handle = _load(), ctypes.c_void_p()
-        if nvml is None or nvml.nvmlDeviceGetHandleByUUID(entry.encode(), ctypes.byref(handle)) != 0:
+        if (
+            nvml is None
+            or nvml.nvmlDeviceGetHandleByUUID(entry.encode(), ctypes.byref(handle)) != 0
+        ):
             return None
         return _card(nvml, handle)
     if entry.startswith("GPU-"):  # any beginning that only one card has
@@ -95,8 +110,14 @@ def _card(nvml: ctypes.CDLL, handle: ctypes.c_void_p) -> Card:
     memory = (ctypes.c_ulonglong * 3)()  # total, free, used
     has_memory = nvml.nvmlDeviceGetMemoryInfo(handle, memory) == 0
     major, minor = ctypes.c_int(), ctypes.c_int()
-    failed = nvml.nvmlDeviceGetCudaComputeCapability(handle, ctypes.byref(major), ctypes.byref(minor))
-    detail = "compute capability not told" if failed else f"compute capability {major.value}.{minor.value}"
+    failed = nvml.nvmlDeviceGetCudaComputeCapability(
+        handle, ctypes.byref(major), ctypes.byref(minor)
+    )
+    detail = (
+        "compute capability not told"
+        if failed
+        else f"compute capability {major.value}.{minor.value}"
+    )
     mig, pending = ctypes.c_uint(), ctypes.c_uint()
     if hasattr(nvml, "nvmlDeviceGetMigMode"):  # stays 0 on a card that has no slices
         nvml.nvmlDeviceGetMigMode(handle, ctypes.byref(mig), ctypes.byref(pending))

@@ -1,6 +1,8 @@
-"""Train a lesson in several processes: `python -m course_utils.launch --lesson air_rnn --devices 2`.
+"""Train a lesson in several processes: `python -m course_utils.launch --lesson air_rnn --devices
+2`.
 
-In a notebook: `from course_utils.launch import run_lesson`. It needs Linux or macOS (on Windows: WSL).
+In a notebook: `from course_utils.launch import run_lesson`. It needs Linux or macOS (on Windows:
+WSL).
 """
 
 import argparse
@@ -11,13 +13,13 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from course_utils.display.terminal import show_result
 from course_utils.launch.clusters import find_cluster
 from course_utils.launch.lessons import check_lesson
 from course_utils.launch.messages import LaunchError, RunError, calm_lightning
 from course_utils.launch.options import Options, trainer_arguments
 from course_utils.launch.supervise import launch
 from course_utils.launch.view import RunResult, View
+from course_utils.text import show_result
 
 __all__ = ["RunError", "calm_lightning", "main", "run_lesson"]
 
@@ -41,12 +43,20 @@ def build_parser() -> argparse.ArgumentParser:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--lesson", required=True, help="air_rnn, image_cnn, or your own: path/to/file.py:make_lesson")
+    parser.add_argument(
+        "--lesson",
+        required=True,
+        help="air_rnn, image_cnn, or your own: path/to/file.py:make_lesson",
+    )
     for one in fields(Options)[1:]:  # all but the lesson
         name = one.name.removesuffix("_s").replace("_", "-")
         parser.add_argument(f"--{name}", default=one.default, dest=one.name, **one.metadata)
-    parser.add_argument("--json", action="store_true", help="print the result as JSON, and all else to stderr")
-    parser.add_argument("--dry-run", action="store_true", help="print the Trainer's arguments and stop")
+    parser.add_argument(
+        "--json", action="store_true", help="print the result as JSON, and all else to stderr"
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print the Trainer's arguments and stop"
+    )
     return parser
 
 
@@ -67,7 +77,9 @@ def main(arguments: list[str] | None = None) -> int:
         return 2 if isinstance(error, LaunchError) else 1
     except ModuleNotFoundError as error:
         advice = "Install it: pip install 'accelerator-course[lessons]'"
-        print(f"launch: it needs {error.name}, which is not installed here. {advice}", file=sys.stderr)
+        print(
+            f"launch: it needs {error.name}, which is not installed here. {advice}", file=sys.stderr
+        )
         return 2
 
 
@@ -77,15 +89,20 @@ def _run(chosen: dict[str, Any]) -> None:
     if dry_run:
         check_lesson(options.lesson)
         call = trainer_arguments(options, find_cluster(os.environ)).items()
-        return show_result("\n".join(["Trainer(", *(f"    {name}={value!r}," for name, value in call), ")"]))
+        return show_result(
+            "\n".join(["Trainer(", *(f"    {name}={value!r}," for name, value in call), ")"])
+        )
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     stream = (sys.stderr if as_json else sys.stdout) or open(os.devnull, "w")  # noqa: SIM115  (closed by `>&-`)
     if result := launch(options, View(stream, bar=stream.isatty())):
         show_result(result.to_json() if as_json else result)
 
 
-def run_lesson(lesson: str, *, out: str | Path = "runs/notebook", bar: bool = True, **options: Any) -> RunResult | None:
-    """Train a lesson in processes outside of this kernel, and show what they print. The stop button ends them all.
+def run_lesson(
+    lesson: str, *, out: str | Path = "runs/notebook", bar: bool = True, **options: Any
+) -> RunResult | None:
+    """Train a lesson in processes outside of this kernel, and show what they print. The stop button
+    ends them all.
 
     Args:
         lesson: its name, or "path/to/file.py:function"; `%%writefile` makes such a file of a cell.

@@ -14,15 +14,19 @@ from typing import Any
 
 from course_utils.launch.clusters import find_cluster
 
-CHATTER = b"[Gloo] Rank "  # torch's CPU back end tells each process whom it met, with no way to turn that off
-REQUEST = "LAUNCH_REQUEST"  # a variable with what a rank is to do: a lesson may have arguments, which are its own
+# torch's CPU back end tells each process whom it met, with no way to turn that off
+CHATTER = b"[Gloo] Rank "
+# a variable with what a rank is to do: a lesson may have arguments, which are its own
+REQUEST = "LAUNCH_REQUEST"
 LONGEST = 1 << 16  # bytes; what has no newline is shown in pieces of about this size
-SHOW_STACK = getattr(signal, "SIGUSR2", 0)  # asks a silent rank for the line on which it stands; none on Windows
+# asks a silent rank for the line on which it stands; none on Windows
+SHOW_STACK = getattr(signal, "SIGUSR2", 0)
 Message = tuple[str, str | dict]  # from whom, and a line of output or an event
 
 
 class Link:
-    """A process's end: two connections to the socket in the supervisor's private folder, for events and for output.
+    """A process's end: two connections to the socket in the supervisor's private folder, for events
+    and for output.
 
     After `open`, all that the process prints goes to the supervisor, also what C++ code writes.
     """
@@ -30,18 +34,22 @@ class Link:
     _events: socket.socket
 
     def __init__(self, folder: str | Path, asked: Any = None):
-        self.folder, self.asked = Path(folder), asked  # the options of the run, for what a rank has to say about them
+        # the options of the run, for what a rank has to say about them
+        self.folder, self.asked = Path(folder), asked
         self._opened: tuple[int, str] | None = None  # by which process, under which name
 
     def __reduce__(self) -> tuple:  # a spawned process opens connections of its own
         return Link, (self.folder, self.asked)
 
     def open(self, otherwise: str = "main") -> None:
-        """Connect this process under the name of its rank, if the environment says which, or else as `otherwise`."""
+        """Connect this process under the name of its rank, if the environment says which, or else
+        as `otherwise`.
+        """
         cluster = find_cluster(os.environ)
         rank = os.environ.get("LOCAL_RANK") if cluster.kind == "none" else cluster.rank
         name = otherwise if rank is None else f"rank {rank}"
-        if self._opened != (os.getpid(), name):  # a forked process has the connections of its parent
+        # a forked process has the connections of its parent
+        if self._opened != (os.getpid(), name):
             if self._opened:
                 self._events.close()
             self._opened = os.getpid(), name
@@ -53,7 +61,9 @@ class Link:
             self.send(hello=os.getpid())
 
     def send(self, **event: Any) -> None:
-        """Send one event, unless the supervisor has gone: then this process is about to be ended too."""
+        """Send one event, unless the supervisor has gone: then this process is about to be ended
+        too.
+        """
         with suppress(OSError):
             self._events.sendall(json.dumps(event).encode() + b"\n")
 
@@ -72,7 +82,9 @@ class _Source:
 
 
 class Lines:
-    """The supervisor's end of all connections. Each keeps its order; of what is read at once, output comes first."""
+    """The supervisor's end of all connections. Each keeps its order; of what is read at once,
+    output comes first.
+    """
 
     def __init__(self, folder: Path):
         self._selector = selectors.DefaultSelector()
@@ -86,15 +98,21 @@ class Lines:
         self._selector.register(output, selectors.EVENT_READ, _Source("output", name))
 
     def read(self, wait_s: float) -> list[Message]:
-        """Wait for something to arrive, and return it; the event `closed` says that a process has no link any more."""
+        """Wait for something to arrive, and return it; the event `closed` says that a process has
+        no link any more.
+        """
         messages: list[Message] = []
         for key, _ in self._selector.select(wait_s):
             if key.fileobj is self._listener:
                 self._selector.register(self._listener.accept()[0], selectors.EVENT_READ, _Source())
             else:
                 messages += self._receive(key.fileobj, key.data)
-        # What a process printed comes before what it then said; of two that have ended, first the one with a reason.
-        return sorted(messages, key=lambda message: (isinstance(message[1], dict), message[1] == {"closed": True}))
+        # What a process printed comes before what it then said; of two that have ended, first the
+        # one with a reason.
+        return sorted(
+            messages,
+            key=lambda message: (isinstance(message[1], dict), message[1] == {"closed": True}),
+        )
 
     def close(self) -> list[Message]:
         """Return what is left on all connections once the processes are gone, and close them."""

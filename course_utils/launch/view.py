@@ -7,8 +7,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any, TextIO
 
-from course_utils.display.bars import open_bar
-from course_utils.display.cards import html_card, text_table
+from course_utils.progress_bars import open_bar
+from course_utils.text import html_card, text_table
 
 
 class View:
@@ -22,7 +22,9 @@ class View:
         self._epochs, self._next_s = 0, 0.0
 
     def line(self, source: str, text: str) -> None:
-        """Print a line of one process, or of the launcher, with what the stream cannot encode replaced."""
+        """Print a line of one process, or of the launcher, with what the stream cannot encode
+        replaced.
+        """
         encoding = getattr(self._stream, "encoding", None) or "utf-8"
         text = text.encode(encoding, "backslashreplace").decode(encoding)
         # Beside no bar tqdm is not asked: it trips over one that an interrupt has left half made.
@@ -42,7 +44,9 @@ class View:
     def epoch(self, number: int, loss: float | None) -> None:
         """Show the loss of a finished epoch."""
         if self._with_bar:
-            self._bar.set_postfix_str(f"epoch {number}/{self._epochs}, loss {_said(loss)}", refresh=False)
+            self._bar.set_postfix_str(
+                f"epoch {number}/{self._epochs}, loss {_said(loss)}", refresh=False
+            )
         elif time.monotonic() > self._next_s or number == self._epochs:
             self._next_s = time.monotonic() + 2
             self.line("launch", f"epoch {number}/{self._epochs}: loss {_said(loss)}")
@@ -61,10 +65,12 @@ class RunResult:
     strategy: str  # how its processes were started, as requested
     ranks: int
     steps: int  # of the optimizer since the very first run, with those of the runs that it resumed
-    losses: list[float | None]  # the mean over the samples of all ranks, for each epoch since the very first run
+    # the mean over the samples of all ranks, for each epoch since the very first run
+    losses: list[float | None]
     metrics: dict[str, float] = field(default_factory=dict)  # what the lesson logged last
     samples_per_rank: list[int] = field(default_factory=list)  # in the last epoch
-    samples_per_s: float = 0.0  # over all ranks in the fastest epoch of this run, with its validation
+    # over all ranks in the fastest epoch of this run, with its validation
+    samples_per_s: float = 0.0
     checkpoint: str = ""  # the file to resume from
     train_s: float = 0.0  # from the first step of this run to its last
     total_s: float = 0.0  # from the command to the end of the last process
@@ -72,11 +78,20 @@ class RunResult:
 
     def to_json(self) -> str:
         """Return the result as one JSON object, with null for what is not a finite number."""
-        return json.dumps(json.loads(json.dumps(asdict(self)), parse_constant=lambda name: None))  # NaN is no JSON
+        # NaN is no JSON
+        return json.dumps(json.loads(json.dumps(asdict(self)), parse_constant=lambda name: None))
 
     def advice(self) -> str:
-        """Return since when the loss is no finite number and what to do about it, or "" where it is one."""
-        since = max((epoch for epoch, loss in enumerate(self.losses, 1) if math.isfinite(loss or 0)), default=0) + 1
+        """Return since when the loss is no finite number and what to do about it, or "" where it is
+        one.
+        """
+        since = (
+            max(
+                (epoch for epoch, loss in enumerate(self.losses, 1) if math.isfinite(loss or 0)),
+                default=0,
+            )
+            + 1
+        )
         if since > len(self.losses):
             return ""
         said = f"the loss has been {_said(self.losses[-1])} since epoch {since}"
@@ -90,7 +105,10 @@ class RunResult:
 
     def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         first, last = (self.losses[0], self.losses[-1]) if self.losses else (math.nan, math.nan)
-        return ("lesson", f"{self.lesson}, {self.strategy}, {self.ranks} rank{'s' * (self.ranks > 1)}"), [
+        return (
+            "lesson",
+            f"{self.lesson}, {self.strategy}, {self.ranks} rank{'s' * (self.ranks > 1)}",
+        ), [
             ("loss", f"{_said(first)} in epoch 1, {_said(last)} in epoch {len(self.losses)}"),
             ("steps", str(self.steps)),
             ("samples per rank", ", ".join(map(str, self.samples_per_rank)) or "none in this run"),

@@ -20,11 +20,15 @@ def main() -> int:
     seconds = []
     for _ in range(asked.runs):
         start = time.perf_counter()
-        subprocess.run([sys.executable, "-m", "course_utils.doctor"], stdout=subprocess.DEVNULL, check=False)
+        subprocess.run(
+            [sys.executable, "-m", "course_utils.doctor"], stdout=subprocess.DEVNULL, check=False
+        )
         seconds.append(time.perf_counter() - start)
     median = statistics.median(seconds)
     print(f"doctor: median {median:.1f} s, slowest {max(seconds):.1f} s of {len(seconds)} runs")
-    print(f"limit {LIMIT_S:.0f} s: {median / LIMIT_S:.0%} of it; load average {os.getloadavg()[0]:.1f}")
+    print(
+        f"limit {LIMIT_S:.0f} s: {median / LIMIT_S:.0%} of it; load average {os.getloadavg()[0]:.1f}"
+    )
     if asked.json:
         with open(asked.json, "w") as file:
             json.dump({"limit_s": LIMIT_S, "seconds": seconds}, file, indent=1)

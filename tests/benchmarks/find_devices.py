@@ -1,4 +1,5 @@
-"""How long find_devices() takes after torch is imported (limit: 50 ms), in new processes: python find_devices.py.
+"""How long find_devices() takes after torch is imported (limit: 50 ms), in new processes: python
+find_devices.py.
 
 The first call of a process counts, since that is the one that a lesson makes.
 """
@@ -25,11 +26,15 @@ def main() -> int:
     asked = parser.parse_args()
     pairs = []
     for _ in range(asked.processes):
-        said = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True).stdout
+        said = subprocess.run(
+            [sys.executable, "-c", CODE], capture_output=True, text=True, check=True
+        ).stdout
         pairs.append([float(word) for word in said.split()])
     first, later = ([pair[which] for pair in pairs] for which in (0, 1))
     median = statistics.median(first)
-    print(f"first call: median {median * 1e3:.1f} ms, slowest {max(first) * 1e3:.1f} ms of {len(first)} processes")
+    print(
+        f"first call: median {median * 1e3:.1f} ms, slowest {max(first) * 1e3:.1f} ms of {len(first)} processes"
+    )
     print(f"second call: median {statistics.median(later) * 1e3:.1f} ms")
     print(f"limit {LIMIT_S * 1e3:.0f} ms: {median / LIMIT_S:.0%} of it")
     if asked.json:

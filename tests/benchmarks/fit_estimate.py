@@ -1,14 +1,15 @@
-"""Fit the numbers of the estimate on one card, and print how far it is off on cards, batches and trainings not seen.
+"""Fit the numbers of the estimate on one card, and print how far it is off on cards, batches and
+trainings not seen.
 
     python tools/published_measurements.py CHECKOUT CHECKOUT published.csv.gz
     PYTHONPATH=.venv/networks python tests/benchmarks/fit_estimate.py published.csv.gz \
       --cache counted.json [--models 400] [--write]
 
-It needs timm, whose networks the measurements are of. Counting takes one to five seconds a model, and all 2,281 over
-an hour; the cache keeps what is done, also of a run that was stopped.
-The three numbers of memory and arithmetic are fitted on inference with the RTX 3090 alone, the one of training on its
-trainings, and the two of the host (which large batches hide) on EfficientNet at batch 1 to 8. Everything else that is
-printed has not been fitted on.
+It needs timm, whose networks the measurements are of. Counting takes one to five seconds a model,
+and all 2,281 over an hour; the cache keeps what is done, also of a run that was stopped.
+The three numbers of memory and arithmetic are fitted on inference with the RTX 3090 alone, the one
+of training on its trainings, and the two of the host (which large batches hide) on EfficientNet at
+batch 1 to 8. Everything else that is printed has not been fitted on.
 """
 
 import argparse
@@ -55,7 +56,9 @@ def pick(rows, asked):
 
 
 class Counts:
-    """The amounts of each measured step, counted once and kept in a file: [kernels, bytes, bytes, flops, names]."""
+    """The amounts of each measured step, counted once and kept in a file: [kernels, bytes, bytes,
+    flops, names].
+    """
 
     def __init__(self, path):
         self.path = Path(path)
@@ -64,7 +67,8 @@ class Counts:
     def of(self, row):
         """Return the amounts of a row's step, or None where the model cannot be counted."""
         if row["source"] == "DeepLearningExamples" and row["training"] == "0":
-            one, many = self.at(row, 1), self.at(row, 32)  # every amount is a straight line over the batch
+            # every amount is a straight line over the batch
+            one, many = self.at(row, 1), self.at(row, 32)
             share = (int(row["batch"]) - 1) / 31
             return [x + (y - x) * share for x, y in zip(one[:4], many[:4], strict=True)]
         return self.at(row, int(row["batch"]))
@@ -83,10 +87,16 @@ class Counts:
             # The trainings were measured with torch 1.12, which had no fused attention yet.
             timm.layers.set_fused_attn(row["training"] == "0")
             model = self.build(row["model"])
-            image = torch.empty(1, model.pretrained_cfg["input_size"][0], int(row["image"]), int(row["image"]))
+            image = torch.empty(
+                1, model.pretrained_cfg["input_size"][0], int(row["image"]), int(row["image"])
+            )
             training = row["training"] == "1"
-            work = count_work(model, image, batch=batch, precision=row["precision"], training=training)
-        except Exception as error:  # renamed since, or not countable: reported by its number in the tables
+            work = count_work(
+                model, image, batch=batch, precision=row["precision"], training=training
+            )
+        except (
+            Exception
+        ) as error:  # renamed since, or not countable: reported by its number in the tables
             print(f"  left out: {row['model']}: {str(error).splitlines()[0][:90]}")
             return None
         reordered = sum(op.bytes_moved for op in work.ops if op.kind == "convolution")
@@ -105,14 +115,18 @@ class Counts:
 
 
 def write_counts(known):
-    """Write what the package keeps of the counts: each network at the largest batch that was counted."""
+    """Write what the package keeps of the counts: each network at the largest batch that was
+    counted.
+    """
     kept = {}
     for key, amounts in known.items():
         model, image, batch, training, twin = key.split()
         place = model, int(image), int(training), int(twin == "16")
         if amounts and int(batch) > kept.get(place, (0,))[0]:
             kept[place] = (int(batch), *amounts[:4])
-    lines = [f'# {{"counted": "by course_utils.estimate.counting, of the networks of timm {timm.__version__}"}}']
+    lines = [
+        f'# {{"counted": "by course_utils.estimate.counting, of the networks of timm {timm.__version__}"}}'
+    ]
     lines.append("model,image,training,half,batch,kernels,bytes,convolution_bytes,flops")
     for place, (batch, kernels, *grows) in sorted(kept.items()):
         lines.append(",".join(map(str, (*place, batch, kernels, *(f"{x:.5g}" for x in grows)))))
@@ -143,7 +157,8 @@ def table_of(rows, counts, numbers, like=None):
 
 
 def fit(rows, counts, numbers, names, steps=1500):
-    """Return `numbers` with those in `names` changed so that the mean |log(estimated / measured)| is least.
+    """Return `numbers` with those in `names` changed so that the mean |log(estimated / measured)|
+    is least.
 
     The rows are all of trainings, or all of inference.
     """
@@ -152,10 +167,15 @@ def fit(rows, counts, numbers, names, steps=1500):
     chips = [find_chip(row["device"]) for row in rows]
     bandwidth = torch.tensor([chip.bandwidth_gb_per_s * 1e9 for chip in chips], dtype=torch.float64)
     peak = torch.tensor(
-        [chip.peak(row["precision"]) for chip, row in zip(chips, rows, strict=True)], dtype=torch.float64
+        [chip.peak(row["precision"]) for chip, row in zip(chips, rows, strict=True)],
+        dtype=torch.float64,
     )
-    measured = torch.tensor([int(row["batch"]) / float(row["samples_per_s"]) for row in rows], dtype=torch.float64)
-    logs = torch.tensor([math.log(numbers[name]) for name in names], dtype=torch.float64, requires_grad=True)
+    measured = torch.tensor(
+        [int(row["batch"]) / float(row["samples_per_s"]) for row in rows], dtype=torch.float64
+    )
+    logs = torch.tensor(
+        [math.log(numbers[name]) for name in names], dtype=torch.float64, requires_grad=True
+    )
     optimizer = torch.optim.Adam([logs], lr=0.01)
     for _ in range(steps):
         tried = numbers | dict(zip(names, logs.exp(), strict=True))
@@ -170,11 +190,15 @@ def fit(rows, counts, numbers, names, steps=1500):
 
 def factor(ratios, share):
     """Return the factor within which `share` of the ratios lie."""
-    return math.exp(statistics.quantiles([abs(math.log(x)) for x in ratios], n=100)[round(share * 100) - 1])
+    return math.exp(
+        statistics.quantiles([abs(math.log(x)) for x in ratios], n=100)[round(share * 100) - 1]
+    )
 
 
 def show(title, ratios):
-    """Print one line: how many, half, 80 % and 90 % within which factor, and the median of estimated / measured."""
+    """Print one line: how many, half, 80 % and 90 % within which factor, and the median of
+    estimated / measured.
+    """
     within = "  ".join(f"{share:.0%} {factor(ratios, share):.2f}" for share in (0.5, 0.8, 0.9))
     print(f"{title:44} {len(ratios):5} rows   {within}   median {statistics.median(ratios):.2f}")
 
@@ -184,20 +208,34 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("table")
     parser.add_argument("--cache", default="counted.json")
-    parser.add_argument("--models", type=int, default=400, help="drawn by a seed, for inference and training each")
     parser.add_argument(
-        "--cached", action="store_true", help="use the models in the cache, and count no other of timm's"
+        "--models", type=int, default=400, help="drawn by a seed, for inference and training each"
     )
     parser.add_argument(
-        "--write", action="store_true", help="write course_utils/estimate/fitted.json and counted.csv.gz"
+        "--cached",
+        action="store_true",
+        help="use the models in the cache, and count no other of timm's",
+    )
+    parser.add_argument(
+        "--write",
+        action="store_true",
+        help="write course_utils/estimate/fitted.json and counted.csv.gz",
     )
     asked = parser.parse_args()
     rows, counts = read(asked.table), Counts(asked.cache)
     numbers = {name: entry["value"] for name, entry in fitted()["numbers"].items()}
 
     def drawn(wanted):
-        have = [r for r in wanted if f"{r['model']} {r['image']} {r['batch']} {r['training']} 16" in counts.known]
-        return have if asked.cached else random.Random(0).sample(wanted, min(asked.models, len(wanted)))
+        have = [
+            r
+            for r in wanted
+            if f"{r['model']} {r['image']} {r['batch']} {r['training']} 16" in counts.known
+        ]
+        return (
+            have
+            if asked.cached
+            else random.Random(0).sample(wanted, min(asked.models, len(wanted)))
+        )
 
     seen, training = drawn(pick(rows, FIT)), drawn(pick(rows, TRAIN))
     sweeps = pick(rows, SWEEPS | {"training": "0"})
@@ -230,33 +268,63 @@ def report(rows, seen, training, counts, numbers, write):
     groups = {}
     for key, ratio in table_of(single, counts, numbers).items():
         row = dict(zip(single[0], key, strict=True))
-        groups.setdefault((row["model"], row["device"], row["precision"], row["training"]), []).append((row, ratio))
+        groups.setdefault(
+            (row["model"], row["device"], row["precision"], row["training"]), []
+        ).append((row, ratio))
     for (model, device, precision, train), pairs in sorted(groups.items()):
         text = " ".join(f"{row['batch']}:{ratio:.2f}" for row, ratio in pairs)
-        print(f"{model:20}{device:16}{precision:5}{'training' if train == '1' else 'inference':10}{text}")
+        print(
+            f"{model:20}{device:16}{precision:5}{'training' if train == '1' else 'inference':10}{text}"
+        )
     server = [(row, ratio) for pairs in groups.values() for row, ratio in pairs]
-    server = [(row, ratio) for row, ratio in server if ratio > 0.5]  # 3 rows contradict their own 8-GPU figures
+    # 3 rows contradict their own 8-GPU figures
+    server = [(row, ratio) for row, ratio in server if ratio > 0.5]
     kinds = {"inference": "0", "training": "1"}
-    server = {kind: [ratio for row, ratio in server if row["training"] == flag] for kind, flag in kinds.items()}
+    server = {
+        kind: [ratio for row, ratio in server if row["training"] == flag]
+        for kind, flag in kinds.items()
+    }
     for kind, ratios in server.items():
         show(f"T4, V100 and A100, {kind}", ratios)
     if write:
         write_counts(counts.known)
-        save(numbers, found, trained, server, {name for x in counts.known.values() if x for name in x[4]})
+        save(
+            numbers,
+            found,
+            trained,
+            server,
+            {name for x in counts.known.values() if x for name in x[4]},
+        )
 
 
 def report_scaling(rows, numbers):
-    """Print the step of many GPUs over that of one, and fit its growth with each doubling on V100s."""
+    """Print the step of many GPUs over that of one, and fit its growth with each doubling on
+    V100s.
+    """
     trained = pick(rows, {"source": "DeepLearningExamples", "training": "1"})
     alike = ("model", "device", "precision", "batch")
-    one = {tuple(row[key] for key in alike): float(row["samples_per_s"]) for row in trained if row["count"] == "1"}
+    one = {
+        tuple(row[key] for key in alike): float(row["samples_per_s"])
+        for row in trained
+        if row["count"] == "1"
+    }
     growth = {}
     for row in trained:
-        count, speedup = int(row["count"]), float(row["samples_per_s"]) / one[tuple(row[key] for key in alike)]
+        count, speedup = (
+            int(row["count"]),
+            float(row["samples_per_s"]) / one[tuple(row[key] for key in alike)],
+        )
         if count > 1 and speedup < count:  # more than `count` times contradicts itself
             doubling = (count / speedup) ** (1 / math.log2(count))
-            growth.setdefault((row["device"].split()[0], count), []).append((doubling, count / speedup))
-    fitted_on = [doubling for (device, count), found in growth.items() if device == "V100" for doubling, _ in found]
+            growth.setdefault((row["device"].split()[0], count), []).append(
+                (doubling, count / speedup)
+            )
+    fitted_on = [
+        doubling
+        for (device, count), found in growth.items()
+        if device == "V100"
+        for doubling, _ in found
+    ]
     numbers["doubling"] = statistics.median(fitted_on)
     for (device, count), found in sorted(growth.items()):
         ratios = [numbers["doubling"] ** math.log2(count) / slower for _, slower in found]
@@ -273,7 +341,11 @@ def save(numbers, found, trained, server, operations):
     worst = max(factor(found[name].values(), 0.9) for name in HELD_OUT)
     data["factors"]["inference"]["factor"] = round(max(worst, factor(server["inference"], 0.9)), 2)
     # Trainings were compared on fewer cards, so their factor is never smaller.
-    worst = max(data["factors"]["inference"]["factor"], factor(trained, 0.9), factor(server["training"], 0.9))
+    worst = max(
+        data["factors"]["inference"]["factor"],
+        factor(trained, 0.9),
+        factor(server["training"], 0.9),
+    )
     data["factors"]["training"]["factor"] = round(worst, 2)
     medians = [abs(math.log(statistics.median(found[name].values()))) for name in HELD_OUT]
     data["factors"]["cards"]["factor"] = round(math.exp(max(medians)), 2)

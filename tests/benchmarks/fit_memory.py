@@ -1,12 +1,15 @@
-"""Ask of published trainings on a 24 GiB card whether they fit, and fit what the framework adds on others.
+"""Ask of published trainings on a 24 GiB card whether they fit, and fit what the framework adds on
+others.
 
-    PYTHONPATH=.venv/networks python tests/benchmarks/fit_memory.py --traced traced.jsonl [--rows 100] [--write]
+    PYTHONPATH=.venv/networks python tests/benchmarks/fit_memory.py --traced traced.jsonl [--rows
+    100] [--write]
 
-It needs timm, whose networks were trained. Its maintainers tried batches from 512 down until one fitted, so each
-network asks two questions: does the published batch fit (yes), and does the next larger one that they tried (no)? A
-network published at 512, the first that they tried, asks only the first. Their script (benchmark.py of timm 0.6)
-trains with automatic mixed precision in 16 bits, SGD with momentum 0.9, and gradients that stay (`zero_grad` of
-PyTorch 1.12).
+It needs timm, whose networks were trained. Its maintainers tried batches from 512 down until one
+fitted, so each
+network asks two questions: does the published batch fit (yes), and does the next larger one that
+they tried (no)? A network published at 512, the first that they tried, asks only the first. Their
+script (benchmark.py of timm 0.6) trains with automatic mixed precision in 16 bits, SGD with
+momentum 0.9, and gradients that stay (`zero_grad` of PyTorch 1.12).
 """
 
 import argparse
@@ -41,12 +44,21 @@ def next_batch(batch):
 
 
 def trace(row):
-    """Return what is estimated for a row: the tensors at its batch and at the next, in bytes; or why not."""
-    found = {"model": row.model, "image": row.image, "batch": row.batch, "next": next_batch(row.batch)}
+    """Return what is estimated for a row: the tensors at its batch and at the next, in bytes; or
+    why not.
+    """
+    found = {
+        "model": row.model,
+        "image": row.image,
+        "batch": row.batch,
+        "next": next_batch(row.batch),
+    }
     timm.layers.set_fused_attn(False)  # PyTorch 1.12 had no fused attention yet
     try:
         model = timm.create_model(row.model)
-        image = torch.empty(1, model.pretrained_cfg["input_size"][0], row.image, row.image, device="meta")
+        image = torch.empty(
+            1, model.pretrained_cfg["input_size"][0], row.image, row.image, device="meta"
+        )
         memory = estimate_memory(model, image, batch=row.batch, **LIKE_THEIRS)
     except Exception as error:
         return found | {"failed": str(error).splitlines()[0][:160]}
@@ -62,12 +74,17 @@ def questions(rows):
 
 def right(asked, numbers, room):
     """Return how many of the questions the numbers answer rightly."""
-    return sum((numbers["context_bytes"] + (1 + numbers["gaps"]) * size <= room) == fitted for size, fitted in asked)
+    return sum(
+        (numbers["context_bytes"] + (1 + numbers["gaps"]) * size <= room) == fitted
+        for size, fitted in asked
+    )
 
 
 def fit(asked, room):
     """Return the numbers that answer most questions rightly; of several, the middle ones."""
-    tried = [{"context_bytes": c * 1e8, "gaps": g / 200} for c in range(0, 31) for g in range(0, 41)]
+    tried = [
+        {"context_bytes": c * 1e8, "gaps": g / 200} for c in range(0, 31) for g in range(0, 41)
+    ]
     scores = [right(asked, numbers, room) for numbers in tried]
     best = [numbers for numbers, score in zip(tried, scores, strict=True) if score == max(scores)]
     middle = {name: statistics.median(numbers[name] for numbers in best) for name in best[0]}
@@ -75,7 +92,9 @@ def fit(asked, room):
 
 
 def draw(traced):
-    """Return the rows tested, those to fit on, and those that could not be traced, in the order of the seed."""
+    """Return the rows tested, those to fit on, and those that could not be traced, in the order of
+    the seed.
+    """
     failed = [row for row in traced if "failed" in row]
     there = [row for row in traced if "failed" not in row]
     tested = []
@@ -89,9 +108,15 @@ def draw(traced):
 def main():
     """Trace, fit, print and, if asked, write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--traced", default="traced.jsonl", help="what was traced, kept from call to call")
-    parser.add_argument("--rows", type=int, default=100, help="networks to trace; those not tested are fitted on")
-    parser.add_argument("--write", action="store_true", help="write course_utils/estimate/memory.json")
+    parser.add_argument(
+        "--traced", default="traced.jsonl", help="what was traced, kept from call to call"
+    )
+    parser.add_argument(
+        "--rows", type=int, default=100, help="networks to trace; those not tested are fitted on"
+    )
+    parser.add_argument(
+        "--write", action="store_true", help="write course_utils/estimate/memory.json"
+    )
     asked = parser.parse_args()
     path, rows = Path(asked.traced), trainings()
     traced = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
@@ -102,14 +127,31 @@ def main():
     tested, others, failed = draw(traced[: asked.rows])
     room = capacity_bytes(find_chip(CARD))
     numbers = fit(questions(others), room)
-    done = {"tested": right(questions(tested), numbers, room), "fitted_on": right(questions(others), numbers, room)}
-    print(numbers, f"right: {done['tested']} of {len(questions(tested))} questions of {len(tested)} networks;")
-    print(f"fitted on {len(others)} others: {done['fitted_on']} of {len(questions(others))}; not traced:")
+    done = {
+        "tested": right(questions(tested), numbers, room),
+        "fitted_on": right(questions(others), numbers, room),
+    }
+    print(
+        numbers,
+        f"right: {done['tested']} of {len(questions(tested))} questions of {len(tested)} networks;",
+    )
+    print(
+        f"fitted on {len(others)} others: {done['fitted_on']} of {len(questions(others))}; not traced:"
+    )
     for row in failed:
         print("  ", row["model"], row["failed"])
     if asked.write:
-        known = {"numbers": numbers, "card": CARD, "right": done, "questions": len(questions(tested))}
-        known |= {"fitted_on": [row["model"] for row in others], "not_traced": failed, "tested": tested}
+        known = {
+            "numbers": numbers,
+            "card": CARD,
+            "right": done,
+            "questions": len(questions(tested)),
+        }
+        known |= {
+            "fitted_on": [row["model"] for row in others],
+            "not_traced": failed,
+            "tested": tested,
+        }
         FITTED.write_text(json.dumps(json.loads(FITTED.read_text()) | known, indent=1) + "\n")
 
 

@@ -2,9 +2,10 @@
 
     python tests/benchmarks/gpu_lesson.py [--device cuda:0] [--rounds 7] [--json FILE]
 
-Three comparisons, each in A B B A order with the median of the ratios: the product of matrices against torch.mm in
-a loop, the copies against copy_ in a loop, and the CNN on images that are on the device against a training loop
-written out here. On a GPU the course promises 0.90, 0.90 and 0.95; on a CPU the figures say the same of its loops.
+Three comparisons, each in A B B A order with the median of the ratios: the product of matrices
+against torch.mm in a loop, the copies against copy_ in a loop, and the CNN on images that are on
+the device against a training loop written out here. On a GPU the course promises 0.90, 0.90 and
+0.95; on a CPU the figures say the same of its loops.
 """
 
 import argparse
@@ -24,7 +25,9 @@ from course_utils.timing import time_call
 
 
 def bare_seconds(fn, device, total_s: float) -> float:
-    """Return the median seconds a call of plain loops of some milliseconds, which wait for the device at their end."""
+    """Return the median seconds a call of plain loops of some milliseconds, which wait for the
+    device at their end.
+    """
 
     def loop(calls: int) -> float:
         wait_for(device)
@@ -43,12 +46,15 @@ def bare_seconds(fn, device, total_s: float) -> float:
 
 
 def bare_product(device, side):
-    a, b = (torch.randn(side, side, device=device.torch_device, dtype=torch.bfloat16) for _ in range(2))
+    a, b = (
+        torch.randn(side, side, device=device.torch_device, dtype=torch.bfloat16) for _ in range(2)
+    )
     return lambda: torch.mm(a, b)
 
 
 def bare_copy(copier):
-    # On the very same memory: where two buffers lie decides about caches, and so about half of the speed on a CPU.
+    # On the very same memory: where two buffers lie decides about caches, and so about half of the
+    # speed on a CPU.
     target, source = copier.func.__self__, copier.args[0]
     return lambda: target.copy_(source)
 
@@ -93,13 +99,17 @@ def main() -> None:
         ratios = []
         for _ in range(options.rounds):
             first = bare_seconds(bare, device, options.seconds)
-            here = [time_call(ours, device=device, max_s=options.seconds).median_s for _ in range(2)]
+            here = [
+                time_call(ours, device=device, max_s=options.seconds).median_s for _ in range(2)
+            ]
             ratios.append((first + bare_seconds(bare, device, options.seconds)) / sum(here))
         found[name] = statistics.median(ratios)
         print(f"{name:>28}: {found[name]:.3f} (from {min(ratios):.3f} to {max(ratios):.3f})")
     if options.json:
         with open(options.json, "w") as file:
-            json.dump({"device": device.name, "torch": torch.__version__, "share": found}, file, indent=1)
+            json.dump(
+                {"device": device.name, "torch": torch.__version__, "share": found}, file, indent=1
+            )
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
-"""Compare the estimated with the measured peak of ten networks on this CPU, each trained in processes of its own.
+"""Compare the estimated with the measured peak of ten networks on this CPU, each trained in
+processes of its own.
 
     OMP_NUM_THREADS=1 PYTHONPATH=.venv/networks python tests/benchmarks/memory_on_cpu.py [--write]
 
-It needs timm and Linux with glibc. Three things are measured: what PyTorch's allocator had handed out at most (its
-profiler's record), and twice by how much the process's own peak in RAM grew (VmHWM of /proc/self/status) after a first
-small step, which loads the kernels' code. Once glibc keeps freed memory as it likes to, up to some hundred MB of it;
-once it is told to return every freed block of 64 kB or more (M_MMAP_THRESHOLD of mallopt(3)), as if it held no reserve.
+It needs timm and Linux with glibc. Three things are measured: what PyTorch's allocator had handed
+out at most (its profiler's record), and twice by how much the process's own peak in RAM grew (VmHWM
+of /proc/self/status) after a first small step, which loads the kernels' code. Once glibc keeps
+freed memory as it likes to, up to some hundred MB of it; once it is told to return every freed
+block of 64 kB or more (M_MMAP_THRESHOLD of mallopt(3)), as if it held no reserve.
 """
 
 import argparse
@@ -20,10 +22,10 @@ from functools import partial
 
 import timm
 import torch
+from course_lessons.memory.record import record_memory
 
 from course_utils.estimate.memory import estimate_memory
 from course_utils.estimate.memory_result import FITTED
-from course_utils.lessons.memory.record import record_memory
 
 WAYS = ("recorded", "in_ram_returned", "in_ram")
 M_MMAP_THRESHOLD = -3  # of malloc.h
@@ -85,7 +87,9 @@ def status(field):
 def main():
     """Measure each network in its own process, print, and if asked, write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--write", action="store_true", help="add the figures to course_utils/estimate/memory.json")
+    parser.add_argument(
+        "--write", action="store_true", help="add the figures to course_utils/estimate/memory.json"
+    )
     asked, rows = parser.parse_args(), []
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
         for name, (batch, side) in NETWORKS.items():
@@ -97,7 +101,9 @@ def main():
             print(f"{name:24} {' '.join(ratios)}", flush=True)
     for way in WAYS:
         errors = [abs(row["estimated"] / row[way] - 1) for row in rows]
-        print(f"{way}: the median error is {statistics.median(errors):.1%}, the largest {max(errors):.1%}")
+        print(
+            f"{way}: the median error is {statistics.median(errors):.1%}, the largest {max(errors):.1%}"
+        )
     if asked.write:
         where = f"{date.today()}, PyTorch {torch.__version__}, {platform.platform()}, {torch.get_num_threads()} thread"
         known = json.loads(FITTED.read_text()) | {"on_cpu_measured": where, "on_cpu": rows}

@@ -2,9 +2,10 @@
 
     python tests/benchmarks/moves.py [--device cpu] [--json FILE]
 
-The two take turns in A B B A order, so that a machine that slows down or speeds up harms both alike; the ratio is
-the median over the rounds. On "cpu" and "meta" no byte is copied, so all that is compared is the walk through the
-containers. On an accelerator the bytes of the large batch count too.
+The two take turns in A B B A order, so that a machine that slows down or speeds up harms both
+alike; the ratio is the median over the rounds. On "cpu" and "meta" no byte is copied, so all that
+is compared is the walk through the containers. On an accelerator the bytes of the large batch count
+too.
 """
 
 import argparse
@@ -38,7 +39,11 @@ def batches() -> dict:
         "nested": {
             "views": [numbers(16, 8) for _ in range(8)],
             "pair": Pair(numbers(4), {"mask": numbers(4), "length": 4}),
-            "meta": {"names": ["a", "b", "c"], "ids": (1, 2, 3), "weights": (numbers(4), numbers(4))},
+            "meta": {
+                "names": ["a", "b", "c"],
+                "ids": (1, 2, 3),
+                "weights": (numbers(4), numbers(4)),
+            },
         },
         "dataclass": [Batch(numbers(16, 8), numbers(16)) for _ in range(4)],
         "large": {"inputs": numbers(4096, 3072), "targets": numbers(4096)},
@@ -75,7 +80,9 @@ def compare(batch, device: torch.device, rounds: int) -> dict:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--device", nargs="+", default=["cpu", "meta"], help="such as cpu, meta or cuda:0")
+    parser.add_argument(
+        "--device", nargs="+", default=["cpu", "meta"], help="such as cpu, meta or cuda:0"
+    )
     parser.add_argument("--rounds", type=int, default=101)
     parser.add_argument("--json", help="write the figures to this file")
     options = parser.parse_args()
@@ -83,7 +90,9 @@ def main() -> None:
     found = {}
     for device in options.device:
         for name, batch in batches().items():
-            found[f"{name} to {device}"] = figures = compare(batch, torch.device(device), options.rounds)
+            found[f"{name} to {device}"] = figures = compare(
+                batch, torch.device(device), options.rounds
+            )
             print(
                 f"{name:>10} to {device}: to_device {figures['to_device_us']:8.1f} us, "
                 f"Lightning {figures['lightning_us']:8.1f} us, ratio {figures['ratio']:.2f}"

@@ -1,13 +1,16 @@
-"""Ask what any timer can reach in a twentieth of blocked_autorange's time, by replaying one recording with many rules.
+"""Ask what any timer can reach in a twentieth of blocked_autorange's time, by replaying one
+recording with many rules.
 
     python tests/benchmarks/short_blocks.py [--seconds 60] [--json FILE]
 
-A minute of calls is recorded, one reading of the clock after each tenth of a millisecond. Each rule then measures from
-the same moments of the recording: blocked_autorange's rule (the median of blocks of 4 ms, for 0.2 s), `time_call`'s own
-code, and the medians, means and quartiles of shorter and longer blocks that fill a twentieth of 0.2 s. As all rules see
-the same weather, what differs between them is theirs.
+A minute of calls is recorded, one reading of the clock after each tenth of a millisecond. Each rule
+then measures from the same moments of the recording: blocked_autorange's rule (the median of blocks
+of 4 ms, for 0.2 s), `time_call`'s own code, and the medians, means and quartiles of shorter and
+longer blocks that fill a twentieth of 0.2 s. As all rules see the same weather, what differs
+between them is theirs.
 
-`timing_fidelity.py --only short` takes the real measurements; this says whether another rule would have done better.
+`timing_fidelity.py --only short` takes the real measurements; this says whether another rule would
+have done better.
 """
 
 import argparse
@@ -30,7 +33,9 @@ GRAIN_S = 1e-4
 ESTIMATES = {
     "median": numpy.median,
     "mean": numpy.mean,
-    "mean without the highest tenth": lambda blocks: numpy.sort(blocks)[: len(blocks) - len(blocks) // 10].mean(),
+    "mean without the highest tenth": lambda blocks: numpy.sort(blocks)[
+        : len(blocks) - len(blocks) // 10
+    ].mean(),
     "lower quartile": lambda blocks: numpy.quantile(blocks, 0.25),
     "lowest": numpy.min,
 }
@@ -100,13 +105,17 @@ def rules() -> dict:
 
 
 def replay(recording: Recording) -> dict:
-    """Let each rule measure REPEATS times in each of RUNS runs, blocked_autorange's 0.2 s just before it."""
+    """Let each rule measure REPEATS times in each of RUNS runs, blocked_autorange's 0.2 s just
+    before it.
+    """
     generator, measured = numpy.random.default_rng(0), {name: [] for name in rules()}
     step = recording.grains(1.5 * THEIR_S)
     for _ in range(RUNS):
         start = generator.integers(0, len(recording.wall) - step * (REPEATS + 10))
         moments = [start + k * step for k in range(REPEATS)]
-        theirs = [float(numpy.median(recording.blocks(at, THEIR_BLOCK_S, THEIR_S))) for at in moments]
+        theirs = [
+            float(numpy.median(recording.blocks(at, THEIR_BLOCK_S, THEIR_S))) for at in moments
+        ]
         after = recording.grains(THEIR_S)
         for name, rule in rules().items():
             ours = [rule(recording, at + after) for at in moments]
@@ -133,24 +142,38 @@ def _summary(rows: numpy.ndarray) -> dict:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=60.0, help="length of each recording, at least 30")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=60.0, help="length of each recording, at least 30"
+    )
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     report = {}
     for name in ("5 µs", "100 µs"):
         recording = Recording(CALLS[name], max(30.0, arguments.seconds))
-        quantiles = numpy.quantile(recording.wall / recording.calls * 1e6, (0.05, 0.25, 0.5, 0.75, 0.95))
-        print(f"{name}: 5, 25, 50, 75 and 95 % of the grains took", *(f"{q:.3g}" for q in quantiles), "µs a call")
-        print(f"  {'rule':45s} {'ratio':>23s} {'share':>6s} {'spread / theirs':>20s} {'held':>19s}  all")
+        quantiles = numpy.quantile(
+            recording.wall / recording.calls * 1e6, (0.05, 0.25, 0.5, 0.75, 0.95)
+        )
+        print(
+            f"{name}: 5, 25, 50, 75 and 95 % of the grains took",
+            *(f"{q:.3g}" for q in quantiles),
+            "µs a call",
+        )
+        print(
+            f"  {'rule':45s} {'ratio':>23s} {'share':>6s} {'spread / theirs':>20s} {'held':>19s}  all"
+        )
         report[name] = replay(recording)
         for rule, found in report[name].items():
             ratio, spread, held = (
                 " ".join(f"{value:5.3g}" for value in found[key])
                 for key in ("ratio", "spread_over_theirs", "ratio_share_spread_held")
             )
-            print(f"  {rule:45s} {ratio:>23s} {found['share']:6.3f} {spread:>20s} {held:>19s} {found['all_held']:4.2f}")
+            print(
+                f"  {rule:45s} {ratio:>23s} {found['share']:6.3f} {spread:>20s} {held:>19s} {found['all_held']:4.2f}"
+            )
     if arguments.json:
         arguments.json.write_text(json.dumps(report, indent=2) + "\n")
 

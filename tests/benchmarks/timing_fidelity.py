@@ -2,9 +2,10 @@
 
     python tests/benchmarks/timing_fidelity.py [--only short,aa] [--repeats 15] [--json FILE]
 
-Every figure is a ratio of measurements that took turns within one run, so that a noisy machine disturbs both sides
-alike. A section prints what it found and whether its target was reached. perfplot and pytest-benchmark are compared
-where they are installed; the CUDA section wants a GPU and triton.
+Every figure is a ratio of measurements that took turns within one run, so that a noisy machine
+disturbs both sides alike. A section prints what it found and whether its target was reached.
+perfplot and pytest-benchmark are compared where they are installed; the CUDA section wants a GPU
+and triton.
 """
 
 import argparse
@@ -27,7 +28,7 @@ import torch
 from torch.utils.benchmark import Timer
 
 from course_utils.devices import Device, cpu_name, find_devices, pick_device, wait_for
-from course_utils.paired import Work, time_together
+from course_utils.in_turn import Work, time_together
 from course_utils.timing import time_call
 
 torch.manual_seed(0)
@@ -53,7 +54,9 @@ def relative_spread(values: list[float]) -> float:
 
 
 def cpu_seconds(fn) -> float:
-    """Return the CPU time of one call: the median over blocks of at least 2 ms, 40 ms or three of them in all."""
+    """Return the CPU time of one call: the median over blocks of at least 2 ms, 40 ms or three of
+    them in all.
+    """
     calls, blocks = 1, []
     while _cpu_of(fn, calls) < 2e-3:
         calls *= 2
@@ -72,12 +75,14 @@ def _cpu_of(fn, calls: int) -> float:
 def short(repeats: int) -> dict:
     """Time operations of 5 and 100 µs as blocked_autorange does, in a fraction of its time.
 
-    The third contestant is blocked_autorange with no more time than `time_call` took: where the speed of the machine
-    itself goes up and down, its spread says how much of ours is owed to the short time.
+    The third contestant is blocked_autorange with no more time than `time_call` took: where the
+    speed of the machine itself goes up and down, its spread says how much of ours is owed to the
+    short time.
 
-    The interquartile range of 30 medians is itself only known to about 20 %, too little to tell two spreads apart that
-    differ by that much. So each contestant measures eight times in a repeat, and the ratio of the two spreads comes
-    with its 95 % interval: where that includes 1, chance decides which of the two is the wider.
+    The interquartile range of 30 medians is itself only known to about 20 %, too little to tell two
+    spreads apart that differ by that much. So each contestant measures eight times in a repeat, and
+    the ratio of the two spreads comes with its 95 % interval: where that includes 1, chance decides
+    which of the two is the wider.
     """
     found = {}
     for name in ("5 µs", "100 µs"):
@@ -85,38 +90,51 @@ def short(repeats: int) -> dict:
         ratio = statistics.median(a[1] / b[1] for a, b in zip(ours, theirs, strict=True))
         found[name] = {
             "ratio": ratio,
-            "share_of_wall": statistics.median(a[0] / b[0] for a, b in zip(ours, theirs, strict=True)),
+            "share_of_wall": statistics.median(
+                a[0] / b[0] for a, b in zip(ours, theirs, strict=True)
+            ),
             "spread": relative_spread([b for _, b in ours]),
             "their_spread": relative_spread([b for _, b in theirs]),
             "spread_over_theirs": _spread_ratio([b for _, b in ours], [b for _, b in theirs]),
             "their_spread_in_our_time": relative_spread([b for _, b in shorter]),
         }
     found["reached"] = all(
-        abs(f["ratio"] - 1) <= 0.03 and f["share_of_wall"] <= 1 / 20 and f["spread"] <= f["their_spread"]
+        abs(f["ratio"] - 1) <= 0.03
+        and f["share_of_wall"] <= 1 / 20
+        and f["spread"] <= f["their_spread"]
         for f in found.values()
     )
     return found
 
 
 def _spread_ratio(these: list[float], those: list[float]) -> dict:
-    """Return how many times as wide the spread of `these` is, and its bootstrapped 95 % interval."""
+    """Return how many times as wide the spread of `these` is, and its bootstrapped 95 %
+    interval.
+    """
     generator, drawn = random.Random(0), []
     for _ in range(2000):
         one, other = (generator.choices(values, k=len(values)) for values in (these, those))
         drawn.append(relative_spread(one) / relative_spread(other))
     cuts = statistics.quantiles(drawn, n=40)
-    return {"ratio": relative_spread(these) / relative_spread(those), "interval": [cuts[0], cuts[-1]]}
+    return {
+        "ratio": relative_spread(these) / relative_spread(those),
+        "interval": [cuts[0], cuts[-1]],
+    }
 
 
 def _in_turn(fn, repeats: int) -> list[list]:
-    """Return (wall seconds, median) of each repeat of `time_call`, of blocked_autorange, and of that in our time."""
+    """Return (wall seconds, median) of each repeat of `time_call`, of blocked_autorange, and of
+    that in our time.
+    """
     timer = Timer("fn()", globals={"fn": fn}, num_threads=1)
     found: list[list] = [[], [], []]
     for k in range(repeats):
         runs = [
             lambda: time_call(fn, threads=1).median_s,
             lambda: timer.blocked_autorange().median,
-            lambda: timer.blocked_autorange(min_run_time=found[0][-1][0] if found[0] else 0.01).median,
+            lambda: (
+                timer.blocked_autorange(min_run_time=found[0][-1][0] if found[0] else 0.01).median
+            ),
         ]
         for which in (0, 1, 2) if k % 2 else (2, 1, 0):
             found[which].append(wall(runs[which]))
@@ -124,9 +142,11 @@ def _in_turn(fn, repeats: int) -> list[list]:
 
 
 def long(repeats: int) -> dict:
-    """Time operations of 10 and 200 ms within 3 % of the process's CPU clock of the same calls, or with a warning.
+    """Time operations of 10 and 200 ms within 3 % of the process's CPU clock of the same calls, or
+    with a warning.
 
-    The CPU clock before and after is shown beside it: the machine's own speed has changed by that much meanwhile.
+    The CPU clock before and after is shown beside it: the machine's own speed has changed by that
+    much meanwhile.
     """
     found = {}
     for name in ("10 ms", "200 ms"):
@@ -146,7 +166,12 @@ def long(repeats: int) -> dict:
             errors.append(timed.median_s / truth - 1)
             flags.append(bool(timed.warnings))
         bad = sum(abs(e) > 0.03 and not flag for e, flag in zip(errors, flags, strict=True))
-        found[name] = {"errors": errors, "flagged": sum(flags), "wrong_without_a_flag": bad, "machine_moved": moved}
+        found[name] = {
+            "errors": errors,
+            "flagged": sum(flags),
+            "wrong_without_a_flag": bad,
+            "machine_moved": moved,
+        }
     found["reached"] = all(f["wrong_without_a_flag"] == 0 for f in found.values())
     return found
 
@@ -158,11 +183,14 @@ def aa(repeats: int) -> dict:
         fn, errors, naive = CALLS[name], [], []
         for _ in range(repeats if name != "200 ms" else max(3, repeats // 3)):
             result = time_together(
-                {"a": Work(lambda fn=fn: fn(), cpu), "b": Work(lambda fn=fn: fn(), cpu)}, max_s=max_s
+                {"a": Work(lambda fn=fn: fn(), cpu), "b": Work(lambda fn=fn: fn(), cpu)},
+                max_s=max_s,
             )
             errors.append(abs(result.ratio("a", "b").median - 1))
             first, second = (
-                Timer("fn()", globals={"fn": fn}, num_threads=1).blocked_autorange(min_run_time=0.2).median
+                Timer("fn()", globals={"fn": fn}, num_threads=1)
+                .blocked_autorange(min_run_time=0.2)
+                .median
                 for _ in range(2)
             )
             naive.append(abs(first / second - 1))
@@ -172,7 +200,9 @@ def aa(repeats: int) -> dict:
             "blocked_autorange_median_error": statistics.median(naive),
             "blocked_autorange_largest_error": max(naive),
         }
-    found["reached"] = all(f["median_error"] <= 0.005 and f["largest_error"] <= 0.02 for f in found.values())
+    found["reached"] = all(
+        f["median_error"] <= 0.005 and f["largest_error"] <= 0.02 for f in found.values()
+    )
     return found
 
 
@@ -228,16 +258,22 @@ def overhead(repeats: int) -> dict:
 
 
 def cold(repeats: int) -> dict:
-    """Time a function that has never been called: each timer in a fresh process, the warm truth in the same one."""
+    """Time a function that has never been called: each timer in a fresh process, the warm truth in
+    the same one.
+    """
     found = {}
     for what in ("compile", "xla"):
         found[what] = {
             "peers": {timer: _child("cold", what, timer) for timer in PEERS},
-            "time_call": (ours := [_child("cold", what, "time_call") for _ in range(max(3, repeats // 3))]),
+            "time_call": (
+                ours := [_child("cold", what, "time_call") for _ in range(max(3, repeats // 3))]
+            ),
             "median_error": statistics.median(run["error"] for run in ours),
             "first_apart": all(run["first_s"] > 10 * run["truth_s"] for run in ours),
         }
-    found["reached"] = all(abs(f["median_error"]) <= 0.05 and f["first_apart"] for f in found.values())
+    found["reached"] = all(
+        abs(f["median_error"]) <= 0.05 and f["first_apart"] for f in found.values()
+    )
     return found
 
 
@@ -289,14 +325,22 @@ def _timeit(fn) -> float:
     from IPython.core.interactiveshell import InteractiveShell
 
     with contextlib.redirect_stdout(io.StringIO()):
-        return InteractiveShell.instance(user_ns={"fn": fn}).run_line_magic("timeit", "-o fn()").average
+        return (
+            InteractiveShell.instance(user_ns={"fn": fn})
+            .run_line_magic("timeit", "-o fn()")
+            .average
+        )
 
 
 def _perfplot(fn) -> float:
     import perfplot
 
     data = perfplot.bench(
-        setup=lambda n: n, kernels=[lambda n: fn()], n_range=[1], equality_check=None, show_progress=False
+        setup=lambda n: n,
+        kernels=[lambda n: fn()],
+        n_range=[1],
+        equality_check=None,
+        show_progress=False,
     )
     return float(data.timings_s[0][0])
 
@@ -314,7 +358,17 @@ def _pytest_benchmark(fn) -> float:
         test = Path(folder, "test_it.py")
         test.write_text("def test_it(benchmark, fn):\n    benchmark(fn)\n")
         report = Path(folder, "report.json")
-        arguments = ["-q", "-c", os.devnull, "--rootdir", folder, "-p", "no:nbval", "-p", "no:cacheprovider"]
+        arguments = [
+            "-q",
+            "-c",
+            os.devnull,
+            "--rootdir",
+            folder,
+            "-p",
+            "no:nbval",
+            "-p",
+            "no:cacheprovider",
+        ]
         pytest.main([*arguments, f"--benchmark-json={report}", str(test)], plugins=[Plugin()])
         return json.loads(report.read_text())["benchmarks"][0]["stats"]["mean"]
 
@@ -372,7 +426,13 @@ def _cnn_step(device):
     from torch import nn
 
     torch.manual_seed(0)
-    layers = (nn.Conv2d(3, 16, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(16 * 15 * 15, 10))
+    layers = (
+        nn.Conv2d(3, 16, 3),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(16 * 15 * 15, 10),
+    )
     model = nn.Sequential(*layers).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
     images = torch.randn(32, 3, 32, 32).to(device)
@@ -391,8 +451,9 @@ def _cnn_step(device):
 def cuda(repeats: int) -> dict:
     """Time products on a GPU as triton's do_bench does.
 
-    do_bench empties the L2 cache before every call, and `time_call` leaves it as the calls themselves do. The matrices
-    (0.8 GB each) are far larger than any L2 cache, so that both see it cold.
+    do_bench empties the L2 cache before every call, and `time_call` leaves it as the calls
+    themselves do. The matrices (0.8 GB each) are far larger than any L2 cache, so that both see it
+    cold.
     """
     devices = [device for device in find_devices() if device.kind == "cuda"]
     if not devices:
@@ -408,14 +469,21 @@ def cuda(repeats: int) -> dict:
         after = do_bench(lambda: matrix @ matrix, return_mode="median") / 1e3
         ratios.append(2 * ours / (before + after))
     ratio = statistics.median(ratios)
-    return {"device": device.name, "cache": "cold on both sides", "ratio": ratio, "reached": abs(ratio - 1) <= 0.02}
+    return {
+        "device": device.name,
+        "cache": "cold on both sides",
+        "ratio": ratio,
+        "reached": abs(ratio - 1) <= 0.02,
+    }
 
 
 SECTIONS = {f.__name__: f for f in (overhead, short, long, aa, cold, contamination, xla, cuda)}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only", default=",".join(SECTIONS), help="sections, separated by commas")
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--json", type=Path)
@@ -428,7 +496,11 @@ def main() -> None:
     torch.set_num_threads(1)
     report = {
         "date": datetime.date.today().isoformat(),
-        "machine": {"cpu": cpu_name(), "python": platform.python_version(), "torch": torch.__version__},
+        "machine": {
+            "cpu": cpu_name(),
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+        },
         "load_at_start": os.getloadavg(),
     }
     for name in arguments.only.split(","):
@@ -436,7 +508,10 @@ def main() -> None:
         reached = found.get("reached")
         verdict = "reached" if reached else "left out" if reached is None else "NOT REACHED"
         print(f"{name}: {verdict} ({seconds:.0f} s). {SECTIONS[name].__doc__.splitlines()[0]}")
-        print(json.dumps(found, indent=2, default=lambda x: round(x, 4), ensure_ascii=False), flush=True)
+        print(
+            json.dumps(found, indent=2, default=lambda x: round(x, 4), ensure_ascii=False),
+            flush=True,
+        )
         report[name] = found
     if arguments.json:
         arguments.json.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n")

@@ -2,8 +2,10 @@
 
     python tests/benchmarks/train_cnn.py [--device cpu] [--threads 2] [--json FILE]
 
-Training alone is timed; accuracy is measured after each epoch, with the clock stopped. The process's own CPU time is
-printed as well: on a machine that others use, it is what the training would have taken with the cores to itself.
+Training alone is timed; accuracy is measured after each epoch, with the clock stopped. The
+process's own CPU time is
+printed as well: on a machine that others use, it is what the training would have taken with the
+cores to itself.
 """
 
 import argparse
@@ -16,8 +18,8 @@ from torch import nn
 from course_utils.data import ShuffledBatches, offline_images
 from course_utils.data.models import ImageCNN
 from course_utils.devices import pick_device, wait_for
+from course_utils.lightning import train_plain
 from course_utils.moves import to_device
-from course_utils.training import train_plain
 
 GOAL, EPOCHS = 0.9, 12
 
@@ -42,7 +44,9 @@ def main() -> None:
         with torch.no_grad():
             accuracy = (model(images.test).argmax(1) == images.test_labels).float().mean().item()
         found.append({"epoch": epoch, "accuracy": accuracy, **clock})
-        print(f"epoch {epoch:2}: {accuracy:.1%}, {clock['wall_s']:.1f} s, {clock['cpu_s']:.1f} s of CPU time")
+        print(
+            f"epoch {epoch:2}: {accuracy:.1%}, {clock['wall_s']:.1f} s, {clock['cpu_s']:.1f} s of CPU time"
+        )
         start[:] = time.perf_counter(), time.process_time()
 
     train_plain(
@@ -59,7 +63,9 @@ def main() -> None:
     print(f"{GOAL:.0%} on {device} with {options.threads} threads: {reached or 'not reached'}")
     if options.json:
         with open(options.json, "w") as file:
-            json.dump({"device": device.name, "threads": options.threads, "epochs": found}, file, indent=1)
+            json.dump(
+                {"device": device.name, "threads": options.threads, "epochs": found}, file, indent=1
+            )
 
 
 if __name__ == "__main__":

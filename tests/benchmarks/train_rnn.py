@@ -1,10 +1,12 @@
-"""Steps a second of one training: the course's plain loop, bare PyTorch, Lightning, Darts, and torch.compile.
+"""Steps a second of one training: the course's plain loop, bare PyTorch, Lightning, Darts, and
+torch.compile.
 
     python tests/benchmarks/train_rnn.py [--threads 1] [--repeats 5] [--json FILE]
 
-Every way trains the 481-parameter RNN on the same 101 windows of AirPassengers in batches of 16, with the same
-number of threads, in turn, several times over; the medians are compared. Each figure is the steady state: start-up
-and compilation come before the clock starts, and compilation is reported apart.
+Every way trains the 481-parameter RNN on the same 101 windows of AirPassengers in batches of 16,
+with the same number of threads, in turn, several times over; the medians are compared. Each figure
+is the steady state: start-up and compilation come before the clock starts, and compilation is
+reported apart.
 """
 
 import argparse
@@ -30,7 +32,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from course_utils.data import Scale, ShuffledBatches, air_passengers, make_windows
 from course_utils.data.models import AirRNN
 from course_utils.devices import cpu_name
-from course_utils.training import EpochBar, Regression, pl, train_plain, trainer_kwargs
+from course_utils.lightning import EpochBar, Regression, pl, train_plain, trainer_kwargs
 
 EPOCHS = 60
 BATCH = 16
@@ -78,7 +80,9 @@ def prebatched() -> list:
 
 def bare_loop(fused: bool) -> float:
     model, batches = seeded_model(), prebatched()
-    return loop_over(lambda: batches, model, torch.optim.Adam(model.parameters(), lr=1e-3, fused=fused))
+    return loop_over(
+        lambda: batches, model, torch.optim.Adam(model.parameters(), lr=1e-3, fused=fused)
+    )
 
 
 def dataloader_loop() -> float:
@@ -88,9 +92,11 @@ def dataloader_loop() -> float:
 
 
 class Compiled:
-    """Loss and optimizer step under torch.compile, compiled once; the RNN is unrolled by the compiler.
+    """Loss and optimizer step under torch.compile, compiled once; the RNN is unrolled by the
+    compiler.
 
-    The compiler's cache is a new folder: code that it kept from a run with another thread count runs slowly here.
+    The compiler's cache is a new folder: code that it kept from a run with another thread count
+    runs slowly here.
     """
 
     def __init__(self, folder: str):
@@ -172,7 +178,9 @@ def lightning_default(folder: str) -> float:
 
 
 def course_loader() -> DataLoader:
-    return DataLoader(TensorDataset(INPUTS, TARGETS), sampler=ShuffledBatches(len(INPUTS), BATCH), batch_size=None)
+    return DataLoader(
+        TensorDataset(INPUTS, TARGETS), sampler=ShuffledBatches(len(INPUTS), BATCH), batch_size=None
+    )
 
 
 def lightning_lesson(folder: str) -> float:
@@ -182,8 +190,15 @@ def lightning_lesson(folder: str) -> float:
 
 
 def lightning_bare(folder: str) -> float:
-    off = {"enable_progress_bar": False, "enable_checkpointing": False, "logger": False, "enable_model_summary": False}
-    return fit(Silent(), DataLoader(TensorDataset(INPUTS, TARGETS), batch_size=BATCH, shuffle=True), **off)
+    off = {
+        "enable_progress_bar": False,
+        "enable_checkpointing": False,
+        "logger": False,
+        "enable_model_summary": False,
+    }
+    return fit(
+        Silent(), DataLoader(TensorDataset(INPUTS, TARGETS), batch_size=BATCH, shuffle=True), **off
+    )
 
 
 def darts_default(folder: str) -> float:
@@ -211,7 +226,9 @@ def darts_default(folder: str) -> float:
         pl_trainer_kwargs={"accelerator": "cpu", "callbacks": [watch]},
     )
     model.fit(TimeSeries.from_times_and_values(months, scaled))
-    assert model.trainer.global_step == STEPS, f"Darts took {model.trainer.global_step} steps, the others {STEPS}"
+    assert model.trainer.global_step == STEPS, (
+        f"Darts took {model.trainer.global_step} steps, the others {STEPS}"
+    )
     return watch.rate
 
 
@@ -234,7 +251,9 @@ def ways(folder: str) -> dict:
 
 
 def measure(repeats: int, folder: str) -> tuple[dict[str, list[float]], dict[str, float]]:
-    """Return steps a second of every repeat of every way, taken in turn, and the seconds of compilation."""
+    """Return steps a second of every repeat of every way, taken in turn, and the seconds of
+    compilation.
+    """
     compile_s = {start: in_new_process(compile_seconds, folder) for start in ("cold", "from_cache")}
     compiled = Compiled(folder)
     each = {**ways(folder), "loss and step under torch.compile": compiled}
@@ -249,7 +268,9 @@ def measure(repeats: int, folder: str) -> tuple[dict[str, list[float]], dict[str
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--threads", type=int, default=1, help="CPU threads for every way (default: 1)")
+    parser.add_argument(
+        "--threads", type=int, default=1, help="CPU threads for every way (default: 1)"
+    )
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--json", metavar="FILE", help="write the result here")
     options = parser.parse_args()
@@ -262,19 +283,28 @@ def main() -> None:
 
     medians = {name: statistics.median(values) for name, values in rates.items()}
     base_name = "Darts" if "Darts" in rates else "Lightning, defaults"
-    print(f"{cpu_name()}, {options.threads} threads, {options.repeats} alternating repeats of {STEPS} steps")
+    print(
+        f"{cpu_name()}, {options.threads} threads, {options.repeats} alternating repeats of {STEPS} steps"
+    )
     print(f"{'':36}{'steps/s':>8}  (min - max)      times {base_name}")
     for name, values in rates.items():
-        # Paired: each repeat against the base of the same turn, so that a slow minute does not decide.
-        ratio = statistics.median(mine / base for mine, base in zip(values, rates[base_name], strict=True))
-        print(f"{name:36}{medians[name]:8.0f}  ({min(values):.0f} - {max(values):.0f})  {ratio:10.2f}")
+        # Paired: each repeat against the base of the same turn, so that a slow minute does not
+        # decide.
+        ratio = statistics.median(
+            mine / base for mine, base in zip(values, rates[base_name], strict=True)
+        )
+        print(
+            f"{name:36}{medians[name]:8.0f}  ({min(values):.0f} - {max(values):.0f})  {ratio:10.2f}"
+        )
     pairs = zip(rates["plain loop of lesson 1"], rates["pre-batched, fused Adam"], strict=True)
     print(
         f"plain loop of lesson 1 / bare loop, pre-batched, fused Adam: {statistics.median(a / b for a, b in pairs):.3f}"
     )
     fast, plain = medians["loss and step under torch.compile"], medians["plain loop of lesson 1"]
     for start, seconds in compile_s.items():
-        print(f"compiling {start}: {seconds:.0f} s, which pays after {seconds / (1 / plain - 1 / fast):.0f} steps")
+        print(
+            f"compiling {start}: {seconds:.0f} s, which pays after {seconds / (1 / plain - 1 / fast):.0f} steps"
+        )
 
     if options.json:
         record = {
@@ -284,7 +314,11 @@ def main() -> None:
             "threads": options.threads,
             "date": datetime.date.today().isoformat(),
             "versions": {"python": platform.python_version()}
-            | {name: version(name) for name in ("torch", "lightning", "darts") if name != "darts" or "Darts" in rates},
+            | {
+                name: version(name)
+                for name in ("torch", "lightning", "darts")
+                if name != "darts" or "Darts" in rates
+            },
             "steps_per_s": rates,
             "compile_s": compile_s,
         }

@@ -2,9 +2,10 @@
 
     python tests/benchmarks/two_processes.py [--repeats 15]
 
-Measured: the speed of a plain message, the time of an all-reduce of one number, all-reduces of several sizes, and a
-training step of each of two processes with and without DistributedDataParallel. From the first two, and the step
-without it, the others are estimated as lesson 6 estimates them for GPUs. Printed: estimated / measured.
+Measured: the speed of a plain message, the time of an all-reduce of one number, all-reduces of
+several sizes, and a training step of each of two processes with and without
+DistributedDataParallel. From the first two, and the step without it, the others are estimated as
+lesson 6 estimates them for GPUs. Printed: estimated / measured.
 """
 
 import argparse
@@ -69,20 +70,27 @@ def measure(rank, repeats):
     big = torch.zeros(2**24)
     round_s = median_s(lambda: dist.all_reduce(big[:1]), 10 * repeats) / 2
     sent_s = median_s(lambda: message(big, rank), repeats) - 2 * round_s
-    link = Link("loopback", 4 * big.numel() / sent_s / 1e9, "measured", "this machine", uncertain=False)
+    link = Link(
+        "loopback", 4 * big.numel() / sent_s / 1e9, "measured", "this machine", uncertain=False
+    )
     say = print if rank == 0 else lambda *_, **__: None
     say(f"link: {link.gb_per_s:.2f} GB/s, {round_s * 1e6:.0f} us a round")
     for numbers in NUMBERS:
         measured = median_s(lambda numbers=numbers: dist.all_reduce(big[:numbers]), repeats)
         estimated = exchange_s(numbers, link, 2, round_s=round_s)
-        say(f"all-reduce of {numbers:>10,} numbers: estimated / measured {estimated / measured:.2f}")
+        say(
+            f"all-reduce of {numbers:>10,} numbers: estimated / measured {estimated / measured:.2f}"
+        )
     for width in WIDTHS:
         alone, numbers = step_of(width, exchange=False)
         together, _ = step_of(width, exchange=True)
         one_s, both_s = median_s(alone, repeats), median_s(together, repeats)
         exchange = exchange_s(numbers, link, 2, round_s=round_s)
         ratios = [(one_s + overlapped(exchange, one_s)) / both_s, (one_s + exchange) / both_s]
-        say(f"step, {numbers:>10,} numbers, exchange / step {exchange / one_s:.2f}: estimated / measured", end=" ")
+        say(
+            f"step, {numbers:>10,} numbers, exchange / step {exchange / one_s:.2f}: estimated / measured",
+            end=" ",
+        )
         say(f"{ratios[0]:.2f} overlapped, {ratios[1]:.2f} one after the other")
     dist.destroy_process_group()
 
@@ -90,5 +98,8 @@ def measure(rank, repeats):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=15)
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": os.environ.get("MASTER_PORT", "29533")}
+    os.environ |= {
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": os.environ.get("MASTER_PORT", "29533"),
+    }
     mp.spawn(measure, args=(parser.parse_args().repeats,), nprocs=2)

@@ -2,11 +2,12 @@
 
     python tests/benchmarks/xla_step.py [--repeats 9] [--json FILE]
 
-Every way trains the 481-parameter RNN on the same full batches of 16 windows of 20 months, each way with both forms of
-Adam that XLA can run. The ways take turns, several times over, after all of them have compiled; a round of each is
-divided by the round of the course's loop next to it, and the medians of those ratios are compared. XLA's counters
-check that no round compiled anything and that each step was one program or more. The wall clock says what a user
-waits; the time of all CPU cores together says the same with less noise when other programs use the machine.
+Every way trains the 481-parameter RNN on the same full batches of 16 windows of 20 months, each way
+with both forms of Adam that XLA can run. The ways take turns, several times over, after all of them
+have compiled; a round of each is divided by the round of the course's loop next to it, and the
+medians of those ratios are compared. XLA's counters check that no round compiled anything and that
+each step was one program or more. The wall clock says what a user waits; the time of all CPU cores
+together says the same with less noise when other programs use the machine.
 """
 
 import argparse
@@ -22,7 +23,7 @@ import torch
 from course_utils.data import Scale, ShuffledBatches, air_passengers, make_windows
 from course_utils.data.models import AirRNN
 from course_utils.devices import cpu_name, wait_for
-from course_utils.training import train_plain
+from course_utils.lightning import train_plain
 from course_utils.xla import start_xla, xla_counters
 
 STEPS = 20
@@ -32,7 +33,9 @@ import torch_xla  # noqa: E402  (after start_xla, which imports it without side 
 mse = torch.nn.functional.mse_loss
 SERIES = air_passengers()[0]
 INPUTS, TARGETS = (part.to(DEVICE) for part in make_windows(Scale.fit(SERIES).apply(SERIES), 20))
-FULL = [index for _ in range(STEPS) for index in ShuffledBatches(len(INPUTS), 16) if len(index) == 16][:STEPS]
+FULL = [
+    index for _ in range(STEPS) for index in ShuffledBatches(len(INPUTS), 16) if len(index) == 16
+][:STEPS]
 
 
 def course() -> Callable[[], object]:
@@ -43,7 +46,9 @@ def course() -> Callable[[], object]:
 
 
 def steps_of(write: Callable, **adam) -> Callable[[], object]:
-    """Build a model and return a round of STEPS steps, written by `write`, which adds up the loss as well."""
+    """Build a model and return a round of STEPS steps, written by `write`, which adds up the loss
+    as well.
+    """
     torch.manual_seed(42)
     model = AirRNN().to(DEVICE)
     step = write(model, torch.optim.Adam(model.parameters(), lr=1e-3, **adam))
@@ -110,7 +115,9 @@ def with_scan(model, optimizer):
         return (state, weights), state
 
     def forward(windows):
-        steps = torch.nn.functional.linear(windows, rnn.weight_ih_l0, rnn.bias_ih_l0 + rnn.bias_hh_l0).transpose(0, 1)
+        steps = torch.nn.functional.linear(
+            windows, rnn.weight_ih_l0, rnn.bias_ih_l0 + rnn.bias_hh_l0
+        ).transpose(0, 1)
         start = torch.zeros(len(windows), rnn.hidden_size, device=DEVICE), rnn.weight_hh_l0.t()
         return model.head(scan(cell, start, steps, is_fn_pure=True)[1].transpose(0, 1))
 
@@ -151,7 +158,9 @@ def warm(work: Callable[[], object]) -> None:
 
 
 def measure(ways: dict[str, Callable], repeats: int) -> dict[str, dict[str, list[float]]]:
-    """Return, for each way, its times a step divided by those of the course's loop right before or after it."""
+    """Return, for each way, its times a step divided by those of the course's loop right before or
+    after it.
+    """
     ratios: dict[str, dict[str, list[float]]] = {name: {"wall": [], "cpu": []} for name in ways}
     for repeat in range(repeats):
         for name, work in ways.items():
@@ -160,28 +169,49 @@ def measure(ways: dict[str, Callable], repeats: int) -> dict[str, dict[str, list
             times = dict(zip(pair, map(clock, pair), strict=True))
             did = xla_counters() - before
             assert did.compilations == 0, f"{name} compiled during a timed round"
-            assert did.executions >= 2 * STEPS, f"{name} ran {did.executions} programs in {2 * STEPS} steps"
-            for kind, mine, courses in zip(("wall", "cpu"), times[work], times[COURSE], strict=True):
+            assert did.executions >= 2 * STEPS, (
+                f"{name} ran {did.executions} programs in {2 * STEPS} steps"
+            )
+            for kind, mine, courses in zip(
+                ("wall", "cpu"), times[work], times[COURSE], strict=True
+            ):
                 ratios[name][kind].append(mine / courses)
     return ratios
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--json")
     options = parser.parse_args()
-    ways = {f"{way}, {adam}": steps_of(write, **ADAMS[adam]) for way, write in WRITERS.items() for adam in ADAMS}
+    ways = {
+        f"{way}, {adam}": steps_of(write, **ADAMS[adam])
+        for way, write in WRITERS.items()
+        for adam in ADAMS
+    }
     for work in (COURSE, *ways.values()):
         warm(work)
     ratios = measure(ways, options.repeats)
-    medians = {name: {kind: statistics.median(both[kind]) for kind in both} for name, both in ratios.items()}
+    medians = {
+        name: {kind: statistics.median(both[kind]) for kind in both}
+        for name, both in ratios.items()
+    }
     print("time a step, as a multiple of the course's loop (medians; above 1 is slower)")
     for name, median in sorted(medians.items(), key=lambda item: item[1]["cpu"]):
         print(f"{name:48} wall {median['wall']:.3f}   CPU {median['cpu']:.3f}")
     if options.json:
-        facts = {"device": f"XLA on {cpu_name()} (rehearsal)", "date": datetime.date.today().isoformat()}
-        facts |= {"torch_xla": version("torch_xla"), "steps": STEPS, "ratios": ratios, "median_ratios": medians}
+        facts = {
+            "device": f"XLA on {cpu_name()} (rehearsal)",
+            "date": datetime.date.today().isoformat(),
+        }
+        facts |= {
+            "torch_xla": version("torch_xla"),
+            "steps": STEPS,
+            "ratios": ratios,
+            "median_ratios": medians,
+        }
         with open(options.json, "w") as file:
             json.dump(facts, file, indent=1)
 

@@ -16,7 +16,9 @@ from tools.copies import LESSONS, copy_of
 sync_api = pytest.importorskip("playwright.sync_api")
 pytest.importorskip("myst_nb", reason="the book needs Python 3.11 or later")
 axe_in = pytest.importorskip("axe_playwright_python.sync_playwright")
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 if CHROMIUM is None:
     pytest.skip("no Chromium here: apt-get install chromium", allow_module_level=True)
 
@@ -24,11 +26,15 @@ ROOT = Path(__file__).resolve().parents[2]
 CONTRAST = {"runOnly": {"type": "rule", "values": ["color-contrast"]}}
 WCAG = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
 BUT_CONTRAST = {**WCAG, "rules": {"color-contrast": {"enabled": False}}}
-# Sentences and code have the same colours in every lesson, and each costs axe a millisecond: one lesson has both read.
+# Sentences and code have the same colours in every lesson, and each costs axe a millisecond: one
+# lesson has both read.
 READ_WHOLE = "08_darts.html"
 OUTPUTS = {"include": [[".cell_output"]]}
-# In the others the words of the code stand without their colours: axe looks at each of these thousands of elements.
-UNCOLOURED = "document.querySelectorAll('.cell_input pre').forEach(pre => pre.textContent = pre.textContent)"
+# In the others the words of the code stand without their colours: axe looks at each of these
+# thousands of elements.
+UNCOLOURED = (
+    "document.querySelectorAll('.cell_input pre').forEach(pre => pre.textContent = pre.textContent)"
+)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +49,11 @@ def book(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def names(book) -> list[str]:
-    pages = sorted(path.relative_to(book).as_posix() for path in book.rglob("*.html") if "_static" not in path.parts)
+    pages = sorted(
+        path.relative_to(book).as_posix()
+        for path in book.rglob("*.html")
+        if "_static" not in path.parts
+    )
     return [name for name in pages if name not in ("genindex.html", "py-modindex.html")]
 
 
@@ -51,7 +61,9 @@ def names(book) -> list[str]:
 def page():
     """A page of a browser without a network; page.asked holds what it asks of one."""
     with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+        )
         context = browser.new_context()
         context.set_offline(True)
         page = context.new_page()
@@ -63,8 +75,12 @@ def page():
 
 @pytest.fixture(scope="module")
 def seen(page, book, names):
-    """What was seen of each page: in light and dark mode, and as wide as a telephone. To load one takes a second."""
-    return {name: look(page, book, name, with_axe=name in made_differently(names)) for name in names}
+    """What was seen of each page: in light and dark mode, and as wide as a telephone. To load one
+    takes a second.
+    """
+    return {
+        name: look(page, book, name, with_axe=name in made_differently(names)) for name in names
+    }
 
 
 def look(page, book, name: str, *, with_axe: bool) -> dict:
@@ -87,19 +103,33 @@ def look(page, book, name: str, *, with_axe: bool) -> dict:
 
 def problems(page, rules: dict, where: dict | None = None) -> list[str]:
     """Return what axe finds, as the rule and the places where it is broken."""
-    found = axe_in.Axe().run(page, where, {**rules, "resultTypes": ["violations"]}).response["violations"]
+    found = (
+        axe_in.Axe()
+        .run(page, where, {**rules, "resultTypes": ["violations"]})
+        .response["violations"]
+    )
     return [f"{rule['id']}: {[node['target'] for node in rule['nodes']][:5]}" for rule in found]
 
 
 def test_it_has_every_lesson_the_glossary_the_guide_and_the_reference(names):
-    wanted = {f"{lesson.stem}.html" for lesson in LESSONS} | {"index.html", "search.html", "glossary.html"}
+    wanted = {f"{lesson.stem}.html" for lesson in LESSONS} | {
+        "index.html",
+        "search.html",
+        "glossary.html",
+    }
     wanted |= {"teaching.html", "reference/helpers.html", "reference/doctor.html"}
     assert wanted <= set(names)
 
 
 def made_differently(names: list[str]) -> list[str]:
-    """Leave out the pages of the reference but one: all are made in the same way, and axe takes seconds for a page."""
-    return [name for name in names if not name.startswith("reference/") or name == "reference/launch.html"]
+    """Leave out the pages of the reference but one: all are made in the same way, and axe takes
+    seconds for a page.
+    """
+    return [
+        name
+        for name in names
+        if not name.startswith("reference/") or name == "reference/launch.html"
+    ]
 
 
 def test_axe_finds_no_barrier_and_no_page_asks_a_network(seen, page):
@@ -113,7 +143,9 @@ def test_everything_reads_in_light_and_in_dark_mode(seen):
 
 
 def test_no_page_scrolls_sideways_on_a_telephone(seen):
-    assert not {name: one["telephone_px"] for name, one in seen.items() if one["telephone_px"] > 400}
+    assert not {
+        name: one["telephone_px"] for name, one in seen.items() if one["telephone_px"] > 400
+    }
 
 
 def test_every_picture_has_words_in_its_place(seen):
@@ -122,11 +154,18 @@ def test_every_picture_has_words_in_its_place(seen):
 
 
 def test_search_finds_the_page_that_explains_a_word(page, book):
-    for word, page_of_it in (("checkpointing", "glossary.html"), ("pick_device", "reference/helpers.html")):
+    for word, page_of_it in (
+        ("checkpointing", "glossary.html"),
+        ("pick_device", "reference/helpers.html"),
+    ):
         page.goto((book / "search.html").as_uri() + f"?q={word}")
         page.wait_for_selector("#search-results li a", timeout=30_000)
-        page.wait_for_function("() => /found|matching/.test(document.querySelector('#search-results').innerText)")
-        found = page.eval_on_selector_all("#search-results li a", "all => all.map(one => one.getAttribute('href'))")
+        page.wait_for_function(
+            "() => /found|matching/.test(document.querySelector('#search-results').innerText)"
+        )
+        found = page.eval_on_selector_all(
+            "#search-results li a", "all => all.map(one => one.getAttribute('href'))"
+        )
         assert any(urldefrag(link)[0].split("?")[0] == page_of_it for link in found), found
 
 
@@ -136,12 +175,16 @@ def test_no_link_within_the_book_is_dead(book, names):
         text = (book / name).read_text(encoding="utf-8")
         ids[name] = set(re.findall(r'\bid="([^"]+)"', text))
     for name in names:
-        for link in re.findall(r'<a\b[^>]*?href="([^"]+)"', (book / name).read_text(encoding="utf-8")):
+        for link in re.findall(
+            r'<a\b[^>]*?href="([^"]+)"', (book / name).read_text(encoding="utf-8")
+        ):
             if re.match(r"[a-z]+:", link):
                 continue
             path, anchor = urldefrag(urljoin(name, link.replace("&amp;", "&")))
             assert (book / unquote(path)).exists(), f"{name} -> {link}"
-            assert not anchor or path not in ids or unquote(anchor) in ids[path], f"{name} -> {link}"
+            assert not anchor or path not in ids or unquote(anchor) in ids[path], (
+                f"{name} -> {link}"
+            )
 
 
 def test_a_word_of_the_glossary_is_linked_where_a_lesson_first_uses_it(book):
@@ -152,15 +195,22 @@ def test_a_word_of_the_glossary_is_linked_where_a_lesson_first_uses_it(book):
         assert len(links) == len(set(links)) >= 5, lesson.stem
         linked |= set(links)
     page = (book / "glossary.html").read_text(encoding="utf-8")
-    ids = {html.unescape(word): name for name, word in re.findall(r'<dt id="(term-[^"]+)">([^<]+)<', page)}
-    terms = set(build.words((build.HERE / "pages" / "glossary.md").read_text(encoding="utf-8")).values())
+    ids = {
+        html.unescape(word): name
+        for name, word in re.findall(r'<dt id="(term-[^"]+)">([^<]+)<', page)
+    }
+    terms = set(
+        build.words((build.HERE / "pages" / "glossary.md").read_text(encoding="utf-8")).values()
+    )
     assert len(terms) >= 60 and {ids[term] for term in terms} == linked
 
 
 def test_what_is_said_of_a_field_is_not_taken_for_its_type(book):
     """Sphinx takes what stands before a colon in a comment on a field for the type of the field."""
     pages = sorted((book / "reference").glob("*.html"))
-    assert pages and not [page.name for page in pages if 'Type<span class="colon">' in page.read_text("utf-8")]
+    assert pages and not [
+        page.name for page in pages if 'Type<span class="colon">' in page.read_text("utf-8")
+    ]
 
 
 def test_the_lesson_that_a_page_offers_is_the_learners_copy(book):

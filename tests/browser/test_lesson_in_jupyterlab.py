@@ -1,4 +1,6 @@
-"""Lesson 0 in JupyterLab in a real browser: the lesson runs, and a person plays with the panel of lesson 5."""
+"""Lesson 0 in JupyterLab in a real browser: the lesson runs, and a person plays with the panel of
+lesson 5.
+"""
 
 import contextlib
 import io
@@ -20,13 +22,21 @@ from tools.copies import copy_of
 
 sync_api = pytest.importorskip("playwright.sync_api")
 axe_in = pytest.importorskip("axe_playwright_python.sync_playwright")
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 if CHROMIUM is None:
     pytest.skip("no Chromium here: apt-get install chromium", allow_module_level=True)
 
 ROOT = Path(__file__).resolve().parents[2]
 LESSON = ROOT / "notebooks" / "00_start_here.ipynb"
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+]
 FLAGS += ["--disable-component-update", "--disable-sync"]
 WCAG = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"], "resultTypes": ["violations"]}
 TOKEN = "only-for-this-test"
@@ -79,14 +89,30 @@ def address(folder, tmp_path_factory):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "jupyter", "lab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1"]
-    command += [f"--ServerApp.port={port}", "--ServerApp.port_retries=0", f"--IdentityProvider.token={TOKEN}"]
+    command = [
+        sys.executable,
+        "-m",
+        "jupyter",
+        "lab",
+        "--no-browser",
+        "--allow-root",
+        "--ServerApp.ip=127.0.0.1",
+    ]
+    command += [
+        f"--ServerApp.port={port}",
+        "--ServerApp.port_retries=0",
+        f"--IdentityProvider.token={TOKEN}",
+    ]
     command += [f"--ServerApp.root_dir={folder}", "--LabApp.expose_app_in_browser=True"]
     environment = {**os.environ, **private, "PYTHONPATH": str(ROOT)}
     with open(home / "server.log", "w") as log:
         server = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
         try:
-            _wait_until(lambda: _answers(f"http://127.0.0.1:{port}/api?token={TOKEN}"), 90, "JupyterLab did not start")
+            _wait_until(
+                lambda: _answers(f"http://127.0.0.1:{port}/api?token={TOKEN}"),
+                90,
+                "JupyterLab did not start",
+            )
             yield f"http://127.0.0.1:{port}"
         finally:
             server.terminate()
@@ -117,7 +143,9 @@ def page(address):
         page.dialogs = []
         page.on("dialog", lambda dialog: (page.dialogs.append(dialog.message), dialog.dismiss()))
         page.goto(f"{address}/lab/tree/lesson.ipynb?reset&token={TOKEN}")
-        page.wait_for_function("() => window.jupyterapp?.shell?.currentWidget?.context", timeout=120_000)
+        page.wait_for_function(
+            "() => window.jupyterapp?.shell?.currentWidget?.context", timeout=120_000
+        )
         page.set_default_timeout(60_000)
         page.evaluate(
             """async () => {
@@ -127,11 +155,15 @@ def page(address):
                 jupyterapp.commands.execute('notebook:run-all-cells').finally(() => { window.lessonHasRun = true; });
             }"""
         )
-        try:  # with a limit, which a promise awaited in the page has not: a cell that never ends would hold CI up
+        # with a limit, which a promise awaited in the page has not: a cell that never ends would
+        # hold CI up
+        try:
             page.wait_for_function("() => window.lessonHasRun", timeout=600_000)
         except sync_api.TimeoutError:
             begun = [cell["id"] for cell in cells(page) if cell.get("execution_count")]
-            pytest.fail(f"the lesson did not end: {len(begun)} cells began, the last of them {begun[-1:]}")
+            pytest.fail(
+                f"the lesson did not end: {len(begun)} cells began, the last of them {begun[-1:]}"
+            )
         yield page
         page.evaluate("() => jupyterapp.shell.currentWidget.sessionContext.shutdown()")
         browser.close()
@@ -159,7 +191,11 @@ class Panel:
         if chosen != work:  # the kernel answers a change, and choosing the same again is none
             select.select_option(label=work)
             usual = "64 128 256 512 1024" if work == "Matrix product" else "1 10 100"
-            _wait_until(lambda: self.part("sizes", "input").input_value() == usual, 30, "the kernel gave no sizes")
+            _wait_until(
+                lambda: self.part("sizes", "input").input_value() == usual,
+                30,
+                "the kernel gave no sizes",
+            )
         self.part("sizes", "input").fill(sizes)
         self.part("sizes", "input").press("Tab")
         self.page.wait_for_timeout(500)
@@ -173,7 +209,9 @@ class Panel:
         return self.part("status").inner_text()
 
     def wait_for_status(self, text: str) -> None:
-        _wait_until(lambda: text in self.status(), 120, f"no {text!r} in the panel, but {self.status()!r}")
+        _wait_until(
+            lambda: text in self.status(), 120, f"no {text!r} in the panel, but {self.status()!r}"
+        )
 
     def bar(self) -> float:
         width = self.part("progress", ".progress-bar").evaluate("bar => bar.style.width")
@@ -193,12 +231,20 @@ def test_the_lesson_runs_in_the_browser(page):
             assert cell["execution_count"], f"{cell['id']} did not run"
 
 
-def test_a_copy_shows_what_the_committed_lesson_shows_where_that_does_not_depend_on_the_machine(page):
-    committed = {cell.id: cell for cell in nbformat.read(LESSON, as_version=4).cells if cell.cell_type == "code"}
+def test_a_copy_shows_what_the_committed_lesson_shows_where_that_does_not_depend_on_the_machine(
+    page,
+):
+    committed = {
+        cell.id: cell
+        for cell in nbformat.read(LESSON, as_version=4).cells
+        if cell.cell_type == "code"
+    }
     compared = 0
     for cell in cells(page):
         before = committed.get(cell["id"])
-        if before is None or {"nbval-ignore-output", "check"} & set(before.metadata.get("tags", [])):
+        if before is None or {"nbval-ignore-output", "check"} & set(
+            before.metadata.get("tags", [])
+        ):
             continue
         compared += bool(before.outputs)
         assert kinds_and_text(cell["outputs"]) == kinds_and_text(before.outputs), cell["id"]
@@ -207,7 +253,10 @@ def test_a_copy_shows_what_the_committed_lesson_shows_where_that_does_not_depend
 
 def kinds_and_text(outputs: list) -> list[tuple[str, str]]:
     """Return the kind of each output with what it says as text."""
-    said = [(out["output_type"], out.get("text") or out.get("data", {}).get("text/plain", "")) for out in outputs]
+    said = [
+        (out["output_type"], out.get("text") or out.get("data", {}).get("text/plain", ""))
+        for out in outputs
+    ]
     return [(kind, "".join(text)) for kind, text in said]
 
 
@@ -215,7 +264,9 @@ def test_a_run_moves_the_bar_and_shows_the_picture(page, panel, tmp_path):
     panel.choose("Matrix product", "32 64 96 128")
     panel.run()
     seen = set()
-    _wait_until(lambda: seen.add(panel.bar()) or "Done" in panel.status(), 120, "the run did not end")
+    _wait_until(
+        lambda: seen.add(panel.bar()) or "Done" in panel.status(), 120, "the run did not end"
+    )
     assert panel.bar() == 100
     assert len(seen - {0, 100}) >= 1, f"the bar was only ever seen at {seen}"
     picture = panel.page.locator(".jp-OutputArea-output img").last
@@ -228,7 +279,11 @@ def test_a_run_moves_the_bar_and_shows_the_picture(page, panel, tmp_path):
         if all(abs(a - b) < 40 for a, b in zip(pixel, CPU_BLUE, strict=True))
     )
     assert near > 200, "no line in the colour of the CPU"
-    words = [out["data"]["text/plain"] for out in cells(page)[-1]["outputs"] if "image/png" in out.get("data", {})]
+    words = [
+        out["data"]["text/plain"]
+        for out in cells(page)[-1]["outputs"]
+        if "image/png" in out.get("data", {})
+    ]
     assert "at 32" in words[0] and "at 128" in words[0]
     assert panel.page.locator(".jp-OutputArea-output table").last.locator("tbody tr").count() >= 4
 
@@ -239,12 +294,16 @@ def test_picture_and_table_stay_in_the_saved_notebook(page, panel, folder):
     kinds = [kind for output in saved.cells[-1].outputs for kind in output.get("data", {})]
     assert "image/png" in kinds
     shown = [output.get("data", {}).get("text/html", "") for output in saved.cells[-1].outputs]
-    assert any("<table" in text for text in shown) and any("run this cell" in text for text in shown)
+    assert any("<table" in text for text in shown) and any(
+        "run this cell" in text for text in shown
+    )
 
 
 @pytest.fixture(params=["JupyterLab Light", "JupyterLab Dark"])
 def theme(page, request):
-    choose = "async theme => { await jupyterapp.commands.execute('apputils:change-theme', {theme}); }"
+    choose = (
+        "async theme => { await jupyterapp.commands.execute('apputils:change-theme', {theme}); }"
+    )
     shown = f"() => document.body.dataset.jpThemeName === '{request.param}'"
     page.evaluate(choose, request.param)
     page.wait_for_function(shown)
@@ -256,21 +315,36 @@ def test_the_picture_is_opaque_and_axe_finds_no_barrier_in_either_theme(page, pa
     picture = panel.page.locator(".jp-OutputArea-output img").last
     picture.scroll_into_view_if_needed()
     seen = Image.open(io.BytesIO(picture.screenshot())).convert("RGB")
-    assert {seen.getpixel(at) for at in ((2, 2), (seen.width - 3, seen.height - 3))} == {(255, 255, 255)}
+    assert {seen.getpixel(at) for at in ((2, 2), (seen.width - 3, seen.height - 3))} == {
+        (255, 255, 255)
+    }
     panel.root.evaluate("root => { root.closest('.jp-OutputArea').id = 'panel-and-results'; }")
-    found = axe_in.Axe().run(page, {"include": [["#panel-and-results"]]}, WCAG).response["violations"]
+    found = (
+        axe_in.Axe().run(page, {"include": [["#panel-and-results"]]}, WCAG).response["violations"]
+    )
     # JupyterLab shows a picture without the words that its output has for who cannot see it.
-    alts = [out["metadata"]["image/png"]["alt"] for out in cells(page)[-1]["outputs"] if "image/png" in out["metadata"]]
+    alts = [
+        out["metadata"]["image/png"]["alt"]
+        for out in cells(page)[-1]["outputs"]
+        if "image/png" in out["metadata"]
+    ]
     assert alts and all(len(alt.split()) >= 4 for alt in alts)
     found = [rule for rule in found if rule["id"] != "image-alt"]
-    assert not [(rule["id"], node["target"], node["failureSummary"]) for rule in found for node in rule["nodes"]]
+    assert not [
+        (rule["id"], node["target"], node["failureSummary"])
+        for rule in found
+        for node in rule["nodes"]
+    ]
 
 
 def test_stop_ends_a_run_early(panel):
     panel.choose("slow", "1 2 3 4 5 6 7 8 9 10 11 12")
     panel.run()
     _wait_until(lambda: 0 < panel.bar() < 100, 60, "the bar did not move")
-    assert panel.part("sizes", "input").is_disabled() and panel.part("workload", "select").is_disabled()
+    assert (
+        panel.part("sizes", "input").is_disabled()
+        and panel.part("workload", "select").is_disabled()
+    )
     panel.root.locator("button.speedlab-stop").click()
     panel.wait_for_status("Stopped after")
     assert panel.part("sizes", "input").is_enabled()
@@ -283,13 +357,19 @@ def test_a_size_that_cannot_fit_is_one_sentence_and_the_picture_before_it_is_gon
     panel.run()
     panel.wait_for_status("of memory. Choose a smaller one.")
     assert "frame" not in panel.status() and "ValueError" in panel.status()
-    _wait_until(lambda: "image/png" not in str(cells(page)[-1]["outputs"]), 30, "an old picture stands by an error")
+    _wait_until(
+        lambda: "image/png" not in str(cells(page)[-1]["outputs"]),
+        30,
+        "an old picture stands by an error",
+    )
 
 
 def test_an_odd_size_is_explained_in_the_panel(panel):
     panel.choose("Matrix product", "16 many")
     panel.run()
-    panel.wait_for_status("ValueError: sizes are positive integers, such as 16 64 256, but 'many' is not one.")
+    panel.wait_for_status(
+        "ValueError: sizes are positive integers, such as 16 64 256, but 'many' is not one."
+    )
 
 
 def test_an_error_in_the_work_is_shown_as_text(panel):

@@ -13,7 +13,9 @@ import pytest
 from PIL import Image
 
 sync_api = pytest.importorskip("playwright.sync_api")
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 if CHROMIUM is None:
     pytest.skip("no Chromium here: apt-get install chromium", allow_module_level=True)
 
@@ -21,7 +23,8 @@ ROOT = Path(__file__).resolve().parents[2]
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 SIZE = {"width": 1280, "height": 720}
 CPU_BLUE = (0, 114, 178)
-# The contrast of each piece of text with what lies behind it, by WCAG 2; 24 pixels and more count as large.
+# The contrast of each piece of text with what lies behind it, by WCAG 2; 24 pixels and more count
+# as large.
 TOO_FAINT = """() => {
     const rgb = colour => colour.match(/[\\d.]+/g).map(Number);
     const light = ([r, g, b]) => [r, g, b].map(v => v / 255)
@@ -62,20 +65,29 @@ def slides(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def browser():
     with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+        )
         yield browser
         browser.close()
 
 
 @pytest.fixture
 def show(slides, browser):
-    """Open slides without a network; page.asked holds what they ask for, page.said their complaints."""
+    """Open slides without a network; page.asked holds what they ask for, page.said their
+    complaints.
+    """
     context = browser.new_context(viewport=SIZE)
     context.set_offline(True)
     page = context.new_page()
     page.asked, page.said = [], []
     page.on("request", lambda request: page.asked.append(request.url))
-    page.on("console", lambda message: page.said.append(message.text) if message.type in ("error", "warning") else None)
+    page.on(
+        "console",
+        lambda message: (
+            page.said.append(message.text) if message.type in ("error", "warning") else None
+        ),
+    )
     page.on("pageerror", lambda error: page.said.append(str(error)))
 
     def _show(stem):
@@ -98,7 +110,9 @@ def test_the_makefile_makes_them_with_the_same_options():
 
 
 @pytest.mark.parametrize("stem, at_least", [("00_start_here", 18), ("01_cpu", 25)])
-def test_the_arrow_key_leads_through_a_lesson_and_nothing_is_asked_of_a_network(show, stem, at_least):
+def test_the_arrow_key_leads_through_a_lesson_and_nothing_is_asked_of_a_network(
+    show, stem, at_least
+):
     page = show(stem)
     total, seen = page.evaluate("Reveal.getTotalSlides()"), set()
     for _ in range(4 * total):
@@ -106,7 +120,9 @@ def test_the_arrow_key_leads_through_a_lesson_and_nothing_is_asked_of_a_network(
         if page.evaluate("Reveal.isLastSlide() && !Reveal.availableFragments().next"):
             break
         page.keyboard.press("ArrowRight")
-    assert page.locator("section.present section.present h2, section.present.present h2").last.is_visible()
+    assert page.locator(
+        "section.present section.present h2, section.present.present h2"
+    ).last.is_visible()
     assert "What to take with you" in page.locator("section.present section.present").inner_text()
     assert len(seen) == total >= at_least
     assert without_network(page.asked), page.asked
@@ -116,7 +132,9 @@ def test_the_arrow_key_leads_through_a_lesson_and_nothing_is_asked_of_a_network(
 def test_a_test_like_this_notices_a_slide_that_needs_the_network(show, slides):
     text = (slides / "00_start_here.slides.html").read_text()
     needy = text.replace(
-        "</head>", '<script src="https://unpkg.com/reveal.js@4.0.2/dist/reveal.js"></script></head>', 1
+        "</head>",
+        '<script src="https://unpkg.com/reveal.js@4.0.2/dist/reveal.js"></script></head>',
+        1,
     )
     (slides / "needy.slides.html").write_text(needy)
     page = show("needy")
@@ -127,12 +145,19 @@ def test_a_test_like_this_notices_a_slide_that_needs_the_network(show, slides):
 @pytest.mark.parametrize("stem", [lesson.stem for lesson in LESSONS])
 def test_every_lesson_opens_can_be_read_fits_its_slides_and_shows_its_pictures(show, stem):
     page = show(stem)
-    sizes = page.eval_on_selector_all("img", "all => all.map(one => [one.naturalWidth, one.alt.split(' ').length])")
+    sizes = page.eval_on_selector_all(
+        "img", "all => all.map(one => [one.naturalWidth, one.alt.split(' ').length])"
+    )
     assert all(width > 0 and words >= 4 for width, words in sizes)
     lesson = nbformat.read(ROOT / "notebooks" / f"{stem}.ipynb", as_version=4)
-    formulas = [line for cell in lesson.cells for line in cell.source.splitlines() if line.startswith("$$")]
+    formulas = [
+        line for cell in lesson.cells for line in cell.source.splitlines() if line.startswith("$$")
+    ]
     if find_spec("docutils"):  # with the book, which needs Python 3.11
-        assert page.locator(".slides math").count() == len(formulas) and not page.locator("p", has_text="$$").count()
+        assert (
+            page.locator(".slides math").count() == len(formulas)
+            and not page.locator("p", has_text="$$").count()
+        )
     assert not page.evaluate(TOO_FAINT)
     too_long = page.evaluate(OVERFLOWS)
     assert not too_long
@@ -153,7 +178,8 @@ def test_a_picture_takes_the_place_of_its_code_and_is_large(show):
 
 def blue_dots(page) -> int:
     image = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
-    right = image.crop((100, 0, image.width, image.height))  # the bar beside a cell of code is blue as well
+    # the bar beside a cell of code is blue as well
+    right = image.crop((100, 0, image.width, image.height))
     return sum(
         count
         for count, colour in right.getcolors(2**24)

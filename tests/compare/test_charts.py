@@ -11,7 +11,7 @@ from course_utils.compare.charts import log_axes, look_of
 from course_utils.compare.classroom import ClassResult
 from course_utils.compare.measurement import Measurement
 from course_utils.compare.results import Result
-from course_utils.display.figures import lecture_axes, picture
+from course_utils.figures import lecture_axes, picture
 
 CPU_BLUE, CUDA_ORANGE, XLA_GREEN = (0, 114, 178), (213, 94, 0), (0, 158, 115)
 
@@ -29,7 +29,10 @@ def comparison(*parts: list[Measurement]) -> Result:
     return Result(tuple(row for part in parts for row in part))
 
 
-CPU_ROWS, GPU_ROWS = rows("cpu, 2 threads", "cpu", 900, 1000, 1100), rows("cuda:0", "cuda", 300, 3000, 30000)
+CPU_ROWS, GPU_ROWS = (
+    rows("cpu, 2 threads", "cpu", 900, 1000, 1100),
+    rows("cuda:0", "cuda", 300, 3000, 30000),
+)
 
 
 def pixels(shown) -> Image.Image:
@@ -73,13 +76,18 @@ def test_the_title_says_who_wins_and_the_axes_that_they_are_logarithmic(rates, t
 
 def test_points_that_are_not_to_be_trusted_are_counted_in_the_picture():
     doubtful = [dataclasses.replace(row, warnings=("noise",)) for row in CPU_ROWS]
-    assert pixels(comparison(doubtful).plot()).tobytes() != pixels(comparison(CPU_ROWS).plot()).tobytes()
+    assert (
+        pixels(comparison(doubtful).plot()).tobytes()
+        != pixels(comparison(CPU_ROWS).plot()).tobytes()
+    )
 
 
 @pytest.mark.parametrize(("doubtful", "sure"), [(3, True), (4, False)])  # of six points
 def test_a_title_names_no_winner_where_most_points_are_not_to_be_trusted(doubtful, sure):
     both = [*CPU_ROWS, *GPU_ROWS]
-    marked = [dataclasses.replace(row, warnings=("noise",)) for row in both[:doubtful]] + both[doubtful:]
+    marked = [dataclasses.replace(row, warnings=("noise",)) for row in both[:doubtful]] + both[
+        doubtful:
+    ]
     assert comparison(marked).plot().alt.startswith("cuda:0: faster from 64 on") == sure
 
 
@@ -93,27 +101,40 @@ def test_a_recording_is_drawn_only_for_the_same_work_and_says_where_it_is_from()
 
 
 def test_a_published_curve_may_be_of_another_precision_and_a_measured_one_may_not():
-    half = [dataclasses.replace(row, precision="fp16") for row in rows("T4, fp16 (published)", "cuda", 1, 2, 3)]
-    published, measured = (Result(tuple(half), origin=origin) for origin in ("published", "measured"))
+    half = [
+        dataclasses.replace(row, precision="fp16")
+        for row in rows("T4, fp16 (published)", "cuda", 1, 2, 3)
+    ]
+    published, measured = (
+        Result(tuple(half), origin=origin) for origin in ("published", "measured")
+    )
     assert "Recorded elsewhere: T4, fp16" in comparison(CPU_ROWS).plot([published]).alt
     assert "Recorded" not in comparison(CPU_ROWS).plot([measured]).alt
 
 
-@pytest.mark.parametrize("name", ["$\\frac{1}{$", "x" * 400, "a\nb\x1b[31m", "<script>alert(1)</script>"])
+@pytest.mark.parametrize(
+    "name", ["$\\frac{1}{$", "x" * 400, "a\nb\x1b[31m", "<script>alert(1)</script>"]
+)
 def test_any_name_can_be_drawn(name):
-    assert count(pixels(comparison(rows(name, "cuda", 1, 2, 3, work=name)).plot()), CUDA_ORANGE) > 300
+    assert (
+        count(pixels(comparison(rows(name, "cuda", 1, 2, 3, work=name)).plot()), CUDA_ORANGE) > 300
+    )
 
 
 def test_lines_that_end_together_keep_their_labels_apart():
     alone = count(pixels(comparison(CPU_ROWS).plot()), CPU_BLUE)
     twins = [rows(f"cpu, {n} threads", "cpu", 900, 1000, 1100) for n in (2, 3, 4)]
-    # Three lines on top of each other add no ink but that of their names; on top of each other these would not either.
+    # Three lines on top of each other add no ink but that of their names; on top of each other
+    # these would not either.
     assert count(pixels(comparison(*twins).plot()), CPU_BLUE) > alone + 2000
 
 
 def test_the_size_from_which_somebody_wins_is_marked():
     late, never = (rows("cuda:0", "cuda", 300, 3000, last) for last in (30000, 300))
-    greys = [count(pixels(comparison(CPU_ROWS, line).plot(title="T")), (89, 89, 89)) for line in (late, never)]
+    greys = [
+        count(pixels(comparison(CPU_ROWS, line).plot(title="T")), (89, 89, 89))
+        for line in (late, never)
+    ]
     assert greys[0] > greys[1] + 200
 
 
@@ -123,7 +144,9 @@ def test_a_picture_of_nothing_is_refused():
 
 
 def test_the_class_is_drawn_with_its_median():
-    class_of_three = [comparison(rows("cpu, 2 threads", "cpu", rate, rate, rate)) for rate in (100, 200, 900)]
+    class_of_three = [
+        comparison(rows("cpu, 2 threads", "cpu", rate, rate, rate)) for rate in (100, 200, 900)
+    ]
     shown = ClassResult({str(number): one for number, one in enumerate(class_of_three)}, {}).plot()
     assert shown.alt.startswith(
         "CNN step: the class of 3: CNN step (fp32), samples a second against batch, logarithmic."
@@ -137,7 +160,9 @@ def test_lines_differ_in_more_than_colour():
     assert look_of("tpu") == look_of("xla")
 
 
-@pytest.mark.parametrize("sizes", [range(16, 1025, 16), range(100, 1001, 100), [2**k for k in range(4, 14)], [64]])
+@pytest.mark.parametrize(
+    "sizes", [range(16, 1025, 16), range(100, 1001, 100), [2**k for k in range(4, 14)], [64]]
+)
 def test_the_sizes_on_the_axis_never_touch(sizes):
     axes = lecture_axes("Sizes")
     axes.plot(sizes, sizes, marker="o")

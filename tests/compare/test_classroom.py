@@ -14,12 +14,19 @@ from course_utils.compare import classroom
 from course_utils.compare.measurement import Measurement
 from course_utils.compare.results import Result
 
+pytestmark = pytest.mark.process
+
+
 WIDE = "\N{FULLWIDTH EQUALS SIGN}"
 
 
-def result(median_s: float, workload="CNN step", label="cpu, 1 thread", cpu="a cpu", unit="samples", **made) -> Result:
+def result(
+    median_s: float, workload="CNN step", label="cpu, 1 thread", cpu="a cpu", unit="samples", **made
+) -> Result:
     what = (workload, "fp32", 16, "batch", unit, 16.0)
-    return Result((Measurement(*what, label, "cpu", "a cpu", 1, median_s),), machine={"cpu": cpu}, **made)
+    return Result(
+        (Measurement(*what, label, "cpu", "a cpu", 1, median_s),), machine={"cpu": cpu}, **made
+    )
 
 
 @pytest.fixture
@@ -52,7 +59,9 @@ def test_files_that_do_not_fit_are_named_with_the_reason(folder):
     (folder / "x-pickle.json").write_bytes(pickle.dumps({"a": 1}))
     (folder / "x-foreign.json").write_text(json.dumps({"speed": "high"}))
     paths = [*folder.glob("*.json"), folder / "x-missing.json", folder]
-    left_out = {name.removeprefix(str(folder)): why for name, why in classroom.merge(paths).left_out.items()}
+    left_out = {
+        name.removeprefix(str(folder)): why for name, why in classroom.merge(paths).left_out.items()
+    }
     assert left_out["/x-other.json"] == "RNN step in fp32, while most files are CNN step in fp32."
     assert "2 kinds of work" in left_out["/x-two.json"]
     assert "not a complete JSON file" in left_out["/x-torn.json"]
@@ -63,7 +72,9 @@ def test_files_that_do_not_fit_are_named_with_the_reason(folder):
 
 
 def test_the_command_writes_a_table_and_a_picture(folder, tmp_path, capsys):
-    classroom.main([*map(str, sorted(folder.glob("*.json"))), "--out", str(tmp_path / "new" / "all")])
+    classroom.main(
+        [*map(str, sorted(folder.glob("*.json"))), "--out", str(tmp_path / "new" / "all")]
+    )
     with open(tmp_path / "new" / "all.csv", newline="") as file:
         lines = list(csv.DictReader(file))
     assert len(lines) == 30
@@ -72,14 +83,18 @@ def test_the_command_writes_a_table_and_a_picture(folder, tmp_path, capsys):
 
 
 def test_a_name_that_a_spreadsheet_would_run_is_disarmed(tmp_path):
-    result(0.01, label='=HYPERLINK("http://evil")', cpu=WIDE + "SUM(A1)", unit=" @1+1").save(tmp_path / "evil.json")
+    result(0.01, label='=HYPERLINK("http://evil")', cpu=WIDE + "SUM(A1)", unit=" @1+1").save(
+        tmp_path / "evil.json"
+    )
     classroom.main([str(tmp_path / "evil.json"), "--out", str(tmp_path / "all")])
     with open(tmp_path / "all.csv", newline="") as file:
         (line,) = csv.DictReader(file)
     assert line["device"].startswith("'=")
     assert line["unit"].startswith("' @")
     assert line["machine"].startswith("'" + WIDE)
-    assert not any(cell.lstrip().startswith(("=", "+", "-", "@")) for cell in (*line, *line.values()))
+    assert not any(
+        cell.lstrip().startswith(("=", "+", "-", "@")) for cell in (*line, *line.values())
+    )
 
 
 def test_a_file_name_cannot_steer_the_terminal(tmp_path, capsys):
@@ -110,7 +125,9 @@ def test_without_a_good_file_the_command_fails_also_where_the_terminal_lacks_a_l
     assert not (tmp_path / "all.csv").exists()
 
 
-def test_a_pattern_that_the_shell_left_alone_is_read_as_the_files_that_it_names(folder, tmp_path, capsys):
+def test_a_pattern_that_the_shell_left_alone_is_read_as_the_files_that_it_names(
+    folder, tmp_path, capsys
+):
     classroom.main([str(folder / "*.json"), "--out", str(tmp_path / "merged")])
     assert "merged 30 of 30 files" in capsys.readouterr().out
     result(0.5).save(folder / "odd[1].json")
@@ -126,13 +143,18 @@ def test_a_copy_in_a_folder_of_its_own_is_named_with_the_folder(tmp_path):
     assert why == f"the same measurements as {os.path.join('..', 'ada', 'cnn.json')}."
 
 
-@pytest.mark.parametrize(("field", "value"), [("size", 10**17), ("median_s", 1e-300), ("median_s", 1e17)])
+@pytest.mark.parametrize(
+    ("field", "value"), [("size", 10**17), ("median_s", 1e-300), ("median_s", 1e17)]
+)
 def test_a_figure_that_would_hide_the_class_is_named_and_left_out(folder, field, value):
     (one,) = result(0.01).measurements
     Result((replace(one, **{field: value}),)).save(folder / "joke.json")
     merged = classroom.merge(folder.glob("*.json"))
     assert len(merged.results) == 30
-    assert "more than 10,000 times off the class's median" in merged.left_out[str(folder / "joke.json")]
+    assert (
+        "more than 10,000 times off the class's median"
+        in merged.left_out[str(folder / "joke.json")]
+    )
 
 
 def test_of_two_files_that_differ_much_neither_is_left_out(tmp_path):

@@ -8,10 +8,25 @@ import pytest
 import torch
 from torch.overrides import TorchFunctionMode
 
-from course_utils.compare.comparison import Contestant, WrongAnswer, compare_devices, contestants, measure_roof
+from course_utils.compare.comparison import (
+    Contestant,
+    WrongAnswer,
+    compare_devices,
+    contestants,
+    measure_roof,
+)
 from course_utils.compare.measurement import Measurement
 from course_utils.compare.results import Result
-from course_utils.compare.workloads import CNN_STEP, COPY, ELEMENTWISE, PRODUCT, RNN_STEP, SUITE, Workload, build_seeded
+from course_utils.compare.workloads import (
+    CNN_STEP,
+    COPY,
+    ELEMENTWISE,
+    PRODUCT,
+    RNN_STEP,
+    SUITE,
+    Workload,
+    build_seeded,
+)
 from course_utils.devices import Device
 
 CPU = Device("cpu", 0, "a cpu")
@@ -37,7 +52,9 @@ def answering(on_cpu, on_gpu) -> Workload:
 
 def row(size: int, label: str, *rounds_s: float, kind: str = "cpu", **more) -> Measurement:
     what = ("Work", "fp32", size, "batch", "samples", float(size))
-    return Measurement(*what, label, kind, "d", 1, statistics.median(rounds_s), None, rounds_s, **more)
+    return Measurement(
+        *what, label, kind, "d", 1, statistics.median(rounds_s), None, rounds_s, **more
+    )
 
 
 def comparison(*rows: Measurement) -> Result:
@@ -80,7 +97,13 @@ def test_nan_infinity_and_another_shape_are_wrong(gpu, wrong):
 
 @pytest.mark.parametrize(
     ("precision", "error", "right"),
-    [("fp32", 1e-5, True), ("fp32", 1e-4, False), ("bf16", 0.02, True), ("bf16", 0.2, False), ("fp16", 0.02, False)],
+    [
+        ("fp32", 1e-5, True),
+        ("fp32", 1e-4, False),
+        ("bf16", 0.02, True),
+        ("bf16", 0.2, False),
+        ("fp16", 0.02, False),
+    ],
 )
 def test_each_precision_has_its_tolerance(gpu, precision, error, right):
     work = answering([1.0, 1.0], [1.0, 1.0 + error])
@@ -104,7 +127,9 @@ def test_the_workloads_compute_what_they_say():
     with torch.random.fork_rng():
         torch.manual_seed(0)
         left, right = torch.randn(5, 5), torch.randn(5, 5)
-    assert torch.allclose(build_seeded(PRODUCT, 5, CPU, "fp32")(), (left.double() @ right.double()).float())
+    assert torch.allclose(
+        build_seeded(PRODUCT, 5, CPU, "fp32")(), (left.double() @ right.double()).float()
+    )
     assert PRODUCT.items(10) == 2000
     copied = build_seeded(COPY, 6, CPU, "fp32")
     assert torch.equal(copied(), copied()) and copied().data_ptr() != copied().data_ptr()
@@ -143,7 +168,11 @@ class LikeMPS(TorchFunctionMode):
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         given = [*args, *(kwargs or {}).values()]
-        if func is torch.Tensor.to and torch.float64 in given and any(isinstance(one, str) for one in given):
+        if (
+            func is torch.Tensor.to
+            and torch.float64 in given
+            and any(isinstance(one, str) for one in given)
+        ):
             raise TypeError(
                 "Cannot convert a MPS Tensor to float64 dtype as the MPS framework doesn't support float64."
             )
@@ -158,18 +187,24 @@ def test_answers_are_compared_in_float64_also_where_a_device_has_none():
 # A name, a function of the input alone, a model, a function of torch: what people try first.
 @pytest.mark.parametrize("work", ["CNN", lambda x: x @ x, torch.nn.Linear(3, 3), torch.mm])
 def test_something_that_is_no_work_is_refused_with_an_example_that_runs(work):
-    with pytest.raises(TypeError, match=r"neither a Workload nor a function of \(size, device\)") as refusal:
+    with pytest.raises(
+        TypeError, match=r"neither a Workload nor a function of \(size, device\)"
+    ) as refusal:
         compare_devices(work, [1])
     example = {"torch": torch}
     exec(str(refusal.value).partition("or your own: ")[2], example)
     assert compare_devices(example["work"], [4], ["cpu"], max_s=0.01).work.workload == "work"
     before = torch.get_rng_state()
     example["work"](4, torch.device("meta"))
-    assert not before.equal(torch.get_rng_state()), "it draws on the CPU, or another device would get other numbers"
+    assert not before.equal(torch.get_rng_state()), (
+        "it draws on the CPU, or another device would get other numbers"
+    )
 
 
 def test_a_function_that_does_the_work_instead_of_returning_it_is_refused():
-    with pytest.raises(TypeError, match=r"workload 'at_once' returned Tensor, but .* a function without"):
+    with pytest.raises(
+        TypeError, match=r"workload 'at_once' returned Tensor, but .* a function without"
+    ):
         compare_devices(at_once, [4], ["cpu"])
 
 
@@ -190,8 +225,14 @@ def test_a_single_device_needs_no_list(device):
         ({"sizes": []}, r"needs sizes that are positive integers, but got \[\]"),
         ({"sizes": [0]}, r"but got \[0\]"),
         ({"sizes": [1.5]}, r"but got \[1.5\]"),
-        ({"sizes": [1], "precision": "fp8"}, "requested in precision 'fp8', but it knows fp32, tf32, bf16, fp16"),
-        ({"sizes": [1], "devices": ["cpu"], "max_s": 0}, "needs work and a positive time, but got . works, max_s=0"),
+        (
+            {"sizes": [1], "precision": "fp8"},
+            "requested in precision 'fp8', but it knows fp32, tf32, bf16, fp16",
+        ),
+        (
+            {"sizes": [1], "devices": ["cpu"], "max_s": 0},
+            "needs work and a positive time, but got . works, max_s=0",
+        ),
         ({"sizes": [1], "devices": []}, "needs a device, but none was named"),
     ],
 )
@@ -285,12 +326,16 @@ def test_a_crossover_over_all_is_where_the_last_of_them_is_beaten():
         *(row(size, "cuda:0", *[3.0] * 8, kind="cuda") for size in (1, 2, 4, 8)),
     )
     assert found.crossover().size == 4
-    assert "beats cpu, 1 thread from 4 on and beats cpu, 2 threads from 2 on" in repr(found.crossover())
+    assert "beats cpu, 1 thread from 4 on and beats cpu, 2 threads from 2 on" in repr(
+        found.crossover()
+    )
 
 
 def test_among_numbers_of_threads_the_largest_is_the_challenger():
     found = comparison(row(1, "cpu, 1 thread", *[2.0] * 8), row(1, "cpu, 2 threads", *[1.0] * 8))
-    assert repr(found.crossover()) == "cpu, 2 threads beats cpu, 1 thread from 1 on (measured: 1 to 1)"
+    assert (
+        repr(found.crossover()) == "cpu, 2 threads beats cpu, 1 thread from 1 on (measured: 1 to 1)"
+    )
 
 
 def test_a_lead_within_the_noise_is_no_lead():
@@ -301,19 +346,26 @@ def test_a_lead_within_the_noise_is_no_lead():
 
 @pytest.mark.parametrize(("lead", "size"), [(1.003, None), (1.01, 1)])
 def test_a_lead_that_equal_calls_can_have_is_no_lead_however_little_noise_there_is(lead, size):
-    found = comparison(row(1, "cpu, 1 thread", *[lead] * 40), row(1, "cuda:0", *[1.0] * 40, kind="cuda"))
+    found = comparison(
+        row(1, "cpu, 1 thread", *[lead] * 40), row(1, "cuda:0", *[1.0] * 40, kind="cuda")
+    )
     assert found.crossover().size == size
 
 
 def test_a_crossover_is_over_the_cpu_where_there_is_one_and_over_other_accelerators_where_there_is_none():
     cpu = row(1, "cpu, 1 thread", *[4.0] * 8)
-    accelerators = [row(1, f"cuda:{index}", *[time_s] * 8, kind="cuda") for index, time_s in enumerate((2.0, 1.0))]
+    accelerators = [
+        row(1, f"cuda:{index}", *[time_s] * 8, kind="cuda")
+        for index, time_s in enumerate((2.0, 1.0))
+    ]
     assert comparison(cpu, *accelerators).crossover().beats == {"cpu, 1 thread": 1}
     assert comparison(*accelerators).crossover().beats == {"cuda:1": None}
 
 
 def test_a_crossover_counts_the_doubtful_figures():
-    found = comparison(row(1, "cpu, 1 thread", 2.0, warnings=("noise",)), row(1, "cuda:0", 1.0, kind="cuda"))
+    found = comparison(
+        row(1, "cpu, 1 thread", 2.0, warnings=("noise",)), row(1, "cuda:0", 1.0, kind="cuda")
+    )
     assert "1 of the figures not to be trusted" in repr(found.crossover())
     assert repr(found).endswith("1 of 2 figures not to be trusted")
 
@@ -375,7 +427,9 @@ def test_an_answer_that_is_wrong_in_its_imaginary_part_alone_is_wrong(gpu):
 
 @pytest.mark.parametrize("answer", [None, {"loss": torch.ones(())}, (torch.ones(2), torch.ones(3))])
 def test_an_answer_that_is_no_numbers_is_refused_with_what_to_return(answer):
-    with pytest.raises(TypeError, match=r"'work' answered with (NoneType|dict|tuple): .* Return a tensor"):
+    with pytest.raises(
+        TypeError, match=r"'work' answered with (NoneType|dict|tuple): .* Return a tensor"
+    ):
         compare_devices(Workload("work", lambda **asked: lambda: answer), [1], ["cpu"], max_s=0.01)
 
 

@@ -13,6 +13,9 @@ from course_utils.compare.results import Result
 from course_utils.compare.workloads import SUITE
 from course_utils.devices import Device
 
+pytestmark = pytest.mark.process
+
+
 CPU = Device("cpu", 0, "a cpu")
 
 
@@ -90,7 +93,10 @@ def test_the_controls_are_locked_while_it_runs_and_stop_answers_while_an_answer_
         panel = lab(slow)
         panel.run_button.click()
         await asyncio.sleep(0.1)
-        locked = [control.disabled for control in (panel.workload, panel.devices, panel.sizes, panel.precision)]
+        locked = [
+            control.disabled
+            for control in (panel.workload, panel.devices, panel.sizes, panel.precision)
+        ]
         panel.stop_button.click()
         said = panel.status.value
         checked.set()
@@ -99,7 +105,9 @@ def test_the_controls_are_locked_while_it_runs_and_stop_answers_while_an_answer_
 
     locked, said, panel = asyncio.run(scenario())
     assert (
-        all(locked) and "Stopping after the size in progress" in said and "Stopped after 1 of 3" in panel.status.value
+        all(locked)
+        and "Stopping after the size in progress" in said
+        and "Stopped after 1 of 3" in panel.status.value
     )
     assert not panel.workload.disabled
 
@@ -139,7 +147,9 @@ def test_an_error_is_shown_in_the_panel_as_text(shown):
     panel = lab(failing)
     panel._ipython_display_()
     click_run(panel)
-    assert ["appears here" in what.data for what in shown[-2:]] == [True, True], "the picture before it is gone"
+    assert ["appears here" in what.data for what in shown[-2:]] == [True, True], (
+        "the picture before it is gone"
+    )
     assert "ZeroDivisionError: &lt;b&gt;4&lt;/b&gt; is a bad size" in panel.status.value
     assert not panel.run_button.disabled
 
@@ -159,16 +169,23 @@ def test_an_interrupt_of_the_kernel_stops_it(shown):
     assert lab(interrupted).run() is None
 
 
-@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory\nframe #0")])
+@pytest.mark.parametrize(
+    "error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory\nframe #0")]
+)
 def test_a_lack_of_memory_is_one_plain_sentence(shown, error):
     def hungry(size, device):
         raise error
 
     status = click_run(lab(hungry)).status.value
-    assert "There is not enough memory for this size. Choose a smaller one." in status and "alloc" not in status
+    assert (
+        "There is not enough memory for this size. Choose a smaller one." in status
+        and "alloc" not in status
+    )
 
 
-@pytest.mark.parametrize(("work", "size"), [("Matrix product", "1000000"), ("Matrix product", f"{10**21}")])
+@pytest.mark.parametrize(
+    ("work", "size"), [("Matrix product", "1000000"), ("Matrix product", f"{10**21}")]
+)
 def test_a_size_that_cannot_fit_is_refused_beforehand(shown, work, size):
     panel = lab(SUITE[work])
     panel.sizes.value = f"64 {size}"
@@ -192,7 +209,9 @@ def test_a_second_click_on_run_changes_nothing(shown):
 def test_the_table_escapes_every_name(shown):
     panel = lab()
     name = "<script>alert(1)</script>"
-    row = Measurement("w", "fp32", 4, "size", "calls", 1.0, name, "cpu", name, 1, 1.0, None, (1.0, 1.0))
+    row = Measurement(
+        "w", "fp32", 4, "size", "calls", 1.0, name, "cpu", name, 1, 1.0, None, (1.0, 1.0)
+    )
     panel._update(Result((row,)))
     assert "<script>" not in shown[-1].data
     assert "&lt;script&gt;" in shown[-1].data
@@ -214,17 +233,28 @@ def test_every_control_has_its_class():
     assert "speedlab-stop" in panel.stop_button._dom_classes
 
 
-@pytest.mark.parametrize(("text", "sizes"), [("16", [16]), ("16, 64,256", [16, 64, 256]), (" 2  1 2", [1, 2])])
+@pytest.mark.parametrize(
+    ("text", "sizes"), [("16", [16]), ("16, 64,256", [16, 64, 256]), (" 2  1 2", [1, 2])]
+)
 def test_sizes_are_read(text, sizes):
     assert read_sizes(text, "batch") == sizes
 
 
 @pytest.mark.parametrize(
     ("text", "odd"),
-    [("", "''"), ("16 many", "'many'"), ("0", "'0'"), ("-1", "'-1'"), ("1.5", "'1.5'"), ("1,024", "'024'")],
+    [
+        ("", "''"),
+        ("16 many", "'many'"),
+        ("0", "'0'"),
+        ("-1", "'-1'"),
+        ("1.5", "'1.5'"),
+        ("1,024", "'024'"),
+    ],
 )
 def test_odd_sizes_are_refused(text, odd):
-    with pytest.raises(ValueError, match=f"sizes are positive integers, such as 16 64 256, but {odd} is not one"):
+    with pytest.raises(
+        ValueError, match=f"sizes are positive integers, such as 16 64 256, but {odd} is not one"
+    ):
         read_sizes(text, "batch")
 
 

@@ -13,7 +13,19 @@ from course_utils.compare.untrusted import LARGEST_BYTES
 from course_utils.devices import Device
 
 WHAT = ("CNN step", "fp32", 16, "batch", "samples", 16.0)
-ONE = Measurement(*WHAT, "cpu, 1 thread", "cpu", "a cpu", 1, 0.015, (0.01, 0.02), (0.01, 0.02), 0.5, 0.0, ("noise",))
+ONE = Measurement(
+    *WHAT,
+    "cpu, 1 thread",
+    "cpu",
+    "a cpu",
+    1,
+    0.015,
+    (0.01, 0.02),
+    (0.01, 0.02),
+    0.5,
+    0.0,
+    ("noise",),
+)
 PUBLISHED = Measurement(*WHAT, "a <GPU> & co", "cuda", "a <GPU> & co", None, 0.001)
 SAVED = Result(
     (ONE, PUBLISHED),
@@ -39,7 +51,9 @@ def test_what_is_not_known_is_null_in_the_file(tmp_path):
 
 def test_a_result_says_what_made_it():
     made = describe_machine()
-    assert {"cpu", "system"} <= made["machine"].keys() and {"python", "torch", "course"} <= made["versions"].keys()
+    assert {"cpu", "system"} <= made["machine"].keys() and {"python", "torch", "course"} <= made[
+        "versions"
+    ].keys()
     assert Result(**made).date
 
 
@@ -55,7 +69,9 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
 def test_a_torn_file_is_refused(tmp_path, part):
     SAVED.save(tmp_path / "mine.json")
     (tmp_path / "torn.json").write_text((tmp_path / "mine.json").read_text()[:part])
-    with pytest.raises(ValueError, match=r"torn\.json is not a complete JSON file .* Save it again"):
+    with pytest.raises(
+        ValueError, match=r"torn\.json is not a complete JSON file .* Save it again"
+    ):
         Result.load(tmp_path / "torn.json")
 
 
@@ -78,7 +94,9 @@ def test_a_file_that_is_no_json_is_refused(tmp_path, content):
 def test_a_huge_file_is_refused_unread(tmp_path):
     with open(tmp_path / "huge.json", "wb") as file:
         file.truncate(LARGEST_BYTES + 1)
-    with pytest.raises(ValueError, match=r"huge\.json has more than 5,000,000 bytes, so it was not read"):
+    with pytest.raises(
+        ValueError, match=r"huge\.json has more than 5,000,000 bytes, so it was not read"
+    ):
         Result.load(tmp_path / "huge.json")
 
 
@@ -91,13 +109,18 @@ def devices_and_pipes(folder):
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes in the file system")
 def test_nothing_but_an_ordinary_file_is_opened(tmp_path):
-    for name in devices_and_pipes(tmp_path):  # reading the first would wait for ever, the second would not end
-        with pytest.raises(ValueError, match=f"{name} is not an ordinary file, so it was not opened"):
+    # reading the first would wait for ever, the second would not end
+    for name in devices_and_pipes(tmp_path):
+        with pytest.raises(
+            ValueError, match=f"{name} is not an ordinary file, so it was not opened"
+        ):
             Result.load(tmp_path / name)
 
 
 def change(where: str, value: object) -> tuple[list[str], object]:
-    """Return a change of one value at a path such as measurements.0.size; the value `...` takes it away."""
+    """Return a change of one value at a path such as measurements.0.size; the value `...` takes it
+    away.
+    """
     return where.split("."), value
 
 
@@ -107,7 +130,10 @@ FIRST = "measurements.0."
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        (change("schema", "something else"), "not ['accelerator-course result', 1], but ['something else', 1]"),
+        (
+            change("schema", "something else"),
+            "not ['accelerator-course result', 1], but ['something else', 1]",
+        ),
         (change("version", 2), "but ['accelerator-course result', 2]"),
         (change("origin", ...), "'result' is not complete and without extras: see 'origin'"),
         (change("extra", 1), "see 'extra'"),
@@ -128,12 +154,21 @@ FIRST = "measurements.0."
         (change(FIRST + "kind", "abacus"), "kind is 'abacus', not one of cpu, cuda"),
         (change(FIRST + "size", 1.5), "'result.measurements[0].size' is not of type int"),
         (change(FIRST + "size", True), "'result.measurements[0].size' is not of type int"),
-        (change(FIRST + "size", -16), "result.measurements[0]: sizes, counts and seconds are positive, but one is -16"),
+        (
+            change(FIRST + "size", -16),
+            "result.measurements[0]: sizes, counts and seconds are positive, but one is -16",
+        ),
         (change(FIRST + "size", 10**19), "'result.measurements[0].size' is not below 1e18"),
         (change(FIRST + "threads", 0), "sizes, counts and seconds are positive, but one is 0"),
-        (change(FIRST + "rounds_s", ["1"]), "'result.measurements[0].rounds_s[0]' is not of type float"),
+        (
+            change(FIRST + "rounds_s", ["1"]),
+            "'result.measurements[0].rounds_s[0]' is not of type float",
+        ),
         (change(FIRST + "rounds_s", [-1]), "but one is -1.0"),
-        (change(FIRST + "rounds_s", [0.5]), "median_s is 0.015, which is not the median of rounds_s"),
+        (
+            change(FIRST + "rounds_s", [0.5]),
+            "median_s is 0.015, which is not the median of rounds_s",
+        ),
         (change(FIRST + "rounds_s", [0.015] * 10_001), "is not a list of 0 to 10,000 values"),
         (change(FIRST + "interval_s", [0.01]), "is not a list of 2 to 2 values"),
         (change(FIRST + "median_s", None), "median_s' is not of type float"),
@@ -155,7 +190,9 @@ def test_a_file_that_does_not_fit_is_refused_with_the_reason(tmp_path, edit, mes
     else:
         inner[last] = copy.deepcopy(value)
     (tmp_path / "odd.json").write_text(json.dumps(content))
-    with pytest.raises(ValueError, match=r"odd\.json is not a result that this course can read") as refused:
+    with pytest.raises(
+        ValueError, match=r"odd\.json is not a result that this course can read"
+    ) as refused:
         Result.load(tmp_path / "odd.json")
     assert message in str(refused.value)
 
@@ -163,7 +200,9 @@ def test_a_file_that_does_not_fit_is_refused_with_the_reason(tmp_path, edit, mes
 @pytest.mark.parametrize("number", ["1e999", "NaN", "Infinity", "-Infinity"])
 def test_a_number_that_is_not_finite_in_the_file_is_refused(tmp_path, number):
     SAVED.save(tmp_path / "mine.json")
-    text = (tmp_path / "mine.json").read_text().replace('"median_s": 0.015', f'"median_s": {number}')
+    text = (
+        (tmp_path / "mine.json").read_text().replace('"median_s": 0.015', f'"median_s": {number}')
+    )
     (tmp_path / "odd.json").write_text(text)
     with pytest.raises(ValueError, match=r"odd\.json .*median_s' is not below 1e18"):
         Result.load(tmp_path / "odd.json")
@@ -181,7 +220,9 @@ def test_a_missing_file_is_said_to_be_missing(tmp_path):
         Result.load(tmp_path / "none.json")
 
 
-@pytest.mark.parametrize("odd", [{"size": 0}, {"median_s": float("nan")}, {"first_s": float("inf")}, {"items": -1.0}])
+@pytest.mark.parametrize(
+    "odd", [{"size": 0}, {"median_s": float("nan")}, {"first_s": float("inf")}, {"items": -1.0}]
+)
 def test_a_measurement_that_cannot_be_is_not_made(odd):
     values = {name: getattr(PUBLISHED, name) for name in PUBLISHED.__dataclass_fields__}
     with pytest.raises(ValueError, match="sizes, counts and seconds are positive"):
@@ -191,7 +232,11 @@ def test_a_measurement_that_cannot_be_is_not_made(odd):
 def test_one_kind_of_work_is_selected():
     other = Measurement("RNN step", "bf16", *WHAT[2:], "b", "cpu", "b", 1, 1.0)
     both = Result((ONE, other))
-    assert both.select("RNN step").measurements == (other,) == both.select("RNN step", "bf16").measurements
+    assert (
+        both.select("RNN step").measurements
+        == (other,)
+        == both.select("RNN step", "bf16").measurements
+    )
     assert both.select("RNN step", "fp32").measurements == ()
     for show in (both.plot, both.to_frame):
         with pytest.raises(ValueError, match="this result holds 2 kinds of work"):
@@ -200,11 +245,20 @@ def test_one_kind_of_work_is_selected():
 
 def test_the_published_rates_are_those_of_the_guide_with_their_source():
     published = [result for result in recorded().values() if result.origin == "published"]
-    # Read from the three outputs that the guide prints: "8/8 [00:00<00:00, 42.49it/s, ...", and so on.
-    rates = {one.kind: 1 / one.median_s for result in published for one in result.select("RNN step").measurements}
+    # Read from the three outputs that the guide prints: "8/8 [00:00<00:00, 42.49it/s, ...", and so
+    # on.
+    rates = {
+        one.kind: 1 / one.median_s
+        for result in published
+        for one in result.select("RNN step").measurements
+    }
     assert rates == {"cpu": 42.49, "cuda": 39.81, "xla": 8.52}
     for result in published:
-        assert "Darts user guide" in result.source and "https://" in result.source and not result.command
+        assert (
+            "Darts user guide" in result.source
+            and "https://" in result.source
+            and not result.command
+        )
         assert result.date == "2022-03-01"
 
 
@@ -219,9 +273,12 @@ def test_the_ladder_holds_nine_ways_and_two_compilations():
     ladder = recorded()["train_rnn_cpu"]
     ways = {one.label: one for one in ladder.select("RNN training, one step").measurements}
     assert len(ways) == 9 and all(len(one.rounds_s) == 5 for one in ways.values())
-    assert ways["Darts"].rate == pytest.approx(228.8978565970478)  # the median of the five rates that were written down
+    # the median of the five rates that were written down
+    assert ways["Darts"].rate == pytest.approx(228.8978565970478)
     assert ways["loss and step under torch.compile"].rate == pytest.approx(1039.8166286363262)
-    compiled = {one.label: one.median_s for one in ladder.select("RNN training, compilation").measurements}
+    compiled = {
+        one.label: one.median_s for one in ladder.select("RNN training, compilation").measurements
+    }
     assert compiled == {"cold": 73.90101137000056, "from_cache": 7.478458525999486}
 
 

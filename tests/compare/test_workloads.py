@@ -2,7 +2,14 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from course_utils.compare.workloads import RNN_STEP, build_seeded, cnn_step, product, rnn_step, using_tf32
+from course_utils.compare.workloads import (
+    RNN_STEP,
+    build_seeded,
+    cnn_step,
+    product,
+    rnn_step,
+    using_tf32,
+)
 from course_utils.devices import pick_device
 from course_utils.timing import using_threads
 
@@ -15,7 +22,9 @@ def one_thread():
         yield
 
 
-@pytest.mark.parametrize("make", [rnn_step, lambda device: cnn_step(device, 16)], ids=["rnn", "cnn"])
+@pytest.mark.parametrize(
+    "make", [rnn_step, lambda device: cnn_step(device, 16)], ids=["rnn", "cnn"]
+)
 def test_a_step_trains(make):
     torch.manual_seed(42)
     step = make(CPU)
@@ -29,11 +38,14 @@ def test_a_cnn_step_takes_the_operations_of_its_layers():
     # Multiplications and additions of one image, forward: outputs x inputs to each, of every layer.
     convolutions = [6 * 28 * 28 * 75, 16 * 10 * 10 * 150, 16 * 5 * 5 * 144, 16 * 5 * 5 * 144]
     linears = [400 * 120, 120 * 84, 84 * 10]
-    # Backward takes twice as many, once for the weights and once for the inputs, which the first layer leaves out.
+    # Backward takes twice as many, once for the weights and once for the inputs, which the first
+    # layer leaves out.
     assert counter.get_total_flops() == 2 * 8 * (3 * sum(convolutions + linears) - convolutions[0])
 
 
-@pytest.mark.parametrize(("precision", "close"), [("fp32", 1e-6), ("tf32", 1e-2), ("bf16", 3e-2), ("fp16", 1e-2)])
+@pytest.mark.parametrize(
+    ("precision", "close"), [("fp32", 1e-6), ("tf32", 1e-2), ("bf16", 3e-2), ("fp16", 1e-2)]
+)
 def test_a_step_in_every_precision_has_nearly_the_same_loss(precision, close):
     torch.manual_seed(42)
     expected = cnn_step(CPU, 4)()
@@ -63,7 +75,8 @@ def switches():
     return [cuda.allow_tf32, cudnn.allow_tf32]
 
 
-# torch 2.9 warns whenever it is asked for the setting that spans its old and new switches, once a process.
+# torch 2.9 warns whenever it is asked for the setting that spans its old and new switches, once a
+# process.
 @pytest.mark.filterwarnings("ignore:Please use the new API settings:UserWarning")
 @pytest.mark.parametrize("allowed", [True, False])
 def test_tf32_is_switched_inside_the_block_only(allowed):
@@ -72,11 +85,14 @@ def test_tf32_is_switched_inside_the_block_only(allowed):
         assert set(switches()) <= ({"tf32", True} if allowed else {"ieee", False})
         raise KeyError
     assert switches() == before
-    assert torch.get_float32_matmul_precision() == precision  # torch raises here when its switches disagree
+    # torch raises here when its switches disagree
+    assert torch.get_float32_matmul_precision() == precision
 
 
 def test_building_a_work_leaves_every_generator_of_the_caller_alone(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "manual_seed_all", lambda seed: pytest.fail("this would reseed the GPU's"))
+    monkeypatch.setattr(
+        torch.cuda, "manual_seed_all", lambda seed: pytest.fail("this would reseed the GPU's")
+    )
     before = torch.get_rng_state()
     build_seeded(RNN_STEP, 4, pick_device("cpu"), "fp32")
     assert torch.equal(torch.get_rng_state(), before)

@@ -7,7 +7,8 @@ from course_utils.data import AIR_PASSENGERS, Scale, ShuffledBatches, air_passen
 
 
 def test_the_series_is_the_published_one_to_the_last_month():
-    # The digest that Darts publishes for its file of the series (darts.datasets.AirPassengersDataset).
+    # The digest that Darts publishes for its file of the series
+    # (darts.datasets.AirPassengersDataset).
     lines = [f"{1949 + i // 12}-{i % 12 + 1:02d},{value}" for i, value in enumerate(AIR_PASSENGERS)]
     file = "\n".join(["Month,#Passengers", *lines, ""])
     assert hashlib.md5(file.encode()).hexdigest() == "167ffa96204a2b47339c21eea25baf32"
@@ -43,7 +44,9 @@ def test_the_lesson_has_101_windows_of_20_months():
 @pytest.mark.parametrize("length", [144, 143 + 1, 0, -1])
 def test_a_window_that_does_not_fit_says_which_lengths_do(length):
     series = torch.arange(144.0)
-    with pytest.raises(ValueError, match=f"windows of {length} steps .* series of 144.* length from 1 to 143"):
+    with pytest.raises(
+        ValueError, match=f"windows of {length} steps .* series of 144.* length from 1 to 143"
+    ):
         make_windows(series, length)
 
 
@@ -78,7 +81,9 @@ def test_an_epoch_holds_every_sample_once_and_the_next_one_in_another_order():
     first, second = list(batches), list(batches)
     assert [len(index) for index in first] == [16] * 6 + [5]
     assert len(batches) == 7
-    assert sorted(torch.cat(first).tolist()) == sorted(torch.cat(second).tolist()) == list(range(101))
+    assert (
+        sorted(torch.cat(first).tolist()) == sorted(torch.cat(second).tolist()) == list(range(101))
+    )
     assert torch.cat(first).tolist() != torch.cat(second).tolist()
 
 

@@ -50,12 +50,18 @@ def pixel(file, record, channel, row, column):
 
 
 def tiny_file(number):
-    """Return records as the format's description has them: a class, then red, green and blue, row by row."""
+    """Return records as the format's description has them: a class, then red, green and blue, row
+    by row.
+    """
     data = bytearray()
     for record in range(RECORDS):
         data.append((number + record) % 10)
         for channel in range(3):
-            data.extend(pixel(number, record, channel, row, column) for row in range(32) for column in range(32))
+            data.extend(
+                pixel(number, record, channel, row, column)
+                for row in range(32)
+                for column in range(32)
+            )
     return bytes(data)
 
 
@@ -82,10 +88,17 @@ def tiny(monkeypatch):
 
 def assert_is_tiny(found):
     assert found.name == "CIFAR-10" and found.classes[3] == "cat"
-    assert found.train.shape == (5 * RECORDS, 3, 32, 32) and found.test.shape == (RECORDS, 3, 32, 32)
+    assert found.train.shape == (5 * RECORDS, 3, 32, 32) and found.test.shape == (
+        RECORDS,
+        3,
+        32,
+        32,
+    )
     assert found.train.dtype == torch.uint8 and found.train_labels.dtype == torch.int64
     # Image 2 of the second file and image 4 of the last one, each at one place.
-    assert found.train_labels[RECORDS + 2] == 3 and found.train[RECORDS + 2, 1, 5, 9] == pixel(1, 2, 1, 5, 9)
+    assert found.train_labels[RECORDS + 2] == 3 and found.train[RECORDS + 2, 1, 5, 9] == pixel(
+        1, 2, 1, 5, 9
+    )
     assert found.test_labels[4] == 9 and found.test[4, 2, 30, 1] == pixel(5, 4, 2, 30, 1)
 
 
@@ -94,7 +107,8 @@ def test_an_archive_in_the_folder_is_read(tmp_path, tiny):
     found = load_images(tmp_path, download=False)
     assert_is_tiny(found)
     assert f"found in {tmp_path}" in repr(found)
-    assert [file.name for file in tmp_path.iterdir()] == [images.CIFAR_ARCHIVE]  # nothing was unpacked
+    # nothing was unpacked
+    assert [file.name for file in tmp_path.iterdir()] == [images.CIFAR_ARCHIVE]
 
 
 def test_a_download_is_kept_and_found_the_next_time(tmp_path, tiny):
@@ -105,15 +119,21 @@ def test_a_download_is_kept_and_found_the_next_time(tmp_path, tiny):
 
 def test_a_torn_archive_in_the_folder_is_an_error(tmp_path, tiny):
     (tmp_path / images.CIFAR_ARCHIVE).write_bytes(tiny[:-100])
-    with pytest.raises(ValueError, match=r"cifar-10-binary\.tar\.gz is not CIFAR-10, or not all of it"):
+    with pytest.raises(
+        ValueError, match=r"cifar-10-binary\.tar\.gz is not CIFAR-10, or not all of it"
+    ):
         load_images(tmp_path)
 
 
 @pytest.mark.parametrize("content", [b"wrong", b"<html>Please log in</html>"])
-def test_a_wrong_download_is_an_error_with_both_checksums_and_leaves_no_file(tmp_path, tiny, content):
+def test_a_wrong_download_is_an_error_with_both_checksums_and_leaves_no_file(
+    tmp_path, tiny, content
+):
     with server(content=content) as url, pytest.raises(ValueError) as error:
         load_images(tmp_path / "new", url=url)
-    assert images.CIFAR_SHA256 in str(error.value) and hashlib.sha256(content).hexdigest() in str(error.value)
+    assert images.CIFAR_SHA256 in str(error.value) and hashlib.sha256(content).hexdigest() in str(
+        error.value
+    )
     assert files_in(tmp_path) == []
 
 
@@ -123,7 +143,8 @@ def files_in(folder):
 
 def assert_offline(found, reason):
     assert found.name == "Offline shapes" and f"could not be downloaded: {reason}" in found.origin
-    assert "0x" not in found.origin and "\n" not in found.origin  # a sentence, and no chain of objects
+    # a sentence, and no chain of objects
+    assert "0x" not in found.origin and "\n" not in found.origin
 
 
 def test_a_download_that_breaks_off_leaves_no_file(tmp_path, tiny):
@@ -201,9 +222,12 @@ def test_an_interrupt_leaves_no_file(tmp_path, tiny, monkeypatch):
     assert files_in(tmp_path) == []
 
 
+@pytest.mark.process
 def test_pooch_is_imported_for_a_download_only():
     code = "import sys, course_utils.data as data; data.load_images(download=False); print('pooch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True
+    )
     assert done.stdout.strip() == "False"
 
 

@@ -17,7 +17,9 @@ def test_frozen_parameters_are_not_counted():
 
 
 def test_the_rnn_computes_what_its_equations_say():
-    """h_t = tanh(W_x x_t + b_x + W_h h_(t-1) + b_h); y_t = V h_t + c, written out with plain numbers."""
+    """h_t = tanh(W_x x_t + b_x + W_h h_(t-1) + b_h); y_t = V h_t + c, written out with plain
+    numbers.
+    """
     torch.manual_seed(0)
     model = AirRNN(hidden_size=2)
     rnn = model.rnn
@@ -33,7 +35,10 @@ def test_the_rnn_computes_what_its_equations_say():
             )
             for i in range(2)
         ]
-        expected = sum(model.head.weight[0, i].item() * hidden[i] for i in range(2)) + model.head.bias.item()
+        expected = (
+            sum(model.head.weight[0, i].item() * hidden[i] for i in range(2))
+            + model.head.bias.item()
+        )
         assert model(inputs)[0, step, 0].item() == pytest.approx(expected, abs=1e-6)
 
 
@@ -51,7 +56,9 @@ def test_a_forecast_keeps_no_gradients():
     assert not AirRNN().forecast(torch.rand(20), 3).requires_grad
 
 
-@pytest.mark.parametrize(("history", "steps"), [(torch.zeros(0), 3), (torch.zeros(2, 3), 3), (torch.zeros(5), 0)])
+@pytest.mark.parametrize(
+    ("history", "steps"), [(torch.zeros(0), 3), (torch.zeros(2, 3), 3), (torch.zeros(5), 0)]
+)
 def test_a_forecast_of_nothing_is_refused(history, steps):
     with pytest.raises(ValueError, match=rf"got shape .*{history.shape[0]}.* and {steps} steps"):
         AirRNN().forecast(history, steps)

@@ -20,11 +20,16 @@ def test_another_seed_draws_other_images():
 
 def test_images_have_the_shape_and_type_of_cifar_10_and_classes_of_one_size():
     pixels, labels = draw_shapes(500, seed=1)
-    assert pixels.shape == (500, 3, 32, 32) and pixels.dtype == torch.uint8 and labels.dtype == torch.int64
+    assert (
+        pixels.shape == (500, 3, 32, 32)
+        and pixels.dtype == torch.uint8
+        and labels.dtype == torch.int64
+    )
     assert labels.bincount().tolist() == [50] * 10
 
 
-# How many pixels a shape of radius 9 covers, counted by hand or by a formula for its lattice points.
+# How many pixels a shape of radius 9 covers, counted by hand or by a formula for its lattice
+# points.
 AREAS = {
     "square": 19**2,
     "frame": 19**2 - 13**2,
@@ -42,13 +47,16 @@ AREAS = {
 @pytest.mark.parametrize("name", SHAPES)
 def test_a_shape_covers_as_many_pixels_as_geometry_says(name):
     place = torch.tensor([16], dtype=torch.int16)
-    mask = _masks(torch.tensor([SHAPES.index(name)]), torch.tensor([9], dtype=torch.int16), place, place)
+    mask = _masks(
+        torch.tensor([SHAPES.index(name)]), torch.tensor([9], dtype=torch.int16), place, place
+    )
     assert mask.sum().item() == AREAS[name]
 
 
 def test_a_shape_differs_from_its_background_by_more_than_the_noise():
     pixels, labels = draw_shapes(200, seed=3)
     squares = pixels[labels == SHAPES.index("square")].float()
-    # The corner is background and the middle, 16 or less from every centre but more than 4 inside, is often shape.
+    # The corner is background and the middle, 16 or less from every centre but more than 4 inside,
+    # is often shape.
     middle, corner = squares[:, :, 14:18, 14:18].mean((2, 3)), squares[:, :, :3, :3].mean((2, 3))
     assert ((middle - corner).abs().amax(1) > NOISE).float().mean() > 0.9

@@ -13,13 +13,20 @@ from course_utils.doctor.evidence import REMEDIES, Evidence, Package
 
 TORCH = Package("2.9.0", "13.0")
 RAN = ({"device": "xla:0"},)
-NO_LIBRARY = {"error": "OSError: libcuda.so.1: cannot open shared object file: No such file or directory"}
+NO_LIBRARY = {
+    "error": "OSError: libcuda.so.1: cannot open shared object file: No such file or directory"
+}
 NO_CUDA = {"cuda": Outcome("well", NO_LIBRARY)}
 
 
 def on_mac(place, error):
     """What GitHub's macOS runners answer: MPS is available, and the first bytes are refused."""
-    kernel = {"device": "mps", "failed": "a copy", "error": f"RuntimeError: {error}", "kind": "RuntimeError"}
+    kernel = {
+        "device": "mps",
+        "failed": "a copy",
+        "error": f"RuntimeError: {error}",
+        "kind": "RuntimeError",
+    }
     probes = {
         "cpu": Outcome("well", {}, ({"device": "cpu"},)),
         "mps": Outcome("well", {"built": True, "available": True}, (kernel,)),
@@ -30,18 +37,30 @@ def on_mac(place, error):
 @pytest.mark.parametrize(
     ("place", "error"),
     [  # as reported in actions/runner-images 11899 and 9918
-        ("ci", "MPS backend out of memory (MPS allocated: 1024.00 MB). Tried to allocate 256 bytes on shared pool."),
-        ("computer", "MPS backend out of memory (MPS allocated: 0 bytes, other allocations: 0 bytes, max 7.93 GB)."),
+        (
+            "ci",
+            "MPS backend out of memory (MPS allocated: 1024.00 MB). Tried to allocate 256 bytes on shared pool.",
+        ),
+        (
+            "computer",
+            "MPS backend out of memory (MPS allocated: 0 bytes, other allocations: 0 bytes, max 7.93 GB).",
+        ),
     ],
 )
 def test_a_virtual_mac_that_lists_mps_and_refuses_its_first_bytes_has_no_mps(place, error):
     found = on_mac(place, error)
-    assert (found.cause, found.usable) == ("mps-unavailable", False) and "out of memory" in found.why
+    assert (found.cause, found.usable) == (
+        "mps-unavailable",
+        False,
+    ) and "out of memory" in found.why
     assert "virtual Mac" in found.fix and "nvidia-smi" not in found.fix
 
 
 def test_a_real_mac_whose_memory_is_taken_is_out_of_memory():
-    found = on_mac("computer", "MPS backend out of memory (MPS allocated: 0 bytes, other allocations: 17.35 GB).")
+    found = on_mac(
+        "computer",
+        "MPS backend out of memory (MPS allocated: 0 bytes, other allocations: 17.35 GB).",
+    )
     assert found.cause == "out-of-memory" and "Activity Monitor" in found.fix
 
 
@@ -50,7 +69,10 @@ def test_a_real_mac_whose_memory_is_taken_is_out_of_memory():
     [
         ({"TPU_PROCESS_ADDRESSES": "local"}, "works"),  # Kaggle's TPU image sets it itself
         ({"TPU_PROCESS_ADDRESSES": "localhost:8476"}, "tpu-variables-left-over"),
-        ({"TPU_PROCESS_ADDRESSES": "local", "COLAB_TPU_ADDR": "10.0.0.2:8470"}, "tpu-variables-left-over"),
+        (
+            {"TPU_PROCESS_ADDRESSES": "local", "COLAB_TPU_ADDR": "10.0.0.2:8470"},
+            "tpu-variables-left-over",
+        ),
     ],
 )
 def test_what_kaggles_tpu_image_sets_itself_is_not_left_over(variables, cause):
@@ -73,17 +95,34 @@ def test_what_kaggles_tpu_image_sets_itself_is_not_left_over(variables, cause):
 )
 def test_a_torch_that_dies_while_it_is_imported_has_a_fix(noise, cause, advice):
     for ended in (("killed", "SIGABRT"), ("badly", "")) if noise else (("killed", "SIGILL"),):
-        probes = {name: Outcome(ended[0], {"step": "importing torch"}, (), ended[1], noise) for name in ("cpu", "mps")}
+        probes = {
+            name: Outcome(ended[0], {"step": "importing torch"}, (), ended[1], noise)
+            for name in ("cpu", "mps")
+        }
         for family in probes:
-            found = find_cause(family, Evidence(place="computer", torch=Package("2.10.0"), probes=probes))
-            assert found.cause == cause and not found.usable and advice in found.fix and noise in found.why
+            found = find_cause(
+                family, Evidence(place="computer", torch=Package("2.10.0"), probes=probes)
+            )
+            assert (
+                found.cause == cause
+                and not found.usable
+                and advice in found.fix
+                and noise in found.why
+            )
 
 
 def test_an_old_driver_of_a_data_centre_gpu_is_pointed_to_nvidias_compatibility_package():
     """NVIDIA, CUDA Compatibility: cuda-compat-13-0 holds what a torch built for CUDA 13.0 needs."""
-    told = {"count": 0, "error": "The NVIDIA driver on your system is too old (found version 12080)."}
+    told = {
+        "count": 0,
+        "error": "The NVIDIA driver on your system is too old (found version 12080).",
+    }
     found = find_cause("cuda", Evidence("computer", TORCH, {"cuda": Outcome("well", told)}))
-    assert found.cause == "driver-too-old" and "cuda-compat-13-0" in found.fix and "data-centre" in found.fix
+    assert (
+        found.cause == "driver-too-old"
+        and "cuda-compat-13-0" in found.fix
+        and "data-centre" in found.fix
+    )
 
 
 @pytest.mark.parametrize("place", ["computer", "colab", "kaggle", "binder", "ci", "tpu-vm"])
@@ -94,18 +133,25 @@ def test_what_is_not_installed_promises_nothing_that_is_not_there(place):
 
 
 def test_where_torch_cannot_be_imported_every_family_says_so_and_none_blames_the_hardware():
-    error = "ImportError: libtorch_cpu.so: cannot open shared object file: No such file or directory"
+    error = (
+        "ImportError: libtorch_cpu.so: cannot open shared object file: No such file or directory"
+    )
     probes = {
-        name: Outcome("well", {"step": "importing torch", "error": error}) for name in ("cpu", "cuda", "xpu", "xla")
+        name: Outcome("well", {"step": "importing torch", "error": error})
+        for name in ("cpu", "cuda", "xpu", "xla")
     }
     evidence = Evidence("computer", TORCH, probes, torch_xla=TORCH, torch_tpu=TORCH)
     found = [find_cause(family, evidence) for family in ("cpu", "cuda", "mps", "xpu", "xla", "tpu")]
-    assert {one.cause for one in found} == {found[0].cause} and all("libtorch_cpu.so" in one.why for one in found)
+    assert {one.cause for one in found} == {found[0].cause} and all(
+        "libtorch_cpu.so" in one.why for one in found
+    )
 
 
 def test_a_family_whose_probe_never_started_gets_a_finding_all_the_same():
     for family in ("cpu", "cuda", "mps", "xpu", "xla", "tpu"):
-        assert not find_cause(family, Evidence("computer", TORCH, {}, torch_xla=TORCH, torch_tpu=TORCH)).usable
+        assert not find_cause(
+            family, Evidence("computer", TORCH, {}, torch_xla=TORCH, torch_tpu=TORCH)
+        ).usable
 
 
 @pytest.mark.parametrize(
@@ -119,16 +165,25 @@ def test_a_family_whose_probe_never_started_gets_a_finding_all_the_same():
     ],
 )
 def test_where_there_is_no_card_the_fix_is_one_for_the_place(place, cause, word):
-    for torch in (TORCH, Package("2.9.0+cpu")):  # a build for the CPU is no fault where there is nothing else
+    # a build for the CPU is no fault where there is nothing else
+    for torch in (TORCH, Package("2.9.0+cpu")):
         found = find_cause("cuda", Evidence(place, torch, NO_CUDA))
         assert found.cause == cause and word in found.fix
 
 
 @pytest.mark.parametrize("value", ["", "-1", "7", "GPU-ffff"])
 def test_every_value_that_shows_no_card_hides_it(value):
-    driver = {"version": "575.57", "cuda": [13, 0], "cards": [{"name": "NVIDIA H200", "uuid": "GPU-1"}]}
+    driver = {
+        "version": "575.57",
+        "cuda": [13, 0],
+        "cards": [{"name": "NVIDIA H200", "uuid": "GPU-1"}],
+    }
     found = on_nvidia(NO_GPUS, driver=driver, variables={"CUDA_VISIBLE_DEVICES": value})
-    assert found.cause == "hidden" and repr(value) in found.why and "unset CUDA_VISIBLE_DEVICES" in found.fix
+    assert (
+        found.cause == "hidden"
+        and repr(value) in found.why
+        and "unset CUDA_VISIBLE_DEVICES" in found.fix
+    )
 
 
 NO_KERNEL = "AcceleratorError: CUDA error: no kernel image is available for execution on the device"
@@ -139,7 +194,11 @@ MIG_CARD = {"name": "NVIDIA A100-SXM4-80GB-MIG", "uuid": "GPU-1", "mig": True}
 
 
 def on_nvidia(told, *, smi=None, driver=None, torch=TORCH, kernel=None, **machine):
-    kernels = ({"device": "cuda:0", "failed": "a copy", "kind": "AcceleratorError", "error": kernel},) if kernel else ()
+    kernels = (
+        ({"device": "cuda:0", "failed": "a copy", "kind": "AcceleratorError", "error": kernel},)
+        if kernel
+        else ()
+    )
     probes = {"cuda": Outcome("well", told, kernels), "nvidia": Outcome("well", driver or {})}
     probes["nvidia-smi"] = smi or Outcome("badly")
     return find_cause("cuda", Evidence("computer", torch, probes, **machine))
@@ -147,13 +206,35 @@ def on_nvidia(told, *, smi=None, driver=None, torch=TORCH, kernel=None, **machin
 
 @pytest.mark.parametrize(
     ("archs", "name", "capability", "cause", "advice"),
-    [  # pytorch/pytorch 167244: an RTX 5090 under CUDA 12.4; edenaion/EZ-CorridorKey 87: a GTX 1080 Ti under CUDA 13
-        ("sm_50 sm_60 sm_70 sm_75 sm_80 sm_86 sm_90", "NVIDIA GeForce RTX 5090", [12, 0], "card-too-new", "12.8"),
-        ("sm_75 sm_80 sm_86 sm_90 sm_100 sm_120", "NVIDIA GeForce GTX 1080 Ti", [6, 1], "card-too-old", "CUDA 12.6"),
-        ("sm_50 sm_60 sm_70 sm_75 sm_80 sm_86 sm_90", "Tesla K80", [3, 7], "card-too-old", "cu118 torch==2.6.0 "),
+    # pytorch/pytorch 167244: an RTX 5090 under CUDA 12.4; edenaion/EZ-CorridorKey 87: a GTX 1080 Ti
+    # under CUDA 13
+    [
+        (
+            "sm_50 sm_60 sm_70 sm_75 sm_80 sm_86 sm_90",
+            "NVIDIA GeForce RTX 5090",
+            [12, 0],
+            "card-too-new",
+            "12.8",
+        ),
+        (
+            "sm_75 sm_80 sm_86 sm_90 sm_100 sm_120",
+            "NVIDIA GeForce GTX 1080 Ti",
+            [6, 1],
+            "card-too-old",
+            "CUDA 12.6",
+        ),
+        (
+            "sm_50 sm_60 sm_70 sm_75 sm_80 sm_86 sm_90",
+            "Tesla K80",
+            [3, 7],
+            "card-too-old",
+            "cu118 torch==2.6.0 ",
+        ),
     ],
 )
-def test_a_card_that_this_torch_was_not_built_for_is_too_new_or_too_old(archs, name, capability, cause, advice):
+def test_a_card_that_this_torch_was_not_built_for_is_too_new_or_too_old(
+    archs, name, capability, cause, advice
+):
     told = {"count": 1, "archs": archs.split(), "cuda:0": {"name": name, "capability": capability}}
     found = on_nvidia(told, kernel=NO_KERNEL)
     assert found.cause == cause and name in found.why and advice in found.fix
@@ -169,34 +250,103 @@ def test_an_amd_card_that_this_torch_was_not_built_for_is_named():
 @pytest.mark.parametrize(
     ("said", "cause", "advice"),
     [
-        # NVIDIA-BioNeMo/nvMolKit 209 (June 2026): pip brings a torch for CUDA 13 to a driver for 12.7
-        ("The NVIDIA driver on your system is too old (found version 12070)", "driver-too-old", "backend cu126 "),
-        ("The NVIDIA driver on your system is too old (found version 12080)", "driver-too-old", "backend cu128 "),
-        # the newest driver of a Kepler card, 470, knows CUDA 11.4, and no build for CUDA 12 runs on it
-        ("The NVIDIA driver on your system is too old (found version 11040)", "driver-too-old", "backend cu118 "),
-        # tinygrad/open-gpu-kernel-modules 47; Nobara-Project/rpm-sources 525: a restart alone did not help
-        ("Failed to initialize NVML: Driver/library version mismatch", "driver-mismatch", "Restart"),
-        ("Failed to initialize NVML: Driver/library version mismatch", "driver-mismatch", "install the driver again"),
+        # NVIDIA-BioNeMo/nvMolKit 209 (June 2026): pip brings a torch for CUDA 13 to a driver for
+        # 12.7
+        (
+            "The NVIDIA driver on your system is too old (found version 12070)",
+            "driver-too-old",
+            "backend cu126 ",
+        ),
+        (
+            "The NVIDIA driver on your system is too old (found version 12080)",
+            "driver-too-old",
+            "backend cu128 ",
+        ),
+        # the newest driver of a Kepler card, 470, knows CUDA 11.4, and no build for CUDA 12 runs on
+        # it
+        (
+            "The NVIDIA driver on your system is too old (found version 11040)",
+            "driver-too-old",
+            "backend cu118 ",
+        ),
+        # tinygrad/open-gpu-kernel-modules 47; Nobara-Project/rpm-sources 525: a restart alone did
+        # not help
+        (
+            "Failed to initialize NVML: Driver/library version mismatch",
+            "driver-mismatch",
+            "Restart",
+        ),
+        (
+            "Failed to initialize NVML: Driver/library version mismatch",
+            "driver-mismatch",
+            "install the driver again",
+        ),
         # NVIDIA/nvidia-container-toolkit 1227
         ("Failed to initialize NVML: Unknown Error", "gpu-taken-away", "Start the container again"),
-        ("Failed to initialize NVML: Insufficient Permissions", "gpu-taken-away", "usermod -aG video"),
+        (
+            "Failed to initialize NVML: Insufficient Permissions",
+            "gpu-taken-away",
+            "usermod -aG video",
+        ),
         # oobabooga/textgen 4407, NVIDIA/nvidia-docker 1294
-        ("CUDA: Error 804: forward compatibility was attempted on non supported HW", "compat-refused", "/compat"),
+        (
+            "CUDA: Error 804: forward compatibility was attempted on non supported HW",
+            "compat-refused",
+            "/compat",
+        ),
         ("CUDA: Error 2: out of memory", "out-of-memory", "Another process"),
-        # JosephKJ/OWOD 81, NVIDIA/open-gpu-kernel-modules 387; a card that its driver has lost is on the bus, and
-        # looked like one without a driver
-        ("Unable to determine the device handle for GPU 0000:02:00.0: GPU is lost.", "card-lost", "dmesg"),
-        ("Unable to determine the device handle for GPU0000:01:00.0: Unknown Error", "card-lost", "dmesg"),
-        # microsoft/WSL 13027: TCC mode; where no other card is left, a lost one gets the second line as well
-        ("Unable to determine the device handle for GPU0: Unknown Error\nNo devices were found", "card-lost", "-dm 2"),
+        # JosephKJ/OWOD 81, NVIDIA/open-gpu-kernel-modules 387; a card that its driver has lost is
+        # on the bus, and looked like one without a driver
+        (
+            "Unable to determine the device handle for GPU 0000:02:00.0: GPU is lost.",
+            "card-lost",
+            "dmesg",
+        ),
+        (
+            "Unable to determine the device handle for GPU0000:01:00.0: Unknown Error",
+            "card-lost",
+            "dmesg",
+        ),
+        # microsoft/WSL 13027: TCC mode; where no other card is left, a lost one gets the second
+        # line as well
+        (
+            "Unable to determine the device handle for GPU0: Unknown Error\nNo devices were found",
+            "card-lost",
+            "-dm 2",
+        ),
         # microsoft/WSL 9938 (in a container) and 9952 (TCC mode)
-        ("Failed to initialize NVML: GPU access blocked by the operating system", "wsl-driver", "wsl --update"),
-        ("Failed to initialize NVML: GPU access blocked by the operating system", "wsl-driver", "no-cgroups = false"),
-        ("Failed to initialize NVML: GPU access blocked by the operating system", "wsl-driver", "nvidia-smi -dm 2"),
-        ("NVIDIA-SMI couldn't find libnvidia-ml.so library in your system.", "no-driver", "modprobe"),
-        # pytorch/pytorch 88639, ultralytics/ultralytics 7716; pytorch/pytorch 49081: /dev/nvidia-uvm was missing
-        ("CUDA unknown error - this may be due to an incorrectly set up environment", "driver-stuck", "nvidia_uvm"),
-        ("CUDA unknown error - this may be due to an incorrectly set up environment", "driver-stuck", "-modprobe -c 0"),
+        (
+            "Failed to initialize NVML: GPU access blocked by the operating system",
+            "wsl-driver",
+            "wsl --update",
+        ),
+        (
+            "Failed to initialize NVML: GPU access blocked by the operating system",
+            "wsl-driver",
+            "no-cgroups = false",
+        ),
+        (
+            "Failed to initialize NVML: GPU access blocked by the operating system",
+            "wsl-driver",
+            "nvidia-smi -dm 2",
+        ),
+        (
+            "NVIDIA-SMI couldn't find libnvidia-ml.so library in your system.",
+            "no-driver",
+            "modprobe",
+        ),
+        # pytorch/pytorch 88639, ultralytics/ultralytics 7716; pytorch/pytorch 49081:
+        # /dev/nvidia-uvm was missing
+        (
+            "CUDA unknown error - this may be due to an incorrectly set up environment",
+            "driver-stuck",
+            "nvidia_uvm",
+        ),
+        (
+            "CUDA unknown error - this may be due to an incorrectly set up environment",
+            "driver-stuck",
+            "-modprobe -c 0",
+        ),
         # NVIDIA/open-gpu-kernel-modules 872 and 862
         ("No devices were found", "card-refused", "-open"),
         ("No devices were found", "card-refused", "Resizable BAR"),
@@ -214,25 +364,59 @@ def test_what_the_driver_says_names_the_cause(said, cause, advice):
     ("error", "cause", "advice"),
     [
         # pytorch/pytorch 100691; NVIDIA/DIGITS 2005: the compute mode was "exclusive process"
-        ("CUDA error: CUDA-capable device(s) is/are busy or unavailable", "held", "nvidia-smi -q -d COMPUTE"),
+        (
+            "CUDA error: CUDA-capable device(s) is/are busy or unavailable",
+            "held",
+            "nvidia-smi -q -d COMPUTE",
+        ),
         ("CUDA error: uncorrectable ECC error encountered", "card-lost", "xid"),
-        ("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`", "out-of-memory", "nvidia-smi"),
-        ("CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling", "libraries-mixed", "LD_LIBRARY_PATH"),
+        (
+            "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+            "out-of-memory",
+            "nvidia-smi",
+        ),
+        (
+            "CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling",
+            "libraries-mixed",
+            "LD_LIBRARY_PATH",
+        ),
         # pytorch/pytorch 185512 and 188892: a new environment with the same torch fails again
-        ("cuDNN error: CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH", "libraries-mixed", "LD_LIBRARY_PATH"),
-        ("cuDNN error: CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH", "libraries-mixed", "take a newer torch"),
-        ("cuDNN error: CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH", "libraries-mixed", "remove the system's cuDNN"),
+        (
+            "cuDNN error: CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH",
+            "libraries-mixed",
+            "LD_LIBRARY_PATH",
+        ),
+        (
+            "cuDNN error: CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH",
+            "libraries-mixed",
+            "take a newer torch",
+        ),
+        (
+            "cuDNN error: CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH",
+            "libraries-mixed",
+            "remove the system's cuDNN",
+        ),
     ],
 )
 def test_what_a_kernel_says_names_the_cause(error, cause, advice):
     found = on_nvidia({"archs": ["sm_90"]}, kernel=error)
-    assert found.cause == cause and error in found.why and advice in found.fix and "no kernel" not in found.fix
+    assert (
+        found.cause == cause
+        and error in found.why
+        and advice in found.fix
+        and "no kernel" not in found.fix
+    )
 
 
 def test_a_container_without_the_machines_gpu_is_told_from_a_machine_without_a_driver():
-    """TorchDSP/torchsig 329, zzzyuqing/DreamMat 14: the card is on the bus, and no driver is in the container."""
+    """TorchDSP/torchsig 329, zzzyuqing/DreamMat 14: the card is on the bus, and no driver is in the
+    container.
+    """
     found = [on_nvidia(NO_LIBRARY, graphics=CARD, container=inside) for inside in (True, False)]
-    assert [one.cause for one in found] == ["container-without-gpu", "no-driver"] and "--gpus all" in found[0].fix
+    assert [one.cause for one in found] == [
+        "container-without-gpu",
+        "no-driver",
+    ] and "--gpus all" in found[0].fix
     assert "apptainer exec --nv" in found[0].fix and "nvidia.com/gpu" in found[0].fix
 
 
@@ -255,10 +439,20 @@ RADEON = [("0x1002", "0x744c")]
         (NO_HIP, {"graphics": RADEON}, "no-driver", "render,video"),  # ROCm/vllm 893
         # lllyasviel/Fooocus 1079: what worked there was a restart, "not just a logout and login"
         (NO_HIP, {"graphics": RADEON}, "no-driver", "then restart the machine"),
-        (NO_HIP, {"graphics": RADEON, "container": True}, "container-without-gpu", "--device=/dev/kfd"),
+        (
+            NO_HIP,
+            {"graphics": RADEON, "container": True},
+            "container-without-gpu",
+            "--device=/dev/kfd",
+        ),
         (NO_HIP, {"wsl": True}, "wsl-driver", "ROCm for WSL"),
         # ROCm/legacy-rocm-build 1211
-        ({"error": "PermissionError: [Errno 13] Permission denied: '/dev/kfd'"}, {}, "not-permitted", "render,video"),
+        (
+            {"error": "PermissionError: [Errno 13] Permission denied: '/dev/kfd'"},
+            {},
+            "not-permitted",
+            "render,video",
+        ),
     ],
 )
 def test_who_has_an_amd_card_is_not_sent_to_nvidia(told, machine, cause, advice):
@@ -287,29 +481,50 @@ def test_a_build_for_the_cpu_is_named_also_where_only_the_pci_bus_knows_of_the_c
         ([12, 8], "12.0", "cu128"),
         ([12, 8], "7.0", "cu126"),  # a V100: no kernels in a build for CUDA 12.8 since torch 2.11
         ([13, 0], "6.1", "cu126"),  # a P40, which no build for CUDA 13 has kernels for
-        ([13, 0], "7.5", "cu130"),  # a T4; the builds for CUDA 12.8 ended with torch 2.11 (pytorch/pytorch 178665)
+        # a T4; the builds for CUDA 12.8 ended with torch 2.11 (pytorch/pytorch 178665)
+        ([13, 0], "7.5", "cu130"),
     ],
 )
-def test_the_build_that_a_fix_names_has_kernels_for_the_card_and_runs_on_its_driver(driver_cuda, capability, build):
+def test_the_build_that_a_fix_names_has_kernels_for_the_card_and_runs_on_its_driver(
+    driver_cuda, capability, build
+):
     card = {"name": "NVIDIA card", "detail": f"compute capability {capability}"}
     driver = {"version": "1", "cuda": driver_cuda, "cards": [card]}
-    found = on_nvidia({"error": "Torch not compiled with CUDA enabled"}, torch=Package("2.9.0+cpu"), driver=driver)
+    found = on_nvidia(
+        {"error": "Torch not compiled with CUDA enabled"}, torch=Package("2.9.0+cpu"), driver=driver
+    )
     assert found.cause == "cpu-only-build" and f"--torch-backend {build} " in found.fix
 
 
 def test_last_words_before_a_signal_name_the_cause():
-    """pytorch/pytorch 179865: rocBLAS has no kernels for a gfx900, prints what it has, and aborts."""
+    """pytorch/pytorch 179865: rocBLAS has no kernels for a gfx900, prints what it has, and
+    aborts.
+    """
     words = "rocBLAS error: Cannot read TensileLibrary.dat: Illegal seek for GPU arch : gfx900"
-    outcome = Outcome("killed", {"step": "a matrix product on cuda:0"}, (), "SIGABRT", f"{words}\nList of files :\n'x'")
+    outcome = Outcome(
+        "killed",
+        {"step": "a matrix product on cuda:0"},
+        (),
+        "SIGABRT",
+        f"{words}\nList of files :\n'x'",
+    )
     found = find_cause("cuda", Evidence("computer", ROCM, {"cuda": outcome}, graphics=RADEON))
-    assert found.cause == "amd-card-not-built" and words in found.why and "HSA_OVERRIDE_GFX_VERSION" in found.fix
+    assert (
+        found.cause == "amd-card-not-built"
+        and words in found.why
+        and "HSA_OVERRIDE_GFX_VERSION" in found.fix
+    )
     outcome = Outcome("killed", {"step": "a copy on cuda:0"}, (), "SIGSEGV", "one\nlast")
     found = find_cause("cuda", Evidence("computer", TORCH, {"cuda": outcome}))
     assert found.cause == "died" and "SIGSEGV" in found.why and found.why.endswith("last")
 
 
 def test_a_name_of_a_slice_hides_a_card_that_has_none():
-    driver = {"version": "575.57", "cuda": [13, 0], "cards": [{"name": "NVIDIA H200", "uuid": "GPU-1"}]}
+    driver = {
+        "version": "575.57",
+        "cuda": [13, 0],
+        "cards": [{"name": "NVIDIA H200", "uuid": "GPU-1"}],
+    }
     found = on_nvidia(NO_GPUS, driver=driver, variables={"CUDA_VISIBLE_DEVICES": "MIG-1"})
     assert found.cause == "hidden" and "'MIG-1'" in found.why
 
@@ -324,14 +539,19 @@ def test_a_card_divided_into_slices_of_which_cuda_finds_none_is_named(variables)
 
 
 def test_every_cause_that_the_code_names_has_its_section():
-    code = "".join(path.read_text(encoding="utf-8") for path in Path(doctor.__file__).parent.glob("*.py"))
+    code = "".join(
+        path.read_text(encoding="utf-8") for path in Path(doctor.__file__).parent.glob("*.py")
+    )
     named = set(re.findall(r'\.found\((?:\w+|"\w+"), "([\w-]+)"', code))
-    assert len(named) > 15 and not named - {*REMEDIES}, "write a section for each of these in remedies.ini"
+    assert len(named) > 15 and not named - {*REMEDIES}, (
+        "write a section for each of these in remedies.ini"
+    )
 
 
 def test_every_fix_is_shown_whole():
     for cause, section in ((name, REMEDIES[name]) for name in REMEDIES if "why" in REMEDIES[name]):
-        assert max(len(text) for text in section.values()) < 560, cause  # and a terminal shows 600 letters
+        # and a terminal shows 600 letters
+        assert max(len(text) for text in section.values()) < 560, cause
 
 
 def test_no_fix_speaks_of_the_courses_own_commands():
@@ -340,7 +560,9 @@ def test_no_fix_speaks_of_the_courses_own_commands():
 
 
 def test_a_container_without_libcuda_has_no_driver_of_cuda_0():
-    """NVML says 0 where it finds no libcuda to ask: `nvidia-smi` then prints "CUDA Version: N/A"."""
+    """NVML says 0 where it finds no libcuda to ask: `nvidia-smi` then prints "CUDA Version:
+    N/A".
+    """
     driver = {"version": "550.54", "cuda": [0, 0], "cards": [{"name": "NVIDIA H200"}]}
     probes = {**NO_CUDA, "nvidia": Outcome("well", driver)}
     found = find_cause("cuda", Evidence("computer", TORCH, probes, container=True))
@@ -349,29 +571,62 @@ def test_a_container_without_libcuda_has_no_driver_of_cuda_0():
 
 def test_a_tpu_that_another_process_holds_is_not_blamed_on_a_variable_that_is_right():
     """jax-ml/jax 10192."""
-    told = {"step": "starting XLA's runtime", "error": "RuntimeError: The TPU is already in use by process with pid 7"}
+    told = {
+        "step": "starting XLA's runtime",
+        "error": "RuntimeError: The TPU is already in use by process with pid 7",
+    }
     probes = {"xla": Outcome("well", told)}
-    evidence = Evidence("kaggle", TORCH, probes, torch_xla=TORCH, variables={"PJRT_DEVICE": "TPU"}, tpu_chips=8)
+    evidence = Evidence(
+        "kaggle", TORCH, probes, torch_xla=TORCH, variables={"PJRT_DEVICE": "TPU"}, tpu_chips=8
+    )
     found = find_cause("xla", evidence)
     assert found.cause == "held" and "already in use" in found.why and "lsof" in found.fix
 
 
-@pytest.mark.parametrize("error", ["open(/dev/accel2): Operation not permitted", "Failed to connect to [::]:8353"])
+@pytest.mark.parametrize(
+    "error", ["open(/dev/accel2): Operation not permitted", "Failed to connect to [::]:8353"]
+)
 def test_a_tpu_that_may_not_be_opened_is_named(error):
-    """pytorch/xla 9604: on the machine itself; 8735: in a container without the machine's network."""
-    told = {"step": "starting XLA's runtime", "error": f"RuntimeError: TPU initialization failed: {error}"}
-    evidence = Evidence("tpu-vm", TORCH, {"xla": Outcome("well", told)}, torch_xla=TORCH, tpu_chips=4)
+    """pytorch/xla 9604: on the machine itself; 8735: in a container without the machine's
+    network.
+    """
+    told = {
+        "step": "starting XLA's runtime",
+        "error": f"RuntimeError: TPU initialization failed: {error}",
+    }
+    evidence = Evidence(
+        "tpu-vm", TORCH, {"xla": Outcome("well", told)}, torch_xla=TORCH, tpu_chips=4
+    )
     found = find_cause("xla", evidence)
-    assert found.cause == "not-permitted" and "--privileged --net=host" in found.fix and "usermod" not in found.fix
+    assert (
+        found.cause == "not-permitted"
+        and "--privileged --net=host" in found.fix
+        and "usermod" not in found.fix
+    )
     left = {"TPU_PROCESS_ADDRESSES": "localhost:8476"}
-    evidence = Evidence("tpu-vm", TORCH, {"xla": Outcome("well", told)}, torch_xla=TORCH, tpu_chips=4, variables=left)
+    evidence = Evidence(
+        "tpu-vm",
+        TORCH,
+        {"xla": Outcome("well", told)},
+        torch_xla=TORCH,
+        tpu_chips=4,
+        variables=left,
+    )
     assert find_cause("xla", evidence).cause == "tpu-variables-left-over"
 
 
-@pytest.mark.parametrize(("chips", "advice"), [(0, "torch_xla==2.9.0"), (4, "'torch_xla[tpu]==2.9.0'")])
+@pytest.mark.parametrize(
+    ("chips", "advice"), [(0, "torch_xla==2.9.0"), (4, "'torch_xla[tpu]==2.9.0'")]
+)
 def test_the_pair_for_a_tpu_brings_its_library(chips, advice):
     told = {"step": "importing torch_xla", "error": "ImportError: undefined symbol"}
-    evidence = Evidence("computer", TORCH, {"xla": Outcome("well", told)}, torch_xla=Package("2.8.0"), tpu_chips=chips)
+    evidence = Evidence(
+        "computer",
+        TORCH,
+        {"xla": Outcome("well", told)},
+        torch_xla=Package("2.8.0"),
+        tpu_chips=chips,
+    )
     found = find_cause("xla", evidence)
     assert found.cause == "torch-xla-mismatch" and advice in found.fix
 
@@ -381,20 +636,28 @@ def test_the_pair_for_a_tpu_brings_its_library(chips, advice):
     [("well", "importing torch", "broken-install"), ("killed", "starting XLA", "kernel-failed")],
 )
 def test_what_a_probe_of_xla_told_is_not_lost_behind_a_variable_or_how_it_ended(ended, step, cause):
-    outcome = Outcome(ended, {"step": step, "error": "ImportError: libtorch_cpu.so: undefined symbol"})
+    outcome = Outcome(
+        ended, {"step": step, "error": "ImportError: libtorch_cpu.so: undefined symbol"}
+    )
     variables = {"PJRT_DEVICE": "CPU"} if ended == "well" else {}
-    found = find_cause("xla", Evidence("computer", TORCH, {"xla": outcome}, torch_xla=TORCH, variables=variables))
+    found = find_cause(
+        "xla", Evidence("computer", TORCH, {"xla": outcome}, torch_xla=TORCH, variables=variables)
+    )
     assert found.cause == cause and "undefined symbol" in found.why
 
 
 def test_a_gpu_that_works_stays_usable_beside_one_that_hangs():
-    outcome = Outcome("late", {"step": "an addition on cuda:1"}, ({"device": "cuda:0"},), limit_s=10)
+    outcome = Outcome(
+        "late", {"step": "an addition on cuda:1"}, ({"device": "cuda:0"},), limit_s=10
+    )
     found = find_cause("cuda", Evidence("computer", TORCH, {"cuda": outcome}))
     assert (found.cause, found.usable) == ("hangs", True) and "cuda:1" in found.why
 
 
 def test_an_amd_card_under_another_build_is_told_of_the_build_for_it():
-    found = find_cause("cuda", Evidence("computer", TORCH, NO_CUDA, graphics=[("0x1002", "0x744c")]))
+    found = find_cause(
+        "cuda", Evidence("computer", TORCH, NO_CUDA, graphics=[("0x1002", "0x744c")])
+    )
     assert found.cause == "not-built" and "ROCm" in found.why and "0x744c" in found.why
 
 
@@ -408,7 +671,9 @@ def test_nvidias_tools_on_a_colab_without_a_gpu_do_not_mean_a_missing_driver():
 def test_a_hidden_tpu_does_not_make_a_wrong_answer_usable():
     wrong = {"device": "xla:0", "wrong": "an addition", "difference": "1.0"}
     probes = {"xla": Outcome("well", {"hardware": "CPU"}, (wrong,))}
-    evidence = Evidence("tpu-vm", TORCH, probes, torch_xla=TORCH, variables={"PJRT_DEVICE": "CPU"}, tpu_chips=4)
+    evidence = Evidence(
+        "tpu-vm", TORCH, probes, torch_xla=TORCH, variables={"PJRT_DEVICE": "CPU"}, tpu_chips=4
+    )
     found = find_cause("xla", evidence)
     assert (found.cause, found.usable) == ("pjrt-device-wrong", False)
 
@@ -417,15 +682,29 @@ def test_intels_card_is_judged_by_its_kernels_or_by_why_there_are_none():
     built, card = Package("2.9.0", xpu=True), [("0x8086", "0x56a0")]
 
     def cause(outcome, torch=built, graphics=card):
-        return find_cause("xpu", Evidence("computer", torch, {"xpu": outcome}, graphics=graphics)).cause
+        return find_cause(
+            "xpu", Evidence("computer", torch, {"xpu": outcome}, graphics=graphics)
+        ).cause
 
     assert cause(Outcome("well", {}, ({"device": "xpu:0"},))) == "works"
     assert cause(Outcome("late", {"step": "counting XPU devices"})) == "hangs"
-    assert cause(Outcome("well", {"step": "counting XPU devices", "error": "RuntimeError: no"})) == "kernel-failed"
-    assert cause(Outcome("well")) == "no-driver" and cause(Outcome("well"), graphics=[]) == "no-hardware"
+    assert (
+        cause(Outcome("well", {"step": "counting XPU devices", "error": "RuntimeError: no"}))
+        == "kernel-failed"
+    )
+    assert (
+        cause(Outcome("well")) == "no-driver"
+        and cause(Outcome("well"), graphics=[]) == "no-hardware"
+    )
     assert cause(Outcome("badly"), torch=TORCH) == "not-built"
-    for graphics, advice in ((card, "libze-intel-gpu1"), (card, "opencl-icd clinfo"), ([], "On Windows")):
-        found = find_cause("xpu", Evidence("computer", built, {"xpu": Outcome("well")}, graphics=graphics))
+    for graphics, advice in (
+        (card, "libze-intel-gpu1"),
+        (card, "opencl-icd clinfo"),
+        ([], "On Windows"),
+    ):
+        found = find_cause(
+            "xpu", Evidence("computer", built, {"xpu": Outcome("well")}, graphics=graphics)
+        )
         assert advice in found.fix and "nvidia" not in found.fix
 
 
@@ -446,7 +725,9 @@ FAILED = Outcome("badly", noise="NVIDIA-SMI has failed because it could not talk
 
 
 def on_cuda(*, smi=None, driver=None, told=None, torch=TORCH, **machine):
-    """What is found where the CUDA probe told this, and beside it the driver's library and nvidia-smi."""
+    """What is found where the CUDA probe told this, and beside it the driver's library and
+    nvidia-smi.
+    """
     listed = Outcome("well", noise=smi) if isinstance(smi, str) else smi or Outcome("badly")
     probes = {"cuda": Outcome("well", told or {}), "nvidia-smi": listed}
     probes["nvidia"] = driver if isinstance(driver, Outcome) else Outcome("well", driver or {})
@@ -454,21 +735,29 @@ def on_cuda(*, smi=None, driver=None, told=None, torch=TORCH, **machine):
 
 
 def on_xla(*told, xla="2.9.0", chips=0, **variables):
-    """What is found where the XLA probe told this and tried these kernels, or ended as the one outcome given."""
+    """What is found where the XLA probe told this and tried these kernels, or ended as the one
+    outcome given.
+    """
     outcome = told[0] if isinstance(told[0], Outcome) else Outcome("well", *told)
     packages = {"torch_xla": Package(xla), "variables": variables, "tpu_chips": chips}
     return Evidence("computer", TORCH, {"xla": outcome}, **packages)
 
 
 def on_tpu(*told, **machine):
-    return Evidence("computer", TORCH, {"tpu": Outcome("well", *told)}, torch_tpu=TPU_PACKAGE, **machine)
+    return Evidence(
+        "computer", TORCH, {"tpu": Outcome("well", *told)}, torch_tpu=TPU_PACKAGE, **machine
+    )
 
 
 @pytest.mark.parametrize(
     ("evidence", "cause", "word"),
     [
         (on_cuda(torch=Package()), "torch-absent", ""),
-        (on_cuda(torch=Package("2.9.0", shadow="/home/me/torch.py")), "torch-shadowed", "/home/me/torch.py"),
+        (
+            on_cuda(torch=Package("2.9.0", shadow="/home/me/torch.py")),
+            "torch-shadowed",
+            "/home/me/torch.py",
+        ),
         (on_cuda(torch=Package("2.5.1", "12.4")), "torch-too-old", "2.5.1"),
         # Nothing in the machine, and nothing that names another cause.
         (on_cuda(told={"count": 0}), "no-hardware", ""),
@@ -495,9 +784,17 @@ def on_tpu(*told, **machine):
             "HIP_VISIBLE_DEVICES",
         ),
         (on_cuda(driver={"cuda": [12, 4]}), "driver-too-old", "12.4"),
-        (on_cuda(driver=Outcome("late", {"step": "asking the driver"})), "hangs", "asking the driver"),
+        (
+            on_cuda(driver=Outcome("late", {"step": "asking the driver"})),
+            "hangs",
+            "asking the driver",
+        ),
         (on_xla({}, xla=""), "torch-xla-absent", ""),
-        (on_xla({"error": "undefined symbol"}, xla="2.8.0"), "torch-xla-mismatch", "undefined symbol"),
+        (
+            on_xla({"error": "undefined symbol"}, xla="2.8.0"),
+            "torch-xla-mismatch",
+            "undefined symbol",
+        ),
         (on_xla(DEAD, xla="2.8.0"), "torch-xla-mismatch", "killed"),
         (on_xla({}, RAN, xla="2.8.0"), "works", ""),
         (on_xla(NO_TPU, chips=4), "libtpu-absent", "libtpu not found"),
@@ -538,7 +835,9 @@ def test_what_was_found_decides_the_cause_in_the_other_families_too(family, evid
 
 
 def test_a_mac_whose_gpu_is_not_to_be_had_says_what_it_was_told():
-    probes = {"mps": Outcome("well", {"available": False}, ({"device": "mps", "error": "no Metal"},))}
+    probes = {
+        "mps": Outcome("well", {"available": False}, ({"device": "mps", "error": "no Metal"},))
+    }
     found = find_cause("mps", Evidence("computer", Package("2.9.0"), probes))
     assert found.cause == "mps-unavailable" and "no Metal" in found.why
 

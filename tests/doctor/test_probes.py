@@ -1,4 +1,6 @@
-"""A child process that hangs, dies, babbles or cannot start is described, and leaves nothing behind."""
+"""A child process that hangs, dies, babbles or cannot start is described, and leaves nothing
+behind.
+"""
 
 import os
 import signal
@@ -16,9 +18,19 @@ from stand_ins import needs_linux
 from course_utils import doctor
 from course_utils.doctor import probes
 from course_utils.doctor.causes import find_cause
-from course_utils.doctor.children import MOST_BYTES, PREFIX, Outcome, _describe, run_limited, run_probe
+from course_utils.doctor.children import (
+    MOST_BYTES,
+    PREFIX,
+    Outcome,
+    _describe,
+    run_limited,
+    run_probe,
+)
 from course_utils.doctor.evidence import Evidence, Package
 from course_utils.hardware import KINDS
+
+pytestmark = pytest.mark.process
+
 
 TORCH = Package("2.9.0", "12.8")
 
@@ -28,28 +40,48 @@ def python(code, limit_s=20.0):
 
 
 def test_facts_are_kept_apart_from_noise():
-    outcome = python(f"""print('warming up'); print('{PREFIX}{{"step": "one", "count": 2}}'); print('done')""")
-    assert (outcome.ended, outcome.told, outcome.noise) == ("well", {"step": "one", "count": 2}, "warming up\ndone")
+    outcome = python(
+        f"""print('warming up'); print('{PREFIX}{{"step": "one", "count": 2}}'); print('done')"""
+    )
+    assert (outcome.ended, outcome.told, outcome.noise) == (
+        "well",
+        {"step": "one", "count": 2},
+        "warming up\ndone",
+    )
 
 
 def test_what_was_told_before_a_hang_is_kept():
-    outcome = python(f"""import time; print('{PREFIX}{{"step": "one"}}', flush=True); time.sleep(600)""", limit_s=2)
+    outcome = python(
+        f"""import time; print('{PREFIX}{{"step": "one"}}', flush=True); time.sleep(600)""",
+        limit_s=2,
+    )
     assert (outcome.ended, outcome.told) == ("late", {"step": "one"})
 
 
-@pytest.mark.parametrize(("step", "ended"), [("importing torch", "well"), ("starting CUDA", "late")])
+@pytest.mark.parametrize(
+    ("step", "ended"), [("importing torch", "well"), ("starting CUDA", "late")]
+)
 def test_an_import_may_take_longer_than_a_step_that_touches_a_device(step, ended):
     code = f"""import time; print('{PREFIX}{{"step": "{step}"}}', flush=True); time.sleep(2.5)"""
     assert python(code, limit_s=1.5).ended == ended
 
 
 def test_an_import_that_never_ends_is_stopped_too():
-    outcome = python(f"""import time; print('{PREFIX}{{"step": "importing torch"}}', flush=True); time.sleep(600)""", 1)
-    assert (outcome.ended, outcome.told, outcome.limit_s) == ("late", {"step": "importing torch"}, 3)
+    outcome = python(
+        f"""import time; print('{PREFIX}{{"step": "importing torch"}}', flush=True); time.sleep(600)""",
+        1,
+    )
+    assert (outcome.ended, outcome.told, outcome.limit_s) == (
+        "late",
+        {"step": "importing torch"},
+        3,
+    )
 
 
 def test_a_child_that_never_stops_talking_is_stopped_too():
-    outcome = python("import time\nwhile True:\n    print('.', flush=True)\n    time.sleep(0.05)", limit_s=1)
+    outcome = python(
+        "import time\nwhile True:\n    print('.', flush=True)\n    time.sleep(0.05)", limit_s=1
+    )
     assert outcome.ended == "late"
 
 
@@ -121,9 +153,13 @@ def test_a_child_takes_its_own_children_along(last, ended):
 
 @needs_linux
 def test_a_child_that_waits_for_a_core_is_not_late():
-    """Real: three programs that never rest have the child's core, so that its second of work takes four."""
+    """Real: three programs that never rest have the child's core, so that its second of work takes
+    four.
+    """
     pinned = f"import os, time; os.sched_setaffinity(0, {{{min(os.sched_getaffinity(0))}}})\n"
-    others = [subprocess.Popen([sys.executable, "-c", pinned + "while True: pass"]) for _ in range(3)]
+    others = [
+        subprocess.Popen([sys.executable, "-c", pinned + "while True: pass"]) for _ in range(3)
+    ]
     try:
         assert python(pinned + "while time.process_time() < 1: pass", limit_s=2).ended == "well"
     finally:
@@ -148,22 +184,33 @@ def test_children_that_hang_are_waited_for_side_by_side(monkeypatch):
     evidence = Evidence("computer", every_torch, outcomes, TORCH, TORCH)
     verdicts = {family: find_cause(family, evidence) for family in KINDS}
     assert verdicts.pop("tpu").cause == "torchtpu-off-cloud"
-    assert {found.cause for found in verdicts.values()} == {"hangs"} and "30 s" in verdicts["cpu"].why
+    assert {found.cause for found in verdicts.values()} == {"hangs"} and "30 s" in verdicts[
+        "cpu"
+    ].why
 
 
 def test_a_torch_that_knows_no_tpu_does_not_pass_for_one_that_works():
-    """Real: this torch, without TorchTPU, asked for a tensor on a TPU as on a machine that has one."""
+    """Real: this torch, without TorchTPU, asked for a tensor on a TPU as on a machine that has
+    one.
+    """
     outcome = run_probe("tpu", 60)
-    found = find_cause("tpu", Evidence("tpu-vm", TORCH, {"tpu": outcome}, torch_tpu=Package("0.2.0"), tpu_chips=1))
+    found = find_cause(
+        "tpu", Evidence("tpu-vm", TORCH, {"tpu": outcome}, torch_tpu=Package("0.2.0"), tpu_chips=1)
+    )
     assert (found.cause, found.usable) == ("kernel-failed", False) and "tpu" in found.why
 
 
 def test_there_is_a_probe_for_every_family_and_it_runs_in_a_child():
     assert all(hasattr(probes, name) for name in (*KINDS, "nvidia"))
     outcome = run_probe("nvidia", 20)
-    assert outcome.ended == "well" and "NVIDIA" in outcome.told["step"] and "error" not in outcome.told
+    assert (
+        outcome.ended == "well" and "NVIDIA" in outcome.told["step"] and "error" not in outcome.told
+    )
 
 
 def test_a_child_that_windows_has_ended_was_killed():
     assert _describe(0xC0000005, None, b"").signal == "0xC0000005"
-    assert _describe(0xC0000005, None, b"").ended == "killed" and _describe(1, None, b"").ended == "badly"
+    assert (
+        _describe(0xC0000005, None, b"").ended == "killed"
+        and _describe(1, None, b"").ended == "badly"
+    )

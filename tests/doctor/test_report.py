@@ -48,8 +48,15 @@ SENTENCE = "ImportError: libcudart.so.12: cannot open shared object file"
 def test_a_planted_name_is_hidden_and_the_sentence_around_it_stays(planted):
     hidden = hide(f"{SENTENCE} at {planted} (no such file)", private_names(PLANTED))
     kept = planted.strip("[]").lower()
-    assert kept not in hidden.lower() and hidden.startswith(f"{SENTENCE} at ") and hidden.endswith("(no such file)")
-    assert not any(part in hidden for part in ("ada", "corp", "engine", "secret", "8f6d2c51", "lovelace", "0a1b"))
+    assert (
+        kept not in hidden.lower()
+        and hidden.startswith(f"{SENTENCE} at ")
+        and hidden.endswith("(no such file)")
+    )
+    assert not any(
+        part in hidden
+        for part in ("ada", "corp", "engine", "secret", "8f6d2c51", "lovelace", "0a1b")
+    )
 
 
 def test_a_user_called_home_hides_no_less():
@@ -72,17 +79,31 @@ def test_what_helps_stays(text):
 
 def test_the_report_is_folded_and_nothing_in_it_ends_its_block():
     hostile = Finding("cuda", False, "no-driver", "~~~\n</details>\n@everyone", "")
-    text = Diagnosis("computer", "torch 2.9.0", (), (hostile,), 1.0, {"nvidia-smi": "~~~\n# big"}).to_markdown()
+    text = Diagnosis(
+        "computer", "torch 2.9.0", (), (hostile,), 1.0, {"nvidia-smi": "~~~\n# big"}
+    ).to_markdown()
     lines = text.splitlines()
-    assert lines[0].startswith("<details><summary>") and lines[-1] == "</details>" and "cuda: no-driver" in lines[0]
+    assert (
+        lines[0].startswith("<details><summary>")
+        and lines[-1] == "</details>"
+        and "cuda: no-driver" in lines[0]
+    )
     assert [line for line in lines if line.startswith("~~~")] == ["~~~text", "~~~"]
     assert [line for line in lines if line.startswith(("</details>", "#"))] == ["</details>"]
 
 
 def test_the_devices_that_were_listed_are_a_table_of_their_own():
-    device = {"device": "cuda:0", "name": "NVIDIA H200", "memory_bytes": 150754820096, "detail": "in a test"}
+    device = {
+        "device": "cuda:0",
+        "name": "NVIDIA H200",
+        "memory_bytes": 150754820096,
+        "detail": "in a test",
+    }
     lines = repr(Diagnosis("computer", "torch 2.9.0", (device,), (), 1.0)).splitlines()
-    assert "device  name         memory  detail" in lines and "cuda:0  NVIDIA H200  151 GB  in a test" in lines
+    assert (
+        "device  name         memory  detail" in lines
+        and "cuda:0  NVIDIA H200  151 GB  in a test" in lines
+    )
 
 
 def test_a_user_whose_name_is_a_number_is_hidden_and_a_small_number_is_not():

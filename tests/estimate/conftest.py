@@ -6,12 +6,15 @@ from pathlib import Path
 
 import pytest
 
-# Not in the environment itself: Lightning imports torchvision in every process that can (tools/install.py).
+# Not in the environment itself: Lightning imports torchvision in every process that can
+# (tools/install.py).
 NETWORKS = Path(sys.prefix) / "networks"
 
 
 def networks_of(package: str):
-    """Import a package from the folder of networks, or from the environment, and leave the search path as it was."""
+    """Import a package from the folder of networks, or from the environment, and leave the search
+    path as it was.
+    """
     sys.path.append(str(NETWORKS))
     try:
         return importlib.import_module(package)

@@ -1,4 +1,6 @@
-"""Counting is checked against what others published, against FlopCounterMode, and against sums done by hand."""
+"""Counting is checked against what others published, against FlopCounterMode, and against sums done
+by hand.
+"""
 
 import copy
 import dataclasses
@@ -11,8 +13,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from course_utils.estimate.counting import count_work
 
-# Multiply-adds that torchvision publishes with its weights, and millions of activations from table 4 and the appendix
-# of I. Radosavovic et al., Designing Network Design Spaces (2020), and of pytorch-image-models (resnet18, resnet152).
+# Multiply-adds that torchvision publishes with its weights, and millions of activations from table
+# 4 and the appendix of I. Radosavovic et al., Designing Network Design Spaces (2020), and of
+# pytorch-image-models (resnet18, resnet152).
 KNOWN = {
     "resnet18": "ResNet18_Weights",
     "resnet50": "ResNet50_Weights",
@@ -25,8 +28,19 @@ KNOWN = {
     "vit_b_16": "ViT_B_16_Weights",
     "regnet_x_800mf": "RegNet_X_800MF_Weights",
 }
-ACTIVATIONS = {"resnet50": 11.1, "resnet101": 16.2, "resnet152": 22.6, "efficientnet_b0": 6.7, "regnet_x_400mf": 3.1}
-ACTIVATIONS |= {"regnet_x_800mf": 5.1, "regnet_x_1_6gf": 7.9, "regnet_y_400mf": 3.9, "resnet18": 2.48}
+ACTIVATIONS = {
+    "resnet50": 11.1,
+    "resnet101": 16.2,
+    "resnet152": 22.6,
+    "efficientnet_b0": 6.7,
+    "regnet_x_400mf": 3.1,
+}
+ACTIVATIONS |= {
+    "regnet_x_800mf": 5.1,
+    "regnet_x_1_6gf": 7.9,
+    "regnet_y_400mf": 3.9,
+    "resnet18": 2.48,
+}
 ACTIVATIONS |= {"regnet_y_1_6gf": 8.0}
 
 
@@ -39,7 +53,8 @@ def network(torchvision):
     """Make a network of torchvision by its name."""
 
     def make(name):
-        with torch.device("cpu" if name.startswith("regnet") else "meta"):  # regnet reads its own numbers when built
+        # regnet reads its own numbers when built
+        with torch.device("cpu" if name.startswith("regnet") else "meta"):
             return getattr(torchvision.models, name)()
 
     return make
@@ -55,7 +70,8 @@ def test_operations_agree_with_those_that_torchvision_publishes(name, network, t
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_activations_agree_with_the_published_ones(name, network):
     ops = count_work(network(name), picture(), precision="fp32", training=False).ops
-    counted = sum(op.elements for op in ops if op.kind != "other") / 1e6  # what papers call activations
+    # what papers call activations
+    counted = sum(op.elements for op in ops if op.kind != "other") / 1e6
     assert counted == pytest.approx(ACTIVATIONS[name], rel=0.03)
 
 
@@ -64,7 +80,9 @@ def test_activations_agree_with_the_published_ones(name, network):
 def test_operations_agree_with_flop_counter_mode(name, training, network):
     model = network(name).train(training)
     if name == "vit_b_16" and training:
-        pytest.skip("FlopCounterMode sees attention taken apart here, whose backward pass has fewer products")
+        pytest.skip(
+            "FlopCounterMode sees attention taken apart here, whose backward pass has fewer products"
+        )
     with FlopCounterMode(display=False) as counter, torch.set_grad_enabled(training):
         out = model(torch.empty(2, 3, 224, 224, device="meta"))
         if training:
@@ -74,7 +92,9 @@ def test_operations_agree_with_flop_counter_mode(name, training, network):
 
 
 def test_the_backward_pass_of_a_grouped_convolution_has_twice_its_operations():
-    layers = nn.Sequential(nn.Conv2d(8, 8, 3, groups=8, padding=1), nn.Conv2d(8, 8, 3, groups=8, padding=1))
+    layers = nn.Sequential(
+        nn.Conv2d(8, 8, 3, groups=8, padding=1), nn.Conv2d(8, 8, 3, groups=8, padding=1)
+    )
     forward = count_work(layers, torch.empty(4, 8, 10, 10), precision="fp32", training=False).flops
     assert forward == 2 * (2 * 4 * 8 * 100 * 9)
     training = count_work(layers, torch.empty(4, 8, 10, 10), precision="fp32").flops
@@ -82,13 +102,17 @@ def test_the_backward_pass_of_a_grouped_convolution_has_twice_its_operations():
 
 
 def test_bytes_of_a_linear_layer_are_input_weight_bias_and_output():
-    work = count_work(nn.Linear(100, 10), torch.empty(1, 100), batch=8, precision="fp32", training=False)
+    work = count_work(
+        nn.Linear(100, 10), torch.empty(1, 100), batch=8, precision="fp32", training=False
+    )
     assert work.bytes_moved == 4 * (8 * 100 + 100 * 10 + 10 + 8 * 10)
     assert work.kernels == 1 and work.flops == 2 * 8 * 100 * 10
 
 
 def test_mixed_precision_halves_the_activations_and_casts_the_weights():
-    work = count_work(nn.Linear(100, 10), torch.empty(1, 100), batch=8, precision="bf16", training=False)
+    work = count_work(
+        nn.Linear(100, 10), torch.empty(1, 100), batch=8, precision="bf16", training=False
+    )
     casts = [op for op in work.ops if op.name == "_to_copy"]
     assert sorted(op.elements for op in casts) == [10, 800, 1000]  # bias, input, weight
     assert sum(op.bytes_moved for op in casts) == 1810 * 6
@@ -113,7 +137,8 @@ def test_fused_attention_writes_no_scores(masks, training):
     assert [op.kind for op in work.ops].count("attention") == (2 if training else 1)
     products = [op for op in work.ops if op.kind != "other"]
     assert max(op.elements for op in products) < 2 * 4 * 512 * 512
-    # Four products of 64 x 64, two of 64 x 128 and the scores twice; backward does each product twice.
+    # Four products of 64 x 64, two of 64 x 128 and the scores twice; backward does each product
+    # twice.
     forward = 2 * (2 * 512) * (4 * 64 * 64 + 2 * 64 * 128) + 2 * 2 * 2 * 512 * 512 * 64
     assert work.flops == pytest.approx(forward * (3 if training else 1), rel=0.1)
 
@@ -121,8 +146,12 @@ def test_fused_attention_writes_no_scores(masks, training):
 def test_attention_whose_weights_are_asked_for_is_counted_as_it_runs():
     layer, x = nn.MultiheadAttention(64, 4, batch_first=True), torch.empty(2, 512, 64)
     plain = count_work(layer, {"query": x, "key": x, "value": x}, training=False)
-    fused = count_work(layer, {"query": x, "key": x, "value": x, "need_weights": False}, training=False)
-    other = count_work(layer, {"query": x, "key": x + 0, "value": x, "need_weights": False}, training=False)
+    fused = count_work(
+        layer, {"query": x, "key": x, "value": x, "need_weights": False}, training=False
+    )
+    other = count_work(
+        layer, {"query": x, "key": x + 0, "value": x, "need_weights": False}, training=False
+    )
     assert plain.bytes_moved > 3 * fused.bytes_moved and plain.flops == fused.flops == other.flops
     assert other.kernels > fused.kernels
 
@@ -146,7 +175,11 @@ def test_nested_inputs_are_resized_where_their_first_dimension_is_the_batch():
 
 
 @pytest.mark.parametrize(
-    "model, x", [(nn.LSTM(8, 16), torch.empty(5, 2, 8)), (nn.Embedding(100, 8), torch.zeros(2, 5, dtype=torch.int64))]
+    "model, x",
+    [
+        (nn.LSTM(8, 16), torch.empty(5, 2, 8)),
+        (nn.Embedding(100, 8), torch.zeros(2, 5, dtype=torch.int64)),
+    ],
 )
 def test_recurrent_and_embedding_layers_can_be_counted(model, x):
     assert count_work(model, x).kernels > 2
@@ -178,7 +211,9 @@ def test_a_result_may_be_a_dataclass():
         def forward(self, x):
             return Result(super().forward(x))
 
-    plain, wrapped = (count_work(model, torch.empty(1, 4), batch=8) for model in (nn.Linear(4, 4), Model(4, 4)))
+    plain, wrapped = (
+        count_work(model, torch.empty(1, 4), batch=8) for model in (nn.Linear(4, 4), Model(4, 4))
+    )
     assert wrapped == plain
 
 
@@ -195,23 +230,32 @@ def test_training_needs_something_to_train():
         def forward(self, x):
             return super().forward(x).detach()
 
-    with pytest.raises(ValueError, match="no result of the model depends on a parameter that is trained"):
+    with pytest.raises(
+        ValueError, match="no result of the model depends on a parameter that is trained"
+    ):
         count_work(Detached(2, 2), torch.empty(1, 2))
 
 
 def test_a_model_with_a_way_of_its_own_to_move_is_counted():
     class Moves(nn.Linear):
-        def to(self, device):  # as students write it: for a name of a device, and without returning the model
+        # as students write it: for a name of a device, and without returning the model
+        def to(self, device):
             self.on_gpu = device.startswith("cuda")
             super().to(device)
 
-    assert count_work(Moves(2, 2), torch.empty(1, 2)).flops == count_work(nn.Linear(2, 2), torch.empty(1, 2)).flops
+    assert (
+        count_work(Moves(2, 2), torch.empty(1, 2)).flops
+        == count_work(nn.Linear(2, 2), torch.empty(1, 2)).flops
+    )
 
 
 @pytest.mark.parametrize("recurrent", [nn.LSTM, nn.GRU, nn.RNN])
 def test_a_recurrent_layer_may_follow_one_whose_results_have_16_bits(recurrent):
     model = nn.Sequential(nn.Linear(8, 16), recurrent(16, 16))
-    assert count_work(model, torch.empty(4, 10, 8), precision="fp16", training=False).flops > 2 * 40 * 16 * 8
+    assert (
+        count_work(model, torch.empty(4, 10, 8), precision="fp16", training=False).flops
+        > 2 * 40 * 16 * 8
+    )
     assert not torch.is_autocast_enabled("cpu")
 
 
@@ -232,12 +276,17 @@ def test_attention_that_returns_its_weights_is_cast_like_the_rest():
         def forward(self, x):
             return self.attention(x, x, x)[0]
 
-    half, full = (count_work(Attention(), torch.empty(8, 256, 512), precision=name) for name in ("bf16", "fp32"))
+    half, full = (
+        count_work(Attention(), torch.empty(8, 256, 512), precision=name)
+        for name in ("bf16", "fp32")
+    )
     assert half.bytes_moved < 0.9 * full.bytes_moved and half.flops == full.flops
 
 
 def test_a_precision_that_is_none_is_refused():
-    with pytest.raises(ValueError, match=r"unknown precision 'amp'\. Pass one of fp32, tf32, fp16, bf16"):
+    with pytest.raises(
+        ValueError, match=r"unknown precision 'amp'\. Pass one of fp32, tf32, fp16, bf16"
+    ):
         count_work(nn.Linear(2, 2), torch.empty(1, 2), precision="amp")
 
 
@@ -250,8 +299,12 @@ def forward_of(function, **parts):
 
 
 def test_padding_may_be_masked_without_training():
-    encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 2, 32, batch_first=True), 2)  # asks for nested ones
-    inputs = {"src": torch.empty(4, 6, 16), "src_key_padding_mask": torch.zeros(4, 6, dtype=torch.bool)}
+    # asks for nested ones
+    encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 2, 32, batch_first=True), 2)
+    inputs = {
+        "src": torch.empty(4, 6, 16),
+        "src_key_padding_mask": torch.zeros(4, 6, dtype=torch.bool),
+    }
     plain = count_work(encoder, inputs["src"], training=False)
     assert count_work(encoder, inputs, training=False).flops == plain.flops > 0
 
@@ -269,7 +322,8 @@ def test_a_transformer_may_find_out_by_itself_whether_its_mask_is_causal(trainin
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_weight_norm_is_counted_as_the_layer_and_a_little(wrap, precision):
     plain, normed = (
-        count_work(net(nn.Conv1d(8, 8, 3)), torch.empty(4, 8, 64), precision=precision) for net in (nn.Sequential, wrap)
+        count_work(net(nn.Conv1d(8, 8, 3)), torch.empty(4, 8, 64), precision=precision)
+        for net in (nn.Sequential, wrap)
     )
     assert normed.flops == plain.flops and normed.kernels > plain.kernels
 
@@ -279,8 +333,12 @@ def test_products_of_two_types_take_the_wider_one(wrap):
     layer = wrap(nn.Linear(16, 16))
     assert count_work(layer, torch.empty(4, 16), precision="fp16").flops > 0
     halves = torch.empty(10, 8, dtype=torch.float16)
-    summed = forward_of(lambda self, x, to: x.scatter_add(0, to.expand(-1, 8), x), layer=nn.Linear(2, 2))
-    wide = count_work(summed, (halves, torch.zeros(10, 1, dtype=torch.int64)), precision="fp16", training=False)
+    summed = forward_of(
+        lambda self, x, to: x.scatter_add(0, to.expand(-1, 8), x), layer=nn.Linear(2, 2)
+    )
+    wide = count_work(
+        summed, (halves, torch.zeros(10, 1, dtype=torch.int64)), precision="fp16", training=False
+    )
     assert not [op for op in wide.ops if op.name == "_to_copy"]  # what is in 16 bits stays there
 
 
@@ -292,26 +350,33 @@ def test_what_is_made_on_the_cpu_meets_the_input():
     model(torch.rand(4, 16))
     work = count_work(model, torch.empty(4, 16), precision="fp32", training=False)
     assert work.flops == 2 * 4 * 16 * 16 and [op.name for op in work.ops][:2] == ["addmm", "mul"]
-    late = forward_of(lambda self, x: torch.zeros(4, 16).copy_(self.layer(x)), layer=nn.Linear(16, 16))
+    late = forward_of(
+        lambda self, x: torch.zeros(4, 16).copy_(self.layer(x)), layer=nn.Linear(16, 16)
+    )
     with pytest.raises(RuntimeError, match=r"device=x\.device"):
         count_work(late, torch.empty(4, 16))
 
 
 def test_a_model_may_open_autocast_for_the_device_of_its_input_and_make_tensors_there():
     def run(self, x):
-        with torch.autocast(device_type=x.device.type, enabled=False):  # as the rotary embeddings of Hugging Face do
+        # as the rotary embeddings of Hugging Face do
+        with torch.autocast(device_type=x.device.type, enabled=False):
             places = torch.arange(x.shape[1], device=x.device).float()
         assert places.is_meta
         return torch.utils.checkpoint.checkpoint(self.layer, x * places, use_reentrant=False)
 
     layers = nn.Sequential(nn.Linear(16, 16), nn.GELU(), nn.Linear(16, 16))
     # Two products forward, one of them again, and three backward, as the input needs no gradient.
-    assert count_work(forward_of(run, layer=layers), torch.empty(4, 16)).flops >= 6 * 2 * 4 * 16 * 16
+    assert (
+        count_work(forward_of(run, layer=layers), torch.empty(4, 16)).flops >= 6 * 2 * 4 * 16 * 16
+    )
 
 
 def test_lengths_of_sequences_may_be_an_input():
     def run(self, x, lengths):
-        packed = nn.utils.rnn.pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
+        packed = nn.utils.rnn.pack_padded_sequence(
+            x, lengths.cpu(), batch_first=True, enforce_sorted=False
+        )
         return nn.utils.rnn.pad_packed_sequence(self.rnn(packed)[0], batch_first=True)[0]
 
     model = forward_of(run, rnn=nn.modules.rnn.GRU(8, 16, batch_first=True))
@@ -333,7 +398,9 @@ def test_a_failure_names_the_line_of_the_model_and_what_to_do():
         return self.layer(x[x > 0])
 
     line = run.__code__.co_firstlineno + 1
-    with pytest.raises(RuntimeError, match=rf"in line {line} of test_estimate_counting.py.*x\[mask\]"):
+    with pytest.raises(
+        RuntimeError, match=rf"in line {line} of test_estimate_counting.py.*x\[mask\]"
+    ):
         count_work(forward_of(run, layer=nn.Linear(2, 2)), torch.empty(2, 2))
     with pytest.raises(RuntimeError, match="Pass the network inside it"):
         count_work(nn.ModuleDict({"net": nn.Linear(2, 2)}), torch.empty(2, 2))

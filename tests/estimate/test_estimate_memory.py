@@ -1,14 +1,16 @@
-"""The memory estimate against PyTorch's own record of what it allocates, closed forms, and published trainings."""
+"""The memory estimate against PyTorch's own record of what it allocates, closed forms, and
+published trainings.
+"""
 
 import json
 
 import pytest
 import torch
+from course_lessons.memory.record import record_memory
 from torch import nn
 
 from course_utils.estimate import capacity_bytes, estimate_memory, find_chip, memory_evidence
 from course_utils.hardware.machine import TPU_CHIPS
-from course_utils.lessons.memory.record import record_memory
 
 WIDTH = 64
 EXAMPLE = torch.empty(1, WIDTH, device="meta")
@@ -19,7 +21,13 @@ def mlp() -> nn.Sequential:
 
 
 def images() -> nn.Sequential:
-    convolutions = [nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 16, 3), nn.ReLU(inplace=True)]
+    convolutions = [
+        nn.Conv2d(3, 8, 3),
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.Conv2d(8, 16, 3),
+        nn.ReLU(inplace=True),
+    ]
     return nn.Sequential(*convolutions, nn.MaxPool2d(2), nn.Flatten(), nn.Linear(16 * 14 * 14, 10))
 
 
@@ -45,7 +53,9 @@ def test_the_peak_is_what_pytorch_allocates(build, shape):
     )  # kernels take a little for themselves
 
 
-@pytest.mark.parametrize(("optimizer", "copies"), [("sgd", 0), ("momentum", 1), ("adam", 2), ("adamw", 2)])
+@pytest.mark.parametrize(
+    ("optimizer", "copies"), [("sgd", 0), ("momentum", 1), ("adam", 2), ("adamw", 2)]
+)
 def test_an_optimizer_keeps_so_many_copies_of_the_parameters(optimizer, copies):
     found = estimate_memory(mlp(), EXAMPLE, batch=8, optimizer=optimizer)
     numbers = sum(p.numel() for p in mlp().parameters())
@@ -73,7 +83,10 @@ def test_an_optimizer_keeps_nothing_for_weights_that_get_no_gradient():
 
 def test_an_optimizer_of_your_own_is_asked_for_its_state():
     own = estimate_memory(mlp(), EXAMPLE, batch=8, optimizer=torch.optim.Adagrad)
-    assert own.peak.optimizer == pytest.approx(own.peak.parameters, abs=8) and own.optimizer == "Adagrad"
+    assert (
+        own.peak.optimizer == pytest.approx(own.peak.parameters, abs=8)
+        and own.optimizer == "Adagrad"
+    )
 
 
 def test_the_estimate_for_another_batch_is_that_of_another_trace():
@@ -91,25 +104,35 @@ def test_the_largest_batch_fits_and_the_next_does_not(chip):
 
 
 def test_a_model_that_is_too_large_fits_with_no_batch():
-    large = nn.Sequential(*(nn.Linear(40_000, 40_000, device="meta") for _ in range(4)))  # 6.4 billion parameters
+    # 6.4 billion parameters
+    large = nn.Sequential(*(nn.Linear(40_000, 40_000, device="meta") for _ in range(4)))
     found = estimate_memory(large, torch.empty(1, 40_000, device="meta"))
     assert found.largest_batch("T4") == 0 and not found.fits("H100")
     assert found.peak.optimizer > 51e9
 
 
 def test_16_bits_everywhere_take_half_and_mixed_precision_less_than_that():
-    sizes = {name: estimate_memory(mlp(), EXAMPLE, batch=512, precision=name) for name in ("fp32", "bf16", "bf16-true")}
+    sizes = {
+        name: estimate_memory(mlp(), EXAMPLE, batch=512, precision=name)
+        for name in ("fp32", "bf16", "bf16-true")
+    }
     whole = sizes["fp32"].tensors_bytes
-    assert sizes["bf16-true"].tensors_bytes == pytest.approx(whole / 2, rel=0.06)  # the loss is in 32 bits
+    # the loss is in 32 bits
+    assert sizes["bf16-true"].tensors_bytes == pytest.approx(whole / 2, rel=0.06)
     assert whole / 2 < sizes["bf16"].tensors_bytes < whole
 
 
 @pytest.mark.parametrize("blocks", [True, nn.Sequential, (nn.Sequential, nn.Linear)])
 def test_checkpointing_keeps_less(blocks):
     plain = estimate_memory(mlp(), EXAMPLE, batch=512)
-    model = nn.Sequential(*(nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.GELU(), nn.GELU(), nn.GELU()) for _ in range(6)))
+    model = nn.Sequential(
+        *(nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.GELU(), nn.GELU(), nn.GELU()) for _ in range(6))
+    )
     kept = estimate_memory(nn.Module.train(Outer(model)), EXAMPLE, batch=512, checkpointing=blocks)
-    assert kept.peak.activations < 0.8 * estimate_memory(Outer(model), EXAMPLE, batch=512).peak.activations
+    assert (
+        kept.peak.activations
+        < 0.8 * estimate_memory(Outer(model), EXAMPLE, batch=512).peak.activations
+    )
     assert plain.peak.activations > 0
 
 
@@ -127,9 +150,14 @@ class Outer(nn.Module):
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_a_transformer_can_be_checkpointed(precision):
     layer = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True)
-    model, tokens = nn.TransformerEncoder(layer, 6, enable_nested_tensor=False), torch.empty(1, 128, 64)
+    model, tokens = (
+        nn.TransformerEncoder(layer, 6, enable_nested_tensor=False),
+        torch.empty(1, 128, 64),
+    )
     plain, kept = (
-        estimate_memory(model, tokens, batch=16, precision=precision, checkpointing=blocks).peak.activations
+        estimate_memory(
+            model, tokens, batch=16, precision=precision, checkpointing=blocks
+        ).peak.activations
         for blocks in (False, nn.TransformerEncoderLayer)
     )
     assert plain / 6 < kept < plain / 2  # one layer's, and the six inputs
@@ -137,7 +165,10 @@ def test_a_transformer_can_be_checkpointed(precision):
 
 def test_shards_divide_everything_but_what_forward_and_backward_keep():
     one, four = (estimate_memory(mlp(), EXAMPLE, batch=8, shards=shards) for shards in (1, 4))
-    assert four.peak.optimizer == one.peak.optimizer // 4 and four.peak.parameters == one.peak.parameters // 4
+    assert (
+        four.peak.optimizer == one.peak.optimizer // 4
+        and four.peak.parameters == one.peak.parameters // 4
+    )
     for mine, whole in zip(four.moments, one.moments, strict=True):
         assert mine.activations == whole.activations // (4 if whole.phase == "optimizer" else 1)
     assert four.gathered > 0
@@ -150,7 +181,8 @@ def test_gradients_that_stay_are_there_in_the_forward_pass():
 
 def test_inference_keeps_no_activations_of_earlier_layers():
     found = estimate_memory(mlp(), EXAMPLE, batch=512, training=False)
-    assert found.peak.activations == 4 * 512 * WIDTH * 4  # the batch, and what its block got, a layer got, and it makes
+    # the batch, and what its block got, a layer got, and it makes
+    assert found.peak.activations == 4 * 512 * WIDTH * 4
     assert found.peak.optimizer == found.peak.gradients == 0
 
 
@@ -222,7 +254,11 @@ def test_a_model_without_blocks_or_without_anything_to_train_is_refused():
 
 def test_it_shows_itself_as_text_card_table_and_picture():
     found = estimate_memory(mlp(), EXAMPLE, batch=8, shards=2)
-    assert "activations" in repr(found) and "shared by 2 devices" in repr(found) and "<table" in found._repr_html_()
+    assert (
+        "activations" in repr(found)
+        and "shared by 2 devices" in repr(found)
+        and "<table" in found._repr_html_()
+    )
     table = found.to_frame()
     assert table["total"].max() == found.peak.total and list(table["phase"].unique()) == [
         "forward",
@@ -246,7 +282,10 @@ def test_a_tpus_memory_is_what_the_device_card_says():
 def verdicts(rows, numbers, room):
     asked = [(row["tensors"], True) for row in rows]
     asked += [(row["tensors_next"], False) for row in rows if row["next"]]
-    return [(size * (1 + numbers["gaps"]) + numbers["context_bytes"] <= room) == fitted for size, fitted in asked]
+    return [
+        (size * (1 + numbers["gaps"]) + numbers["context_bytes"] <= room) == fitted
+        for size, fitted in asked
+    ]
 
 
 def test_the_verdict_is_right_for_most_published_trainings_that_were_not_fitted_on():
@@ -264,18 +303,24 @@ def timm_without_fused_attention(timm):
     timm.layers.set_fused_attn(True)
 
 
-def test_what_is_stored_of_the_published_trainings_is_what_is_estimated_today(timm_without_fused_attention):
+def test_what_is_stored_of_the_published_trainings_is_what_is_estimated_today(
+    timm_without_fused_attention,
+):
     timm = timm_without_fused_attention
     row = min(memory_evidence()["tested"], key=lambda row: len(row["model"]))
     image = torch.empty(1, 3, row["image"], row["image"], device="meta")
     like_theirs = {"optimizer": "momentum", "precision": "fp16", "keep_gradients": True}
-    found = estimate_memory(timm.create_model(row["model"]), image, batch=row["batch"], **like_theirs)
+    found = estimate_memory(
+        timm.create_model(row["model"]), image, batch=row["batch"], **like_theirs
+    )
     assert found.tensors_bytes == pytest.approx(row["tensors"], rel=1e-3), json.dumps(row)
 
 
 @pytest.mark.parametrize("measured", ["recorded", "in_ram_returned"])
 def test_on_a_cpu_the_median_error_of_ten_networks_is_below_a_tenth(measured):
-    """By PyTorch's own record, and by the process's RAM where the C library returns what was freed."""
+    """By PyTorch's own record, and by the process's RAM where the C library returns what was
+    freed.
+    """
     rows = memory_evidence()["on_cpu"]
     errors = sorted(abs(row["estimated"] / row[measured] - 1) for row in rows)
     assert len(rows) == 10 and (errors[4] + errors[5]) / 2 < 0.1
@@ -285,18 +330,24 @@ def test_on_a_cpu_the_median_error_of_ten_networks_is_below_a_tenth(measured):
 def test_what_is_gathered_of_shards_has_the_bits_of_the_weights():
     model = nn.Sequential(*(nn.Linear(256, 256) for _ in range(8)))
     how = {"batch": 1, "shards": 4}
-    memories = [estimate_memory(model, torch.empty(1, 256), **how, precision=name) for name in ("fp32", "bf16-true")]
+    memories = [
+        estimate_memory(model, torch.empty(1, 256), **how, precision=name)
+        for name in ("fp32", "bf16-true")
+    ]
     full, half = (memory.gathered for memory in memories)
     assert full == 2 * half > 0
 
 
 def test_a_model_that_takes_no_other_batch_is_estimated_for_its_own():
     class Dense(nn.Linear):
-        def forward(self, nodes, edges):  # a graph of 50 nodes, whose matrix does not grow with the first dimension
+        # a graph of 50 nodes, whose matrix does not grow with the first dimension
+        def forward(self, nodes, edges):
             return edges @ super().forward(nodes)
 
     found = estimate_memory(Dense(8, 8), (torch.empty(50, 8), torch.empty(50, 50)), training=False)
     assert found.peak.activations == 4 * (3 * 50 * 8 + 50 * 50) and found.fits("T4")
     for ask, one in ((found.at, 100), (found.largest_batch, "T4")):
-        with pytest.raises(ValueError, match=r"known for a batch of 50 only.*Estimate each batch by itself"):
+        with pytest.raises(
+            ValueError, match=r"known for a batch of 50 only.*Estimate each batch by itself"
+        ):
             ask(one)

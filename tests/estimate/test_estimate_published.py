@@ -1,4 +1,6 @@
-"""Bounds and intervals against what others measured and published, on cards that the numbers were not fitted on."""
+"""Bounds and intervals against what others measured and published, on cards that the numbers were
+not fitted on.
+"""
 
 import math
 import random
@@ -15,7 +17,12 @@ from course_utils.estimate.speeds import TABLE, estimate_published, published, s
 from course_utils.estimate.steptime import fitted, step_time
 
 TIMM = {"source": "pytorch-image-models", "precision": "fp16", "compiled": False}
-CARDS = {"RTX 3090": "2.4.0", "RTX 4090": "2.9.1", "RTX 5090": "2.9.1", "RTX PRO 6000 Max-Q": "2.9.1"}
+CARDS = {
+    "RTX 3090": "2.4.0",
+    "RTX 4090": "2.9.1",
+    "RTX 5090": "2.9.1",
+    "RTX PRO 6000 Max-Q": "2.9.1",
+}
 
 
 def errors(device, **asked):
@@ -48,8 +55,13 @@ def test_on_cards_not_fitted_half_are_within_115_and_nine_in_ten_within_160(devi
         ("RTX 5090", "RTX PRO 6000 Max-Q", "2.9.1", "2.9.1", 1.35),
     ],
 )
-def test_nine_in_ten_speed_ups_from_card_to_card_are_within_the_bound(old, new, torch_of_old, torch_of_new, bound):
-    before, after = errors(old, training=False, torch=torch_of_old), errors(new, training=False, torch=torch_of_new)
+def test_nine_in_ten_speed_ups_from_card_to_card_are_within_the_bound(
+    old, new, torch_of_old, torch_of_new, bound
+):
+    before, after = (
+        errors(old, training=False, torch=torch_of_old),
+        errors(new, training=False, torch=torch_of_new),
+    )
     ratios = [before[key] / after[key] for key in before.keys() & after.keys()]
     assert len(ratios) > 1400 and within(ratios, bound) >= 0.9
 
@@ -57,7 +69,9 @@ def test_nine_in_ten_speed_ups_from_card_to_card_are_within_the_bound(old, new, 
 def test_every_network_is_counted_but_those_that_the_library_has_no_longer():
     for training, most_missing in ((False, 0), (True, 12)):
         rows = published(**TIMM, device="RTX 3090", training=training)
-        assert sum(estimate_published(row) is None for row in rows) <= most_missing < 0.02 * len(rows)
+        assert (
+            sum(estimate_published(row) is None for row in rows) <= most_missing < 0.02 * len(rows)
+        )
 
 
 def test_nine_in_ten_trainings_on_the_card_that_was_fitted_are_within_a_third():
@@ -96,14 +110,21 @@ def test_networks_of_lstms_are_met_though_no_number_was_fitted_to_their_kernels(
 
 
 def test_counted_operations_are_the_published_ones_for_nine_networks_in_ten():
-    # A different program counted those, in 10^9 multiply-adds to two digits after the point, and leaves out LSTMs.
-    rows = [row for row in published(**TIMM, device="RTX 5090", training=False) if row.gmacs and row.gmacs > 0.5]
+    # A different program counted those, in 10^9 multiply-adds to two digits after the point, and
+    # leaves out LSTMs.
+    rows = [
+        row
+        for row in published(**TIMM, device="RTX 5090", training=False)
+        if row.gmacs and row.gmacs > 0.5
+    ]
     ratios = [operations_of(row) / 2e9 / row.gmacs for row in rows if estimate_published(row)]
     assert len(ratios) > 1100 and within(ratios, 1.03) >= 0.9
 
 
 def operations_of(row):
-    """Return the counted operations for one image: what is left of the estimate on a chip that only calculates."""
+    """Return the counted operations for one image: what is left of the estimate on a chip that only
+    calculates.
+    """
     numbers = fitted()["numbers"]
     return (
         estimate_published(row).arithmetic_s
@@ -117,7 +138,9 @@ def operations_of(row):
 def count_resnet50(batch, precision):
     with torch.device("meta"):
         model = ResNet50()
-    return count_work(model, torch.empty(1, 3, 224, 224), batch=batch, precision=precision, training=False)
+    return count_work(
+        model, torch.empty(1, 3, 224, 224), batch=batch, precision=precision, training=False
+    )
 
 
 @pytest.mark.parametrize("device", ["T4", "V100 SXM2 16GB"])
@@ -132,7 +155,9 @@ def test_every_published_batch_of_resnet50_is_within_one_and_a_half(device, prec
 
 def test_what_is_kept_of_a_network_is_what_counting_it_gives(timm):
     rows = [
-        row for row in published(**TIMM, device="RTX 5090", training=False) if row.image <= 256 and row.batch >= 256
+        row
+        for row in published(**TIMM, device="RTX 5090", training=False)
+        if row.image <= 256 and row.batch >= 256
     ]
     for row in random.Random(3).sample([row for row in rows if estimate_published(row)], 4):
         with torch.device("meta"):
@@ -144,17 +169,23 @@ def test_what_is_kept_of_a_network_is_what_counting_it_gives(timm):
 
 
 def test_each_source_names_commit_date_licence_and_address():
-    assert all({"commit", "date", "licence", "address"} <= set(source) for source in sources().values())
+    assert all(
+        {"commit", "date", "licence", "address"} <= set(source) for source in sources().values()
+    )
     assert {row.source for row in published()} == set(sources())
     assert len(published()) > 15_000 and TABLE.stat().st_size < 400_000
 
 
 def test_eight_gpus_are_within_a_fifth_of_what_was_published():
-    one = {(row.device, row.model, row.precision): row for row in published(count=1, training=True, compiled=False)}
+    one = {
+        (row.device, row.model, row.precision): row
+        for row in published(count=1, training=True, compiled=False)
+    }
     found = []
     for row in published(count=8, training=True):
         alone = one.get((row.device, row.model, row.precision))
-        if alone and row.samples_per_s / alone.samples_per_s < 9:  # one network is listed with 17 times the speed
+        # one network is listed with 17 times the speed
+        if alone and row.samples_per_s / alone.samples_per_s < 9:
             found.append(row.samples_per_s / alone.samples_per_s)
     assert len(found) >= 10
     ours = 8 / fitted()["numbers"]["doubling"]["value"] ** math.log2(8)

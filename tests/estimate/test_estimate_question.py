@@ -1,4 +1,6 @@
-"""What a user asks and gets: rows, intervals, money, files, errors, the command line, and a package that is called."""
+"""What a user asks and gets: rows, intervals, money, files, errors, the command line, and a package
+that is called.
+"""
 
 import json
 import re
@@ -10,7 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-from course_utils import estimate
+from course_utils.estimate import estimate
 from course_utils.estimate.__main__ import main
 from course_utils.estimate.chips import all_chips, all_links, find_chip
 from course_utils.estimate.counting import count_work
@@ -30,7 +32,9 @@ def model():
 
 @pytest.fixture(scope="module")
 def answer(model):
-    return estimate(model, X, batch=64, samples=10**6, devices=["T4", "a100", "v5e"], prices={"t4": 0.5})
+    return estimate(
+        model, X, batch=64, samples=10**6, devices=["T4", "a100", "v5e"], prices={"t4": 0.5}
+    )
 
 
 def test_each_device_has_a_row_whose_figures_hang_together(answer):
@@ -48,9 +52,16 @@ def test_amp_is_the_sixteen_bits_that_each_chip_has(answer):
 
 
 def test_an_example_price_says_its_date_and_source_and_nobody_invents_a_price(answer):
-    assert "2026" in answer["A100 80GB"].price.source and "https://" in answer["A100 80GB"].price.source
+    assert (
+        "2026" in answer["A100 80GB"].price.source
+        and "https://" in answer["A100 80GB"].price.source
+    )
     assert answer["T4"].price.source == "your price"
-    assert answer["TPU v5e"].price is None and answer["TPU v5e"].cost is None and answer["TPU v5e"].energy_kwh is None
+    assert (
+        answer["TPU v5e"].price is None
+        and answer["TPU v5e"].cost is None
+        and answer["TPU v5e"].energy_kwh is None
+    )
 
 
 def test_a_tpu_has_a_wider_interval_and_says_that_nothing_was_checked(answer):
@@ -64,7 +75,9 @@ def test_training_elsewhere_and_unknown_operations_widen_the_interval():
 
     image = nn.Conv2d(3, 64, 3), torch.empty(1, 3, 224, 224)
     assert factor(*image, training=True) > factor(*image, training=False)
-    both = {row.device: row for row in estimate(*image, batch=4096, devices=["A100", "RTX 5090"]).rows}
+    both = {
+        row.device: row for row in estimate(*image, batch=4096, devices=["A100", "RTX 5090"]).rows
+    }
     assert both["A100 80GB"].evidence.checked and not both["RTX 5090"].evidence.checked
     assert "no training on this card was compared" in both["RTX 5090"].evidence.reasons[1]
     words = nn.Embedding(10, 4096), torch.zeros(1, 512, dtype=torch.int64)
@@ -74,9 +87,16 @@ def test_training_elsewhere_and_unknown_operations_widen_the_interval():
 def test_a_tpu_launches_one_program_a_step_however_many_operations_it_has():
     def launches_s(layers, chip):
         net = nn.Sequential(*(nn.Linear(8, 8) for _ in range(layers)))
-        return step_time(count_work(net, torch.empty(1, 8), precision="bf16"), find_chip(chip)).launch_s
+        return step_time(
+            count_work(net, torch.empty(1, 8), precision="bf16"), find_chip(chip)
+        ).launch_s
 
-    assert launches_s(1, "v5e") == launches_s(20, "v5e") < launches_s(1, "A100") < launches_s(20, "A100")
+    assert (
+        launches_s(1, "v5e")
+        == launches_s(20, "v5e")
+        < launches_s(1, "A100")
+        < launches_s(20, "A100")
+    )
 
 
 class Named(nn.Module):
@@ -88,8 +108,14 @@ class Named(nn.Module):
 
     def forward(self, x):
         noise = torch.randn(4, device=self.name)
-        moved = {"cuda": x.cuda(), "cuda:0": x.to(device="cuda:0"), "cpu": x.cpu().to("cpu", torch.float32)}
-        return self.layer(moved.get(self.name, x.to(self.name))) + (noise if self.name != "cpu" else 0)
+        moved = {
+            "cuda": x.cuda(),
+            "cuda:0": x.to(device="cuda:0"),
+            "cpu": x.cpu().to("cpu", torch.float32),
+        }
+        return self.layer(moved.get(self.name, x.to(self.name))) + (
+            noise if self.name != "cpu" else 0
+        )
 
 
 @pytest.mark.parametrize("name", ["cuda", "cuda:0", "mps", "cpu"])
@@ -120,7 +146,9 @@ def test_a_chip_of_your_own_is_estimated_from_its_data_sheet(model):
 
 
 def test_it_says_for_how_many_samples_the_hours_are(model):
-    assert "150,000 samples, all epochs" in repr(estimate(model, X, samples=50_000, epochs=3, devices=["T4"]))
+    assert "150,000 samples, all epochs" in repr(
+        estimate(model, X, samples=50_000, epochs=3, devices=["T4"])
+    )
 
 
 def test_a_batch_in_a_list_is_one_argument_and_the_error_says_so():
@@ -132,17 +160,33 @@ def test_a_batch_in_a_list_is_one_argument_and_the_error_says_so():
 def test_stay_on_the_cpu_is_a_possible_answer(model):
     answer = estimate(model, X, batch=64, devices=["A100"], this_machine=1e-3)
     assert answer.cheapest().device == "this machine" and answer.cheapest().kind == "measured"
-    assert estimate(model, X, batch=64, devices=["A100"], this_machine=1e4).fastest().device == "A100 80GB"
+    assert (
+        estimate(model, X, batch=64, devices=["A100"], this_machine=1e4).fastest().device
+        == "A100 80GB"
+    )
 
 
 def test_each_row_says_whether_it_fits_as_estimate_memory_does():
-    wide, x = nn.Sequential(*(nn.Linear(2**14, 2**14, device="meta") for _ in range(6))), torch.empty(1, 2**14)
-    answer = estimate(wide, x, batch=64, devices=["T4", "H100"], prices={"T4": 0.01, "H100": 3}, this_machine=1e6)
+    wide, x = (
+        nn.Sequential(*(nn.Linear(2**14, 2**14, device="meta") for _ in range(6))),
+        torch.empty(1, 2**14),
+    )
+    answer = estimate(
+        wide, x, batch=64, devices=["T4", "H100"], prices={"T4": 0.01, "H100": 3}, this_machine=1e6
+    )
     memory = {name: estimate_memory(wide, x, batch=64, precision=name) for name in ("fp16", "bf16")}
-    assert [row.fits for row in answer.rows] == [memory["fp16"].fits("T4"), memory["bf16"].fits("H100"), None]
+    assert [row.fits for row in answer.rows] == [
+        memory["fp16"].fits("T4"),
+        memory["bf16"].fits("H100"),
+        None,
+    ]
     assert answer["T4"].fits is False and answer["H100 SXM"].fits
     assert answer["T4"].needed_bytes == pytest.approx(memory["fp16"].needed_bytes)
-    assert "too much" in repr(answer) and "of 121" in repr(answer) and answer.to_dict()["rows"][0]["fits"] is False
+    assert (
+        "too much" in repr(answer)
+        and "of 121" in repr(answer)
+        and answer.to_dict()["rows"][0]["fits"] is False
+    )
     # What does not fit is not recommended, however cheap it is.
     assert answer.cheapest().device == "this machine" and answer.fastest().device == "H100 SXM"
     assert estimate(wide, x, batch=64, devices=["T4"], prices={"T4": 1}).cheapest() is None
@@ -165,8 +209,17 @@ def test_the_result_is_a_table_a_file_and_safe_html(answer, tmp_path):
     frame = answer.to_frame()
     assert list(frame["device"]) == ["T4", "A100 80GB", "TPU v5e"] and frame["hours"].gt(0).all()
     saved = json.loads(answer.save(tmp_path / "answer.json").read_text())
-    assert saved["counted"]["kernels"] == answer.work.kernels and saved["rows"][0]["hours"] == answer["T4"].hours
-    hostile = estimate(nn.Linear(2, 2), torch.empty(1, 2), devices=["T4"], this_machine=1.0, prices={"this machine": 1})
+    assert (
+        saved["counted"]["kernels"] == answer.work.kernels
+        and saved["rows"][0]["hours"] == answer["T4"].hours
+    )
+    hostile = estimate(
+        nn.Linear(2, 2),
+        torch.empty(1, 2),
+        devices=["T4"],
+        this_machine=1.0,
+        prices={"this machine": 1},
+    )
     assert "<script" not in hostile._repr_html_() and "T4" in hostile._repr_html_()
 
 
@@ -194,21 +247,28 @@ def test_every_example_price_is_of_a_chip_and_says_when_and_where():
     names = {chip.name for chip in all_chips()}
     for row in json.loads(PRICES.read_text(encoding="utf-8"))["prices"]:
         assert row["device"] in names, f"no chip of chips.json has the name {row['device']!r}"
-        assert re.fullmatch(r"20\d\d-\d\d(-\d\d)?", row["date"]) and row["source"].startswith("https://"), row
+        assert re.fullmatch(r"20\d\d-\d\d(-\d\d)?", row["date"]) and row["source"].startswith(
+            "https://"
+        ), row
         assert 0 < row["usd_per_hour"] < 100 and row["what"], row
 
 
-@pytest.mark.parametrize("name, found", [("rtx4090", "RTX 4090"), ("v100", "V100 SXM2 16GB"), ("Tesla T4", "T4")])
+@pytest.mark.parametrize(
+    "name, found", [("rtx4090", "RTX 4090"), ("v100", "V100 SXM2 16GB"), ("Tesla T4", "T4")]
+)
 def test_chips_are_found_whatever_the_capitals_and_spaces(name, found):
     assert find_chip(name).name == found
 
 
 def test_the_published_latency_of_resnet50_on_a_v100_is_met(torchvision):
-    # NVIDIA/DeepLearningExamples, ResNet-50 v1.5, V100 16 GB, fp32, milliseconds at batch 1, 4, 16 and 256.
+    # NVIDIA/DeepLearningExamples, ResNet-50 v1.5, V100 16 GB, fp32, milliseconds at batch 1, 4, 16
+    # and 256.
     with torch.device("meta"):
         net = torchvision.models.resnet50()
     for batch, published_ms in ((1, 10.4), (4, 10.5), (16, 16.1), (256, 214.5)):
-        work = count_work(net, torch.empty(1, 3, 224, 224), batch=batch, precision="fp32", training=False)
+        work = count_work(
+            net, torch.empty(1, 3, 224, 224), batch=batch, precision="fp32", training=False
+        )
         assert 1 / 1.5 < step_time(work, find_chip("V100")).total_s * 1e3 / published_ms < 1.5
 
 
@@ -217,7 +277,9 @@ def test_a_small_batch_is_limited_by_launches_and_a_large_product_by_arithmetic(
     assert step_time(count_work(deep, torch.empty(1, 8), training=False), chip).limit == "launches"
     wide = count_work(nn.Linear(16_384, 16_384), torch.empty(16_384, 16_384), training=False)
     assert step_time(wide, chip).limit == "arithmetic"
-    assert step_time(count_work(nn.ReLU(), torch.empty(2**30), training=False), chip).limit == "memory"
+    assert (
+        step_time(count_work(nn.ReLU(), torch.empty(2**30), training=False), chip).limit == "memory"
+    )
 
 
 def test_the_ring_moves_each_gradient_twice_and_ten_thousand_chips_are_an_extrapolation():
@@ -227,17 +289,27 @@ def test_the_ring_moves_each_gradient_twice_and_ten_thousand_chips_are_an_extrap
     work = count_work(nn.Linear(4096, 4096), torch.empty(1, 4096), batch=4096)
     scaled = scaling(work, "A100", counts=(1, 8, 10_000))
     assert scaled.speedups[0] == 1 and 4 < scaled.speedups[1] < 8
-    assert "extrapolated" in repr(scaled).splitlines()[-1] and "extrapolated" not in repr(scaled).splitlines()[-2]
+    assert (
+        "extrapolated" in repr(scaled).splitlines()[-1]
+        and "extrapolated" not in repr(scaled).splitlines()[-2]
+    )
     slow = scaling(work, "A100", link="Ethernet 10G", counts=(1, 8))
     assert slow.speedups[1] < scaled.speedups[1]
-    without = scaling(work, "M4 Max", link="Ethernet 10G", counts=(1, 8))  # this chip has no link of its own
+    # this chip has no link of its own
+    without = scaling(work, "M4 Max", link="Ethernet 10G", counts=(1, 8))
     assert without.link == "Ethernet 10G" and without.speedups[1] > 1
-    assert "times one" in repr(scaled) and " 1 device: " in repr(scaled) and " 8 devices:" in repr(scaled)
+    assert (
+        "times one" in repr(scaled)
+        and " 1 device: " in repr(scaled)
+        and " 8 devices:" in repr(scaled)
+    )
 
 
 def test_eight_cards_are_faster_than_one(model):
     one, eight = (estimate(model, X, batch=4096, devices=["A100"], count=n).rows[0] for n in (1, 8))
-    assert one.samples_per_s < eight.samples_per_s < 8 * one.samples_per_s and eight.batch == 8 * 4096
+    assert (
+        one.samples_per_s < eight.samples_per_s < 8 * one.samples_per_s and eight.batch == 8 * 4096
+    )
 
 
 @pytest.mark.parametrize(
@@ -306,20 +378,37 @@ def test_scaling_wants_a_training_and_numbers_of_devices():
 
 
 def test_the_command_line_answers_in_text_and_json(capsys):
-    asked = ["torch.nn:Identity", "--input", "8", "--inference", "--devices", "T4", "--price", "T4=0.35"]
+    asked = [
+        "torch.nn:Identity",
+        "--input",
+        "8",
+        "--inference",
+        "--devices",
+        "T4",
+        "--price",
+        "T4=0.35",
+    ]
     assert main(asked) == 0 and "your price" in capsys.readouterr().out
-    assert main([*asked, "--json"]) == 0 and json.loads(capsys.readouterr().out)["rows"][0]["device"] == "T4"
+    assert (
+        main([*asked, "--json"]) == 0
+        and json.loads(capsys.readouterr().out)["rows"][0]["device"] == "T4"
+    )
     assert main(["--list-chips"]) == 0 and "RTX 5090" in capsys.readouterr().out
 
 
-def test_the_command_line_takes_a_model_from_a_file_that_imports_its_neighbour(tmp_path, capsys, monkeypatch):
+def test_the_command_line_takes_a_model_from_a_file_that_imports_its_neighbour(
+    tmp_path, capsys, monkeypatch
+):
     monkeypatch.setattr(sys, "path", [*sys.path])
     (tmp_path / "width_of_mine.py").write_text("WIDTH = 8")
     text = "import torch\nfrom width_of_mine import WIDTH\ndef make():\n    return torch.nn.Linear(WIDTH, WIDTH)"
     (tmp_path / "model_of_mine.py").write_text(text)
     asked = f"{tmp_path / 'model_of_mine.py'}:make", "--input", "8", "--devices", "T4"
     assert main(asked) == 0 and "T4" in capsys.readouterr().out
-    assert main([f"{tmp_path / 'absent.py'}:make"]) == 2 and "No module named 'absent'" in capsys.readouterr().err
+    assert (
+        main([f"{tmp_path / 'absent.py'}:make"]) == 2
+        and "No module named 'absent'" in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize(
@@ -353,10 +442,10 @@ def test_what_is_no_price_is_refused(part):
 
 
 ORDERS = [
-    "from course_utils import estimate; from course_utils.estimate import find_chip",
-    "from course_utils.estimate import chips; from course_utils import estimate; chips.find_chip('T4')",
+    "from course_utils.estimate import estimate; from course_utils.estimate import find_chip",
+    "from course_utils.estimate import chips; from course_utils.estimate import estimate; chips.find_chip('T4')",
     "import course_utils.estimate; estimate = course_utils.estimate; from course_utils.estimate import scaling",
-    "import course_utils.estimate.counting; from course_utils import estimate; from course_utils.estimate import chips",
+    "import course_utils.estimate.counting; from course_utils.estimate import estimate; from course_utils.estimate import chips",
 ]
 
 
@@ -374,6 +463,7 @@ for order in {ORDERS}:
 """
 
 
+@pytest.mark.process
 def test_the_package_can_be_called_in_any_order_of_imports_and_costs_no_more_than_torch():
     done = subprocess.run([sys.executable, "-c", EACH_ORDER], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

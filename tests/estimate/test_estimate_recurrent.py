@@ -1,4 +1,6 @@
-"""Recurrent layers are one operation: of the shapes that PyTorch gives, with the products of the textbook."""
+"""Recurrent layers are one operation: of the shapes that PyTorch gives, with the products of the
+textbook.
+"""
 
 import importlib
 
@@ -15,7 +17,12 @@ TIME, BATCH, WIDE, HIDDEN = 7, 3, 10, 16
 
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
 @pytest.mark.parametrize(
-    "how", [{}, {"num_layers": 3, "batch_first": True}, {"bidirectional": True, "bias": False, "num_layers": 2}]
+    "how",
+    [
+        {},
+        {"num_layers": 3, "batch_first": True},
+        {"bidirectional": True, "bias": False, "num_layers": 2},
+    ],
 )
 def test_results_have_the_shapes_that_pytorch_gives(kind, how):
     real = kind(WIDE, HIDDEN, **how)
@@ -26,7 +33,8 @@ def test_results_have_the_shapes_that_pytorch_gives(kind, how):
     assert [t.shape for t in tensors(counted)] == [t.shape for t in tensors(expected)]
 
 
-@pytest.mark.filterwarnings("ignore:LSTM with projections:UserWarning")  # of PyTorch, about its own CPU kernel
+# of PyTorch, about its own CPU kernel
+@pytest.mark.filterwarnings("ignore:LSTM with projections:UserWarning")
 def test_a_projected_lstm_has_its_shapes_too():
     layer, x = nn.LSTM(WIDE, HIDDEN, proj_size=5, bidirectional=True), torch.rand(TIME, BATCH, WIDE)
     out, (h, c) = layer(x)
@@ -42,13 +50,17 @@ def test_products_are_those_of_the_gates_and_kernels_grow_with_time(kind, gates)
     assert work.flops == 2 * TIME * BATCH * gates * HIDDEN * (WIDE + HIDDEN)
     trained = count_work(layer, x, batch=BATCH, precision="fp32")
     assert trained.flops == 3 * work.flops
-    longer = count_work(layer, torch.empty(1, 10 * TIME, WIDE), batch=BATCH, precision="fp32", training=False)
+    longer = count_work(
+        layer, torch.empty(1, 10 * TIME, WIDE), batch=BATCH, precision="fp32", training=False
+    )
     assert longer.flops == 10 * work.flops and longer.kernels - work.kernels == 2 * 9 * TIME
 
 
 def test_the_memory_of_a_long_sequence_grows_with_its_length():
     layer = nn.LSTM(WIDE, HIDDEN, batch_first=True)
-    short, long = (estimate_memory(layer, torch.empty(1, n, WIDE), batch=8).peak.activations for n in (50, 500))
+    short, long = (
+        estimate_memory(layer, torch.empty(1, n, WIDE), batch=8).peak.activations for n in (50, 500)
+    )
     assert 8 < long / short < 12
 
 
@@ -56,7 +68,11 @@ def test_an_estimate_of_a_recurrent_network_is_wide_and_says_why():
     layer, x = nn.LSTM(WIDE, HIDDEN, batch_first=True), torch.empty(1, 100, WIDE)
     row = estimate(layer, x, batch=64, devices=["T4"]).rows[0]
     plain = estimate(nn.Linear(WIDE, HIDDEN), x, batch=64, devices=["T4"]).rows[0]
-    assert row.factor > 1.3 * plain.factor and "recurrent" in repr(row.evidence) and not row.evidence.checked
+    assert (
+        row.factor > 1.3 * plain.factor
+        and "recurrent" in repr(row.evidence)
+        and not row.evidence.checked
+    )
 
 
 def test_the_module_can_be_loaded_again():
@@ -69,7 +85,8 @@ def test_a_packed_sequence_is_counted_as_the_padded_one():
         def __init__(self, packed):
             super().__init__()
             self.packed = packed
-            self.rnn = nn.modules.rnn.GRU(WIDE, HIDDEN)  # torch_xla puts a class of its own in the place of nn.GRU
+            # torch_xla puts a class of its own in the place of nn.GRU
+            self.rnn = nn.modules.rnn.GRU(WIDE, HIDDEN)
 
         def forward(self, x):
             if not self.packed:
@@ -78,7 +95,12 @@ def test_a_packed_sequence_is_counted_as_the_padded_one():
             return self.rnn(nn.utils.rnn.pack_padded_sequence(x, lengths))[0].data
 
     for training in (False, True):
-        works = [count_work(Packed(how), torch.empty(TIME, BATCH, WIDE), training=training) for how in (True, False)]
+        works = [
+            count_work(Packed(how), torch.empty(TIME, BATCH, WIDE), training=training)
+            for how in (True, False)
+        ]
         packed, padded = ([op for op in work.ops if op.kind == "recurrent"] for work in works)
         assert len(packed) == len(padded) == 1 + training
-        assert [(op.flops, op.kernels) for op in packed] == [(op.flops, op.kernels) for op in padded]
+        assert [(op.flops, op.kernels) for op in packed] == [
+            (op.flops, op.kernels) for op in padded
+        ]

@@ -18,7 +18,11 @@ class Numbers(Dataset):
         return 32
 
     def __getitem__(self, index):
-        if index == 0 and torch.utils.data.get_worker_info() and os.environ.get("FAULT") == "modules":
+        if (
+            index == 0
+            and torch.utils.data.get_worker_info()
+            and os.environ.get("FAULT") == "modules"
+        ):
             print("a loader has", [name for name in HEAVY if name in sys.modules])
         return torch.tensor([index / 32, 1.0])
 

@@ -35,7 +35,9 @@ def small_disk(tmp_path):
     """A disk of 400 kB, which only root can make."""
     disk = tmp_path / "out"
     disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", disk], capture_output=True)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", disk], capture_output=True
+    )
     if mounted.returncode:
         pytest.skip("a small disk cannot be mounted here: that needs root on Linux")
     yield disk

@@ -13,7 +13,8 @@ import psutil
 
 PATIENCE_S = 240  # for what has no limit of its own; a busy machine takes long to import
 TWO = ("--devices", "2", "--accelerator", "cpu", "--epochs", "4")
-FORK = (*TWO, "--strategy", "ddp_notebook")  # imports Lightning once, where ddp_spawn does three times
+# imports Lightning once, where ddp_spawn does three times
+FORK = (*TWO, "--strategy", "ddp_notebook")
 CLASSROOM = Path(__file__).with_name("classroom.py")
 SEARCHED = os.environ.get("PYTHONPATH", "")
 ENVIRONMENT = os.environ | {
@@ -23,7 +24,9 @@ ENVIRONMENT = os.environ | {
 
 
 class Classroom:
-    """Launches the lesson of `classroom.py`, and knows every process that came of it by a variable it inherits."""
+    """Launches the lesson of `classroom.py`, and knows every process that came of it by a variable
+    it inherits.
+    """
 
     def __init__(self, folder: Path):
         self.folder, self.out = folder, folder / "out"
@@ -33,7 +36,9 @@ class Classroom:
     def environment(self, **variables: str) -> dict[str, str]:
         return {**ENVIRONMENT, "CLASSROOM": self.mark, "NOTES": str(self.folder), **variables}
 
-    def launch(self, *arguments: str, lesson="make_lesson", fault="", **variables: str) -> subprocess.Popen:
+    def launch(
+        self, *arguments: str, lesson="make_lesson", fault="", **variables: str
+    ) -> subprocess.Popen:
         command = [sys.executable, "-m", "course_utils.launch", "--lesson", f"{CLASSROOM}:{lesson}"]
         process = subprocess.Popen(
             [*command, "--global-batch", "8", "--out", str(self.out), *arguments],

@@ -1,4 +1,6 @@
-"""Everything that a classroom does to a launch, done for real, with the processes left behind counted."""
+"""Everything that a classroom does to a launch, done for real, with the processes left behind
+counted.
+"""
 
 import os
 import shutil
@@ -24,7 +26,9 @@ def test_a_rank_that_raises_shows_its_own_traceback_first(classroom):
     assert status == 1
     first = output[output.index("Traceback") :]
     assert output[: output.index("Traceback")].endswith("[rank 1] ")
-    assert first.index("ValueError: the sample is bad") < first.index("launch: rank 1 raised ValueError")
+    assert first.index("ValueError: the sample is bad") < first.index(
+        "launch: rank 1 raised ValueError"
+    )
     assert "classroom.py" in first and "Connection closed" not in first[: first.index("ValueError")]
     assert ended - float(classroom.wait_for_note("fault")) < 10
     assert classroom.left_behind() == []
@@ -33,8 +37,17 @@ def test_a_rank_that_raises_shows_its_own_traceback_first(classroom):
 def test_parameters_that_the_loss_does_not_use_are_named_with_what_to_do(classroom):
     status, output = classroom.run(*FORK, lesson="lesson_with_an_idle_layer")
     said = output[output.index("launch: rank") :]
-    assert status == 1 and "the loss does not use these parameters" in said and "Freeze or delete them" in said
-    assert "idle.weight" in said and "idle.bias" in said and "line." not in said and said.count("\n") == 1
+    assert (
+        status == 1
+        and "the loss does not use these parameters" in said
+        and "Freeze or delete them" in said
+    )
+    assert (
+        "idle.weight" in said
+        and "idle.bias" in said
+        and "line." not in said
+        and said.count("\n") == 1
+    )
     assert classroom.left_behind() == []
 
 
@@ -68,13 +81,21 @@ def test_a_rank_that_leaves_without_a_word_is_named_with_its_status(classroom):
 
 def test_a_rank_that_leaves_with_status_0_has_not_trained(classroom):
     status, output = classroom.run(*FORK, fault="exit quietly")
-    assert status == 1 and "rank 1 ended with exit status 0" in output and "before the training was done" in output
+    assert (
+        status == 1
+        and "rank 1 ended with exit status 0" in output
+        and "before the training was done" in output
+    )
     assert not (classroom.out / "result.json").exists() and classroom.left_behind() == []
 
 
 def test_a_lesson_that_calls_exit_has_not_trained(classroom):
     status, output = classroom.run("--accelerator", "cpu", lesson="lesson_that_calls_exit")
-    assert status == 1 and "the first process ended with exit status 0" in output and "is whole" not in output
+    assert (
+        status == 1
+        and "the first process ended with exit status 0" in output
+        and "is whole" not in output
+    )
     assert not (classroom.out / "result.json").exists() and classroom.left_behind() == []
 
 
@@ -103,12 +124,16 @@ def test_a_rank_that_the_system_stopped_counts_as_silent(classroom):
     assert classroom.left_behind() == []
 
 
-@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGKILL], ids=["ctrl_c", "parent_killed"])
+@pytest.mark.parametrize(
+    "signal_number", [signal.SIGINT, signal.SIGKILL], ids=["ctrl_c", "parent_killed"]
+)
 def test_all_ends_when_the_launcher_is_stopped_and_the_checkpoint_loads(classroom, signal_number):
     arguments = (*TWO, "--strategy", "ddp_spawn", "--epochs", "200", "--num-workers", "1")
     process = classroom.launch(*arguments, fault="slow")
     classroom.wait_for_note("pid-1")
-    assert len(classroom.family()) >= 6, "the launcher, its first process, two ranks, a loader for each"
+    assert len(classroom.family()) >= 6, (
+        "the launcher, its first process, two ranks, a loader for each"
+    )
     if signal_number == signal.SIGINT:
         refused_as_the_second_launch(classroom)
     process.send_signal(signal_number)
@@ -145,15 +170,34 @@ def test_a_lesson_that_hangs_before_any_rank_has_started_ends_by_the_timeout(cla
     assert classroom.left_behind() == []
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux limits the address space")
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="only Linux limits the address space"
+)
 def test_too_little_address_space_is_one_sentence(classroom):
-    code = "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (800_000_000, 800_000_000))\n"
+    code = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (800_000_000, 800_000_000))\n"
+    )
     code += "from course_utils.launch import main; sys.exit(main(sys.argv[1:]))"
-    command = [sys.executable, "-c", code, "--lesson", f"{CLASSROOM}:make_lesson", "--accelerator", "cpu"]
+    command = [
+        sys.executable,
+        "-c",
+        code,
+        "--lesson",
+        f"{CLASSROOM}:make_lesson",
+        "--accelerator",
+        "cpu",
+    ]
     command += ["--out", str(classroom.out)]
-    result = subprocess.run(command, env=classroom.environment(), capture_output=True, text=True, timeout=PATIENCE_S)
-    assert result.returncode == 2 and result.stderr.startswith("launch: PyTorch or Lightning does not load: ")
-    assert "Raise the limit of `ulimit -v`, if there is one." in result.stderr and result.stderr.count("\n") == 1
+    result = subprocess.run(
+        command, env=classroom.environment(), capture_output=True, text=True, timeout=PATIENCE_S
+    )
+    assert result.returncode == 2 and result.stderr.startswith(
+        "launch: PyTorch or Lightning does not load: "
+    )
+    assert (
+        "Raise the limit of `ulimit -v`, if there is one." in result.stderr
+        and result.stderr.count("\n") == 1
+    )
     assert "Traceback" not in result.stderr + result.stdout and classroom.left_behind() == []
 
 
@@ -162,15 +206,15 @@ def test_a_torch_that_does_not_load_is_one_sentence_that_leads_to_the_doctor(cla
     path = os.pathsep.join([str(classroom.folder), os.environ.get("PYTHONPATH", "")])
     status, output = classroom.run("--accelerator", "cpu", PYTHONPATH=path)
     assert status == 2 and "Traceback" not in output
-    assert output.startswith("launch: PyTorch or Lightning does not load: ImportError: libcudart.so.12: cannot open.")
+    assert output.startswith(
+        "launch: PyTorch or Lightning does not load: ImportError: libcudart.so.12: cannot open."
+    )
     assert "python -m course_utils.doctor" in output and classroom.left_behind() == []
 
 
 @needs_gcc
 def test_a_library_of_a_driver_that_hangs_does_no_harm_where_the_cpu_was_asked_for(classroom):
-    hangs = (
-        "#include <unistd.h>\nint nvmlInit(void) { return sleep(600); }\nint nvmlInit_v2(void) { return sleep(600); }\n"
-    )
+    hangs = "#include <unistd.h>\nint nvmlInit(void) { return sleep(600); }\nint nvmlInit_v2(void) { return sleep(600); }\n"
     (classroom.folder / "hangs.c").write_text(hangs)
     compile_stub(classroom.folder / "hangs.c", classroom.folder / "libnvidia-ml.so.1")
     arguments = ("--accelerator", "cpu", "--epochs", "1", "--timeout", "20")
@@ -178,11 +222,16 @@ def test_a_library_of_a_driver_that_hangs_does_no_harm_where_the_cpu_was_asked_f
     assert status == 0 and classroom.left_behind() == [], output
 
 
-def test_a_full_disk_is_named_and_the_previous_checkpoint_stays_whole(classroom, small_disk, one_epoch):
+def test_a_full_disk_is_named_and_the_previous_checkpoint_stays_whole(
+    classroom, small_disk, one_epoch
+):
     shutil.copytree(one_epoch, small_disk, dirs_exist_ok=True)
     checkpoint = small_disk / "checkpoints" / "last.ckpt"
     before = checkpoint.read_bytes()
-    with (small_disk / "filler").open("wb", buffering=0) as filler, pytest.raises(OSError, match="No space"):
+    with (
+        (small_disk / "filler").open("wb", buffering=0) as filler,
+        pytest.raises(OSError, match="No space"),
+    ):
         while True:
             filler.write(b"0" * 512)
     status, output = classroom.run(*FORK, "--resume")
@@ -221,7 +270,11 @@ def test_a_hostile_checkpoint_is_refused_and_no_code_of_it_runs(classroom):
     # This variable makes torch.load run code unless it is told explicitly not to.
     force = {"TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"}
     status, output = classroom.run("--resume", "--accelerator", "cpu", **force)
-    assert status == 2 and "was refused: it holds a pickled call" in output and "Traceback" not in output
+    assert (
+        status == 2
+        and "was refused: it holds a pickled call" in output
+        and "Traceback" not in output
+    )
     assert not (classroom.folder / "code-ran").exists()
     assert classroom.left_behind() == []
 
@@ -232,9 +285,15 @@ def test_a_hostile_checkpoint_is_refused_and_no_code_of_it_runs(classroom):
         (["--devices", "0"], "'0' is not a number of devices. Write 1, 2, ... or auto"),
         (["--devices", "-3"], "'-3' is not a number of devices"),
         (["--devices", "many"], "'many' is not a number of devices"),
-        (["--devices", "5000", "--accelerator", "cpu"], "--devices 5000 was requested, but this machine has a CPU"),
+        (
+            ["--devices", "5000", "--accelerator", "cpu"],
+            "--devices 5000 was requested, but this machine has a CPU",
+        ),
         (["--lesson", "nowhere.py:make_lesson"], "names the file nowhere.py, which is not there"),
-        (["--lesson", "{folder}/broken.py:make_lesson"], "'(' was never closed (broken.py, line 2)"),
+        (
+            ["--lesson", "{folder}/broken.py:make_lesson"],
+            "'(' was never closed (broken.py, line 2)",
+        ),
         (["--lesson", f"{CLASSROOM}:no_such_function"], "defines no function 'no_such_function'"),
         (["--lesson", "air_rrn"], "there is no lesson 'air_rrn'. Write one of air_rnn"),
     ],

@@ -1,4 +1,6 @@
-"""What a launch computes: the same from a checkpoint as without a break, and the same on one device as on two."""
+"""What a launch computes: the same from a checkpoint as without a break, and the same on one device
+as on two.
+"""
 
 import json
 import subprocess
@@ -12,10 +14,23 @@ CPU = ("--accelerator", "cpu", "--strategy", "ddp_notebook")
 
 
 def launch(out, *arguments):
-    command = [sys.executable, "-m", "course_utils.launch", "--lesson", "air_rnn", "--out", str(out), "--json"]
-    result = subprocess.run([*command, *arguments], env=ENVIRONMENT, capture_output=True, text=True, timeout=PATIENCE_S)
+    command = [
+        sys.executable,
+        "-m",
+        "course_utils.launch",
+        "--lesson",
+        "air_rnn",
+        "--out",
+        str(out),
+        "--json",
+    ]
+    result = subprocess.run(
+        [*command, *arguments], env=ENVIRONMENT, capture_output=True, text=True, timeout=PATIENCE_S
+    )
     assert result.returncode == 0, result.stderr
-    return json.loads(result.stdout), torch.load(out / "checkpoints" / "last.ckpt", weights_only=True)
+    return json.loads(result.stdout), torch.load(
+        out / "checkpoints" / "last.ckpt", weights_only=True
+    )
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +43,9 @@ def largest_difference(state, other):
     return max((one - two).abs().max().item() for one, two in pairs)
 
 
-def test_a_resumed_run_continues_at_its_step_and_ends_with_the_same_weights(uninterrupted, tmp_path):
+def test_a_resumed_run_continues_at_its_step_and_ends_with_the_same_weights(
+    uninterrupted, tmp_path
+):
     result, state = uninterrupted
     half, _ = launch(tmp_path, "--devices", "2", "--epochs", "2", *CPU)
     assert half["steps"] == 12 and half["losses"] == pytest.approx(result["losses"][:2], abs=1e-6)
@@ -46,7 +63,9 @@ def test_one_device_at_the_same_global_batch_ends_with_the_same_weights(uninterr
     assert result["samples_per_rank"] == [48, 48] and alone["samples_per_rank"] == [96]
     assert alone["losses"] == pytest.approx(result["losses"], rel=1e-5)
     assert 0 <= largest_difference(alone_state, state) < 1e-5
-    assert largest_difference(alone_state, {"state_dict": torch_default_weights()}) > 1e-2, "both have learned"
+    assert largest_difference(alone_state, {"state_dict": torch_default_weights()}) > 1e-2, (
+        "both have learned"
+    )
     assert json.loads((tmp_path / "result.json").read_text()) == alone
 
 
@@ -65,9 +84,19 @@ def test_a_lesson_may_make_a_trainer_of_its_own_with_the_other_lightning(tmp_pat
     pytest.importorskip("pytorch_lightning")
     file = tmp_path / "own.py"
     file.write_text(OWN_TRAINER)
-    command = [sys.executable, "-m", "course_utils.launch", "--lesson", f"{file}:lesson", "--out", str(tmp_path)]
+    command = [
+        sys.executable,
+        "-m",
+        "course_utils.launch",
+        "--lesson",
+        f"{file}:lesson",
+        "--out",
+        str(tmp_path),
+    ]
     command += ["--accelerator", "cpu", "--devices", "1", "--epochs", "1"]
-    result = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=PATIENCE_S)
+    result = subprocess.run(
+        command, env=ENVIRONMENT, capture_output=True, text=True, timeout=PATIENCE_S
+    )
     assert result.returncode == 0, result.stdout + result.stderr
 
 

@@ -1,4 +1,6 @@
-"""The launcher under a real Jupyter kernel: what it shows, and what its stop button and its death do."""
+"""The launcher under a real Jupyter kernel: what it shows, and what its stop button and its death
+do.
+"""
 
 import time
 
@@ -12,13 +14,17 @@ import matplotlib.pyplot, IPython
 from course_utils.launch import run_lesson
 lesson = {str(CLASSROOM)!r} + ":make_lesson"
 """
-RUN_SLOWLY = "run_lesson(lesson, devices=2, global_batch=8, strategy='ddp_notebook', out='out', epochs="
+RUN_SLOWLY = (
+    "run_lesson(lesson, devices=2, global_batch=8, strategy='ddp_notebook', out='out', epochs="
+)
 
 
 @pytest.fixture
 def kernel(classroom):
     manager = jupyter_client.KernelManager(kernel_name="python3")
-    manager.start_kernel(env=classroom.environment(FAULT="slow", PYTHONPATH=SEARCHED), cwd=str(classroom.folder))
+    manager.start_kernel(
+        env=classroom.environment(FAULT="slow", PYTHONPATH=SEARCHED), cwd=str(classroom.folder)
+    )
     client = manager.client()
     client.start_channels()
     client.wait_for_ready(timeout=PATIENCE_S)
@@ -50,7 +56,9 @@ def collect(client, message_id, until=None):
     raise TimeoutError(text)
 
 
-def test_a_kernel_streams_a_spawned_rank_and_neither_it_nor_its_loader_imports_jupyter(classroom, kernel):
+def test_a_kernel_streams_a_spawned_rank_and_neither_it_nor_its_loader_imports_jupyter(
+    classroom, kernel
+):
     _, client = kernel
     run = "run_lesson(lesson, strategy='ddp_spawn', devices=1, epochs=1, global_batch=8, num_workers=1)"
     text, error = execute(client, f"import os; os.environ['FAULT'] = 'modules'\n{run}")

@@ -1,4 +1,5 @@
-"""What only a real NVIDIA card can show. `make gpu` runs this file; elsewhere each test skips and says so.
+"""What only a real NVIDIA card can show. `make gpu` runs this file; elsewhere each test skips and
+says so.
 
 With COURSE_DRY=1, as `make gpu DRY=1` sets it, the tests that have a meaning on a CPU run there.
 """
@@ -11,14 +12,16 @@ import torch
 from course_utils.compare.workloads import cnn_step, rnn_step, using_tf32
 from course_utils.devices import find_devices, pick_device, wait_for
 from course_utils.moves import _copiers, copy_rate, device_of, to_device
-from course_utils.timeline import timeline
+from course_utils.timeline.record import timeline
 from course_utils.timing import time_call
 from tools.record import as_cuda_graph
 
 CPU = pick_device("cpu")
 DRY = os.environ.get("COURSE_DRY") == "1" and not torch.cuda.is_available()
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
-needs_cuda_or_dry = pytest.mark.skipif(not torch.cuda.is_available() and not DRY, reason="needs an NVIDIA GPU")
+needs_cuda_or_dry = pytest.mark.skipif(
+    not torch.cuda.is_available() and not DRY, reason="needs an NVIDIA GPU"
+)
 
 
 @pytest.fixture
@@ -30,11 +33,15 @@ def device():
 def test_the_card_is_listed_with_its_memory_and_is_the_best_device():
     card = find_devices()[0]
     assert card.kind == "cuda" and card.name == torch.cuda.get_device_name(0)
-    assert card.memory_bytes == pytest.approx(torch.cuda.get_device_properties(0).total_memory, rel=0.05)
+    assert card.memory_bytes == pytest.approx(
+        torch.cuda.get_device_properties(0).total_memory, rel=0.05
+    )
 
 
 @needs_cuda_or_dry
-@pytest.mark.parametrize("make", [rnn_step, lambda device: cnn_step(device, 16)], ids=["rnn", "cnn"])
+@pytest.mark.parametrize(
+    "make", [rnn_step, lambda device: cnn_step(device, 16)], ids=["rnn", "cnn"]
+)
 def test_a_step_has_the_loss_of_the_cpu(make, device):
     losses = []
     for one in (CPU, device):
@@ -109,7 +116,7 @@ def test_the_timer_waits_for_the_device(device):
 def test_lightning_trains_on_the_device(device, tmp_path):
     pytest.importorskip("lightning")
     from course_utils.data import AirRNN
-    from course_utils.training import Regression, pl, trainer_kwargs
+    from course_utils.lightning import Regression, pl, trainer_kwargs
 
     data = torch.utils.data.TensorDataset(torch.rand(32, 12, 1), torch.rand(32, 12, 1))
     model = Regression(AirRNN())

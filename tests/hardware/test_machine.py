@@ -48,6 +48,7 @@ def test_the_name_of_a_pci_device_comes_from_the_systems_own_list(root):
     assert machine.pci_name("0x8086", "0xffff") == ""
 
 
+@pytest.mark.process
 @needs_linux
 def test_the_cpus_name_is_its_makers(root):
     write(root / "proc/cpuinfo", "processor\t: 0\nmodel name\t: AMD EPYC 7B13\nflags\t: fpu\n")
@@ -108,7 +109,10 @@ def test_linux_inside_of_windows_is_known_by_its_kernel(root):
     ("file", "xpu"),
     [  # torch 2.6 has no line for XPU (huggingface/kernels 163)
         ("__version__ = '2.9.0'\ncuda: Optional[str] = '12.8'\nxpu: Optional[str] = None\n", False),
-        ("__version__ = '2.9.0'\ncuda: Optional[str] = None\nxpu: Optional[str] = '20250101'\n", True),
+        (
+            "__version__ = '2.9.0'\ncuda: Optional[str] = None\nxpu: Optional[str] = '20250101'\n",
+            True,
+        ),
         ("__version__ = '2.6.0+xpu'\ncuda: Optional[str] = None\n", True),
     ],
 )

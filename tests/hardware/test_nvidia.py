@@ -6,6 +6,9 @@ from stand_ins import STUBS, compile_stub, needs_gcc, needs_linux
 from course_utils.hardware import nvidia
 from course_utils.hardware.nvidia import Card, Driver, read_driver, split_version, visible_cards
 
+pytestmark = pytest.mark.process
+
+
 TWO = "NVIDIA H200|GPU-aaaa-1|150754820096|9|0;Tesla T4|GPU-bbbb-2|15843721216|7|5"
 CARDS = (
     Card("NVIDIA H200", 150754820096, "compute capability 9.0", "GPU-aaaa-1"),
@@ -78,4 +81,8 @@ def test_cuda_visible_devices_is_read_as_cuda_reads_it(setting, indices):
 
 
 def test_a_version_of_cuda_is_split_as_the_driver_writes_it():
-    assert (split_version(12080), split_version(11040), split_version(13000)) == ((12, 8), (11, 4), (13, 0))
+    assert (split_version(12080), split_version(11040), split_version(13000)) == (
+        (12, 8),
+        (11, 4),
+        (13, 0),
+    )

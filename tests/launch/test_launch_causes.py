@@ -1,4 +1,6 @@
-"""Which of the signs that a failed run gave is its cause, whatever the order in which they arrived."""
+"""Which of the signs that a failed run gave is its cause, whatever the order in which they
+arrived.
+"""
 
 import itertools
 import signal
@@ -9,7 +11,8 @@ import pytest
 from course_utils.launch.causes import Reports, describe_death
 
 RAISED = ("rank 1", {"fault": "Traceback", "error": "ValueError: no target"})
-EXITED = ("main", {"died": 1, "status": 1})  # what the operating system says of a rank that has raised
+# what the operating system says of a rank that has raised
+EXITED = ("main", {"died": 1, "status": 1})
 KILLED = ("main", {"died": 1, "status": -signal.SIGKILL})
 
 
@@ -59,7 +62,8 @@ def test_the_first_process_that_ends_without_a_word_is_named_before_who_lost_it(
 
 def test_a_rank_that_leaves_with_status_0_is_named_even_if_who_lost_it_is_heard_first():
     reports = heard(alive(0), alive(1), PEER, CLOSED)
-    assert reports.cause(status=1)[0].startswith("rank 0 ended with exit status 0")  # seen by its connection alone
+    # seen by its connection alone
+    assert reports.cause(status=1)[0].startswith("rank 0 ended with exit status 0")
     reports.note_death("rank 0", 7)
     assert reports.cause(status=1)[0].startswith("rank 0 ended with exit status 7")
 
@@ -75,10 +79,15 @@ def test_the_end_of_a_rank_says_nothing_after_it_has_finished():
 
 
 def test_ranks_that_end_with_the_process_that_started_them_are_not_blamed():
-    interrupted = ("rank 1", {"fault": "Traceback", "error": "KeyboardInterrupt: a person sent it SIGINT"})
+    interrupted = (
+        "rank 1",
+        {"fault": "Traceback", "error": "KeyboardInterrupt: a person sent it SIGINT"},
+    )
     reports = heard(alive(0), alive(1), interrupted, ("rank 0", {"closed": True}))
     for number in (signal.SIGTERM, signal.SIGABRT):
-        assert reports.cause(-number)[0].startswith(f"the first process was killed by signal {number:d}")
+        assert reports.cause(-number)[0].startswith(
+            f"the first process was killed by signal {number:d}"
+        )
     assert reports.cause(1)[0].startswith("rank 1 raised KeyboardInterrupt")
 
 
@@ -96,7 +105,9 @@ def test_a_rank_that_failed_after_its_training_is_named_by_the_process_that_star
 def test_a_lost_connection_is_known_below_the_first_line_of_an_error():
     nccl = "DistBackendError: NCCL error in: Utils.hpp\nLast error:\nConnection reset by peer"
     lost = ("rank 0", {"fault": "Traceback", "error": nccl})
-    assert cause([alive(0), alive(1), lost, ("rank 1", {"closed": True})]).startswith("rank 1 ended with exit status")
+    assert cause([alive(0), alive(1), lost, ("rank 1", {"closed": True})]).startswith(
+        "rank 1 ended with exit status"
+    )
 
 
 # What torch 2.9 says, shortened.
@@ -108,9 +119,15 @@ Parameter indices which did not receive grad for rank 1: 2 3"""
 
 
 def test_parameters_without_a_gradient_are_named_once_whichever_ranks_notice_it():
-    signs = [(f"rank {rank}", {"fault": UNUSED.replace("rank 1", f"rank {rank}"), "error": UNUSED}) for rank in (1, 0)]
+    signs = [
+        (f"rank {rank}", {"fault": UNUSED.replace("rank 1", f"rank {rank}"), "error": UNUSED})
+        for rank in (1, 0)
+    ]
     said = cause(signs)
-    assert said.startswith("rank 1 raised RuntimeError: the loss does not use") and said.count("head.weight") == 1
+    assert (
+        said.startswith("rank 1 raised RuntimeError: the loss does not use")
+        and said.count("head.weight") == 1
+    )
     assert "Freeze or delete" in said and "rank 0" not in said and "2 3" not in said
 
 
@@ -118,7 +135,10 @@ def test_parameters_without_a_gradient_are_named_once_whichever_ranks_notice_it(
     ("error", "said"),
     [
         ("ValueError: one\ntwo", "ValueError: one"),
-        ("ValueError: \nshapes differ:\n  (4,) and (5,)\n", "ValueError: shapes differ: (4,) and (5,)"),
+        (
+            "ValueError: \nshapes differ:\n  (4,) and (5,)\n",
+            "ValueError: shapes differ: (4,) and (5,)",
+        ),
         ("AssertionError: ", "AssertionError"),
         (
             "OSError: Caught OSError in DataLoader worker process 0.\nOriginal Traceback (most recent call last):\n"
@@ -133,7 +153,17 @@ def test_of_an_error_of_many_lines_the_one_that_says_what_is_wrong_is_the_cause(
 
 def test_what_a_spawned_process_cannot_get_leads_to_the_way_out():
     where = "    ForkingPickler(file, protocol).dump(obj)"
-    said = cause([("main", {"fault": where, "error": "AttributeError: Can't pickle local object 'f.<locals>.Net'"})])
+    said = cause(
+        [
+            (
+                "main",
+                {
+                    "fault": where,
+                    "error": "AttributeError: Can't pickle local object 'f.<locals>.Net'",
+                },
+            )
+        ]
+    )
     assert said.endswith(
         "Net'. A spawned process finds only what a file defines at its top: define it there, or pass --strategy ddp."
     )
@@ -171,35 +201,50 @@ def test_a_rank_that_never_starts_has_two_minutes_however_short_the_timeout(monk
     assert reports.silence(3) == ("", [])
     later(monkeypatch, 130)
     text, pids = reports.silence(3)
-    assert text.startswith("rank 1 has been silent") and "it has not begun to train" in text and "rank 0" not in text
+    assert (
+        text.startswith("rank 1 has been silent")
+        and "it has not begun to train" in text
+        and "rank 0" not in text
+    )
     assert "The limit of 120 s" in text and pids == []
 
 
-def test_of_ranks_that_wait_for_each_other_the_one_behind_is_silent_and_a_clock_that_jumps_changes_nothing(monkeypatch):
+def test_of_ranks_that_wait_for_each_other_the_one_behind_is_silent_and_a_clock_that_jumps_changes_nothing(
+    monkeypatch,
+):
     beat = {"step": 1, "where": "it waits"}
     reports = heard(alive(0), alive(1), ("rank 0", beat), ("rank 1", beat), ("rank 0", beat))
     monkeypatch.setattr(time, "time", lambda: 10**10)
     assert reports.silence(3) == ("", [])
     later(monkeypatch, 4)
     text, pids = reports.silence(3)
-    assert text.startswith("rank 1 has been silent since") and "for 4 s: after step 1, it waits" in text
+    assert (
+        text.startswith("rank 1 has been silent since")
+        and "for 4 s: after step 1, it waits" in text
+    )
     assert "rank 0" not in text and pids == [101]
 
 
-def test_after_a_fault_the_others_have_a_moment_and_after_a_lack_of_memory_a_longer_one(monkeypatch):
+def test_after_a_fault_the_others_have_a_moment_and_after_a_lack_of_memory_a_longer_one(
+    monkeypatch,
+):
     now = time.monotonic()
     lacks = ("rank 1", {"fault": "", "error": "RuntimeError: CUDA out of memory"})
     assert heard().deadline_s > now + 10**9 and 0 < heard(RAISED).deadline_s - now < 5
     assert 20 < heard(lacks).deadline_s - now < 30 and heard(RAISED, lacks).deadline_s - now < 5
     assert heard(("rank 0", {"finished": True})).deadline_s > now + 10**9
-    assert heard(("rank 0", {"finished": True}), ("rank 1", {"finished": True})).deadline_s < now + 15
+    assert (
+        heard(("rank 0", {"finished": True}), ("rank 1", {"finished": True})).deadline_s < now + 15
+    )
 
 
 def test_a_run_that_is_done_has_no_cause_though_its_processes_end_late():
     finished = [alive(0), alive(1), ("rank 0", {"finished": True})]
     finished += [("rank 1", {"finished": True}), ("rank 1", {"closed": True})]
     assert heard(*finished).cause(status=None) == ("", None)
-    assert heard(alive(0)).cause(status=0)[0].startswith("the first process ended with exit status 0")
+    assert (
+        heard(alive(0)).cause(status=0)[0].startswith("the first process ended with exit status 0")
+    )
 
 
 @pytest.mark.parametrize(
@@ -234,7 +279,9 @@ def test_a_rank_that_multiprocessing_ends_has_not_failed_unless_it_had_left_befo
     assert not reports.failed
     reports.take(*CLOSED)
     reports.note_death("rank 0", -signal.SIGTERM)
-    assert reports.failed and reports.cause(status=1)[0].startswith("rank 0 was killed by signal 15")
+    assert reports.failed and reports.cause(status=1)[0].startswith(
+        "rank 0 was killed by signal 15"
+    )
 
 
 def test_who_raises_and_who_dies_has_failed_and_the_others_have_a_moment():
@@ -245,7 +292,9 @@ def test_who_raises_and_who_dies_has_failed_and_the_others_have_a_moment():
 
 
 @pytest.mark.parametrize("status", [7, None])
-def test_a_first_process_that_is_a_rank_is_named_as_one_and_its_abort_does_not_hide_who_raised(status):
+def test_a_first_process_that_is_a_rank_is_named_as_one_and_its_abort_does_not_hide_who_raised(
+    status,
+):
     alone = Reports(ranks=(0, 1))
     alone.take("rank 0", {"hello": 1})
     alone.take("rank 1", {"hello": 2})
@@ -258,6 +307,9 @@ def test_a_first_process_that_is_a_rank_is_named_as_one_and_its_abort_does_not_h
 
 
 def test_a_run_has_come_as_far_as_its_first_rank_and_keeps_what_else_it_is_told():
-    steps = [("rank 0", {"step": 3, "where": "it trains"}), ("rank 1", {"step": 2, "where": "it trains"})]
+    steps = [
+        ("rank 0", {"step": 3, "where": "it trains"}),
+        ("rank 1", {"step": 2, "where": "it trains"}),
+    ]
     reports = heard(alive(0), alive(1), *steps, ("rank 0", {"result": "a.ckpt"}))
     assert reports.step == 3 and reports.events == {"result": "a.ckpt"}

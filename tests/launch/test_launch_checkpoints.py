@@ -38,13 +38,18 @@ class Trap:
 def test_a_saved_checkpoint_reads_back(good, model):
     state = read_checkpoint(good, model)
     assert state["global_step"] == 8
-    assert all(torch.equal(value, model.state_dict()[name]) for name, value in state["state_dict"].items())
+    assert all(
+        torch.equal(value, model.state_dict()[name]) for name, value in state["state_dict"].items()
+    )
     assert torch.equal(WholeFiles().load_checkpoint(good)["state_dict"]["bias"], model.bias)
 
 
-def test_a_system_that_refuses_a_limit_of_memory_reads_it_all_the_same_as_macos_does(good, model, monkeypatch):
+def test_a_system_that_refuses_a_limit_of_memory_reads_it_all_the_same_as_macos_does(
+    good, model, monkeypatch
+):
     def refuse(*_):
-        raise ValueError("current limit exceeds maximum limit")  # Python's words for the system's EINVAL
+        # Python's words for the system's EINVAL
+        raise ValueError("current limit exceeds maximum limit")
 
     monkeypatch.setattr("resource.setrlimit", refuse)
     assert read_checkpoint(good, model)["global_step"] == 8
@@ -52,7 +57,12 @@ def test_a_system_that_refuses_a_limit_of_memory_reads_it_all_the_same_as_macos_
 
 def test_epochs_without_a_loss_are_part_of_a_checkpoint(good, model):
     WholeFiles().save_checkpoint(
-        {"state_dict": model.state_dict(), **PLACE, "callbacks": {"RankReport": {"losses": [None, 0.5]}}}, good
+        {
+            "state_dict": model.state_dict(),
+            **PLACE,
+            "callbacks": {"RankReport": {"losses": [None, 0.5]}},
+        },
+        good,
     )
     assert read_checkpoint(good, model)["callbacks"]["RankReport"]["losses"] == [None, 0.5]
 
@@ -75,7 +85,9 @@ def test_a_hostile_checkpoint_is_refused_and_runs_nothing(tmp_path, model, write
         torch.save({"state_dict": Trap(ran)}, path)
     else:
         path.write_bytes(pickle.dumps(Trap(ran), protocol=2))
-    with pytest.raises(LaunchError, match=r"was refused: it holds a pickled call .* None of it ran"):
+    with pytest.raises(
+        LaunchError, match=r"was refused: it holds a pickled call .* None of it ran"
+    ):
         read_checkpoint(path, model)
     with pytest.raises(pickle.UnpicklingError):
         WholeFiles().load_checkpoint(path, weights_only=False)
@@ -129,10 +141,15 @@ class Trained(torch.nn.Linear):
 
 
 SGD, ADAM = (partial(kind, lr=0.1) for kind in (torch.optim.SGD, torch.optim.Adam))
-BOTH = {"with its schedule": lambda parameters: {"optimizer": SGD(parameters)}, "in lists": lambda p: ([SGD(p)], [])}
+BOTH = {
+    "with its schedule": lambda parameters: {"optimizer": SGD(parameters)},
+    "in lists": lambda p: ([SGD(p)], []),
+}
 
 
-@pytest.mark.parametrize(("there", "here", "why"), [(ADAM, SGD, "'momentum'"), (SGD, ADAM, "'betas'")])
+@pytest.mark.parametrize(
+    ("there", "here", "why"), [(ADAM, SGD, "'momentum'"), (SGD, ADAM, "'betas'")]
+)
 def test_the_checkpoint_of_another_optimizer_is_refused(tmp_path, there, here, why):
     state = there(Trained(there).parameters()).state_dict()
     module = Trained(here)
@@ -160,8 +177,13 @@ def test_the_checkpoint_of_another_optimizer_is_refused(tmp_path, there, here, w
         ([], False),
     ],
 )
-def test_the_place_in_the_training_is_compared_with_what_a_trainer_keeps(tmp_path, model, there, good):
-    torch.save({"state_dict": model.state_dict(), **PLACE, "loops": {"fit_loop": there}}, tmp_path / "x.ckpt")
+def test_the_place_in_the_training_is_compared_with_what_a_trainer_keeps(
+    tmp_path, model, there, good
+):
+    torch.save(
+        {"state_dict": model.state_dict(), **PLACE, "loops": {"fit_loop": there}},
+        tmp_path / "x.ckpt",
+    )
     template = {"total": {"ready": 0}, "is_last": True}
     if good:
         assert read_checkpoint(tmp_path / "x.ckpt", model, template)["loops"]["fit_loop"] == there
@@ -176,7 +198,11 @@ def after_a_step(make):
     optimizer = make(module.parameters())
     module(torch.ones(1, 3)).sum().backward()
     optimizer.step(lambda: module(torch.ones(1, 3)).sum())
-    return module, {"state_dict": module.state_dict(), **PLACE, "optimizer_states": [optimizer.state_dict()]}
+    return module, {
+        "state_dict": module.state_dict(),
+        **PLACE,
+        "optimizer_states": [optimizer.state_dict()],
+    }
 
 
 @pytest.mark.parametrize("other", [torch.zeros(2), torch.zeros(1), "text"])
@@ -187,7 +213,9 @@ def test_a_fused_optimizers_state_of_another_shape_is_refused(tmp_path, other):
     assert read_checkpoint(tmp_path / "x.ckpt", module)["global_step"] == 8
     content["optimizer_states"][0]["state"][0]["exp_avg"] = other
     torch.save(content, tmp_path / "x.ckpt")
-    with pytest.raises(LaunchError, match=r"'exp_avg' has shape .* for weights of \(2, 3\)|'str' object"):
+    with pytest.raises(
+        LaunchError, match=r"'exp_avg' has shape .* for weights of \(2, 3\)|'str' object"
+    ):
         read_checkpoint(tmp_path / "x.ckpt", module)
 
 
@@ -202,7 +230,10 @@ def test_an_optimizer_that_keeps_other_shapes_than_its_weights_goes_on(tmp_path,
 def test_the_same_optimizer_goes_on_in_whichever_form_a_lesson_returns_it(tmp_path, make):
     module = Trained(make)
     states = [SGD(module.parameters()).state_dict()]
-    torch.save({"state_dict": module.state_dict(), **PLACE, "optimizer_states": states}, tmp_path / "x.ckpt")
+    torch.save(
+        {"state_dict": module.state_dict(), **PLACE, "optimizer_states": states},
+        tmp_path / "x.ckpt",
+    )
     assert read_checkpoint(tmp_path / "x.ckpt", module)["global_step"] == 8
 
 
@@ -224,10 +255,14 @@ class Unfolds:
         return bytearray, (6 * 10**9,)
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux limits the address space")
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="only Linux limits the address space"
+)
 def test_a_small_file_that_asks_for_much_memory_is_refused(tmp_path, model):
     torch.save({"state_dict": Unfolds(), **PLACE}, tmp_path / "x.ckpt")
-    with pytest.raises(LaunchError, match=r"is incomplete or not a checkpoint at all .*MemoryError"):
+    with pytest.raises(
+        LaunchError, match=r"is incomplete or not a checkpoint at all .*MemoryError"
+    ):
         read_checkpoint(tmp_path / "x.ckpt", model)
 
 
@@ -236,7 +271,10 @@ def test_a_small_file_that_asks_for_much_memory_is_refused(tmp_path, model):
     [
         (torch.nn.Linear(3, 5), r"'bias' has shape \(2,\) there and \(5,\) here"),
         (torch.nn.Linear(3, 2, bias=False), r"'bias' has shape \(2,\) there and none here"),
-        (torch.nn.Sequential(torch.nn.Linear(3, 2)), r"'0.bias' has shape none there and \(2,\) here"),
+        (
+            torch.nn.Sequential(torch.nn.Linear(3, 2)),
+            r"'0.bias' has shape none there and \(2,\) here",
+        ),
     ],
 )
 def test_the_checkpoint_of_another_model_is_refused_with_the_difference(good, other, message):
@@ -244,14 +282,18 @@ def test_the_checkpoint_of_another_model_is_refused_with_the_difference(good, ot
         read_checkpoint(good, other)
 
 
-def test_a_full_disk_names_the_folder_and_the_space_and_keeps_the_previous_one(good, model, monkeypatch):
+def test_a_full_disk_names_the_folder_and_the_space_and_keeps_the_previous_one(
+    good, model, monkeypatch
+):
     before = good.read_bytes()
 
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match=r"no space for the checkpoint: it takes .* kB, and the disk of") as error:
+    with pytest.raises(
+        OSError, match=r"no space for the checkpoint: it takes .* kB, and the disk of"
+    ) as error:
         WholeFiles().save_checkpoint({"state_dict": {}, "epoch": 2, "global_step": 16}, good)
     assert str(good.parent) in str(error.value) and "MB free" in str(error.value)
     assert "The previous checkpoint is still whole" in str(error.value)
@@ -268,10 +310,15 @@ def test_another_error_of_the_disk_is_passed_on_as_it_is(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_infinity_that_a_buffer_holds_from_the_start_is_no_fault_and_that_of_a_weight_is(tmp_path, model):
+def test_infinity_that_a_buffer_holds_from_the_start_is_no_fault_and_that_of_a_weight_is(
+    tmp_path, model
+):
     """Such as a mask of attention, or the best loss so far."""
     model.register_buffer("mask", torch.tensor([0.0, -torch.inf]))
-    state = {"state_dict": {name: value.clone() for name, value in model.state_dict().items()}, **PLACE}
+    state = {
+        "state_dict": {name: value.clone() for name, value in model.state_dict().items()},
+        **PLACE,
+    }
     torch.save(state, tmp_path / "x.ckpt")
     assert read_checkpoint(tmp_path / "x.ckpt", model)["global_step"] == 8
     state["state_dict"]["bias"][0] = torch.inf
@@ -281,14 +328,22 @@ def test_infinity_that_a_buffer_holds_from_the_start_is_no_fault_and_that_of_a_w
 
 
 def test_a_training_with_fewer_optimizer_steps_than_epochs_goes_on(tmp_path, model):
-    torch.save({"state_dict": model.state_dict(), **PLACE, "epoch": 3, "global_step": 1}, tmp_path / "x.ckpt")
+    torch.save(
+        {"state_dict": model.state_dict(), **PLACE, "epoch": 3, "global_step": 1},
+        tmp_path / "x.ckpt",
+    )
     assert read_checkpoint(tmp_path / "x.ckpt", model)["epoch"] == 3
 
 
 def test_what_a_resumed_run_will_refuse_is_said_when_it_is_saved(tmp_path, model):
-    held = {"state_dict": model.state_dict(), **PLACE, "hyper_parameters": {"trap": Trap(tmp_path / "trap")}}
+    held = {
+        "state_dict": model.state_dict(),
+        **PLACE,
+        "hyper_parameters": {"trap": Trap(tmp_path / "trap")},
+    }
     with pytest.warns(
-        UserWarning, match=r"--resume will refuse this checkpoint, since it holds .*exec.* Keep them out"
+        UserWarning,
+        match=r"--resume will refuse this checkpoint, since it holds .*exec.* Keep them out",
     ):
         WholeFiles().save_checkpoint(held, tmp_path / "x.ckpt")
     with pytest.raises(LaunchError, match="was refused"):

@@ -80,14 +80,23 @@ def test_a_data_loader_gives_its_data_and_its_batch_size(file):
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        ("three", "returned Module, TensorDataset, int. It must return a LightningModule and its data"),
-        ("no_module", r"returned Linear, TensorDataset\. It must return a LightningModule and its data"),
+        (
+            "three",
+            "returned Module, TensorDataset, int. It must return a LightningModule and its data",
+        ),
+        (
+            "no_module",
+            r"returned Linear, TensorDataset\. It must return a LightningModule and its data",
+        ),
         ("stream", "returned Stream as its data, which cannot be split over ranks"),
         ("number", "returned int as its data"),
         ("picked", "returned a DataLoader whose own sampler would be lost"),
         ("batched", "returned a DataLoader whose own sampler would be lost"),
         ("mapping", "returned dict as its data"),
-        ("data_module", r"returned LightningDataModule as its data.* return its train_dataloader\(\)"),
+        (
+            "data_module",
+            r"returned LightningDataModule as its data.* return its train_dataloader\(\)",
+        ),
         ("empty", "returned data without a single sample"),
     ],
 )
@@ -136,7 +145,10 @@ def test_a_lesson_that_does_not_exist_is_refused(name, message):
         ("x = (\n", r"is not valid Python: '\(' was never closed \(broken_lesson\.py, line 1\)"),
         ("def f():\nreturn 1\n", "is not valid Python: expected an indented block .*line 2"),
         ("x = '\0'", "is not valid Python"),
-        ("def other(): ...\n", "defines no function 'f'. It must return a LightningModule and its data"),
+        (
+            "def other(): ...\n",
+            "defines no function 'f'. It must return a LightningModule and its data",
+        ),
     ],
 )
 def test_a_file_that_holds_no_such_function_is_refused(tmp_path, text, message):
@@ -148,7 +160,10 @@ def test_a_file_that_holds_no_such_function_is_refused(tmp_path, text, message):
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("random.py", "already has a module of that name"), ("my-lesson.py", "it is not a Python name")],
+    [
+        ("random.py", "already has a module of that name"),
+        ("my-lesson.py", "it is not a Python name"),
+    ],
 )
 def test_a_file_that_cannot_be_imported_by_its_name_is_refused(tmp_path, name, message):
     (tmp_path / name).write_text("def f(): ...\n")
@@ -162,7 +177,9 @@ def test_a_loader_that_leaves_out_a_short_last_batch_does_so_in_every_rank(file)
     assert [len(samples) for (samples,) in batches] == [4]
 
 
-@pytest.mark.parametrize(("function", "drawn"), [("good", True), ("loader", False), ("shuffled", True)])
+@pytest.mark.parametrize(
+    ("function", "drawn"), [("good", True), ("loader", False), ("shuffled", True)]
+)
 def test_the_order_of_a_lessons_own_loader_is_kept_and_a_dataset_is_shuffled(file, function, drawn):
     _, data = load_lesson(f"{file}:{function}")
     one, two = (make_loader(data, Options("", global_batch=2), ranks) for ranks in (1, 2))
@@ -176,14 +193,21 @@ def test_a_loaders_own_way_to_begin_its_processes_is_kept(file):
 
 
 @pytest.mark.parametrize(("asked", "workers", "timeout"), [(None, 1, 7), (0, 0, 0), (2, 2, 7)])
-def test_how_a_lessons_own_loader_loads_is_kept_unless_the_command_line_says_otherwise(file, asked, workers, timeout):
+def test_how_a_lessons_own_loader_loads_is_kept_unless_the_command_line_says_otherwise(
+    file, asked, workers, timeout
+):
     _, data = load_lesson(f"{file}:own")
     made = make_loader(data, Options("", num_workers=asked), ranks=1)
     assert (made.num_workers, made.timeout, made.pin_memory) == (workers, timeout, True)
-    assert made.prefetch_factor == (5 if workers else None) and made.persistent_workers == bool(workers)
+    assert made.prefetch_factor == (5 if workers else None) and made.persistent_workers == bool(
+        workers
+    )
 
 
 def test_data_without_a_single_whole_batch_are_refused_where_only_whole_ones_count(file):
     _, data = load_lesson(f"{file}:short")
-    with pytest.raises(LaunchError, match=r"a rank has 6 samples, and a batch needs 8. Pass a smaller --global-batch"):
+    with pytest.raises(
+        LaunchError,
+        match=r"a rank has 6 samples, and a batch needs 8. Pass a smaller --global-batch",
+    ):
         make_loader(data, Options("", global_batch=8), ranks=1)

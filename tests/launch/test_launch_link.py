@@ -10,6 +10,8 @@ import pytest
 
 from course_utils.launch.link import Lines, Link
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture
 def lines(tmp_path):
@@ -43,14 +45,21 @@ def test_lines_arrive_whole_however_they_were_cut(lines):
     assert lines.read(1) == [("main", "thr")], "the end of a line that its process did not finish"
 
 
-def test_what_a_process_prints_before_an_event_is_read_before_it_and_bears_the_same_name(lines, tmp_path):
-    with connect(tmp_path, b"output rank 3") as output, connect(tmp_path, b"events rank 3") as events:
+def test_what_a_process_prints_before_an_event_is_read_before_it_and_bears_the_same_name(
+    lines, tmp_path
+):
+    with (
+        connect(tmp_path, b"output rank 3") as output,
+        connect(tmp_path, b"events rank 3") as events,
+    ):
         output.sendall(b"hi\n")
         events.sendall(b'{"epoch": 1}\n{"ep')
         assert lines.close() == [("rank 3", "hi"), ("rank 3", {"epoch": 1})]
 
 
-def test_an_event_that_its_process_did_not_finish_is_left_out_and_the_end_comes_last(lines, tmp_path):
+def test_an_event_that_its_process_did_not_finish_is_left_out_and_the_end_comes_last(
+    lines, tmp_path
+):
     with connect(tmp_path, b"events rank 0"), connect(tmp_path, b"events rank 1") as other:
         other.sendall(b'{"fault": "text"}\n{"epo')
     assert lines.close() == [
@@ -80,7 +89,9 @@ def child(link):
 
 
 def test_all_that_a_process_prints_reaches_the_supervisor(tmp_path, lines):
-    process = multiprocessing.get_context("spawn").Process(target=child, args=(Link(str(tmp_path)),))
+    process = multiprocessing.get_context("spawn").Process(
+        target=child, args=(Link(str(tmp_path)),)
+    )
     process.start()
     read, deadline = [], time.monotonic() + 60
     while process.is_alive() and time.monotonic() < deadline:

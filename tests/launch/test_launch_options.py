@@ -46,12 +46,21 @@ def test_auto_on_a_bare_cpu_is_one_process_even_where_the_rehearsal_is_installed
 
 def test_a_tpu_is_refused_with_where_to_read_on(machine):
     machine(Device("xla", 0, "TPU v5e"), CPU)
-    with pytest.raises(LaunchError, match=r"cannot be pointed at 'xla:0'\. Pass --accelerator cpu.*lesson 4"):
+    with pytest.raises(
+        LaunchError, match=r"cannot be pointed at 'xla:0'\. Pass --accelerator cpu.*lesson 4"
+    ):
         arguments()
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"epochs": 0}, {"global_batch": 0}, {"epochs": -1}, {"epochs": None}, {"timeout_s": float("nan")}]
+    "wrong",
+    [
+        {"epochs": 0},
+        {"global_batch": 0},
+        {"epochs": -1},
+        {"epochs": None},
+        {"timeout_s": float("nan")},
+    ],
 )
 def test_numbers_below_one_are_refused_also_from_a_cell(wrong):
     with pytest.raises(LaunchError, match="was requested, but it must be from 1 to"):
@@ -66,7 +75,9 @@ def test_gpu_is_another_word_for_cuda(machine):
 def test_four_processes_are_allowed_on_the_smallest_cpu_and_more_where_there_are_cores(machine):
     machine(CPU, cores=1)
     assert arguments(devices=4)["devices"] == 4
-    with pytest.raises(LaunchError, match=r"a CPU \(cores: 1\), and the launcher allows 4. Ask for 4 or fewer"):
+    with pytest.raises(
+        LaunchError, match=r"a CPU \(cores: 1\), and the launcher allows 4. Ask for 4 or fewer"
+    ):
         arguments(devices=5)
     machine(CPU, cores=8)
     assert arguments(devices=8)["devices"] == 8
@@ -74,7 +85,9 @@ def test_four_processes_are_allowed_on_the_smallest_cpu_and_more_where_there_are
 
 def test_more_gpus_than_there_are_is_refused(machine):
     machine(*GPUS, CPU)
-    with pytest.raises(LaunchError, match="--devices 5 was requested, but this machine has cuda devices: 4"):
+    with pytest.raises(
+        LaunchError, match="--devices 5 was requested, but this machine has cuda devices: 4"
+    ):
         arguments(devices=5)
 
 
@@ -87,18 +100,27 @@ def test_a_number_of_devices_is_at_least_one(machine):
 
 def test_an_accelerator_that_is_missing_is_refused_and_never_replaced(machine):
     machine(CPU)
-    with pytest.raises(LaunchError, match=r"'cuda' was requested, but this machine has cpu\. Leave --accelerator out"):
+    with pytest.raises(
+        LaunchError,
+        match=r"'cuda' was requested, but this machine has cpu\. Leave --accelerator out",
+    ):
         arguments(accelerator="gpu")
 
 
 def test_a_kind_of_device_that_lightning_does_not_know_is_refused(machine):
     machine(Device("xpu", 0, "an Arc"), CPU)
-    with pytest.raises(LaunchError, match=r"a launch cannot be pointed at 'xpu:0'\. Pass --accelerator cpu"):
+    with pytest.raises(
+        LaunchError, match=r"a launch cannot be pointed at 'xpu:0'\. Pass --accelerator cpu"
+    ):
         arguments()
 
 
-@pytest.mark.parametrize("forced", [GPUS[0], GPUS[1], Device("xla", 0, "XLA on a CPU", rehearsal=True)])
-def test_a_forced_device_that_a_launch_would_replace_by_others_is_refused(machine, monkeypatch, forced):
+@pytest.mark.parametrize(
+    "forced", [GPUS[0], GPUS[1], Device("xla", 0, "XLA on a CPU", rehearsal=True)]
+)
+def test_a_forced_device_that_a_launch_would_replace_by_others_is_refused(
+    machine, monkeypatch, forced
+):
     machine(*GPUS, CPU)
     monkeypatch.setenv("COURSE_DEVICE", str(forced))
     monkeypatch.setattr(devices_module, "pick_device", lambda name: forced)
@@ -145,7 +167,9 @@ def test_under_torchrun_the_processes_are_its_own_and_ddp_joins_them(machine):
     found = arguments(cluster, strategy="ddp_spawn")
     assert (found["num_nodes"], found["devices"], found["strategy"]) == (2, 1, "ddp")
     assert count_ranks(found) == 2
-    with pytest.raises(LaunchError, match="--devices 3 was requested, but torchrun started 1 on this machine"):
+    with pytest.raises(
+        LaunchError, match="--devices 3 was requested, but torchrun started 1 on this machine"
+    ):
         arguments(cluster, devices=3)
 
 
@@ -158,21 +182,31 @@ def test_fsdp_stays_fsdp_whoever_starts_the_processes(machine):
 
 def test_the_global_batch_is_shared_evenly_or_refused():
     assert batch_per_rank(16, 4) == 4
-    with pytest.raises(LaunchError, match=r"16 cannot be shared evenly by 3 ranks. Pass --global-batch 18"):
+    with pytest.raises(
+        LaunchError, match=r"16 cannot be shared evenly by 3 ranks. Pass --global-batch 18"
+    ):
         batch_per_rank(16, 3)
 
 
 def test_asking_for_the_cpu_asks_no_driver(monkeypatch):
-    monkeypatch.setattr(devices_module, "find_devices", lambda: pytest.fail("a library of a driver may hang or crash"))
+    monkeypatch.setattr(
+        devices_module,
+        "find_devices",
+        lambda: pytest.fail("a library of a driver may hang or crash"),
+    )
     assert arguments(accelerator="cpu", devices=2)["accelerator"] == "cpu"
 
 
 def test_fsdp_on_a_cpu_says_which_torch_it_needs(monkeypatch):
     monkeypatch.setattr(torch, "__version__", TorchVersion("2.6.0+cpu"))
-    with pytest.raises(LaunchError, match=r"fsdp needs torch 2\.7 or later on a CPU, but this is 2\.6\.0\+cpu"):
+    with pytest.raises(
+        LaunchError, match=r"fsdp needs torch 2\.7 or later on a CPU, but this is 2\.6\.0\+cpu"
+    ):
         make_sharded(torch.nn.Linear(1, 1), "32-true", "cpu")
 
 
 def test_a_precision_that_fsdp_does_not_train_in_is_refused():
-    with pytest.raises(LaunchError, match="--strategy fsdp trains in 32-true or bf16-mixed, but got bf16-true"):
+    with pytest.raises(
+        LaunchError, match="--strategy fsdp trains in 32-true or bf16-mixed, but got bf16-true"
+    ):
         make_sharded(torch.nn.Linear(1, 1), "bf16-true", "cuda")

@@ -1,4 +1,6 @@
-"""What a run says after it went out of memory: the words that it is known by, and the estimate of its step."""
+"""What a run says after it went out of memory: the words that it is known by, and the estimate of
+its step.
+"""
 
 import numpy
 import pytest
@@ -32,7 +34,9 @@ def test_what_pytorch_numpy_and_python_say_is_recognised(too_much):
 
 def test_what_cuda_says_is_recognised_and_other_errors_are_not():
     # As PyTorch 2.9 writes it (c10/cuda/CUDACachingAllocator.cpp).
-    assert OUT_OF_MEMORY.search("OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has ...")
+    assert OUT_OF_MEMORY.search(
+        "OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has ..."
+    )
     assert not OUT_OF_MEMORY.search(raised_by(lambda: torch.ones(2) @ torch.ones(3)))
 
 
@@ -51,4 +55,7 @@ def test_a_lesson_that_cannot_be_estimated_gets_the_reason():
 
 def test_an_error_without_a_message_is_a_reason_too(monkeypatch):
     monkeypatch.setitem(LESSONS, "image_cnn", lambda: bytes(2**62))
-    assert memory_note(Options("image_cnn"), TWO) == "What a step needs could not be estimated: MemoryError"
+    assert (
+        memory_note(Options("image_cnn"), TWO)
+        == "What a step needs could not be estimated: MemoryError"
+    )

@@ -13,7 +13,16 @@ import psutil
 import pytest
 
 from course_utils.launch.messages import LaunchError
-from course_utils.launch.processes import end_group, exit_status, only_one, processes_with, write_whole
+from course_utils.launch.processes import (
+    end_group,
+    exit_status,
+    only_one,
+    processes_with,
+    write_whole,
+)
+
+pytestmark = pytest.mark.process
+
 
 STUBBORN = """
 import signal, subprocess, sys, time
@@ -34,7 +43,9 @@ def group_members(group):
 
 
 def start(code):
-    return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, start_new_session=True, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, start_new_session=True, text=True
+    )
 
 
 def test_a_group_ends_with_its_grandchildren_though_they_ignore_sigterm():
@@ -69,21 +80,29 @@ with process_group([sys.executable, "-c", stuck], folder, {**os.environ, "TMPDIR
 """
 
 
-def test_code_that_holds_the_interpreters_lock_ends_with_its_supervisor_and_so_does_all_that_came_of_it(tmp_path):
+def test_code_that_holds_the_interpreters_lock_ends_with_its_supervisor_and_so_does_all_that_came_of_it(
+    tmp_path,
+):
     """Also a child that has gone into a session of its own, and the folder."""
     folder = tmp_path / "a 'folder' $(of it)"
     folder.mkdir()
-    with subprocess.Popen([sys.executable, "-c", SUPERVISOR, folder], stdout=subprocess.PIPE, text=True) as supervisor:
+    with subprocess.Popen(
+        [sys.executable, "-c", SUPERVISOR, folder], stdout=subprocess.PIPE, text=True
+    ) as supervisor:
         group = int(supervisor.stdout.readline())
         supervisor.kill()
     deadline = time.monotonic() + 10
     setting = f"TMPDIR={folder}"
-    while (group_members(group) or processes_with(setting) or folder.exists()) and time.monotonic() < deadline:
+    while (
+        group_members(group) or processes_with(setting) or folder.exists()
+    ) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert group_members(group) == processes_with(setting) == [] and not folder.exists()
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux keeps the signal in /proc")
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="only Linux keeps the signal in /proc"
+)
 def test_the_signal_of_a_dead_process_can_be_read_until_it_is_reaped():
     process = start("import time; time.sleep(600)")
     assert exit_status(process.pid) is None
@@ -97,7 +116,9 @@ def test_the_signal_of_a_dead_process_can_be_read_until_it_is_reaped():
     process.stdout.close()
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells the variables of a process")
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="only Linux tells the variables of a process"
+)
 def test_a_group_ends_with_a_child_in_a_session_of_its_own(tmp_path):
     setting = f"TMPDIR={tmp_path}"
     code = "import subprocess; subprocess.Popen(['sleep', '600'], start_new_session=True); print(1, flush=True)"
@@ -122,7 +143,9 @@ def test_a_link_in_place_of_the_lock_or_of_a_result_leads_nowhere(tmp_path):
         pass
     (tmp_path / "result.json").symlink_to(other)
     write_whole(tmp_path / "result.json", b"{}")
-    assert other.read_text() == "somebody else's" and (tmp_path / "result.json").read_bytes() == b"{}"
+    assert (
+        other.read_text() == "somebody else's" and (tmp_path / "result.json").read_bytes() == b"{}"
+    )
 
 
 def test_a_folder_is_kept_to_one_launch_until_it_ends_however_it_ends(tmp_path):

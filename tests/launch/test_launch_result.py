@@ -11,12 +11,24 @@ from tqdm import tqdm
 from course_utils.launch.view import RunResult, View
 
 RESULT = RunResult(
-    "<b>.py:f", "ddp", 2, 8, [1.5, math.nan], {"train_loss": math.inf}, [16, 17], 1234.5, "runs/x/last.ckpt", 0.5, 9.0
+    "<b>.py:f",
+    "ddp",
+    2,
+    8,
+    [1.5, math.nan],
+    {"train_loss": math.inf},
+    [16, 17],
+    1234.5,
+    "runs/x/last.ckpt",
+    0.5,
+    9.0,
 )
 
 
 def test_a_result_becomes_json_with_null_for_what_is_no_number():
-    data = json.loads(RESULT.to_json(), parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+    data = json.loads(
+        RESULT.to_json(), parse_constant=lambda name: pytest.fail(f"{name} is not JSON")
+    )
     assert data["losses"] == [1.5, None] and data["metrics"] == {"train_loss": None}
     assert data["samples_per_rank"] == [16, 17] and data["steps"] == 8
 
@@ -39,7 +51,9 @@ def test_a_result_says_since_when_its_loss_is_no_finite_number(losses, said):
 
 def test_a_loss_that_training_step_did_not_return_is_no_nan():
     result = replace(RESULT, losses=[0.5, None])
-    assert "0.5 in epoch 1, not returned by training_step in epoch 2" in repr(result) and "nan" not in repr(result)
+    assert "0.5 in epoch 1, not returned by training_step in epoch 2" in repr(
+        result
+    ) and "nan" not in repr(result)
     assert json.loads(result.to_json())["losses"] == [0.5, None]
     stream = io.StringIO()
     view = View(stream, bar=False)

@@ -19,7 +19,9 @@ HELLO = ("rank 0", {"hello": 1})
 
 def run(out, *heard, resume=False, accelerator="cpu", cluster=None) -> Run:
     arguments = {"devices": 1, "num_nodes": 1, "strategy": "auto", "accelerator": accelerator}
-    one = Run(Options("air_rnn", out=str(out), resume=resume), arguments, cluster or Cluster(), quiet())
+    one = Run(
+        Options("air_rnn", out=str(out), resume=resume), arguments, cluster or Cluster(), quiet()
+    )
     for who, event in heard:
         one._take(who, event)
     return one
@@ -36,9 +38,14 @@ def with_checkpoint(tmp_path):
     return tmp_path
 
 
-def test_the_checkpoint_of_an_earlier_run_is_not_offered_to_one_that_did_not_begin_with_it(with_checkpoint):
+def test_the_checkpoint_of_an_earlier_run_is_not_offered_to_one_that_did_not_begin_with_it(
+    with_checkpoint,
+):
     assert run(with_checkpoint).hint() == ""
-    assert "--resume continues from it" in run(with_checkpoint, ("rank 0", {"epoch": 1, "loss": 0.5})).hint()
+    assert (
+        "--resume continues from it"
+        in run(with_checkpoint, ("rank 0", {"epoch": 1, "loss": 0.5})).hint()
+    )
 
 
 def test_without_a_checkpoint_there_is_no_hint(tmp_path):
@@ -48,10 +55,14 @@ def test_without_a_checkpoint_there_is_no_hint(tmp_path):
 def test_a_checkpoint_with_which_no_step_was_made_is_not_called_whole(with_checkpoint):
     resumed = ("main", {"resumed": 8})
     said = run(with_checkpoint, HELLO, resumed, resume=True).hint()
-    stopped = run(with_checkpoint, HELLO, resumed, resume=True).hint(stopped=True)  # by a person, and no fault of it
+    # by a person, and no fault of it
+    stopped = run(with_checkpoint, HELLO, resumed, resume=True).hint(stopped=True)
     assert "--resume continues from it" in stopped and "damaged" not in stopped
     assert "It had made no step since it read" in said and "without --resume" in said
-    assert "--resume continues from it" in run(with_checkpoint, HELLO, resumed, BEAT, resume=True).hint()
+    assert (
+        "--resume continues from it"
+        in run(with_checkpoint, HELLO, resumed, BEAT, resume=True).hint()
+    )
 
 
 def test_a_run_whose_loss_is_nan_ends_well_and_says_what_to_do(tmp_path):
@@ -59,13 +70,23 @@ def test_a_run_whose_loss_is_nan_ends_well_and_says_what_to_do(tmp_path):
     one = run(tmp_path, HELLO, ("rank 0", {"done": done}), ("rank 0", {"finished": True}))
     assert one.finish().steps == 8
     said = one.view._stream.getvalue()
-    assert said.startswith("[launch] the loss has been nan since epoch 2: lower the learning rate, or look for NaN")
+    assert said.startswith(
+        "[launch] the loss has been nan since epoch 2: lower the learning rate, or look for NaN"
+    )
 
 
 def test_an_interrupt_while_pytorch_loads_is_no_fault_of_pytorch(tmp_path):
     for last, kind, said in (
-        ("KeyboardInterrupt", RunError, "the first process ended with exit status 1 .* or it was interrupted"),
-        ("ImportError: no libcudart", LaunchError, "PyTorch or Lightning does not load: ImportError: no libcudart"),
+        (
+            "KeyboardInterrupt",
+            RunError,
+            "the first process ended with exit status 1 .* or it was interrupted",
+        ),
+        (
+            "ImportError: no libcudart",
+            LaunchError,
+            "PyTorch or Lightning does not load: ImportError: no libcudart",
+        ),
     ):
         one = run(tmp_path, (BEFORE, last))
         one._status = 1
@@ -79,11 +100,17 @@ def test_each_rank_may_say_that_it_continues_and_it_is_shown_once(with_checkpoin
     assert one.view._stream.getvalue().count("continuing after step 8") == 1
 
 
-def test_what_another_shell_has_left_stays_out_and_what_a_cluster_has_set_stays_in(tmp_path, monkeypatch):
+def test_what_another_shell_has_left_stays_out_and_what_a_cluster_has_set_stays_in(
+    tmp_path, monkeypatch
+):
     for name, value in {"RANK": "3", "MASTER_PORT": "29500", "MINE": "kept"}.items():
         monkeypatch.setenv(name, value)
     alone = run(tmp_path)._environment("folder")
-    assert alone["MINE"] == "kept" and alone["TMPDIR"] == "folder" and not {"RANK", "MASTER_PORT"} & alone.keys()
+    assert (
+        alone["MINE"] == "kept"
+        and alone["TMPDIR"] == "folder"
+        and not {"RANK", "MASTER_PORT"} & alone.keys()
+    )
     together = run(tmp_path, cluster=Cluster("torchrun", 2, 1, 1))._environment("folder")
     assert together["RANK"] == "3" and together["MASTER_PORT"] == "29500"
 
@@ -103,16 +130,25 @@ def test_a_folder_in_use_is_refused_with_one_reason(tmp_path):
 def test_a_lesson_may_leave_the_working_folder_and_have_arguments_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     one = Run(
-        Options("mine.py:make", out="runs/x"), {"accelerator": "cpu", "devices": 1, "num_nodes": 1}, Cluster(), quiet()
+        Options("mine.py:make", out="runs/x"),
+        {"accelerator": "cpu", "devices": 1, "num_nodes": 1},
+        Cluster(),
+        quiet(),
     )
     options, arguments, folder = json.loads(one._environment("folder")[REQUEST])
     assert (options["lesson"], options["out"]) == (f"{tmp_path}/mine.py:make", f"{tmp_path}/runs/x")
     assert arguments["default_root_dir"] == options["out"]
-    assert folder == "folder" and json.loads(run("x")._environment("folder")[REQUEST])[0]["lesson"] == "air_rnn"
+    assert (
+        folder == "folder"
+        and json.loads(run("x")._environment("folder")[REQUEST])[0]["lesson"] == "air_rnn"
+    )
 
 
 def test_a_lesson_that_ends_the_training_early_is_said_to(tmp_path):
-    assert "[launch] after epoch 3" in run(tmp_path, ("rank 0", {"note": "after epoch 3"})).view._stream.getvalue()
+    assert (
+        "[launch] after epoch 3"
+        in run(tmp_path, ("rank 0", {"note": "after epoch 3"})).view._stream.getvalue()
+    )
 
 
 def test_an_interrupt_closes_the_bar_before_what_is_left_is_shown(tmp_path, monkeypatch):
@@ -129,10 +165,20 @@ def test_an_interrupt_closes_the_bar_before_what_is_left_is_shown(tmp_path, monk
     assert order[:2] == ["closed", "bye"]
 
 
-def test_of_the_calls_where_a_silent_rank_stands_those_inside_of_torch_are_left_out_but_the_innermost(tmp_path):
+def test_of_the_calls_where_a_silent_rank_stands_those_inside_of_torch_are_left_out_but_the_innermost(
+    tmp_path,
+):
     inside = '  File "/x/site-packages/torch/{}.py", line 1 in {}'
-    stack = ["Stack (most recent call first):", inside.format("a", "wait"), inside.format("b", "call")]
-    stack += ['  File "lesson.py", line 7 in training_step', inside.format("c", "step"), inside.format("d", "fit")]
+    stack = [
+        "Stack (most recent call first):",
+        inside.format("a", "wait"),
+        inside.format("b", "call"),
+    ]
+    stack += [
+        '  File "lesson.py", line 7 in training_step',
+        inside.format("c", "step"),
+        inside.format("d", "fit"),
+    ]
     silent = run(tmp_path)
     silent._silence = "rank 0 has been silent"
     for line in stack:

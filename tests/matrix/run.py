@@ -1,14 +1,16 @@
 """Run every lesson in fresh environments with the packages of hosted notebooks: `make test-matrix`.
 
-For each set of packages: install it without the course, run the set-up cell that all lessons share with a wheel beside
-the notebooks, check that no package changed its version, and run the lessons by `nbval-lax` in a folder outside of
-the checkout, so that the installed wheel is what they import. It takes about ten minutes a set on two cores, and up to
-8 GB of disk for the set at hand; nothing here is part of `make test`.
+For each set of packages: install it without the course, run the set-up cell that all lessons share
+with a wheel beside the notebooks, check that no package changed its version, and run the lessons by
+`nbval-lax` in a folder outside of the checkout, so that the installed wheel is what they import. It
+takes about ten minutes a set on two cores, and up to 8 GB of disk for the set at hand; nothing here
+is part of `make test`.
 
-    python tests/matrix/run.py [--sets hosted oldest] [--lessons 0 7] [--home DIR] [--keep] [--json FILE]
+    python tests/matrix/run.py [--sets hosted oldest] [--lessons 0 7] [--home DIR] [--keep] [--json
+    FILE]
 
-`--keep` leaves the environments, and a later run with `--keep` takes them up again. Needs uv in the Python that runs it
-and the Pythons of the sets (uv finds them).
+`--keep` leaves the environments, and a later run with `--keep` takes them up again. Needs uv in the
+Python that runs it and the Pythons of the sets (uv finds them).
 """
 
 import argparse
@@ -78,8 +80,12 @@ class Outcome:
 
 
 def call(*command, **options) -> subprocess.CompletedProcess:
-    """Run a program and return its result with what it printed, or stop with what it printed when it fails."""
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, **options)
+    """Run a program and return its result with what it printed, or stop with what it printed when
+    it fails.
+    """
+    done = subprocess.run(
+        [str(word) for word in command], capture_output=True, text=True, **options
+    )
     if done.returncode:
         sys.exit(f"{' '.join(map(str, command))}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
     return done
@@ -98,15 +104,19 @@ def recipe(name: str) -> str:
 
 
 def interpreter(version: str) -> str:
-    """Return one of pyenv's Pythons, or the version itself, which uv looks for elsewhere and else downloads."""
+    """Return one of pyenv's Pythons, or the version itself, which uv looks for elsewhere and else
+    downloads.
+    """
     found = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))
     return str(found[-1]) if found else version
 
 
 def build_environment(home: Path) -> Path:
-    """Make an environment with pip and the packages of the set that the folder is named after, and return its Python.
+    """Make an environment with pip and the packages of the set that the folder is named after, and
+    return its Python.
 
-    One that was kept is taken up again. Its mark is away until `restore` puts it back: an interrupted run leaves none.
+    One that was kept is taken up again. Its mark is away until `restore` puts it back: an
+    interrupted run leaves none.
     """
     python, mark = home / "env" / "bin" / "python", home / "set.txt"
     if not mark.exists() or mark.read_text() != recipe(home.name):
@@ -134,7 +144,11 @@ def frozen(python: Path) -> dict[str, str]:
     """Return what `pip freeze` says, as name: version, without the course."""
     lines = call(python, "-m", "pip", "freeze", "--all").stdout.splitlines()
     pairs = (re.split(r"==| @ ", line, maxsplit=1) for line in lines)
-    return {name.lower().replace("_", "-"): version for name, version in pairs if "accelerator" not in name}
+    return {
+        name.lower().replace("_", "-"): version
+        for name, version in pairs
+        if "accelerator" not in name
+    }
 
 
 def setup_cell() -> str:
@@ -144,7 +158,9 @@ def setup_cell() -> str:
 
 
 def set_up(python: Path, folder: Path, wheel: Path) -> str:
-    """Run the set-up cell beside copies of the lessons and the wheel; return the line that it prints."""
+    """Run the set-up cell beside copies of the lessons and the wheel; return the line that it
+    prints.
+    """
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(ROOT / "notebooks", folder, ignore=shutil.ignore_patterns(".*"))
     shutil.copy(wheel, folder)
@@ -154,14 +170,20 @@ def set_up(python: Path, folder: Path, wheel: Path) -> str:
     where = "from importlib.util import find_spec; print(find_spec('course_utils').origin)"
     origin = call(python, "-c", where, cwd=folder, env=bare_environment()).stdout.strip()
     if not Path(origin).is_relative_to(python.parent.parent):
-        sys.exit(f"The lessons would import {origin}, and not the course that the set-up cell installed.")
+        sys.exit(
+            f"The lessons would import {origin}, and not the course that the set-up cell installed."
+        )
     return said
 
 
 def bare_environment() -> dict[str, str]:
-    """Return the environment variables without those that would let the checkout or another set in."""
+    """Return the environment variables without those that would let the checkout or another set
+    in.
+    """
     return {
-        name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV", "COURSE_DEVICE")
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("PYTHONPATH", "VIRTUAL_ENV", "COURSE_DEVICE")
     }
 
 
@@ -197,7 +219,10 @@ def run_lesson(python: Path, lesson: Path, log: Path) -> Outcome:
 
 def restore(home: Path, before: dict[str, str], after: dict[str, str]) -> None:
     """Uninstall what was added to an environment, and mark it as fit to be taken up again."""
-    python, added = home / "env" / "bin" / "python", ["accelerator-course", *(after.keys() - before.keys())]
+    python, added = (
+        home / "env" / "bin" / "python",
+        ["accelerator-course", *(after.keys() - before.keys())],
+    )
     call(sys.executable, "-m", "uv", "pip", "uninstall", "--quiet", "--python", python, *added)
     if frozen(python) == before:
         (home / "set.txt").write_text(recipe(home.name))
@@ -212,11 +237,17 @@ def try_set(name: str, home: Path, wheel: Path, lessons: list[Path]) -> dict:
     print(f"{name}: {said}", flush=True)
     outcomes = {}
     for lesson in lessons:
-        outcomes[lesson.stem] = run_lesson(python, home / "notebooks" / lesson.name, home / f"{lesson.stem}.log")
+        outcomes[lesson.stem] = run_lesson(
+            python, home / "notebooks" / lesson.name, home / f"{lesson.stem}.log"
+        )
         print(f"  {lesson.stem}: {shown(outcomes[lesson.stem])}", flush=True)
     darts = with_darts(python, home, [lesson for lesson in lessons if "darts" in lesson.stem])
     after = frozen(python)
-    changed = {each: [version, after.get(each)] for each, version in before.items() if after.get(each) != version}
+    changed = {
+        each: [version, after.get(each)]
+        for each, version in before.items()
+        if after.get(each) != version
+    }
     print(f"  {DARTS}: {shown(darts)}\n  changed: {changed or 'nothing'}", flush=True)
     restore(home, before, after)
     return {
@@ -230,30 +261,49 @@ def try_set(name: str, home: Path, wheel: Path, lessons: list[Path]) -> dict:
 
 
 def with_darts(python: Path, home: Path, lessons: list[Path]) -> Outcome | None:
-    """Add Darts as lesson 8 says, and run that lesson again; return None where that did not add it."""
-    add = [python, "-m", "course_utils.lessons.setup", "darts"]
+    """Add Darts as lesson 8 says, and run that lesson again; return None where that did not add
+    it.
+    """
+    add = [python, "-m", "course_lessons.setup", "darts"]
     for lesson in lessons:
-        done = subprocess.run(add, cwd=home / "notebooks", env=bare_environment(), capture_output=True, text=True)
+        done = subprocess.run(
+            add, cwd=home / "notebooks", env=bare_environment(), capture_output=True, text=True
+        )
         print(f"  {done.stdout.strip()}", flush=True)
         if done.returncode == 0 and "darts" in frozen(python):
-            return run_lesson(python, home / "notebooks" / lesson.name, home / f"{lesson.stem}_with_darts.log")
+            return run_lesson(
+                python, home / "notebooks" / lesson.name, home / f"{lesson.stem}_with_darts.log"
+            )
     return None
 
 
 def shown(outcome: Outcome | None) -> str:
     """Return one cell of the table."""
-    return f"{'passed' if outcome.passed else 'FAILED'}, {outcome.seconds:.0f} s" if outcome else "-"
+    return (
+        f"{'passed' if outcome.passed else 'FAILED'}, {outcome.seconds:.0f} s" if outcome else "-"
+    )
 
 
 def table(rows: dict[str, dict], lessons: list[Path]) -> str:
     """Return the rows as a Markdown table."""
-    heads = ["set", "versions", "set-up changed", *(lesson.stem[:2].lstrip("0") or "0" for lesson in lessons), DARTS]
+    heads = [
+        "set",
+        "versions",
+        "set-up changed",
+        *(lesson.stem[:2].lstrip("0") or "0" for lesson in lessons),
+        DARTS,
+    ]
     lines = [" | ".join(heads), " | ".join("---" for _ in heads)]
     for name, row in rows.items():
-        versions = [f"Python {row['python']}", *(f"{each} {value}" for each, value in row["versions"].items())]
+        versions = [
+            f"Python {row['python']}",
+            *(f"{each} {value}" for each, value in row["versions"].items()),
+        ]
         outcomes = [row["lessons"][lesson.stem] for lesson in lessons] + [row[DARTS]]
         cells = [shown(outcome and Outcome(**outcome)) for outcome in outcomes]
-        lines.append(" | ".join([name, ", ".join(versions), ", ".join(row["changed"]) or "nothing", *cells]))
+        lines.append(
+            " | ".join([name, ", ".join(versions), ", ".join(row["changed"]) or "nothing", *cells])
+        )
     return "\n".join(f"| {line} |" for line in lines)
 
 
@@ -266,16 +316,26 @@ def is_fine(row: dict) -> bool:
 def arguments() -> argparse.Namespace:
     """Return what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS), metavar="SET", help=", ".join(SETS))
+    parser.add_argument(
+        "--sets", nargs="+", choices=SETS, default=list(SETS), metavar="SET", help=", ".join(SETS)
+    )
     parser.add_argument("--lessons", nargs="+", type=int, default=range(len(LESSONS)), metavar="N")
-    parser.add_argument("--home", type=Path, default=Path("build/matrix"), help="where environments and logs go")
-    parser.add_argument("--keep", action="store_true", help="leave the environments, and take up those that are left")
+    parser.add_argument(
+        "--home", type=Path, default=Path("build/matrix"), help="where environments and logs go"
+    )
+    parser.add_argument(
+        "--keep",
+        action="store_true",
+        help="leave the environments, and take up those that are left",
+    )
     parser.add_argument("--json", type=Path, help="write the results here too")
     return parser.parse_args()
 
 
 def main() -> int:
-    """Try the sets one after the other, print the table, and return 1 if anything failed or changed."""
+    """Try the sets one after the other, print the table, and return 1 if anything failed or
+    changed.
+    """
     asked = arguments()
     home, lessons = asked.home.resolve(), [LESSONS[number] for number in asked.lessons]
     home.mkdir(parents=True, exist_ok=True)
@@ -287,7 +347,11 @@ def main() -> int:
         rows[name] = try_set(name, home / name, wheel, lessons)
         if not asked.keep:
             shutil.rmtree(home / name / "env")
-    found = {"date": datetime.date.today().isoformat(), "system": platform.platform(terse=True), "sets": rows}
+    found = {
+        "date": datetime.date.today().isoformat(),
+        "system": platform.platform(terse=True),
+        "sets": rows,
+    }
     if asked.json:
         asked.json.write_text(json.dumps(found, indent=1) + "\n")
     print(f"\n{found['date']}, {found['system']}\n\n{table(rows, lessons)}")

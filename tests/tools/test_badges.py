@@ -12,6 +12,9 @@ from small_machines import LESSONS, ROOT, first_code_cell
 
 from course_utils import __version__
 
+pytestmark = pytest.mark.process
+
+
 FILES = ["pyproject.toml", "README.md", *(f"notebooks/{lesson.name}" for lesson in LESSONS)]
 PYPROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 REPO = re.search(r'^repository = "(.*)"$', PYPROJECT, re.MULTILINE)[1]
@@ -38,7 +41,9 @@ def texts(root) -> dict[str, str]:
 
 
 def addresses(link: str) -> tuple[str, str, str]:
-    """Return the repository, the branch and the lesson that a launch link opens, read as its host reads it."""
+    """Return the repository, the branch and the lesson that a launch link opens, read as its host
+    reads it.
+    """
     url = urlsplit(link)
     if url.hostname == "mybinder.org":
         _, _, host, owner, name, branch = url.path.split("/")
@@ -50,7 +55,9 @@ def addresses(link: str) -> tuple[str, str, str]:
     else:
         assert url.hostname == "colab.research.google.com"
         path = url.path.removeprefix("/github")
-    owner, name, branch, lesson = re.fullmatch(r"/([^/]+)/([^/]+)/blob/(.+?)/(notebooks/.+)", path).groups()
+    owner, name, branch, lesson = re.fullmatch(
+        r"/([^/]+)/([^/]+)/blob/(.+?)/(notebooks/.+)", path
+    ).groups()
     return f"{owner}/{name}", branch, lesson
 
 
@@ -67,7 +74,12 @@ def test_every_launch_link_opens_its_own_lesson_at_the_address_of_pyproject():
 
 def test_the_readme_has_the_links_of_every_lesson():
     links = launch_links((ROOT / "README.md").read_text(encoding="utf-8"))
-    expected = [(repo, BRANCH, f"notebooks/{lesson.name}") for repo in HERE for lesson in LESSONS for _ in range(3)]
+    expected = [
+        (repo, BRANCH, f"notebooks/{lesson.name}")
+        for repo in HERE
+        for lesson in LESSONS
+        for _ in range(3)
+    ]
     assert [addresses(link) for link in links] == expected
 
 
@@ -94,12 +106,16 @@ def test_the_set_up_cell_gets_the_address_that_the_release_gives_the_wheel(copy)
 
 def test_the_launch_links_are_badges_with_words_for_who_does_not_see_them(copy):
     badges(copy, "ada/course")
-    opening = "".join(json.loads((copy / FILES[-1]).read_text(encoding="utf-8"))["cells"][0]["source"])
+    opening = "".join(
+        json.loads((copy / FILES[-1]).read_text(encoding="utf-8"))["cells"][0]["source"]
+    )
     words = re.findall(r"\[!\[([^]]*)\]\(https://\S+\.svg\)\]\(https://", opening)
     assert words == [f"Open this lesson in {host}" for host in ("Colab", "Kaggle", "Binder")]
 
 
-@pytest.mark.parametrize(("repo", "branch"), [("ada-l/gpu.course_1", "lessons"), ("OWNER2/REPO2", "autumn/2026")])
+@pytest.mark.parametrize(
+    ("repo", "branch"), [("ada-l/gpu.course_1", "lessons"), ("OWNER2/REPO2", "autumn/2026")]
+)
 def test_a_fork_changes_every_address_and_nothing_else_and_comes_back(copy, repo, branch):
     badges(copy, "OWNER/REPO", "lessons")
     before = texts(copy)
@@ -109,7 +125,11 @@ def test_a_fork_changes_every_address_and_nothing_else_and_comes_back(copy, repo
     for name, text in after.items():
         assert "OWNER/REPO" not in text.replace("OWNER/REPO is a placeholder", ""), name
         assert all(addresses(link)[:2] == (repo, branch) for link in launch_links(text)), name
-        changed = [new for old, new in zip(before[name].splitlines(), text.splitlines(), strict=False) if old != new]
+        changed = [
+            new
+            for old, new in zip(before[name].splitlines(), text.splitlines(), strict=False)
+            if old != new
+        ]
         if name.endswith(".ipynb"):
             assert len(changed) == 2 and len(before[name].splitlines()) == len(text.splitlines())
             assert "Launch: " in changed[0] and "WHEEL = " in changed[1]
@@ -121,7 +141,10 @@ def test_a_fork_changes_every_address_and_nothing_else_and_comes_back(copy, repo
 
 def test_no_other_committed_file_names_the_address(copy):
     done = subprocess.run(
-        ["git", "grep", "-l", f"github.com/{REPO}", ":!tests"], cwd=ROOT, capture_output=True, text=True
+        ["git", "grep", "-l", f"github.com/{REPO}", ":!tests"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
     )
     if done.returncode > 1:
         pytest.skip("this is not a checkout")
@@ -150,7 +173,9 @@ def test_what_is_no_address_is_refused_and_nothing_is_written(copy, words, error
 
 def test_a_file_without_its_place_is_named_and_nothing_is_written(copy):
     lesson = copy / FILES[-1]
-    lesson.write_text(lesson.read_text(encoding="utf-8").replace('"Launch: ', '"Start: '), encoding="utf-8")
+    lesson.write_text(
+        lesson.read_text(encoding="utf-8").replace('"Launch: ', '"Start: '), encoding="utf-8"
+    )
     before = texts(copy)
     done = badges(copy, "ada/course")
     assert done.returncode == 1 and f"{lesson}: found 0 places like" in done.stderr
@@ -162,7 +187,10 @@ def test_no_lesson_loads_a_picture_from_elsewhere_but_its_badges():
         for cell in json.loads(lesson.read_text(encoding="utf-8"))["cells"]:
             lines = "".join(cell["source"]).splitlines()
             source = "\n".join(line for line in lines if not line.startswith("Launch: "))
-            assert not re.search(r"!\[[^]]*\]\(https?:|<img[^>]+src=.https?:", source), (lesson.name, cell["id"])
+            assert not re.search(r"!\[[^]]*\]\(https?:|<img[^>]+src=.https?:", source), (
+                lesson.name,
+                cell["id"],
+            )
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
@@ -171,7 +199,14 @@ def test_nothing_in_a_name_is_run_by_make_or_the_shell(tmp_path):
     shutil.copy(ROOT / "Makefile", tmp_path)
     (tmp_path / "python").write_text('#!/bin/sh\nprintf "%s" "$REPO" > given\n')
     (tmp_path / "python").chmod(0o755)
-    for attack in ("x$(shell touch ran)", "x`touch ran`", '"; touch ran; "', "$(touch ran)", "'; touch ran #", "${x}"):
+    for attack in (
+        "x$(shell touch ran)",
+        "x`touch ran`",
+        '"; touch ran; "',
+        "$(touch ran)",
+        "'; touch ran #",
+        "${x}",
+    ):
         command = ["make", "badges", f"REPO={attack}", f"BRANCH={attack}", "PYTHON=./python"]
         subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
         assert not (tmp_path / "ran").exists(), attack

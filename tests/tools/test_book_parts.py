@@ -1,4 +1,6 @@
-"""How a lesson becomes a page of the book. What the pages look like is tested in tests/browser/test_book.py."""
+"""How a lesson becomes a page of the book. What the pages look like is tested in
+tests/browser/test_book.py.
+"""
 
 import nbformat
 import pytest
@@ -17,7 +19,10 @@ def test_words_are_read_with_their_other_forms():
     ("text", "linked"),
     [
         ("A batch, then a batch.", "A {term}`batch <batch>`, then a batch."),
-        ("Batches no, batchs and `batch` no.", "Batches no, {term}`batchs <batch>` and `batch` no."),
+        (
+            "Batches no, batchs and `batch` no.",
+            "Batches no, {term}`batchs <batch>` and `batch` no.",
+        ),
         ("# The GPU\n\nTwo GPUs.", "# The GPU\n\nTwo {term}`GPUs <GPU>`."),
         ("The batch size counts.", "The {term}`batch size <batch>` counts."),
         ("[a GPU](gpu.md) and gpu", "[a GPU](gpu.md) and gpu"),
@@ -47,12 +52,17 @@ def test_a_lesson_that_ran_on_another_device_is_a_second_tab(tmp_path, monkeypat
     there = tmp_path / "recorded" / "NVIDIA H100"
     there.mkdir(parents=True)
     executed = nbformat.read(lesson, as_version=4)
-    next(cell for cell in executed.cells if cell.id == "00-05").outputs[0].data["text/plain"] = "on another card"
+    next(cell for cell in executed.cells if cell.id == "00-05").outputs[0].data["text/plain"] = (
+        "on another card"
+    )
     nbformat.write(executed, there / lesson.name)
     monkeypatch.setattr(build, "RECORDED", tmp_path / "recorded")
     (tmp_path / "source").mkdir()
     build.write_lessons(tmp_path / "source", {})
-    first, second = tmp_path / "source" / lesson.name, tmp_path / "source" / f"{lesson.stem}-nvidia-h100.ipynb"
+    first, second = (
+        tmp_path / "source" / lesson.name,
+        tmp_path / "source" / f"{lesson.stem}-nvidia-h100.ipynb",
+    )
     for page in (first, second):
         opening = nbformat.read(page, as_version=4).cells[0].source
         assert f"[a CPU]({first.name}) · [NVIDIA H100]({second.name})" in opening
@@ -78,7 +88,10 @@ def test_badges_become_links_in_words_since_the_book_loads_nothing(tmp_path, mon
     (tmp_path / "source").mkdir()
     build.write_documents(tmp_path / "source")
     text = (tmp_path / "source" / "index.md").read_text()
-    assert "[Open this lesson in Colab](https://colab.research.google.com/y)" in text and "badge" not in text
+    assert (
+        "[Open this lesson in Colab](https://colab.research.google.com/y)" in text
+        and "badge" not in text
+    )
 
 
 def test_what_sphinx_leaves_beside_the_book_is_not_seen_by_git():

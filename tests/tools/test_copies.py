@@ -17,20 +17,40 @@ FOLDED = {"jupyter": {"source_hidden": True}, "cellView": "form", "_kg_hide-inpu
 def by_hand(lesson: Path) -> str:
     """Return a learner's copy made with json alone: what nbconvert has to arrive at."""
     made = json.loads(lesson.read_text(encoding="utf-8"))
-    made["cells"] = [cell for cell in made["cells"] if "check" not in cell["metadata"].get("tags", [])]
+    made["cells"] = [
+        cell for cell in made["cells"] if "check" not in cell["metadata"].get("tags", [])
+    ]
     opening = made["cells"][0]["source"]
-    made["cells"][0]["source"] = opening[:2] + opening[4:] if opening[2].startswith("Launch: `make badges") else opening
+    made["cells"][0]["source"] = (
+        opening[:2] + opening[4:] if opening[2].startswith("Launch: `make badges") else opening
+    )
     for cell in made["cells"]:
         if cell["cell_type"] == "code":
             cell.update(outputs=[], execution_count=None)
         if cell["id"].endswith("-setup"):
             cell["metadata"] |= FOLDED
     colab, gpu, kaggle = {
-        "02": ({"accelerator": "GPU", "colab": {"gpuType": "T4", "provenance": []}}, True, "nvidiaTeslaT4"),
-        "04": ({"accelerator": "TPU", "colab": {"gpuType": "V5E1", "provenance": []}}, False, "tpuV5e8"),
+        "02": (
+            {"accelerator": "GPU", "colab": {"gpuType": "T4", "provenance": []}},
+            True,
+            "nvidiaTeslaT4",
+        ),
+        "04": (
+            {"accelerator": "TPU", "colab": {"gpuType": "V5E1", "provenance": []}},
+            False,
+            "tpuV5e8",
+        ),
     }.get(lesson.name[:2], ({"colab": {"provenance": []}}, False, "none"))
-    kaggle = {"accelerator": kaggle, "isGpuEnabled": gpu, "dataSources": [], "isInternetEnabled": True}
-    made["metadata"] |= {**colab, "kaggle": {**kaggle, "language": "python", "sourceType": "notebook"}}
+    kaggle = {
+        "accelerator": kaggle,
+        "isGpuEnabled": gpu,
+        "dataSources": [],
+        "isInternetEnabled": True,
+    }
+    made["metadata"] |= {
+        **colab,
+        "kaggle": {**kaggle, "language": "python", "sourceType": "notebook"},
+    }
     return json.dumps(made, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
 
 
@@ -47,7 +67,9 @@ def test_no_cell_of_a_copy_needs_a_name_that_only_a_check_cell_makes(lesson):
     for cell in nbformat.read(lesson, as_version=4).cells:
         if cell.cell_type != "code" or cell.source.lstrip().startswith(("%", "!")):
             continue
-        source = "\n".join(line for line in cell.source.splitlines() if not line.lstrip().startswith(("%", "!")))
+        source = "\n".join(
+            line for line in cell.source.splitlines() if not line.lstrip().startswith(("%", "!"))
+        )
         try:
             names = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)]
         except SyntaxError:  # a mistake that the lesson shows
@@ -61,10 +83,12 @@ def test_no_cell_of_a_copy_needs_a_name_that_only_a_check_cell_makes(lesson):
 
 
 def test_a_teachers_copy_has_the_solutions_in_place_of_the_dots():
-    cells = nbformat.reads(copy_of(ROOT / "notebooks" / "01_cpu.ipynb", with_solutions=True), as_version=4).cells
+    cells = nbformat.reads(
+        copy_of(ROOT / "notebooks" / "01_cpu.ipynb", with_solutions=True), as_version=4
+    ).cells
     exercises = [cell.source for cell in cells if "ex.one_epoch.check" in cell.source]
     assert len(exercises) == 1 and "..." not in exercises[0]
-    assert exercises[0].startswith("from course_utils.lessons.cpu import exercises as ex\n")
+    assert exercises[0].startswith("from course_lessons.cpu import exercises as ex\n")
     assert exercises[0].endswith("ex.one_epoch.check(my_epoch)")
 
 
@@ -84,7 +108,9 @@ def test_a_copy_that_was_changed_is_never_overwritten_and_a_newer_lesson_is_anno
         assert (tmp_path / "a.ipynb").read_text() == "mine\n"
     (tmp_path / "a.ipynb").rename(tmp_path / "b.ipynb")
     assert hand_out({"a.ipynb": "two\n"}, tmp_path) == []
-    assert (tmp_path / "a.ipynb").read_text() == "two\n" and (tmp_path / "b.ipynb").read_text() == "mine\n"
+    assert (tmp_path / "a.ipynb").read_text() == "two\n" and (
+        tmp_path / "b.ipynb"
+    ).read_text() == "mine\n"
 
 
 def test_a_copy_that_was_not_changed_becomes_the_newer_lesson_and_says_so(tmp_path):
@@ -100,7 +126,9 @@ def test_a_file_whose_record_was_lost_counts_as_changed(tmp_path):
     assert (tmp_path / "a.ipynb").read_text() == "whose?\n"
 
 
-@pytest.mark.parametrize("text", ["", '{"a.ipynb": "12', "[1]", "null"], ids=["empty", "torn", "a list", "null"])
+@pytest.mark.parametrize(
+    "text", ["", '{"a.ipynb": "12', "[1]", "null"], ids=["empty", "torn", "a list", "null"]
+)
 def test_a_record_that_cannot_be_read_stops_nobody_and_nothing_is_overwritten(tmp_path, text):
     (tmp_path / "a.ipynb").write_text("mine\n")
     (tmp_path / GIVEN).write_text(text)
@@ -117,9 +145,15 @@ def test_the_folder_that_make_lab_opens_is_one_that_git_does_not_see():
 
 @pytest.mark.process
 def test_a_release_publishes_copies_for_learners_and_for_teachers(tmp_path):
-    subprocess.run([sys.executable, ROOT / "tools" / "copies.py", "--publish", tmp_path], check=True, timeout=300)
+    subprocess.run(
+        [sys.executable, ROOT / "tools" / "copies.py", "--publish", tmp_path],
+        check=True,
+        timeout=300,
+    )
     for kind in ("notebooks", "solutions"):
-        assert sorted(path.name for path in (tmp_path / kind).iterdir()) == [path.name for path in LESSONS]
+        assert sorted(path.name for path in (tmp_path / kind).iterdir()) == [
+            path.name for path in LESSONS
+        ]
     published = tmp_path / "notebooks" / LESSONS[0].name
     assert published.read_bytes().decode() == copy_of(LESSONS[0])
     release = (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")

@@ -1,4 +1,6 @@
-"""`make gpu` without a GPU: its rehearsal, what it writes, and the check of a recording that somebody sent."""
+"""`make gpu` without a GPU: its rehearsal, what it writes, and the check of a recording that
+somebody sent.
+"""
 
 import json
 import os
@@ -19,6 +21,9 @@ from course_utils.compare.results import Result
 from tools.gpu.check import main as check
 from tools.gpu.run import GOAL_MISSED, SECTIONS
 
+pytestmark = pytest.mark.process
+
+
 ROOT = Path(__file__).resolve().parents[2]
 RUN = [sys.executable, str(ROOT / "tools" / "gpu" / "run.py"), "--dry"]
 SOME = ["doctor", "measure-copies", "tests", "launcher", "timelines"]
@@ -38,7 +43,8 @@ def run(*words, code=0):
 
 @pytest.fixture(scope="module")
 def rehearsed(tmp_path_factory):
-    """What `make gpu DRY=1` leaves; all sections but one are measured in one process here, and in less time.
+    """What `make gpu DRY=1` leaves; all sections but one are measured in one process here, and in
+    less time.
 
     Of the ten models it counts the memory and the work alone, which shows that their inputs fit.
     """
@@ -75,7 +81,10 @@ def test_a_part_that_fails_or_hangs_ends_alone(tmp_path):
 
     bad = run_part(Part("bad", ("-c", "raise SystemExit('it broke')"), 30), tmp_path, 30, True)
     hangs = run_part(
-        Part("hangs", ("-c", "import time; print('on', flush=True); time.sleep(99)"), 5), tmp_path, 5, True
+        Part("hangs", ("-c", "import time; print('on', flush=True); time.sleep(99)"), 5),
+        tmp_path,
+        5,
+        True,
     )
     assert (bad.status, hangs.status) == ("failed", "too long")
     assert "it broke" in bad.last_words and "on" in hangs.last_words
@@ -84,7 +93,9 @@ def test_a_part_that_fails_or_hangs_ends_alone(tmp_path):
 def test_a_part_that_misses_a_goal_came_to_its_end_and_is_not_run_again(tmp_path, monkeypatch):
     from tools.gpu import run
 
-    missed = run.Part("missed", ("-c", f"open('ran', 'a').write('x'); raise SystemExit({run.GOAL_MISSED})"), 30)
+    missed = run.Part(
+        "missed", ("-c", f"open('ran', 'a').write('x'); raise SystemExit({run.GOAL_MISSED})"), 30
+    )
     monkeypatch.setattr(run, "parts", lambda out, dry: [missed])
     monkeypatch.setattr(run, "ROOT", tmp_path)
     for _ in range(2):
@@ -111,8 +122,12 @@ def test_the_command_knows_every_section():
 
 def test_every_section_measures_something(rehearsed):
     files = [rehearsed / name for name in ("measurements.jsonl", "findings.jsonl")]
-    measured = {json.loads(line)["section"] for file in files for line in file.read_text().splitlines()}
-    assert measured == {*SECTIONS} - {"timer", "memory", "estimate"}, "what these find is said of a GPU alone"
+    measured = {
+        json.loads(line)["section"] for file in files for line in file.read_text().splitlines()
+    }
+    assert measured == {*SECTIONS} - {"timer", "memory", "estimate"}, (
+        "what these find is said of a GPU alone"
+    )
 
 
 def test_a_figure_too_large_for_the_card_is_left_out_alone(capsys):
@@ -138,8 +153,13 @@ def test_user_host_and_folders_do_not_show(monkeypatch):
 def test_a_part_whose_packages_are_absent_names_them_and_does_not_start(tmp_path):
     from tools.gpu.run import Part, run_part
 
-    left_out = run_part(Part("x", ("-c", "1 / 0"), 5, needs=("json", "no_such_package")), tmp_path, 5, True)
-    assert left_out.status == "not possible here" and left_out.last_words == "This Python lacks no_such_package."
+    left_out = run_part(
+        Part("x", ("-c", "1 / 0"), 5, needs=("json", "no_such_package")), tmp_path, 5, True
+    )
+    assert (
+        left_out.status == "not possible here"
+        and left_out.last_words == "This Python lacks no_such_package."
+    )
 
 
 @pytest.fixture
@@ -158,20 +178,31 @@ def small_lesson(tmp_path):
     return tmp_path / "small.ipynb"
 
 
-def test_without_jupyter_the_plain_cells_run_and_an_error_ends_its_own_cell_alone(small_lesson, capsys):
+def test_without_jupyter_the_plain_cells_run_and_an_error_ends_its_own_cell_alone(
+    small_lesson, capsys
+):
     from tools.gpu.lesson import execute_cells
 
     assert execute_cells(small_lesson, small_lesson.with_suffix(".txt")) == 1
     text = small_lesson.with_suffix(".txt").read_text()
-    assert "[1]\n4\n" in text and "[2] left out" in text and f"the end\n\n[6]\n{len(os.getcwd())}\n" in text
+    assert (
+        "[1]\n4\n" in text
+        and "[2] left out" in text
+        and f"the end\n\n[6]\n{len(os.getcwd())}\n" in text
+    )
     assert "cell 3: ZeroDivisionError" in capsys.readouterr().out
 
 
-def test_with_jupyter_an_error_ends_its_own_cell_alone_and_the_outputs_name_no_folder(small_lesson, capsys):
+def test_with_jupyter_an_error_ends_its_own_cell_alone_and_the_outputs_name_no_folder(
+    small_lesson, capsys
+):
     from tools.gpu.lesson import execute_notebook
 
     for number, source in (("first", "1 / (x - 3)"), ("second", "1 / x")):
-        lesson, kept = nbformat.read(small_lesson, as_version=4), small_lesson.with_name(f"{number}.ipynb")
+        lesson, kept = (
+            nbformat.read(small_lesson, as_version=4),
+            small_lesson.with_name(f"{number}.ipynb"),
+        )
         lesson.cells[3].source = source
         nbformat.write(lesson, small_lesson)
         assert execute_notebook(small_lesson, kept) == (number == "first")
@@ -194,17 +225,28 @@ def test_a_lesson_that_is_ended_early_keeps_the_outputs_of_its_cells(small_lesso
     assert nbformat.read(kept, as_version=4).cells[1].outputs[0].data["text/plain"] == "4"
 
 
-def test_packages_that_pythonpath_names_reach_every_part_and_the_course_comes_first(tmp_path, monkeypatch):
+def test_packages_that_pythonpath_names_reach_every_part_and_the_course_comes_first(
+    tmp_path, monkeypatch
+):
     from tools.gpu.run import Part, run_part
 
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}/carried")
     part = Part("path", ("-c", "import sys; print(sys.path[1:3]); raise SystemExit(1)"), 30)
-    assert run_part(part, tmp_path, 30, True).last_words.strip() == str([str(ROOT), f"{tmp_path}/carried"])
+    assert run_part(part, tmp_path, 30, True).last_words.strip() == str(
+        [str(ROOT), f"{tmp_path}/carried"]
+    )
 
 
 def test_a_python_without_torch_is_refused_and_the_way_to_name_another_is_said(tmp_path):
-    bare = subprocess.run([sys.executable, "-S", *RUN[1:], "--out", tmp_path], cwd=ROOT, capture_output=True, text=True)
-    assert bare.returncode == 2 and "has no torch" in bare.stderr and "make gpu PYTHON=" in bare.stderr
+    bare = subprocess.run(
+        [sys.executable, "-S", *RUN[1:], "--out", tmp_path],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert (
+        bare.returncode == 2 and "has no torch" in bare.stderr and "make gpu PYTHON=" in bare.stderr
+    )
 
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -218,7 +260,9 @@ sys.argv = ["run.py", "--dry", "--out", {str(tmp_path)!r}]
 run.main()
 """
     log = tmp_path / "logs" / "slow.txt"
-    with subprocess.Popen([sys.executable, "-c", slow], cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", slow], cwd=ROOT, stderr=subprocess.PIPE, text=True
+    ) as process:
         while not (log.exists() and log.read_text().strip()):
             assert process.poll() is None
             time.sleep(0.05)
@@ -230,7 +274,9 @@ run.main()
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
-@pytest.mark.parametrize(("words", "starts"), [([], "VENV/bin/python "), (["PYTHON=other"], "other ")])
+@pytest.mark.parametrize(
+    ("words", "starts"), [([], "VENV/bin/python "), (["PYTHON=other"], "other ")]
+)
 def test_a_python_that_is_named_is_used_although_there_is_an_environment(tmp_path, words, starts):
     (tmp_path / "ready").touch()
     # Under `make test`, make would hand its own settings on.
@@ -242,7 +288,9 @@ def test_a_python_that_is_named_is_used_although_there_is_an_environment(tmp_pat
 
 
 def test_an_unknown_part_is_refused_with_those_there_are(tmp_path):
-    done = subprocess.run([*RUN, "--out", tmp_path, "--only", "nonsense"], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(
+        [*RUN, "--out", tmp_path, "--only", "nonsense"], cwd=ROOT, capture_output=True, text=True
+    )
     assert done.returncode == 2 and "measure-copies" in done.stderr
 
 
@@ -255,8 +303,14 @@ def test_an_unknown_part_is_refused_with_those_there_are(tmp_path):
         ("NVIDIA L40S", "L40S"),
         ("NVIDIA A10G", "A10G"),
         ("NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition", "RTX PRO 6000 Max-Q"),
-        *((other, None) for other in ("NVIDIA L40", "NVIDIA GH200 480GB", "NVIDIA A30", "NVIDIA H100 NVL")),
-        *((other, None) for other in ("NVIDIA GeForce RTX 4090 Laptop GPU", "NVIDIA H100 80GB HBM3 MIG 1g.10gb")),
+        *(
+            (other, None)
+            for other in ("NVIDIA L40", "NVIDIA GH200 480GB", "NVIDIA A30", "NVIDIA H100 NVL")
+        ),
+        *(
+            (other, None)
+            for other in ("NVIDIA GeForce RTX 4090 Laptop GPU", "NVIDIA H100 80GB HBM3 MIG 1g.10gb")
+        ),
     ],
 )
 def test_a_card_is_held_against_its_own_data_sheet_or_none(device, chip):
@@ -266,10 +320,14 @@ def test_a_card_is_held_against_its_own_data_sheet_or_none(device, chip):
 
 
 def recording(tmp_path, **changed):
-    """Write a recording as the course writes it, with something in its one measurement changed afterwards."""
+    """Write a recording as the course writes it, with something in its one measurement changed
+    afterwards.
+    """
     work = ("Matrix product", "bf16", 8192, "side", "FLOP", 2.0 * 8192**3)
     path = tmp_path / "sent.json"
-    Result((Measurement(*work, "cuda:0", "cuda", "NVIDIA H200", 8, 1.5e-3),), date="2026-11-21").save(path)
+    Result(
+        (Measurement(*work, "cuda:0", "cuda", "NVIDIA H200", 8, 1.5e-3),), date="2026-11-21"
+    ).save(path)
     whole = json.loads(path.read_text())
     whole["measurements"][0] |= changed
     path.write_text(json.dumps(whole))
@@ -277,7 +335,9 @@ def recording(tmp_path, **changed):
 
 
 def test_a_plausible_recording_passes(tmp_path):
-    assert "Nothing in it is implausible" in run(sys.executable, ROOT / "tools/gpu/check.py", recording(tmp_path))
+    assert "Nothing in it is implausible" in run(
+        sys.executable, ROOT / "tools/gpu/check.py", recording(tmp_path)
+    )
 
 
 def refused(path, capsys):
@@ -309,7 +369,18 @@ def test_an_addition_cannot_move_more_than_the_memory_does(precision, bytes_move
     from tools.gpu.check import implausible
 
     seconds = 1e8 * bytes_moved / 4.8e12  # an H200's memory moves 4,800 GB a second
-    work = ("Elementwise", precision, 10**8, "elements", "elements", 1e8, "cuda:0", "cuda", "NVIDIA H200", 8)
+    work = (
+        "Elementwise",
+        precision,
+        10**8,
+        "elements",
+        "elements",
+        1e8,
+        "cuda:0",
+        "cuda",
+        "NVIDIA H200",
+        8,
+    )
     assert not implausible(Result((Measurement(*work, seconds),)))
     assert "above" in implausible(Result((Measurement(*work, seconds / 1.2),)))[0]
 
@@ -326,22 +397,31 @@ def test_what_is_no_recording_is_a_sentence(tmp_path, capsys, text):
     assert said.startswith("sent.json") and len(said.splitlines()) == 1
 
 
-@pytest.mark.parametrize("name", ["<script>alert(1)</script>", "\x1b[2J", "A" * 400, "NVIDIA H100\n# All is well"])
+@pytest.mark.parametrize(
+    "name", ["<script>alert(1)</script>", "\x1b[2J", "A" * 400, "NVIDIA H100\n# All is well"]
+)
 def test_markup_and_control_characters_in_a_name_are_shown_as_text(tmp_path, capsys, name):
     said = refused(recording(tmp_path, device=name), capsys)
     assert said.isascii() and said.count("\n") == 1 and "\x1b" not in said
 
 
 def test_the_time_in_which_something_ran_counts_overlaps_once():
-    from course_utils.timeline import Timeline
+    from course_utils.timeline.record import Timeline
     from tools.gpu.timelines import summary
 
-    times = {"kernel": [(0, 10), (5, 10)], "gpu_memcpy": [(6, 2), (12, 8), (30, 1)]}  # start and duration, microseconds
+    # start and duration, microseconds
+    times = {"kernel": [(0, 10), (5, 10)], "gpu_memcpy": [(6, 2), (12, 8), (30, 1)]}
     events = [
         {"ph": "X", "cat": category, "name": "", "pid": 0, "tid": 7, "ts": start, "dur": duration}
         for category, spans in times.items()
         for start, duration in spans
     ]
     found = summary(Timeline({"traceEvents": events}))
-    expected = {"total_s": 31e-6, "kernels_s": 15e-6, "copies_s": 11e-6, "device_busy_s": 21e-6, "operations": 5}
+    expected = {
+        "total_s": 31e-6,
+        "kernels_s": 15e-6,
+        "copies_s": 11e-6,
+        "device_busy_s": 21e-6,
+        "operations": 5,
+    }
     assert found == pytest.approx(expected)

@@ -7,6 +7,9 @@ import pytest
 
 from tools import install
 
+pytestmark = pytest.mark.process
+
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -33,10 +36,11 @@ def test_pinned_returns_the_line_of_exactly_that_package():
 
 
 def run_install(tmp_path: Path, **answers: int) -> tuple[int, str, list[str]]:
-    """Run the whole script as a program with a stand-in for the environment's Python, which logs what it was asked.
+    """Run the whole script as a program with a stand-in for the environment's Python, which logs
+    what it was asked.
 
-    `answers` are the exit statuses of the stand-in for "get_uv", "cpu" (the CPU build), "networks", "uv" and "pip"
-    (everything else).
+    `answers` are the exit statuses of the stand-in for "get_uv", "cpu" (the CPU build), "networks",
+    "uv" and "pip" (everything else).
     """
     home, log = tmp_path / "env", tmp_path / "log"
     (home / "bin").mkdir(parents=True, exist_ok=True)
@@ -62,7 +66,8 @@ sys.exit({answers!r}.get(kind, 0))
 
 
 needs_linux = pytest.mark.skipif(
-    sys.platform != "linux" or install.has_nvidia_driver(), reason="the CPU build is chosen on Linux without a driver"
+    sys.platform != "linux" or install.has_nvidia_driver(),
+    reason="the CPU build is chosen on Linux without a driver",
 )
 
 
@@ -72,9 +77,12 @@ def test_without_a_driver_the_cpu_build_comes_first_and_its_size_is_said(tmp_pat
     assert status == 0
     assert "CPU build: about" in said and "GB to download" in said
     cpu = [line for line in asked if "--torch-backend cpu" in line]
-    # They have to come from the same place: torchvision's default build does not load with torch's CPU build.
+    # They have to come from the same place: torchvision's default build does not load with torch's
+    # CPU build.
     assert cpu[0].endswith(install.pinned("torch"))
-    assert cpu[1].endswith(f"--no-deps --target {tmp_path / 'env' / 'networks'} {install.pinned('torchvision')}")
+    assert cpu[1].endswith(
+        f"--no-deps --target {tmp_path / 'env' / 'networks'} {install.pinned('torchvision')}"
+    )
     assert asked[-2].startswith("-m uv pip install")
     assert asked[-2].endswith(f"-c {ROOT}/constraints.txt -e {ROOT}[all]")
     assert (tmp_path / "env" / "ready").exists()
@@ -82,9 +90,12 @@ def test_without_a_driver_the_cpu_build_comes_first_and_its_size_is_said(tmp_pat
 
 @needs_linux
 @pytest.mark.parametrize(
-    "there, missing", [((), "timm torchvision"), (("torchvision",), "timm"), (("timm", "torchvision"), "")]
+    "there, missing",
+    [((), "timm torchvision"), (("torchvision",), "timm"), (("timm", "torchvision"), "")],
 )
-def test_networks_to_compare_with_lie_beside_the_environment_and_are_installed_once(tmp_path, there, missing):
+def test_networks_to_compare_with_lie_beside_the_environment_and_are_installed_once(
+    tmp_path, there, missing
+):
     networks = tmp_path / "env" / "networks"
     for name in there:
         (networks / name).mkdir(parents=True)
@@ -95,7 +106,9 @@ def test_networks_to_compare_with_lie_beside_the_environment_and_are_installed_o
         assert asked[-1].endswith(f"--no-deps --target {networks} {wanted}")
     else:
         assert asked[-1].endswith("[all]")
-    lightning_sees = (ROOT / "pyproject.toml").read_text().partition("\nall = ")[2].partition("\n")[0]
+    lightning_sees = (
+        (ROOT / "pyproject.toml").read_text().partition("\nall = ")[2].partition("\n")[0]
+    )
     assert "lessons" in lightning_sees and "networks" not in lightning_sees
 
 
@@ -127,7 +140,9 @@ def test_where_uv_cannot_be_used_pip_installs_the_same_and_a_sentence_says_so(tm
     status, said, asked = run_install(tmp_path, **{broken: 1})
     assert status == 0
     assert "Installing with pip, because uv could not be used" in said
-    assert asked[-2].startswith("-m pip install") and asked[-2].endswith(f"-c {ROOT}/constraints.txt -e {ROOT}[all]")
+    assert asked[-2].startswith("-m pip install") and asked[-2].endswith(
+        f"-c {ROOT}/constraints.txt -e {ROOT}[all]"
+    )
     assert (tmp_path / "env" / "ready").exists()
 
 
@@ -135,7 +150,9 @@ def test_constraints_are_names_and_exact_versions_and_at_most_the_pythons_that_h
     import re
 
     for line in (ROOT / "constraints.txt").read_text().splitlines():
-        assert re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.!+_]+(; python_version >= '3\.\d+')?", line), line
+        assert re.fullmatch(
+            r"[A-Za-z0-9._-]+==[A-Za-z0-9.!+_]+(; python_version >= '3\.\d+')?", line
+        ), line
 
 
 def test_a_python_outside_the_range_is_named_with_what_to_do(tmp_path, monkeypatch, capsys):
@@ -145,9 +162,12 @@ def test_a_python_outside_the_range_is_named_with_what_to_do(tmp_path, monkeypat
     assert not (tmp_path / "env").exists()
 
 
-def test_a_mac_for_which_pytorch_has_no_release_is_told_so_before_anything_is_downloaded(tmp_path, monkeypatch, capsys):
+def test_a_mac_for_which_pytorch_has_no_release_is_told_so_before_anything_is_downloaded(
+    tmp_path, monkeypatch, capsys
+):
     monkeypatch.setattr("platform.system", lambda: "Darwin")
-    monkeypatch.setattr("platform.machine", lambda: "x86_64")  # an Intel Mac, or a Python for one under Rosetta
+    # an Intel Mac, or a Python for one under Rosetta
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
     assert install.main(str(tmp_path / "env")) == 2
     said = capsys.readouterr().out
     assert "Intel" in said and "Colab" in said and "make lab PYTHON=" in said
@@ -155,15 +175,25 @@ def test_a_mac_for_which_pytorch_has_no_release_is_told_so_before_anything_is_do
 
 
 def test_an_option_that_is_none_of_its_own_makes_no_environment(tmp_path):
-    done = subprocess.run([sys.executable, ROOT / "tools" / "install.py", "--quick"], cwd=tmp_path, capture_output=True)
-    assert done.returncode == 2 and b"usage: install.py" in done.stderr and not list(tmp_path.iterdir())
+    done = subprocess.run(
+        [sys.executable, ROOT / "tools" / "install.py", "--quick"],
+        cwd=tmp_path,
+        capture_output=True,
+    )
+    assert (
+        done.returncode == 2
+        and b"usage: install.py" in done.stderr
+        and not list(tmp_path.iterdir())
+    )
 
 
 @needs_linux
 def test_an_environment_whose_python_has_gone_is_made_again(tmp_path):
     def asked() -> bool:
         done = subprocess.run(
-            ["make", "-n", "-C", ROOT, f"VENV={home}", f"{home}/ready"], capture_output=True, text=True
+            ["make", "-n", "-C", ROOT, f"VENV={home}", f"{home}/ready"],
+            capture_output=True,
+            text=True,
         )
         return "tools/install.py" in done.stdout
 

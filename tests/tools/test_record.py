@@ -22,7 +22,12 @@ def test_the_command_measures_this_cpu_and_the_file_can_be_read(tmp_path, monkey
     main(["--device", "cpu", "--threads", "1", "--seconds", "0.01", "--out", str(tmp_path / "new")])
     (found,) = recorded(tmp_path / "new").values()
     cpu = pick_device("cpu").name
-    assert found.origin == "measured" and found.date and found.versions["torch"] and found.machine["cpu"] == cpu
+    assert (
+        found.origin == "measured"
+        and found.date
+        and found.versions["torch"]
+        and found.machine["cpu"] == cpu
+    )
     assert found.command == "python tools/record.py --device cpu --threads 1 --seconds 0.01"
     assert {(one.device, one.kind, one.threads) for one in found.measurements} == {(cpu, "cpu", 1)}
     cnn = [(one.precision, one.size) for one in found.select("CNN step").measurements]
@@ -33,13 +38,22 @@ def test_the_command_measures_this_cpu_and_the_file_can_be_read(tmp_path, monkey
 
 
 def test_a_copy_counts_bytes():
-    found = module.copied(Contestant(Device("cuda", 0, "a gpu"), 1), Copy("to the device", True, 2**20, 1e-3, ("No.",)))
-    assert (found.workload, found.size_name, found.unit) == ("Copy to the device, pinned", "bytes", "B")
+    found = module.copied(
+        Contestant(Device("cuda", 0, "a gpu"), 1),
+        Copy("to the device", True, 2**20, 1e-3, ("No.",)),
+    )
+    assert (found.workload, found.size_name, found.unit) == (
+        "Copy to the device, pinned",
+        "bytes",
+        "B",
+    )
     assert found.rate == pytest.approx(2**20 * 1e3) and found.warnings == ("No.",)
 
 
 def test_a_rehearsal_is_not_recorded():
-    with pytest.raises(ValueError, match="is a rehearsal on this machine's CPU, not a device to record"):
+    with pytest.raises(
+        ValueError, match="is a rehearsal on this machine's CPU, not a device to record"
+    ):
         record(Device("xla", 0, "XLA on a CPU", rehearsal=True))
 
 
@@ -54,22 +68,30 @@ def test_a_cpu_has_no_tf32():
     assert precisions(pick_device("cpu")) == ("fp32", "bf16")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("said", "found"),
-    [("1980, 412.50", {"sm_clock_mhz": 1980.0, "power_w": 412.5}), ("[N/A], [N/A]", {}), ("No devices were found", {})],
+    [
+        ("1980, 412.50", {"sm_clock_mhz": 1980.0, "power_w": 412.5}),
+        ("[N/A], [N/A]", {}),
+        ("No devices were found", {}),
+    ],
 )
 def test_clock_and_power_are_what_the_driver_says_or_nothing(tmp_path, monkeypatch, said, found):
     tool = tmp_path / "nvidia-smi"
     tool.write_text(f"#!/bin/sh\necho '{said}'\n")
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    monkeypatch.setattr("torch.cuda.get_device_properties", lambda device: SimpleNamespace(uuid="8f6d"))
+    monkeypatch.setattr(
+        "torch.cuda.get_device_properties", lambda device: SimpleNamespace(uuid="8f6d")
+    )
     assert module.read_sensors(Device("cuda", 0, "a card")) == found
     assert module.read_sensors(pick_device("cpu")) == {}
 
 
 def test_a_cuda_graph_warms_up_apart_then_records_once_and_holds_the_step(monkeypatch):
-    # The CUDA calls are stubs that write down their order; what they do on a GPU is the next test's business.
+    # The CUDA calls are stubs that write down their order; what they do on a GPU is the next test's
+    # business.
     log = []
 
     class Stream:
@@ -108,7 +130,15 @@ def test_a_cuda_graph_warms_up_apart_then_records_once_and_holds_the_step(monkey
     gc.collect()
     replay()
     assert held() is not None
-    warm = ["side waits for main", "into side", "step", "step", "step", "out of side", "main waits for side"]
+    warm = [
+        "side waits for main",
+        "into side",
+        "step",
+        "step",
+        "step",
+        "out of side",
+        "main waits for side",
+    ]
     assert log == [*warm, "into Graph", "step", "out of Graph", "replay"]
 
 

@@ -1,8 +1,9 @@
 """Build the course as a book of static pages: `python tools/book/build.py`, which `make book` does.
 
-The pages need no network. Lessons keep their stored outputs, since nothing is executed here; a lesson that was executed
-on another device and put into tools/gpu/lessons/DEVICE/ becomes a second tab of its page. Each word of the glossary is
-linked where a lesson first uses it. The reference comes from the docstrings.
+The pages need no network. Lessons keep their stored outputs, since nothing is executed here; a
+lesson that was executed on another device and put into tools/gpu/lessons/DEVICE/ becomes a second
+tab of its page. Each word of the glossary is linked where a lesson first uses it. The reference
+comes from the docstrings.
 """
 
 import argparse
@@ -32,24 +33,33 @@ DOCUMENTS = {
     "CODE_OF_CONDUCT.md": "conduct.md",
 }
 NOT_PROSE = re.compile(
-    r"```.*?```|\$\$.*?\$\$|`[^`]*`|!?\[[^\]]*\]\([^)]*\)|<[^>]+>|^#[^\n]*|https?:\S+|\{[^}]*\}", re.S | re.M
+    r"```.*?```|\$\$.*?\$\$|`[^`]*`|!?\[[^\]]*\]\([^)]*\)|<[^>]+>|^#[^\n]*|https?:\S+|\{[^}]*\}",
+    re.S | re.M,
 )
 
 
 def address() -> tuple[str, str]:
     """Return the repository and the branch that pyproject.toml names."""
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    return tuple(re.search(rf'^{key} = "(.*)"$', text, re.MULTILINE)[1] for key in ("repository", "branch"))
+    return tuple(
+        re.search(rf'^{key} = "(.*)"$', text, re.MULTILINE)[1] for key in ("repository", "branch")
+    )
 
 
 def words(glossary: str) -> dict[str, str]:
-    """Return what to look for in a lesson, a word or another form of it, with the word that the glossary explains."""
-    entries = re.findall(r"^((?:\S.*\n)+)  \S", glossary.partition("```{glossary}\n")[2], re.MULTILINE)
+    """Return what to look for in a lesson, a word or another form of it, with the word that the
+    glossary explains.
+    """
+    entries = re.findall(
+        r"^((?:\S.*\n)+)  \S", glossary.partition("```{glossary}\n")[2], re.MULTILINE
+    )
     return {form: entry.splitlines()[0] for entry in entries for form in entry.splitlines()}
 
 
 def with_links(text: str, left: dict[str, str]) -> str:
-    """Return Markdown in which each word of the glossary is linked once; those words are taken out of `left`."""
+    """Return Markdown in which each word of the glossary is linked once; those words are taken out
+    of `left`.
+    """
     for form in sorted(left, key=len, reverse=True):
         if form not in left:
             continue  # another form of the word was linked
@@ -67,14 +77,21 @@ def with_links(text: str, left: dict[str, str]) -> str:
 
 
 def slug(heading: str) -> str:
-    """Return the anchor that the book gives a heading; Jupyter writes it with capitals and marks."""
+    """Return the anchor that the book gives a heading; Jupyter writes it with capitals and
+    marks.
+    """
     return re.sub(r"[^\w-]", "", heading.lower())
 
 
 def open_line(lesson: Path, tabs: dict[str, str]) -> str:
-    """Return the line that takes the place of the launch links: where to open a lesson, and on which device it ran."""
+    """Return the line that takes the place of the launch links: where to open a lesson, and on
+    which device it ran.
+    """
     repo, branch = address()
-    ways = [f"{{download}}`Download this lesson <copies/{lesson.name}>`", "[How to run it](index.md#start)"]
+    ways = [
+        f"{{download}}`Download this lesson <copies/{lesson.name}>`",
+        "[How to run it](index.md#start)",
+    ]
     if repo != PLACEHOLDER:
         links = launch_links(repo, branch, lesson.name).items()
         ways += [f"[Open it in {host}]({link})" for host, link in links]
@@ -82,14 +99,24 @@ def open_line(lesson: Path, tabs: dict[str, str]) -> str:
     return " · ".join(ways) + (f"\n\nOutputs from: {' · '.join(ran)}" if len(tabs) > 1 else "")
 
 
-def page_of(notebook: NotebookNode, lesson: Path, terms: dict[str, str], tabs: dict[str, str]) -> NotebookNode:
-    """Return a lesson as the book shows it: without checks, with links, and with words for each picture."""
+def page_of(
+    notebook: NotebookNode, lesson: Path, terms: dict[str, str], tabs: dict[str, str]
+) -> NotebookNode:
+    """Return a lesson as the book shows it: without checks, with links, and with words for each
+    picture.
+    """
     left = dict(terms)
-    notebook.cells = [cell for cell in notebook.cells if "check" not in cell.metadata.get("tags", [])]
+    notebook.cells = [
+        cell for cell in notebook.cells if "check" not in cell.metadata.get("tags", [])
+    ]
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            cell.source = re.sub(r"^Launch: .*$", lambda _: open_line(lesson, tabs), cell.source, flags=re.MULTILINE)
-            cell.source = re.sub(r"\]\(#([^)]+)\)", lambda match: f"](#{slug(match[1])})", cell.source)
+            cell.source = re.sub(
+                r"^Launch: .*$", lambda _: open_line(lesson, tabs), cell.source, flags=re.MULTILINE
+            )
+            cell.source = re.sub(
+                r"\]\(#([^)]+)\)", lambda match: f"](#{slug(match[1])})", cell.source
+            )
             cell.source = with_links(cell.source, left)
             continue
         if cell.id.endswith("-setup"):
@@ -101,11 +128,17 @@ def page_of(notebook: NotebookNode, lesson: Path, terms: dict[str, str], tabs: d
 
 
 def write_lessons(source: Path, terms: dict[str, str]) -> None:
-    """Write every lesson, as a page and as the copy to download, and those that other devices executed."""
+    """Write every lesson, as a page and as the copy to download, and those that other devices
+    executed.
+    """
     recorded = {device.name: device for device in sorted(RECORDED.glob("*/"))}
     (source / "copies").mkdir()
     for lesson in LESSONS:
-        there = {name: device / lesson.name for name, device in recorded.items() if (device / lesson.name).exists()}
+        there = {
+            name: device / lesson.name
+            for name, device in recorded.items()
+            if (device / lesson.name).exists()
+        }
         pages = {name: f"{lesson.stem}-{slug(name.replace(' ', '-'))}.ipynb" for name in there}
         tabs = {"a CPU": lesson.name, **pages}
         for name, page in tabs.items():
@@ -139,30 +172,53 @@ def write_reference(source: Path) -> None:
         parts = [f"# {title}\n"]
         for module, names in sorted(modules.items()):
             members = f"   :members: {', '.join(names)}".rstrip()
-            parts.append(f"## {module}\n\n```{{eval-rst}}\n.. automodule:: {module}\n{members}\n```\n")
+            parts.append(
+                f"## {module}\n\n```{{eval-rst}}\n.. automodule:: {module}\n{members}\n```\n"
+            )
         (folder / f"{page}.md").write_text("\n".join(parts), encoding="utf-8")
 
 
 def contents(caption: str, pages: list[str]) -> str:
     """Return a part of the table of contents, as MyST writes it."""
-    return "\n".join(["", "```{toctree}", ":hidden:", f":caption: {caption}", "", *pages, "```", ""])
+    return "\n".join(
+        ["", "```{toctree}", ":hidden:", f":caption: {caption}", "", *pages, "```", ""]
+    )
 
 
 def write_documents(source: Path) -> None:
-    """Write the documents of the repository that belong into the book, with their links leading to its pages."""
+    """Write the documents of the repository that belong into the book, with their links leading to
+    its pages.
+    """
     for path, page in DOCUMENTS.items():
         text = (ROOT / path).read_text(encoding="utf-8")
         for other, its_page in DOCUMENTS.items():
-            text = re.sub(rf"\]\((?:\.\./|notebooks/)?{Path(other).name}(#[^)]*)?\)", rf"]({its_page}\1)", text)
+            text = re.sub(
+                rf"\]\((?:\.\./|notebooks/)?{Path(other).name}(#[^)]*)?\)",
+                rf"]({its_page}\1)",
+                text,
+            )
         text = re.sub(r"\]\((?:\.github|notebooks|tools/book/pages)/([\w-]+\.\w+)", r"](\1", text)
-        text = re.sub(r"\[!\[([^\]]*)\]\(https?:[^)]*\)\]", r"[\1]", text)  # badges come from a network
-        text = re.sub(r"\[([^\]]+)\]\((?:LICENSE|CITATION|tools/slides/)[^)]*\)", r"\1", text)  # files beside the book
+        # badges come from a network
+        text = re.sub(r"\[!\[([^\]]*)\]\(https?:[^)]*\)\]", r"[\1]", text)
+        # files beside the book
+        text = re.sub(r"\[([^\]]+)\]\((?:LICENSE|CITATION|tools/slides/)[^)]*\)", r"\1", text)
         if page == "index.md":
             text += contents("Lessons", [lesson.stem for lesson in LESSONS])
             text += contents(
-                "More", ["glossary", "elsewhere", "tools", "teaching", "contributing", "changes", "conduct"]
+                "More",
+                [
+                    "glossary",
+                    "elsewhere",
+                    "tools",
+                    "teaching",
+                    "contributing",
+                    "changes",
+                    "conduct",
+                ],
             )
-            text += contents("Reference", ["reference/helpers", *(f"reference/{name}" for name in PACKAGES)])
+            text += contents(
+                "Reference", ["reference/helpers", *(f"reference/{name}" for name in PACKAGES)]
+            )
         (source / page).write_text(text, encoding="utf-8")
 
 
@@ -181,12 +237,25 @@ def assemble(source: Path) -> None:
 
 def main() -> int:
     """Write the book and say where it is."""
-    parser = argparse.ArgumentParser(prog="python tools/book/build.py", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python tools/book/build.py", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("--out", type=Path, default=HERE / "html")
     out = parser.parse_args().out.resolve()
     source = out.parent / f"{out.name}-source"
     assemble(source)
-    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", source, out]
+    command = [
+        sys.executable,
+        "-m",
+        "sphinx",
+        "-W",
+        "--keep-going",
+        "-q",
+        "-b",
+        "html",
+        source,
+        out,
+    ]
     status = subprocess.run(command, cwd=ROOT).returncode
     print(f"The book: {out / 'index.html'}" if status == 0 else "Sphinx found what is named above.")
     return status

@@ -1,4 +1,6 @@
-"""How Sphinx makes the book. tools/book/build.py writes what it reads, and copies this file there."""
+"""How Sphinx makes the book. tools/book/build.py writes what it reads, and copies this file
+there.
+"""
 
 from docutils import nodes
 from docutils.utils.math import latex2mathml
@@ -50,7 +52,9 @@ copyright = "the authors of the course. Text and pictures: CC BY 4.0. Code: Apac
 
 def inline_math(translator, node: nodes.math) -> None:
     """Write a formula as MathML, which browsers draw themselves: nothing is loaded."""
-    translator.body.append(latex2mathml.tex2mathml(node.astext(), as_block=isinstance(node, nodes.math_block)))
+    translator.body.append(
+        latex2mathml.tex2mathml(node.astext(), as_block=isinstance(node, nodes.math_block))
+    )
     raise nodes.SkipNode
 
 

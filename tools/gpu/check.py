@@ -1,7 +1,7 @@
 """Check a recording that somebody sent: `python tools/gpu/check.py FILE`.
 
-Nothing in the file is executed or believed: it is read as data of the course's one format, and the rates of products
-and additions are held against the data sheet of the chip that it names.
+Nothing in the file is executed or believed: it is read as data of the course's one format, and the
+rates of products and additions are held against the data sheet of the chip that it names.
 """
 
 import argparse
@@ -12,12 +12,14 @@ from pathlib import Path
 from course_utils.compare.results import Result
 from course_utils.estimate.chips import Chip, all_chips
 
-OTHERS = {"ti", "super", "d", "laptop", "mobile", "nvl", "mig"}  # words that make another chip of a name
+# words that make another chip of a name
+OTHERS = {"ti", "super", "d", "laptop", "mobile", "nvl", "mig"}
 SLACK = 1.1  # boost clocks and a bandwidth in decimal units
 
 
 def chip_of(device: str) -> Chip | None:
-    """Return the chip whose name's words are among those of a device, the longest such name; None when there is none.
+    """Return the chip whose name's words are among those of a device, the longest such name; None
+    when there is none.
 
     "NVIDIA H100 80GB HBM3" is an "H100", but an "RTX 4090 Laptop GPU" is no "RTX 4090".
     """
@@ -43,19 +45,25 @@ def implausible(result: Result) -> list[str]:
         if one.unit == "FLOP" and one.precision in chip.peak_tflop_per_s:
             limit, unit = chip.peak_tflop_per_s[one.precision] * 1e12, "FLOP/s"
         elif one.unit == "elements":
-            moved = 12 if one.precision == "fp32" else 6  # bytes: two numbers are read, and one is written
+            # bytes: two numbers are read, and one is written
+            moved = 12 if one.precision == "fp32" else 6
             limit, unit = chip.bandwidth_gb_per_s * 1e9 / moved, "elements/s"
         else:
             continue
-        # What fits into a cache goes faster than memory, and small products are no claim about the peak.
+        # What fits into a cache goes faster than memory, and small products are no claim about the
+        # peak.
         if one.rate > SLACK * limit and (one.unit == "FLOP" or one.size >= 10**8):
-            found.append(f"{one.workload}, {one.precision}, {one.size:,}: {one.rate:.3g} {unit}, above {limit:.3g}.")
+            found.append(
+                f"{one.workload}, {one.precision}, {one.size:,}: {one.rate:.3g} {unit}, above {limit:.3g}."
+            )
     return list(dict.fromkeys(found))
 
 
 def main(words: list[str] | None = None) -> int:
     """Print what is wrong with the file; return 0 when nothing is."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("file", type=Path)
     asked = parser.parse_args(words)
     try:

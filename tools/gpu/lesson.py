@@ -1,7 +1,9 @@
-"""Execute one lesson on this machine and keep its outputs: `python tools/gpu/lesson.py LESSON.ipynb --out DIR`.
+"""Execute one lesson on this machine and keep its outputs: `python tools/gpu/lesson.py LESSON.ipynb
+--out DIR`.
 
-With nbclient and ipykernel the executed notebook is written to DIR/lessons. Without them, as on a machine that has
-torch alone, the code cells run one after the other in a plain Python, and what they print is kept as text.
+With nbclient and ipykernel the executed notebook is written to DIR/lessons. Without them, as on a
+machine that has torch alone, the code cells run one after the other in a plain Python, and what
+they print is kept as text.
 """
 
 import argparse
@@ -38,7 +40,9 @@ def main() -> int:
 
 
 def execute_notebook(lesson: Path, target: Path) -> int:
-    """Execute a notebook as Jupyter does and go on after an error; its outputs are kept after every cell."""
+    """Execute a notebook as Jupyter does and go on after an error; its outputs are kept after every
+    cell.
+    """
     import nbformat
     from nbclient import NotebookClient
 
@@ -48,11 +52,15 @@ def execute_notebook(lesson: Path, target: Path) -> int:
         target.write_text(without_names(nbformat.writes(notebook)), encoding="utf-8")
 
     options = {"store_widget_state": False, "allow_errors": True, "on_cell_executed": keep}
-    NotebookClient(notebook, resources={"metadata": {"path": str(lesson.parent)}}, **options).execute()
+    NotebookClient(
+        notebook, resources={"metadata": {"path": str(lesson.parent)}}, **options
+    ).execute()
     keep()
     failed = 0
     for number, cell in enumerate(notebook.cells):
-        for error in (output for output in cell.get("outputs", ()) if output.output_type == "error"):
+        for error in (
+            output for output in cell.get("outputs", ()) if output.output_type == "error"
+        ):
             failed += 1
             print(f"cell {number}: {error.ename}: {error.evalue}"[:500])
     return 1 if failed else 0
@@ -61,7 +69,11 @@ def execute_notebook(lesson: Path, target: Path) -> int:
 def code_cells(lesson: Path) -> list[tuple[int, str]]:
     """Return number and source of every code cell."""
     cells = json.loads(lesson.read_text(encoding="utf-8"))["cells"]
-    return [(number, "".join(cell["source"])) for number, cell in enumerate(cells) if cell["cell_type"] == "code"]
+    return [
+        (number, "".join(cell["source"]))
+        for number, cell in enumerate(cells)
+        if cell["cell_type"] == "code"
+    ]
 
 
 def is_plain(source: str) -> bool:
@@ -70,7 +82,9 @@ def is_plain(source: str) -> bool:
 
 
 def check_cells(lesson: Path) -> int:
-    """Compile every plain cell: what a rehearsal can say of a lesson, which the tests execute anyway."""
+    """Compile every plain cell: what a rehearsal can say of a lesson, which the tests execute
+    anyway.
+    """
     for number, source in code_cells(lesson):
         if is_plain(source):
             compile(source, f"{lesson.name}[{number}]", "exec")
@@ -78,7 +92,9 @@ def check_cells(lesson: Path) -> int:
 
 
 def execute_cells(lesson: Path, target: Path) -> int:
-    """Execute the plain cells of a lesson in this process, and write what they print; go on after an error."""
+    """Execute the plain cells of a lesson in this process, and write what they print; go on after
+    an error.
+    """
     names: dict[str, object] = {"__name__": "__main__", "display": print}
     failed = 0
     with target.open("w", encoding="utf-8") as file:

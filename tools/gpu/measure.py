@@ -1,7 +1,8 @@
 """Measure one section of what a GPU does: `python tools/gpu/measure.py SECTION --out DIR [--dry]`.
 
-Every figure is appended to DIR/measurements.jsonl (times, as `course_utils.compare` keeps them) or DIR/findings.jsonl
-(ratios, shares and bytes, each with its goal) as soon as it is known, so that what comes after cannot take it away.
+Every figure is appended to DIR/measurements.jsonl (times, as `course_utils.compare` keeps them) or
+DIR/findings.jsonl (ratios, shares and bytes, each with its goal) as soon as it is known, so that
+what comes after cannot take it away.
 """
 
 import argparse
@@ -66,7 +67,9 @@ class Finding:
     @property
     def reached(self) -> bool:
         """Whether the goal, if there is one, was reached."""
-        return (self.low is None or self.value >= self.low) and (self.high is None or self.value <= self.high)
+        return (self.low is None or self.value >= self.low) and (
+            self.high is None or self.value <= self.high
+        )
 
 
 Found = Iterator[Measurement | Finding]
@@ -89,9 +92,12 @@ def copies(device: Device, small: bool) -> Found:
 
 
 def products(device: Device, small: bool) -> Found:
-    """Matrix products by side and precision, fp8 where the card has it, the best as a share of the data sheet's peak,
-    and what the card says of its clock and power while it works."""
-    sides, chip = (64, 128) if small else (256, 512, 1024, 2048, 4096, 8192, 14336), chip_of(device.name)
+    """Matrix products by side and precision, fp8 where the card has it, the best as a share of the
+    data sheet's peak, and what the card says of its clock and power while it works."""
+    sides, chip = (
+        (64, 128) if small else (256, 512, 1024, 2048, 4096, 8192, 14336),
+        chip_of(device.name),
+    )
     for precision in (*precisions(device), *(("fp16",) if device.kind == "cuda" else ())):
         best = 0.0
         for side in sides:
@@ -109,8 +115,13 @@ def products(device: Device, small: bool) -> Found:
 
 
 def of_both_libraries(device: Device, side: int, precision: str) -> Finding:
-    """Return the speed of our product over that of the faster of cuBLAS and cuBLASLt, each asked for by its name."""
-    choose, call = torch.backends.cuda.preferred_blas_library, build_seeded(PRODUCT, side, device, precision)
+    """Return the speed of our product over that of the faster of cuBLAS and cuBLASLt, each asked
+    for by its name.
+    """
+    choose, call = (
+        torch.backends.cuda.preferred_blas_library,
+        build_seeded(PRODUCT, side, device, precision),
+    )
     before, seconds = choose(), []
     try:
         for library in (before, "cublas", "cublaslt"):
@@ -137,16 +148,25 @@ def while_working(device: Device, side: int, precision: str, for_s: float) -> Fo
 def fp8_product(device: Device, size: int, precision: str) -> Callable[[], torch.Tensor]:
     """Return a product of two float8 matrices with one scale each."""
     one = torch.ones((), device=device.torch_device)
-    left, right = (torch.randn(size, size, device=device.torch_device).to(torch.float8_e4m3fn) for _ in range(2))
+    left, right = (
+        torch.randn(size, size, device=device.torch_device).to(torch.float8_e4m3fn)
+        for _ in range(2)
+    )
     # `_scaled_mm` is PyTorch's only door to the fp8 units in every release from 2.1 to 2.15.
-    return lambda: torch._scaled_mm(left, right.t(), scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
+    return lambda: torch._scaled_mm(
+        left, right.t(), scale_a=one, scale_b=one, out_dtype=torch.bfloat16
+    )
 
 
-FP8_PRODUCT = Workload("Matrix product", fp8_product, "side", "FLOP", lambda side: 2.0 * side**3, ("fp8",))
+FP8_PRODUCT = Workload(
+    "Matrix product", fp8_product, "side", "FLOP", lambda side: 2.0 * side**3, ("fp8",)
+)
 
 
 def elementwise(device: Device, small: bool) -> Found:
-    """Additions by size, and the bandwidth they reach as a share of a copy within the device's memory."""
+    """Additions by size, and the bandwidth they reach as a share of a copy within the device's
+    memory.
+    """
     sizes = (1000, 100_000) if small else tuple(10**power for power in range(3, 9))
     for size in sizes:
         found = measure(device, ELEMENTWISE, size, "fp32", max_s=SECONDS)
@@ -154,13 +174,17 @@ def elementwise(device: Device, small: bool) -> Found:
     rate = 12 * found.rate / 1e9  # two numbers of 4 bytes are read, one is written
     if chip := chip_of(device.name):
         share = rate / chip.bandwidth_gb_per_s
-        yield Finding("an addition's bandwidth over the data sheet's, largest size", share, "ratio", 0.9)
+        yield Finding(
+            "an addition's bandwidth over the data sheet's, largest size", share, "ratio", 0.9
+        )
     source = torch.randn(sizes[-1], device=device.torch_device)
     target = torch.empty_like(source)
     copied = time_call(lambda: target.copy_(source), device=device, max_s=SECONDS).median_s
     yield Finding("bandwidth of an addition, largest size", rate, "GB/s")
     yield Finding(
-        "an addition's bandwidth over a copy's within the device", rate / (8 * sizes[-1] / copied / 1e9), "ratio"
+        "an addition's bandwidth over a copy's within the device",
+        rate / (8 * sizes[-1] / copied / 1e9),
+        "ratio",
     )
 
 
@@ -173,7 +197,9 @@ def rnn(device: Device, small: bool) -> Found:
 
 
 def cnn(device: Device, small: bool) -> Found:
-    """The CNN step by batch and precision, with and without the copy; at one batch as a CUDA graph and compiled."""
+    """The CNN step by batch and precision, with and without the copy; at one batch as a CUDA graph
+    and compiled.
+    """
     batches = (8, 16) if small else tuple(2**power for power in range(4, 15, 2))
     for precision in precisions(device):
         for batch in batches:
@@ -187,20 +213,31 @@ def cnn(device: Device, small: bool) -> Found:
 def transformer_step(device: Device, size: int, precision: str) -> Callable[[], torch.Tensor]:
     """Return a training step of a small transformer encoder on `size` sequences of 128 tokens."""
     layer = nn.TransformerEncoderLayer(256, 4, 1024, dropout=0.0, batch_first=True)
-    model = nn.Sequential(nn.TransformerEncoder(layer, 4, enable_nested_tensor=False), nn.Linear(256, 1))
+    model = nn.Sequential(
+        nn.TransformerEncoder(layer, 4, enable_nested_tensor=False), nn.Linear(256, 1)
+    )
     inputs = torch.randn(size, 128, 256)
-    return training_step(model, inputs, torch.zeros(size, 128, 1), nn.functional.mse_loss, device, precision)
+    return training_step(
+        model, inputs, torch.zeros(size, 128, 1), nn.functional.mse_loss, device, precision
+    )
 
 
 def resnet_step(device: Device, size: int, precision: str) -> Callable[[], torch.Tensor]:
     """Return a training step of ResNet-50 on `size` photographs of 224 x 224."""
     inputs, targets = torch.randn(size, 3, 224, 224), torch.zeros(size, dtype=torch.int64)
-    return training_step(ResNet50(), inputs, targets, nn.functional.cross_entropy, device, precision)
+    return training_step(
+        ResNet50(), inputs, targets, nn.functional.cross_entropy, device, precision
+    )
 
 
 def resnet_forward(device: Device, size: int, precision: str) -> Callable[[], torch.Tensor]:
-    """Return ResNet-50's forward pass on `size` photographs of 224 x 224, as pytorch-image-models times it."""
-    model, inputs = ResNet50().eval().to(device.torch_device), torch.randn(size, 3, 224, 224).to(device.torch_device)
+    """Return ResNet-50's forward pass on `size` photographs of 224 x 224, as pytorch-image-models
+    times it.
+    """
+    model, inputs = (
+        ResNet50().eval().to(device.torch_device),
+        torch.randn(size, 3, 224, 224).to(device.torch_device),
+    )
     dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(precision)
 
     def forward() -> torch.Tensor:
@@ -210,9 +247,15 @@ def resnet_forward(device: Device, size: int, precision: str) -> Callable[[], to
     return forward
 
 
-TRANSFORMER = Workload("Transformer step", transformer_step, "batch", "samples", float, ("fp32", "tf32", "bf16"))
-RESNET = Workload("ResNet-50 step", resnet_step, "batch", "samples", float, ("fp32", "tf32", "bf16"))
-RESNET_FORWARD = Workload("ResNet-50 forward", resnet_forward, "batch", "samples", float, ("fp32", "bf16", "fp16"))
+TRANSFORMER = Workload(
+    "Transformer step", transformer_step, "batch", "samples", float, ("fp32", "tf32", "bf16")
+)
+RESNET = Workload(
+    "ResNet-50 step", resnet_step, "batch", "samples", float, ("fp32", "tf32", "bf16")
+)
+RESNET_FORWARD = Workload(
+    "ResNet-50 forward", resnet_forward, "batch", "samples", float, ("fp32", "bf16", "fp16")
+)
 
 
 def transformer(device: Device, small: bool) -> Found:
@@ -233,12 +276,20 @@ def resnet(device: Device, small: bool) -> Found:
 
 
 def timer(device: Device, small: bool) -> Found:
-    """Our timer against CUDA events, and against triton's do_bench on matrices larger than the L2 cache."""
+    """Our timer against CUDA events, and against triton's do_bench on matrices larger than the L2
+    cache.
+    """
     for side in (64,) if small else (1024, 4096):
         call = build_seeded(PRODUCT, side, device, "fp32")
         ours = time_call(call, device=device, max_s=SECONDS).median_s
         if device.kind == "cuda":
-            yield Finding(f"timer over CUDA events, product of {side}", ours / event_seconds(call), "ratio", 0.98, 1.02)
+            yield Finding(
+                f"timer over CUDA events, product of {side}",
+                ours / event_seconds(call),
+                "ratio",
+                0.98,
+                1.02,
+            )
     if device.kind != "cuda":
         return
     from triton.testing import do_bench
@@ -252,7 +303,9 @@ def timer(device: Device, small: bool) -> Found:
         )
         after = do_bench(lambda: matrix @ matrix, return_mode="median")
         ratios.append(2e3 * ours.median_s / (before + after))
-    yield Finding("timer over triton's do_bench, product of 14336", sorted(ratios)[2], "ratio", 0.98, 1.02)
+    yield Finding(
+        "timer over triton's do_bench, product of 14336", sorted(ratios)[2], "ratio", 0.98, 1.02
+    )
 
 
 def event_seconds(call: Callable[[], object], calls: int = 50) -> float:
@@ -269,7 +322,9 @@ def event_seconds(call: Callable[[], object], calls: int = 50) -> float:
 
 
 def zeros(device: Device, small: bool) -> Found:
-    """Products of zeros against products of random numbers: H. He (2024) found the former faster on an A100."""
+    """Products of zeros against products of random numbers: H. He (2024) found the former faster on
+    an A100.
+    """
     side = 128 if small else 8192
     dtype = torch.float32 if small else torch.bfloat16
     full = torch.randn(side, side, device=device.torch_device, dtype=dtype)
@@ -287,28 +342,41 @@ def zeros(device: Device, small: bool) -> Found:
 
 
 def memory(device: Device, small: bool) -> Found:
-    """Peaks of memory of training steps, as PyTorch's allocator counts them, against the estimate."""
+    """Peaks of memory of training steps, as PyTorch's allocator counts them, against the
+    estimate.
+    """
     for precision in ("fp32",) if small else ("fp32", "fp16"):
         for name, (build, shape, batch) in TEN_MODELS.items():
             example, size = torch.empty(1, *shape), 1 if small else batch
-            estimated = estimate_memory(build(), example, batch=size, precision=precision).tensors_bytes
+            estimated = estimate_memory(
+                build(), example, batch=size, precision=precision
+            ).tensors_bytes
             if device.kind == "cuda":
                 for measured_bytes in if_it_fits(peak_bytes, device, name, precision):
                     yield Finding(f"peak memory, {name}, {precision}", measured_bytes, "bytes")
                     ratio = estimated / measured_bytes
-                    yield Finding(f"estimated over measured peak, {name}, {precision}", ratio, "ratio", 0.7, 1.3)
+                    yield Finding(
+                        f"estimated over measured peak, {name}, {precision}",
+                        ratio,
+                        "ratio",
+                        0.7,
+                        1.3,
+                    )
 
 
 def step_of(device: Device, name: str, precision: str) -> Callable[[], torch.Tensor]:
     """Return a training step of one of the ten models on a batch of its own size."""
     build, shape, batch = TEN_MODELS[name]
-    return training_step(build(), torch.randn(batch, *shape), torch.zeros(batch), sum_of, device, precision)
+    return training_step(
+        build(), torch.randn(batch, *shape), torch.zeros(batch), sum_of, device, precision
+    )
 
 
 def peak_bytes(device: Device, name: str, precision: str) -> float:
     """Return the most bytes that the tensors of three training steps of a model took at once."""
     square = torch.ones(8, 8, device=device.torch_device, requires_grad=True)
-    (square @ square).sum().backward()  # cuBLAS takes its work space, in this thread and in that of the backward pass
+    # cuBLAS takes its work space, in this thread and in that of the backward pass
+    (square @ square).sum().backward()
     del square
     gc.collect()
     torch.cuda.empty_cache()
@@ -334,19 +402,28 @@ def encoder(width: int, layers: int) -> nn.Module:
 
 
 def convolutions(channels: int, groups: int) -> nn.Module:
-    """Return eight convolutions, each with a batch norm, either ordinary ones or one group for each channel."""
+    """Return eight convolutions, each with a batch norm, either ordinary ones or one group for each
+    channel.
+    """
     layers = [nn.Conv2d(3, channels, 4, 4)]
     for _ in range(8):
-        layers += [nn.Conv2d(channels, channels, 3, 1, 1, groups=groups), nn.BatchNorm2d(channels), nn.ReLU()]
+        layers += [
+            nn.Conv2d(channels, channels, 3, 1, 1, groups=groups),
+            nn.BatchNorm2d(channels),
+            nn.ReLU(),
+        ]
     return nn.Sequential(*layers)
 
 
 def dense(width: int, layers: int) -> nn.Module:
     """Return linear layers of one width."""
-    return nn.Sequential(*(part for _ in range(layers) for part in (nn.Linear(width, width), nn.ReLU())))
+    return nn.Sequential(
+        *(part for _ in range(layers) for part in (nn.Linear(width, width), nn.ReLU()))
+    )
 
 
-TEN_MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], int]] = {  # shape of one sample, batch
+# shape of one sample, batch
+TEN_MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], int]] = {
     "ResNet-50, 64": (ResNet50, (3, 224, 224), 64),
     "ResNet-50, 8": (ResNet50, (3, 224, 224), 8),
     "ResNet-50, 1": (ResNet50, (3, 224, 224), 1),
@@ -376,16 +453,26 @@ def estimate(device: Device, small: bool) -> Found:
     """Estimated over measured step times of ten models that the course can build itself."""
     chip = chip_of(device.name)
     if chip is None:
-        print(f"{device.name} is not a chip that the course knows: there is no estimate to hold against it.")
+        print(
+            f"{device.name} is not a chip that the course knows: there is no estimate to hold against it."
+        )
         chip = all_chips()[0] if small else None
     for precision in ("fp32",) if small else ("fp32", "fp16"):
         for name, (build, shape, batch) in TEN_MODELS.items() if chip else ():
-            work = count_work(build(), torch.empty(1, *shape), batch=1 if small else batch, precision=precision)
+            work = count_work(
+                build(), torch.empty(1, *shape), batch=1 if small else batch, precision=precision
+            )
             estimated = step_time(work, chip).total_s
             if not small:
                 for seconds in if_it_fits(step_seconds, device, name, precision):
                     ratio = estimated / seconds
-                    yield Finding(f"estimated over measured step, {name}, {precision}", ratio, "ratio", 0.5, 2.0)
+                    yield Finding(
+                        f"estimated over measured step, {name}, {precision}",
+                        ratio,
+                        "ratio",
+                        0.5,
+                        2.0,
+                    )
 
 
 def sum_of(results: torch.Tensor, _: torch.Tensor) -> torch.Tensor:
@@ -400,14 +487,18 @@ def eager_and_graph(device: Device, work: Workload, size: int, precision: str) -
 
 
 def compiled(device: Device, work: Workload, size: int, precision: str) -> Measurement:
-    """Return the time of one call of a workload under torch.compile; a rehearsal only records it, since that is fast.
+    """Return the time of one call of a workload under torch.compile; a rehearsal only records it,
+    since that is fast.
 
-    The recurrent layer itself and the optimizer stay as they are: torch.compile leaves them out. Not for "tf32": it
-    reads PyTorch's old switch, which raises where the new one allows TF32 (pytorch issue 166387).
+    The recurrent layer itself and the optimizer stay as they are: torch.compile leaves them out.
+    Not for "tf32": it reads PyTorch's old switch, which raises where the new one allows TF32
+    (pytorch issue 166387).
     """
     backend = "inductor" if device.kind == "cuda" else "eager"
     build = lambda **options: torch.compile(work.build(**options), backend=backend)  # noqa: E731
-    return measured(device, replace(work, name=f"{work.name}, compiled", build=build), size, precision)
+    return measured(
+        device, replace(work, name=f"{work.name}, compiled", build=build), size, precision
+    )
 
 
 def measured(device: Device, work: Workload, size: int, precision: str) -> Measurement:
@@ -415,12 +506,28 @@ def measured(device: Device, work: Workload, size: int, precision: str) -> Measu
     return measure(device, work, size, precision, max_s=SECONDS)
 
 
-SECTIONS = (copies, products, elementwise, rnn, cnn, transformer, resnet, timer, zeros, memory, estimate)
+SECTIONS = (
+    copies,
+    products,
+    elementwise,
+    rnn,
+    cnn,
+    transformer,
+    resnet,
+    timer,
+    zeros,
+    memory,
+    estimate,
+)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure one section; return 0 when it came to its end, or `GOAL_MISSED` when a figure there missed its goal."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    """Measure one section; return 0 when it came to its end, or `GOAL_MISSED` when a figure there
+    missed its goal.
+    """
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("section", choices=[section.__name__ for section in SECTIONS])
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--dry", action="store_true")

@@ -1,9 +1,10 @@
-"""Record what the GPU and the CPU did, and when: Chrome traces that Perfetto opens, one for each question.
+"""Record what the GPU and the CPU did, and when: Chrome traces that Perfetto opens, one for each
+question.
 
     python tools/gpu/timelines.py --out DIR [--dry]
 
-A training step of the image CNN; the same with the loss read back in every step; copies from pinned memory beside
-work, on a stream of their own; and copies from ordinary memory, which wait.
+A training step of the image CNN; the same with the loss read back in every step; copies from pinned
+memory beside work, on a stream of their own; and copies from ordinary memory, which wait.
 """
 
 import argparse
@@ -15,8 +16,8 @@ import torch
 
 from course_utils.data.models import ImageCNN
 from course_utils.data.shapes import draw_shapes
-from course_utils.display.lanes import union
-from course_utils.timeline import Timeline, timeline
+from course_utils.timeline.lanes import union
+from course_utils.timeline.record import Timeline, timeline
 
 STEPS = 5
 KINDS = {"device": "kernels", "copies": "copies"}
@@ -24,7 +25,9 @@ KINDS = {"device": "kernels", "copies": "copies"}
 
 def main() -> None:
     """Write a trace and its summary for each question."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--dry", action="store_true")
     asked = parser.parse_args()
@@ -41,7 +44,9 @@ def main() -> None:
 
 
 def record(work: Callable[[], None], device: torch.device, path: Path) -> dict[str, float]:
-    """Run the work once unseen and once under the profiler, keep the trace, and return how busy the device was."""
+    """Run the work once unseen and once under the profiler, keep the trace, and return how busy the
+    device was.
+    """
     found = timeline(work, device=str(device))
     found.save(path)
     path.with_name(path.name.replace(".json.gz", ".png")).write_bytes(found.plot().png)
@@ -49,10 +54,19 @@ def record(work: Callable[[], None], device: torch.device, path: Path) -> dict[s
 
 
 def summary(found: Timeline) -> dict[str, float]:
-    """Return the seconds from the first event to the last, and those in which a kernel, a copy, or either ran."""
-    work = {kind: [span for lane in found.lanes if lane.kind == kind for span in lane.work] for kind in KINDS}
-    busy = {f"{name}_s": sum(span.seconds for span in union(work[kind])) for kind, name in KINDS.items()}
-    either = sum(span.seconds for span in union([span for spans in work.values() for span in spans]))
+    """Return the seconds from the first event to the last, and those in which a kernel, a copy, or
+    either ran.
+    """
+    work = {
+        kind: [span for lane in found.lanes if lane.kind == kind for span in lane.work]
+        for kind in KINDS
+    }
+    busy = {
+        f"{name}_s": sum(span.seconds for span in union(work[kind])) for kind, name in KINDS.items()
+    }
+    either = sum(
+        span.seconds for span in union([span for spans in work.values() for span in spans])
+    )
     operations = sum(len(lane.work) for lane in found.lanes)
     return {"total_s": found.end_s, **busy, "device_busy_s": either, "operations": operations}
 

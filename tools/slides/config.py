@@ -10,17 +10,23 @@ except ImportError:
 
 
 def without_badges(notebook, resources):
-    """Take the launch line out: its badges come from a network, and nobody clicks on them in a lecture hall."""
+    """Take the launch line out: its badges come from a network, and nobody clicks on them in a
+    lecture hall.
+    """
     opening = notebook.cells[0]
     opening.source = re.sub(r"^Launch: .*\n\n?", "", opening.source, flags=re.MULTILINE)
     return notebook, resources
 
 
 def with_formulas(notebook, resources):
-    """Write each formula as MathML, which browsers draw themselves: slides have no network to load MathJax from."""
+    """Write each formula as MathML, which browsers draw themselves: slides have no network to load
+    MathJax from.
+    """
     for cell in notebook.cells:
         if tex2mathml and cell.cell_type == "markdown":
-            cell.source = re.sub(r"(?m)^\$\$(.+)\$\$$", lambda found: as_html(found[1]), cell.source)
+            cell.source = re.sub(
+                r"(?m)^\$\$(.+)\$\$$", lambda found: as_html(found[1]), cell.source
+            )
     return notebook, resources
 
 

@@ -1,1 +1,0 @@
-"""What a notebook shows: tables, figures, progress bars, widgets."""

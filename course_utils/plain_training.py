@@ -1,0 +1,76 @@
+"""Train in a plain PyTorch loop, on any device."""
+
+from collections.abc import Callable, Iterable
+
+import torch
+from torch import nn
+
+from course_utils.xla import run_recorded
+
+
+def train_plain(
+    model: nn.Module,
+    inputs: torch.Tensor,
+    targets: torch.Tensor,
+    *,
+    batches: Iterable[torch.Tensor],
+    epochs: int,
+    learning_rate: float = 1e-3,
+    loss_fn: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] = nn.functional.mse_loss,
+    on_epoch: Callable[[int, float], None] | None = None,
+) -> list[float]:
+    """Train in place with Adam in a plain loop, on the device where the model and the data already
+    are.
+
+    Args:
+        model: maps a batch of inputs to a batch of predictions.
+        inputs: (samples, ...).
+        targets: (samples, ...), what the predictions are compared with.
+        batches: yields the sample indices of each batch, anew for every epoch; see
+            `ShuffledBatches`.
+        epochs: how often to go through all samples.
+        learning_rate: Adam's.
+        loss_fn: maps predictions and targets to the mean loss of the batch.
+        on_epoch: called with the number of the finished epoch, from 1, and its loss.
+
+    Returns:
+        The mean loss over the samples for each epoch, measured while the model was learning.
+
+    Raises:
+        ValueError: `batches` yielded none in an epoch.
+    """
+    optimizer = fast_adam(model.parameters(), inputs.device, learning_rate)
+    losses = []
+    for epoch in range(1, epochs + 1):
+        # the sum stays there: reading it would wait
+        seen, total = 0, torch.zeros((), device=inputs.device)
+        # on XLA, so that the zero is data to every step and not a constant in the first
+        run_recorded(inputs.device)
+        for index in batches:
+            loss = loss_fn(model(inputs[index]), targets[index])
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            total += loss.detach() * len(index)
+            seen += len(index)
+            run_recorded(inputs.device)
+        if not seen:
+            raise ValueError(
+                f"epoch {epoch} got no batch. Pass what can be gone through again, such as a list."
+            )
+        losses.append(total.item() / seen)
+        if on_epoch:
+            on_epoch(epoch, losses[-1])
+    return losses
+
+
+def fast_adam(
+    parameters: Iterable[nn.Parameter], device: torch.device, learning_rate: float
+) -> torch.optim.Adam:
+    """Return Adam for parameters that are on `device`, in the form that calls the device least
+    often.
+    """
+    # fused: one call updates all parameters; the default makes several calls for each. XLA has no
+    # fused kernel: it fuses what it compiles. There foreach records the fewest operations.
+    foreach = device.type == "xla"
+    return torch.optim.Adam(parameters, learning_rate, foreach=foreach, fused=not foreach)

@@ -1,0 +1,1 @@
+"""Timelines: what the host and the device did, and when."""

@@ -1,0 +1,119 @@
+"""The pictures of lesson 7 show the figures that they were given."""
+
+import itertools
+
+import pytest
+import torch
+from course_lessons.memory import pictures
+from course_lessons.memory.record import Record
+from torch import nn
+
+from course_utils.estimate import estimate_memory
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """The axes of each picture, in the order in which they were drawn."""
+    drawn, make = [], pictures.lecture_axes
+
+    def lecture_axes(*texts):
+        drawn.append(make(*texts))
+        return drawn[-1]
+
+    monkeypatch.setattr(pictures, "lecture_axes", lecture_axes)
+    return drawn
+
+
+@pytest.fixture(scope="module")
+def needs():
+    """What each of 1 to 4 devices needs for a model of 6 billion parameters: 96 GB on one device,
+    and activations.
+    """
+    with torch.device("meta"):
+        model = nn.Sequential(*(nn.Linear(20_000, 20_000, bias=False) for _ in range(15)))
+    image = torch.empty(1, 20_000, device="meta")
+    return {shards: estimate_memory(model, image, batch=1, shards=shards) for shards in (1, 2, 4)}
+
+
+def test_a_cure_is_drawn_over_the_training_as_it_was_each_over_its_own_time(drawn):
+    before, cured = (
+        Record((0.0, 1.0, 2.0), (0, 80_000_000, 0)),
+        Record((0.0, 2.0, 8.0), (0, 20_000_000, 0)),
+    )
+    shown = pictures.draw_cure("bf16", cured, before)
+    (curve,), (grey,) = drawn[0].lines, drawn[0].collections
+    assert curve.get_xydata().tolist() == [[0, 0], [0.25, 20], [1, 0]]
+    outline = grey.get_paths()[0].vertices
+    assert outline[:, 1].max() == 80 and sorted(set(outline[:, 0])) == [0, 0.5, 1]
+    assert (
+        drawn[0].get_title("left") == "bf16: 20 MB at the peak"
+        and "20 MB in place of 80 MB" in shown.alt
+    )
+
+
+@pytest.mark.parametrize(
+    "devices, chip, title",
+    [
+        ((1, 2, 4), "H100", "It fits from 2 devices on"),
+        ((1, 2, 4), "T4", "It fits on none of these"),
+        ((4,), "A100", "It fits from 4 devices on"),
+    ],
+)
+def test_a_shared_model_has_a_bar_for_what_each_device_needs(drawn, needs, devices, chip, title):
+    shown = pictures.draw_shards({each: needs[each] for each in devices}, chip)
+    (axes,) = drawn
+    assert axes.get_title("left") == title
+    ends = [
+        max(
+            bar.get_x() + bar.get_width()
+            for bar in axes.patches
+            if round(bar.get_center()[1]) == place
+        )
+        for place in range(len(devices))
+    ]
+    assert ends == pytest.approx([needs[each].needed_bytes / 1e9 for each in devices])
+    # 16 bytes a parameter in training with Adam in 32 bits: itself, its gradient, and two averages.
+    assert all(end >= 6 * 16 / each for end, each in zip(ends, devices, strict=True))
+    assert chip in shown.alt
+
+
+def test_each_cure_is_drawn_relative_to_the_first(drawn):
+    shown = pictures.draw_cures({"as it was": (400, 1.0), "checkpointing": (100, 1.3)})
+    assert [bar.get_width() for bar in drawn[0].patches] == [1, 1, 0.25, 1.3]
+    assert "checkpointing 25% and 130%" in shown.alt
+
+
+def test_a_cure_that_takes_forty_times_as_long_leaves_the_others_to_be_seen(drawn):
+    shown = pictures.draw_cures({"as it was": (400, 1.0), "bf16": (300, 41.5)})
+    assert (
+        drawn[0].patches[-1].get_width() == pictures.LONGEST and "bf16 75% and 4150%" in shown.alt
+    )
+    assert drawn[0].texts[-1].get_text() == "time 42, off the scale"
+
+
+def test_what_fits_and_what_does_not_is_said_beside_each_chip(drawn, needs):
+    shown = pictures.draw_chips(needs[1], {"small": 80e9, "large": 200e9})
+    assert shown.alt.endswith("it fits large.")
+    assert [text.get_text() for text in drawn[0].texts] == ["too small", "fits"]
+
+
+def test_neighbours_in_a_stack_differ_without_their_colours(drawn, needs, monkeypatch):
+    pictures.draw_shards({1: needs[1]}, "H100")
+    pictures.draw_chips(needs[1], {"small": 80e9})
+    for axes in drawn:
+        parts = sorted(
+            (bar for bar in axes.patches if bar.get_y() < 0.1), key=lambda bar: bar.get_x()
+        )
+        assert len(parts) == 5
+        assert all(one.get_hatch() != other.get_hatch() for one, other in itertools.pairwise(parts))
+    monkeypatch.setattr("course_utils.figures.lecture_axes", pictures.lecture_axes)
+    needs[1].plot()
+    bands = drawn[-1].collections
+    assert len(bands) == 4
+    assert all(one.get_hatch() != other.get_hatch() for one, other in itertools.pairwise(bands))
+
+
+def test_the_title_says_what_takes_most_of_the_memory(drawn, monkeypatch):
+    monkeypatch.setattr("course_utils.figures.lecture_axes", pictures.lecture_axes)
+    estimate_memory(nn.Linear(1000, 1000), torch.empty(1, 1000), batch=2).plot()
+    assert drawn[-1].get_title("left") == "Optimizer state is 40% of 20 MB at the peak"

@@ -1,0 +1,148 @@
+import ipywidgets as widgets
+import pytest
+from course_lessons.memory.panel import BatchPanel
+from course_lessons.worth_it import (
+    RentalPanel,
+    draw_crossover,
+    draw_roofs,
+    draw_scaling,
+    draw_sweep,
+    pictures,
+)
+from torch import empty, nn
+
+from course_utils.compare.comparison import Roof
+from course_utils.estimate import count_work, estimate_memory, published, scaling
+
+
+def steps(rates):
+    """Return seconds of a step by batch, for these samples a second at batches of 1, 10 and 100."""
+    return {batch: batch / rate for batch, rate in zip((1, 10, 100), rates, strict=True)}
+
+
+@pytest.mark.parametrize(
+    "here, there, title",
+    [
+        # On logarithmic axes all lines are straight between 10 and 100. The ratios there are 0.1
+        # and 10, so the ratio is batch ** 2 / 1000: it passes 1/2 at 22.4 and 2 at 44.7.
+        ([100, 1000, 1000], [10, 100, 10_000], "T4 overtakes at batch 20 to 40"),
+        # A win at the smallest batch that does not last is not counted.
+        ([100, 1000, 1000], [300, 100, 10_000], "T4 overtakes at batch 20 to 40"),
+        ([100, 100, 100], [10, 20, 40], "T4: slower throughout"),
+        ([100, 100, 100], [300, 400, 500], "T4: faster throughout"),
+        ([100, 100, 100], [60, 100, 190], "T4: too close to call"),
+        # From 1/4 to 1 over a decade: 1/2 is halfway. From 1 to 4: so is 2.
+        ([100, 100, 100], [25, 25, 100], "T4: perhaps faster from batch 30 on"),
+        ([100, 100, 100], [100, 100, 400], "T4: faster from batch 30 on"),
+    ],
+)
+def test_the_title_says_between_which_batches_the_first_chip_overtakes(here, there, title):
+    chips = {"T4": steps(there), "A100": steps([1, 1, 1])}
+    assert draw_crossover(steps(here), chips, factor=2).alt.startswith(f"{title}. ")
+
+
+def test_the_band_of_an_estimate_is_its_factor_up_and_down(monkeypatch):
+    seen, finish = [], pictures.picture
+    monkeypatch.setattr(
+        pictures,
+        "picture",
+        lambda axes, *said, **how: seen.append(axes) or finish(axes, *said, **how),
+    )
+    draw_crossover(steps([100, 100, 100]), {"T4": steps([50, 60, 70])}, factor=2)
+    assert {y for _, y in seen[0].collections[0].get_paths()[0].vertices} == {
+        25,
+        30,
+        35,
+        100,
+        120,
+        140,
+    }
+
+
+@pytest.mark.parametrize(
+    ("warnings", "said"), [((), "measured"), (("noise",), "not to be trusted")]
+)
+def test_a_roof_that_was_disturbed_is_not_called_measured(warnings, said):
+    assert (
+        f"this CPU, {said}: 90 GFLOP/s and 20 GB/s"
+        in draw_roofs(Roof(90e9, 20e9, warnings), []).alt
+    )
+
+
+@pytest.mark.parametrize("counts", [(1, 8, 4096), (1, 2, 4), (4096, 8192)])
+def test_every_estimated_speed_up_is_on_a_line(counts, monkeypatch):
+    seen, finish = [], pictures.picture
+    monkeypatch.setattr(
+        pictures,
+        "picture",
+        lambda axes, *said, **how: seen.append(axes) or finish(axes, *said, **how),
+    )
+    work = count_work(nn.Linear(4, 4), empty(1, 4), batch=8, precision="fp16")
+    draw_scaling(scaling(work, "A100", counts=counts), {})
+    _, checked, unchecked = seen[0].lines
+    assert sorted({*checked.get_xdata(), *unchecked.get_xdata()}) == list(counts)
+    assert (seen[0].get_xscale(), seen[0].get_yscale()) == ("log", "linear")
+
+
+def test_a_published_speed_up_is_a_dot_at_its_share_of_perfect(monkeypatch):
+    seen, finish = [], pictures.picture
+    monkeypatch.setattr(
+        pictures,
+        "picture",
+        lambda axes, *said, **how: seen.append(axes) or finish(axes, *said, **how),
+    )
+    work = count_work(nn.Linear(4, 4), empty(1, 4), batch=8, precision="fp16")
+    draw_scaling(scaling(work, "A100", counts=(1, 8)), {8: [6.0, 8.0]})
+    assert list(seen[0].lines[-1].get_ydata()) == [0.75, 1.0]
+
+
+def test_every_published_speed_is_a_dot(monkeypatch):
+    seen, finish = [], pictures.picture
+    monkeypatch.setattr(
+        pictures,
+        "picture",
+        lambda axes, *said, **how: seen.append(axes) or finish(axes, *said, **how),
+    )
+    rows = published(device="RTX 4090", model="resnet50", precision="fp16", training=False)
+    rows = sorted(rows, key=lambda row: row.batch)
+    draw_sweep(rows, {row.batch: row.step_s for row in rows})
+    assert len(rows) > len({row.batch for row in rows}) == 2 and len(
+        seen[0].lines[0].get_xdata()
+    ) == len(rows)
+
+
+def test_the_panel_begins_with_the_prices_and_the_deadline_that_it_is_given():
+    panel = RentalPanel(
+        nn.Linear(4, 4), empty(1, 4), samples=100, epochs=1, prices={"T4": 0.35}, deadline=48
+    )
+    assert (panel.prices.value, panel.deadline.value) == ("T4=0.35", 48)
+
+
+def test_the_words_of_a_picture_say_where_its_lines_begin_and_end():
+    rows = published(device="T4", model="resnet50", precision="fp16", training=False)
+    rows = sorted(rows, key=lambda row: row.batch)
+    said = draw_sweep(rows, {1: 0.01, 256: 0.2}).alt
+    assert (
+        "published, dots: 77.2 at 1, 1.13k at 256; estimated, a line: 100 at 1, 1.28k at 256."
+        in said
+    )
+    said = draw_crossover(steps([100, 1000, 1000]), {"T4": steps([10, 100, 10_000])}, factor=2).alt
+    assert said.endswith(
+        "this CPU, measured: 100 at 1, 1k at 100; T4, estimated: 10 at 1, 10k at 100."
+    )
+    assert pictures.draw_three_limits({10: 1e-6, 1000: 2e-6}).alt.endswith(
+        " 10: 1 µs; 1,000: 2 µs."
+    )
+    work = count_work(nn.Linear(4, 4), empty(1, 4), batch=8, precision="fp16")
+    said = draw_scaling(scaling(work, "A100", counts=(1, 8)), {8: [4.0, 7.2]}).alt
+    assert "Estimated: 100% on 1, " in said and said.endswith(". Published on 8: 50% to 90%.")
+
+
+def test_no_panel_of_an_estimate_has_a_slider_since_its_handle_has_no_name_for_a_screen_reader():
+    panel = RentalPanel(nn.Linear(4, 4), empty(1, 4), samples=100, epochs=1, prices={"T4": 0.35})
+    controls = [
+        *panel.controls.children,
+        *BatchPanel(estimate_memory(nn.Linear(4, 4), empty(1, 4))).controls.children,
+    ]
+    assert len(controls) == 8 and not [one for one in controls if "Slider" in type(one).__name__]
+    assert all(one.description for one in controls if not isinstance(one, widgets.HTML))
