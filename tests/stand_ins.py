@@ -1,9 +1,7 @@
-"""Machines that this one is not: stub driver libraries, stub tools, stub packages and copies of
-/sys and /dev.
+"""Stand-ins for machines that this one is not, on which a test starts a real Python and torch.
 
-A test starts a real Python with a real torch on them. The stubs replace only what the machine
-lacks: the driver's libraries (compiled from tests/stubs), `nvidia-smi`, or one installed
-distribution.
+A stand-in replaces only what the machine lacks: the driver's management library (compiled from
+tests/stubs), `nvidia-smi`, an installed distribution, or the files of /sys and /dev.
 """
 
 import json
@@ -38,10 +36,6 @@ needs_linux = pytest.mark.skipif(
 needs_gcc = pytest.mark.skipif(
     shutil.which("gcc") is None, reason="needs gcc to compile the stub libraries"
 )
-needs_cuda_build = pytest.mark.skipif(
-    not (torch.version.cuda or "").startswith("12."),
-    reason="needs a torch built for CUDA 12, under which the stub fits",
-)
 needs_no_gpu = pytest.mark.skipif(
     shutil.which("nvidia-smi") is not None or Path("/proc/driver/nvidia").exists(),
     reason="needs a machine without an NVIDIA driver",
@@ -54,19 +48,6 @@ def compile_stub(source: Path, library: Path, *options: str) -> Path:
     command = ["gcc", "-shared", "-fPIC", "-o", library, source, "-ldl", *options]
     subprocess.run(list(map(str, command)), check=True, capture_output=True)
     return library
-
-
-def stub_driver(folder: Path, *, runtime: bool = True, cards: str = "") -> dict[str, str]:
-    """Return the variables that give a Python the stub NVIDIA driver, and with `runtime` the stub
-    CUDA runtime.
-    """
-    compile_stub(STUBS / "cuda.c", folder / "libcuda.so.1")
-    if cards:
-        compile_stub(STUBS / "nvml.c", folder / "libnvidia-ml.so.1")
-    variables = {"LD_LIBRARY_PATH": str(folder), "STUB_CARDS": cards}
-    if runtime:
-        variables["LD_PRELOAD"] = str(compile_stub(STUBS / "cudart.c", folder / "cudart.so"))
-    return variables
 
 
 def stub_smi(folder: Path, output: str, status: int = 0) -> dict[str, str]:

@@ -1,16 +1,11 @@
-"""Write the doctor as one file that any Python from 3.8 on can run: `python tools/doctor_file.py
-doctor.pyz`.
-"""
+"""Write the doctor as one file for Python 3.8 or later: `tools/doctor_file.py doctor.pyz`."""
 
 import sys
 import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PARTS = (
-    *("__init__.py", "devices.py", "hardware/*.py", "doctor/*.py", "doctor/remedies.ini"),
-    *(f"display/{name}.py" for name in ("__init__", "cards", "terminal", "units")),
-)
+PARTS = ("__init__.py", "devices.py", "text.py", "hardware/*.py", "doctor/*")
 START = """import runpy, sys
 
 if sys.version_info < (3, 8):
@@ -20,10 +15,10 @@ runpy.run_module("course_utils.doctor", run_name="__main__", alter_sys=True)
 
 
 def write(target: Path) -> None:
-    """Write the file: a shebang and a zip, which Python runs
-    (https://docs.python.org/3/library/zipapp.html).
-    """
-    files = sorted(path for part in PARTS for path in (ROOT / "course_utils").glob(part))
+    """Write the file: a shebang and a zip, which Python runs (its documentation: zipapp)."""
+    files = []
+    for part in PARTS:
+        files += sorted(path for path in (ROOT / "course_utils").glob(part) if path.is_file())
     with target.open("wb") as file:
         file.write(b"#!/usr/bin/env python3\n")
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:

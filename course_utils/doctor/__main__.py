@@ -17,35 +17,31 @@ PROGRAM = "-m course_utils.doctor" if Path(__file__).exists() else "doctor.pyz"
 
 
 def main() -> int:
-    """Print the report; return 0 when at least one family that was asked for works, 1 otherwise."""
-    about = "Why is an accelerator missing or unusable here, and what is the fix?"
-    status = "exit status: 0 if at least one family that was examined works, 1 if none does."
-    parser = argparse.ArgumentParser(prog=f"python {PROGRAM}", description=about, epilog=status)
-    parser.add_argument(
-        "--require",
-        action="append",
-        choices=KINDS,
-        help="examine only this family; may be repeated",
+    """Print the report; return 0 when at least one of the requested kinds works, 1 otherwise."""
+    parser = argparse.ArgumentParser(
+        prog=f"python {PROGRAM}",
+        description="Why is an accelerator missing or unusable here, and what is the fix?",
+        epilog="exit status: 0 if at least one examined kind of device works, 1 if none does.",
     )
+    require = "examine only this kind of device; may be repeated"
+    parser.add_argument("--require", action="append", choices=KINDS, help=require)
     forms = parser.add_mutually_exclusive_group()
     forms.add_argument("--json", action="store_true", help="print JSON, for scripts")
-    forms.add_argument(
-        "--report", action="store_true", help="print Markdown to paste into an issue, without names"
-    )
-    about_limit = "seconds for a step (default 10; three times that for imports)"
-    parser.add_argument("--limit", type=float, default=LIMIT_S, help=about_limit)
-    asked = parser.parse_args()
-    if not 0 < asked.limit < 10**6:
-        parser.error(f"argument --limit: {asked.limit:g} is not a number of seconds above 0")
-    report = diagnose(tuple(asked.require or KINDS), limit_s=asked.limit)
-    text = (
-        json.dumps(asdict(report), indent=2)
-        if asked.json
-        else report.to_markdown()
-        if asked.report
-        else report
-    )
-    show_result(text)
+    markdown = "print Markdown for an issue; read it before you paste it"
+    forms.add_argument("--report", action="store_true", help=markdown)
+    limit = f"seconds for each child process (default {LIMIT_S:g})"
+    parser.add_argument("--limit", type=float, default=LIMIT_S, help=limit)
+    options = parser.parse_args()
+    if not 0 < options.limit < 10**6:
+        parser.error(f"argument --limit: {options.limit:g} is not a number of seconds above 0")
+    report = diagnose(tuple(options.require or KINDS), limit_s=options.limit)
+    if options.json:
+        show_result(json.dumps(asdict(report), indent=2))
+    elif options.report:
+        show_result(report.to_markdown())
+        print("Check this before you paste it: it may name you or your machine.", file=sys.stderr)
+    else:
+        show_result(report)
     return 0 if any(finding.usable for finding in report.findings) else 1
 
 

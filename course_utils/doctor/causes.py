@@ -1,13 +1,11 @@
-"""From what was found on a machine to a cause for each accelerator family. Nothing here asks the
-machine anything.
+"""From the evidence to a cause for each kind of device; nothing here asks the machine anything.
 
-A family's function yields findings, the first of which counts.
+The rules of a kind stand in order, and the first that applies decides.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from course_utils.doctor.evidence import Evidence, Finding, judge, meaning, no_answer
 from course_utils.hardware.machine import AMD, INTEL, NVIDIA
@@ -17,215 +15,214 @@ OLDEST_TORCH = (2, 6)
 LEFT_OVER = ("TPU_PROCESS_ADDRESSES", "TPU_PROCESS_BOUNDS", "XRT_TPU_CONFIG", "COLAB_TPU_ADDR")
 
 
-def find_cause(family: str, evidence: Evidence) -> Finding:
-    """Return the finding of one family: first what is wrong with torch itself, then with the
-    family.
-    """
+def find_cause(kind: str, evidence: Evidence) -> Finding:
+    """Return the finding of one kind: first what is wrong with torch itself, then with the kind."""
     torch, cpu = evidence.torch, evidence.probe("cpu")
     if not torch.version:
-        return evidence.found(family, "torch-absent")
+        return evidence.finding(kind, "torch-absent")
     if torch.shadow:
-        return evidence.found(family, "torch-shadowed", file=torch.shadow)
+        return evidence.finding(kind, "torch-shadowed", file=torch.shadow)
     if torch.minor < OLDEST_TORCH:
-        return evidence.found(family, "torch-too-old")
-    if family == "cpu" or "error" in cpu.told:
-        return judge(family, cpu, evidence)
-    return next(
-        {"cuda": _cuda, "mps": _mps, "xpu": _xpu, "xla": _xla, "tpu": _tpu}[family](evidence)
-    )
+        return evidence.finding(kind, "torch-too-old")
+    if kind == "cpu" or "error" in cpu.facts:
+        return judge(kind, cpu, evidence)
+    rules = {"cuda": _cuda, "mps": _mps, "xpu": _xpu, "xla": _xla, "tpu": _tpu}
+    return rules[kind](evidence)
 
 
-def _cuda(evidence: Evidence) -> Iterator[Finding]:
+def _cuda(evidence: Evidence) -> Finding:
     torch, probe, cards = evidence.torch, evidence.probe("cuda"), _known_cards(evidence)
     hardware = ", ".join(card.name for card in cards)
     if not torch.cuda and hardware and not probe.kernels and (evidence.cards or not torch.hip):
-        build = _build(tuple(evidence.probe("nvidia").told.get("cuda", ())), cards)
-        yield evidence.found(
-            "cuda", "rocm-build" if torch.hip else "cpu-only-build", hardware=hardware, build=build
-        )
+        build = _build(tuple(evidence.probe("nvidia").facts.get("cuda", ())), cards)
+        cause = "rocm-build" if torch.hip else "cpu-only-build"
+        return evidence.finding("cuda", cause, hardware=hardware, build=build)
     if probe.kernels:
-        value, there, shown = (
-            evidence.variables.get("CUDA_VISIBLE_DEVICES"),
-            len(evidence.cards),
-            len(probe.kernels),
-        )
-        hides = f" CUDA_VISIBLE_DEVICES is {value!r}: it shows {shown} of {there} cards."
-        yield judge("cuda", probe, evidence, hides if value is not None and shown < there else "")
+        return judge("cuda", probe, evidence, _hidden_cards(evidence))
     names = ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES") if torch.hip else ()
     for name in (*names, "CUDA_VISIBLE_DEVICES"):
         value = evidence.variables.get(name)
-        is_slice = (value or "").startswith("MIG-") and any(card.mig for card in cards)
-        if hardware and not is_slice and not visible_cards(cards, value):
-            yield evidence.found("cuda", "hidden", variable=name, value=value, hardware=hardware)
-    yield from _refused(evidence)
+        if hardware and not visible_cards(cards, value):
+            return evidence.finding("cuda", "hidden", variable=name, value=value, hardware=hardware)
+    refused = _refused(evidence)
+    if refused:
+        return refused
     silence = no_answer("cuda", probe, evidence)
-    # An error before CUDA has started, when no `archs` were told, is explained below.
-    if silence and (
-        silence.cause == "broken-install" or "error" not in probe.told or "archs" in probe.told
-    ):
-        yield silence
-    yield from _not_started(evidence, hardware)
+    # An error before CUDA has started, when no `archs` were reported, is explained below, unless
+    # its message names the cause.
+    early = "error" in probe.facts and "archs" not in probe.facts
+    if silence and (silence.cause != "kernel-failed" or not early):
+        return silence
+    return _not_started(evidence, hardware)
+
+
+def _hidden_cards(evidence: Evidence) -> str:
+    """Return a sentence about cards that work but that a variable hides, or ""."""
+    value = evidence.variables.get("CUDA_VISIBLE_DEVICES")
+    shown, there = len(evidence.probe("cuda").kernels), len(evidence.cards)
+    if value is None or shown >= there:
+        return ""
+    return f" CUDA_VISIBLE_DEVICES is {value!r}: it shows {shown} of {there} cards."
 
 
 def _known_cards(evidence: Evidence) -> list[Card]:
-    """Return the cards that there are, from the best witness: the driver, nvidia-smi or the PCI
-    bus.
-    """
+    """Return the cards of this machine, from the driver, from nvidia-smi or from the PCI bus."""
+    if evidence.cards:
+        return evidence.cards
     smi = evidence.probe("nvidia-smi")
-    vendor, maker = (AMD, "AMD") if evidence.torch.hip else (NVIDIA, "NVIDIA")
-    names = smi.noise.splitlines() if smi.ended == "well" and "No devices" not in smi.noise else []
-    names = names or [
-        f"{maker} device {model} on the PCI bus"
-        for its, model in evidence.graphics
-        if its == vendor
-    ]
-    return evidence.cards or [Card(name, uuid=str(index)) for index, name in enumerate(names)]
+    if smi.ended == "ok" and smi.output and "No devices" not in smi.output:
+        names = smi.output.splitlines()
+    else:
+        vendor, maker = (AMD, "AMD") if evidence.torch.hip else (NVIDIA, "NVIDIA")
+        models = [model for its, model in evidence.graphics if its == vendor]
+        names = [f"{maker} device {model} on the PCI bus" for model in models]
+    return [Card(name, uuid=str(index)) for index, name in enumerate(names)]
 
 
-def _refused(evidence: Evidence) -> Iterator[Finding]:
-    """Yield the causes that the driver's version and the messages point to."""
-    error, needed = evidence.probe("cuda").told.get("error", ""), evidence.torch.cuda
-    refused = re.search(r"too old \(found version (\d+)\)", error)
-    newest = (
-        split_version(int(refused[1]))
-        if refused
-        else tuple(evidence.probe("nvidia").told.get("cuda", ()))
-    )
-    # A driver runs every CUDA of its own major version (CUDA Compatibility, "minor version"). (0,
-    # 0) says nothing.
-    if needed and any(newest) and (refused or newest[0] < int(needed.split(".")[0])):
-        found, compat = f"{newest[0]}.{newest[1]}", "-".join(needed.split(".")[:2])
-        build = _build(newest, evidence.cards)
-        yield evidence.found(
-            "cuda", "driver-too-old", found=found, needed=needed, compat=compat, build=build
+def _refused(evidence: Evidence) -> Finding | None:
+    """Return the cause that the driver's version or a message points to, if any."""
+    error, needed = evidence.probe("cuda").facts.get("error", ""), evidence.torch.cuda
+    too_old = re.search(r"too old \(found version (\d+)\)", error)
+    if too_old:
+        newest: tuple[int, ...] = split_version(int(too_old[1]))
+    else:
+        newest = tuple(evidence.probe("nvidia").facts.get("cuda", ()))
+    # A driver runs every CUDA of its own major version (CUDA Compatibility, "minor version"). A
+    # version of (0, 0) says nothing.
+    if needed and any(newest) and (too_old or newest[0] < int(needed.split(".")[0])):
+        return evidence.finding(
+            "cuda",
+            "driver-too-old",
+            found=f"{newest[0]}.{newest[1]}",
+            needed=needed,
+            compat="-".join(needed.split(".")[:2]),
+            build=_build(newest, evidence.cards),
         )
-    said = " ".join(evidence.probe("nvidia-smi").noise.split()), error
-    yield from (
-        evidence.found("cuda", meaning(one), device="cuda", error=one)
-        for one in said
-        if meaning(one)
-    )
+    for message in (" ".join(evidence.probe("nvidia-smi").output.split()), error):
+        cause = meaning(message)
+        if cause:
+            return evidence.finding("cuda", cause, device="cuda", error=message)
+    return None
 
 
 def _build(newest: tuple[int, ...], cards: list[Card]) -> str:
-    """Return the newest build of PyTorch, in uv's word, for these cards and the newest CUDA that
-    their driver runs.
+    """Return the newest build of PyTorch, in uv's word, that a driver and its cards can use.
+
+    `newest` is the newest CUDA that the driver runs, or empty where no driver reports it.
     """
     # Since torch 2.11 those for CUDA 12.8 begin at 7.5 (pytorch/pytorch 172352), as those for CUDA
     # 13 do.
-    told = [re.search(r"capability (\d+\.\d+)", card.detail) for card in cards]
-    if (0, 0) < newest < (12, 8) or any(found and float(found[1]) < 7.5 for found in told):
-        return "cu118" if (0, 0) < newest < (12, 0) else "cu126"
-    return "cu130" if newest >= (13, 0) else "cu128"  # also where no driver says what it runs
+    matches = [re.search(r"capability (\d+\.\d+)", card.detail) for card in cards]
+    old_card = any(match and float(match[1]) < 7.5 for match in matches)
+    if (0, 0) < newest < (12, 0):
+        return "cu118"
+    if old_card or (0, 0) < newest < (12, 8):
+        return "cu126"
+    return "cu130" if newest >= (13, 0) else "cu128"
 
 
-def _not_started(evidence: Evidence, hardware: str) -> Iterator[Finding]:
-    """Yield why CUDA shows no card when no message names the cause, from where this runs and what
-    cards there are.
-    """
+def _not_started(evidence: Evidence, hardware: str) -> Finding:
+    """Return why CUDA shows no card where no message names the cause."""
     cards, maker = evidence.cards, "AMD" if evidence.torch.hip else "NVIDIA"
-    error = evidence.probe("cuda").told.get("error", "torch lists no card.")
-    if evidence.probe("nvidia").ended in ("late", "killed"):
-        yield judge("cuda", evidence.probe("nvidia"), evidence)
+    error = evidence.probe("cuda").facts.get("error", "torch lists no card.")
+    if evidence.probe("nvidia").ended in ("timed out", "killed"):
+        return judge("cuda", evidence.probe("nvidia"), evidence)
     if evidence.wsl and not cards:
-        yield evidence.found("cuda", "wsl-driver", error=error, maker=maker)
-    if cards and all(card.mig for card in cards):
-        value = evidence.variables.get("CUDA_VISIBLE_DEVICES", "not set")
-        yield evidence.found("cuda", "mig", hardware=hardware, value=value)
+        return evidence.finding("cuda", "wsl-driver", error=error, maker=maker)
     if cards and "NVIDIA driver" not in error:
-        yield evidence.found("cuda", "driver-error", error=error)
-    failed = re.search(
-        "NVIDIA-SMI (has failed|couldn't find).*", evidence.probe("nvidia-smi").noise
-    )
+        return evidence.finding("cuda", "driver-error", error=error)
+    smi = evidence.probe("nvidia-smi").output
+    failed = re.search("NVIDIA-SMI (has failed|couldn't find).*", smi)
     off = evidence.place in ("colab", "kaggle") and not evidence.tpu_chips
     if hardware or (failed and not off):
-        cause = "container-without-gpu" if evidence.container and hardware else "no-driver"
-        detail = failed[0] if failed else error
-        yield evidence.found(
+        in_container = evidence.container and hardware
+        return evidence.finding(
             "cuda",
-            cause,
+            "container-without-gpu" if in_container else "no-driver",
             hardware=hardware or "nvidia-smi is installed",
-            detail=detail,
+            detail=failed[0] if failed else error,
             maker=maker,
         )
-    if amd := [model for vendor, model in evidence.graphics if vendor == AMD]:
-        yield evidence.found("cuda", "not-built", maker=f"ROCm (AMD graphics {', '.join(amd)})")
-    yield evidence.found(
-        "cuda", "accelerator-off" if off else "no-hardware", maker=f"{maker} graphics card"
-    )
+    amd = [model for vendor, model in evidence.graphics if vendor == AMD]
+    if amd:
+        return evidence.finding("cuda", "not-built", maker=f"ROCm (AMD graphics {', '.join(amd)})")
+    cause = "accelerator-off" if off else "no-hardware"
+    return evidence.finding("cuda", cause, maker=f"{maker} graphics card")
 
 
-def _mps(evidence: Evidence) -> Iterator[Finding]:
+def _mps(evidence: Evidence) -> Finding:
     probe = evidence.probe("mps")
     if "mps" not in evidence.probes:  # it is tried on a Mac only
-        yield evidence.found("mps", "other-platform")
-    if not probe.told.get("built", True):
-        yield evidence.found("mps", "not-built", maker="MPS")
-    if probe.kernels and not probe.told["available"]:
-        yield evidence.found(
-            "mps", "mps-unavailable", error=probe.kernels[0].get("error", "no error")
-        )
-    yield judge("mps", probe, evidence)
+        return evidence.finding("mps", "other-platform")
+    if not probe.facts.get("built", True):
+        return evidence.finding("mps", "not-built", maker="MPS")
+    if probe.kernels and not probe.facts["available"]:
+        error = probe.kernels[0].get("error", "no error")
+        return evidence.finding("mps", "mps-unavailable", error=error)
+    return judge("mps", probe, evidence)
 
 
-def _xpu(evidence: Evidence) -> Iterator[Finding]:
+def _xpu(evidence: Evidence) -> Finding:
     probe, built = evidence.probe("xpu"), evidence.torch.xpu
     there = ", ".join(model for vendor, model in evidence.graphics if vendor == INTEL)
     if built and (probe.kernels or no_answer("xpu", probe, evidence)):
-        yield judge("xpu", probe, evidence)
+        return judge("xpu", probe, evidence)
     if not there:
-        yield evidence.found(
-            "xpu", "no-hardware", maker="Intel graphics card" + " that torch can use" * built
-        )
+        maker = "Intel graphics card that torch can use" if built else "Intel graphics card"
+        return evidence.finding("xpu", "no-hardware", maker=maker)
     if built:
-        yield evidence.found(
-            "xpu", "no-driver", hardware=f"Intel {there}", detail="torch counts no XPU device"
-        )
-    yield evidence.found("xpu", "not-built", maker=f"XPU (Intel graphics {there})")
+        detail = "torch counts no XPU device"
+        return evidence.finding("xpu", "no-driver", hardware=f"Intel {there}", detail=detail)
+    return evidence.finding("xpu", "not-built", maker=f"XPU (Intel graphics {there})")
 
 
-def _xla(evidence: Evidence) -> Iterator[Finding]:
+def _xla(evidence: Evidence) -> Finding:
     probe, xla, chips = evidence.probe("xla"), evidence.torch_xla, evidence.tpu_chips
     if not xla.version:
-        yield evidence.found("xla", "torch-xla-absent")
-    error, pjrt = probe.told.get("error", ""), evidence.variables.get("PJRT_DEVICE")
+        return evidence.finding("xla", "torch-xla-absent")
+    error, pjrt = probe.facts.get("error", ""), evidence.variables.get("PJRT_DEVICE")
     judged = judge("xla", probe, evidence)
     if judged.cause == "broken-install":
-        yield judged
+        return judged
     if xla.minor != evidence.torch.minor and not probe.kernels:
-        maker = "TPU" if chips else "none"
-        yield evidence.found(
-            "xla", "torch-xla-mismatch", error=error or f"it ended {probe.ended}", maker=maker
-        )
+        maker, error = "TPU" if chips else "none", error or f"its process {probe.ended}."
+        return evidence.finding("xla", "torch-xla-mismatch", error=error, maker=maker)
     if "libtpu not found" in error and chips:
-        yield evidence.found("xla", "libtpu-absent", error=error)
+        return evidence.finding("xla", "libtpu-absent", error=error)
     if error and pjrt is not None and not (pjrt == "TPU" and chips):
         error = f"no TPU was found here ({error})." if pjrt == "TPU" else error
-        yield evidence.found("xla", "pjrt-device-wrong", value=pjrt, error=error)
+        return evidence.finding("xla", "pjrt-device-wrong", value=pjrt, error=error)
     if pjrt == "CPU" and chips and probe.kernels:
-        hides = "this machine has a TPU, which it hides."
-        yield evidence.found(
-            "xla", "pjrt-device-wrong", usable=judged.usable, value=pjrt, error=hides
+        return evidence.finding(
+            "xla",
+            "pjrt-device-wrong",
+            usable=judged.usable,
+            value=pjrt,
+            error="this machine has a TPU, which it hides.",
         )
-    if judged.cause == "works" and probe.told.get("hardware") == "CPU":
-        judged = evidence.found(
-            "xla", "libtpu-absent" if chips else "rehearsal", usable=True, error="it took the CPU."
-        )
+    if judged.cause == "works" and probe.facts.get("hardware") == "CPU":
+        cause = "libtpu-absent" if chips else "rehearsal"
+        judged = evidence.finding("xla", cause, usable=True, error="it took the CPU.")
     # "local" is what Kaggle's TPU image itself sets (Kaggle/docker-python, tpu/Dockerfile).
     names = [name for name in LEFT_OVER if evidence.variables.get(name, "local") != "local"]
     if names and judged.cause in ("works", "rehearsal", "hangs", "kernel-failed", "not-permitted"):
-        effect = "It still works here." if judged.usable else judged.why
-        words = {"names": ", ".join(names), "quoted": ", ".join(map(repr, names)), "effect": effect}
-        yield evidence.found("xla", "tpu-variables-left-over", usable=judged.usable, **words)
-    yield judged
+        return evidence.finding(
+            "xla",
+            "tpu-variables-left-over",
+            usable=judged.usable,
+            names=", ".join(names),
+            quoted=", ".join(map(repr, names)),
+            effect="It still works here." if judged.usable else judged.why,
+        )
+    return judged
 
 
-def _tpu(evidence: Evidence) -> Iterator[Finding]:
+def _tpu(evidence: Evidence) -> Finding:
     probe, package = evidence.probe("tpu"), evidence.torch_tpu
     if not package.version:
-        yield evidence.found("tpu", "torchtpu-absent")
+        return evidence.finding("tpu", "torchtpu-absent")
     if evidence.tpu_chips:
-        yield judge("tpu", probe, evidence)
+        return judge("tpu", probe, evidence)
     problem = no_answer("tpu", probe, evidence)
     error = problem.why[:1].lower() + problem.why[1:] if problem else "it has nothing to run on."
-    yield evidence.found("tpu", "torchtpu-off-cloud", version=package.version, error=error)
+    return evidence.finding("tpu", "torchtpu-off-cloud", version=package.version, error=error)

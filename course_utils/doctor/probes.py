@@ -1,6 +1,4 @@
-"""What the doctor tries in a child process, because it can hang or kill Python: one function for
-each family.
-"""
+"""Probes for child processes, since they can hang or kill Python: one for each kind of device."""
 
 from __future__ import annotations
 
@@ -10,88 +8,81 @@ import os
 from dataclasses import asdict
 from types import ModuleType
 
-from course_utils.doctor.children import tell
+from course_utils.doctor.run_child import report
 from course_utils.hardware.machine import read_package
 from course_utils.hardware.nvidia import CUDA_LIBRARY, read_driver
 
 
 def run(name: str) -> None:
-    """Run one of the functions below, and tell the error that ends it."""
+    """Run one of the functions below, and report the error that ends it."""
     try:
         globals()[name]()
     except BaseException as error:
-        tell(error=_message(error))
+        report(error=_message(error))
 
 
 def nvidia() -> None:
     """Ask NVIDIA's management library, which needs neither torch nor CUDA."""
-    tell(step="asking the NVIDIA driver's management library")
+    report(step="asking the NVIDIA driver's management library")
     if driver := read_driver():
-        tell(**asdict(driver))
+        report(**asdict(driver))
 
 
 def cpu() -> None:
     """Import torch, run a kernel on the CPU, and list the devices."""
     _import_torch()
     _try_kernels(["cpu"])
-    tell(step="listing the devices")
+    report(step="listing the devices")
     with contextlib.suppress(Exception):  # the list is for the reader, and no part of the verdict
         from course_utils.devices import find_devices
 
-        tell(devices=[{"device": str(device), **asdict(device)} for device in find_devices()])
+        report(devices=[{"device": str(device), **asdict(device)} for device in find_devices()])
 
 
 def cuda() -> None:
     """Initialize CUDA (or ROCm) and run a kernel on every card."""
-    tell(step="loading the driver")
+    report(step="loading the driver")
     if not read_package("torch").hip:
         ctypes.CDLL(CUDA_LIBRARY)  # initializes nothing
-    elif os.name != "nt" and not os.path.exists(
-        "/dev/dxg"
-    ):  # Windows, and Linux inside of it, have no such file
+    elif os.name != "nt" and not os.path.exists("/dev/dxg"):  # neither Windows nor WSL
         # as rocminfo does: HIP itself does not say why it counts no card
         os.close(os.open("/dev/kfd", os.O_RDWR))
     torch = _import_torch()
-    tell(step="starting CUDA")
+    report(step="starting CUDA")
     torch.cuda.init()
-    tell(archs=torch.cuda.get_arch_list())
+    report(archs=torch.cuda.get_arch_list())
     cards = [f"cuda:{index}" for index in range(torch.cuda.device_count())]
     for card in cards:
-        tell(
-            **{
-                card: {
-                    "name": torch.cuda.get_device_name(card),
-                    "capability": torch.cuda.get_device_capability(card),
-                }
-            }
-        )
+        name = torch.cuda.get_device_name(card)
+        capability = torch.cuda.get_device_capability(card)
+        report(**{card: {"name": name, "capability": capability}})
     _try_kernels(cards)
 
 
 def mps() -> None:
     """Run a kernel on the graphics part of Apple's chip."""
     backend = _import_torch().backends.mps
-    tell(built=backend.is_built(), available=backend.is_available())
+    report(built=backend.is_built(), available=backend.is_available())
     _try_kernels(["mps"])
 
 
 def xpu() -> None:
     """Run a kernel on every Intel graphics card."""
     torch = _import_torch()
-    tell(step="counting XPU devices")
+    report(step="counting XPU devices")
     _try_kernels([f"xpu:{index}" for index in range(torch.xpu.device_count())])
 
 
 def xla() -> None:
     """Import torch_xla, and compile and run a kernel on its first device."""
     _import_torch()
-    tell(step="importing torch_xla")
+    report(step="importing torch_xla")
     import torch_xla
     import torch_xla.runtime
 
-    tell(step="starting XLA's runtime")
+    report(step="starting XLA's runtime")
     device = str(torch_xla.device())
-    tell(hardware=torch_xla.runtime.device_type())
+    report(hardware=torch_xla.runtime.device_type())
     _try_kernels([device])
 
 
@@ -102,7 +93,7 @@ def tpu() -> None:
 
 
 def _import_torch(step: str = "importing torch") -> ModuleType:
-    tell(step=step)
+    report(step=step)
     import torch
 
     return torch
@@ -110,13 +101,11 @@ def _import_torch(step: str = "importing torch") -> ModuleType:
 
 def _try_kernels(devices: list[str]) -> None:
     for device in devices:
-        tell(kernel={"device": device, **_compare_with_cpu(device)})
+        report(kernel={"device": device, **_compare_with_cpu(device)})
 
 
 def _compare_with_cpu(device: str) -> dict:
-    """Compute five things on the device and on the CPU, and tell what failed or differed, if
-    anything.
-    """
+    """Compute five things on the device and on the CPU, and return what failed or differed."""
     import torch
 
     # Small whole numbers: every sum below is exact in any precision, so the answers must be equal
@@ -132,7 +121,7 @@ def _compare_with_cpu(device: str) -> dict:
         "a gradient": lambda x: torch.autograd.grad((x * x).sum(), x)[0],
     }
     for name, step in steps.items():
-        tell(step=f"{name} on {device}")
+        report(step=f"{name} on {device}")
         try:
             answer = step(a.to(device).requires_grad_()).detach().cpu()
         except Exception as error:
@@ -144,6 +133,5 @@ def _compare_with_cpu(device: str) -> dict:
 
 
 def _message(error: BaseException) -> str:
-    return " ".join(
-        f"{type(error).__name__}: {error}".partition("\nCUDA kernel errors might")[0].split()
-    )[:600]
+    text = f"{type(error).__name__}: {error}".partition("\nCUDA kernel errors might")[0]
+    return " ".join(text.split())[:600]

@@ -56,50 +56,29 @@ def graphics_cards() -> list[tuple[str, str]]:
     ]
 
 
-def pci_name(vendor: str, model: str) -> str:
-    """Return the name that the system's list of PCI numbers has for a device, or "" where there is
-    no such list.
-    """
-    text = "".join(
-        read_text(ROOT / "usr/share" / folder / "pci.ids", 10**7) for folder in ("misc", "hwdata")
-    )
-    # The vendor's line, then its models, each after one tab, and their boards, each after two.
-    found = re.search(
-        rf"^{vendor[2:]}  .*\n(?:[\t#].*\n)*?\t{model[2:]}  (.+)$", text, re.MULTILINE
-    )
-    return found[1] if found else ""
-
-
 def tpu_chips() -> list[str]:
-    """Return the PCI model number of each TPU chip here, or "" for a chip that only its device file
-    shows.
-    """
-    chips = [
-        model for vendor, model, _ in _pci_devices() if vendor == GOOGLE and model in TPU_CHIPS
-    ]
+    """Return the PCI model number of each TPU chip, or "" where only a device file shows it."""
+    google = [model for vendor, model, _ in _pci_devices() if vendor == GOOGLE]
+    chips = [model for model in google if model in TPU_CHIPS]
     return chips or ["" for _ in (ROOT / "dev").glob("accel[0-9]*")]
 
 
 def cpu_name() -> str:
-    """Return the CPU's model name as its maker writes it, or the architecture when nothing says
-    more.
-    """
+    """Return the CPU's model name, or its architecture where the system does not name it."""
     if platform.system() == "Darwin":
         return _sysctl("machdep.cpu.brand_string") or platform.machine()
     # The first processor's entry is enough, and this file grows with the number of processors.
-    found = re.search(
-        r"^model name\s*:\s*(.+)$", read_text(ROOT / "proc/cpuinfo", 4096), re.MULTILINE
-    )
+    cpuinfo = read_text(ROOT / "proc/cpuinfo", 4096)
+    found = re.search(r"^model name\s*:\s*(.+)$", cpuinfo, re.MULTILINE)
     return found[1].strip() if found else platform.processor() or platform.machine()
 
 
 def usable_cores() -> int:
-    """Return how many cores this process may use, which a container or a scheduler may have
-    limited.
-    """
-    cores = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
+    """Return the number of cores that this process may use, within its container's limit."""
+    if hasattr(os, "sched_getaffinity"):
+        cores = len(os.sched_getaffinity(0))
+    else:
+        cores = os.cpu_count() or 1
     # such as "100000 100000": one core's worth
     quota = read_text(ROOT / "sys/fs/cgroup/cpu.max").split()
     if len(quota) == 2 and all(part.isdigit() for part in quota):
@@ -108,13 +87,14 @@ def usable_cores() -> int:
 
 
 def host_memory_bytes() -> int:
-    """Return the memory that this process may use: the machine's, or less where its container has a
-    limit.
-    """
+    """Return the bytes of memory that this process may use, within its container's limit."""
+    sizes = [_physical_memory_bytes()]
     # control groups, version 2 and version 1
-    limits = ("memory.max", "memory/memory.limit_in_bytes")
-    told = [read_text(ROOT / "sys/fs/cgroup" / limit).strip() for limit in limits]
-    return min([_physical_memory_bytes(), *(int(text) for text in told if text.isdigit())])
+    for limit in ("memory.max", "memory/memory.limit_in_bytes"):
+        text = read_text(ROOT / "sys/fs/cgroup" / limit).strip()
+        if text.isdigit():
+            sizes.append(int(text))
+    return min(sizes)
 
 
 def place() -> str:
@@ -125,17 +105,13 @@ def place() -> str:
 
 @dataclass(frozen=True)
 class Package:
-    """A distribution as its files describe it, without importing it; the version is "" where it is
-    not installed.
-    """
+    """A distribution as its files describe it, without importing it."""
 
-    version: str = ""
+    version: str = ""  # "" where it is not installed
     cuda: str | None = None
     hip: str | None = None
     xpu: bool = False  # built for Intel's graphics cards
-    # the file that Python imports, where no version.py is beside it: for torch, another than
-    # PyTorch
-    shadow: str = ""
+    shadow: str = ""  # the file that Python imports in its place, such as a student's own torch.py
 
     @property
     def minor(self) -> tuple[int, ...]:
@@ -144,36 +120,34 @@ class Package:
 
 
 def read_package(name: str) -> Package:
-    """Read a distribution's version, and what torch was built for, from its files: importing may be
-    what fails.
+    """Read a distribution's version, and what torch was built for, from its files.
+
+    Nothing is imported, since the import may be what fails.
     """
     spec = importlib.util.find_spec(name)
     if spec is None or spec.origin is None:
         return Package()
     text = read_text(Path(spec.origin).parent / "version.py")
-    told = dict(
-        re.findall(r"^(__version__|cuda|hip|xpu)\b[^=]*=\s*['\"]([^'\"]+)['\"]", text, re.MULTILINE)
-    )
+    lines = re.findall(r"^(__version__|cuda|hip|xpu)\b[^=]*=\s*['\"]([^'\"]+)['\"]", text, re.M)
+    values = dict(lines)
     try:
-        version = told.get("__version__") or importlib.metadata.version(name)
+        version = values.get("__version__") or importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         version = "0.0 (unknown)"
-    xpu = "xpu" in told or version.endswith("+xpu")  # torch 2.6 tells it in its version only
     return Package(
-        version,
-        told.get("cuda"),
-        told.get("hip"),
-        xpu,
-        "" if "__version__" in told else spec.origin,
+        version=version,
+        cuda=values.get("cuda"),
+        hip=values.get("hip"),
+        xpu="xpu" in values or version.endswith("+xpu"),  # torch 2.6 has it in its version only
+        shadow="" if "__version__" in values else spec.origin,
     )
 
 
 def in_container() -> bool:
     """Say whether this is a container of Docker, Podman, Kubernetes or Apptainer (Singularity)."""
-    marks = any(
-        (ROOT / name).exists() for name in (".dockerenv", "run/.containerenv", ".singularity.d")
-    )
-    return marks or "KUBERNETES_SERVICE_HOST" in os.environ
+    marks = (".dockerenv", "run/.containerenv", ".singularity.d")
+    marked = any((ROOT / mark).exists() for mark in marks)
+    return marked or "KUBERNETES_SERVICE_HOST" in os.environ
 
 
 def in_wsl() -> bool:

@@ -1,5 +1,4 @@
-"""NVIDIA cards as their driver's management library (NVML) describes them: no CUDA, so nothing is
-initialized.
+"""NVIDIA cards as their driver's management library (NVML) describes them, without CUDA.
 
 NVML is the library behind `nvidia-smi`. Its functions are described in NVIDIA's NVML API Reference
 Guide.
@@ -13,40 +12,33 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-LIBRARY, CUDA_LIBRARY = (
-    ("nvml.dll", "nvcuda.dll") if os.name == "nt" else ("libnvidia-ml.so.1", "libcuda.so.1")
-)
+if os.name == "nt":
+    LIBRARY, CUDA_LIBRARY = "nvml.dll", "nvcuda.dll"
+else:
+    LIBRARY, CUDA_LIBRARY = "libnvidia-ml.so.1", "libcuda.so.1"
 
 
 @dataclass(frozen=True)
 class Card:
-    """One accelerator, or one MIG slice of an NVIDIA card, as its driver or the system's files
-    describe it.
-    """
+    """One accelerator, as its driver or the system's files describe it."""
 
     name: str  # such as "NVIDIA H200"
-    memory_bytes: int | None = None  # None where nobody tells it
+    memory_bytes: int | None = None  # None if the driver does not report it
     detail: str = ""  # such as "compute capability 9.0"
     uuid: str = ""  # such as "GPU-8f6d...", which CUDA_VISIBLE_DEVICES may name
-    # only in slices, each of which has a name of its own (NVIDIA, Multi-Instance GPU User Guide)
-    mig: bool = False
 
 
 @dataclass(frozen=True)
 class Driver:
-    """The NVIDIA driver: its version, the newest CUDA that it can run as (12, 8), and the cards in
-    PCI order.
-    """
+    """The NVIDIA driver: its version, the newest CUDA that it runs as (12, 8), and its cards."""
 
     version: str
     cuda: tuple[int, int]
-    cards: tuple[Card, ...]
+    cards: tuple[Card, ...]  # in PCI order
 
 
 def read_driver() -> Driver | None:
-    """Return what the NVIDIA driver says of itself and its cards, or None without a working
-    driver.
-    """
+    """Return what the NVIDIA driver reports, or None where there is no working driver."""
     nvml = _load()
     if nvml is None or nvml.nvmlInit_v2() != 0:
         return None
@@ -57,7 +49,8 @@ def read_driver() -> Driver | None:
         handle = ctypes.c_void_p()
         if nvml.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(handle)) == 0:
             cards.append(_card(nvml, handle))
-    return Driver(_text(nvml.nvmlSystemGetDriverVersion), split_version(cuda.value), tuple(cards))
+    version = _text(nvml.nvmlSystemGetDriverVersion)
+    return Driver(version, split_version(cuda.value), tuple(cards))
 
 
 def split_version(number: int) -> tuple[int, int]:
@@ -66,31 +59,27 @@ def split_version(number: int) -> tuple[int, int]:
 
 
 def visible_cards(cards: Sequence[Card], setting: str | None) -> list[Card]:
-    """Return which cards, of these in PCI order, a setting of CUDA_VISIBLE_DEVICES (None: not set)
-    shows a program.
+    """Return the cards that CUDA shows under a setting of CUDA_VISIBLE_DEVICES.
 
     The rules are CUDA's (CUDA C Programming Guide, "CUDA Environment Variables"): the list ends at
     the first entry that names no card, and a card named twice empties it.
+
+    Args:
+        cards: in PCI order.
+        setting: the variable's value, or None if it is not set.
     """
     if setting is None:
         return list(cards)
     chosen: list[Card] = []
     for entry in setting.split(","):
-        if (card := _named(cards, entry.strip())) is None:
+        card = _named(cards, entry.strip())
+        if card is None:
             break
         chosen.append(card)
     return chosen if len(set(chosen)) == len(chosen) else []
 
 
 def _named(cards: Sequence[Card], entry: str) -> Card | None:
-    if entry.startswith("MIG-"):
-        nvml, handle = _load(), ctypes.c_void_p()
-        if (
-            nvml is None
-            or nvml.nvmlDeviceGetHandleByUUID(entry.encode(), ctypes.byref(handle)) != 0
-        ):
-            return None
-        return _card(nvml, handle)
     if entry.startswith("GPU-"):  # any beginning that only one card has
         matches = [card for card in cards if card.uuid.startswith(entry)]
         return matches[0] if len(matches) == 1 else None
@@ -110,18 +99,12 @@ def _card(nvml: ctypes.CDLL, handle: ctypes.c_void_p) -> Card:
     memory = (ctypes.c_ulonglong * 3)()  # total, free, used
     has_memory = nvml.nvmlDeviceGetMemoryInfo(handle, memory) == 0
     major, minor = ctypes.c_int(), ctypes.c_int()
-    failed = nvml.nvmlDeviceGetCudaComputeCapability(
-        handle, ctypes.byref(major), ctypes.byref(minor)
-    )
-    detail = (
-        "compute capability not told"
-        if failed
-        else f"compute capability {major.value}.{minor.value}"
-    )
-    mig, pending = ctypes.c_uint(), ctypes.c_uint()
-    if hasattr(nvml, "nvmlDeviceGetMigMode"):  # stays 0 on a card that has no slices
-        nvml.nvmlDeviceGetMigMode(handle, ctypes.byref(mig), ctypes.byref(pending))
-    return Card(name, memory[0] if has_memory else None, detail, uuid, mig.value == 1)
+    ask = nvml.nvmlDeviceGetCudaComputeCapability
+    if ask(handle, ctypes.byref(major), ctypes.byref(minor)) == 0:
+        detail = f"compute capability {major.value}.{minor.value}"
+    else:
+        detail = "compute capability not reported"
+    return Card(name, memory[0] if has_memory else None, detail, uuid)
 
 
 def _text(ask: Callable, *handle: ctypes.c_void_p) -> str:

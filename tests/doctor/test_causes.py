@@ -8,15 +8,15 @@ import pytest
 
 from course_utils import doctor
 from course_utils.doctor.causes import find_cause
-from course_utils.doctor.children import Outcome
 from course_utils.doctor.evidence import REMEDIES, Evidence, Package
+from course_utils.doctor.run_child import Outcome
 
 TORCH = Package("2.9.0", "13.0")
 RAN = ({"device": "xla:0"},)
 NO_LIBRARY = {
     "error": "OSError: libcuda.so.1: cannot open shared object file: No such file or directory"
 }
-NO_CUDA = {"cuda": Outcome("well", NO_LIBRARY)}
+NO_CUDA = {"cuda": Outcome("ok", NO_LIBRARY)}
 
 
 def on_mac(place, error):
@@ -25,11 +25,10 @@ def on_mac(place, error):
         "device": "mps",
         "failed": "a copy",
         "error": f"RuntimeError: {error}",
-        "kind": "RuntimeError",
     }
     probes = {
-        "cpu": Outcome("well", {}, ({"device": "cpu"},)),
-        "mps": Outcome("well", {"built": True, "available": True}, (kernel,)),
+        "cpu": Outcome("ok", {}, ({"device": "cpu"},)),
+        "mps": Outcome("ok", {"built": True, "available": True}, (kernel,)),
     }
     return find_cause("mps", Evidence(place=place, torch=Package("2.9.0"), probes=probes))
 
@@ -39,11 +38,11 @@ def on_mac(place, error):
     [  # as reported in actions/runner-images 11899 and 9918
         (
             "ci",
-            "MPS backend out of memory (MPS allocated: 1024.00 MB). Tried to allocate 256 bytes on shared pool.",
+            "MPS backend out of memory (MPS allocated: 1024.00 MB). Tried to allocate 256 bytes.",
         ),
         (
             "computer",
-            "MPS backend out of memory (MPS allocated: 0 bytes, other allocations: 0 bytes, max 7.93 GB).",
+            "MPS backend out of memory (MPS allocated: 0 bytes, other allocations: 0 bytes).",
         ),
     ],
 )
@@ -76,7 +75,7 @@ def test_a_real_mac_whose_memory_is_taken_is_out_of_memory():
     ],
 )
 def test_what_kaggles_tpu_image_sets_itself_is_not_left_over(variables, cause):
-    probes = {"xla": Outcome("well", {"hardware": "TPU"}, RAN)}
+    probes = {"xla": Outcome("ok", {"hardware": "TPU"}, RAN)}
     evidence = Evidence("kaggle", TORCH, probes, torch_xla=TORCH, variables=variables, tpu_chips=8)
     found = find_cause("xla", evidence)
     assert found.cause == cause and found.usable
@@ -86,7 +85,7 @@ def test_what_kaggles_tpu_image_sets_itself_is_not_left_over(variables, cause):
     ("noise", "cause", "advice"),
     [  # as reported in pytorch/pytorch 83540 and 176993 (a Raspberry Pi 4)
         (
-            "OMP: Error #15: Initializing libomp.dylib, but found libomp.dylib already initialized.",
+            "OMP: Error #15: Initializing libomp.dylib, but found it already initialized.",
             "openmp-twice",
             "conda",
         ),
@@ -94,14 +93,14 @@ def test_what_kaggles_tpu_image_sets_itself_is_not_left_over(variables, cause):
     ],
 )
 def test_a_torch_that_dies_while_it_is_imported_has_a_fix(noise, cause, advice):
-    for ended in (("killed", "SIGABRT"), ("badly", "")) if noise else (("killed", "SIGILL"),):
+    for ended in (("killed", "SIGABRT"), ("failed", "")) if noise else (("killed", "SIGILL"),):
         probes = {
             name: Outcome(ended[0], {"step": "importing torch"}, (), ended[1], noise)
             for name in ("cpu", "mps")
         }
-        for family in probes:
+        for kind in probes:
             found = find_cause(
-                family, Evidence(place="computer", torch=Package("2.10.0"), probes=probes)
+                kind, Evidence(place="computer", torch=Package("2.10.0"), probes=probes)
             )
             assert (
                 found.cause == cause
@@ -117,7 +116,7 @@ def test_an_old_driver_of_a_data_centre_gpu_is_pointed_to_nvidias_compatibility_
         "count": 0,
         "error": "The NVIDIA driver on your system is too old (found version 12080).",
     }
-    found = find_cause("cuda", Evidence("computer", TORCH, {"cuda": Outcome("well", told)}))
+    found = find_cause("cuda", Evidence("computer", TORCH, {"cuda": Outcome("ok", told)}))
     assert (
         found.cause == "driver-too-old"
         and "cuda-compat-13-0" in found.fix
@@ -125,33 +124,19 @@ def test_an_old_driver_of_a_data_centre_gpu_is_pointed_to_nvidias_compatibility_
     )
 
 
-@pytest.mark.parametrize("place", ["computer", "colab", "kaggle", "binder", "ci", "tpu-vm"])
-def test_what_is_not_installed_promises_nothing_that_is_not_there(place):
-    evidence = Evidence(place, TORCH, {})
-    assert "recorded" not in find_cause("xla", evidence).fix
-    assert "Python 3.12" in find_cause("tpu", evidence).fix
-
-
-def test_where_torch_cannot_be_imported_every_family_says_so_and_none_blames_the_hardware():
+def test_where_torch_cannot_be_imported_every_kind_says_so_and_none_blames_the_hardware():
     error = (
         "ImportError: libtorch_cpu.so: cannot open shared object file: No such file or directory"
     )
     probes = {
-        name: Outcome("well", {"step": "importing torch", "error": error})
+        name: Outcome("ok", {"step": "importing torch", "error": error})
         for name in ("cpu", "cuda", "xpu", "xla")
     }
     evidence = Evidence("computer", TORCH, probes, torch_xla=TORCH, torch_tpu=TORCH)
-    found = [find_cause(family, evidence) for family in ("cpu", "cuda", "mps", "xpu", "xla", "tpu")]
+    found = [find_cause(kind, evidence) for kind in ("cpu", "cuda", "mps", "xpu", "xla", "tpu")]
     assert {one.cause for one in found} == {found[0].cause} and all(
         "libtorch_cpu.so" in one.why for one in found
     )
-
-
-def test_a_family_whose_probe_never_started_gets_a_finding_all_the_same():
-    for family in ("cpu", "cuda", "mps", "xpu", "xla", "tpu"):
-        assert not find_cause(
-            family, Evidence("computer", TORCH, {}, torch_xla=TORCH, torch_tpu=TORCH)
-        ).usable
 
 
 @pytest.mark.parametrize(
@@ -190,17 +175,12 @@ NO_KERNEL = "AcceleratorError: CUDA error: no kernel image is available for exec
 HIP_NO_KERNEL = "AcceleratorError: HIP error: invalid device function"
 CARD = [("0x10de", "0x2684")]
 NO_GPUS = {"count": 0, "error": "RuntimeError: No CUDA GPUs are available"}
-MIG_CARD = {"name": "NVIDIA A100-SXM4-80GB-MIG", "uuid": "GPU-1", "mig": True}
 
 
 def on_nvidia(told, *, smi=None, driver=None, torch=TORCH, kernel=None, **machine):
-    kernels = (
-        ({"device": "cuda:0", "failed": "a copy", "kind": "AcceleratorError", "error": kernel},)
-        if kernel
-        else ()
-    )
-    probes = {"cuda": Outcome("well", told, kernels), "nvidia": Outcome("well", driver or {})}
-    probes["nvidia-smi"] = smi or Outcome("badly")
+    kernels = ({"device": "cuda:0", "failed": "a copy", "error": kernel},) if kernel else ()
+    probes = {"cuda": Outcome("ok", told, kernels), "nvidia": Outcome("ok", driver or {})}
+    probes["nvidia-smi"] = smi or Outcome("failed")
     return find_cause("cuda", Evidence("computer", torch, probes, **machine))
 
 
@@ -355,7 +335,7 @@ def test_an_amd_card_that_this_torch_was_not_built_for_is_named():
 )
 def test_what_the_driver_says_names_the_cause(said, cause, advice):
     by_torch = {"count": 0, "error": said}
-    by_smi = not said.startswith(("The NVIDIA", "CUDA")) and Outcome("badly", noise=said)
+    by_smi = not said.startswith(("The NVIDIA", "CUDA")) and Outcome("failed", output=said)
     found = on_nvidia(NO_GPUS, smi=by_smi, graphics=CARD) if by_smi else on_nvidia(by_torch)
     assert found.cause == cause and advice in found.fix
 
@@ -433,43 +413,16 @@ NO_HIP = {"step": "starting CUDA", "error": "RuntimeError: No HIP GPUs are avail
 RADEON = [("0x1002", "0x744c")]
 
 
-@pytest.mark.parametrize(
-    ("told", "machine", "cause", "advice"),
-    [
-        (NO_HIP, {"graphics": RADEON}, "no-driver", "render,video"),  # ROCm/vllm 893
-        # lllyasviel/Fooocus 1079: what worked there was a restart, "not just a logout and login"
-        (NO_HIP, {"graphics": RADEON}, "no-driver", "then restart the machine"),
-        (
-            NO_HIP,
-            {"graphics": RADEON, "container": True},
-            "container-without-gpu",
-            "--device=/dev/kfd",
-        ),
-        (NO_HIP, {"wsl": True}, "wsl-driver", "ROCm for WSL"),
-        # ROCm/legacy-rocm-build 1211
-        (
-            {"error": "PermissionError: [Errno 13] Permission denied: '/dev/kfd'"},
-            {},
-            "not-permitted",
-            "render,video",
-        ),
-    ],
-)
-def test_who_has_an_amd_card_is_not_sent_to_nvidia(told, machine, cause, advice):
-    found = on_nvidia(told, torch=ROCM, **machine)
-    assert found.cause == cause and advice in found.fix and "nvidia" not in found.fix.lower()
-
-
 def test_a_build_for_amd_on_a_machine_with_an_nvidia_card_is_named():
     driver = {"version": "575.57", "cuda": [12, 9], "cards": [{"name": "NVIDIA H200"}]}
     found = on_nvidia(NO_HIP, torch=ROCM, driver=driver)
     assert found.cause == "rocm-build" and "H200" in found.why and "backend cu128 " in found.fix
 
 
-def test_a_build_for_the_cpu_is_named_also_where_only_the_pci_bus_knows_of_the_card_but_not_where_a_kernel_ran():
+def test_a_build_for_the_cpu_is_named_where_only_the_pci_bus_shows_the_card():
     told, alone = {"error": "Torch not compiled with CUDA enabled"}, Package("2.9.0+cpu")
     assert on_nvidia(told, torch=alone, graphics=CARD).cause == "cpu-only-build"
-    ran = {"cuda": Outcome("well", {}, ({"device": "cuda:0"},))}
+    ran = {"cuda": Outcome("ok", {}, ({"device": "cuda:0"},))}
     assert find_cause("cuda", Evidence("computer", alone, ran, graphics=CARD)).cause == "works"
 
 
@@ -519,30 +472,11 @@ def test_last_words_before_a_signal_name_the_cause():
     assert found.cause == "died" and "SIGSEGV" in found.why and found.why.endswith("last")
 
 
-def test_a_name_of_a_slice_hides_a_card_that_has_none():
-    driver = {
-        "version": "575.57",
-        "cuda": [13, 0],
-        "cards": [{"name": "NVIDIA H200", "uuid": "GPU-1"}],
-    }
-    found = on_nvidia(NO_GPUS, driver=driver, variables={"CUDA_VISIBLE_DEVICES": "MIG-1"})
-    assert found.cause == "hidden" and "'MIG-1'" in found.why
-
-
-@pytest.mark.parametrize("variables", [{}, {"CUDA_VISIBLE_DEVICES": "MIG-gone"}])
-def test_a_card_divided_into_slices_of_which_cuda_finds_none_is_named(variables):
-    """pytorch/pytorch 130181."""
-    driver = {"version": "550.54.14", "cuda": [13, 0], "cards": [MIG_CARD]}
-    found = on_nvidia(NO_GPUS, driver=driver, variables=variables)
-    assert found.cause == "mig" and "nvidia-smi -L" in found.fix
-    assert variables.get("CUDA_VISIBLE_DEVICES", "not set") in found.why
-
-
 def test_every_cause_that_the_code_names_has_its_section():
     code = "".join(
         path.read_text(encoding="utf-8") for path in Path(doctor.__file__).parent.glob("*.py")
     )
-    named = set(re.findall(r'\.found\((?:\w+|"\w+"), "([\w-]+)"', code))
+    named = set(re.findall(r'\.finding\((?:\w+|"\w+"), "([\w-]+)"', code))
     assert len(named) > 15 and not named - {*REMEDIES}, (
         "write a section for each of these in remedies.ini"
     )
@@ -554,33 +488,14 @@ def test_every_fix_is_shown_whole():
         assert max(len(text) for text in section.values()) < 560, cause
 
 
-def test_no_fix_speaks_of_the_courses_own_commands():
-    texts = [text for name in REMEDIES for key, text in REMEDIES[name].items() if name != "install"]
-    assert not [text for text in texts if re.search("lesson|course|make (?!them)", text)]
-
-
 def test_a_container_without_libcuda_has_no_driver_of_cuda_0():
     """NVML says 0 where it finds no libcuda to ask: `nvidia-smi` then prints "CUDA Version:
     N/A".
     """
     driver = {"version": "550.54", "cuda": [0, 0], "cards": [{"name": "NVIDIA H200"}]}
-    probes = {**NO_CUDA, "nvidia": Outcome("well", driver)}
+    probes = {**NO_CUDA, "nvidia": Outcome("ok", driver)}
     found = find_cause("cuda", Evidence("computer", TORCH, probes, container=True))
     assert found.cause == "driver-error" and "libcuda" in found.why
-
-
-def test_a_tpu_that_another_process_holds_is_not_blamed_on_a_variable_that_is_right():
-    """jax-ml/jax 10192."""
-    told = {
-        "step": "starting XLA's runtime",
-        "error": "RuntimeError: The TPU is already in use by process with pid 7",
-    }
-    probes = {"xla": Outcome("well", told)}
-    evidence = Evidence(
-        "kaggle", TORCH, probes, torch_xla=TORCH, variables={"PJRT_DEVICE": "TPU"}, tpu_chips=8
-    )
-    found = find_cause("xla", evidence)
-    assert found.cause == "held" and "already in use" in found.why and "lsof" in found.fix
 
 
 @pytest.mark.parametrize(
@@ -594,9 +509,7 @@ def test_a_tpu_that_may_not_be_opened_is_named(error):
         "step": "starting XLA's runtime",
         "error": f"RuntimeError: TPU initialization failed: {error}",
     }
-    evidence = Evidence(
-        "tpu-vm", TORCH, {"xla": Outcome("well", told)}, torch_xla=TORCH, tpu_chips=4
-    )
+    evidence = Evidence("tpu-vm", TORCH, {"xla": Outcome("ok", told)}, torch_xla=TORCH, tpu_chips=4)
     found = find_cause("xla", evidence)
     assert (
         found.cause == "not-permitted"
@@ -607,7 +520,7 @@ def test_a_tpu_that_may_not_be_opened_is_named(error):
     evidence = Evidence(
         "tpu-vm",
         TORCH,
-        {"xla": Outcome("well", told)},
+        {"xla": Outcome("ok", told)},
         torch_xla=TORCH,
         tpu_chips=4,
         variables=left,
@@ -616,30 +529,14 @@ def test_a_tpu_that_may_not_be_opened_is_named(error):
 
 
 @pytest.mark.parametrize(
-    ("chips", "advice"), [(0, "torch_xla==2.9.0"), (4, "'torch_xla[tpu]==2.9.0'")]
-)
-def test_the_pair_for_a_tpu_brings_its_library(chips, advice):
-    told = {"step": "importing torch_xla", "error": "ImportError: undefined symbol"}
-    evidence = Evidence(
-        "computer",
-        TORCH,
-        {"xla": Outcome("well", told)},
-        torch_xla=Package("2.8.0"),
-        tpu_chips=chips,
-    )
-    found = find_cause("xla", evidence)
-    assert found.cause == "torch-xla-mismatch" and advice in found.fix
-
-
-@pytest.mark.parametrize(
     ("ended", "step", "cause"),
-    [("well", "importing torch", "broken-install"), ("killed", "starting XLA", "kernel-failed")],
+    [("ok", "importing torch", "broken-install"), ("killed", "starting XLA", "kernel-failed")],
 )
 def test_what_a_probe_of_xla_told_is_not_lost_behind_a_variable_or_how_it_ended(ended, step, cause):
     outcome = Outcome(
         ended, {"step": step, "error": "ImportError: libtorch_cpu.so: undefined symbol"}
     )
-    variables = {"PJRT_DEVICE": "CPU"} if ended == "well" else {}
+    variables = {"PJRT_DEVICE": "CPU"} if ended == "ok" else {}
     found = find_cause(
         "xla", Evidence("computer", TORCH, {"xla": outcome}, torch_xla=TORCH, variables=variables)
     )
@@ -648,7 +545,7 @@ def test_what_a_probe_of_xla_told_is_not_lost_behind_a_variable_or_how_it_ended(
 
 def test_a_gpu_that_works_stays_usable_beside_one_that_hangs():
     outcome = Outcome(
-        "late", {"step": "an addition on cuda:1"}, ({"device": "cuda:0"},), limit_s=10
+        "timed out", {"step": "an addition on cuda:1"}, ({"device": "cuda:0"},), limit_s=10
     )
     found = find_cause("cuda", Evidence("computer", TORCH, {"cuda": outcome}))
     assert (found.cause, found.usable) == ("hangs", True) and "cuda:1" in found.why
@@ -663,14 +560,14 @@ def test_an_amd_card_under_another_build_is_told_of_the_build_for_it():
 
 def test_nvidias_tools_on_a_colab_without_a_gpu_do_not_mean_a_missing_driver():
     said = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."
-    probes = {**NO_CUDA, "nvidia-smi": Outcome("badly", noise=said)}
+    probes = {**NO_CUDA, "nvidia-smi": Outcome("failed", output=said)}
     assert find_cause("cuda", Evidence("colab", TORCH, probes)).cause == "accelerator-off"
     assert find_cause("cuda", Evidence("computer", TORCH, probes)).cause == "no-driver"
 
 
 def test_a_hidden_tpu_does_not_make_a_wrong_answer_usable():
     wrong = {"device": "xla:0", "wrong": "an addition", "difference": "1.0"}
-    probes = {"xla": Outcome("well", {"hardware": "CPU"}, (wrong,))}
+    probes = {"xla": Outcome("ok", {"hardware": "CPU"}, (wrong,))}
     evidence = Evidence(
         "tpu-vm", TORCH, probes, torch_xla=TORCH, variables={"PJRT_DEVICE": "CPU"}, tpu_chips=4
     )
@@ -678,59 +575,31 @@ def test_a_hidden_tpu_does_not_make_a_wrong_answer_usable():
     assert (found.cause, found.usable) == ("pjrt-device-wrong", False)
 
 
-def test_intels_card_is_judged_by_its_kernels_or_by_why_there_are_none():
-    built, card = Package("2.9.0", xpu=True), [("0x8086", "0x56a0")]
-
-    def cause(outcome, torch=built, graphics=card):
-        return find_cause(
-            "xpu", Evidence("computer", torch, {"xpu": outcome}, graphics=graphics)
-        ).cause
-
-    assert cause(Outcome("well", {}, ({"device": "xpu:0"},))) == "works"
-    assert cause(Outcome("late", {"step": "counting XPU devices"})) == "hangs"
-    assert (
-        cause(Outcome("well", {"step": "counting XPU devices", "error": "RuntimeError: no"}))
-        == "kernel-failed"
-    )
-    assert (
-        cause(Outcome("well")) == "no-driver"
-        and cause(Outcome("well"), graphics=[]) == "no-hardware"
-    )
-    assert cause(Outcome("badly"), torch=TORCH) == "not-built"
-    for graphics, advice in (
-        (card, "libze-intel-gpu1"),
-        (card, "opencl-icd clinfo"),
-        ([], "On Windows"),
-    ):
-        found = find_cause(
-            "xpu", Evidence("computer", built, {"xpu": Outcome("well")}, graphics=graphics)
-        )
-        assert advice in found.fix and "nvidia" not in found.fix
-
-
 def test_mps_of_a_torch_that_was_not_built_for_it_is_named():
-    probes = {"mps": Outcome("well", {"built": False})}
+    probes = {"mps": Outcome("ok", {"built": False})}
     assert find_cause("mps", Evidence("computer", TORCH, probes)).cause == "not-built"
 
 
 H200 = {"version": "575.57", "cuda": [13, 0], "cards": [{"name": "NVIDIA H200", "uuid": "GPU-1"}]}
-SLICES = {**H200, "cards": [MIG_CARD]}
 NO_TPU = {"error": "RuntimeError: libtpu not found"}
 ODD = {"error": "odd"}
 CPU_RAN = ({"hardware": "CPU"}, RAN)
 WRONG = ({"hardware": "CPU"}, ({"device": "xla:0", "wrong": "an addition", "difference": 1.0},))
-LATE, DEAD = Outcome("late", {"step": "a sum"}), Outcome("killed", {"step": "a sum"}, (), "SIGSEGV")
+LATE, DEAD = (
+    Outcome("timed out", {"step": "a sum"}),
+    Outcome("killed", {"step": "a sum"}, (), "SIGSEGV"),
+)
 TPU_PACKAGE = Package("0.2.0")
-FAILED = Outcome("badly", noise="NVIDIA-SMI has failed because it could not talk to the driver")
+FAILED = Outcome("failed", output="NVIDIA-SMI has failed because it could not talk to the driver")
 
 
-def on_cuda(*, smi=None, driver=None, told=None, torch=TORCH, **machine):
+def on_cuda(*, smi=None, driver=None, facts=None, torch=TORCH, **machine):
     """What is found where the CUDA probe told this, and beside it the driver's library and
     nvidia-smi.
     """
-    listed = Outcome("well", noise=smi) if isinstance(smi, str) else smi or Outcome("badly")
-    probes = {"cuda": Outcome("well", told or {}), "nvidia-smi": listed}
-    probes["nvidia"] = driver if isinstance(driver, Outcome) else Outcome("well", driver or {})
+    listed = Outcome("ok", output=smi) if isinstance(smi, str) else smi or Outcome("failed")
+    probes = {"cuda": Outcome("ok", facts or {}), "nvidia-smi": listed}
+    probes["nvidia"] = driver if isinstance(driver, Outcome) else Outcome("ok", driver or {})
     return Evidence("computer", torch, probes, **machine)
 
 
@@ -738,14 +607,14 @@ def on_xla(*told, xla="2.9.0", chips=0, **variables):
     """What is found where the XLA probe told this and tried these kernels, or ended as the one
     outcome given.
     """
-    outcome = told[0] if isinstance(told[0], Outcome) else Outcome("well", *told)
+    outcome = told[0] if isinstance(told[0], Outcome) else Outcome("ok", *told)
     packages = {"torch_xla": Package(xla), "variables": variables, "tpu_chips": chips}
     return Evidence("computer", TORCH, {"xla": outcome}, **packages)
 
 
 def on_tpu(*told, **machine):
     return Evidence(
-        "computer", TORCH, {"tpu": Outcome("well", *told)}, torch_tpu=TPU_PACKAGE, **machine
+        "computer", TORCH, {"tpu": Outcome("ok", *told)}, torch_tpu=TPU_PACKAGE, **machine
     )
 
 
@@ -760,7 +629,7 @@ def on_tpu(*told, **machine):
         ),
         (on_cuda(torch=Package("2.5.1", "12.4")), "torch-too-old", "2.5.1"),
         # Nothing in the machine, and nothing that names another cause.
-        (on_cuda(told={"count": 0}), "no-hardware", ""),
+        (on_cuda(facts={"count": 0}), "no-hardware", ""),
         (on_cuda(variables={"CUDA_VISIBLE_DEVICES": ""}), "no-hardware", ""),
         (on_cuda(graphics=[("0x8086", "0x56a0")]), "no-hardware", ""),
         (on_cuda(smi="No devices found", container=True), "no-hardware", ""),
@@ -769,15 +638,14 @@ def on_tpu(*told, **machine):
         # A card, and what keeps it away.
         (on_cuda(smi="NVIDIA T4"), "no-driver", "NVIDIA T4"),
         (on_cuda(smi="NVIDIA T4", container=True), "container-without-gpu", "NVIDIA T4"),
-        (on_cuda(smi=FAILED, container=True), "no-driver", FAILED.noise),
+        (on_cuda(smi=FAILED, container=True), "no-driver", FAILED.output),
         (on_cuda(smi=FAILED), "no-driver", "nvidia-smi is installed"),
-        (on_cuda(told={"error": "unheard of"}, graphics=CARD), "no-driver", "unheard of"),
+        (on_cuda(facts={"error": "unheard of"}, graphics=CARD), "no-driver", "unheard of"),
         (on_cuda(driver=H200, wsl=True), "driver-error", ""),
-        (on_cuda(driver=H200, told={"error": "Found no NVIDIA driver"}), "no-driver", "H200"),
+        (on_cuda(driver=H200, facts={"error": "Found no NVIDIA driver"}), "no-driver", "H200"),
         (on_cuda(driver=H200, variables={"HIP_VISIBLE_DEVICES": ""}), "driver-error", ""),
         (on_cuda(driver=H200, variables={"CUDA_VISIBLE_DEVICES": "0"}), "driver-error", ""),
-        (on_cuda(driver=SLICES, variables={"CUDA_VISIBLE_DEVICES": "7"}), "hidden", "'7'"),
-        (on_cuda(driver=SLICES, variables={"CUDA_VISIBLE_DEVICES": "MIG-7"}), "mig", "MIG-7"),
+        (on_cuda(driver=H200, variables={"CUDA_VISIBLE_DEVICES": "7"}), "hidden", "'7'"),
         (
             on_cuda(torch=ROCM, graphics=RADEON, variables={"HIP_VISIBLE_DEVICES": "-1"}),
             "hidden",
@@ -785,7 +653,7 @@ def on_tpu(*told, **machine):
         ),
         (on_cuda(driver={"cuda": [12, 4]}), "driver-too-old", "12.4"),
         (
-            on_cuda(driver=Outcome("late", {"step": "asking the driver"})),
+            on_cuda(driver=Outcome("timed out", {"step": "asking the driver"})),
             "hangs",
             "asking the driver",
         ),
@@ -819,7 +687,7 @@ def test_what_was_found_decides_the_cause(evidence, cause, word):
 
 
 @pytest.mark.parametrize(
-    ("family", "evidence", "cause", "word"),
+    ("kind", "evidence", "cause", "word"),
     [
         ("mps", on_cuda(), "other-platform", ""),
         ("xpu", on_cuda(graphics=CARD), "no-hardware", "Intel"),
@@ -829,15 +697,13 @@ def test_what_was_found_decides_the_cause(evidence, cause, word):
         ("tpu", on_tpu({}, ({"device": "tpu:0"},), tpu_chips=1), "works", "tpu:0"),
     ],
 )
-def test_what_was_found_decides_the_cause_in_the_other_families_too(family, evidence, cause, word):
-    found = find_cause(family, evidence)
+def test_what_was_found_decides_the_cause_in_the_other_kinds_too(kind, evidence, cause, word):
+    found = find_cause(kind, evidence)
     assert found.cause == cause and word in found.why, found
 
 
 def test_a_mac_whose_gpu_is_not_to_be_had_says_what_it_was_told():
-    probes = {
-        "mps": Outcome("well", {"available": False}, ({"device": "mps", "error": "no Metal"},))
-    }
+    probes = {"mps": Outcome("ok", {"available": False}, ({"device": "mps", "error": "no Metal"},))}
     found = find_cause("mps", Evidence("computer", Package("2.9.0"), probes))
     assert found.cause == "mps-unavailable" and "no Metal" in found.why
 
@@ -846,7 +712,7 @@ def test_a_mac_whose_gpu_is_not_to_be_had_says_what_it_was_told():
 def test_cards_that_work_are_told_from_those_that_a_variable_hides(value, hides):
     cards = [{"name": f"NVIDIA card {index}", "uuid": f"GPU-{index}"} for index in range(2)]
     shown = tuple({"device": f"cuda:{index}"} for index in range(1 if value in ("0", None) else 2))
-    probes = {"cuda": Outcome("well", {}, shown), "nvidia": Outcome("well", {"cards": cards})}
+    probes = {"cuda": Outcome("ok", {}, shown), "nvidia": Outcome("ok", {"cards": cards})}
     variables = {} if value is None else {"CUDA_VISIBLE_DEVICES": value}
     found = find_cause("cuda", Evidence("computer", TORCH, probes, variables=variables))
     assert found.cause == "works" and ("it shows" in found.why) == hides

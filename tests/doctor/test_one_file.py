@@ -33,7 +33,7 @@ def test_it_is_small_and_python_3_8_can_read_all_of_it(one_file):
         sources = {
             name: archive.read(name).decode() for name in archive.namelist() if name.endswith(".py")
         }
-    assert len(sources) > 15
+    assert len(sources) >= 15
     for name, source in sources.items():
         tree = ast.parse(source, name, feature_version=(3, 8))
         calls = [
@@ -67,7 +67,7 @@ def run(one_file, version, *arguments, **environment):
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=120, cwd=one_file.parent, env=environment
     )
-    assert done.returncode == 1 and done.stderr == "", done.stderr
+    assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr
     return done.stdout
 
 

@@ -40,14 +40,6 @@ def test_a_network_card_of_a_graphics_maker_is_no_graphics_card(root):
     assert machine.graphics_cards() == [(machine.NVIDIA, "0x2335")]
 
 
-def test_the_name_of_a_pci_device_comes_from_the_systems_own_list(root):
-    names = "8086  Intel\n\t56a0  DG2 [Arc A770]\n\t\t8086 1020  a board\n10de  NVIDIA\n\t56a0  another maker's\n"
-    write(root / "usr/share/misc/pci.ids", "# list\n" + names)
-    assert machine.pci_name("0x8086", "0x56a0") == "DG2 [Arc A770]"
-    assert machine.pci_name("0x10de", "0x56a0") == "another maker's"
-    assert machine.pci_name("0x8086", "0xffff") == ""
-
-
 @pytest.mark.process
 @needs_linux
 def test_the_cpus_name_is_its_makers(root):

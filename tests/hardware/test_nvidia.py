@@ -40,20 +40,14 @@ def test_a_driver_that_does_not_start_is_no_driver(library, monkeypatch):
 @needs_gcc
 def test_a_card_may_keep_its_memory_and_capability_to_itself(library, monkeypatch):
     monkeypatch.setenv("STUB_CARDS", "Odd card|GPU-c|0|0|0")
-    assert read_driver().cards == (Card("Odd card", None, "compute capability not told", "GPU-c"),)
-
-
-@needs_linux
-@needs_gcc
-def test_a_mig_slice_is_asked_for_by_its_own_name(library, monkeypatch):
-    monkeypatch.setenv("STUB_CARDS", "NVIDIA A100 MIG 1g.5gb|MIG-dddd|4966055936|8|0")
-    assert [card.name for card in visible_cards((), "MIG-dddd")] == ["NVIDIA A100 MIG 1g.5gb"]
-    assert visible_cards((), "MIG-eeee") == []
+    assert read_driver().cards == (
+        Card("Odd card", None, "compute capability not reported", "GPU-c"),
+    )
 
 
 def test_without_the_library_there_is_no_driver(monkeypatch):
     monkeypatch.setattr(nvidia, "LIBRARY", "libthere-is-no-such-library.so")
-    assert read_driver() is None and visible_cards(CARDS, "MIG-dddd") == []
+    assert read_driver() is None
 
 
 @pytest.mark.parametrize(
