@@ -19,7 +19,7 @@ from types import ModuleType
 from course_utils.estimate.chips import all_chips, all_links, find_chip
 from course_utils.estimate.counting import count_work
 from course_utils.estimate.memory import estimate_memory
-from course_utils.estimate.memory_result import capacity_bytes, memory_evidence
+from course_utils.estimate.memory_model import capacity_bytes, memory_evidence
 from course_utils.estimate.parallel import scaling
 from course_utils.estimate.question import estimate
 from course_utils.estimate.speeds import estimate_published, published, sources

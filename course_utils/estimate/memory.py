@@ -1,5 +1,6 @@
 """Does it fit? The memory of a training step, estimated before anything is allocated."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -7,15 +8,9 @@ from typing import Any
 import torch
 from torch import nn
 
+from course_utils.estimate.memory_model import Moment, framework_bytes
 from course_utils.estimate.memory_result import Memory
-from course_utils.estimate.memory_step import (
-    KINDS,
-    OPTIMIZERS,
-    Moment,
-    Optimizer,
-    find_blocks,
-    follow,
-)
+from course_utils.estimate.memory_step import OPTIMIZERS, Optimizer, find_blocks, follow
 from course_utils.estimate.no_data import HALF, WHOLE, Step, positive
 
 PRECISIONS = ("fp32", "tf32", *HALF, *WHOLE)
@@ -28,7 +23,7 @@ def estimate_memory(
     *,
     batch: int | None = None,
     optimizer: str | Optimizer = "adam",
-    precision: str = "fp32",
+    precision: str = "amp",
     checkpointing: bool | type[nn.Module] | tuple[type[nn.Module], ...] = False,
     shards: int = 1,
     training: bool = True,
@@ -38,17 +33,17 @@ def estimate_memory(
 
     A copy of the model without data goes through two steps, of `batch` and of twice as many
     samples, while every allocation is counted. Memory that a kernel needs only while it runs is not
-    seen; on a GPU, a share fitted on published trainings stands for it. All results, added up,
-    stand for the loss; to see a loss of your own, let the model's `forward` return it.
+    seen; on a GPU, a share fitted on published trainings stands for it (see `memory_model`).
 
     Args:
         model: any module, on any device; it is not touched.
         inputs: one example input, as for `count_work`; its first dimension is the batch.
         batch: samples in a step on one device, or None to take the example's.
-        optimizer: "sgd", "momentum", "adam", "adamw", or a function of the parameters that makes
-            your own.
-        precision: "fp32", "tf32", "fp16" or "bf16" (automatic mixed precision, as "amp"),
-            "bf16-true" or "fp16-true".
+        optimizer: "sgd", "momentum", "adam", "adamw" as PyTorch runs them on a GPU, "adam8bit" as
+            bitsandbytes does, or a function of the parameters that makes your own, such as
+            `functools.partial(torch.optim.AdamW, fused=True)`.
+        precision: "amp", "fp16" or "bf16" (automatic mixed precision), "bf16-true" or "fp16-true"
+            (the weights too), "fp32" or "tf32".
         checkpointing: recompute activations in the backward pass; for True, in each block of the
             model's longest `nn.Sequential` or `nn.ModuleList`, else in each module of the class
             that you pass.
@@ -63,68 +58,90 @@ def estimate_memory(
     positive("shards", shards)
     if precision not in PRECISIONS:
         raise ValueError(f"unknown precision {precision!r}. Pass one of {', '.join(PRECISIONS)}.")
-    if not callable(optimizer) and optimizer not in OPTIMIZERS:
-        known = ", ".join(OPTIMIZERS)
-        raise ValueError(
-            f"unknown optimizer {optimizer!r}. Pass {known}, or a function of the parameters."
-        )
-    name = (
-        optimizer
-        if isinstance(optimizer, str)
-        else getattr(optimizer, "__name__", type(optimizer).__name__)
-    )
-    make: Any = optimizer if callable(optimizer) else OPTIMIZERS[optimizer]
-    one = Step(model, inputs, batch, precision, training)
-    moments, more = follow(one, make, checkpointing, keep_gradients), list[Moment]()
+    name, make = _optimizer(optimizer)
+
+    def moments_of(size: int | None) -> tuple[int, list[Moment]]:
+        step = Step(model, inputs, size, precision, training)
+        return step.batch, follow(step, make, checkpointing, keep_gradients)
+
+    size, moments = moments_of(batch)
     with suppress(RuntimeError):  # some models take no other batch
-        more = follow(
-            Step(model, inputs, 2 * one.batch, precision, training),
-            make,
-            checkpointing,
-            keep_gradients,
-        )
-    growth = _growth(moments, more, one.batch) if len(moments) == len(more) else ()
-    found = Memory(one.batch, precision, name, shards, training, tuple(moments), growth)
-    return found if shards == 1 else _shared(found, model)
+        moments = _with_growth(moments, moments_of(2 * size)[1], size)
+    found = Memory(
+        batch=size,
+        precision=precision,
+        optimizer=name,
+        shards=shards,
+        training=training,
+        moments=tuple(moments),
+    )
+    return found if shards == 1 else _sharded(found, model)
 
 
 @torch.inference_mode(False)
 def needed_bytes(
     model: nn.Module, inputs: Any, batch: int, precision: str, training: bool
 ) -> float:
-    """Return what a step, with Adam in training, needs of a GPU's memory; it is followed once, for
-    this batch alone.
+    """Return what one step needs of a GPU's memory, with Adam in training.
+
+    The step is followed once, for this batch alone.
     """
     moments = follow(Step(model, inputs, batch, precision, training), OPTIMIZERS["adam"])
-    return Memory(batch, precision, "adam", 1, training, tuple(moments), ()).needed_bytes
+    tensors_bytes = max(moment.total for moment in moments)
+    return tensors_bytes + framework_bytes(tensors_bytes)
 
 
-def _growth(moments: list[Moment], more: list[Moment], batch: int) -> tuple[float, ...]:
-    return tuple(
-        (high.activations - low.activations) / batch
-        for low, high in zip(moments, more, strict=True)
-    )
-
-
-def _shared(memory: Memory, model: nn.Module) -> Memory:
-    # FSDP keeps a share of every parameter, and puts together the block that computes and the one
-    # that comes next.
-    kind = WHOLE.get(memory.precision)  # what the weights are kept in, where that is not their own
-    modules = [model, *(find_blocks(model) or [model])]
-    whole, *sizes = (
-        sum(p.numel() * (kind or p.dtype).itemsize for p in module.parameters())
-        for module in modules
-    )
-    # each device updates its own share, so what the optimizer makes meanwhile is a share as well
-    moments = tuple(
-        one._replace(
-            **{
-                k: getattr(one, k) // memory.shards
-                for k in KINDS[: 4 if one.phase == "optimizer" else 3]
-            }
+def _optimizer(asked: str | Optimizer) -> tuple[str, Callable[..., Any]]:
+    """Return an optimizer's name, and the function that makes it."""
+    if callable(asked):
+        made = getattr(asked, "func", asked)  # of a partial
+        return getattr(made, "__name__", type(made).__name__), asked
+    if asked not in OPTIMIZERS:
+        known = ", ".join(OPTIMIZERS)
+        raise ValueError(
+            f"unknown optimizer {asked!r}. Pass {known}, or a function of the parameters."
         )
-        for one in memory.moments
-    )
+    return asked, OPTIMIZERS[asked]
+
+
+def _with_growth(low: list[Moment], high: list[Moment], more: int) -> list[Moment]:
+    """Return the lower of two steps, whose batches differ by `more`, with what a sample adds."""
+    if len(low) != len(high):
+        return low  # with twice as many samples the model does other operations
+    grown = []
+    for one, two in zip(low, high, strict=True):
+        slope = (two.activations - one.activations) / more
+        grown.append(one._replace(per_sample=slope))
+    return grown
+
+
+def _sharded(memory: Memory, model: nn.Module) -> Memory:
+    """Return the memory on one of several devices that share the model, as FSDP does.
+
+    Each keeps a share of every parameter, and puts together the block that computes and the one
+    that comes next.
+    """
+    kept_in = WHOLE.get(memory.precision)  # what the weights are kept in, where not in their own
+
+    def size_of(module: nn.Module) -> int:
+        return sum(p.numel() * (kept_in or p.dtype).itemsize for p in module.parameters())
+
+    whole = size_of(model)
+    blocks = [size_of(block) for block in find_blocks(model)] or [whole]
     return replace(
-        memory, moments=moments, gathered=min(whole, whole - sum(sizes) + 2 * max(sizes))
+        memory,
+        moments=tuple(_share(moment, memory.shards) for moment in memory.moments),
+        gathered=min(whole, whole - sum(blocks) + 2 * max(blocks)),
+    )
+
+
+def _share(moment: Moment, shards: int) -> Moment:
+    # each device updates its own share, so what the optimizer makes meanwhile is a share as well
+    made = shards if moment.phase == "optimizer" else 1
+    return moment._replace(
+        parameters=moment.parameters // shards,
+        gradients=moment.gradients // shards,
+        optimizer=moment.optimizer // shards,
+        activations=moment.activations // made,
+        per_sample=moment.per_sample / made,
     )

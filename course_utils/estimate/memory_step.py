@@ -1,56 +1,73 @@
-"""Follow the memory of one training step, allocation by allocation, on tensors that have a shape
-and no data.
-"""
+"""Follow the memory of one training step, allocation by allocation, on tensors without data."""
 
 import weakref
 from collections.abc import Callable, Iterable
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from course_utils.estimate.memory_model import KINDS, Moment
 from course_utils.estimate.no_data import Step, tensors
 
-KINDS = ("parameters", "gradients", "optimizer", "activations")
 Optimizer = Callable[[list[nn.Parameter]], torch.optim.Optimizer]
-# With foreach, as PyTorch chooses on a GPU: one kernel for all parameters, and one more copy of
-# them while it runs.
+
+
+class Adam8bit(torch.optim.Optimizer):
+    """The memory of 8-bit Adam, without its arithmetic: two bytes a number, and scales.
+
+    bitsandbytes keeps each moment as one byte a number and one 32-bit scale a block of 256 numbers,
+    and tensors of fewer than 4,096 numbers in 32 bits (bitsandbytes/optim/optimizer.py; blocks were
+    of 2,048 numbers in older versions). One kernel updates in place.
+    """
+
+    block, smallest = 256, 4096
+
+    def __init__(self, parameters: list[nn.Parameter]):
+        super().__init__(parameters, {"fused": True})
+
+    def step(self, closure: Any = None) -> Any:
+        """Make the state."""
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                self.state[parameter] = self._moments(parameter)
+
+    def _moments(self, parameter: nn.Parameter) -> dict[str, Tensor]:
+        count = parameter.numel()
+        if count < self.smallest:
+            return {name: torch.empty(count, device="meta") for name in ("first", "second")}
+        blocks = -(-count // self.block)
+        state = {}
+        for name in ("first", "second"):
+            state[name] = torch.empty(count, dtype=torch.uint8, device="meta")
+            state[f"{name}_scales"] = torch.empty(blocks, device="meta")
+        return state
+
+
+def _momentum(parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
+    return torch.optim.SGD(parameters, lr=0.1, momentum=0.9)
+
+
 OPTIMIZERS: dict[str, Optimizer] = {
-    "sgd": partial(torch.optim.SGD, lr=0.1, foreach=True),
-    "momentum": partial(torch.optim.SGD, lr=0.1, momentum=0.9, foreach=True),
-    "adam": partial(torch.optim.Adam, foreach=True),
-    "adamw": partial(torch.optim.AdamW, foreach=True),
+    "sgd": torch.optim.SGD,
+    "momentum": _momentum,
+    "adam": torch.optim.Adam,
+    "adamw": torch.optim.AdamW,
+    "adam8bit": Adam8bit,
 }
 
 
-class Moment(NamedTuple):
-    """The bytes that are in use after one operation of a step."""
-
-    phase: str  # "forward", "backward" or "optimizer"
-    operation: str  # PyTorch's name of it
-    parameters: int
-    gradients: int
-    optimizer: int
-    # results that the backward pass will need, the batch itself, and what an operation just made
-    activations: int
-
-    @property
-    def total(self) -> int:
-        """All of them together."""
-        return self.parameters + self.gradients + self.optimizer + self.activations
-
-
 class Tracker:
-    """Notes after each operation how many bytes are in use, and for what: a storage counts until
-    nothing holds it.
+    """Notes after each operation how many bytes are in use, and for what.
+
+    A storage counts until nothing holds it.
     """
 
     def __init__(self) -> None:
         self.moments: list[Moment] = []
         self._known: dict[int, tuple[str, int]] = {}
-        self._bytes = dict.fromkeys((*KINDS, ""), 0)  # "" is not shown
+        self._bytes = dict.fromkeys(KINDS, 0)
 
     def own(self, found: Iterable[Tensor], kind: str) -> None:
         """Count tensors under a kind from now on, whatever they counted as before."""
@@ -69,81 +86,123 @@ class Tracker:
         self._bytes[kind] -= size
 
     def note(self, phase: str, func: Any, given: Any, out: Any) -> None:
-        """Write down what is in use after an operation, or before the first one."""
-        self.own(
-            [x for x in tensors(out) if id(x.untyped_storage()) not in self._known], "activations"
-        )
-        name = func.overloadpacket.__name__ if func else "its first operation"
-        self.moments.append(Moment(phase, name, *(self._bytes[kind] for kind in KINDS)))
+        """Write down what is in use after an operation."""
+        made = [x for x in tensors(out) if id(x.untyped_storage()) not in self._known]
+        self.own(made, "activations")
+        self.write(phase, func.overloadpacket.__name__)
+
+    def write(self, phase: str, operation: str) -> None:
+        """Write down what is in use now."""
+        self.moments.append(Moment(phase, operation, **self._bytes))
+
+
+class Checkpointed(nn.Module):
+    """A block that keeps its input and computes the rest again in the backward pass."""
+
+    def __init__(self, block: nn.Module):
+        super().__init__()
+        self.block = block
+
+    def __getattr__(self, name: str) -> Any:
+        # what the model around it asks of its block, such as the kind of its attention
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(super().__getattr__("block"), name)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the block; its results between are not kept."""
+        return checkpoint(self.block, *args, use_reentrant=False, **kwargs)
 
 
 def follow(
     step: Step, make: Optimizer, checkpointing: Any = False, keep_gradients: bool = False
 ) -> list[Moment]:
-    """Return every moment of a step in which the optimizer already has its state; see
-    `estimate_memory`.
+    """Return every moment of a step in which the optimizer already has its state.
+
+    The arguments are those of `estimate_memory`.
     """
     tracker = Tracker()
     tracker.own([*step.model.parameters(), *step.model.buffers()], "parameters")
     tracker.own(tensors(step.arguments), "activations")
-    blocks = find_blocks(step.model, checkpointing) if checkpointing else []
-    if checkpointing and not blocks:
-        asked = f"{type(step.model).__name__} has no blocks for checkpointing={checkpointing}"
-        raise ValueError(
-            f"{asked}; True takes the longest nn.Sequential or nn.ModuleList. Pass the class of a block."
-        )
-    for block in blocks:
-        # On a copy that nobody else sees, so the method itself can be exchanged.
-        block.forward = partial(checkpoint, block.forward, use_reentrant=False)
+    if checkpointing:
+        step.model = _checkpointed(step.model, checkpointing)
     if step.training:
         _watch_gradients(step.model, tracker, keep_gradients)
-    tracker.note("forward", None, (), ())
+    tracker.write("forward", "its first operation")
     step.run(tracker.note)
     return _updated(step, make, tracker) if step.training else tracker.moments
 
 
 def find_blocks(model: nn.Module, kinds: Any = True) -> list[nn.Module]:
-    """Return the modules of some class, or for True those in the longest list of modules."""
+    """Return the modules of a class, or for True those in the longest list of modules."""
     if kinds is not True:
         return [module for module in model.modules() if isinstance(module, kinds)]
-    lists = [
-        list(m.children()) for m in model.modules() if isinstance(m, (nn.Sequential, nn.ModuleList))
-    ]
-    return max(lists, key=len, default=[])
+    lists = [part for part in model.modules() if isinstance(part, (nn.Sequential, nn.ModuleList))]
+    longest = max(lists, key=len, default=nn.ModuleList())
+    return list(longest)
+
+
+def _checkpointed(model: nn.Module, kinds: Any) -> nn.Module:
+    """Return a model, a copy that nobody else sees, with its blocks wrapped."""
+    blocks = set(find_blocks(model, kinds))
+    if not blocks:
+        raise ValueError(
+            f"{type(model).__name__} has no blocks for checkpointing={kinds}; True takes the "
+            f"longest nn.Sequential or nn.ModuleList. Pass the class of a block."
+        )
+    for parent in list(model.modules()):
+        for name, child in list(parent.named_children()):
+            if child in blocks:
+                setattr(parent, name, Checkpointed(child))
+    return Checkpointed(model) if model in blocks else model
 
 
 def _watch_gradients(model: nn.Module, tracker: Tracker, keep: bool) -> None:
-    for parameter in (each for each in model.parameters() if each.requires_grad):
+    def ready(parameter: Tensor) -> None:
+        tracker.own(tensors(parameter.grad), "gradients")
+
+    for parameter in model.parameters():
+        if not parameter.requires_grad:
+            continue
         if keep:
             parameter.grad = torch.zeros_like(parameter)
             tracker.own([parameter.grad], "gradients")
-        parameter.register_post_accumulate_grad_hook(
-            lambda one: tracker.own(tensors(one.grad), "gradients")
-        )
+        parameter.register_post_accumulate_grad_hook(ready)
 
 
 def _updated(step: Step, make: Optimizer, tracker: Tracker) -> list[Moment]:
-    """Return the moments of a step that has run, with the optimizer's update, and its state in each
-    of them.
-    """
+    """Return the moments of a step that has run, its update, and the optimizer's state in each."""
     trained = [parameter for parameter in step.model.parameters() if parameter.grad is not None]
-    # All parameters as one: the amounts are the same, and there are hundreds of operations less to
-    # follow.
-    whole = nn.Parameter(
-        torch.empty(sum(p.numel() for p in trained), dtype=trained[0].dtype, device="meta")
-    )
-    whole.grad = torch.empty_like(whole)
-    tracker.own([whole, whole.grad], "")
     try:
-        optimizer = make([whole])
+        optimizer = make(trained)
+        fused = _as_on_a_gpu(optimizer)
         optimizer.step()  # its first step makes the state
-        tracker.own(
-            tensors([list(state.values()) for state in optimizer.state.values()]), "optimizer"
-        )
+        kept = [list(state.values()) for state in optimizer.state.values()]
+        tracker.own(tensors(kept), "optimizer")
         step.phase = "optimizer"
-        with step:
-            optimizer.step()
+        if fused:
+            tracker.write(step.phase, "fused update")
+        else:
+            with step:
+                optimizer.step()
     except Exception as error:
         raise ValueError(f"the optimizer cannot be followed without data: {error}") from error
     state_bytes = tracker.moments[-1].optimizer
     return [moment._replace(optimizer=state_bytes) for moment in tracker.moments]
+
+
+def _as_on_a_gpu(optimizer: torch.optim.Optimizer) -> bool:
+    """Choose the kernels that PyTorch chooses on a GPU; return whether all are fused.
+
+    There it takes foreach unless it is told otherwise: one kernel for all parameters, and for Adam
+    one more copy of them while it runs. A fused kernel makes no copy, but refuses tensors without
+    data, so its state is made by the other kernels.
+    """
+    fused = all(group.get("fused") for group in optimizer.param_groups)
+    for group in optimizer.param_groups:
+        if group.get("fused"):
+            group["fused"] = False
+        if group.get("foreach", False) is None:
+            group["foreach"] = True
+    return fused

@@ -11,7 +11,7 @@ from course_utils.estimate.chips import Chip, find_chip
 from course_utils.estimate.counting import Work, count_work
 from course_utils.estimate.evidence import Evidence, evidence
 from course_utils.estimate.memory import needed_bytes
-from course_utils.estimate.memory_result import capacity_bytes
+from course_utils.estimate.memory_model import capacity_bytes
 from course_utils.estimate.no_data import positive, unwrapped
 from course_utils.estimate.parallel import scaling
 from course_utils.estimate.prices import prices_by_device
@@ -134,7 +134,8 @@ def _measured(timing: Any, **job: Any) -> Row:
         or not 0 < seconds < float("inf")
     ):
         raise ValueError(
-            f"this_machine is the seconds of a step that you measured, or a Timing, but got {timing!r}."
+            f"this_machine is the seconds of a step that you measured, or a Timing, "
+            f"but got {timing!r}."
         )
     high = getattr(timing, "interval_s", (seconds, seconds))[1]
     known = Evidence(high / seconds, checked=True, reasons=())

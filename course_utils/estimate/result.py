@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from course_utils.estimate.chips import find_chip
 from course_utils.estimate.counting import Work
 from course_utils.estimate.evidence import Evidence, what_they_stand_on
-from course_utils.estimate.memory_result import memory_note
+from course_utils.estimate.memory_model import memory_note
 from course_utils.estimate.prices import Price
 from course_utils.estimate.steptime import StepTime
 from course_utils.text import format_bytes, format_seconds, html_card, text_table

@@ -1,15 +1,13 @@
-"""Ask of published trainings on a 24 GiB card whether they fit, and fit what the framework adds on
-others.
+"""Fit what the framework adds on published trainings on a 24 GiB card, and test it on others.
 
-    PYTHONPATH=.venv/networks python tests/benchmarks/fit_memory.py --traced traced.jsonl [--rows
-    100] [--write]
+    PYTHONPATH=.venv/networks python tests/benchmarks/fit_memory.py --traced traced.jsonl \
+        [--rows 100] [--write]
 
 It needs timm, whose networks were trained. Its maintainers tried batches from 512 down until one
-fitted, so each
-network asks two questions: does the published batch fit (yes), and does the next larger one that
-they tried (no)? A network published at 512, the first that they tried, asks only the first. Their
-script (benchmark.py of timm 0.6) trains with automatic mixed precision in 16 bits, SGD with
-momentum 0.9, and gradients that stay (`zero_grad` of PyTorch 1.12).
+fitted, so each network asks two questions: does the published batch fit (yes), and does the next
+larger one that they tried (no)? A network published at 512, the first that they tried, asks only
+the first. Their script (benchmark.py of timm 0.6) trains with automatic mixed precision in 16 bits,
+SGD with momentum 0.9, and gradients that stay (`zero_grad` of PyTorch 1.12).
 """
 
 import argparse
@@ -23,7 +21,7 @@ import torch
 
 from course_utils.estimate.chips import find_chip
 from course_utils.estimate.memory import estimate_memory
-from course_utils.estimate.memory_result import FITTED, capacity_bytes
+from course_utils.estimate.memory_model import FITTED, capacity_bytes
 from course_utils.estimate.speeds import published
 
 BATCHES = (512, 384, 256, 192, 128, 96, 64, 48, 32, 24, 16, 12, 8, 6, 4, 3, 2, 1)
@@ -131,15 +129,12 @@ def main():
         "tested": right(questions(tested), numbers, room),
         "fitted_on": right(questions(others), numbers, room),
     }
-    print(
-        numbers,
-        f"right: {done['tested']} of {len(questions(tested))} questions of {len(tested)} networks;",
-    )
-    print(
-        f"fitted on {len(others)} others: {done['fitted_on']} of {len(questions(others))}; not traced:"
-    )
+    asked_of_others = len(questions(others))
+    print(numbers)
+    print(f"right: {done['tested']} of {len(questions(tested))}, {len(tested)} networks")
+    print(f"fitted on: {done['fitted_on']} of {asked_of_others}, {len(others)} other networks")
     for row in failed:
-        print("  ", row["model"], row["failed"])
+        print("not traced:", row["model"], row["failed"])
     if asked.write:
         known = {
             "numbers": numbers,

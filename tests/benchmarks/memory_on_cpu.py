@@ -1,5 +1,6 @@
-"""Compare the estimated with the measured peak of ten networks on this CPU, each trained in
-processes of its own.
+"""Compare the estimated with the measured peak of ten networks on this CPU.
+
+Each is trained in processes of its own:
 
     OMP_NUM_THREADS=1 PYTHONPATH=.venv/networks python tests/benchmarks/memory_on_cpu.py [--write]
 
@@ -25,7 +26,7 @@ import torch
 from course_lessons.memory.record import record_memory
 
 from course_utils.estimate.memory import estimate_memory
-from course_utils.estimate.memory_result import FITTED
+from course_utils.estimate.memory_model import FITTED
 
 WAYS = ("recorded", "in_ram_returned", "in_ram")
 M_MMAP_THRESHOLD = -3  # of malloc.h
@@ -73,7 +74,8 @@ def measure(task):
     in_ram = status("VmHWM") - before
     if not returned:
         return {"in_ram": in_ram}
-    estimated = estimate_memory(timm.create_model(name), torch.empty(1, 3, side, side), batch=batch)
+    images = torch.empty(1, 3, side, side)
+    estimated = estimate_memory(timm.create_model(name), images, batch=batch, precision="fp32")
     recorded = record_memory(partial(train, name, batch, side)).peak_bytes
     return {"estimated": estimated.tensors_bytes, "recorded": recorded, "in_ram_returned": in_ram}
 
@@ -101,11 +103,10 @@ def main():
             print(f"{name:24} {' '.join(ratios)}", flush=True)
     for way in WAYS:
         errors = [abs(row["estimated"] / row[way] - 1) for row in rows]
-        print(
-            f"{way}: the median error is {statistics.median(errors):.1%}, the largest {max(errors):.1%}"
-        )
+        print(f"{way}: median error {statistics.median(errors):.1%}, largest {max(errors):.1%}")
     if asked.write:
-        where = f"{date.today()}, PyTorch {torch.__version__}, {platform.platform()}, {torch.get_num_threads()} thread"
+        where = f"{date.today()}, PyTorch {torch.__version__}, {platform.platform()}"
+        where += f", {torch.get_num_threads()} thread"
         known = json.loads(FITTED.read_text()) | {"on_cpu_measured": where, "on_cpu": rows}
         FITTED.write_text(json.dumps(known, indent=1) + "\n")
 

@@ -7,7 +7,8 @@ from IPython.display import HTML, display
 
 from course_lessons.memory.pictures import draw_chips
 from course_utils.estimate.chips import find_chip
-from course_utils.estimate.memory_result import Memory, capacity_bytes
+from course_utils.estimate.memory_model import capacity_bytes
+from course_utils.estimate.memory_result import Memory
 from course_utils.progress_bars import display_widget
 
 CHIPS = ("T4", "RTX 4090", "RTX 5090", "A100 40GB", "H100 SXM", "H200")

@@ -7,7 +7,8 @@ from typing import Any
 
 from course_lessons.memory.record import Record
 from course_utils.estimate.chips import find_chip
-from course_utils.estimate.memory_result import HATCHED, Memory, capacity_bytes
+from course_utils.estimate.memory_model import capacity_bytes
+from course_utils.estimate.memory_result import HATCHED, Memory
 from course_utils.figures import LOOKS, MUTED, Picture, lecture_axes, picture
 from course_utils.text import format_bytes
 
@@ -34,7 +35,8 @@ BESIDE: dict[str, Any] = {
 
 def draw_two_curves(measured: Record, estimated: Memory) -> Picture:
     """Draw the measured memory over time, and the estimated peak as a line across."""
-    said = f"{format_bytes(measured.peak_bytes)} measured, {format_bytes(estimated.tensors_bytes)} estimated"
+    peaks = [format_bytes(size) for size in (measured.peak_bytes, estimated.tensors_bytes)]
+    said = f"{peaks[0]} measured, {peaks[1]} estimated"
     axes = lecture_axes(f"Peak: {said}"[:45], "seconds", "MB in use")
     axes.step(
         measured.times_s, [used / 1e6 for used in measured.used_bytes], color=CPU, where="post"
