@@ -1,0 +1,253 @@
+"""Memory of fine-tuning a language model, from its shape: full, LoRA or 4-bit weights; no torch.
+
+With h hidden, i intermediate, k = h * kv_heads / heads, L layers, V vocabulary, T tokens in a step
+(samples times their length) and r the rank of LoRA, in numbers and then in bytes:
+
+    linear     = L * (2*h*h + 2*h*k + 3*h*i)        what LoRA and 4 bits are for
+    rest       = V*h (twice, if the head is its own) + (2*L + 1) * h
+    adapters   = r * sum of (inputs + outputs) over the linear layers that get one
+
+    weights    = 2 * (linear + rest)                16 bits; "4-bit": nf4 * linear + 2 * rest
+    trained    = all weights in "full", else the adapters, each with its gradient and optimizer
+    block      = T * (16*h + 4*k + 8*i)             what a layer keeps for the backward pass
+    logits     = T / chunks * V * bytes_per_logit   of the head and the loss
+    activations = T * 2*L*h + max(block, logits)    with checkpointing, else L * block + logits
+    temporary  = what Adam makes while it updates, when the activations have gone
+
+    peak       = weights + trained + max(activations, temporary)
+
+A block keeps, a token, two inputs of norms in 32 bits and the two normed ones (12 h), the query and
+what attention returns (4 h), key and value (4 k), and four results between the two halves of the
+feed-forward network (8 i). Without a gate, linear has 2*h*i and a block keeps 4 i. Scores of
+attention are not kept (flash attention). `nf4` is half a byte a weight, an 8-bit scale for 64 of
+them, and a 32-bit scale for 256 of those (QLoRA, arXiv 2305.14314).
+`bytes_per_logit` is the one fitted number: the logits in 16 bits and 32, the loss and a gradient.
+finetuning.json has it, with the published figures that it was fitted and tested on.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from course_utils.estimate.memory_model import framework_bytes
+from course_utils.text import format_bytes, html_card, text_table
+
+DATA = Path(__file__).parent / "finetuning.json"
+METHODS = ("full", "lora", "4-bit")
+NF4 = 0.5 + (1 + 4 / 256) / 64  # bytes a weight
+# What an optimizer keeps of each trained number, and what it makes while it updates, in copies of
+# that number; for adam8bit in bytes, with its scales of 256 numbers.
+OPTIMIZERS = {"adam": (2, 1), "fused": (2, 0), "adam8bit": (2 + 2 * 4 / 256, 0), "sgd": (0, 0)}
+
+
+@dataclass(frozen=True)
+class LanguageModel:
+    """The shape of a transformer of the Llama family, as its config.json gives it.
+
+    Attributes:
+        layers: num_hidden_layers.
+        hidden: hidden_size.
+        intermediate: intermediate_size.
+        heads: num_attention_heads.
+        kv_heads: num_key_value_heads.
+        vocabulary: vocab_size.
+        tied: whether the head uses the embedding's weights (tie_word_embeddings).
+        gated: whether the feed-forward network has a gate, as Llama's has and GPT-2's has not.
+    """
+
+    layers: int
+    hidden: int
+    intermediate: int
+    heads: int
+    kv_heads: int
+    vocabulary: int
+    tied: bool = False
+    gated: bool = True
+
+    @property
+    def kv(self) -> int:
+        """Width of keys and values."""
+        return self.hidden * self.kv_heads // self.heads
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, int]]:
+        """Inputs and outputs of the linear layers of one block."""
+        hidden, between = self.hidden, self.intermediate
+        shapes = {
+            "q": (hidden, hidden),
+            "k": (hidden, self.kv),
+            "v": (hidden, self.kv),
+            "o": (hidden, hidden),
+            "up": (hidden, between),
+            "down": (between, hidden),
+        }
+        return shapes | {"gate": (hidden, between)} if self.gated else shapes
+
+    @property
+    def linear(self) -> int:
+        """Weights of the linear layers of all blocks."""
+        return self.layers * sum(inputs * outputs for inputs, outputs in self.shapes.values())
+
+    @property
+    def rest(self) -> int:
+        """Weights of the embedding, the head and the norms."""
+        tables = 1 if self.tied else 2
+        return tables * self.vocabulary * self.hidden + (2 * self.layers + 1) * self.hidden
+
+    def adapters(self, rank: int, targets: Iterable[str]) -> int:
+        """Weights that LoRA adds: two narrow matrices beside each of the target layers."""
+        wide = 0
+        for name in targets:
+            inputs, outputs = self.shapes[_known("target", name, self.shapes)]
+            wide += inputs + outputs
+        return self.layers * rank * wide
+
+    def block_bytes(self, tokens: int) -> int:
+        """Bytes that one block keeps for its backward pass, in 16 bits with norms in 32."""
+        results = 4 if self.gated else 2
+        return tokens * (16 * self.hidden + 4 * self.kv + 2 * results * self.intermediate)
+
+
+@dataclass(frozen=True)
+class FineTuning:
+    """The memory of one step of fine-tuning on one GPU; every figure in bytes.
+
+    Attributes:
+        method: "full", "lora" or "4-bit".
+        trained: numbers that are trained.
+        weights: of the model, as they are kept.
+        adapters: of LoRA.
+        gradients: of what is trained.
+        optimizer: its state.
+        activations: kept for the backward pass, with the logits.
+        temporary: what the optimizer makes while it updates.
+    """
+
+    method: str
+    trained: int
+    weights: float
+    adapters: float
+    gradients: float
+    optimizer: float
+    activations: float
+    temporary: float
+
+    @property
+    def tensors_bytes(self) -> float:
+        """Bytes of all tensors at the peak."""
+        held = self.weights + self.adapters + self.gradients + self.optimizer
+        return held + max(self.activations, self.temporary)
+
+    @property
+    def needed_bytes(self) -> float:
+        """What a GPU must have: the tensors, and CUDA and gaps between them."""
+        return self.tensors_bytes + framework_bytes(self.tensors_bytes)
+
+    def parts(self) -> dict[str, float]:
+        """Return the bytes of each part at the peak, the framework with them."""
+        return {
+            "weights": self.weights + self.adapters,
+            "gradients": self.gradients,
+            "optimizer": self.optimizer,
+            "activations": max(self.activations, self.temporary),
+            "framework": framework_bytes(self.tensors_bytes),
+        }
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        sizes = self.parts() | {"needed": self.needed_bytes}
+        return [(name, format_bytes(size)) for name, size in sizes.items()]
+
+    def __repr__(self) -> str:
+        return text_table(("part", self.method), self._rows())
+
+    def _repr_html_(self) -> str:
+        return html_card("Fine-tuning", ("part", self.method), self._rows(), "Estimated.")
+
+
+def estimate_finetuning(
+    model: str | LanguageModel,
+    method: str = "lora",
+    *,
+    batch: int = 1,
+    length: int = 2048,
+    rank: int = 16,
+    targets: Sequence[str] | None = None,
+    optimizer: str = "adam",
+    trained_bytes: int = 4,
+    checkpointing: bool = True,
+    chunks: int = 1,
+) -> FineTuning:
+    """Estimate the memory of fine-tuning a language model on one GPU.
+
+    Args:
+        model: a name in `language_models()`, or the shape of your own.
+        method: "full" trains all weights, "lora" two narrow matrices beside each target, over
+            frozen weights in 16 bits, "4-bit" the same over frozen weights in 4 bits (QLoRA).
+        batch: samples in a step.
+        length: tokens of a sample.
+        rank: of LoRA's matrices.
+        targets: the linear layers that get them, of "q", "k", "v", "o", "gate", "up", "down", or
+            None for all.
+        optimizer: "adam" as PyTorch runs it on a GPU, "fused", "adam8bit" or "sgd".
+        trained_bytes: of a number that is trained: 4 where it is kept in 32 bits, as mixed
+            precision and PEFT do, or 2 where it is in 16 bits, with its gradient and its moments.
+        checkpointing: keep each block's input, and compute the rest again.
+        chunks: pieces in which the head and the loss are computed: 1 in Transformers, 8 in
+            torchtune.
+
+    Raises:
+        ValueError: a name is unknown.
+    """
+    known = language_models()
+    shape = known[_known("model", model, known)] if isinstance(model, str) else model
+    state, update = OPTIMIZERS[_known("optimizer", optimizer, OPTIMIZERS)]
+    weights = {
+        "full": trained_bytes * (shape.linear + shape.rest),
+        "lora": 2 * (shape.linear + shape.rest),
+        "4-bit": NF4 * shape.linear + 2 * shape.rest,
+    }[_known("method", method, METHODS)]
+    adapters = 0
+    if method != "full":
+        adapters = shape.adapters(rank, shape.shapes if targets is None else targets)
+    trained = adapters or shape.linear + shape.rest
+    moments_bytes = 1 if optimizer == "adam8bit" else trained_bytes
+    return FineTuning(
+        method=method,
+        trained=trained,
+        weights=weights,
+        adapters=trained_bytes * adapters,
+        gradients=trained_bytes * trained,
+        optimizer=moments_bytes * state * trained,
+        activations=_activations(shape, batch * length, checkpointing, chunks),
+        temporary=trained_bytes * update * trained,
+    )
+
+
+def _activations(shape: LanguageModel, tokens: int, checkpointing: bool, chunks: int) -> float:
+    block = shape.block_bytes(tokens)
+    logits = tokens / chunks * shape.vocabulary * float(finetuning_evidence()["bytes_per_logit"])
+    if not checkpointing:
+        return shape.layers * block + logits
+    # the logits have gone when the first block is computed again
+    return tokens * 2 * shape.layers * shape.hidden + max(block, logits)
+
+
+def _known(what: str, name: str, names: Any) -> str:
+    if name not in names:
+        raise ValueError(f"unknown {what} {name!r}. Pass one of {', '.join(names)}.")
+    return name
+
+
+def language_models() -> dict[str, LanguageModel]:
+    """Return the shapes of some language models by name, from their config.json."""
+    rows = finetuning_evidence()["models"]
+    return {name: LanguageModel(**row) for name, row in rows.items()}
+
+
+@cache
+def finetuning_evidence() -> dict[str, Any]:
+    """Return finetuning.json: the fitted number, the shapes and the published figures."""
+    return dict(json.loads(DATA.read_text(encoding="utf-8")))

@@ -1,0 +1,121 @@
+"""Memory of fine-tuning: against published figures, closed forms, and a step that is followed."""
+
+import statistics
+
+import pytest
+import torch
+from torch import nn
+
+from course_utils.estimate import estimate_memory
+from course_utils.estimate.finetuning import (
+    LanguageModel,
+    estimate_finetuning,
+    finetuning_evidence,
+    language_models,
+)
+
+ASKED = ("batch", "length", "rank", "trained_bytes", "targets", "checkpointing", "chunks")
+
+
+def errors(used_for):
+    """Return by how much the estimates of one half of the published figures are wrong."""
+    found = []
+    for row in finetuning_evidence()["published"]:
+        if row["used_for"] == used_for:
+            asked = {name: row[name] for name in ASKED if name in row}
+            estimated = estimate_finetuning(row["model"], row["method"], **asked)
+            only_tensors = row.get("counts") == "tensors"
+            size = estimated.tensors_bytes if only_tensors else estimated.needed_bytes
+            found.append(abs(size / 1e9 / row["gb"] - 1))
+    return found
+
+
+def test_half_of_the_figures_that_were_not_fitted_on_are_met_within_a_tenth():
+    assert len(errors("test")) >= len(errors("fit")) >= 30
+    assert statistics.median(errors("test")) < 0.10
+    assert statistics.mean(errors("test")) < 0.15
+
+
+@pytest.mark.parametrize(
+    ("name", "published"),  # as the models' cards say
+    [
+        ("Llama 3.2 1B", 1.236e9),
+        ("Llama 3.1 8B", 8.03e9),
+        ("Llama 2 7B", 6.738e9),
+        ("Llama 3.3 70B", 70.55e9),
+        ("GPT-2", 124e6),
+    ],
+)
+def test_a_shape_has_as_many_weights_as_the_published_model(name, published):
+    shape = language_models()[name]
+    assert shape.linear + shape.rest == pytest.approx(published, rel=0.01)
+
+
+def test_four_bits_lora_and_a_full_training_have_their_bytes_a_weight():
+    shape = language_models()["Llama 3.1 8B"]
+    count = shape.linear + shape.rest
+    full = estimate_finetuning(shape, "full", length=1)
+    assert full.tensors_bytes == pytest.approx(20 * count, rel=0.01)
+    assert estimate_finetuning(shape, "full", length=1, optimizer="fused").tensors_bytes == (
+        pytest.approx(16 * count, rel=0.01)
+    )
+    lora = estimate_finetuning(shape, "lora", rank=8, targets=["q", "v"])
+    assert lora.trained == 3_407_872  # PEFT prints it for this model, rank and pair of layers
+    four = estimate_finetuning(shape, "4-bit")
+    # 4.127 bits of the linear layers' weights (QLoRA, section 3), 16 of the others
+    assert four.weights == pytest.approx(4.127 / 8 * shape.linear + 2 * shape.rest, rel=1e-3)
+
+
+class Block(nn.Module):
+    """A layer as Llama has it, in torch's own parts."""
+
+    def __init__(self, hidden, between):
+        super().__init__()
+        self.norms = nn.ModuleList(nn.RMSNorm(hidden) for _ in range(2))
+        self.q, self.k, self.v, self.o = (nn.Linear(hidden, hidden, False) for _ in range(4))
+        self.gate, self.up = (nn.Linear(hidden, between, False) for _ in range(2))
+        self.down = nn.Linear(between, hidden, False)
+
+    def forward(self, x):
+        y = self.norms[0](x)
+        heads = [
+            part(y).unflatten(-1, (8, -1)).transpose(1, 2) for part in (self.q, self.k, self.v)
+        ]
+        attention = nn.functional.scaled_dot_product_attention(*heads, is_causal=True)
+        x = x + self.o(attention.transpose(1, 2).flatten(-2))
+        y = self.norms[1](x)
+        return x + self.down(nn.functional.silu(self.gate(y)) * self.up(y))
+
+
+def test_a_followed_step_keeps_about_what_the_formula_says():
+    shape = LanguageModel(
+        layers=6, hidden=512, intermediate=1536, heads=8, kv_heads=8, vocabulary=0
+    )
+    blocks = nn.Sequential(*(Block(512, 1536) for _ in range(6)))
+    tokens = torch.empty(1, 1024, 512)
+    for checkpointing in (False, True):
+        followed = estimate_memory(
+            blocks, tokens, batch=4, precision="bf16-true", checkpointing=checkpointing
+        )
+        formula = estimate_finetuning(
+            shape, "full", batch=4, length=1024, checkpointing=checkpointing
+        )
+        kept = followed.peak.activations
+        assert formula.activations == pytest.approx(kept, rel=0.35), checkpointing
+
+
+def test_unknown_names_are_answered_with_the_known_ones():
+    for asked, message in (
+        ({"model": "Llama 9"}, "unknown model 'Llama 9'. Pass one of Llama 3.2 1B"),
+        ({"method": "qlora"}, "unknown method 'qlora'. Pass one of full, lora, 4-bit"),
+        ({"optimizer": "lion"}, "unknown optimizer 'lion'. Pass one of adam, fused"),
+        ({"targets": ["c_attn"]}, "unknown target 'c_attn'. Pass one of q, k"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            estimate_finetuning(**({"model": "Llama 3.2 1B"} | asked))
+
+
+def test_it_shows_its_parts():
+    found = estimate_finetuning("Llama 3.2 1B", "4-bit")
+    assert sum(found.parts().values()) == pytest.approx(found.needed_bytes)
+    assert "optimizer" in repr(found) and "<table" in found._repr_html_()
