@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from dataclasses import dataclass, replace
@@ -19,13 +20,10 @@ HEADER = ("device", "name", "memory", "detail")
 class Device:
     """One device that PyTorch can use here."""
 
-    #: one of "cpu", "cuda" (also ROCm), "mps", "xpu", "xla" (a TPU or the rehearsal) and "tpu"
-    # (TorchTPU)
-    kind: str
+    kind: str  #: one of `course_utils.hardware.KINDS`, such as "cuda"
     index: int  #: which device of its kind, counted from 0
     name: str  #: what a person calls it, such as "NVIDIA H200"
-    #: memory that the device can use, or None when that is not known
-    memory_bytes: int | None = None
+    memory_bytes: int | None = None  #: memory it can use, or None where that is not known
     detail: str = ""  #: core count or compute capability, in words
     rehearsal: bool = False  #: True for XLA compiling and running on this CPU, in place of a TPU
 
@@ -41,9 +39,9 @@ class Device:
         return html_card("Device", HEADER, [_row(self)])
 
 
-# of Device; Python 3.8, on which the doctor starts too, knows no list[Device] here
+# a plain list, because the doctor also runs on Python 3.8, where `list[Device]` fails
 class DeviceList(list):
-    """Devices, best first: a list that shows itself as a table, and in a notebook as a card."""
+    """Devices, best first: a list that prints as a table, and in a notebook as a card."""
 
     def __repr__(self) -> str:
         return text_table(HEADER, [_row(device) for device in self])
@@ -53,38 +51,41 @@ class DeviceList(list):
 
 
 def find_devices() -> DeviceList:
-    """Return every device that this Python can use, best first, without starting any of them.
+    """Return every device that PyTorch can use here, best first, without initializing any of them.
 
     Names and memory come from the driver's management library and from files, so CUDA is not
-    initialized, torch_xla is not imported and no network is used. Being listed is not yet proof
-    that a device works: `python -m course_utils.doctor` runs a kernel on each.
+    initialized, torch_xla is not imported and no network is used. A listed device is not yet known
+    to work: `python -m course_utils.doctor` runs a kernel on each.
     """
-    found = [
-        Device(kind, i, one.name, one.memory_bytes, one.detail)
-        for kind, i, one in detect.accelerators()
+    devices = [
+        Device(kind, index, card.name, card.memory_bytes, card.detail)
+        for kind, index, card in detect.accelerators()
     ]
-    found.append(cpu := _cpu())
+    cpu = _cpu()
+    devices.append(cpu)
     if detect.can_rehearse():
-        found.append(
-            replace(cpu, kind="xla", name=f"rehearsal of a TPU: XLA on {cpu.name}", rehearsal=True)
-        )
-    return DeviceList(found)
+        name = f"rehearsal of a TPU: XLA on {cpu.name}"
+        devices.append(replace(cpu, kind="xla", name=name, rehearsal=True))
+    return DeviceList(devices)
 
 
 def pick_device(name: str | torch.device | None = None) -> Device:
     """Return the device called `name`, or the best one here.
 
     Args:
-        name: such as "cpu", "cuda", "cuda:1" or `torch.device("cuda")`. None takes `COURSE_DEVICE`
-            when that is set, else the best device, for which the rehearsal never counts.
+        name: such as "cpu", "cuda", "cuda:1" or `torch.device("cuda")`. A name without an index
+            means PyTorch's current device of that kind, which is the first one unless your program
+            has set another. None takes the device that the variable `COURSE_DEVICE` names, or
+            without it the best one, for which the rehearsal never counts.
 
     Raises:
         ValueError: the name is not the name of any kind of device.
         RuntimeError: the device asked for is not in this machine. There is no silent fallback.
     """
-    asked, advice = "was requested", "Pass None to take the best one."
+    requested, advice = "was requested", "Pass None to take the best one."
     if name is None and os.environ.get("COURSE_DEVICE"):
-        name, asked = os.environ["COURSE_DEVICE"], "was requested by the variable COURSE_DEVICE"
+        name = os.environ["COURSE_DEVICE"]
+        requested = "was requested by the variable COURSE_DEVICE"
         advice = "Unset COURSE_DEVICE to take the best one."
     if name is None:
         return next(device for device in find_devices() if not device.rehearsal)
@@ -92,40 +93,68 @@ def pick_device(name: str | torch.device | None = None) -> Device:
     match = re.fullmatch(rf"({'|'.join(KINDS)})(?::([0-9]+))?", name)
     if not match:
         raise ValueError(
-            f"device {name!r} {asked}, but that names no kind of device. "
+            f"device {name!r} {requested}, but that names no kind of device. "
             f"Write one of {', '.join(KINDS)}, with an index if you like: 'cuda:1'."
         )
-    kind, index = match[1], int(match[2] or 0)
-    if (kind, index) == ("cpu", 0):
-        return _cpu()  # it is always there, and the others need not be asked
-    found = {str(device): device for device in find_devices()}
-    if f"{kind}:{index}" in found:
-        return found[f"{kind}:{index}"]
-    here = " and ".join(sorted(found, key=lambda name: (name != "cpu", name)))
-    raise RuntimeError(
-        f"device {name!r} {asked}, but this machine has {here}. {advice} "
-        f"To learn why it is missing: python -m course_utils.doctor --require {kind}"
-    )
+    kind = match[1]
+    index = int(match[2]) if match[2] else _current_index(kind)
+    try:
+        return _device_called(kind, index)
+    except LookupError:
+        here = " and ".join(["cpu", *(str(one) for one in find_devices() if one.kind != "cpu")])
+        raise RuntimeError(
+            f"device {name!r} {requested}, but this machine has {here}. {advice} "
+            f"To learn why it is missing: python -m course_utils.doctor --require {kind}"
+        ) from None
 
 
-def wait_for(device: Device | torch.device | str) -> None:
-    """Block until `device` has finished everything that was asked of it.
+def as_device(device: Device | torch.device | str | None) -> Device:
+    """Return the `Device` that is meant; every function that takes a device asks here.
+
+    Args:
+        device: a `Device`, a `torch.device`, a name, or None for the best one here.
+
+    Raises:
+        ValueError, RuntimeError: as `pick_device` does.
+    """
+    return device if isinstance(device, Device) else pick_device(device)
+
+
+def wait_for(device: Device | torch.device | str | None = None) -> None:
+    """Block until `device` has finished everything that was asked of it; None waits for the best.
 
     A CPU operation has finished when its call returns. CUDA, MPS and XPU only queue it, and XLA
     only records it. On XLA this also runs what was recorded; `torch_xla.sync(wait=True)` alone
     returns before an XLA:CPU program has run (measured with torch_xla 2.9.0).
     """
-    kind = device.kind if isinstance(device, Device) else torch.device(device).type
-    if kind == "xla":
+    device = as_device(device)
+    if device.kind == "xla":
         import torch_xla
         from torch_xla.core import xla_model
 
         torch_xla.sync()
         xla_model.wait_device_ops()
-    elif kind != "cpu":
-        torch.accelerator.synchronize(
-            device.torch_device if isinstance(device, Device) else torch.device(device)
-        )
+    elif device.kind != "cpu":
+        torch.accelerator.synchronize(device.torch_device)
+
+
+@functools.cache  # a device that was here once stays here
+def _device_called(kind: str, index: int) -> Device:
+    """Return a device, or raise LookupError where it is missing."""
+    if (kind, index) == ("cpu", 0):
+        return _cpu()  # it is always here, and the others need not be asked
+    for device in find_devices():
+        if (device.kind, device.index) == (kind, index):
+            return device
+    raise LookupError(f"{kind}:{index}")
+
+
+def _current_index(kind: str) -> int:
+    if kind in ("cuda", "xpu"):
+        backend = getattr(torch, kind)
+        if backend.is_initialized():
+            return backend.current_device()
+    return 0
 
 
 def _cpu() -> Device:

@@ -1,6 +1,4 @@
-"""Pictures for a lecture hall: large text, colours that everyone can tell apart, and words for who
-cannot see them.
-"""
+"""Figures for a lecture hall: large text, colours that everyone can tell apart, and alt text."""
 
 import base64
 import io
@@ -12,14 +10,15 @@ from matplotlib.axes import Axes
 from matplotlib.text import Text
 from PIL import Image
 
-# M. Okabe and K. Ito, Color Universal Design (2008), with a marker and a line style each, so that
-# grey is enough.
+# Source: M. Okabe and K. Ito, Color Universal Design (2008).
+BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#595959"
+MUTED = GREY
+# A colour for each kind of device, with a marker and a line style, so that it reads in grey too.
 LOOKS = {
-    "cpu": {"color": "#0072B2", "marker": "o", "linestyle": "-"},
-    "cuda": {"color": "#D55E00", "marker": "s", "linestyle": "--"},
-    "xla": {"color": "#009E73", "marker": "^", "linestyle": "-."},
+    "cpu": {"color": BLUE, "marker": "o", "linestyle": "-"},
+    "cuda": {"color": ORANGE, "marker": "s", "linestyle": "--"},
+    "xla": {"color": GREEN, "marker": "^", "linestyle": "-."},
 }
-MUTED = "#595959"
 STYLE: dict[str, Any] = {
     "figure.figsize": (12.8, 7.2),
     "figure.dpi": 100,
@@ -35,9 +34,7 @@ STYLE: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure as a notebook shows it: an opaque PNG, with words in its place where there are no
-    pictures.
-    """
+    """A figure as a notebook shows it: an opaque PNG with an alternative text."""
 
     png: bytes
     alt: str
@@ -60,7 +57,8 @@ def lecture_axes(title: str, xlabel: str = "", ylabel: str = "") -> Axes:
     """
     if len(title) > 45:
         raise ValueError(
-            f"a title has 45 characters at most to be read from afar, but {title!r} has {len(title)}."
+            f"a title has 45 characters at most to be read from afar, "
+            f"but {title!r} has {len(title)}."
         )
     with plt.style.context(["default", STYLE]):  # white, also under a dark style
         _, axes = plt.subplots(layout="constrained")
@@ -77,12 +75,11 @@ def label_end(axes: Axes, x: float, y: float, text: str, color: str) -> None:
 
 
 def picture(axes: Axes, alt: str, *, colors: int = 64) -> Picture:
-    """Finish the figure of `axes`, with no text or line too small to be seen from afar, and return
-    it.
+    """Finish the figure of `axes`, with text and lines large enough for a hall, and return it.
 
     Args:
         axes: from `lecture_axes`.
-        alt: what the figure shows, in words, for who cannot see it. At least a sentence.
+        alt: what the figure shows, in words, for readers who cannot see it: at least a sentence.
         colors: how many the file may hold; fewer make it smaller.
 
     Raises:

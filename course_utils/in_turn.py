@@ -1,5 +1,4 @@
-"""Compare calls fairly: time them in turn, forwards and backwards, and compare neighbours with
-neighbours.
+"""Compare calls fairly: time them in turn, forwards and backwards, and compare neighbours.
 
 Timing one function after the other compares the machine at two different times. Here every round
 runs each of them once, and the rounds go A B C, C B A, C B A, A B C, so that whatever slows the
@@ -15,15 +14,15 @@ from itertools import combinations
 
 import torch
 
-from course_utils.devices import Device, pick_device
+from course_utils.devices import Device, as_device
 from course_utils.stopwatch import Reading, Stopwatch
 from course_utils.timing import (
     CLEAN,
     FEWEST,
     Timing,
-    make_timing,
     median_interval,
     paused_gc,
+    summarise,
     using_threads,
 )
 
@@ -72,9 +71,9 @@ def ratio_of_rounds(these: Sequence[float], those: Sequence[float]) -> Ratio:
 
 @dataclass(frozen=True)
 class Together:
-    """What timing several calls in turn found."""
+    """The timings of several calls that were timed in turn."""
 
-    timings: dict[str, Timing]  # each with a block a round; the rounds are the same for all
+    timings: dict[str, Timing]  #: one block a round each; the rounds are the same for all
 
     def ratio(self, this: str, that: str) -> Ratio:
         """Return how many times as long `this` took as `that`."""
@@ -84,7 +83,7 @@ class Together:
 def time_together(
     works: Mapping[str, Work | Callable[[], object]],
     *,
-    device: Device | torch.device | str | None = "cpu",
+    device: Device | torch.device | str | None = None,
     max_s: float = 4.0,
 ) -> Together:
     """Time several calls in turn until their ratios are known to within half a per cent.
@@ -101,9 +100,9 @@ def time_together(
     """
     if not works or not max_s > 0:
         raise ValueError(
-            f"time_together needs work and a positive time, but got {len(works)} works, max_s={max_s}."
+            f"time_together needs work and a positive time, but got {len(works)} works, {max_s=}."
         )
-    device = device if isinstance(device, Device) else pick_device(device)
+    device = as_device(device)
     placed = {
         name: work if isinstance(work, Work) else Work(work, device) for name, work in works.items()
     }
@@ -115,9 +114,11 @@ def time_together(
         _share_block_size(watches)
         readings = _read_in_turn(placed, watches, max_s)
     used = _usable_rounds(readings)
-    return Together(
-        {n: make_timing(watches[n], readings[n], used[n], placed[n].threads) for n in placed}
-    )
+    timings = {}
+    for name, work in placed.items():
+        blocks = watches[name].blocks(readings[name], used[name])
+        timings[name] = summarise(blocks, work.threads)
+    return Together(timings)
 
 
 def _share_block_size(watches: dict[str, Stopwatch]) -> None:
@@ -128,9 +129,8 @@ def _share_block_size(watches: dict[str, Stopwatch]) -> None:
     """
     found = [(watch.call_s, watch.calls) for watch in watches.values()]
     for watch in watches.values():
-        watch.calls = max(
-            calls for call_s, calls in found if watch.call_s / 4 <= call_s <= watch.call_s * 4
-        )
+        shortest_s, longest_s = watch.call_s / 4, watch.call_s * 4
+        watch.calls = max(calls for call_s, calls in found if shortest_s <= call_s <= longest_s)
 
 
 def _read_in_turn(
@@ -152,17 +152,19 @@ def _read_in_turn(
 
 def _is_narrow(rounds: Mapping[str, Sequence[Reading]]) -> bool:
     taken = [[reading.seconds for reading in readings] for readings in rounds.values()]
-    pairs = [ratio_of_rounds(this, that) for this, that in combinations(taken, 2)]
-    return len(taken[0]) >= MIN_ROUNDS and all(
-        r.interval[1] - r.interval[0] <= 2 * PRECISION * r.median for r in pairs
-    )
+    if len(taken[0]) < MIN_ROUNDS:
+        return False
+    for these, those in combinations(taken, 2):
+        ratio = ratio_of_rounds(these, those)
+        low, high = ratio.interval
+        if high - low > 2 * PRECISION * ratio.median:
+            return False
+    return True
 
 
 def _usable_rounds(readings: Mapping[str, Sequence[Reading]]) -> dict[str, list[Reading]]:
-    """Return the readings of the rounds in which every contestant kept its core, or all when those
-    are too few.
-    """
+    """Return the rounds in which every contestant kept its core, or all where those are too few."""
     rounds = list(zip(*readings.values(), strict=True))
     clean = [round_ for round_ in rounds if all(reading.cpu_share >= CLEAN for reading in round_)]
     kept = clean if len(clean) >= FEWEST else rounds
-    return {name: [round_[place] for round_ in kept] for place, name in enumerate(readings)}
+    return {name: [round_[column] for round_ in kept] for column, name in enumerate(readings)}

@@ -10,10 +10,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from course_utils.devices import Device, pick_device
+from course_utils.devices import Device, as_device
 from course_utils.plain_training import fast_adam
-from course_utils.plain_training import train_plain as train_plain
-from course_utils.progress_bars import epoch_bar as epoch_bar
 from course_utils.progress_bars import open_bar, show_epoch
 from course_utils.xla import (
     import_torch_xla,
@@ -28,7 +26,7 @@ try:
 except ModuleNotFoundError:  # Kaggle has the same package under its older name
     import pytorch_lightning as pl  # type: ignore[no-redef]
 
-# What a Trainer leaves out where only the training matters.
+# Trainer arguments for a training of which only the result matters.
 QUIET = dict.fromkeys(
     ("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary"), False
 )
@@ -73,9 +71,7 @@ class Regression(pl.LightningModule):
 
 
 class Classification(Regression):
-    """The same for a model that gives each class a score, and targets that are the numbers of the
-    right classes.
-    """
+    """The same for a model that scores classes; targets are the indices of the right ones."""
 
     loss_fn = staticmethod(nn.functional.cross_entropy)
 
@@ -100,7 +96,7 @@ def trainer_kwargs(
             `start_xla`.
         NotImplementedError: Lightning has no accelerator for this kind of device.
     """
-    device = device if isinstance(device, Device) else pick_device(device)
+    device = as_device(device)
     # The first Trainer of a process imports torch_xla to ask it for a TPU, whichever device it will
     # use itself. Import it first, without its side effects.
     if importlib.util.find_spec("torch_xla"):
@@ -117,8 +113,7 @@ def trainer_kwargs(
     if device.kind == "xla":
         start_xla()
         accelerator = _rehearsal(package) if device.rehearsal else "tpu"
-        # The strategy's own way to save, said aloud: Darts puts in one that the strategy refuses
-        # unless it sees this.
+        # The strategy's own plugin, named explicitly: without it Darts adds one that it refuses.
         saving = package.plugins.io.XLACheckpointIO()
         return {"accelerator": accelerator, "devices": [device.index], "plugins": [saving]}
     raise NotImplementedError(
@@ -127,7 +122,7 @@ def trainer_kwargs(
 
 
 def _rehearsal(package: ModuleType) -> Any:
-    """Return Lightning's accelerator for TPUs, told that XLA's CPU compiler is one."""
+    """Return Lightning's accelerator for TPUs, changed to accept XLA's CPU compiler as one."""
     base: Any = package.accelerators.XLAAccelerator
 
     class XLARehearsal(base):
@@ -141,9 +136,7 @@ def _rehearsal(package: ModuleType) -> Any:
 
 
 def messages_to_stdout() -> None:
-    """Send Lightning's messages, without its advertisements, to stdout: a notebook shows stderr as
-    an alarm.
-    """
+    """Send Lightning's messages, without its tips, to stdout; notebooks show stderr as an alarm."""
     for name in ("lightning.pytorch", "lightning.fabric", "pytorch_lightning"):
         for handler in logging.getLogger(name).handlers:
             if isinstance(handler, logging.StreamHandler):
@@ -170,9 +163,7 @@ class EpochBar(pl.Callback):
         )
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Show the epoch before this one: a module logs its epoch after the callbacks have had
-        theirs.
-        """
+        """Show the epoch before this one, which a module logs only after its callbacks have run."""
         if trainer.current_epoch > self._bar.n:
             self.losses.append(trainer.callback_metrics["train_loss"].item())
             show_epoch(self._bar, trainer.current_epoch, self.losses[-1])
@@ -185,6 +176,6 @@ class EpochBar(pl.Callback):
     def on_exception(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException
     ) -> None:
-        """Close the bar where it stands, if the training came as far as to open it."""
+        """Close the bar if training got far enough to open it."""
         if self._bar is not None:
             self._bar.close()

@@ -19,8 +19,7 @@ def train_plain(
     loss_fn: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] = nn.functional.mse_loss,
     on_epoch: Callable[[int, float], None] | None = None,
 ) -> list[float]:
-    """Train in place with Adam in a plain loop, on the device where the model and the data already
-    are.
+    """Train a model in place with Adam, on the device where it and the data already are.
 
     Args:
         model: maps a batch of inputs to a batch of predictions.
@@ -42,7 +41,7 @@ def train_plain(
     optimizer = fast_adam(model.parameters(), inputs.device, learning_rate)
     losses = []
     for epoch in range(1, epochs + 1):
-        # the sum stays there: reading it would wait
+        # the sum stays on the device: reading it would wait
         seen, total = 0, torch.zeros((), device=inputs.device)
         # on XLA, so that the zero is data to every step and not a constant in the first
         run_recorded(inputs.device)
@@ -56,7 +55,8 @@ def train_plain(
             run_recorded(inputs.device)
         if not seen:
             raise ValueError(
-                f"epoch {epoch} got no batch. Pass what can be gone through again, such as a list."
+                f"epoch {epoch} got no batch. Pass batches that can be iterated over again, "
+                "such as a list."
             )
         losses.append(total.item() / seen)
         if on_epoch:
@@ -67,9 +67,7 @@ def train_plain(
 def fast_adam(
     parameters: Iterable[nn.Parameter], device: torch.device, learning_rate: float
 ) -> torch.optim.Adam:
-    """Return Adam for parameters that are on `device`, in the form that calls the device least
-    often.
-    """
+    """Return Adam for parameters on `device`, in the form that makes the fewest device calls."""
     # fused: one call updates all parameters; the default makes several calls for each. XLA has no
     # fused kernel: it fuses what it compiles. There foreach records the fewest operations.
     foreach = device.type == "xla"

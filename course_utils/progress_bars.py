@@ -1,6 +1,4 @@
-"""Progress bars and other widgets, with words in their place where a notebook is read without a
-kernel.
-"""
+"""Progress bars and other widgets, with text in their place in a notebook without a kernel."""
 
 from collections.abc import Callable
 from typing import Any
@@ -29,7 +27,7 @@ def open_bar(total: int | None, unit: str, **options: Any) -> Any:
 
 
 def epoch_bar(epochs: int) -> Callable[[int, float], None]:
-    """Return what `train_plain` takes as `on_epoch` to show one progress bar over all epochs."""
+    """Return a function for `train_plain`'s `on_epoch` that shows one bar over all epochs."""
     bar = open_bar(epochs, "epoch", mininterval=0.2)
     return lambda epoch, loss: show_epoch(bar, epoch, loss)
 
@@ -45,8 +43,8 @@ def show_epoch(bar: Any, epoch: int, loss: float) -> None:
 def display_widget(widget: Any, text: str) -> None:
     """Show a widget in a notebook, with `text` where the file is read without a kernel.
 
-    A notebook is saved without its widgets. The text that a widget has of its own lists its
-    arguments, or quotes a progress bar as it stood at its start.
+    A notebook is saved without its widgets. A widget's own text would list its arguments, or
+    quote a progress bar as it stood at its start.
     """
     from IPython.display import display
 

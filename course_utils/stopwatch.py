@@ -1,11 +1,9 @@
-"""A stopwatch for one function on one device: it waits for the device, and notices when its
-readings are spoiled.
-"""
+"""Read the time of one function block by block: wait for its device, and notice disturbances."""
 
 import math
 import os
 import time
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
@@ -37,10 +35,20 @@ class Reading:
     cpu_share: float = 1.0
 
 
+@dataclass(frozen=True)
+class Blocks:
+    """What a stopwatch found out about one function."""
+
+    device: Device
+    first_s: float  # of the very first call
+    calls: int  # in a block
+    readings: Sequence[Reading]  # every block
+    used: Sequence[Reading]  # the blocks to be counted
+    waited: bool  # False where the result was on another device than the one that was waited for
+
+
 class Stopwatch:
-    """Reads the time of one function without arguments, block by block, and waits for the device
-    where it works.
-    """
+    """Reads the time of a function without arguments, in blocks of calls, on one device."""
 
     clock: Callable[[], float] = staticmethod(time.perf_counter)
     # The seconds in which this thread had a core; None where that says nothing: Windows counts them
@@ -63,6 +71,17 @@ class Stopwatch:
         self.waited = True
         self._run = self._run_recorded if device.kind == "xla" else self._run_many
 
+    def blocks(self, readings: Sequence[Reading], used: Sequence[Reading]) -> Blocks:
+        """Return these readings, and those of them that count, with what else was noticed."""
+        return Blocks(
+            device=self.device,
+            first_s=self.first_s,
+            calls=self.calls,
+            readings=readings,
+            used=used,
+            waited=self.waited,
+        )
+
     def _read_first(self) -> None:
         wait_for(self.device)
         start = self.clock()
@@ -78,9 +97,7 @@ class Stopwatch:
         )
 
     def warm_up(self) -> None:
-        """Time the first call, then call until what compiling leaves behind is over, and find the
-        calls of a block.
-        """
+        """Time the first call, choose the calls in a block, and go on until the state is steady."""
         self._read_first()
         block_s = BLOCK_S.get(self.device.kind, QUEUED_BLOCK_S)
         while (spent := self.read().seconds * self.calls) < block_s and self.calls < 10**7:
@@ -93,17 +110,14 @@ class Stopwatch:
                 self.read()
 
     def lead_in(self) -> None:
-        """Call once, uncounted, so that a short block does not pay for what other code left in the
-        caches.
-        """
+        """Call once, uncounted, so that a short block starts with its own data in the caches."""
         if self.call_s * self.calls < LEAD_IN_S:
             result = self.fn()  # held, or XLA would leave it out
             wait_for(self.device)
             del result
 
     def read(self) -> Reading:
-        """Time one block of calls. A block in which XLA compiled is no part of the steady state,
-        and is taken again.
+        """Time one block of calls. A block in which XLA compiled is taken again.
 
         Raises:
             RuntimeError: XLA's counters say that it compiles again and again, or does not run one
@@ -119,8 +133,9 @@ class Stopwatch:
             if did.compilations == 0:
                 return reading
         raise RuntimeError(
-            f"the call to be timed compiled a new program {MOST_COMPILING} times, so it has no steady state. A shape "
-            "or a constant changes from call to call: pad to one shape, and make the constant a tensor."
+            f"the call to be timed compiled a new program {MOST_COMPILING} times, so it has no "
+            "steady state. A shape or a constant changes from call to call: pad to one shape, and "
+            "make the constant a tensor."
         )
 
     def _read_block(self) -> Reading:
@@ -140,7 +155,8 @@ class Stopwatch:
             raise RuntimeError(f"{ran}. XLA leaves out what nobody holds: return its result.")
         if did.executions > self.calls:
             raise RuntimeError(
-                f"{ran}, so it reads values or syncs in its middle. Take that out, or time the parts."
+                f"{ran}, so it reads values or syncs in its middle. "
+                "Take that out, or time the parts."
             )
 
     def _run_many(self) -> None:
@@ -158,24 +174,24 @@ class Stopwatch:
 
 
 def check_ran(result: object) -> None:
-    """Raise TypeError if a call has returned a generator or a coroutine, which has done none of its
-    work yet.
-    """
+    """Raise TypeError if a call returned a generator or a coroutine: its work was not done."""
     if isinstance(result, Generator | Coroutine):
         result.close()
-        why = f"the call returned a {type(result).__name__}, and none of its work was done"
         raise TypeError(
-            f"{why}. Pass a function that does all of the work, such as: lambda: list(work())"
+            f"the call returned a {type(result).__name__}, and none of its work was done. "
+            "Pass a function that does all of the work, such as: lambda: list(work())"
         )
 
 
 def seconds_spent_queueing() -> float:
-    """Return how long this process's threads, all together, have been ready to run while others had
-    the cores.
+    """Return how long threads of this process have been ready to run while others had the cores.
 
-    Source: Documentation/scheduler/sched-stats.rst of the Linux kernel. Elsewhere the answer is
-    always 0.
+    Their times are added up. It is always 0 where the system does not count them.
+    Source: Documentation/scheduler/sched-stats.rst of the Linux kernel.
     """
-    tasks = [read_text(task).split() for task in Path("/proc/self/task").glob("*/schedstat")]
-    # none where the thread has ended meanwhile
-    return 1e-9 * sum(int(numbers[1]) for numbers in tasks if numbers)
+    total_ns = 0
+    for path in Path("/proc/self/task").glob("*/schedstat"):
+        numbers = read_text(path).split()
+        if numbers:  # none where the thread has ended meanwhile
+            total_ns += int(numbers[1])
+    return 1e-9 * total_ns

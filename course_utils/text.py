@@ -1,6 +1,4 @@
-"""Quantities with their units, tables for a terminal and for a notebook, and printing what a
-terminal can show.
-"""
+"""Quantities with units, tables for a terminal and a notebook, and safe printing."""
 
 from __future__ import annotations
 
@@ -35,21 +33,21 @@ def format_bytes(size_bytes: float | None) -> str:
 
 
 def format_count(number: float, unit: str = "") -> str:
-    """Return a number such as "4.83k", "2.5 GFLOP" or "4.83k images"; below 10^-9 it is written
-    with an exponent.
+    """Return a number such as "4.83k", "2.5 GFLOP" or "4.83k images".
 
     A unit in capitals, such as "B" or "FLOP", takes the prefix; a word leaves it to the number.
+    Below 10^-9 the number has an exponent.
     """
     digits, prefix = _scaled(number, PREFIXES, "")
     return f"{digits} {prefix}{unit}" if unit.isupper() else f"{digits}{prefix} {unit}".rstrip()
 
 
 def _scaled(number: float, scale: Sequence[tuple[str, float]], plain: str) -> tuple[str, str]:
-    # 0.9995 of a unit is 1.00 of it in three digits, where the next smaller one would say 1e+03.
-    name, size = next(
-        ((name, size) for name, size in scale if abs(number) >= 0.9995 * size), (plain, 1)
-    )
-    return f"{number / size:.3g}", name
+    for name, size in scale:
+        # 0.9995 of a unit is 1.00 of it in three digits; the next smaller one would say 1e+03.
+        if abs(number) >= 0.9995 * size:
+            return f"{number / size:.3g}", name
+    return f"{number:.3g}", plain
 
 
 LONGEST = 160  # characters of one cell: a hostile or broken driver can report a name of any length
@@ -58,21 +56,16 @@ CELL, ROW = "padding:0.3em 0.6em;text-align:left", '<tr style="border-bottom:1px
 
 
 def clean(text: str, longest: int = LONGEST) -> str:
-    """Return `text` on one line, without control characters, and cut where it is too long to
-    show.
-    """
-    text = "".join(
-        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in str(text)
-    )
+    """Return `text` on one line, without control characters, cut where it is too long to show."""
+    replacement = "\N{REPLACEMENT CHARACTER}"
+    text = "".join(letter if letter.isprintable() else replacement for letter in str(text))
     return text if len(text) <= longest else text[: longest - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
 def text_table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    """Return the rows as lines of text under their header, in columns that line up in a
-    terminal.
-    """
+    """Return the rows as lines of text under their header, in columns of equal width."""
     lines = [[clean(cell) for cell in line] for line in [header, *rows]]
-    widths = [max(len(line[place]) for line in lines) for place in range(len(header))]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
 
 
@@ -86,17 +79,15 @@ def html_card(
     """
     heads = "".join(f'<th scope="col" style="{CELL}">{_safe(cell)}</th>' for cell in header)
     body = "".join(f"{ROW}{''.join(map(_cell, row))}</tr>" for row in rows)
-    caption = f'<caption style="text-align:left;padding:0.3em 0.6em"><strong>{_safe(title)}</strong></caption>'
+    caption = f'<caption style="{CELL}"><strong>{_safe(title)}</strong></caption>'
     table = f"{caption}<thead>{ROW}{heads}</tr></thead><tbody>{body}</tbody>"
     style = "border-collapse:collapse;background:transparent;color:inherit"
-    return f'<table class="course-card" style="{style}">{table}</table>' + (
-        f"<p>{_safe(foot)}</p>" if foot else ""
-    )
+    note = f"<p>{_safe(foot)}</p>" if foot else ""
+    return f'<table class="course-card" style="{style}">{table}</table>{note}'
 
 
 def _cell(text: str) -> str:
-    # A long name may break anywhere, a sentence between its words, and a few short words not at
-    # all.
+    # A long name may break anywhere, a sentence between words, and a few short words nowhere.
     wrap = "white-space:nowrap" if len(text) <= 16 else "white-space:normal"
     wrap += ";overflow-wrap:anywhere" * any(len(word) > 16 for word in text.split())
     return f'<td style="{CELL};{wrap}">{_safe(text)}</td>'
@@ -107,12 +98,13 @@ def _safe(text: str) -> str:
 
 
 def show_result(text: object) -> None:
-    """Print a text: what the terminal's encoding lacks as an escape, and without complaint where
-    `head` has left.
+    """Print a command's result safely.
+
+    Characters that the terminal cannot show are escaped, and a closed pipe is ignored.
     """
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         print(text, flush=True)
-    except BrokenPipeError:  # the reader of `... | head` has what it wanted
+    except BrokenPipeError:  # such as `... | head`, which has what it wanted
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -1,6 +1,4 @@
-"""Time a call on any device: wait for the device, keep the first call apart, repeat, and show the
-spread.
-"""
+"""Time a call on any device: wait for it, keep the first call apart, repeat, show the spread."""
 
 import gc
 import math
@@ -12,8 +10,8 @@ from dataclasses import dataclass
 
 import torch
 
-from course_utils.devices import Device, pick_device
-from course_utils.stopwatch import Reading, Stopwatch, seconds_spent_queueing
+from course_utils.devices import Device, as_device
+from course_utils.stopwatch import Blocks, Reading, Stopwatch, seconds_spent_queueing
 from course_utils.text import format_seconds
 
 # stop when the 95 % interval of the median reaches no further than this share of it to either side
@@ -45,7 +43,7 @@ class Timing:
     calls_per_block: int  #: how many calls one block held
     #: how many more blocks were timed and left out, because another program had the core meanwhile
     left_out: int = 0
-    #: why the figure is not to be trusted, a sentence each; empty when nothing is wrong
+    #: why the figure is unreliable, a sentence each; empty when nothing is wrong
     warnings: tuple[str, ...] = ()
 
     @property
@@ -55,9 +53,7 @@ class Timing:
 
     @property
     def interval_s(self) -> tuple[float, float]:
-        """The 95 % confidence interval of the median in the time that was measured; see
-        `median_interval`.
-        """
+        """The 95 % confidence interval of the median; see `median_interval`."""
         return median_interval(self.blocks_s)
 
     @property
@@ -68,21 +64,19 @@ class Timing:
     def __repr__(self) -> str:
         low, _, high = statistics.quantiles(self.blocks_s, n=4, method="inclusive")
         threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
-        others = f", disturbed blocks left out: {self.left_out}" if self.left_out else ""
+        left_out = f", disturbed blocks left out: {self.left_out}" if self.left_out else ""
         figures = (
             f"{format_seconds(self.median_s)} a call on {self.device}, {threads} "
             f"(middle half {format_seconds(low)} to {format_seconds(high)}, "
-            f"{self.runs} calls{others}; the first took {format_seconds(self.first_s)})"
+            f"{self.runs} calls{left_out}; the first took {format_seconds(self.first_s)})"
         )
-        return "\n".join(
-            [figures, *(f"  not to be trusted: {warning}" for warning in self.warnings)]
-        )
+        return "\n".join([figures, *(f"  unreliable: {warning}" for warning in self.warnings)])
 
 
 def time_call(
     fn: Callable[[], object],
     *,
-    device: Device | torch.device | str | None = "cpu",
+    device: Device | torch.device | str | None = None,
     threads: int | None = None,
     max_s: float = 2.0,
 ) -> Timing:
@@ -95,13 +89,13 @@ def time_call(
     Args:
         fn: the work, without arguments. It must do the same work at every call.
         device: where `fn` works, and so what to wait for; a `Device`, a `torch.device` or its name;
-            None for the best.
+            None for the best one here. Name the CPU for work on the CPU of a machine with a GPU.
         threads: CPU threads for one operation while timing; None leaves the setting alone.
         max_s: stop after about this many seconds of timed work and two readings, however wide the
             interval still is.
 
     Returns:
-        The timing, first call apart, with warnings where it is not to be trusted.
+        The timing, first call apart, with warnings where it is unreliable.
 
     Raises:
         ValueError: `max_s` or `threads` is not positive, or no machine has so many threads.
@@ -109,106 +103,124 @@ def time_call(
     """
     if not max_s > 0:
         raise ValueError(f"time_call needs a positive time, but got {max_s=}.")
-    device = device if isinstance(device, Device) else pick_device(device)
-    watch = Stopwatch(fn, device)
+    watch = Stopwatch(fn, as_device(device))
     with paused_gc(), using_threads(threads):
         watch.warm_up()
         queued_s, ran_s = seconds_spent_queueing(), time.process_time()
         readings = read_until_narrow(watch, max_s)
         queued_s, ran_s = seconds_spent_queueing() - queued_s, time.process_time() - ran_s
-    return make_timing(
-        watch, readings, usable(readings), threads, queued_s / (queued_s + ran_s or 1)
-    )
+    queued = queued_s / (queued_s + ran_s or 1)
+    return summarise(watch.blocks(readings, usable(readings)), threads, queued)
 
 
-def make_timing(
-    watch: Stopwatch,
-    readings: Sequence[Reading],
-    used: Sequence[Reading],
-    threads: int | None,
-    queued: float = 0.0,
-) -> Timing:
-    """Return the timing that those `used` of a stopwatch's readings amount to, taken with `threads`
-    as in `time_call`.
+def summarise(blocks: Blocks, threads: int | None, queued: float = 0.0) -> Timing:
+    """Return the timing that blocks amount to, taken with `threads` as in `time_call`.
 
     `queued` is the share of the time for which this process's threads wanted a core in which they
     queued for one.
     """
-    threads, blocks_s = (
-        threads or torch.get_num_threads(),
-        tuple(reading.seconds for reading in used),
-    )
-    warnings = list(_doubts(watch.first_s, blocks_s))
-    others, counted = "other programs compete for the cores", used if queued > DOUBT else readings
-    # without a queue, fn has waited by itself
-    share = statistics.median_high(reading.cpu_share for reading in counted)
-    if share < CLEAN:
-        had = f"the calling thread had a core for only {share:.0%} of the time"
-        warnings.append(f"{had}: {others}, or fn itself waits, for a disk or another process.")
-    elif queued > QUEUED.get(watch.device.kind, DOUBT) and (
-        threads > 1 or watch.device.kind != "cpu"
-    ):
-        got = f"this process's threads got one for only {1 - queued:.0%} of the time for which they wanted one"
-        warnings.append(f"{others}: {got}.")
-    device, left_out = str(watch.device), len(readings) - len(used)
-    if not watch.waited:
+    threads = threads or torch.get_num_threads()
+    values = tuple(reading.seconds for reading in blocks.used)
+    warnings = list(_doubts(blocks.first_s, values))
+    warnings += _disturbances(blocks, threads, queued)
+    if not blocks.waited:
         warnings.append(
-            f"the result is not on {device}, so the clock did not wait for it: pass its device."
+            f"the result is not on {blocks.device}, so the clock did not wait for it: "
+            "pass its device."
         )
-    return Timing(device, threads, watch.first_s, blocks_s, watch.calls, left_out, tuple(warnings))
+    return Timing(
+        device=str(blocks.device),
+        threads=threads,
+        first_s=blocks.first_s,
+        blocks_s=values,
+        calls_per_block=blocks.calls,
+        left_out=len(blocks.readings) - len(blocks.used),
+        warnings=tuple(warnings),
+    )
 
 
 def usable(readings: Sequence[Reading]) -> Sequence[Reading]:
-    """Return the readings during which the thread kept its core, or all of them when those are too
-    few.
-    """
+    """Return the readings for which the thread kept its core, or all where those are too few."""
     clean = [reading for reading in readings if reading.cpu_share >= CLEAN]
     return clean if len(clean) >= FEWEST else readings
 
 
 def read_until_narrow(watch: Stopwatch, max_s: float) -> list[Reading]:
-    """Return block after block until the median of the usable ones is known to `SPREAD`, or `max_s`
-    is spent.
+    """Time block after block until the median of the usable ones is known to within `SPREAD`.
+
+    It stops earlier when `max_s` seconds of timed work are spent.
     """
     readings: list[Reading] = []
     spent = 0.0
     while len(readings) < MAX_BLOCKS and (spent < max_s or len(readings) < 2):
         readings.append(watch.read())
         spent += readings[-1].seconds * watch.calls
-        if (
-            spent >= MIN_S
-            and len(readings) % 5 == 0
-            and len(used := usable(readings)) >= MIN_BLOCKS
-        ):
-            values = [reading.seconds for reading in used]
-            low, high = median_interval(values)
-            if high - low <= 2 * SPREAD * statistics.median(values):
-                break
+        if spent >= MIN_S and len(readings) % 5 == 0 and _is_narrow(usable(readings)):
+            break
     return readings
 
 
+def _is_narrow(readings: Sequence[Reading]) -> bool:
+    if len(readings) < MIN_BLOCKS:
+        return False
+    values = [reading.seconds for reading in readings]
+    low, high = median_interval(values)
+    return high - low <= 2 * SPREAD * statistics.median(values)
+
+
+def _disturbances(blocks: Blocks, threads: int, queued: float) -> Iterator[str]:
+    """Yield a warning where other programs competed for the cores."""
+    kind = blocks.device.kind
+    # If no thread was queued, fn itself was waiting.
+    counted = blocks.used if queued > DOUBT else blocks.readings
+    share = statistics.median_high(reading.cpu_share for reading in counted)
+    others_matter = threads > 1 or kind != "cpu"
+    if share < CLEAN:
+        yield (
+            f"the calling thread had a core for only {share:.0%} of the time: other programs "
+            "compete for the cores, or fn itself waits, for a disk or another process."
+        )
+    elif others_matter and queued > QUEUED.get(kind, DOUBT):
+        yield (
+            "other programs compete for the cores: this process's threads got one for only "
+            f"{1 - queued:.0%} of the time for which they wanted one."
+        )
+
+
 def _doubts(first_s: float, values: Sequence[float]) -> Iterator[str]:
-    """Yield what the figures themselves say against their median."""
+    """Yield a warning for each reason in the figures themselves to doubt their median."""
     median = statistics.median(values)
     low, high = median_interval(values)
     if len(values) < FEWEST:
-        yield f"only {len(values)} readings, and a 95 % interval needs {FEWEST}: raise max_s or give fn less work."
-    elif high - low > 2 * DOUBT * median:
-        yield f"the median may lie anywhere from {format_seconds(low)} to {format_seconds(high)}: raise max_s."
-    half = len(values) // 2
-    if half >= 4:
-        early, late = values[:half], values[half:]
-        (early_low, early_high), (late_low, late_high) = (
-            median_interval(early),
-            median_interval(late),
+        yield (
+            f"only {len(values)} readings, and a 95 % interval needs {FEWEST}: "
+            "raise max_s or give fn less work."
         )
-        change = statistics.median(late) / statistics.median(early) - 1
-        # Intervals that do not overlap are hardly chance.
-        if abs(change) > DOUBT and (early_high < late_low or late_high < early_low):
-            word = "slower" if change > 0 else "faster"
-            yield f"calls got {abs(change):.0%} {word} as it went: is all work the same?"
+    elif high - low > 2 * DOUBT * median:
+        yield (
+            f"the median may lie anywhere from {format_seconds(low)} to {format_seconds(high)}: "
+            "raise max_s."
+        )
+    change = _drift(values)
+    if abs(change) > DOUBT:
+        word = "slower" if change > 0 else "faster"
+        yield f"calls got {abs(change):.0%} {word} as it went: is all work the same?"
     if median < SHORTEST_S and first_s > 20 * SHORTEST_S:
-        yield "hardly any PyTorch operation is that fast: does fn do its work at the first call only?"
+        yield (
+            "hardly any PyTorch operation is that fast: does fn do its work at the first call only?"
+        )
+
+
+def _drift(values: Sequence[float]) -> float:
+    """Return the share by which the second half is slower, or 0 where chance explains it."""
+    half = len(values) // 2
+    if half < 4:
+        return 0.0
+    early, late = values[:half], values[half:]
+    early_low, early_high = median_interval(early)
+    late_low, late_high = median_interval(late)
+    overlap = early_high >= late_low and late_high >= early_low
+    return 0.0 if overlap else statistics.median(late) / statistics.median(early) - 1
 
 
 @contextmanager
@@ -225,9 +237,7 @@ def paused_gc() -> Iterator[None]:
 
 @contextmanager
 def using_threads(threads: int | None) -> Iterator[None]:
-    """Let PyTorch use this many CPU threads, 1 to 1024, for one operation inside the block; None
-    changes nothing.
-    """
+    """Let one operation use `threads` CPU threads inside the block; None changes nothing."""
     before = torch.get_num_threads()
     if threads is not None and not 1 <= threads <= MOST_THREADS:
         raise ValueError(f"an operation can use 1 to {MOST_THREADS} threads, but got {threads=}.")
@@ -239,13 +249,13 @@ def using_threads(threads: int | None) -> Iterator[None]:
 
 
 def median_interval(values: Sequence[float]) -> tuple[float, float]:
-    """Return the 95 % confidence interval of the median of independent readings, whatever their
-    distribution.
+    """Return the 95 % confidence interval of the median of independent readings.
 
-    With n values the k-th smallest and k-th largest enclose the median with the chance that a
-    Binomial(n, 1/2) gives; k follows from its normal approximation with continuity correction. With
-    fewer than 6 values none reaches 95 %: the range is given. Where timing stops because it is
-    narrow, 93 to 96 % hold the median (simulated).
+    It holds for any distribution. With n values the k-th smallest and k-th largest enclose the
+    median with the chance that a Binomial(n, 1/2) gives; k follows from its normal approximation
+    with continuity correction. With fewer than 6 values no interval reaches 95 %, so this is the
+    range. Where timing stops because the interval is narrow, 93 to 96 % hold the median
+    (simulated).
     Source: J. D. Gibbons and S. Chakraborti, Nonparametric Statistical Inference, section 5.2.
     """
     ordered = sorted(values)

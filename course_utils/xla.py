@@ -1,7 +1,6 @@
-"""What is special about XLA: whether it can run here, how to start it without side effects, and
-what it has done.
+"""XLA: whether it can run here, how to start it without side effects, and what it has done.
 
-Nothing here imports torch_xla until it is asked to.
+Nothing here imports torch_xla before it is needed.
 """
 
 import functools
@@ -24,8 +23,7 @@ READING = "aten::_local_scalar_dense"
 
 
 def xla_problem() -> str | None:
-    """Say in one sentence why torch_xla cannot be used here and what helps, or return None when it
-    can.
+    """Return one sentence on why torch_xla cannot be used here and what helps, or None.
 
     Nothing is ever installed or upgraded: torch_xla works only with the torch of the same minor
     version, and another torch would break whatever else this Python has built for the one it has.
@@ -34,30 +32,29 @@ def xla_problem() -> str | None:
         return f"torch_xla is not installed here: {_fix('install')}."
     try:
         import_torch_xla()
-        if xla_matches_torch():
-            asked, libtpu = (
-                os.environ.get("PJRT_DEVICE"),
-                any("TPU_LIBRARY_PATH" in name for name in os.environ),
-            )
-            # which may see more than we do
-            known = can_rehearse() or xla_tpus() or (asked == "TPU" and libtpu)
-            return (
-                None
-                if known
-                else f"PJRT_DEVICE is {asked!r}, but no such device was found: unset it, and restart."
-            )
-        found = f"was not built for torch {torch.__version__}"
     except (ImportError, OSError) as error:  # a wrong pair fails to load its library
-        # without the library's folder
-        reason = str(error).strip().splitlines()[0].rpartition("/")[2]
-        found = f"does not load with torch {torch.__version__} ({reason})"
-    return f"torch_xla {read_package('torch_xla').version} {found}: {_fix('replace')}."
+        reason = str(error).strip().splitlines()[0].rpartition("/")[2]  # without the folder
+        fault = f"does not load with torch {torch.__version__} ({reason})"
+    else:
+        if xla_matches_torch():
+            return _pjrt_problem()
+        fault = f"was not built for torch {torch.__version__}"
+    return f"torch_xla {read_package('torch_xla').version} {fault}: {_fix('replace')}."
+
+
+def _pjrt_problem() -> str | None:
+    """Return why the device that PJRT_DEVICE names cannot be used, or None."""
+    asked = os.environ.get("PJRT_DEVICE")
+    # libtpu, whose path these variables give, may see TPUs that we do not
+    libtpu = any("TPU_LIBRARY_PATH" in name for name in os.environ)
+    if can_rehearse() or xla_tpus() or (asked == "TPU" and libtpu):
+        return None
+    return f"PJRT_DEVICE is {asked!r}, but no such device was found: unset it, and restart."
 
 
 @functools.cache
 def import_torch_xla() -> ModuleType:
-    """Import torch_xla and leave the process as it was: no message, no log handler, no choice of
-    device.
+    """Import torch_xla without its side effects: no message, log handler or choice of device.
 
     A plain import without a TPU warns on stderr, sends every later warning there too, and sets
     PJRT_DEVICE=CPU for this process and all its children; so does this one where
@@ -80,8 +77,7 @@ def import_torch_xla() -> ModuleType:
 
 @functools.cache
 def start_xla() -> torch.device:
-    """Start XLA on the TPU, or without one on its CPU compiler (the rehearsal), and return its
-    first device.
+    """Start XLA on the TPU, or else on the CPU (the rehearsal), and return its first device.
 
     Call it before the first `.backward()` of the process, on whatever device: PyTorch sets its
     backward pass up once, for the devices that are known by then
@@ -104,23 +100,23 @@ def start_xla() -> torch.device:
         probe.sum().backward()  # recorded, never run
     except RuntimeError as error:
         raise RuntimeError(
-            "XLA was started too late: this process ran a backward pass before, and PyTorch can go backward only on "
-            "the devices it knew by then. Restart the kernel and call start_xla() of course_utils.xla in the first "
-            "cell. To compare other devices now, name them: compare_devices(..., devices=['cpu'])."
+            "XLA was started too late: this process ran a backward pass before, and PyTorch can go "
+            "backward only on the devices it knew by then. Restart the kernel and call start_xla() "
+            "of course_utils.xla in the first cell. To compare other devices now, name them: "
+            "compare_devices(..., devices=['cpu'])."
         ) from error
     return device
 
 
 def started_xla() -> torch.device | None:
-    """Return what `start_xla` returned in this process, or None before it: nothing is started."""
+    """Return XLA's first device if it has been started in this process, else None."""
     return start_xla() if start_xla.cache_info().currsize else None
 
 
 def run_recorded(device: torch.device) -> None:
-    """Send what was recorded for an XLA device off to be compiled and run; do nothing on any other
-    device.
+    """Send the operations recorded for an XLA device off to be compiled and run.
 
-    It cuts the recording: each call makes one program. It does not wait for the program to end.
+    Each call ends one program and does not wait for it. On any other device it does nothing.
     """
     if device.type == "xla":
         import torch_xla
@@ -130,8 +126,9 @@ def run_recorded(device: torch.device) -> None:
 
 @dataclass(frozen=True)
 class XLACounters:
-    """What XLA has done since this process started; subtract an earlier reading to see what a piece
-    of code did.
+    """What XLA has done since this process started.
+
+    Subtract an earlier reading to see what a piece of code did.
     """
 
     compilations: int
@@ -143,20 +140,21 @@ class XLACounters:
     fallbacks: int
 
     def __sub__(self, before: "XLACounters") -> "XLACounters":
-        return XLACounters(
-            *(getattr(self, field.name) - getattr(before, field.name) for field in fields(self))
-        )
+        names = [field.name for field in fields(self)]
+        return XLACounters(**{name: getattr(self, name) - getattr(before, name) for name in names})
 
     def __repr__(self) -> str:
         return (
-            f"{self.compilations} compiled, {self.executions} executed, {self.to_device} to the device, "
-            f"{self.from_device} from it, {self.fallbacks} fallbacks"
+            f"{self.compilations} compiled, {self.executions} executed, "
+            f"{self.to_device} to the device, {self.from_device} from it, "
+            f"{self.fallbacks} fallbacks"
         )
 
 
 def xla_counters() -> XLACounters:
-    """Wait for the device, and return what XLA has done so far; what is only recorded is neither
-    run nor counted.
+    """Wait for the device, and return XLA's counters.
+
+    Recorded but unexecuted operations are not included.
     """
     import_torch_xla()
     from torch_xla.core import xla_model
@@ -167,23 +165,20 @@ def xla_counters() -> XLACounters:
     def count(name: str) -> int:
         return (metrics.metric_data(name) or (0,))[0]
 
+    unknown = [name for name in metrics.executed_fallback_ops() if name != READING]
     return XLACounters(
         compilations=count("CompileTime"),
         compile_s=(metrics.metric_data("CompileTime") or (0, 0))[1] / 1e9,
         executions=count("ExecuteTime") + count("ExecuteReplicatedTime"),  # the second under SPMD
         to_device=count("TransferToDeviceTime"),
         from_device=count("TransferFromDeviceTime"),
-        fallbacks=sum(
-            metrics.counter_value(name)
-            for name in metrics.executed_fallback_ops()
-            if name != READING
-        ),
+        fallbacks=sum(map(metrics.counter_value, unknown)),
     )
 
 
 @contextmanager
 def variable_default(name: str, value: str) -> Iterator[None]:
-    """Give an environment variable that is not set this value inside the block."""
+    """Set an environment variable inside the block, unless it is set already."""
     given = name in os.environ
     os.environ.setdefault(name, value)
     try:
@@ -196,10 +191,16 @@ def variable_default(name: str, value: str) -> Iterator[None]:
 def _fix(verb: str) -> str:
     major, minor = map(int, torch.__version__.split(".")[:2])
     if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
-        return "it has builds for Linux on x86-64 only, so run this lesson there, or on Colab or Kaggle"
-    if (major, minor) > (2, 9):  # torch_xla 2.9.0, of November 2025, is its last release
-        instead = (
-            "leave this torch alone and run the lesson in the course's own environment (make lab)"
+        return (
+            "it has builds for Linux on x86-64 only, "
+            "so run this lesson there, or on Colab or Kaggle"
         )
-        return f"no torch_xla was made for torch {major}.{minor}, so {instead}"
-    return f"{verb} it with `pip install torch_xla=={major}.{minor}.0`, which leaves torch alone, and restart"
+    if (major, minor) > (2, 9):  # torch_xla 2.9.0, of November 2025, is its last release
+        return (
+            f"no torch_xla was made for torch {major}.{minor}, so leave this torch alone and run "
+            "the lesson in the course's own environment (make lab)"
+        )
+    return (
+        f"{verb} it with `pip install torch_xla=={major}.{minor}.0`, which leaves torch alone, "
+        "and restart"
+    )

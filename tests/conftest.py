@@ -20,7 +20,7 @@ collect_ignore_glob = ["faults/*", "launch/test_launch_*"] if sys.platform == "w
 
 
 def pytest_configure():
-    # A shell starts what runs in its background with this signal ignored, and so what a test starts.
+    # A shell starts background jobs with this signal ignored, and tests would inherit that.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -53,13 +53,11 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture(autouse=True)
-def answers_are_judged_in_the_process_of_the_test(request, monkeypatch):
-    """Except where a test may start processes: an exercise judges an answer in a copy of its
-    process.
-    """
-    sandbox = sys.modules.get("course_lessons.exercises.sandbox")
-    if sandbox and not request.node.get_closest_marker("process"):
-        monkeypatch.setattr(sandbox, "FORKS", False)
+def devices_are_looked_for_anew():
+    """Let no test find a device that an earlier one has made up."""
+    devices = sys.modules.get("course_utils.devices")
+    if devices:
+        devices._device_called.cache_clear()
 
 
 @pytest.fixture

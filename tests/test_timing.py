@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import time
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -16,9 +15,9 @@ from hypothesis import strategies as st
 from course_utils import timing
 from course_utils.devices import Device
 from course_utils.in_turn import Work, time_together
-from course_utils.stopwatch import Reading, Stopwatch, seconds_spent_queueing
+from course_utils.stopwatch import Blocks, Reading, Stopwatch, seconds_spent_queueing
 from course_utils.timeline.record import timeline
-from course_utils.timing import Timing, median_interval, time_call, using_threads
+from course_utils.timing import Timing, median_interval, summarise, time_call, using_threads
 
 pytestmark = pytest.mark.process
 
@@ -168,11 +167,16 @@ def test_when_most_blocks_are_left_out_the_others_do_not_pass_for_the_typical_ca
     assert any("a core for only 10% of the time" in warning for warning in timed.warnings)
 
 
+def blocks_of(readings, used=None, device=CPU):
+    """What a stopwatch would return with these readings."""
+    used = readings if used is None else used
+    return Blocks(device, first_s=0.1, calls=1, readings=readings, used=used, waited=True)
+
+
 def test_most_blocks_may_be_left_out_where_this_process_queued_for_a_core_meanwhile():
-    watch = SimpleNamespace(device=CPU, waited=True, calls=1, first_s=0.1)
     clean = [Reading(0.01)] * 10
     for queued, doubts in ((0.0, 1), (0.4, 0)):
-        found = timing.make_timing(watch, clean + [Reading(0.02, 0.5)] * 20, clean, 1, queued)
+        found = summarise(blocks_of(clean + [Reading(0.02, 0.5)] * 20, used=clean), 1, queued)
         assert (found.left_out, len(found.warnings)) == (20, doubts)
 
 
@@ -182,7 +186,7 @@ def test_without_a_clean_block_the_contention_is_said(world):
         "the calling thread had a core for only 50% of the time: other programs compete for the cores, "
         "or fn itself waits, for a disk or another process.",
     )
-    assert "not to be trusted: the calling thread" in repr(timed)
+    assert "unreliable: the calling thread" in repr(timed)
 
 
 def test_a_wait_inside_the_work_is_said_too():
@@ -225,7 +229,7 @@ def test_threads_that_queue_for_a_core_are_noticed():
     with using_threads(2):
         watch = Stopwatch(lambda: None, CPU)
         readings = [watch.read()] * 10
-        timed = timing.make_timing(watch, readings, readings, None, queued=0.3)
+        timed = summarise(watch.blocks(readings, readings), None, queued=0.3)
     assert any(
         "threads got one for only 70% of the time for which they wanted one" in w
         for w in timed.warnings
@@ -235,10 +239,7 @@ def test_threads_that_queue_for_a_core_are_noticed():
 @pytest.mark.parametrize(("queued", "noticed"), [(0.3, False), (0.5, True)])
 def test_xla_queues_behind_itself_and_only_more_than_that_is_contention(queued, noticed):
     readings = [Reading(0.001)] * 10
-    watch = SimpleNamespace(
-        device=Device("xla", 0, "a rehearsal"), waited=True, calls=1, first_s=0.1
-    )
-    timed = timing.make_timing(watch, readings, readings, None, queued=queued)
+    timed = summarise(blocks_of(readings, device=Device("xla", 0, "rehearsal")), None, queued)
     assert (
         any("other programs compete for the cores" in warning for warning in timed.warnings)
         == noticed

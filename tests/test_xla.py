@@ -12,7 +12,8 @@ from course_utils import Device
 from course_utils.data import Scale, ShuffledBatches, air_passengers, make_windows
 from course_utils.data.models import AirRNN
 from course_utils.hardware.machine import tpu_chips
-from course_utils.lightning import Regression, train_plain, trainer_kwargs
+from course_utils.lightning import Regression, trainer_kwargs
+from course_utils.plain_training import train_plain
 from course_utils.xla import (
     XLACounters,
     _fix,

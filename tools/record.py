@@ -16,8 +16,8 @@ from course_utils.compare.comparison import Contestant, measure
 from course_utils.compare.measurement import Measurement
 from course_utils.compare.results import RECORDINGS, Result, describe_machine
 from course_utils.compare.workloads import CNN_STEP, PRODUCT, RNN_STEP, Workload
+from course_utils.copy_speed import Copy, copy_rate
 from course_utils.devices import Device, pick_device
-from course_utils.moves import Copy, copy_rate
 from course_utils.timing import using_threads
 
 ACCELERATOR_BATCHES = tuple(2**power for power in range(4, 14))  # 16 to 8192

@@ -14,7 +14,7 @@ from torch import nn
 
 from course_utils.data import Scale, air_passengers, make_windows
 from course_utils.data.models import AirRNN, ImageCNN
-from course_utils.data.shapes import draw_shapes
+from course_utils.data.drawn_images import draw_shapes
 from course_utils.devices import Device
 from course_utils.moves import to_device
 from course_utils.plain_training import fast_adam

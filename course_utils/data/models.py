@@ -6,11 +6,10 @@ from torch import nn
 
 
 class AirRNN(nn.Module):
-    """A vanilla RNN with a linear head that reads a series and says the next step at every step:
-    481 parameters.
+    """A vanilla RNN with a linear head that predicts the next step of a series at every step.
 
-    The RNN holds 20 x 1 + 20 x 20 weights and 2 x 20 biases, the head 20 weights and a bias.
-    `hidden_size` says how many numbers the RNN remembers from one step to the next.
+    It has 481 parameters: the RNN holds 20 x 1 + 20 x 20 weights and 2 x 20 biases, the head 20
+    weights and a bias. `hidden_size` says how many numbers the RNN remembers from one step to the next.
     """
 
     def __init__(self, hidden_size: int = 20):
@@ -25,8 +24,7 @@ class AirRNN(nn.Module):
 
     @torch.no_grad()
     def forecast(self, history: torch.Tensor, steps: int) -> torch.Tensor:
-        """Continue a series by feeding the model its own answers: from a history, (months,), to a
-        forecast, (steps,).
+        """Continue a history, (months,), by feeding the model its own answers: (steps,).
 
         Both are on the model's scale and device.
 
@@ -72,10 +70,9 @@ class ImageCNN(nn.Module):
         )
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Map pixels of 0 to 255, (batch, 3, 32, 32), of any type, to a score for each class,
-        (batch, 10).
+        """Map pixels of 0 to 255, (batch, 3, 32, 32), to a score for each class, (batch, 10).
 
-        Pixels are cheapest to move as uint8, so the model itself brings them to -1 to 1, on its
+        Pixels are cheapest to move as uint8, so the model itself scales them to -1 to 1, on its
         device.
         """
         hidden = images.to(self.conv1.weight.dtype) / 127.5 - 1
@@ -87,8 +84,7 @@ class ImageCNN(nn.Module):
 
 
 class Bottleneck(nn.Module):
-    """Three convolutions beside a shortcut: 1 x 1 to fewer channels, 3 x 3, and 1 x 1 to four times
-    as many.
+    """Convolutions of 1 x 1, 3 x 3 and 1 x 1 beside a shortcut, with four times `width` channels.
 
     `width` and `stride` are those of the middle convolution, as in version 1.5 of the network.
     """
@@ -108,17 +104,15 @@ class Bottleneck(nn.Module):
         )
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Map (batch, channels, height, width) to (batch, 4 x width, height / stride, width /
-        stride).
-        """
+        """Map (batch, channels, height, width) to (batch, 4 x width, smaller height and width)."""
         return torch.relu(self.body(images) + self.shortcut(images))
 
 
 class ResNet50(nn.Module):
-    """25,557,032 parameters that sort photographs of 224 x 224 pixels into a thousand classes.
+    """ResNet-50: it sorts photographs of 224 x 224 pixels into a thousand classes.
 
-    Everybody publishes its speed. Source: K. He et al., Deep Residual Learning (2015),
-    arXiv:1512.03385.
+    It has 25,557,032 parameters, and its speed is published for most devices.
+    Source: K. He et al., Deep Residual Learning (2015), arXiv:1512.03385.
     """
 
     def __init__(self, classes: int = 1000):

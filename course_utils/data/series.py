@@ -57,16 +57,13 @@ class Scale:
 
 
 def air_passengers() -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the monthly passengers (thousands) to train on, (121,), and to forecast, (23,), as
-    float32.
-    """
+    """Return the monthly passengers (thousands) to train on, (121,), and to forecast, (23,)."""
     series = torch.tensor(AIR_PASSENGERS, dtype=torch.float32)
     return series[:TRAIN_MONTHS], series[TRAIN_MONTHS:]
 
 
 def make_windows(series: torch.Tensor, length: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Cut a series, (steps,), into every window of `length` steps, each with the same window one
-    step later.
+    """Cut a series, (steps,), into windows of `length` steps and the same windows a step later.
 
     Returns:
         The inputs and the targets, each (steps - length, length, 1): targets[i, j] is the step
@@ -82,8 +79,9 @@ def make_windows(series: torch.Tensor, length: int) -> tuple[torch.Tensor, torch
         )
     if not 1 <= length < len(series):
         raise ValueError(
-            f"windows of {length} steps were requested from a series of {len(series)}. A window needs one step "
-            f"more than its length for its target, so choose a length from 1 to {len(series) - 1}."
+            f"windows of {length} steps were requested from a series of {len(series)}. A window "
+            "needs one step more than its length for its target, so choose a length "
+            f"from 1 to {len(series) - 1}."
         )
     _check_finite(series)
     windows = series.unfold(0, length + 1, 1).unsqueeze(-1)  # (steps - length, length + 1, 1)
@@ -91,8 +89,7 @@ def make_windows(series: torch.Tensor, length: int) -> tuple[torch.Tensor, torch
 
 
 class ShuffledBatches:
-    """The batches of every epoch as tensors of sample indices, in an order that the seed alone
-    decides.
+    """The batches of every epoch as tensors of sample indices, in an order that the seed decides.
 
     Iterating over it once is one epoch: every index from 0 to samples - 1 exactly once, in batches
     of `batch_size` of which the last may be short. A plain loop and a DataLoader (as its `sampler`,
@@ -102,7 +99,8 @@ class ShuffledBatches:
     def __init__(self, samples: int, batch_size: int, seed: int = 42):
         if samples < 1 or batch_size < 1:
             raise ValueError(
-                f"batches need samples and a size, but got {samples} samples in batches of {batch_size}."
+                f"batches need samples and a size, but got {samples} samples "
+                f"in batches of {batch_size}."
             )
         self.samples, self.batch_size = samples, batch_size
         self._generator = torch.Generator().manual_seed(seed)
@@ -115,8 +113,9 @@ class ShuffledBatches:
 
 
 def _check_finite(series: torch.Tensor) -> None:
-    if bad := (~torch.isfinite(series)).nonzero().flatten().tolist():
-        found = f"the series holds {series[bad[0]].item()} at position {bad[0]}"
+    bad = (~torch.isfinite(series)).nonzero().flatten().tolist()
+    if bad:
         raise ValueError(
-            f"{found}. A single one would make every loss NaN: fill it in or cut the series there."
+            f"the series holds {series[bad[0]].item()} at position {bad[0]}. "
+            "A single one would make every loss NaN: fill it in or cut the series there."
         )

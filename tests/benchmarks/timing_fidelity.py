@@ -130,7 +130,7 @@ def _in_turn(fn, repeats: int) -> list[list]:
     found: list[list] = [[], [], []]
     for k in range(repeats):
         runs = [
-            lambda: time_call(fn, threads=1).median_s,
+            lambda: time_call(fn, device="cpu", threads=1).median_s,
             lambda: timer.blocked_autorange().median,
             lambda: (
                 timer.blocked_autorange(min_run_time=found[0][-1][0] if found[0] else 0.01).median
@@ -160,7 +160,7 @@ def long(repeats: int) -> dict:
                 spent.append(time.process_time() - start)
 
             before = cpu_seconds(fn)
-            timed = time_call(on_both_clocks, threads=1, max_s=2.5)
+            timed = time_call(on_both_clocks, device="cpu", threads=1, max_s=2.5)
             truth = statistics.median(spent[1:])  # the first call is none of the steady state
             moved.append(truth / ((before + cpu_seconds(fn)) / 2) - 1)
             errors.append(timed.median_s / truth - 1)
@@ -219,7 +219,7 @@ def contamination(repeats: int) -> dict:
                 before = cpu_seconds(fn)
                 if k % 2:
                     _signal(neighbours, signal.SIGCONT)
-                timed = time_call(fn, threads=1, max_s=1.5)
+                timed = time_call(fn, device="cpu", threads=1, max_s=1.5)
                 _signal(neighbours, signal.SIGSTOP)
                 truth = (before + cpu_seconds(fn)) / 2
                 runs.append((name, k % 2, timed.median_s / truth - 1, bool(timed.warnings)))
@@ -253,7 +253,9 @@ def _signal(processes, number) -> None:
 
 def overhead(repeats: int) -> dict:
     """Time a function that does nothing."""
-    medians = [time_call(lambda: None, threads=1).median_s * 1e9 for _ in range(repeats)]
+    medians = [
+        time_call(lambda: None, device="cpu", threads=1).median_s * 1e9 for _ in range(repeats)
+    ]
     return {"median_ns": statistics.median(medians), "reached": statistics.median(medians) <= 35}
 
 

@@ -18,8 +18,8 @@ from torch import nn
 from course_utils.data import ShuffledBatches, offline_images
 from course_utils.data.models import ImageCNN
 from course_utils.devices import pick_device, wait_for
-from course_utils.lightning import train_plain
 from course_utils.moves import to_device
+from course_utils.plain_training import train_plain
 
 GOAL, EPOCHS = 0.9, 12
 

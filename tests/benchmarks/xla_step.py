@@ -23,7 +23,7 @@ import torch
 from course_utils.data import Scale, ShuffledBatches, air_passengers, make_windows
 from course_utils.data.models import AirRNN
 from course_utils.devices import cpu_name, wait_for
-from course_utils.lightning import train_plain
+from course_utils.plain_training import train_plain
 from course_utils.xla import start_xla, xla_counters
 
 STEPS = 20

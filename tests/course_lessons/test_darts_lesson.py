@@ -92,7 +92,7 @@ def test_the_windows_are_those_of_darts_from_the_end_of_the_series(fitted):
 
 @needs_darts
 def test_the_plain_loop_makes_the_weights_that_darts_makes(fitted):
-    from course_utils.lightning import train_plain
+    from course_utils.plain_training import train_plain
 
     model, _ = fitted
     network = DartsNetwork()

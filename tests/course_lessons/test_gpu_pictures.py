@@ -13,7 +13,7 @@ from stand_ins import REPOSITORY
 from course_utils.compare import results
 from course_utils.compare.measurement import Measurement
 from course_utils.compare.results import Result
-from course_utils.moves import Copy, CopyRate
+from course_utils.copy_speed import Copy, CopyRate
 
 
 def copies(*directions):
@@ -56,7 +56,7 @@ def test_a_picture_is_opaque_on_white_and_of_lecture_size(name):
     assert image.getextrema()[3] == (255, 255) and image.getpixel((2, 716)) == (255, 255, 255, 255)
 
 
-def test_a_picture_of_copies_says_how_many_are_not_to_be_trusted(monkeypatch):
+def test_a_picture_of_copies_says_how_many_are_unreliable(monkeypatch):
     shown = []
     monkeypatch.setattr(
         pictures, "picture", lambda axes, alt, colors: shown.extend([alt, *axes.texts])
@@ -68,7 +68,7 @@ def test_a_picture_of_copies_says_how_many_are_not_to_be_trusted(monkeypatch):
         ),
         "cpu",
     )
-    assert shown[0].endswith("not to be trusted: 1 of 2 figures. First: 'No.'.")
+    assert shown[0].endswith("unreliable: 1 of 2 figures. First: 'No.'.")
     assert "1 of 2 points not to be trusted" in [text.get_text() for text in shown[1:]]
 
 

@@ -10,8 +10,9 @@ import pytest
 import torch
 
 from course_utils.compare.workloads import cnn_step, rnn_step, using_tf32
+from course_utils.copy_speed import _copiers, copy_rate
 from course_utils.devices import find_devices, pick_device, wait_for
-from course_utils.moves import _copiers, copy_rate, device_of, to_device
+from course_utils.moves import device_of, to_device
 from course_utils.timeline.record import timeline
 from course_utils.timing import time_call
 from tools.record import as_cuda_graph

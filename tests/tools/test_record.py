@@ -10,8 +10,8 @@ import torch
 from course_utils.compare.comparison import Contestant
 from course_utils.compare.results import recorded
 from course_utils.compare.workloads import ELEMENTWISE
+from course_utils.copy_speed import Copy
 from course_utils.devices import Device, pick_device
-from course_utils.moves import Copy
 from tools import record as module
 from tools.record import as_cuda_graph, main, measured_as_graph, precisions, record
 

@@ -32,11 +32,11 @@ from course_utils.compare.workloads import (
     training_step,
     using_tf32,
 )
+from course_utils.copy_speed import copy_rate
 from course_utils.data.models import ResNet50
 from course_utils.devices import Device, pick_device, wait_for
 from course_utils.estimate import count_work, estimate_memory, step_time
 from course_utils.estimate.chips import all_chips
-from course_utils.moves import copy_rate
 from course_utils.timing import time_call
 from tools.gpu.check import chip_of
 from tools.gpu.run import GOAL_MISSED

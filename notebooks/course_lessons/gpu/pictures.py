@@ -10,8 +10,8 @@ from matplotlib.ticker import FuncFormatter
 
 from course_utils.compare.charts import label_ends, log_axes, look_of, note_doubts
 from course_utils.compare.results import machines_elsewhere
+from course_utils.copy_speed import CopyRate
 from course_utils.figures import LOOKS, MUTED, Picture, lecture_axes, picture
-from course_utils.moves import CopyRate
 from course_utils.text import format_count, format_seconds
 
 

@@ -1,30 +1,19 @@
-"""Draw small images of ten shapes: the same ones on every machine, from a seed and whole numbers
-alone.
-"""
+"""Draw small images of ten shapes, the same on every machine, from a seed and integers alone."""
 
 import torch
 
 SHAPES = (
-    "disc",
-    "ring",
-    "square",
-    "frame",
-    "diamond",
-    "plus",
-    "cross",
-    "rows",
-    "columns",
-    "checks",
-)
+    "disc", "ring", "square", "frame", "diamond",
+    "plus", "cross", "rows", "columns", "checks",
+)  # fmt: skip
 SIDE = 32
 NOISE = 40  # of 255, either way
 
 
 def draw_shapes(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Draw shapes of random place, size and colours on plain backgrounds, with noise; the seed
-    decides everything.
+    """Draw shapes of random position, size and colours on plain backgrounds, with noise.
 
-    The classes take turns, and the order is shuffled.
+    The seed decides everything. Each class occurs equally often, in shuffled order.
 
     Returns:
         The pixels, (count, 3, 32, 32), uint8, and the index of each one's shape in `SHAPES`,

@@ -3,7 +3,7 @@ import hashlib
 import pytest
 import torch
 
-from course_utils.data.shapes import NOISE, SHAPES, _masks, draw_shapes
+from course_utils.data.drawn_images import NOISE, SHAPES, _masks, draw_shapes
 
 DIGEST = "4f24325864ced043bb038cc7735a2172f80fbfdfdec07f157e17191867df7437"
 

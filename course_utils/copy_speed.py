@@ -1,0 +1,136 @@
+"""Measure what a copy between the host's memory and a device costs."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import torch
+
+from course_utils.devices import Device, as_device
+from course_utils.moves import to_device
+from course_utils.text import format_seconds
+from course_utils.timing import time_call
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COPY_SIZES_BYTES = tuple(4**power for power in range(5, 14))  # 1 KiB to 64 MiB
+# devices whose driver can read the host's memory by itself, once it is pinned
+PINNABLE = ("cuda", "xpu")
+
+
+@dataclass(frozen=True)
+class Copy:
+    """What one copy took, from the call until the data have arrived."""
+
+    #: "to the device", "from the device", or "in memory" where there is no device but the CPU
+    direction: str
+    pinned: bool  #: whether the host's side was pinned memory
+    size_bytes: int
+    median_s: float
+    warnings: tuple[str, ...] = ()  #: why the figure is unreliable
+
+    @property
+    def rate_gb_per_s(self) -> float:
+        """Bytes that arrive in a second, in units of 10^9."""
+        return self.size_bytes / self.median_s / 1e9
+
+
+@dataclass(frozen=True)
+class CopyRate:
+    """What copies between the host's memory and a device cost, by size."""
+
+    device: str  #: such as "cuda:0"
+    copies: tuple[Copy, ...]
+
+    def curves(self) -> dict[tuple[str, bool], list[Copy]]:
+        """Return the copies by direction and pinned or not, smallest first."""
+        curves: dict[tuple[str, bool], list[Copy]] = {}
+        for item in sorted(self.copies, key=lambda item: item.size_bytes):
+            curves.setdefault((item.direction, item.pinned), []).append(item)
+        return curves
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return a pandas table with a row for each direction: latency, bandwidth and break-even.
+
+        The latency is the shortest time of any copy, whatever its size: a single small copy is
+        often slower than one of a few kilobytes. The bandwidth is the rate of the largest copy. A
+        copy of latency x bandwidth bytes spends as long on getting started as on its bytes.
+        """
+        import pandas as pd
+
+        rows = []
+        for (direction, pinned), curve in self.curves().items():
+            latency_s, rate = latency(curve), curve[-1].rate_gb_per_s
+            rows.append((direction, pinned, latency_s * 1e6, rate, latency_s * rate * 1e6))
+        columns = ["copy", "pinned", "latency_us", "bandwidth_gb_per_s", "break_even_kb"]
+        return pd.DataFrame(rows, columns=columns).set_index(["copy", "pinned"])
+
+    def __repr__(self) -> str:
+        lines = [f"copies on {self.device}:"]
+        for (direction, pinned), curve in self.curves().items():
+            name = f"{direction}, pinned" if pinned else direction
+            largest = curve[-1]
+            lines.append(
+                f"  {name}: at least {format_seconds(latency(curve))} each, and "
+                f"{largest.rate_gb_per_s:.3g} GB/s for {largest.size_bytes:,} bytes"
+            )
+        doubts = [copy.warnings[0] for copy in self.copies if copy.warnings]
+        if doubts:
+            share = f"{len(doubts)} of {len(self.copies)} figures"
+            lines.append(f"  unreliable: {share}. First: '{doubts[0]}'")
+        return "\n".join(lines)
+
+
+def latency(copies: Sequence[Copy]) -> float:
+    """Return the seconds that a copy costs whatever its size: those of the fastest copy."""
+    return min(copy.median_s for copy in copies)
+
+
+def copy_rate(
+    device: Device | torch.device | str | None = None,
+    *,
+    sizes_bytes: Sequence[int] = COPY_SIZES_BYTES,
+    max_s: float = 0.1,
+) -> CopyRate:
+    """Measure copies from the host's memory to a device and back, with and without pinned memory.
+
+    Each copy is waited for, so its time holds the latency and the bytes. A CPU has no other memory
+    to copy to, so there it measures copies within the host's memory.
+
+    Args:
+        device: a `Device`, a `torch.device` or its name; None takes the best one here.
+        sizes_bytes: how much to copy.
+        max_s: seconds to spend on each size and direction, about.
+
+    Raises:
+        ValueError: no sizes, or one that is not a positive number of bytes; or as `pick_device`
+            does.
+        RuntimeError: as `pick_device` does.
+    """
+    if not sizes_bytes or min(sizes_bytes) < 1:
+        raise ValueError(f"copy_rate needs sizes of at least 1 byte, but got {tuple(sizes_bytes)}.")
+    device = as_device(device)
+    copies = []
+    for pinned in (False, True) if device.kind in PINNABLE else (False,):
+        for size_bytes in sizes_bytes:
+            for direction, fn in _copiers(device, size_bytes, pinned).items():
+                timing = time_call(fn, device=device, max_s=max_s)
+                copies.append(Copy(direction, pinned, size_bytes, timing.median_s, timing.warnings))
+    return CopyRate(str(device), tuple(copies))
+
+
+def _copiers(device: Device, size_bytes: int, pinned: bool) -> dict[str, Callable[[], object]]:
+    """Return a function without arguments for each direction, which copies `size_bytes`."""
+    # Random bytes, all of them touched: memory that was never written costs nothing to read.
+    host = torch.randint(256, (size_bytes,), dtype=torch.uint8, pin_memory=pinned, device="cpu")
+    if device.kind == "cpu":
+        return {"in memory": partial(host.clone().copy_, host)}
+    there = to_device(host, device)
+    if device.kind == "xla":  # copy_ would be recorded as a program; these two are plain transfers
+        return {"to the device": partial(to_device, host, device), "from the device": there.cpu}
+    return {
+        "to the device": partial(there.copy_, host),
+        "from the device": partial(host.copy_, there),
+    }

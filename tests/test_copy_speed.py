@@ -1,0 +1,77 @@
+import itertools
+from functools import partial
+
+import pytest
+import torch
+
+from course_utils.copy_speed import Copy, CopyRate, _copiers, copy_rate
+from course_utils.devices import pick_device
+from course_utils.stopwatch import Stopwatch
+
+
+def test_a_measured_copy_really_copies():
+    for copier in _copiers(pick_device("cpu"), 1000, False).values():
+        target, source = copier.func.__self__, copier.args[0]
+        expected = source.add_(1)  # so that the two differ before the copy
+        assert not torch.equal(target, expected)
+        copier()
+        assert torch.equal(target, expected)
+
+
+def test_copy_rate_divides_bytes_by_time(monkeypatch):
+    ticks = itertools.count()  # each reading of this clock is a second later
+    monkeypatch.setattr(Stopwatch, "clock", lambda watch: float(next(ticks)))
+    measured = copy_rate(torch.device("cpu"), sizes_bytes=(2000, 1000), max_s=3)
+    assert [(item.direction, item.pinned, item.size_bytes) for item in measured.copies] == [
+        ("in memory", False, 2000),
+        ("in memory", False, 1000),
+    ]
+    assert [item.median_s for item in measured.copies] == [1, 1]
+    assert [item.rate_gb_per_s for item in measured.curves()[("in memory", False)]] == [1e-6, 2e-6]
+
+
+def test_copies_that_were_disturbed_say_so(monkeypatch):
+    ticks = itertools.count()
+    monkeypatch.setattr(Stopwatch, "clock", lambda watch: float(next(ticks)))
+    monkeypatch.setattr(Stopwatch, "cpu_clock", lambda watch: float(next(ticks)) / 4)
+    measured = copy_rate("cpu", sizes_bytes=(1000, 2000), max_s=9)
+    assert all(
+        "the calling thread had a core for only" in one.warnings[0] for one in measured.copies
+    )
+    assert "unreliable: 2 of 2 figures. First: 'the calling thread" in repr(measured)
+
+
+def test_the_latency_is_the_fastest_copys_time_and_the_bandwidth_the_largest_ones():
+    line = [Copy("to the device", True, size, 1e-5 + size / 1e10) for size in (1, 10**6, 10**9)]
+    line.append(Copy("to the device", True, 0, 5e-5))  # the smallest copy need not be the fastest
+    row = CopyRate("cuda:0", tuple(line)).to_frame().loc[("to the device", True)]
+    assert row.latency_us == pytest.approx(
+        10, rel=1e-3
+    ) and row.bandwidth_gb_per_s == pytest.approx(10, rel=1e-3)
+    assert row.break_even_kb == pytest.approx(100, rel=1e-3)  # 10 us at 10 GB/s
+
+
+def test_copies_are_shown_with_their_units():
+    shown = repr(CopyRate("cuda:0", (Copy("to the device", True, 10**9, 0.1),)))
+    assert (
+        shown
+        == "copies on cuda:0:\n  to the device, pinned: at least 100 ms each, and 10 GB/s for 1,000,000,000 bytes"
+    )
+
+
+@pytest.mark.parametrize("sizes", [(), (0,), (1024, -1)])
+def test_sizes_that_are_none_are_refused(sizes):
+    with pytest.raises(ValueError, match="copy_rate needs sizes of at least 1 byte, but got"):
+        copy_rate("cpu", sizes_bytes=sizes)
+
+
+def test_copies_to_and_from_xla_can_be_timed(in_xla):
+    rate = in_xla(partial(copy_rate, "xla", sizes_bytes=(1024,)))
+    assert {each.direction for each in rate.copies} == {"to the device", "from the device"}
+
+
+def test_the_callers_default_device_is_not_where_copies_start():
+    # stands for "cuda", where a copy to the device would be one within it
+    with torch.device("meta"):
+        copiers = _copiers(pick_device("cpu"), 1000, False)
+    assert {copier.args[0].device.type for copier in copiers.values()} == {"cpu"}
