@@ -160,9 +160,11 @@ kinds = (torch.float32, torch.int64, torch.bool, torch.uint8)
 tensors = {kind: torch.arange(6).to(kind).reshape(2, 3) for kind in kinds}
 batch = {"all": tensors, "twice": [tensors[torch.int64]] * 2, "name": "x"}
 there = to_device(batch, "xla")
-assert device_of(there).type == "xla" and there["twice"][0] is there["twice"][1] and there["name"] == "x"
+assert device_of(there).type == "xla"
+assert there["twice"][0] is there["twice"][1] and there["name"] == "x"
 back = to_device(there, "cpu")
-assert all(torch.equal(back["all"][kind], tensors[kind]) and back["all"][kind].dtype == kind for kind in kinds)
+for kind in kinds:
+    assert torch.equal(back["all"][kind], tensors[kind]) and back["all"][kind].dtype == kind
 print("same")
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
@@ -319,7 +321,8 @@ def test_device_of_a_mix_names_an_example_on_each_device():
     with pytest.raises(ValueError) as error:
         device_of(mix)
     assert str(error.value) == (
-        "the tensors are on 2 devices: 1 on cpu (such as obj['a'][0]) and 2 on meta (such as obj['b'].inputs). "
+        "the tensors are on 2 devices: 1 on cpu (such as obj['a'][0]) and 2 on meta (such as "
+        "obj['b'].inputs). "
         "Move all of them to one: obj = to_device(obj, device)."
     )
 

@@ -183,7 +183,8 @@ def test_most_blocks_may_be_left_out_where_this_process_queued_for_a_core_meanwh
 def test_without_a_clean_block_the_contention_is_said(world):
     timed = world.time(lambda: world.work(0.01, core=0.5))
     assert timed.warnings == (
-        "the calling thread had a core for only 50% of the time: other programs compete for the cores, "
+        "the calling thread had a core for only 50% of the time: other programs compete for "
+        "the cores, "
         "or fn itself waits, for a disk or another process.",
     )
     assert "unreliable: the calling thread" in repr(timed)

@@ -44,7 +44,8 @@ def run_python(code: str, **variables: str) -> subprocess.CompletedProcess:
 
 
 def test_importing_the_course_never_imports_torch_xla():
-    modules = "course_utils, course_utils.xla, course_utils.timing, course_utils.lightning, course_lessons.tpu.spmd"
+    names = ("course_utils.xla", "course_utils.timing", "course_utils.lightning")
+    modules = ", ".join(("course_utils", *names, "course_lessons.tpu.spmd"))
     done = run_python(
         f"import sys, {modules}, course_lessons.tpu.pictures; print('torch_xla' in sys.modules)"
     )
@@ -71,7 +72,8 @@ def test_whether_xla_was_started_is_known_without_starting_it(in_xla):
 
 def test_a_choice_of_device_that_was_there_before_is_kept(in_xla):
     done = run_python(
-        "import os; from course_utils.xla import start_xla; start_xla(); print(os.environ['PJRT_DEVICE'])",
+        "import os; from course_utils.xla import start_xla; start_xla(); "
+        "print(os.environ['PJRT_DEVICE'])",
         PJRT_DEVICE="CPU",
     )
     assert done.stdout.strip() == "CPU", done.stderr
@@ -126,7 +128,8 @@ def test_a_torch_xla_with_an_undefined_symbol_is_one_sentence_with_the_fix(tmp_p
     assert re.fullmatch(
         rf"torch_xla 2\.8\.0 does not load with torch {re.escape(torch.__version__)} "
         rf"\(_XLAC\.[\w.-]+: undefined symbol: _ZN5torch\w*\): "
-        rf"replace it with `pip install torch_xla=={re.escape(minor)}\.0`, which leaves torch alone, and restart\.\n",
+        rf"replace it with `pip install torch_xla=={re.escape(minor)}\.0`, which leaves torch "
+        rf"alone, and restart\.\n",
         done.stdout,
     ), done.stdout + done.stderr
 
@@ -144,8 +147,8 @@ def test_a_trainer_says_why_it_cannot_be_built_beside_a_torch_xla_that_does_not_
     code = "from course_utils.lightning import trainer_kwargs; trainer_kwargs('cpu')"
     done = stand_ins.run(stand_ins.with_another_torch_xla(tmp_path / "site"), code)
     assert (
-        "RuntimeError: Lightning loads torch_xla for every Trainer, but torch_xla 2.8.0 does not load"
-        in done.stderr
+        "RuntimeError: Lightning loads torch_xla for every Trainer, but torch_xla 2.8.0 does "
+        "not load" in done.stderr
     )
 
 
@@ -165,7 +168,8 @@ def test_a_trainer_says_why_it_cannot_be_built_beside_a_torch_xla_that_does_not_
         (
             "2.9.0",
             "Darwin",
-            "it has builds for Linux on x86-64 only, so run this lesson there, or on Colab or Kaggle",
+            "it has builds for Linux on x86-64 only, so run this lesson there, or on Colab or "
+            "Kaggle",
         ),
     ],
 )

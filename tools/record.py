@@ -35,7 +35,8 @@ def record(device: Device, *, max_s: float = 1.0) -> Result:
     """
     if device.rehearsal:
         raise ValueError(
-            f"{device} is a rehearsal on this machine's CPU, not a device to record. Record 'cpu' itself."
+            f"{device} is a rehearsal on this machine's CPU, not a device to record. Record "
+            "'cpu' itself."
         )
     batches, side = (CPU_BATCHES, CPU_SIDE) if device.kind == "cpu" else (ACCELERATOR_BATCHES, 8192)
     works = [(RNN_STEP, 16, "fp32")]

@@ -13,8 +13,8 @@ import torch
 from torch import nn
 
 from course_utils.data import Scale, air_passengers, make_windows
-from course_utils.data.models import AirRNN, ImageCNN
 from course_utils.data.drawn_images import draw_shapes
+from course_utils.data.models import AirRNN, ImageCNN
 from course_utils.devices import Device
 from course_utils.moves import to_device
 from course_utils.plain_training import fast_adam
@@ -62,17 +62,19 @@ class Workload:
             fits = False
         if not fits:
             raise TypeError(
-                f"a workload was requested as {work!r:.99}, which is neither a Workload nor a function of (size, "
-                f"device). Pass one of {', '.join(SUITE)} from course_utils.compare.SUITE, or your own: {EXAMPLE}"
+                f"a workload was requested as {work!r:.99}, which is neither a Workload nor a "
+                "function of (size, "
+                f"device). Pass one of {', '.join(SUITE)} from course_utils.compare.SUITE, or "
+                f"your own: {EXAMPLE}"
             )
         name = getattr(work, "__name__", type(work).__name__)
 
         def build(device: Device, size: int, precision: str) -> Callable[[], object]:
             call = work(size, device.torch_device)
             if not callable(call):
-                returned = f"the workload {name!r} returned {type(call).__name__}, but it has to return a function"
+                returned = f"the workload {name!r} returned {type(call).__name__}"
                 raise TypeError(
-                    f"{returned} without arguments that does the work, such as: {EXAMPLE}"
+                    f"{returned}, but it has to return a function without arguments that does the work, such as: {EXAMPLE}"
                 )
             return call
 

@@ -9,7 +9,7 @@ class AirRNN(nn.Module):
     """A vanilla RNN with a linear head that predicts the next step of a series at every step.
 
     It has 481 parameters: the RNN holds 20 x 1 + 20 x 20 weights and 2 x 20 biases, the head 20
-    weights and a bias. `hidden_size` says how many numbers the RNN remembers from one step to the next.
+    weights and a bias. `hidden_size` is the count of numbers that the RNN remembers between steps.
     """
 
     def __init__(self, hidden_size: int = 20):

@@ -18,8 +18,8 @@ from torch import nn
 
 from course_utils.compare.workloads import cnn_step, product
 from course_utils.copy_speed import _copiers
-from course_utils.data.models import ImageCNN
 from course_utils.data.drawn_images import draw_shapes
+from course_utils.data.models import ImageCNN
 from course_utils.devices import pick_device, wait_for
 from course_utils.timing import time_call
 

@@ -45,7 +45,8 @@ def main() -> None:
             accuracy = (model(images.test).argmax(1) == images.test_labels).float().mean().item()
         found.append({"epoch": epoch, "accuracy": accuracy, **clock})
         print(
-            f"epoch {epoch:2}: {accuracy:.1%}, {clock['wall_s']:.1f} s, {clock['cpu_s']:.1f} s of CPU time"
+            f"epoch {epoch:2}: {accuracy:.1%}, {clock['wall_s']:.1f} s, {clock['cpu_s']:.1f} s "
+            "of CPU time"
         )
         start[:] = time.perf_counter(), time.process_time()
 

@@ -285,7 +285,8 @@ def main() -> None:
     medians = {name: statistics.median(values) for name, values in rates.items()}
     base_name = "Darts" if "Darts" in rates else "Lightning, defaults"
     print(
-        f"{cpu_name()}, {options.threads} threads, {options.repeats} alternating repeats of {STEPS} steps"
+        f"{cpu_name()}, {options.threads} threads, {options.repeats} alternating repeats of "
+        f"{STEPS} steps"
     )
     print(f"{'':36}{'steps/s':>8}  (min - max)      times {base_name}")
     for name, values in rates.items():
@@ -299,18 +300,21 @@ def main() -> None:
         )
     pairs = zip(rates["plain loop of lesson 1"], rates["pre-batched, fused Adam"], strict=True)
     print(
-        f"plain loop of lesson 1 / bare loop, pre-batched, fused Adam: {statistics.median(a / b for a, b in pairs):.3f}"
+        "plain loop of lesson 1 / bare loop, pre-batched, fused Adam: "
+        f"{statistics.median(a / b for a, b in pairs):.3f}"
     )
     fast, plain = medians["loss and step under torch.compile"], medians["plain loop of lesson 1"]
     for start, seconds in compile_s.items():
         print(
-            f"compiling {start}: {seconds:.0f} s, which pays after {seconds / (1 / plain - 1 / fast):.0f} steps"
+            f"compiling {start}: {seconds:.0f} s, which pays after "
+            f"{seconds / (1 / plain - 1 / fast):.0f} steps"
         )
 
     if options.json:
         record = {
             "what": "steps a second of the 481-parameter RNN on AirPassengers, batch 16",
-            "command": f"python tests/benchmarks/train_rnn.py --threads {options.threads} --repeats {options.repeats}",
+            "command": f"python tests/benchmarks/train_rnn.py --threads {options.threads} "
+            "--repeats {options.repeats}",
             "device": cpu_name(),
             "threads": options.threads,
             "date": datetime.date.today().isoformat(),

@@ -454,7 +454,8 @@ def estimate(device: Device, small: bool) -> Found:
     chip = chip_of(device.name)
     if chip is None:
         print(
-            f"{device.name} is not a chip that the course knows: there is no estimate to hold against it."
+            f"{device.name} is not a chip that the course knows: there is no estimate to hold "
+            "against it."
         )
         chip = all_chips()[0] if small else None
     for precision in ("fp32",) if small else ("fp32", "fp16"):
@@ -542,7 +543,8 @@ def main(arguments: list[str] | None = None) -> int:
                 file.write(json.dumps({"section": asked.section, **asdict(found)}) + "\n")
             if isinstance(found, Finding):
                 print(
-                    f"{found.name}: {found.value:.4g} {found.unit}{'' if found.reached else ' (goal missed)'}",
+                    f"{found.name}: {found.value:.4g} "
+                    f"{found.unit}{'' if found.reached else ' (goal missed)'}",
                     flush=True,
                 )
                 missed += not found.reached

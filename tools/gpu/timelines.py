@@ -14,8 +14,8 @@ from pathlib import Path
 
 import torch
 
-from course_utils.data.models import ImageCNN
 from course_utils.data.drawn_images import draw_shapes
+from course_utils.data.models import ImageCNN
 from course_utils.timeline.lanes import union
 from course_utils.timeline.record import Timeline, timeline
 

@@ -38,8 +38,10 @@ def draw_lanes(
     total, ours = blocks * lanes_a_block, cpu_cores * lanes_a_core
     return picture(
         axes,
-        f"On the left {ours} dots for the lanes of this CPU, {lanes_a_core} in each of its {cpu_cores} cores. On the "
-        f"right {total:,} dots for the lanes of {gpu}, {lanes_a_block} in each of its {blocks} multiprocessors.",
+        f"On the left {ours} dots for the lanes of this CPU, {lanes_a_core} in each of its "
+        f"{cpu_cores} cores. On the "
+        f"right {total:,} dots for the lanes of {gpu}, {lanes_a_block} in each of its {blocks} "
+        "multiprocessors.",
         colors=16,
     )
 
