@@ -74,7 +74,8 @@ class Workload:
             if not callable(call):
                 returned = f"the workload {name!r} returned {type(call).__name__}"
                 raise TypeError(
-                    f"{returned}, but it has to return a function without arguments that does the work, such as: {EXAMPLE}"
+                    f"{returned}, but it has to return a function without arguments "
+                    f"that does the work, such as: {EXAMPLE}"
                 )
             return call
 

@@ -39,7 +39,7 @@ PICTURES = {
 WORDS = {
     "lanes": "On the left 32 dots for the lanes of this CPU, 16 in each of its 2 cores. On the "
     "right 16,896 dots",
-    "copies": "to the device, pinned: 10.1 µs for 1,024 bytes, 9.99 GB/s for 67,108,864 bytes",
+    "copies": "to the device, pinned: at least 10.1 µs each, and 9.99 GB/s for 67,108,864 bytes",
     "losses": "float32 at 2.000, float16 at 1.000",
     "batches": "This CPU, now: 5 at 2; T4: 94 at 1; V100: 195 at 2.",
 }
