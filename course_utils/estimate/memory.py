@@ -11,7 +11,7 @@ from torch import nn
 from course_utils.estimate.memory_model import Moment, framework_bytes
 from course_utils.estimate.memory_result import Memory
 from course_utils.estimate.memory_step import OPTIMIZERS, Optimizer, find_blocks, follow
-from course_utils.estimate.no_data import HALF, WHOLE, Step, positive
+from course_utils.estimate.no_data import HALF, WHOLE, Loss, Step, positive
 
 PRECISIONS = ("fp32", "tf32", *HALF, *WHOLE)
 
@@ -28,12 +28,16 @@ def estimate_memory(
     shards: int = 1,
     training: bool = True,
     keep_gradients: bool = False,
+    loss: Loss | None = None,
 ) -> Memory:
     """Estimate the memory of a step without allocating any.
 
     A copy of the model without data goes through two steps, of `batch` and of twice as many
     samples, while every allocation is counted. Memory that a kernel needs only while it runs is not
     seen; on a GPU, a share fitted on published trainings stands for it (see `memory_model`).
+
+    The loss is counted where `loss` is given or the model returns its own, as those of Transformers
+    do when they get labels; else all results, added up, stand for it, and the result says so.
 
     Args:
         model: any module, on any device; it is not touched.
@@ -50,6 +54,8 @@ def estimate_memory(
         shards: devices that share parameters, gradients and optimizer state, as with FSDP.
         training: forward, backward and optimizer, or the forward pass alone.
         keep_gradients: they stay from step to step, as they do when they are accumulated.
+        loss: a function of what the model returns, which makes its own targets, such as
+            `lambda out: torch.nn.functional.cross_entropy(out, out.argmax(1))`.
 
     Raises:
         ValueError: a number is not positive, a name unknown, or nothing in the model is trained.
@@ -60,19 +66,20 @@ def estimate_memory(
         raise ValueError(f"unknown precision {precision!r}. Pass one of {', '.join(PRECISIONS)}.")
     name, make = _optimizer(optimizer)
 
-    def moments_of(size: int | None) -> tuple[int, list[Moment]]:
-        step = Step(model, inputs, size, precision, training)
-        return step.batch, follow(step, make, checkpointing, keep_gradients)
+    def follow_at(size: int | None) -> tuple[Step, list[Moment]]:
+        step = Step(model, inputs, size, precision, training, loss)
+        return step, follow(step, make, checkpointing, keep_gradients)
 
-    size, moments = moments_of(batch)
+    step, moments = follow_at(batch)
     with suppress(RuntimeError):  # some models take no other batch
-        moments = _with_growth(moments, moments_of(2 * size)[1], size)
+        moments = _with_growth(moments, follow_at(2 * step.batch)[1], step.batch)
     found = Memory(
-        batch=size,
+        batch=step.batch,
         precision=precision,
         optimizer=name,
         shards=shards,
         training=training,
+        loss_counted=step.loss_counted,
         moments=tuple(moments),
     )
     return found if shards == 1 else _sharded(found, model)
@@ -80,13 +87,18 @@ def estimate_memory(
 
 @torch.inference_mode(False)
 def needed_bytes(
-    model: nn.Module, inputs: Any, batch: int, precision: str, training: bool
+    model: nn.Module,
+    inputs: Any,
+    batch: int,
+    precision: str,
+    training: bool,
+    loss: Loss | None = None,
 ) -> float:
     """Return what one step needs of a GPU's memory, with Adam in training.
 
     The step is followed once, for this batch alone.
     """
-    moments = follow(Step(model, inputs, batch, precision, training), OPTIMIZERS["adam"])
+    moments = follow(Step(model, inputs, batch, precision, training, loss), OPTIMIZERS["adam"])
     tensors_bytes = max(moment.total for moment in moments)
     return tensors_bytes + framework_bytes(tensors_bytes)
 

@@ -39,6 +39,7 @@ class Memory:
         optimizer: its name.
         shards: devices that share parameters, gradients and optimizer state.
         training: a training step, or a forward pass alone.
+        loss_counted: whether the loss is among what was counted.
         moments: what is in use after each operation, in the order of the step, and what one more
             sample adds to it (nan where only this batch could be followed).
         gathered: bytes of parameters that are in use whole at a time where they are shared, else 0.
@@ -49,6 +50,7 @@ class Memory:
     optimizer: str
     shards: int
     training: bool
+    loss_counted: bool
     moments: tuple[Moment, ...]
     gathered: int = 0
 
@@ -141,7 +143,10 @@ class Memory:
         if self.shards > 1:
             what += f", shared by {self.shards} devices"
         when = "optimizer's step" if self.peak.phase == "optimizer" else f"{self.peak.phase} pass"
-        return f"Estimated for {what}. The peak comes in the {when}, after {self.peak.operation!r}."
+        note = f"Estimated for {what}. The peak comes in the {when}, after {self.peak.operation!r}."
+        if self.training and not self.loss_counted:
+            note += " The loss is not counted: pass loss=, or labels to a model that takes them."
+        return note
 
     def to_dict(self) -> dict[str, Any]:
         """Return what a program in another language needs for any batch; see `memory_model`."""
@@ -151,6 +156,7 @@ class Memory:
             "optimizer": self.optimizer,
             "shards": self.shards,
             "training": self.training,
+            "loss_counted": self.loss_counted,
             "gathered": self.gathered,
         }
         return asked | {"lines": [line._asdict() for line in self.lines()]}

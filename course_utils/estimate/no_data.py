@@ -23,10 +23,16 @@ WHOLE = {"fp16-true": torch.float16, "bf16-true": torch.bfloat16}  # the weights
 UNTRAINED = "no result of the model depends on a parameter that is trained. Pass training=False."
 ADVICE = {  # by what an error says
     'forward" function': "Pass the network inside it, or give it a forward that returns the loss.",
-    "fake impl": "PyTorch cannot do this without data. For the estimate, leave it out or put something in its place.",
-    "meta": "Counting has no data. Leave out what depends on values, as .item() or x[mask], and use device=x.device.",
-    "": "Check that the inputs fit: a tuple is several arguments, a dict names them, and a list is one. Shapes: {}.",
+    "fake impl": "PyTorch cannot do this without data. For the estimate, leave it out or put "
+    "something in its place.",
+    "meta": "Counting has no data. Leave out what depends on values, as .item() or x[mask], and "
+    "use device=x.device.",
+    "": "Check that the inputs fit: a tuple is several arguments, a dict names them, and a list "
+    "is one. Shapes: {}.",
 }
+
+
+Loss = Callable[[Any], Tensor]
 
 
 def positive(name: str, value: object) -> None:
@@ -51,7 +57,8 @@ def unwrapped(model: nn.Module) -> nn.Module:
         ("FSDP", "FullySharded")
     ):
         raise TypeError(
-            f"a {type(model).__name__} cannot be copied without data. Pass the model from which it was made."
+            f"a {type(model).__name__} cannot be copied without data. "
+            f"Pass the model from which it was made."
         )
     return (
         model.module
@@ -67,18 +74,28 @@ class Step(TorchDispatchMode):
         model, inputs, batch: as for `count_work`.
         precision: what to compute in; a key of `HALF` or `WHOLE`; any other name means 32 bits.
         training: forward and backward, or the forward pass alone.
+        loss: a function of what the model returns, which gives the loss, or None for the model's
+            own (what it returns as `loss`) or else the sum of all results.
     """
 
     def __init__(
-        self, model: nn.Module, inputs: Any, batch: int | None, precision: str, training: bool
+        self,
+        model: nn.Module,
+        inputs: Any,
+        batch: int | None,
+        precision: str,
+        training: bool,
+        loss: Loss | None = None,
     ):
         super().__init__()
+        self.loss, self.loss_counted = loss, loss is not None
         # such as what a tokenizer returns
         inputs = dict(inputs) if isinstance(inputs, Mapping) else inputs
         found = [x for x in tensors(inputs) if x.dim()]
         if not found:
             raise ValueError(
-                f"inputs need a tensor whose first dimension is the batch, not {reprlib.repr(inputs)}."
+                f"inputs need a tensor whose first dimension is the batch, "
+                f"not {reprlib.repr(inputs)}."
             )
         size = found[0].shape[0]
         self.batch = size if batch is None else batch
@@ -138,6 +155,7 @@ class Step(TorchDispatchMode):
                 out = self.model(**given) if isinstance(given, dict) else self.model(*given)
                 del given
                 if self.training:
+                    out = self._loss(out)
                     self.phase = "backward"
                     _backward(out)
                     del out
@@ -160,8 +178,18 @@ class Step(TorchDispatchMode):
                 if not at.filename.startswith(others)
             ]
             where = f", in line {own[-1].lineno} of {Path(own[-1].filename).name}," if own else ""
-            failed = f"{type(self.model).__name__} cannot be counted: at operation {self.last!r}{where} it failed"
+            name = type(self.model).__name__
+            failed = f"{name} cannot be counted: at operation {self.last!r}{where} it failed"
             raise RuntimeError(f"{failed}: {said}. {advice}") from error
+
+
+    def _loss(self, out: Any) -> Any:
+        """Return the loss of a result, or the result itself where it has none."""
+        if self.loss is not None:
+            return self.loss(out)
+        own = out.get("loss") if isinstance(out, Mapping) else getattr(out, "loss", None)
+        self.loss_counted = isinstance(own, Tensor)
+        return own if self.loss_counted else out
 
 
 def _backward(out: Any) -> None:
@@ -176,7 +204,8 @@ def _clone(model: nn.Module, precision: str) -> nn.Module:
     own = {p.dtype for p in model.parameters()} & {torch.float16, torch.bfloat16}
     if own and precision in ("fp32", "tf32"):
         raise ValueError(
-            f"precision {precision!r} was asked of a model in {own.pop()}. Pass 'bf16', or model.float()."
+            f"precision {precision!r} was asked of a model in {own.pop()}. "
+            f"Pass 'bf16', or model.float()."
         )
     # What deepcopy finds in `memo` it takes as already copied: the structure is copied and the data
     # are not.

@@ -240,6 +240,43 @@ def test_inference_keeps_no_activations_of_earlier_layers():
     assert found.peak.optimizer == found.peak.gradients == 0
 
 
+class Words(nn.Module):
+    """A model that returns its loss beside its scores when it gets labels, as Transformers' do."""
+
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(WIDTH, 1000)
+
+    def forward(self, x, labels=None):
+        scores = self.head(x)
+        if labels is None:
+            return {"logits": scores}
+        return {"loss": nn.functional.cross_entropy(scores, labels), "logits": scores}
+
+
+def entropy(out):
+    return nn.functional.cross_entropy(out["logits"], out["logits"].argmax(1))
+
+
+def test_a_loss_counts_whether_it_is_given_or_the_models_own():
+    def work():
+        model = Words()
+        labels = torch.zeros(512, dtype=torch.long)
+        for _ in range(2):
+            model(torch.rand(512, WIDTH), labels)["loss"].backward()
+
+    labels = {"x": EXAMPLE, "labels": torch.zeros(1, dtype=torch.long)}
+    without = in_32_bits(Words(), EXAMPLE, batch=512, optimizer="sgd")
+    given = in_32_bits(Words(), EXAMPLE, batch=512, optimizer="sgd", loss=entropy)
+    own = in_32_bits(Words(), labels, batch=512, optimizer="sgd")
+    scores = 4 * 512 * 1000
+    assert own.peak.activations >= without.peak.activations + 0.9 * scores
+    assert given.peak.activations == pytest.approx(own.peak.activations, rel=0.02)
+    assert own.tensors_bytes == pytest.approx(record_memory(work).peak_bytes, rel=0.05)
+    assert given.loss_counted and own.loss_counted and not without.loss_counted
+    assert "The loss is not counted" in repr(without) and "loss" not in repr(own)
+
+
 def test_the_model_is_not_touched():
     model = mlp()
     before = {name: value.clone() for name, value in model.state_dict().items()}
