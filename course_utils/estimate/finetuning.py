@@ -1,15 +1,15 @@
 """Memory of fine-tuning a language model, from its shape: full, LoRA or 4-bit weights; no torch.
 
-With h hidden, i intermediate, k = h * kv_heads / heads, L layers, V vocabulary, T tokens in a step
-(samples times their length) and r the rank of LoRA, in numbers and then in bytes:
+With h hidden, i intermediate, q = heads * head_dim, k = kv_heads * head_dim, L layers, V words,
+T tokens in a step (samples times their length) and r the rank of LoRA, in numbers, then in bytes:
 
-    linear     = L * (2*h*h + 2*h*k + 3*h*i)        what LoRA and 4 bits are for
+    linear     = L * (2*h*q + 2*h*k + 3*h*i)        what LoRA and 4 bits are for
     rest       = V*h (twice, if the head is its own) + (2*L + 1) * h
     adapters   = r * sum of (inputs + outputs) over the linear layers that get one
 
     weights    = 2 * (linear + rest)                16 bits; "4-bit": nf4 * linear + 2 * rest
     trained    = all weights in "full", else the adapters, each with its gradient and optimizer
-    block      = T * (16*h + 4*k + 8*i)             what a layer keeps for the backward pass
+    block      = T * (12*h + 4*q + 4*k + 8*i)       what a layer keeps for the backward pass
     logits     = T / chunks * V * bytes_per_logit   of the head and the loss
     activations = T * 2*L*h + max(block, logits)    with checkpointing, else L * block + logits
     temporary  = what Adam makes while it updates, when the activations have gone
@@ -17,7 +17,7 @@ With h hidden, i intermediate, k = h * kv_heads / heads, L layers, V vocabulary,
     peak       = weights + trained + max(activations, temporary)
 
 A block keeps, a token, two inputs of norms in 32 bits and the two normed ones (12 h), the query and
-what attention returns (4 h), key and value (4 k), and four results between the two halves of the
+what attention returns (4 q), key and value (4 k), and four results between the two halves of the
 feed-forward network (8 i). Without a gate, linear has 2*h*i and a block keeps 4 i. Scores of
 attention are not kept (flash attention). `nf4` is half a byte a weight, an 8-bit scale for 64 of
 them, and a 32-bit scale for 256 of those (QLoRA, arXiv 2305.14314).
@@ -56,6 +56,7 @@ class LanguageModel:
         vocabulary: vocab_size.
         tied: whether the head uses the embedding's weights (tie_word_embeddings).
         gated: whether the feed-forward network has a gate, as Llama's has and GPT-2's has not.
+        head_dim: width of a head, or None for hidden_size / num_attention_heads.
     """
 
     layers: int
@@ -66,21 +67,27 @@ class LanguageModel:
     vocabulary: int
     tied: bool = False
     gated: bool = True
+    head_dim: int | None = None
+
+    @property
+    def query(self) -> int:
+        """Width of the queries of all heads."""
+        return self.heads * self.head_dim if self.head_dim else self.hidden
 
     @property
     def kv(self) -> int:
         """Width of keys and values."""
-        return self.hidden * self.kv_heads // self.heads
+        return self.query * self.kv_heads // self.heads
 
     @property
     def shapes(self) -> dict[str, tuple[int, int]]:
         """Inputs and outputs of the linear layers of one block."""
         hidden, between = self.hidden, self.intermediate
         shapes = {
-            "q": (hidden, hidden),
+            "q": (hidden, self.query),
             "k": (hidden, self.kv),
             "v": (hidden, self.kv),
-            "o": (hidden, hidden),
+            "o": (self.query, hidden),
             "up": (hidden, between),
             "down": (between, hidden),
         }
@@ -108,7 +115,8 @@ class LanguageModel:
     def block_bytes(self, tokens: int) -> int:
         """Bytes that one block keeps for its backward pass, in 16 bits with norms in 32."""
         results = 4 if self.gated else 2
-        return tokens * (16 * self.hidden + 4 * self.kv + 2 * results * self.intermediate)
+        attention = 4 * self.query + 4 * self.kv
+        return tokens * (12 * self.hidden + attention + 2 * results * self.intermediate)
 
 
 @dataclass(frozen=True)

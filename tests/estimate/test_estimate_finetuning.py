@@ -44,6 +44,15 @@ def test_half_of_the_figures_that_were_not_fitted_on_are_met_within_a_tenth():
         ("Llama 2 7B", 6.738e9),
         ("Llama 3.3 70B", 70.55e9),
         ("GPT-2", 124e6),
+        ("GPT-2 XL", 1.558e9),
+        ("BERT large", 0.336e9),
+        ("Qwen2.5 0.5B", 0.494e9),
+        ("Qwen2.5 7B", 7.62e9),
+        ("Qwen2.5 32B", 32.5e9),
+        ("Qwen3 8B", 8.19e9),
+        ("Gemma 2 2B", 2.614e9),
+        ("Gemma 2 27B", 27.23e9),
+        ("Gemma 3 4B", 3.88e9),  # without the part that sees
     ],
 )
 def test_a_shape_has_as_many_weights_as_the_published_model(name, published):
