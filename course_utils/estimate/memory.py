@@ -148,12 +148,8 @@ def _sharded(memory: Memory, model: nn.Module) -> Memory:
 
 
 def _share(moment: Moment, shards: int) -> Moment:
-    # each device updates its own share, so what the optimizer makes meanwhile is a share as well
-    made = shards if moment.phase == "optimizer" else 1
     return moment._replace(
         parameters=moment.parameters // shards,
         gradients=moment.gradients // shards,
         optimizer=moment.optimizer // shards,
-        activations=moment.activations // made,
-        per_sample=moment.per_sample / made,
     )

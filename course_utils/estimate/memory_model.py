@@ -44,7 +44,7 @@ class Moment(NamedTuple):
     operation: str  # PyTorch's name of it
     parameters: int
     gradients: int
-    optimizer: int
+    optimizer: int  # its state, and what it makes while it updates
     # results that the backward pass will need, the batch itself, and what an operation just made
     activations: int
     per_sample: float = math.nan  # what one more sample adds to them, where that is known

@@ -176,7 +176,7 @@ class Memory:
 
         most = max(KINDS, key=lambda kind: getattr(self.peak, kind))
         share = getattr(self.peak, most) / self.peak.total
-        what = "Optimizer state is" if most == "optimizer" else f"{most.capitalize()} are"
+        what = "The optimizer is" if most == "optimizer" else f"{most.capitalize()} are"
         title = f"{what} {share:.0%} of {format_bytes(self.peak.total)} at the peak"
         axes = lecture_axes(title, "operations of one step, in their order", "GB in use")
         moments = self.to_frame()

@@ -88,8 +88,12 @@ class Tracker:
     def note(self, phase: str, func: Any, given: Any, out: Any) -> None:
         """Write down what is in use after an operation."""
         made = [x for x in tensors(out) if id(x.untyped_storage()) not in self._known]
-        self.own(made, "activations")
+        self.own(made, "optimizer" if phase == "optimizer" else "activations")
         self.write(phase, func.overloadpacket.__name__)
+
+    def in_use(self, kind: str) -> int:
+        """Return the bytes in use for a kind."""
+        return self._bytes[kind]
 
     def write(self, phase: str, operation: str) -> None:
         """Write down what is in use now."""
@@ -179,7 +183,9 @@ def _updated(step: Step, make: Optimizer, tracker: Tracker) -> list[Moment]:
         fused = _as_on_a_gpu(optimizer)
         optimizer.step()  # its first step makes the state
         kept = [list(state.values()) for state in optimizer.state.values()]
+        before = len(tracker.moments)
         tracker.own(tensors(kept), "optimizer")
+        state_bytes = tracker.in_use("optimizer")
         step.phase = "optimizer"
         if fused:
             tracker.write(step.phase, "fused update")
@@ -188,8 +194,8 @@ def _updated(step: Step, make: Optimizer, tracker: Tracker) -> list[Moment]:
                 optimizer.step()
     except Exception as error:
         raise ValueError(f"the optimizer cannot be followed without data: {error}") from error
-    state_bytes = tracker.moments[-1].optimizer
-    return [moment._replace(optimizer=state_bytes) for moment in tracker.moments]
+    step_itself, update = tracker.moments[:before], tracker.moments[before:]
+    return [moment._replace(optimizer=state_bytes) for moment in step_itself] + update
 
 
 def _as_on_a_gpu(optimizer: torch.optim.Optimizer) -> bool:

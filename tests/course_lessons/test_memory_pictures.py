@@ -116,4 +116,4 @@ def test_neighbours_in_a_stack_differ_without_their_colours(drawn, needs, monkey
 def test_the_title_says_what_takes_most_of_the_memory(drawn, monkeypatch):
     monkeypatch.setattr("course_utils.figures.lecture_axes", pictures.lecture_axes)
     estimate_memory(nn.Linear(1000, 1000), torch.empty(1, 1000), batch=2).plot()
-    assert drawn[-1].get_title("left") == "Optimizer state is 40% of 20 MB at the peak"
+    assert drawn[-1].get_title("left") == "The optimizer is 60% of 20 MB at the peak"
