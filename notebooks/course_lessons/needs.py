@@ -1,10 +1,11 @@
-"""Cells that begin with `%%needs XLA`: they run where that is here, and say in one sentence why not
-where it is not.
-"""
+"""Cells that begin with `%%needs XLA`: they run where XLA is here, or say why it is missing."""
 
 import os
+import sys
 
-from course_lessons.exercises.sandbox import FORKS, can_copy
+import torch
+
+from course_utils.xla import started_xla
 
 # https://github.com/pytorch/pytorch/issues/148283, and there is no fork.
 NO_RANKS = (
@@ -15,15 +16,23 @@ NO_RANKS = (
 
 
 def no_copies() -> str | None:
-    """Say why no copy of this kernel can train, or return None where one can."""
+    """Return why no copy of this kernel can train, or None where one can."""
+    if NO_RANKS:
+        return NO_RANKS
     # https://github.com/Lightning-AI/pytorch-lightning/issues/21345
-    where = "beside a GPU" if FORKS else "on a Mac"
-    return NO_RANKS or (None if can_copy() else f"{where} no copy of this kernel can train.")
+    if sys.platform != "linux":
+        return "on a Mac no copy of this kernel can train."
+    # The first backward pass beside a GPU, or XLA, starts a thread, which a copy would lack.
+    if torch.cuda.device_count() or torch.xpu.device_count() or started_xla():
+        return "beside a GPU no copy of this kernel can train."
+    return None
 
 
 def what_cells_need(**problems: str | None) -> None:
-    """Let cells begin with `%%needs NAME ...`. For each NAME give a sentence that says why it is
-    missing, or None.
+    """Let cells begin with `%%needs NAME ...`.
+
+    Args:
+        **problems: for each NAME, a sentence that says why it is missing, or None.
     """
     from IPython import get_ipython
 
@@ -31,13 +40,11 @@ def what_cells_need(**problems: str | None) -> None:
         first, *others = lines or [""]
         if not first.startswith("%%needs "):
             return lines
-        missing = [
-            f"This cell needs {name}, but {problems[name]}"
-            for name in first.split()[1:]
-            if problems[name]
-        ]
-        # as many lines, for its errors
-        return [f"print({missing[0]!r})\n"] if missing else [f"# {first}", *others]
+        for name in first.split()[1:]:
+            if problems[name]:
+                message = f"This cell needs {name}, but {problems[name]}"
+                return [f"print({message!r})\n"]
+        return [f"# {first}", *others]  # as many lines as before, for the cell's errors
 
     # After the first, which drops empty lines, and before what an earlier call has inserted.
     get_ipython().input_transformers_cleanup.insert(1, needs)

@@ -1,23 +1,11 @@
 """Cells that begin with `%%needs`, in IPython's own shell, as a kernel runs it."""
 
-import json
-import os
 import re
-import subprocess
-import sys
 
 import pytest
 from course_lessons import needs
 from course_lessons.needs import no_copies, what_cells_need
 from IPython.core.interactiveshell import InteractiveShell
-from stand_ins import (
-    REPOSITORY,
-    needs_cuda_build,
-    needs_gcc,
-    needs_linux,
-    needs_no_gpu,
-    stub_driver,
-)
 
 
 @pytest.fixture
@@ -66,68 +54,18 @@ def test_a_cell_that_ends_in_no_expression_shows_nothing(run, source):
 
 
 @pytest.mark.parametrize(
-    ("forks", "gpus", "ranks", "told"),
+    ("system", "gpus", "ranks", "reason"),
     [
-        (True, 0, None, None),
-        (True, 1, None, "beside a GPU no copy of this kernel can train."),
-        (False, 0, None, "on a Mac no copy of this kernel can train."),
-        (False, 0, "on Windows no ranks start.", "on Windows no ranks start."),
+        ("linux", 0, None, None),
+        ("linux", 1, None, "beside a GPU no copy of this kernel can train."),
+        ("darwin", 0, None, "on a Mac no copy of this kernel can train."),
+        ("win32", 0, "on Windows no ranks start.", "on Windows no ranks start."),
     ],
 )
 def test_copies_of_a_kernel_train_on_linux_without_a_gpu_alone(
-    forks, gpus, ranks, told, monkeypatch
+    system, gpus, ranks, reason, monkeypatch
 ):
-    monkeypatch.setattr("course_lessons.exercises.sandbox.FORKS", forks)
-    monkeypatch.setattr(needs, "FORKS", forks)
+    monkeypatch.setattr("sys.platform", system)
     monkeypatch.setattr(needs, "NO_RANKS", ranks)
     monkeypatch.setattr("torch.cuda.device_count", lambda: gpus)
-    assert no_copies() == told
-
-
-@pytest.mark.parametrize(
-    "lesson", sorted((REPOSITORY / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem
-)
-def test_a_cell_that_trains_in_copies_of_its_kernel_says_so_where_there_can_be_none(lesson):
-    # What lesson 9 calls its ranks are copies, too.
-    need = "%%needs ranks\n" if lesson.stem == "09_old_guides" else "%%needs copies\n"
-    cells = json.loads(lesson.read_text(encoding="utf-8"))["cells"]
-    for source in ("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"):
-        copies = 'Trainer(strategy="ddp_notebook"' in source or 'get_context("fork")' in source
-        assert not copies or source.startswith(need), source
-
-
-TRAIN_IN_A_COPY = """
-import multiprocessing, sys, torch
-from IPython.core.interactiveshell import InteractiveShell
-from course_lessons import multi_gpu, old_guides
-def go_backward(): torch.nn.Linear(3, 1)(torch.rand(2, 3)).sum().backward()
-InteractiveShell.instance()
-if "lesson" in sys.argv:
-    multi_gpu.set_up().joinpath("look.py").write_text("import torch; print(torch.cuda.device_count())")
-    print(*multi_gpu.torchrun("look.py", ranks=1), "GPU" in old_guides.NO_RANKS)
-go_backward()
-copy = multiprocessing.get_context("fork").Process(target=go_backward)
-copy.start(); copy.join()
-print(copy.exitcode)
-"""
-
-
-@needs_linux
-@needs_gcc
-@needs_cuda_build
-@needs_no_gpu
-@pytest.mark.process
-@pytest.mark.parametrize(("word", "told"), [("plain", ["1"]), ("lesson", ["1", "True", "0"])])
-def test_beside_a_gpu_copies_of_lesson_3_train_and_its_scripts_see_the_gpu(word, told, tmp_path):
-    variables = {
-        **os.environ,
-        **stub_driver(tmp_path, cards="NVIDIA H100"),
-        "PYTHONPATH": str(REPOSITORY),
-    }
-    variables.pop("CUDA_VISIBLE_DEVICES", None)
-    command = [sys.executable, "-c", TRAIN_IN_A_COPY, word]
-    done = subprocess.run(
-        command, env=variables, cwd=tmp_path, capture_output=True, text=True, timeout=120
-    )
-    assert done.stdout.split() == told, done.stderr
-    assert ("Autograd-and-Fork" in done.stderr) == (word == "plain")
+    assert no_copies() == reason

@@ -2,7 +2,7 @@
 
 import matplotlib.pyplot as plt
 from course_lessons.cpu import draw_series, draw_stack
-from course_lessons.start import draw_times
+from course_lessons.start.pictures import draw_times
 
 from course_utils.data import air_passengers
 

@@ -5,24 +5,15 @@ import importlib
 import sys
 from dataclasses import dataclass
 
-from course_lessons.exercises import Exercise
+from course_lessons.exercises.frame import Exercise
 
-# The notebook of each lesson's folder, in the order of the course.
+# The folders of the lessons, in the order of the course; a notebook is named after its folder.
 ORDER = (
-    "start",
-    "cpu",
-    "gpu",
-    "multi_gpu",
-    "tpu",
-    "device_speed",
-    "worth_it",
-    "memory",
-    "darts",
-    "old_guides",
+    *("start", "cpu", "gpu", "multi_gpu", "tpu"),
+    *("device_speed", "waiting", "worth_it", "memory", "darts"),
 )
-NOTEBOOKS = {folder: f"{number:02}_{folder}" for number, folder in enumerate(ORDER)} | {
-    "start": "00_start_here"
-}
+NOTEBOOKS = {folder: f"{number:02}_{folder}" for number, folder in enumerate(ORDER)}
+NOTEBOOKS["start"] = "00_start_here"
 
 
 @dataclass(frozen=True)
@@ -37,44 +28,43 @@ class Progress:
         for number, one in self._rows():
             if not one.solved:
                 return f"Next: {one.name} of lesson {number}. {one.task}"
-        following = ORDER[max(map(ORDER.index, self.lessons), default=-1) + 1 :]
-        return f"All solved. Next: {NOTEBOOKS[following[0]]}.ipynb" if following else "All solved."
+        last = max((ORDER.index(lesson) for lesson in self.lessons), default=-1)
+        if last + 1 == len(ORDER):
+            return "All solved."
+        return f"All solved. Next: {NOTEBOOKS[ORDER[last + 1]]}.ipynb"
 
     def __repr__(self) -> str:
         words = {True: "solved", False: "not solved yet"}
-        return "\n".join(
-            [
-                *(f"lesson {n}, {one.name}: {words[one.solved]}" for n, one in self._rows()),
-                self.next,
-            ]
-        )
+        lines = [
+            f"lesson {number}, {one.name}: {words[one.solved]}" for number, one in self._rows()
+        ]
+        return "\n".join([*lines, self.next])
 
     def _repr_html_(self) -> str:
         words = {True: "✓ solved", False: "… not yet"}
         rows = "".join(
-            f"<tr><td>{n}</td><td>{e.name}</td><td>{words[e.solved]}</td></tr>"
-            for n, e in self._rows()
+            f"<tr><td>{number}</td><td>{one.name}</td><td>{words[one.solved]}</td></tr>"
+            for number, one in self._rows()
         )
-        table = f"<thead><tr><th>lesson</th><th>exercise</th><th>solved</th></tr></thead><tbody>{rows}</tbody>"
-        return f"<table>{table}</table><p>{html.escape(self.next.replace('`', ''))}</p>"
+        head = "<tr><th>lesson</th><th>exercise</th><th>solved</th></tr>"
+        table = f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
+        return f"{table}<p>{html.escape(self.next.replace('`', ''))}</p>"
 
     def _rows(self) -> list[tuple[int, Exercise]]:
-        return [
-            (int(NOTEBOOKS[lesson][:2]), one)
-            for lesson, exercises in self.lessons.items()
-            for one in exercises
-        ]
+        """Return each exercise with the number of its lesson."""
+        rows = []
+        for lesson, exercises in self.lessons.items():
+            rows += [(ORDER.index(lesson), one) for one in exercises]
+        return rows
 
 
 def exercises_of(lesson: str) -> dict[str, Exercise]:
-    """Return the exercises of a lesson's folder, one of `NOTEBOOKS`, by name and in their order."""
+    """Return the exercises of a lesson's folder, one of `ORDER`, by name and in their order."""
     module = importlib.import_module(f"course_lessons.{lesson}.exercises")
     return {thing.name: thing for thing in vars(module).values() if isinstance(thing, Exercise)}
 
 
 def progress() -> Progress:
-    """Return which exercises are solved, of the lessons whose exercises this kernel has
-    imported.
-    """
-    here = [lesson for lesson in NOTEBOOKS if f"course_lessons.{lesson}.exercises" in sys.modules]
+    """Return which exercises of the lessons that this kernel has imported are solved."""
+    here = [lesson for lesson in ORDER if f"course_lessons.{lesson}.exercises" in sys.modules]
     return Progress({lesson: list(exercises_of(lesson).values()) for lesson in here})

@@ -1,4 +1,4 @@
-"""Read an answer in whichever form it comes, and refuse it with a message for the student."""
+"""Read an answer in any sensible form, or refuse it with a message for the student."""
 
 import inspect
 import itertools
@@ -14,18 +14,12 @@ LONGEST_LIST = 10_000  # items that are read of an answer that may go on for eve
 
 
 class Wrong(Exception):
-    """What a checker raises when an answer is wrong. Its message is for the student."""
+    """Raised by a checker when an answer is wrong; its message is for the student."""
 
 
 def quote(thing: object) -> str:
-    """Return a short text for anything, even for what cannot describe itself."""
-    try:
-        text = " ".join(str(thing).split())
-    except BaseException:
-        text = f"something of type {type(thing).__name__} that cannot be shown"
-    # the copy that checks is not to blame
-    if "re-initialize CUDA in forked" in text and not torch.cuda.device_count():
-        text = "it asks for a CUDA device, and PyTorch sees none here"
+    """Return a short text for anything, on one line."""
+    text = " ".join(str(thing).split())
     return text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 3] + "..."
 
 
@@ -35,17 +29,13 @@ def _found(answer: Any) -> str:
 
 
 def expect(answer: Any, kind: Any, what: str) -> None:
-    """Raise Wrong unless the answer is of a kind, for which `what` has the words, such as "a
-    tensor".
-    """
+    """Raise Wrong unless the answer is of a kind, which `what` puts in words, such as "a list"."""
     if not isinstance(answer, kind):
         raise Wrong(f"This should be {what}, but it is {_found(answer)}")
 
 
 def expect_pair(answer: Any, what: str) -> None:
-    """Raise Wrong unless the answer is a tuple or list of two parts, for which `what` has the
-    words.
-    """
+    """Raise Wrong unless the answer is a tuple or list of two parts, which `what` names."""
     expect(answer, tuple | list, f"a pair, {what}")
     if len(answer) != 2:
         raise Wrong(f"This should be a pair, {what}, but its length is {len(answer)}.")
@@ -65,33 +55,28 @@ def expect_function(answer: Any, *names: str) -> None:
 
 
 def number_of(answer: Any, what: str) -> float:
-    """Return a number of Python, NumPy or PyTorch as a finite float, or raise Wrong: it should be
-    `what`, in words.
+    """Return a number of Python, NumPy or PyTorch as a finite float, or raise Wrong.
+
+    `what` says in words what it should be.
     """
     expected = f"This should be {what}, a number, but it is {_found(answer)}"
     if isinstance(answer, bool | str | bytes):
         raise Wrong(expected)
-    value = or_wrong(
-        lambda: float(answer.detach() if isinstance(answer, torch.Tensor) else answer), expected
-    )
+    plain = answer.detach() if isinstance(answer, torch.Tensor) else answer
+    value = or_wrong(lambda: float(plain), expected)
     if not math.isfinite(value):
         raise Wrong(f"This should be {what}, but {value} is no finite number.")
     return value
 
 
 def whole_numbers(answer: Any, what: str) -> list[int]:
-    """Return the answer as a list of ints, or raise Wrong: lists, ranges, tensors, sets and
-    generators will do.
-    """
+    """Return a list, range, tensor, set or generator as a list of ints, or raise Wrong."""
     plain = answer.tolist() if hasattr(answer, "tolist") else answer
     if isinstance(plain, str | dict) or not isinstance(plain, Iterable):
         raise Wrong(f"This should be {what}, but it is {_found(answer)}")
     mixed = f"This should be {what}, but not all in it are whole numbers: {quote(answer)}"
-    return or_wrong(
-        lambda: [operator.index(one) for one in itertools.islice(plain, LONGEST_LIST)],
-        mixed,
-        TypeError,
-    )
+    first = itertools.islice(plain, LONGEST_LIST)
+    return or_wrong(lambda: [operator.index(one) for one in first], mixed, TypeError)
 
 
 def truth_of(answer: Any) -> bool:
@@ -108,9 +93,7 @@ def same(one: torch.Tensor, other: torch.Tensor, within: float = 1e-4) -> bool:
 
 
 def or_wrong(read: Callable[[], Any], message: str, errors: type[Exception] = Exception) -> Any:
-    """Return what `read` returns, or raise Wrong with the message where it raises one of the
-    errors.
-    """
+    """Return what `read` returns, or raise Wrong with the message if it raises an error."""
     try:
         return read()
     except errors:

@@ -1,52 +1,86 @@
 """Run a script as two ranks on this CPU, and see what each of them did."""
 
-import importlib
+import json
 import os
 import socket
-from functools import partial
+import subprocess
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from course_lessons.exercises.frame import LIMIT_S
-from course_lessons.exercises.sandbox import can_copy, in_processes
+LIMIT_S = 25.0  # two processes import torch first
+# What is run after the script's last line.
+REPORT = """
+import json
+weights = [weight.tolist() for weight in model.parameters()] if "model" in globals() else []
+with open(REPORT_FILE, "w") as file:
+    json.dump({"seen": globals().get("seen", []), "weights": weights}, file)
+"""
 
 
 def run_two_ranks(script: str) -> list[dict[str, Any]]:
-    """Run a training script as torchrun would start it twice, and return what each rank has in
-    `seen` and `model`.
+    """Run a training script as torchrun would start it twice.
+
+    Returns:
+        What each rank has in `seen`, and the weights of its `model`.
 
     Raises:
-        RuntimeError: a rank failed.
+        RuntimeError: a rank failed, or was still running after `LIMIT_S` seconds.
     """
-    # an optimizer imports it at its first use: here once, and not in each
-    importlib.import_module("torch._dynamo")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    ranks = [partial(_rank, script, rank, port) for rank in (0, 1)]
-    said = in_processes(ranks, LIMIT_S, "fork" if can_copy() else "spawn")
-    if failed := [report for report in said if not isinstance(report, dict)]:
-        raise RuntimeError(failed[0] or "it ended before its last line")
-    return said
+    with TemporaryDirectory() as folder:
+        ranks = [_start(script, Path(folder), rank, port) for rank in (0, 1)]
+        try:
+            _wait(ranks)
+        finally:
+            for process in ranks:
+                process.kill()
+                process.wait()
+        return [_report(Path(folder), rank) for rank in (0, 1)]
 
 
-def _rank(script: str, rank: int, port: int) -> dict[str, Any] | str:
-    """Run the script in this process as one of two ranks, and return what it has, or its error in
-    words.
-    """
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # gloo greets on stdout
-    place = {
-        "RANK": rank,
-        "LOCAL_RANK": rank,
-        "WORLD_SIZE": 2,
+def _start(script: str, folder: Path, rank: int, port: int) -> "subprocess.Popen[bytes]":
+    file = folder / f"rank{rank}.py"
+    report = REPORT.replace("REPORT_FILE", repr(str(file.with_suffix(".json"))))
+    file.write_text(f"{script}\n{report}", encoding="utf-8")
+    variables = {
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "WORLD_SIZE": "2",
         "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": port,
+        "MASTER_PORT": str(port),
+        "OMP_NUM_THREADS": "1",
     }
-    os.environ.update({name: str(value) for name, value in place.items()})
-    names: dict[str, Any] = {"__name__": "__main__"}
-    try:
-        exec(compile(script, "<your script>", "exec"), names)
-        weights = (
-            [weight.tolist() for weight in names["model"].parameters()] if "model" in names else []
+    with open(file.with_suffix(".err"), "wb") as errors:
+        return subprocess.Popen(
+            [sys.executable, str(file)],
+            env={**os.environ, **variables},
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
         )
-        return {"seen": names.get("seen", []), "weights": weights}
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
+
+
+def _wait(ranks: "list[subprocess.Popen[bytes]]") -> None:
+    """Wait until both ranks have ended well, or one has failed: the other may wait for it."""
+    end_s = time.monotonic() + LIMIT_S
+    while any(process.poll() is None for process in ranks):
+        if any(process.poll() for process in ranks):
+            return
+        if time.monotonic() > end_s:
+            raise RuntimeError(f"it was still running after {LIMIT_S:g} seconds")
+        time.sleep(0.02)
+
+
+def _report(folder: Path, rank: int) -> dict[str, Any]:
+    file = folder / f"rank{rank}.json"
+    if file.exists():
+        return json.loads(file.read_text(encoding="utf-8"))
+    for each in (rank, 1 - rank):  # a rank that was killed while it waited says nothing
+        errors = (folder / f"rank{each}.err").read_text(encoding="utf-8", errors="replace")
+        for line in reversed(errors.splitlines()):
+            if "Error" in line:
+                raise RuntimeError(line.removeprefix(f"[rank{each}]: "))
+    raise RuntimeError("it ended before its last line")

@@ -2,7 +2,7 @@
 give.
 
 Each lesson has a module in the folder `answers`, named as the folder of its exercises is (cpu.py
-for lessons/cpu):
+for course_lessons/cpu):
 
     CONTEXT = '''code that makes the names which the solutions use, as the lesson's own cells do'''
     WRONG = {"exercise": [("code of a typical wrong answer", "a part of the message that it gets"),
@@ -14,6 +14,7 @@ The code of an answer assigns the variable that the notebook gives to `.check(..
 
 import functools
 import importlib.util
+import linecache
 import re
 import types
 from pathlib import Path
@@ -21,7 +22,7 @@ from pathlib import Path
 import nbformat
 from course_lessons.exercises.progress import NOTEBOOKS
 
-FOLDER = Path(__file__).parents[2] / "notebooks"
+FOLDER = Path(__file__).parents[3] / "notebooks"
 CHECK = re.compile(r"^ex\.(\w+)\.check\((\w+)\)$", re.MULTILINE)
 
 
@@ -53,5 +54,7 @@ def answer_of(lesson: str, name: str, code: str) -> object:
     """Run the lesson's context and then an answer's code, and return what it gives to the check."""
     names: dict[str, object] = {}
     exec(compile(answers(lesson).CONTEXT, f"<context of {lesson}>", "exec"), names)
-    exec(compile(code, f"<answer to {name}>", "exec"), names)
+    file = f"<answer to {name} of {lesson}>"  # its source can be looked up, as a cell's can
+    linecache.cache[file] = (len(code), None, code.splitlines(keepends=True), file)
+    exec(compile(code, file, "exec"), names)
     return names[variables(lesson)[name]]

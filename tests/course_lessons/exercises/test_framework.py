@@ -1,16 +1,18 @@
-import random
+import linecache
+import re
 import signal
 import sys
 import threading
 import time
-from pathlib import Path
+import types
+from contextlib import suppress
 
 import numpy as np
 import pytest
 import torch
-from course_lessons.exercises import Exercise, Verdict, answers, exercise, frame, sandbox
-from course_lessons.exercises.frame import _described, is_untouched
-from course_lessons.exercises.progress import NOTEBOOKS, Progress, exercises_of, progress
+from course_lessons.exercises import frame, read_answer
+from course_lessons.exercises.frame import Verdict, exercise, is_untouched
+from course_lessons.exercises.progress import Progress, progress
 from course_lessons.exercises.read_answer import (
     Wrong,
     expect,
@@ -20,9 +22,7 @@ from course_lessons.exercises.read_answer import (
     same,
     truth_of,
 )
-from course_lessons.exercises.sandbox import TooLong, time_limit
-
-pytestmark = pytest.mark.process
+from course_lessons.exercises.time_limit import time_limit
 
 
 @exercise(
@@ -51,42 +51,8 @@ def first(answer):
     yield from (("x" in str(said), "A number is no text.") for _ in range(2))
 
 
-def untouched_function(a, b=2, *, c=3):
-    """Do something."""
-    ...
-
-
 def adds(a, b):
     return a + b
-
-
-@pytest.mark.parametrize(
-    "answer", [..., untouched_function, lambda x: ..., lambda: None, (..., ...)]
-)
-def test_a_placeholder_counts_as_untouched(answer):
-    assert is_untouched(answer)
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        None,
-        0,
-        "...",
-        adds,
-        lambda x: x,
-        lambda: 5,
-        print,
-        int,
-        Exercise,
-        [],
-        {},
-        (..., 1),
-        {"a": ...},
-    ],
-)
-def test_an_answer_counts_as_tried(answer):
-    assert not is_untouched(answer)
 
 
 def test_a_verdict_shows_its_sign_and_word_and_escapes_its_text():
@@ -131,38 +97,7 @@ def test_what_is_neither_yes_nor_no_is_wrong(answer):
         truth_of(answer)
 
 
-def test_whatever_an_answer_changes_for_the_whole_process_is_changed_back(monkeypatch):
-    # a copy of this process would change nothing here
-    monkeypatch.setattr(frame, "can_run_apart", lambda: False)
-
-    @exercise("One.", "Two.", solution="", right="done")
-    def careless(answer):
-        answer()
-        yield from ()
-
-    def change_everything():
-        torch.set_num_threads(torch.get_num_threads() + 1)
-        torch.set_default_device("meta")
-        torch.set_default_dtype(torch.float64)
-        torch.set_grad_enabled(False)
-        torch.manual_seed(1)
-        random.seed(1)
-
-    torch.manual_seed(0)
-    random.seed(0)
-    expected, threads = (torch.rand(1), random.random()), torch.get_num_threads()
-    torch.manual_seed(0)
-    random.seed(0)
-    assert careless.check(change_everything).solved
-    assert (torch.rand(1), random.random()) == expected
-    assert torch.get_num_threads() == threads
-    assert torch.get_default_dtype() == torch.float32
-    assert torch.is_grad_enabled()
-    assert torch.ones(1).device.type == "cpu"
-    assert torch.get_default_device().type == "cpu", "Lightning asks this for every module"
-
-
-def test_a_check_never_raises_and_what_was_solved_once_stays_solved():
+def test_an_error_is_a_verdict_and_what_was_solved_once_stays_solved():
     verdicts = [product.check(answer) for answer in (..., "6", 13, 0, 42, 13)]
     assert [each.status for each in verdicts] == [
         "not tried",
@@ -177,64 +112,12 @@ def test_a_check_never_raises_and_what_was_solved_once_stays_solved():
     assert "Your answer raised ZeroDivisionError" in verdicts[3].message
 
 
-def test_a_checker_that_yields_is_asked_until_a_mistake_was_made():
-    assert first.check(lambda numbers: numbers[0]).solved
-    assert first.check(lambda numbers: numbers[-1]) == Verdict(
-        "first", "wrong", "That is the last."
-    )
-    assert first.check(lambda numbers: 10).message == "4 is not it."
-
-
 def test_an_answer_is_a_function_of_the_same_arguments_as_the_solution():
     verdict = first.check(lambda: 7)
     assert (
         verdict.status == "wrong"
         and "should be a function of (numbers), but yours takes ()." in verdict.message
     )
-
-
-def test_the_end_of_an_iterator_is_an_error_of_the_answers_and_not_of_the_checkers():
-    assert "raised StopIteration in line" in first.check(lambda numbers: next(iter([]))).message
-
-
-def test_an_error_names_the_line_of_the_answer_that_raised_it():
-    names = {}
-    exec(compile("def my_works(multiply):\n    a = 1\n    return a / 0", "<a cell>", "exec"), names)
-    verdict = exercises_of("start")["works"]._judge(names["my_works"])
-    assert verdict == (
-        "error",
-        "Your answer raised ZeroDivisionError in line 3 of my_works: division by zero",
-    )
-    assert _described(ValueError("raised nowhere")) == "ValueError: raised nowhere"
-
-
-def test_an_error_calls_what_the_exercise_gave_by_its_name_alone():
-    verdict = exercises_of("start")["works"].check(lambda multiply: multiply(1))
-    assert verdict.message.endswith(": multiply() missing 1 required positional argument: 'b'")
-
-
-def test_a_function_that_is_still_to_be_written_is_not_told_of_an_answer_that_it_brings_back():
-    def my_predict(model, x, device):
-        raise NotImplementedError
-
-    assert (
-        "raised NotImplementedError in line"
-        in exercises_of("gpu")["predict"].check(my_predict).message
-    )
-
-
-def test_an_answer_that_asks_for_a_gpu_is_not_told_of_processes_that_it_never_started(monkeypatch):
-    error = RuntimeError(
-        "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use the 'spawn' "
-        # PyTorch, of every copy of a process that has looked for a GPU, and found none
-        "start method"
-    )
-    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
-    assert (
-        _described(error) == "RuntimeError: it asks for a CUDA device, and PyTorch sees none here"
-    )
-    monkeypatch.setattr("torch.cuda.device_count", lambda: 1)  # here a copy is the student's own
-    assert "in forked subprocess" in _described(error)
 
 
 def test_a_hint_is_shown_in_a_box_as_a_verdict_is():
@@ -270,50 +153,88 @@ def test_an_answer_of_several_lines_is_quoted_in_one():
 
 
 def test_a_long_answer_is_quoted_in_short():
-    assert len(quote("x" * 1000)) == answers.LONGEST_QUOTE
+    assert len(quote("x" * 1000)) == read_answer.LONGEST_QUOTE
 
 
-@pytest.mark.parametrize("system", ["Linux", "Windows"])
-def test_a_loop_without_end_is_stopped(monkeypatch, system):
-    if system == "Windows":
-        monkeypatch.delattr(signal, "pthread_kill")
-    with pytest.raises(TooLong), time_limit(0.2):
+def test_tensors_are_the_same_up_to_rounding_and_in_one_shape():
+    assert same(torch.ones(3), torch.ones(3) + 1e-6)
+    assert not same(torch.ones(3), torch.ones(3) + 1e-3)
+    assert not same(torch.ones(3), torch.ones(1))
+
+
+UNTOUCHED = """
+def my_answer(a, b=2, *, c=3):
+    # to be written
+    ...
+
+def begun(a):
+    return a
+"""
+
+
+def defined_in(source, file):
+    """Return what a cell defines; as in a notebook, the source can be looked up by the file."""
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    names = {}
+    exec(compile(source, file, "exec"), names)
+    return names
+
+
+def test_a_placeholder_counts_as_untouched():
+    assert is_untouched(...) and is_untouched((..., ...))
+    assert is_untouched(defined_in(UNTOUCHED, "<a cell>")["my_answer"])
+
+
+@pytest.mark.parametrize(
+    "answer", [None, 0, "...", adds, lambda x: x, print, int, [], (), (..., 1)]
+)
+def test_an_answer_counts_as_tried(answer):
+    assert not is_untouched(answer)
+    assert not is_untouched(defined_in(UNTOUCHED, "<another cell>")["begun"])
+
+
+def test_the_first_mistake_that_was_made_is_the_verdict():
+    assert first.check(lambda numbers: numbers[0]).solved
+    assert first.check(lambda numbers: numbers[-1]) == Verdict(
+        "first", "wrong", "That is the last."
+    )
+    assert first.check(lambda numbers: 10).message == "4 is not it."
+
+
+def test_an_error_names_the_line_of_the_answer_that_raised_it(monkeypatch):
+    # as if the checker of this file were a lesson's
+    monkeypatch.setattr(frame, "LESSONS", (frame.LESSONS, __file__))
+    names = defined_in("def my_first(numbers):\n    a = 1\n    return a / 0", "<a third cell>")
+    verdict = first.check(names["my_first"])
+    assert verdict.message == (
+        "Your answer raised ZeroDivisionError in line 3 of my_first: division by zero"
+    )
+    assert "raised StopIteration" in first.check(lambda numbers: next(iter([]))).message
+
+
+def test_an_answer_that_exits_ends_neither_the_check_nor_the_kernel():
+    assert first.check(lambda numbers: sys.exit(3)).status == "error"
+
+
+needs_alarm = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs a system's timer")
+
+
+@needs_alarm
+def test_a_loop_without_end_is_stopped(monkeypatch):
+    monkeypatch.setattr(frame, "LIMIT_S", 0.1)
+
+    def my_first(numbers):
         while True:
-            time.sleep(0.01)
+            with suppress(Exception):
+                time.sleep(600)
+
+    assert first.check(my_first).status == "too long"
+    assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
 
 
-def test_an_answer_that_catches_everything_is_stopped_as_well():
-    turns = 0
-    with pytest.raises(TooLong), time_limit(0.1):
-        while True:
-            turns += 1
-            try:
-                while True:
-                    time.sleep(0.01)
-            except BaseException:
-                if turns == 2:
-                    raise
-    assert turns == 2
-
-
-def test_a_long_sleep_is_stopped():
-    start_s = time.monotonic()
-    with pytest.raises(TooLong), time_limit(0.2):
-        time.sleep(600)
-    assert time.monotonic() - start_s < 300
-
-
-def test_ctrl_c_stays_ctrl_c():
-    with pytest.raises(KeyboardInterrupt), time_limit(60):
-        signal.raise_signal(signal.SIGINT)
-
-
-def test_ctrl_c_is_left_as_it_was():
-    before = signal.getsignal(signal.SIGINT)
-    with time_limit(60):
-        pass
-    assert signal.getsignal(signal.SIGINT) is before
-    assert threading.active_count() == len(threading.enumerate())
+def test_the_stop_button_stops_a_check():
+    with pytest.raises(KeyboardInterrupt):
+        first.check(lambda numbers: signal.raise_signal(signal.SIGINT))
 
 
 def test_outside_of_the_main_thread_nothing_is_limited():
@@ -328,36 +249,25 @@ def test_outside_of_the_main_thread_nothing_is_limited():
     thread.start()
     thread.join()
     assert seen == ["done"]
-    assert sandbox.AGAIN_S > 0
-
-
-def test_every_lesson_has_a_folder_and_a_notebook():
-    root = Path(__file__).resolve().parents[2]
-    folders = {path.parent.name for path in root.glob("notebooks/course_lessons/*/exercises.py")}
-    assert folders == set(NOTEBOOKS)
-    assert list(NOTEBOOKS.values()) == sorted(path.stem for path in root.glob("notebooks/*.ipynb"))
 
 
 def test_progress_shows_the_lessons_of_this_kernel(monkeypatch):
-    for lesson in NOTEBOOKS:
-        monkeypatch.delitem(sys.modules, f"course_lessons.{lesson}.exercises", raising=False)
+    module = types.ModuleType("course_lessons.cpu.exercises")
+    module.product = product
+    for name in list(sys.modules):
+        if re.fullmatch(r"course_lessons\.\w+\.exercises", name):
+            monkeypatch.delitem(sys.modules, name)
     assert progress().lessons == {}
-    ones = list(exercises_of("cpu").values())
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setattr(product, "solved", False)
     found = progress()
-    assert found.lessons == {"cpu": ones}
-    assert found.next == f"Next: {ones[0].name} of lesson 1. {ones[0].task}"
-    assert f"lesson 1, {ones[0].name}: not solved yet" in repr(found)
-    assert f"<td>{ones[0].name}</td><td>… not yet</td>" in found._repr_html_()
+    assert found.lessons == {"cpu": [product]}
+    assert found.next == "Next: product of lesson 1. Multiply six and seven."
+    assert "lesson 1, product: not solved yet" in repr(found)
+    assert "<td>product</td><td>… not yet</td>" in found._repr_html_()
 
 
-def test_after_the_last_exercise_comes_the_next_lesson():
-    solved = Exercise(lambda answer: iter(()), ("", ""), "", "Yes.")
-    assert solved.check(1).solved
-    assert Progress({"cpu": [solved]}).next == "All solved. Next: 02_gpu.ipynb"
-    assert Progress({"old_guides": [solved]}).next == "All solved."
-
-
-def test_tensors_are_the_same_up_to_rounding_and_in_one_shape():
-    assert same(torch.ones(3), torch.ones(3) + 1e-6)
-    assert not same(torch.ones(3), torch.ones(3) + 1e-3)
-    assert not same(torch.ones(3), torch.ones(1))
+def test_after_the_last_exercise_comes_the_next_lesson(monkeypatch):
+    monkeypatch.setattr(product, "solved", True)
+    assert Progress({"device_speed": [product]}).next == "All solved. Next: 06_waiting.ipynb"
+    assert Progress({"darts": [product]}).next == "All solved."
