@@ -1,82 +1,66 @@
-"""Say what is outdated in files, as diffs with reasons. Exit status: 0 nothing, 1 something, 2 a
-file is not read.
+"""Say what is outdated in files, as a diff with reasons.
+
+Exit status: 0 where nothing is outdated, 1 where something is, 2 where a file cannot be read.
 """
 
 import argparse
-import dataclasses
-import json
 import sys
 from pathlib import Path
 
-from course_utils.old_code.explain import KINDS, Explanation, Unreadable, explain
-from course_utils.text import show_result
+KINDS = "Python (.py), notebooks (.ipynb), Markdown, reST or plain text"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Return 0 where nothing is outdated, 1 where something is, and 2 where a file cannot be
-    read.
-    """
+    """Report on each file and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m course_utils.old_code", description=__doc__)
-    parser.add_argument(
-        "files", nargs="+", metavar="file", help=f"{KINDS}; - reads what is piped in"
-    )
-    parser.add_argument(
-        "--write", action="store_true", help="change the file; a copy stays beside it as FILE.orig"
-    )
-    parser.add_argument(
-        "--json",
-        action="store_true",
-        help="print the findings and the new text of each file as JSON",
-    )
+    help_text = f"{KINDS}; - reads code or the message of an error from standard input"
+    parser.add_argument("files", nargs="+", metavar="FILE", help=help_text)
+    help_text = "change the files; a copy of each stays beside it as FILE.orig"
+    parser.add_argument("--write", action="store_true", help=help_text)
     options = parser.parse_args(arguments)
-    return max(_report(name, options) for name in options.files)
+    several = len(options.files) > 1
+    return max(_report(name, options.write, several) for name in options.files)
 
 
-def _report(name: str, options: argparse.Namespace) -> int:
-    """Print what is outdated in one file, under its name where there are several, and return its
-    exit status.
-    """
+def _report(name: str, write: bool, several: bool) -> int:
+    """Print what is outdated in one file and return its exit status."""
+    # Here, so that --help does not wait for PyTorch.
+    from course_utils.old_code.explain import Unreadable, explain
+    from course_utils.text import show_result
+
     try:
-        found = explain(
-            sys.stdin.buffer.read().decode("utf-8-sig", "backslashreplace")
-            if name == "-"
-            else Path(name)
-        )
-        if options.write:
-            _write(name, found)
+        found = explain(sys.stdin.read() if name == "-" else Path(name))
+        if write:
+            _write(name, found.text)
     except (Unreadable, OSError) as error:
         print(error, file=sys.stderr)
         return 2
     except ModuleNotFoundError as error:
-        print(
-            f"old_guides needs {error.name}: pip install 'accelerator-course[lessons]'",
-            file=sys.stderr,
-        )
+        needed = "pip install 'accelerator-course[lessons]'"
+        print(f"This tool needs {error.name}: {needed}", file=sys.stderr)
         return 2
-    if options.json:
-        findings = [dataclasses.asdict(note) for note in found]
-        show_result(json.dumps({"file": name, "findings": findings, "text": found.text}, indent=1))
-    else:
-        heading = f"{name}:" if len(options.files) > 1 else ""
-        show_result("\n".join(filter(None, [heading, found.diff(name), str(found)])))
+    pieces = [f"{name}:" if several else "", found.diff(name), str(found)]
+    show_result("\n".join(piece for piece in pieces if piece))
     return 1 if found.findings else 0
 
 
-def _write(name: str, found: Explanation) -> None:
-    """Write the new text, and the old one beside it, unless nothing changes or an older one is
-    there.
-    """
+def _write(name: str, text: str) -> None:
+    """Write the new text, and the old one beside it; never over an older copy."""
+    from course_utils.old_code.read_code import Unreadable
+
     if name == "-":
         raise Unreadable("--write needs a file.")
     path = Path(name)
-    old = path.read_bytes()
-    new = (b"\xef\xbb\xbf" if old.startswith(b"\xef\xbb\xbf") else b"") + found.text.encode()
     kept = path.with_name(f"{path.name}.orig")
-    if new != old and kept.exists():
+    old = path.read_bytes()
+    mark = b"\xef\xbb\xbf"  # some editors begin a file with it
+    new = (mark if old.startswith(mark) else b"") + text.encode()
+    if new == old:
+        return
+    if kept.exists():
         raise Unreadable(f"{kept} is there already: move it away first. Nothing was written.")
-    if new != old:
-        kept.write_bytes(old)
-        path.write_bytes(new)
+    kept.write_bytes(old)
+    path.write_bytes(new)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,4 @@
-"""Explain what is outdated in a text, file or notebook, and write it as it has to read today.
-Nothing in it is run.
-"""
+"""Explain what is outdated in a text, file or notebook, and write it as it has to read today."""
 
 import difflib
 import os
@@ -9,20 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from course_utils.old_code.arguments import Finding
 from course_utils.old_code.findings import find_in
-from course_utils.old_code.old_trainer import Note
-from course_utils.old_code.reading import Unreadable, parses, read
-from course_utils.old_code.scope import Scope
-from course_utils.old_code.syntax import Edit
+from course_utils.old_code.names_in_code import Names
+from course_utils.old_code.notes import Edit, Finding, Note
+from course_utils.old_code.read_code import Unreadable, is_python, joined, parts_of
 from course_utils.text import html_card
 
-__all__ = ["KINDS", "Explanation", "Unreadable", "explain"]
-
-KINDS = "code (.py), notebooks, Markdown, reST, text, shell (.sh, .sbatch), Dockerfile, requirements, environment.yml"
-_SHELL_LIKE = re.compile(
-    r".*\.(bash|sbatch|slurm|dockerfile)|dockerfile.*|requirements.*\.txt|environment.*\.ya?ml"
-)
+_SUFFIXES = ("", ".py", ".ipynb", ".md", ".markdown", ".rst", ".txt")
 
 
 @dataclass(frozen=True, repr=False)
@@ -41,10 +32,8 @@ class Explanation:
     text: str
 
     def __repr__(self) -> str:
-        return (
-            "\n".join(map(str, self.findings))
-            or "No outdated use of PyTorch, torch_xla, Lightning or Darts found"
-        )
+        lines = [str(note) for note in self.findings]
+        return "\n".join(lines) or "No outdated use of PyTorch, torch_xla, Lightning or Darts found"
 
     def __iter__(self) -> Iterator[Note]:
         return iter(self.findings)
@@ -57,64 +46,64 @@ class Explanation:
         lines: list[str] = []
         for part, old, new in self.parts:
             label = f"{name} {part}".strip()
-            lines += difflib.unified_diff(
-                old.splitlines(), new.splitlines(), label, f"{label} (today)", lineterm=""
-            )
+            before, after = old.splitlines(), new.splitlines()
+            lines += difflib.unified_diff(before, after, label, f"{label} (today)", lineterm="")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        title = "What is outdated" if self.findings else repr(self)
-        rows = [
-            (f"{each.cell} {each.line}".strip(), each.old, each.new or "nothing", each.why)
-            for each in self
-        ]
-        return html_card(title, ("line", "old", "today", "why"), rows)
+        if not self.findings:
+            return html_card(repr(self), ("line", "old", "today", "why"), [])
+        rows = []
+        for note in self.findings:
+            where = f"{note.cell} {note.line}".strip()
+            rows.append((where, note.old, note.new or "nothing", note.why))
+        return html_card("What is outdated", ("line", "old", "today", "why"), rows)
 
 
 def explain(source: str | os.PathLike) -> Explanation:
-    """Find what is outdated in code of 2017 to today: names, arguments, keywords, methods and
-    commands.
+    """Find what is outdated in code of 2017 to today. The code is parsed, never run.
 
-    The code is parsed, never run. It may be a fragment, Markdown or reST with code in it, a
-    notebook, what was pasted with prompts around it, or the message of an error; what is not Python
-    is left out. What has gone is asked of the installed packages.
+    What is not Python is left out: prose, the dots of a guide, what a session printed. The message
+    of an error alone is read too. What has gone is asked of the installed packages.
 
     Args:
-        source: the text itself, or the name of a file as a `Path` or as a text of one line.
+        source: the text itself, or the name of a file as a `Path` or as a text of one line:
+            Python, a notebook, Markdown, reST or plain text.
 
     Raises:
         Unreadable: no such file, one of another kind, no text, a broken notebook, or too long.
     """
     text, suffix = _text_of(source)
     try:
-        parts, join = read(text, suffix)
-        scope = Scope(parts)
-        found = [find_in(part, scope) for part in parts]
+        parts = parts_of(text, suffix)
+        names = Names(parts)
+        found = [find_in(part, names) for part in parts]
     except RecursionError:
         raise Unreadable("The code is nested too deeply to be read.") from None
-    notes = dict.fromkeys(note for each in found for note, _, _ in each)
-    changes = [
-        (part.name, part.text, _changed(part.text, each))
-        for part, each in zip(parts, found, strict=True)
-    ]
-    is_changed = any(new != old for _, old, new in changes)
-    return Explanation(
-        tuple(notes), tuple(changes), join([new for _, _, new in changes]) if is_changed else text
-    )
+    notes: dict[Note, None] = {}  # each once
+    changed = []
+    for part, findings in zip(parts, found, strict=True):
+        notes |= dict.fromkeys(finding.note for finding in findings)
+        changed.append((part.name, part.text, _with_edits(part.text, findings)))
+    is_changed = any(new != old for _, old, new in changed)
+    new_text = joined(text, suffix, [new for _, _, new in changed]) if is_changed else text
+    return Explanation(tuple(notes), tuple(changed), new_text)
 
 
 def _text_of(source: str | os.PathLike) -> tuple[str, str]:
     """Return a text, or that of a file with the suffix of its name."""
     if not isinstance(source, str | os.PathLike):
-        raise Unreadable(f"{type(source).__name__}: give me a text, or the path of a file.")
+        raise Unreadable(f"{type(source).__name__}: expected a text, or the path of a file.")
     if isinstance(source, str) and not os.path.isfile(source):
-        if re.fullmatch(r"[\w./\\:~ -]+\.(py|ipynb|md|rst|sh)", source):
+        if re.fullmatch(r"[\w./\\:~ -]+\.(py|ipynb|md|rst|txt)", source):
             raise Unreadable(f"There is no file {source!r} here.")
-        return source, ""
+        is_notebook = source.lstrip().startswith("{") and '"cell_type"' in source
+        return source, ".ipynb" if is_notebook else ""
     path = Path(source)
-    suffix = ".sh" if _SHELL_LIKE.fullmatch(path.name.lower()) else path.suffix.lower()
-    if suffix not in ("", ".py", ".ipynb", ".md", ".markdown", ".rst", ".txt", ".sh"):
-        raise Unreadable(f"{path} is a {suffix} file. What can be read: {KINDS}.")
+    suffix = path.suffix.lower()
+    if suffix not in _SUFFIXES:
+        kinds = "Python (.py), notebooks, Markdown, reST and plain text"
+        raise Unreadable(f"{path} is a {suffix} file. This tool reads {kinds}.")
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             return file.read(), suffix
@@ -122,24 +111,23 @@ def _text_of(source: str | os.PathLike) -> tuple[str, str]:
         raise Unreadable(f"{path} cannot be read: {error}") from None
 
 
-def _changed(text: str, found: list[Finding]) -> str:
-    """Return a text with the edits of its findings, without those with which it would be no Python
-    any more.
-    """
-    new = _edited(text, {edit for _, _, edits in found for edit in edits})
-    if parses(new) or not parses(text):
+def _with_edits(text: str, findings: list[Finding]) -> str:
+    """Return a text with its edits, but for those that would make Python no Python."""
+    new = _edited(text, [edit for finding in findings for edit in finding.edits])
+    if is_python(new) or not is_python(text):
         return new
-    kept: set[Edit] = set()
-    for _, _, edits in found:
-        kept |= {*edits} if parses(_edited(text, {*kept, *edits})) else set()
+    kept: list[Edit] = []
+    for finding in findings:
+        if is_python(_edited(text, [*kept, *finding.edits])):
+            kept += finding.edits
     return _edited(text, kept)
 
 
-def _edited(text: str, edits: set[Edit]) -> str:
-    """Return a text with edits, none made into another one."""
-    new, end = [], 0
-    for start, stop, piece in sorted(edits):
-        if start >= end:
-            new += [text[end:start], piece]
-            end = stop
-    return "".join([*new, text[end:]])
+def _edited(text: str, edits: list[Edit]) -> str:
+    """Return a text with edits; one that overlaps an earlier one is left out."""
+    pieces, end = [], 0
+    for edit in sorted(set(edits), key=lambda edit: (edit.start, edit.end, edit.text)):
+        if edit.start >= end:
+            pieces += [text[end : edit.start], edit.text]
+            end = edit.end
+    return "".join([*pieces, text[end:]])

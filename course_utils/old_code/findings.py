@@ -1,411 +1,372 @@
-"""Find what is outdated in the code of a text: names, calls, arguments, keywords, methods, strings
-and clocks.
-"""
+"""Find what is outdated in code: names, calls, arguments, keywords, methods and strings."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from course_utils.old_code.arguments import Finding, find_arguments
+from course_utils.old_code.arguments_in_code import find_arguments
 from course_utils.old_code.installed import (
-    ROOTS,
+    PACKAGES,
     TRAINER,
-    lacking,
-    misfit,
+    missing_arguments,
     parameters,
-    trainer_attributes,
     version,
 )
-from course_utils.old_code.names import (
+from course_utils.old_code.names_in_code import Names, is_guarded
+from course_utils.old_code.notes import Edit, Finding, Note
+from course_utils.old_code.old_names import (
     ALIASES,
     ATTRIBUTES,
-    EXPRESSIONS,
     KEYWORDS,
     METHODS,
     TABLES,
     advise,
-    new_place,
+    replacement,
 )
-from course_utils.old_code.old_devices import COUNTS
-from course_utils.old_code.old_trainer import Note, removed
-from course_utils.old_code.reading import Part, read
-from course_utils.old_code.rewriting import moved_imports, moved_use, next_fit
-from course_utils.old_code.scope import Scope, guarded
-from course_utils.old_code.shell import in_commands, in_text
-from course_utils.old_code.syntax import Argument, Call, Code, names_in, pairs_of, source
+from course_utils.old_code.parsed_code import (
+    Argument,
+    Call,
+    Code,
+    dotted,
+    names_in,
+    pairs_of,
+    source,
+)
+from course_utils.old_code.read_code import Part, parts_of
+from course_utils.old_code.trainer_arguments import RULES, removed
 
-# in use if called
-_CALLED = ("torch.autograd.Variable", "torch.nn.DataParallel", "torch.nn.parallel.DataParallel")
-_HOOK = re.compile("on_|(optimizer|lr_scheduler|configure|transfer)_|backward")
-# `owner["name"]` or `owner.name`
-_ITEM = re.compile(r"(.*)(?:\[['\"](\w+)['\"]\]|\.(\w+))", re.DOTALL)
-
-
-def _imports(code: Code, scope: Scope) -> Iterator[Finding]:
-    for statement, names in code.imports:
-        places: dict[str, str] = {}
-        found: list[Finding] = []
-        for node, name, bound in names:
-            advice = (
-                advise(name)
-                if name not in _CALLED or any(call.name == bound for call in code.calls)
-                else None
-            )
-            if advice:
-                scope.gone.add(bound or name)
-            if advice and not guarded(node):
-                places[bound or name] = new_place(name, advice[0])
-                found.append((Note(name, *advice), code.span(node)[0], []))
-        if found:
-            found[0][2].extend(moved_imports(code, scope, statement, places))
-        yield from found
+# These are outdated where they are called; a type check of one is not.
+_OLD_IF_CALLED = (
+    "torch.autograd.Variable",
+    "torch.nn.DataParallel",
+    "torch.nn.parallel.DataParallel",
+)
 
 
-def _uses(code: Code, scope: Scope) -> Iterator[Finding]:
+def find_in(part: Part, names: Names) -> list[Finding]:
+    """Return what is outdated in one part, in the order of its lines."""
+    found: list[Finding] = []
+    for code in part.codes:
+        for find in _FINDERS:
+            found += find(code, names)
+    for place, command in part.commands:
+        found += in_text(command, place)
+    if not found:
+        for place, line in part.commands:
+            found += _in_message(line, place)
+    found.sort(key=lambda finding: finding.place)
+    numbered = []
+    for each in found:
+        number = part.text.count("\n", 0, each.place) + 1
+        numbered.append(replace(each, note=replace(each.note, line=number, cell=part.name)))
+    return numbered
+
+
+def in_text(text: str, place: int) -> list[Finding]:
+    """Return what is outdated in a command or a string: wheels, versions, variables."""
+    found = []
+    for pattern, new, why in TABLES["texts"]:
+        match = re.search(pattern, text)
+        if match:
+            found.append(Finding(Note(match[0], new, why), place + match.start()))
+    return found
+
+
+def _in_message(line: str, place: int) -> list[Finding]:
+    """Read the message of an error as the code that it is about."""
+    argument = re.search(r"__init__\(\) got an unexpected keyword argument '(\w+)'", line)
+    if argument:
+        # Python up to 3.9 does not say whose `__init__` it was.
+        is_trainers = argument[1] in RULES or "Trainer.__init__" in line
+        texts = [f"{'Trainer' if is_trainers else 'Model'}({argument[1]}=...)"]
+    else:
+        rows = [(re.search(pattern, line), code) for pattern, code in TABLES["messages"]]
+        texts = [match.expand(code) for match, code in rows if match]
+    found = []
+    for text in texts:
+        (part,) = parts_of(text)
+        found += [replace(each, place=place, edits=()) for each in find_in(part, Names([part]))]
+    for pattern, new, why in TABLES["advice_on_messages"]:
+        if re.search(pattern, line):
+            found.append(Finding(Note(line[:80], new, why), place))
+    return found
+
+
+def _imports(code: Code, names: Names) -> Iterator[Finding]:
+    for statement, imported in code.imports:
+        for each in imported:
+            advice = _advise_called(each.name, each.bound, names)
+            if advice is None:
+                continue
+            names.reported.add(each.bound or each.name)
+            if is_guarded(each.node):
+                continue
+            edits = []
+            is_alone = len(imported) == 1 and "#" not in source(statement)
+            new = replacement(each.name, advice[0])
+            if statement.type == "import_from" and is_alone and new:
+                module, _, leaf = new.rpartition(".")
+                behind = f" as {each.bound}" if each.bound != leaf else ""
+                text = f"from {module} import {leaf}{behind}"
+                edits = [Edit(*code.span(statement), text)]
+            yield Finding(Note(each.name, *advice), code.span(each.node)[0], tuple(edits))
+
+
+def _advise_called(name: str, written: str, names: Names) -> tuple[str, str] | None:
+    if name.startswith(tuple(f"{each}." for each in _OLD_IF_CALLED)):
+        return None
+    if name in _OLD_IF_CALLED and not any(call.name == written for call in names.calls):
+        return None
+    return advise(name)
+
+
+def _uses(code: Code, names: Names) -> Iterator[Finding]:
     for node in code.nodes:
         chain = names_in(node)
         head = chain[0][0] if chain else ""
-        is_prose = head in ("lightning", "pytorch_lightning") and head not in scope.imported
-        # the type of a parameter
-        if not chain or is_prose or head in scope.hidden or node.search_ancestor("tfpdef"):
+        is_prose = head in ("lightning", "pytorch_lightning") and head not in names.imported
+        is_annotation = chain and node.search_ancestor("tfpdef")
+        if not chain or is_prose or is_annotation or head in names.shadowed:
             continue
         is_assigned = node.parent.type == "expr_stmt" and node is node.parent.children[0]
-        if is_assigned and head not in ("self", *scope.trainers):
+        if is_assigned and head not in ("self", *names.trainers):
             continue
-        text, (start, end) = source(node), code.span(node)
-        for pattern, form, why in EXPRESSIONS:
-            if found := re.fullmatch(pattern, text, re.DOTALL):
-                yield Note(text, new := found.expand(form), why), start, [(start, end, new)]
-        yield from _use(code, chain, scope)
+        text = source(node)
+        for pattern, form, why in TABLES["expressions"]:
+            if match := re.fullmatch(pattern, text, re.DOTALL):
+                start, end = code.span(node)
+                new = match.expand(form)
+                yield Finding(Note(text, new, why), start, (Edit(start, end, new),))
+        yield from _use(code, chain, names)
 
 
-def _use(code: Code, chain: list[tuple[str, Any]], scope: Scope) -> Iterator[Finding]:
+def _use(code: Code, chain: list[tuple[str, Any]], names: Names) -> Iterator[Finding]:
     """Find the first part of a name such as `torch.a.b` that is outdated."""
     head, first = chain[0]
     for written, last in chain[1:]:
-        name = scope.full(written)
-        is_called = name not in _CALLED or any(call.name == written for call in code.calls)
-        if (
-            head in scope.gone
-            or not is_called
-            or any(name.startswith(f"{gone}.") for gone in scope.gone)
-        ):
+        name = names.full(written)
+        below_reported = any(name.startswith(f"{each}.") for each in names.reported)
+        if head in names.reported or below_reported:
             return
-        if (advice := _advise_use(name, scope, head)) and not guarded(first):
-            place = new_place(written, (advise(written) or advice)[0]) if head in ROOTS else ""
-            if not place and not advice[0] and not name.startswith(f"{TRAINER}."):
-                advice = advise(scope.full(chain[-1][0])) or advice
-            edits = moved_use(code, chain, written, last, place) if place else []
-            yield Note(written, *advice), code.span(last)[0], edits
+        if name.startswith(f"{TRAINER}."):
+            is_trainer = head in ("self", *names.trainers)
+            attribute = name.removeprefix(f"{TRAINER}.").partition(".")[0]
+            advice = ATTRIBUTES.get(attribute) if is_trainer else advise(name)
+        else:
+            advice = _advise_called(name, written, names)
+        if advice and not is_guarded(first):
+            if not advice[0] and not name.startswith(f"{TRAINER}."):
+                advice = advise(names.full(chain[-1][0])) or advice  # of the whole name
+            new = replacement(written, (advise(written) or advice)[0]) if head in PACKAGES else ""
+            edits = (Edit(*code.span(first, last), new),) if new else ()
+            yield Finding(Note(written, *advice), code.span(last)[0], edits)
             return
 
 
-def _advise_use(name: str, scope: Scope, head: str) -> tuple[str, str] | None:
-    if name.startswith(f"{TRAINER}.") and head in ("self", *scope.trainers):
-        attribute, _, below = name.removeprefix(f"{TRAINER}.").partition(".")
-        if attribute in ATTRIBUTES:
-            return ATTRIBUTES[attribute]
-        known = (
-            below
-            or attribute.startswith("_")
-            or attribute in trainer_attributes()
-            or not scope.names_lightning
-        )
-        return (
-            None if known else ("", f"A Trainer of {version('lightning')} has no such attribute.")
-        )
-    return None if name.startswith(tuple(f"{each}." for each in _CALLED)) else advise(name)
-
-
-def _calls(code: Code, scope: Scope) -> Iterator[Finding]:
+def _calls(code: Code, names: Names) -> Iterator[Finding]:
     for call in code.calls:
-        name = scope.full(call.name)
+        name = names.full(call.name)
         place = code.span(call.node)[0]
-        if call.name in ALIASES and call.name not in scope.imported and (advice := advise(name)):
-            yield Note(f"{call.name}(...)", *advice), place, []
-        if scope.is_trainer(name, call):
-            target = call.node.search_ancestor("expr_stmt")
-            fit = next_fit(code, scope, place, source(target.children[0]) if target else "")
-            yield from find_arguments(code, call.arguments, fit, whole=name == TRAINER)
+        is_alias = call.name in ALIASES and call.name not in names.imported
+        if is_alias and (advice := advise(name)):
+            yield Finding(Note(f"{call.name}(...)", *advice), place)
+        if names.makes_trainer(call):
+            yield from find_arguments(code, call.arguments, whole=name == TRAINER)
             continue
-        nprocs = call.keyword("nprocs")
-        if (
-            name.endswith("xla_multiprocessing.spawn")
-            and nprocs
-            and source(nprocs) not in ("1", "None")
-        ):
-            why = "spawn takes nprocs=1 or None today. launch has no number: it uses all devices."
-            yield Note(f"{call.name}(nprocs=...)", "torch_xla.launch(function)", why), place, []
+        is_spawn = name.endswith("xla_multiprocessing.spawn")
+        processes = call.keyword("nprocs") if is_spawn else None
+        if processes and source(processes) not in ("1", "None"):
+            why = "It takes nprocs=1 or None today. launch has no number: it uses all devices."
+            note = Note(f"{call.name}(nprocs=...)", "torch_xla.launch(function)", why)
+            yield Finding(note, place)
         owner, _, method = name.rpartition(".")
-        takes = method == "update" and scope.holds_arguments(owner)
-        if takes or (
-            method == "set_defaults" and any("argparse_args" in each.text for each in scope.codes)
-        ):
-            yield from find_arguments(code, call.arguments, next_fit(code, scope, place))
-        if name != TRAINER or "Trainer" in (*scope.imported, call.name.partition(".")[2]):
-            yield from _keywords(code, call, name, scope)
+        is_update = method == "update" and names.holds_arguments(owner)
+        if is_update or (method == "set_defaults" and names.reads_command_line):
+            yield from find_arguments(code, call.arguments)
+        if name != TRAINER or "Trainer" in (*names.imported, call.name.partition(".")[2]):
+            yield from _keywords(code, call, name, names)
 
 
-# A model that the text saves or uses as one, and what it would do with a dictionary.
-_WHOLE = r"torch\.save\(\s*[\w.]*\b{0}\s*,|\b{0}\.(?:eval|train|parameters|state_dict)\("
-_DICT = r"\b{0}(?:\[|\.(?:get|items|keys|pop|update)\()|load_state_dict\(\s*{0}\b"
-
-
-def _loads(code: Code, scope: Scope) -> Iterator[Finding]:
-    """Find `model = torch.load(path)`: where that is a model, and no dictionary, it is refused
-    today.
-    """
-    why = "Since 2.6 it reads weights only. Save model.state_dict(), and load it into a new model; "
-    why += "weights_only=False runs code of the file."
-    loads = [
-        call
-        for call in code.calls
-        if scope.full(call.name) == "torch.load" and not call.keyword("weights_only")
-    ]
-    for call in loads:
-        target = call.node.parent.parent
-        name = target.type == "expr_stmt" and re.search(
-            r"\w*(?:model|net)$", source(target.children[0])
-        )
-        if (
-            name
-            and re.search(_WHOLE.format(name[0]), scope.text)
-            and not re.search(_DICT.format(name[0]), scope.text)
-        ):
-            yield (
-                Note("torch.load(...)", "model.load_state_dict(torch.load(...))", why),
-                code.span(call.node)[0],
-                [],
-            )
-
-
-def _nexts(code: Code, scope: Scope) -> Iterator[Finding]:
-    """Find `.next()` of what `iter` returned, or of what is called as an iterator over data is."""
-    for call in code.calls:
-        owner, _, method = call.name.rpartition(".")
-        by_name = re.search(r"(data|loader)\w*iter|iter\w*(data|loader)", owner.lower())
-        is_iterator = by_name or "iter()" in (owner, scope.assigned.get(owner))
-        if method == "next" and is_iterator and not call.arguments:
-            start, end = code.span(call.node.parent)[0], code.span(call.closing or call.opening)[1]
-            before = code.between(start, code.span(call.opening)[0]).rpartition(".")[0].strip()
-            why = "Python 3 iterators have no next method, and a DataLoader's has lost the one that it had."
-            yield (
-                Note(f"{before}.next()", f"next({before})", why),
-                start,
-                [(start, end, f"next({before})")],
-            )
-
-
-def _dictionaries(code: Code, scope: Scope) -> Iterator[Finding]:
-    for node in code.nodes:
-        pairs = pairs_of(node)
-        names = {each.name for each in pairs}
-        if pairs and names & {*removed(), "accelerator"} and scope.is_for_trainer(node, names):
-            yield from find_arguments(code, pairs, next_fit(code, scope, 0), '"{}": {}')
-
-
-def _keywords(code: Code, call: Call, name: str, scope: Scope) -> Iterator[Finding]:
-    """Find keywords that the installed function does not take."""
-    known = parameters(name)
+def _keywords(code: Code, call: Call, name: str, names: Names) -> Iterator[Finding]:
+    """Find keywords that a function no longer takes, and arguments that it needs today."""
+    takes = parameters(name)
     given = {each.name for each in call.arguments}
-    texts = [source(each.value).replace('"', "'") for each in call.arguments]
-    if not {"*", "**"} & given and "..." not in texts and call.closing and not guarded(call.node):
-        for needed in lacking(name, sum(not each.name for each in call.arguments), given):
+    values = [source(each.value).replace('"', "'") for each in call.arguments]
+    is_open = bool({"*", "**"} & given) or "..." in values or is_guarded(call.node)
+    if not is_open:
+        by_position = sum(not each.name for each in call.arguments)
+        for needed in missing_arguments(name, by_position, given):
             why = f"{version(name)}, which is installed here, needs this argument."
-            yield Note(f"{call.name}(...)", needed, why), code.span(call.node)[0], []
-    # the end of a call that began elsewhere
-    is_cut = name == "_Trainer" and given & {"save_top_k", "monitor"}
-    function = "ModelCheckpoint" if is_cut else name.rpartition(".")[2]
-    head = call.name.partition(".")[0]  # the text's own, or of a package that is not asked?
-    is_other = head in scope.defined or (
-        head in scope.imported and name.partition(".")[0] not in ROOTS
-    )
+            yield Finding(Note(f"{call.name}(...)", needed, why), code.span(call.node)[0])
+    function = name.rpartition(".")[2]
+    has_entries = takes is not None or not names.is_from_elsewhere(call.name)
     for number, each in enumerate(call.arguments):
         key = f"{function}.{each.name or number}"  # an argument by position has its number
-        is_open = known is not None or not is_other
-        advice = KEYWORDS.get(f"{key}={texts[number]}") if is_open else None
-        if (
-            not advice
-            and known is not None
-            and (each.name in known or not each.name.isidentifier())
-        ):
+        advice = KEYWORDS.get(f"{key}={values[number]}") if has_entries else None
+        is_taken = takes is not None and (each.name in takes or not each.name.isidentifier())
+        if advice is None and is_taken:
             continue
-        advice = (
-            advice or (KEYWORDS.get(key) if is_open else None) or KEYWORDS.get(f"*.{each.name}")
-        )
-        if advice is None and known is not None and not guarded(call.node):
+        if advice is None and has_entries:
+            advice = KEYWORDS.get(key)
+        advice = advice or KEYWORDS.get(f"*.{each.name}")
+        if advice is None and takes is not None and not is_guarded(call.node):
             advice = ("", f"{version(name)}, which is installed here, has no such argument.")
-        if advice:
-            start = code.span(each.first)[0]
-            is_name = advice[0].isidentifier() and advice[0] not in {*given, "nothing"}
-            edit = [(start, start + len(each.name), advice[0])] if is_name else []
-            what = (
-                f"{each.name.replace('asynC', 'async')}=..."
-                if each.name
-                else f"..., {texts[number]}"
-            )
-            yield Note(f"{function}({what})", *advice), start, edit
+        if advice is None:
+            continue
+        start = code.span(each.first)[0]
+        is_new_name = advice[0].isidentifier() and advice[0] not in {*given, "nothing"}
+        edits = (Edit(start, start + len(each.name), advice[0]),) if is_new_name else ()
+        argument = f"{each.name}=..." if each.name else f"..., {values[number]}"
+        yield Finding(Note(f"{function}({argument})", *advice), start, edits)
 
 
-def _assignments(code: Code, scope: Scope) -> Iterator[Finding]:
-    """Find `kwargs["gpus"] = 2` and `args.resume_from_checkpoint = path`, and hparams, which cannot
-    be assigned.
-    """
+def _async(code: Code, names: Names) -> Iterator[Finding]:
+    why = "`async` is a keyword since Python 3.7."
+    for match in re.finditer(r"\.(?:cuda|to)\([^()]*\b(async)\s*=", code.text):
+        start, end = code.start + match.start(1), code.start + match.end(1)
+        edit = Edit(start, end, "non_blocking")
+        yield Finding(Note("async=...", "non_blocking=...", why), start, (edit,))
+
+
+def _device_names(code: Code, names: Names) -> Iterator[Finding]:
+    """Find `torch.device("cuda0")`, `x.to("cuda0")` and `device="cuda0"`: an invalid string."""
+    for call in code.calls:
+        first = [each for each in call.arguments if each.name == ""][:1]
+        takes_device = call.name.endswith((".device", ".to", ".load"))
+        for each in call.arguments:
+            is_device = each.name in ("device", "map_location") or (takes_device and each in first)
+            match = re.fullmatch(r"(['\"])(cuda|xla|mps|xpu)(\d+)\1", source(each.value))
+            if is_device and match:
+                new = f"{match[1]}{match[2]}:{match[3]}{match[1]}"
+                start, end = code.span(each.value)
+                why = "A device's number stands behind a colon; this is an invalid device string."
+                note = Note(source(each.value), new, why)
+                yield Finding(note, start, (Edit(start, end, new),))
+
+
+def _loads(code: Code, names: Names) -> Iterator[Finding]:
+    """Find `model = torch.load(path)` where it is used as a model: it is refused today."""
+    why = (
+        "Since PyTorch 2.6 torch.load has weights_only=True and refuses a pickled model. Save"
+        " model.state_dict(), and load it into a new model. weights_only=False runs code of the"
+        " file: only for a file of your own."
+    )
+    uses = (".eval", ".train", ".cuda", ".parameters", ".state_dict")
+    used = {call.name for call in names.calls}
+    for call in code.calls:
+        if names.full(call.name) != "torch.load" or call.keyword("weights_only"):
+            continue
+        statement = call.node.search_ancestor("expr_stmt")
+        variable = ""
+        if statement and call.node.parent is statement.children[-1]:
+            variable = source(statement.children[0])
+        after = call.brackets.get_next_sibling()
+        is_chained = after is not None and source(after) in uses
+        if is_chained or any(variable and f"{variable}{use}" in used for use in uses):
+            note = Note("torch.load(...)", "model.load_state_dict(torch.load(...))", why)
+            yield Finding(note, code.span(call.node)[0])
+
+
+def _nexts(code: Code, names: Names) -> Iterator[Finding]:
+    """Find `.next()` of what `iter` returned."""
+    why = "Python 3 iterators have no next method, and a DataLoader's has lost the one it had."
+    for call in code.calls:
+        owner, _, method = call.name.rpartition(".")
+        is_called_so = re.search(r"(data|loader)\w*iter|iter\w*(data|loader)", owner.lower())
+        is_iterator = is_called_so or "iter()" in (owner, names.assigned.get(owner))
+        if method != "next" or call.arguments or not is_iterator:
+            continue
+        start = code.span(call.node.parent)[0]
+        dot = code.span(call.node)[0]
+        end = code.span(call.brackets)[1]
+        before = code.text[start - code.start : dot - code.start].rstrip()
+        edit = Edit(start, end, f"next({before})")
+        yield Finding(Note(f"{before}.next()", edit.text, why), start, (edit,))
+
+
+def _dictionaries(code: Code, names: Names) -> Iterator[Finding]:
     for node in code.nodes:
-        if (
-            node.type != "expr_stmt"
-            or len(node.children) != 3
-            or node.children[1].type != "operator"
-        ):
+        pairs = pairs_of(node)
+        keys = {each.name for each in pairs}
+        if keys & {*removed(), "accelerator"} and names.is_for_trainer(node, keys):
+            yield from find_arguments(code, pairs, form='"{}": {}')
+
+
+def _assignments(code: Code, names: Names) -> Iterator[Finding]:
+    """Find `kwargs["gpus"] = 2` and `self.hparams = ...`, which cannot be assigned any more."""
+    for node in code.nodes:
+        if node.type != "expr_stmt" or len(node.children) != 3 or node.children[1] != "=":
             continue
         target, _, value = node.children
         start, end = code.span(node)
-        around = node.search_ancestor("classdef")  # None where the statement was cut out of a class
-        in_module = around is None or any("Module" in base for base in scope.bases(around))
-        if source(target) == "self.hparams" and scope.lightning and in_module:
+        around = node.search_ancestor("classdef")
+        is_module = names.is_lightning and names.may_be_lightnings(around)
+        if around and "Module" not in source(around).partition(":")[0]:
+            is_module = False
+        if source(target) == "self.hparams" and is_module:
             new = f"self.save_hyperparameters({source(value)})"
-            yield (
-                Note("self.hparams = ...", new, "hparams cannot be assigned today."),
-                start,
-                [(start, end, new)],
-            )
-        part = _ITEM.fullmatch(source(target))
-        owner, item, attribute = part.groups("") if part else ("", "", "")
-        # a part of a configuration
-        is_for_trainer = owner.endswith(".trainer") and owner != "self.trainer"
-        if owner in ("args", "hparams"):  # many scripts call something else so
-            is_for_trainer = scope.names_lightning and attribute not in COUNTS
-        if (item in removed() and scope.holds_arguments(owner)) or (
-            attribute in removed() and is_for_trainer
-        ):
-            for note, place, edits in find_arguments(
-                code, [Argument(item or attribute, target, value)]
-            )[:1]:
-                changes = [
-                    (start, end, f"{owner}.update({new})") for _, _, new in edits[:1]
-                ] + edits[1:]
-                yield note, place, changes if item else []
+            note = Note("self.hparams = ...", new, "hparams cannot be assigned today.")
+            yield Finding(note, start, (Edit(start, end, new),))
+        item = re.search(r"\[['\"](\w+)['\"]\]$", source(target))
+        if item and item[1] in removed() and names.holds_arguments(dotted(target)):
+            argument = Argument(item[1], target, value)
+            for each in find_arguments(code, [argument])[:1]:
+                yield replace(each, edits=())
 
 
-def _methods(code: Code, scope: Scope) -> Iterator[Finding]:
-    functions = [
-        (node, node.search_ancestor("classdef", "funcdef"))
-        for node in code.nodes
-        if node.type == "funcdef"
-    ]
-    for node, owner in functions:
-        base = scope.lightning_base(owner) if owner is None or owner.type == "classdef" else None
-        is_method = owner is not None or [each.name.value for each in node.get_params()][:1] == [
-            "self"
-        ]
-        if (
-            base is not None
-            and is_method
-            and (base or scope.has_hooks or not node.name.value.startswith("on_"))
-        ):
-            beside = {
-                each.name.value for each, other in functions if other is owner and each is not node
-            }
-            # cut out of a class
-            if owner is None and scope.has_hooks and _HOOK.match(node.name.value):
-                base = "lightning.pytorch." + (
-                    "Callback" if "pl_module" in source(node) else "LightningModule"
-                )
-            yield from _method(code, node, base, beside)
-
-
-def _method(code: Code, method: Any, base: str, beside: set[str]) -> Iterator[Finding]:
-    name, place = method.name.value, code.span(method.name)[0]
-    parameters = [each for each in method.get_params() if not each.star_count]
-    names = [each.name.value for each in parameters]
-    if name in METHODS:
-        counterpart = re.search(r"def (\w+)", METHODS[name][0])
-        if not (counterpart and counterpart[1] in beside):
-            yield Note(f"def {name}", *METHODS[name]), place, []
-    elif old := [each for each in names if f"{name}.{each}" in KEYWORDS]:
-        yield Note(f"{name}(..., {old[0]})", *KEYWORDS[f"{name}.{old[0]}"]), place, []
-    else:
-        needed = sum(not each.default for each in parameters)
-        most = 99 if any(each.star_count == 1 for each in method.get_params()) else len(names)
-        if advice := misfit(base, name, needed, most):
-            yield Note(f"def {name}({', '.join(names)})", *advice), place, []
-
-
-def _results(code: Code, scope: Scope) -> Iterator[Finding]:
-    """Find "log" and "progress_bar" in what a step returns: `{"log": ...}` or `output["log"] =
-    ...`.
-    """
+def _methods(code: Code, names: Names) -> Iterator[Finding]:
     for node in code.nodes:
-        if node.type == "string" and node.value[1:-1] in ("log", "progress_bar"):
-            function = node.search_ancestor("funcdef")
-            is_cut = (
-                function is None and node.search_ancestor("return_stmt", "expr_stmt") is not None
-            )
-            is_step = is_cut or (
-                function is not None and function.name.value.endswith(("_step", "_end"))
-            )
-            following = node.get_next_leaf()
-            is_key = following == ":" or (following == "]" and following.get_next_leaf() == "=")
-            base = scope.lightning_base(node.search_ancestor("classdef"))
-            if is_key and is_step and scope.has_hooks and base is not None:
-                why = "Today only the loss is read from what a step returns."
-                yield Note(f"{node.value}: ...", "self.log_dict(...)", why), code.span(node)[0], []
+        if node.type != "funcdef":
+            continue
+        owner = node.search_ancestor("classdef", "funcdef")
+        arguments = [each.name.value for each in node.get_params()]
+        is_method = owner.type == "classdef" if owner else arguments[:1] == ["self"]
+        name = node.name.value
+        is_hook = names.has_hooks or not name.startswith("on_")
+        if not is_method or not is_hook or not names.may_be_lightnings(owner):
+            continue
+        place = code.span(node.name)[0]
+        if name in METHODS:
+            new_name = re.search(r"def (\w+)", METHODS[name][0])
+            around = source(owner) if owner else ""
+            if not (new_name and re.search(rf"def {new_name[1]}\b", around)):
+                yield Finding(Note(f"def {name}", *METHODS[name]), place)
+        for argument in arguments:
+            if f"{name}.{argument}" in KEYWORDS:
+                advice = KEYWORDS[f"{name}.{argument}"]
+                yield Finding(Note(f"{name}(..., {argument})", *advice), place)
+                break
 
 
-def _strings(code: Code, scope: Scope) -> Iterator[Finding]:
+def _results(code: Code, names: Names) -> Iterator[Finding]:
+    """Find "log" and "progress_bar" among the keys of what a step returns."""
+    for node in code.nodes:
+        if node.type != "string" or node.value[1:-1] not in ("log", "progress_bar"):
+            continue
+        function = node.search_ancestor("funcdef")
+        if function is None or not function.name.value.endswith(("_step", "_end")):
+            continue
+        following = node.get_next_leaf()
+        is_key = following == ":" or (following == "]" and following.get_next_leaf() == "=")
+        is_ours = names.has_hooks and names.may_be_lightnings(node.search_ancestor("classdef"))
+        if is_key and is_ours:
+            why = "Today only the loss is read from what a step returns."
+            yield Finding(Note(f"{node.value}: ...", "self.log_dict(...)", why), code.span(node)[0])
+
+
+def _strings(code: Code, names: Names) -> Iterator[Finding]:
     for node in code.nodes:
         if node.type == "string" and not node.value.startswith(('"""', "'''", 'r"""')):
-            yield from ((note, code.span(node)[0], []) for note in in_text(node.value))
-
-
-# Reading a clock, and what waits for a GPU before it is read.
-_CLOCKS = {
-    "time.time",
-    "time.perf_counter",
-    "time.monotonic",
-    "datetime.datetime.now",
-    "timeit.default_timer",
-}
-_WAITS = {
-    "synchronize",
-    "item",
-    "tolist",
-    "cpu",
-    "numpy",
-    "sync",
-    "wait_device_ops",
-    "wait_for",
-    "elapsed_time",
-}
-
-
-def _clocks(code: Code, scope: Scope) -> Iterator[Finding]:
-    """Find a clock that is read twice around GPU work in a function, with nothing that waits for
-    the GPU.
-    """
-    inside: dict[Any, list[Call]] = {}
-    for call in code.calls:
-        inside.setdefault(call.node.search_ancestor("funcdef"), []).append(call)
-    for function, calls in inside.items():
-        reads = [call for call in calls if scope.full(call.name) in _CLOCKS]
-        waits = any(call.name.rpartition(".")[2] in _WAITS for call in calls)
-        strings = (node for node in code.nodes if node.type in ("string", "fstring"))
-        named = (node for node in strings if source(node).lstrip("bfruBFRU")[1:5] == "cuda")
-        on_gpu = any(call.name.endswith(".cuda") for call in calls)
-        on_gpu = on_gpu or any(
-            function in (None, node.search_ancestor("funcdef")) for node in named
-        )
-        if len(reads) >= 2 and not waits and on_gpu:
-            why = "A GPU is only handed its work: this clock stops before the work is done."
-            note = Note(f"{reads[-1].name}()", "torch.cuda.synchronize() before it", why)
-            yield note, code.span(reads[-1].node.parent)[0], []
+            yield from in_text(node.value, code.span(node)[0])
 
 
 _FINDERS = (
     _imports,
     _uses,
     _calls,
+    _async,
+    _device_names,
     _loads,
     _nexts,
     _dictionaries,
@@ -413,23 +374,4 @@ _FINDERS = (
     _methods,
     _results,
     _strings,
-    _clocks,
 )
-
-
-def find_in(part: Part, scope: Scope) -> list[Finding]:
-    """Return what is outdated in one part, in the order of its lines."""
-    found: list[Finding] = [
-        each for code in part.codes for find in _FINDERS for each in find(code, scope)
-    ]
-    found += in_commands(part.shell, scope)
-    # the message of an error alone is read as the code that it names
-    for place, line in part.shell * (not found):
-        found_in = ((re.search(pattern, line), code) for pattern, code in TABLES["messages"])
-        for parts, _ in (read(match.expand(code)) for match, code in found_in if match):
-            found += [(note, place, []) for note, _, _ in find_in(parts[0], Scope(parts))]
-    found.sort(key=lambda finding: finding[1])
-    return [
-        (replace(note, line=part.text.count("\n", 0, place) + 1, cell=part.name), place, edits)
-        for note, place, edits in found
-    ]

