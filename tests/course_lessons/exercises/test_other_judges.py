@@ -11,7 +11,6 @@ import pytest
 import torch
 from course_lessons.exercises.progress import exercises_of
 
-from course_utils.old_code import modernize
 
 pytestmark = pytest.mark.process
 
@@ -103,11 +102,6 @@ def test_the_mean_over_the_ranks_is_pytorchs_gradient_of_the_whole_batch():
     exec(exercises_of("multi_gpu")["average"].solution(), names)
     of_all = names["my_all_reduce"]([gradient(slice(rank, None, 2)) for rank in (0, 1)])
     torch.testing.assert_close(of_all, gradient(slice(None)))
-
-
-def test_what_the_old_trainer_is_today_is_what_modernize_says():
-    today = modernize({"tpu_cores": [4], "precision": 16, "max_epochs": 3})
-    assert exercises_of("old_guides")["core"].check(today.kwargs).solved
 
 
 @pytest.mark.filterwarnings("ignore:GPU available but not used")  # that is the answer, and meant
