@@ -17,11 +17,14 @@ from course_utils.old_code.trainer_arguments import translate, written
 
 
 @exercise(
-    "Darts hands this dictionary to a Lightning Trainer as it is. Which argument of the Trainer names the device?",
+    "Darts hands this dictionary to a Lightning Trainer as it is. Which argument of the "
+    "Trainer names the device?",
     "Its `accelerator`. Say 'cpu', or let `trainer_kwargs` of this course say it.",
     solution='my_kwargs = {"accelerator": "cpu"}',
-    right="The model stays on the CPU. Compare with `RNNModel(**GUIDE).trainer_params` in the section 'By default', "
-    "which names no accelerator: with eight GPUs it was the CUDAAccelerator (on a Mac the MPSAccelerator).",
+    right="The model stays on the CPU. Compare with `RNNModel(**GUIDE).trainer_params` in the "
+    "section 'By default', "
+    "which names no accelerator: with eight GPUs it was the CUDAAccelerator (on a Mac the "
+    "MPSAccelerator).",
 )
 def device(answer: Any) -> Mistakes:
     """Make the `pl_trainer_kwargs` with which a Darts model trains on the CPU, even on a machine
@@ -36,7 +39,10 @@ def device(answer: Any) -> Mistakes:
             f"The Trainer would raise TypeError: {argument}: {why} A device is its `accelerator`.",
         )
     for note in modern.notes:
-        old = f"`{note.old}` is of an older Lightning, and fails when the model is trained. {note.why}"
+        old = (
+            f"`{note.old}` is of an older Lightning, and fails when the model is trained. "
+            f"{note.why}"
+        )
         yield "accelerator" not in note.old, old
     accelerator, count = answer.get("accelerator"), answer.get("devices", "auto")
     yield (
@@ -59,7 +65,8 @@ def device(answer: Any) -> Mistakes:
     is_cpu = accelerator == "cpu" or (made_by, name) == ("pytorch_lightning", "CPUAccelerator")
     yield (
         not is_cpu,
-        f"Lightning wants the text 'cpu', but your accelerator is of type {name}: {quote(accelerator)}",
+        f"Lightning wants the text 'cpu', but your accelerator is of type {name}: "
+        f"{quote(accelerator)}",
     )
     counts = count == "auto" or (str(count).isdigit() and int(count) > 0)
     yield (
@@ -69,14 +76,17 @@ def device(answer: Any) -> Mistakes:
 
 
 @exercise(
-    "For each month: how far off is the forecast, as a share of what? Then take the mean, in percent.",
+    "For each month: how far off is the forecast, as a share of what? Then take the mean, in "
+    "percent.",
     "Divide the absolute difference of each month by the true value of that month.",
     solution="""
         def my_mape(forecast, truth):
             return 100 * ((forecast - truth).abs() / truth).mean()
     """,
-    right="Each error is a share of that month's truth, so the unit does not matter, but the zero point does. On "
-    "the model's scale, from 0 to 1, the shares differ: so the lesson calls `inverse_transform` before `mape`.",
+    right="Each error is a share of that month's truth, so the unit does not matter, but the "
+    "zero point does. On "
+    "the model's scale, from 0 to 1, the shares differ: so the lesson calls "
+    "`inverse_transform` before `mape`.",
 )
 def mape(answer: Any) -> Mistakes:
     """Write `my_mape(forecast, truth)`: the mean absolute percentage error of two tensors of
@@ -87,13 +97,14 @@ def mape(answer: Any) -> Mistakes:
     off, share = forecast - truth, (forecast - truth) / truth
     mistakes = {
         share.abs().mean(): "That is a share of 1. In percent it is a hundred times as much.",
-        100
-        * share.mean(): "Months that are too high and too low cancel each other out: take absolute values first.",
+        100 * share.mean(): "Months that are too high and too low cancel each other out: take "
+        "absolute values first.",
         100
         * (off / forecast)
         .abs()
         .mean(): "You divided by the forecast, which favours high ones. Use the truth.",
-        off.abs().mean(): "That is the mean error in passengers. A MAPE divides each month's by its true value.",
+        off.abs().mean(): "That is the mean error in passengers. A MAPE divides each month's "
+        "by its true value.",
         100
         * off.abs().sum()
         / truth.sum(): "That compares the sums: large months count most. Divide month by month.",
@@ -110,20 +121,24 @@ def mape(answer: Any) -> Mistakes:
 
 MISFITS = (
     "The names do not fit: 'model.V.weight' is 'V.weight' in the network. Take the first word off.",
-    "It works for Darts' network, but not where parts are called 'model' and 'decoder'. `replace` finds a word "
+    "It works for Darts' network, but not where parts are called 'model' and 'decoder'. "
+    "`replace` finds a word "
     "anywhere, and `lstrip` takes letters: take off the first word, and only that.",
 )
 
 
 @exercise(
-    "The launcher trained a module that keeps the network as `model`: all names begin with that word and a dot.",
-    "Make a dictionary with `name.removeprefix('model.')` for each name, and give it to `network.load_state_dict`.",
+    "The launcher trained a module that keeps the network as `model`: all names begin with "
+    "that word and a dot.",
+    "Make a dictionary with `name.removeprefix('model.')` for each name, and give it to "
+    "`network.load_state_dict`.",
     solution="""
         def my_put_back(weights, network):
             named = {name.removeprefix("model."): value for name, value in weights.items()}
             network.load_state_dict(named)
     """,
-    right="`load_state_dict` compares the names by itself: it raises for one that is missing or unknown, unless "
+    right="`load_state_dict` compares the names by itself: it raises for one that is missing "
+    "or unknown, unless "
     "somebody says `strict=False`.",
 )
 def put_back(answer: Any) -> Mistakes:
@@ -145,11 +160,15 @@ def put_back(answer: Any) -> Mistakes:
             ) from None
         now = network.state_dict()
         kept = [name for name in wanted if torch.equal(now[name], before[name])]
-        leaves = "`strict=False` skips every name that does not fit; assigning to a name leaves the network as it was."
+        leaves = (
+            "`strict=False` skips every name that does not fit; assigning to a name "
+            "leaves the network as it was."
+        )
         yield kept == list(wanted), f"No weight of the network has changed. {leaves}"
         yield (
             kept,
-            f"Some weights have stayed as they were: {', '.join(kept)}. A network needs all its trained ones.",
+            f"Some weights have stayed as they were: {', '.join(kept)}. A network needs all "
+            f"its trained ones.",
         )
         arrived = all(torch.allclose(now[name], value) for name, value in wanted.items())
         yield (
