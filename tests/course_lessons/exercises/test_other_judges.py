@@ -11,7 +11,6 @@ import pytest
 import torch
 from course_lessons.exercises.progress import exercises_of
 
-
 pytestmark = pytest.mark.process
 
 
