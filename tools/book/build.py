@@ -21,10 +21,16 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(ROOT))
 from tools.badges import PLACEHOLDER, launch_links  # noqa: E402
+from tools.book.old_code_tables import old_code_page  # noqa: E402
 from tools.copies import LESSONS, copy_of  # noqa: E402
 
 RECORDED = ROOT / "tools" / "gpu" / "lessons"
-PACKAGES = ("compare", "data", "doctor", "estimate", "exercises", "launch", "old_guides")
+PACKAGES = ("compare", "data", "doctor", "estimate", "exercises", "launch", "old_code")
+OLD_CODE = {
+    "course_utils.old_code.explain": ["explain", "Explanation"],
+    "course_utils.old_code.trainer_arguments": ["modernize", "Modern", "CannotTranslate"],
+    "course_utils.old_code.notes": ["Note"],
+}
 DOCUMENTS = {
     "README.md": "index.md",
     "notebooks/TEACHING.md": "teaching.md",
@@ -164,7 +170,8 @@ def write_reference(source: Path) -> None:
     """Write a page for the flat files of the package, and one for each of its tools."""
     flat = sorted(path.stem for path in (ROOT / "course_utils").glob("[a-z]*.py"))
     pages = {"helpers": {f"course_utils.{name}": [] for name in flat}}
-    pages |= {package: names_by_module(package) for package in PACKAGES}
+    pages |= {package: names_by_module(package) for package in PACKAGES if package != "old_code"}
+    pages["old_code"] = OLD_CODE
     folder = source / "reference"
     folder.mkdir()
     for page, modules in pages.items():
@@ -210,6 +217,7 @@ def write_documents(source: Path) -> None:
                     "glossary",
                     "elsewhere",
                     "tools",
+                    "old_code",
                     "teaching",
                     "contributing",
                     "changes",
@@ -231,6 +239,8 @@ def assemble(source: Path) -> None:
     shutil.copy(HERE / "conf.py", source)
     shutil.copy(ROOT / ".github" / "worth-it.png", source)
     write_lessons(source, words((HERE / "pages" / "glossary.md").read_text(encoding="utf-8")))
+    page = source / "old_code.md"
+    page.write_text(old_code_page(page.read_text(encoding="utf-8")), encoding="utf-8")
     write_reference(source)
     write_documents(source)
 

@@ -1,0 +1,17 @@
+from course_utils.old_code.old_names import NAMES
+from course_utils.old_code.trainer_arguments import removed
+from tools.book.old_code_tables import tables
+
+
+def test_the_reference_has_every_old_argument_and_every_old_name():
+    text = tables()
+    for old in removed():
+        assert f"`{old}`" in text or f"`{old}=" in text or f", {old}=" in text
+    assert all(f"`{name}" in text for name in NAMES)
+
+
+def test_each_row_of_the_reference_has_as_many_cells_as_its_header():
+    for line in tables().splitlines():
+        if line.startswith("|"):
+            cells = line.replace("\\|", "").count("|") - 1
+            assert cells in (3, 4)
