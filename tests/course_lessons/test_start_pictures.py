@@ -1,43 +1,36 @@
-"""The pictures of lessons 0 and 1: what their words and bars say is what they were given."""
+"""The pictures of lesson 0: what their words, bars and titles say is what they were given."""
 
 import matplotlib.pyplot as plt
-from course_lessons.cpu import draw_series, draw_stack
-from course_lessons.start.pictures import draw_times
-
-from course_utils.data import air_passengers
+from course_lessons.start.pictures import (
+    draw_own_times,
+    draw_published_times,
+    draw_times,
+    published_conditions,
+)
 
 
 def test_the_times_are_written_with_a_unit_that_fits():
-    alt = draw_times({"a CPU": 5400.0, "a card,\npublished": 7.5}, "Hours against seconds").alt
+    alt = draw_times(
+        {"a CPU": 5400.0, "a card,\npublished": 7.5}, "Hours against seconds", "here"
+    ).alt
     assert "a CPU 1.5 h" in alt and "a card, published 7.5 s" in alt
 
 
 def test_a_cpu_has_another_colour_than_a_card(monkeypatch):
     monkeypatch.setattr(plt, "close", lambda *_: None)
-    draw_times({"a CPU": 2.0, "a card": 1.0}, "Two bars")
+    draw_times({"a CPU": 2.0, "a card": 1.0}, "Two bars", "here")
     cpu, card = plt.gcf().axes[0].patches
     assert cpu.get_facecolor() != card.get_facecolor()
 
 
-def test_a_bar_begins_where_the_bar_before_it_ends(monkeypatch):
-    monkeypatch.setattr(plt, "close", lambda *_: None)
-    picture = draw_stack(
-        ["first", "second", "third"], [[1.0, 1.1, 0.9], [3.0, 2.0, 4.0], [9.0, 5.0, 7.0]], "here"
-    )
-    bars = [(bar.get_x(), bar.get_width()) for bar in plt.gcf().axes[0].patches]
-    assert bars == [(0.0, 1.0), (1.0, 2.0), (3.0, 4.0)]  # up to the medians 1, 3 and 7
-    assert "third, to 7.00" in picture.alt and "here" in picture.alt
+def test_the_opening_picture_says_what_was_published():
+    alt = draw_published_times().alt
+    # 50,000 photographs at 30.48, 1,120.4 and 6,356.02 images/s, as the two repositories have it
+    assert "i7-12700H 27.3 min" in alt and "Kaggle 44.6 s" in alt and "2025 7.87 s" in alt
+    assert list(published_conditions()["batch"]) == [1, 128, 1024]
 
 
-def test_the_series_says_whether_there_is_a_forecast():
-    train, later = air_passengers()
-    without, with_one = (
-        draw_series(train, later, "Months"),
-        draw_series(train, later, "Months", later),
-    )
-    assert (
-        "last 23 months" in without.alt
-        and "forecast" not in without.alt
-        and "forecast" in with_one.alt
-    )
-    assert without.png != with_one.png
+def test_the_title_of_ones_own_times_is_the_gain_where_there_is_an_accelerator():
+    assert "Your accelerator: 40 times your CPU" in draw_own_times({"this CPU": 10, "T4": 400}).alt
+    alone = draw_own_times({"this CPU": 10}).alt
+    assert "Your CPU takes 1.39 h for this job" in alone and "this CPU, measured 1.39 h" in alone

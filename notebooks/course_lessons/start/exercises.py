@@ -1,177 +1,92 @@
-"""The exercises of lesson 0: what a faster processor buys, choosing a device, and what proves that
-one works.
-"""
+"""The exercises of lesson 0: what a faster processor buys, and what fits on your own device."""
 
 import math
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import torch
+from course_lessons.exercises.frame import Mistakes, exercise
+from course_lessons.exercises.read_answer import number_of
+from course_utils.devices import pick_device
 
-from course_lessons.exercises import Mistakes, exercise
-from course_lessons.exercises.read_answer import Wrong, number_of, quote, truth_of
+WEIGHTS_BYTES = 4 * 25_557_032  # of ResNet-50: 32-bit numbers
 
 
 @exercise(
-    "The loading takes as long as before, and only the computing becomes shorter. How long is the whole job now?",
-    "Divide the seconds before, `load_s + compute_s`, by the seconds after, where `compute_s` is divided by `times`.",
+    "The loading takes as long as before, and only the computing becomes shorter. "
+    "How long does the whole job take now?",
+    "Divide the seconds before, `load_s + compute_s`, by the seconds after, "
+    "where `compute_s` is divided by `times`.",
     solution="""
         def my_speed_up(load_s, compute_s, times):
             return (load_s + compute_s) / (load_s + compute_s / times)
     """,
-    right="This is Amdahl's law. `my_speed_up(60, 540, 200)` is 9.6: the rest is mostly loading. Lesson 2 shortens it.",
+    right="This is Amdahl's law. `my_speed_up(60, 540, 200)` is 9.6: what remains is mostly "
+    "loading, which lesson 6 shortens.",
 )
 def speed_up(answer: Any) -> Mistakes:
-    """Write my_speed_up(load_s, compute_s, times): how many times as fast the whole job is when
-    only its computing becomes `times` times as fast.
+    """Write my_speed_up(load_s, compute_s, times): how many times as fast the whole job becomes
+    when only its computing becomes `times` times as fast.
     """
     for load, compute, times in ((60.0, 540.0, 200.0), (1.0, 3.0, 2.0), (0.0, 7.0, 5.0)):
-        said = number_of(answer(load, compute, times), "how many times as fast the job is")
+        given = number_of(answer(load, compute, times), "how many times as fast the job becomes")
         before, after = load + compute, load + compute / times
-        near = partial(math.isclose, said, rel_tol=0.005)  # 9.6 is right as well
+        near = partial(math.isclose, given, rel_tol=0.005)  # 9.6 is right as well
         if near(before / after):
             continue
         yield (
             near(times),
-            f"{times:g} times holds for the computing alone: {load:g} s of loading stay as they are.",
+            f"The computing alone becomes {times:g} times as fast: "
+            f"{load:g} s of loading stay as they are.",
         )
         yield (
             near(after),
-            f"{said:g} is how many seconds the job takes on the GPU. Compare with the seconds before.",
+            f"{given:g} is how many seconds the job takes on the GPU. "
+            "Compare them with the seconds before.",
         )
         yield (
             near(after / before),
-            f"{said:g} is the time after divided by the time before. Turn it round.",
+            f"{given:g} is the time after divided by the time before. Turn it round.",
         )
         yield near(before / times), "You made the loading faster as well."
         yield (
             True,
-            f"With {compute:g} of {before:g} s cut {times:g}-fold, the job is not {said:g} times as fast.",
+            f"With {compute:g} of {before:g} s made {times:g} times as fast, "
+            f"the whole job does not become {given:g} times as fast.",
         )
 
 
 @exercise(
-    "Three cases: nothing was asked for, the name is in the list, the name is not in the list.",
-    'The last line is `raise RuntimeError(f"{asked} was asked for, but this machine has {here}")`.',
+    "How many bytes do the weights take, and how many bytes does the device have?",
+    "`sum(p.numel() for p in network.parameters())` numbers take 4 bytes each, "
+    "and `best.memory_bytes` is the memory.",
     solution="""
-        def my_choose(asked, here):
-            if asked is None:
-                return here[0]
-            if asked in here:
-                return asked
-            raise RuntimeError(f"{asked} was asked for, but this machine has {here}")
+        memory_bytes = best.memory_bytes or pick_device("cpu").memory_bytes
+        my_copies = memory_bytes // (4 * sum(p.numel() for p in network.parameters()))
     """,
-    right="A missing device stops the program at once: no night is lost to slow training. Compare with section 4.",
+    right="Training needs far more than the weights: gradients, the optimizer's numbers and "
+    "everything computed in between. Lesson 8 plans that for your own network.",
 )
-def choose(answer: Any) -> Mistakes:
-    """Write my_choose(asked, here): the name that was asked for if it is in the list, an error if
-    it is not, and for None the first of the list.
+def copies(answer: Any) -> Mistakes:
+    """Set my_copies to how many copies of ResNet-50's weights, in 32-bit numbers, fit into the
+    memory of `best`, your best device (or of your CPU, if the list shows `?` for it).
     """
-    here = ["cuda:0", "cuda:1", "cpu"]
-    try:
-        second = answer("cuda:1", list(here))
-    except (RuntimeError, ValueError, LookupError, StopIteration) as error:
-        raised = f"{type(error).__name__}: {quote(error)}"
-        raise Wrong(
-            f"'cuda:1' is in `here`, which is not this machine, but your function raised {raised}."
-        ) from None
+    given = number_of(answer, "how many copies fit")
+    best, cpu = pick_device(), pick_device("cpu")
+    memory = best.memory_bytes or cpu.memory_bytes or 0
+    near = partial(math.isclose, given, rel_tol=0.02)
+    if near(memory / WEIGHTS_BYTES):
+        return
+    yield near(4 * memory / WEIGHTS_BYTES), "A 32-bit number takes four bytes, and not one."
+    yield near(memory / WEIGHTS_BYTES / 8), "Both are counted in bytes: 32 bits are 4 bytes."
+    yield near(WEIGHTS_BYTES / memory), "Turn it round: the memory divided by the weights."
+    yield given < 0.01, "Memory and weights need the same unit: 1 GB is 1,000,000,000 bytes."
+    other = cpu.memory_bytes or 0
     yield (
-        str(second) != "cuda:1",
-        f"'cuda:1' is in `here`: return that whole name, not {quote(second)}.",
-    )
-    try:
-        instead = answer("cuda:7", list(here))
-    except Exception as error:
-        said = str(error)
-    else:
-        yield (
-            instead is None,
-            "'cuda:7' is missing, and you returned None: the error comes later and elsewhere.",
-        )
-        yield (
-            True,
-            f"'cuda:7' is missing, and your function returned {quote(instead)!r} all the same: use `raise`.",
-        )
-    missing, error_says = (
-        [name for name in here if name not in said],
-        f"Your error says {quote(said)!r}",
-    )
-    yield "cuda:7" not in said, f"{error_says}, but not what was asked for: put 'cuda:7' into it."
-    yield missing, f"{error_says}, but not what is here: name the devices one could ask for."
-    best, only = answer(None, list(here)), answer(None, ["cpu"])
-    yield str(best) != "cuda:0", f"For None, take the first of the list, not {quote(best)}."
-    yield str(only) != "cpu", f"On a machine with nothing but a CPU, you take {quote(only)}."
-
-
-@exercise(
-    "Who else can compute the same product? And what happens when a GPU is too old for its PyTorch?",
-    "Inside `try`, compare `multiply(a, b)` with `a @ b`, number by number. Then `except RuntimeError: return False`.",
-    solution="""
-        def my_works(multiply):
-            a = torch.arange(16.0).reshape(4, 4)
-            try:
-                return torch.equal(multiply(a, a + 1), a @ (a + 1))
-            except RuntimeError:
-                return False
-    """,
-    right="That is what the doctor does: a kernel, and a comparison. It says nothing about speed: right can be slow.",
-)
-def works(answer: Any) -> Mistakes:
-    """Write my_works(multiply): True if a processor works, else False, where multiply(a, b) is its
-    product.
-    """
-    given: list = []
-
-    def says_yes(fault: Callable | None) -> bool:
-        def multiply(a: Any, b: Any) -> torch.Tensor:
-            given.append((a, b))
-            if fault is None:  # this processor raises an error
-                raise RuntimeError(
-                    "CUDA error: no kernel image is available for execution on the device"
-                )
-            return fault(torch.as_tensor(a @ b))
-
-        return truth_of(answer(multiply))
-
-    said = says_yes(lambda product: product)
-    yield not given, 'You answered without giving the processor any work. That is only "available".'
-    yield (
-        not said,
-        "This processor is right, and you say no. Compare with a @ b. Does `except` hide an error of yours?",
-    )
-    try:
-        fooled = says_yes(None)
-    except RuntimeError:
-        raise Wrong(
-            "A processor that raises an error instead of answering does not work: return False."
-        ) from None
-    yield (
-        fooled,
-        "This processor raised an error instead of multiplying, and you say that it works.",
-    )
-    copied = all(
-        torch.as_tensor(a @ b).tolist() in (torch.as_tensor(one).tolist() for one in (a, b))
-        for a, b in given
+        near(other / WEIGHTS_BYTES),
+        f"That is the CPU's memory, but your best device is {best}, with memory of its own.",
     )
     yield (
-        copied,
-        "You multiply zeros, or by the identity: a processor that only copies may pass. Use other numbers.",
-    )
-    sevens = says_yes(lambda product: product * 0 + 7)
-    yield sevens, "This processor gives 7 for every number. You only checked that it answers."
-    one_wrong = says_yes(
-        lambda product: (
-            product
-            + (torch.arange(product.numel()) == max(0, product.numel() - 2)).view_as(product)
-        )
-    )
-    yield (
-        one_wrong,
-        "Only one number of this product is wrong, and you say that it works. Compare all of them.",
-    )
-    moved = says_yes(lambda product: product.flatten().roll(1).reshape(product.shape))
-    yield (
-        moved,
-        "Right numbers in the wrong places: compare one by one, and multiply matrices whose numbers differ.",
+        True,
+        f"{memory:,} bytes of memory do not hold {given:,.0f} times {WEIGHTS_BYTES:,} bytes, "
+        "or hold more.",
     )
