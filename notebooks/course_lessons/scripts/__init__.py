@@ -1,1 +1,99 @@
-"""The course's training scripts, from `train_cpu.py` to `train_lightning.py`, and their diffs."""
+"""The course's training scripts and the pictures of their differences.
+
+A lesson shows a script in one `%%writefile` cell whose text is the file, byte for byte, and runs it
+as a reader would: `!python train_gpu.py --epochs 2`.
+"""
+
+import difflib
+import html
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+# Mid-tones, readable on white and on black. The signs say the same without colour.
+COLOURS = {"+": "#2a8a4a", "-": "#c2552d"}
+
+
+def write_script(name: str) -> str:
+    """Write a script of the course, such as "train_cpu.py", into the current folder.
+
+    An existing file of that name is overwritten.
+
+    Returns:
+        A sentence that says so.
+
+    Raises:
+        ValueError: there is no such script.
+    """
+    text = _read(name)
+    Path(name).write_text(text, encoding="utf-8")
+    return f"Wrote {name}, {len(text.splitlines())} lines, into this folder."
+
+
+class Diff:
+    """The lines that turn one script into another, shown in colour in a notebook.
+
+    A gap between two places is an empty line. Lines that only the old script has begin with -,
+    lines that only the new one has with +.
+    """
+
+    def __init__(self, old: str, new: str, lines: list[str]):
+        self.old, self.new, self.lines = old, new, lines
+
+    @property
+    def added(self) -> int:
+        """The number of lines that only the new script has."""
+        return sum(line.startswith("+") for line in self.lines)
+
+    @property
+    def removed(self) -> int:
+        """The number of lines that only the old script has."""
+        return sum(line.startswith("-") for line in self.lines)
+
+    @property
+    def title(self) -> str:
+        """One line that counts the changes."""
+        return f"{self.old} -> {self.new}: {self.removed} lines out, {self.added} lines in"
+
+    def __repr__(self) -> str:
+        return "\n".join([self.title, *self.lines])
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for line in self.lines:
+            if line:
+                rows.append(f'<div style="color: {COLOURS[line[0]]}">{html.escape(line)}</div>')
+            else:
+                rows.append('<div style="height: 0.5em"></div>')
+        box = "overflow-x: auto; font-family: monospace; white-space: pre; line-height: 1.2;"
+        title = html.escape(self.title)
+        return f'<div style="{box}"><div>{title}</div>{"".join(rows)}</div>'
+
+
+def show_diff(old: str, new: str) -> Diff:
+    """Return what has to change in one script of the course to become another.
+
+    Args:
+        old: the name of the script to start from, such as "train_cpu.py".
+        new: the name of the script to arrive at.
+
+    Raises:
+        ValueError: there is no such script.
+    """
+    before, after = _read(old).splitlines(), _read(new).splitlines()
+    lines: list[str] = []
+    for line in difflib.unified_diff(before, after, n=0, lineterm=""):
+        if line.startswith(("---", "+++")):
+            continue
+        if line.startswith("@@"):
+            if lines:
+                lines.append("")
+        elif line[1:].strip():  # a line that is only blank says nothing
+            lines.append(f"{line[0]} {line[1:]}")
+    return Diff(old, new, lines)
+
+
+def _read(name: str) -> str:
+    names = sorted(path.name for path in FOLDER.glob("train_*.py"))
+    if name not in names:
+        raise ValueError(f"{name!r} is not a script of the course, which has {', '.join(names)}.")
+    return (FOLDER / name).read_text(encoding="utf-8")
