@@ -68,16 +68,20 @@ def explain(source: str | os.PathLike) -> Explanation:
 
     Args:
         source: the text itself, or the name of a file as a `Path` or as a text of one line:
-            Python, a notebook, Markdown, reST or plain text.
+            Python, a notebook, Markdown, reST or plain text. The lines of a text that begins with a
+            new line, as one between triple quotes does, are counted from the next one.
 
     Raises:
         Unreadable: no such file, one of another kind, no text, a broken notebook, or too long.
     """
     text, suffix = _text_of(source)
+    # Three quotation marks and a new line begin a string: its code begins on the line after.
+    is_quoted = isinstance(source, str) and text == source and text.startswith("\n")
+    first_line = 0 if is_quoted else 1
     try:
         parts = parts_of(text, suffix)
         names = Names(parts)
-        found = [find_in(part, names) for part in parts]
+        found = [find_in(part, names, first_line) for part in parts]
     except RecursionError:
         raise Unreadable("The code is nested too deeply to be read.") from None
     notes: dict[Note, None] = {}  # each once

@@ -44,8 +44,8 @@ _OLD_IF_CALLED = (
 )
 
 
-def find_in(part: Part, names: Names) -> list[Finding]:
-    """Return what is outdated in one part, in the order of its lines."""
+def find_in(part: Part, names: Names, first_line: int = 1) -> list[Finding]:
+    """Return what is outdated in one part, in the order of its lines; the first has a number."""
     found: list[Finding] = []
     for code in part.codes:
         for find in _FINDERS:
@@ -58,7 +58,7 @@ def find_in(part: Part, names: Names) -> list[Finding]:
     found.sort(key=lambda finding: finding.place)
     numbered = []
     for each in found:
-        number = part.text.count("\n", 0, each.place) + 1
+        number = part.text.count("\n", 0, each.place) + first_line
         numbered.append(replace(each, note=replace(each.note, line=number, cell=part.name)))
     return numbered
 

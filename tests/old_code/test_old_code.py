@@ -260,7 +260,16 @@ def test_current_code_is_left_alone(text):
     assert explain(text).text == text
 
 
-@pytest.mark.parametrize("before", ["\n", "\n\n  \n", "a b\x0c\n", "a b\r\n"])
+def test_the_lines_of_a_quoted_text_are_counted_from_the_one_after_the_quotation_marks(tmp_path):
+    text = """
+Trainer(gpus=2)
+"""
+    assert [note.line for note in explain(text)] == [1]
+    (tmp_path / "train.py").write_text(text)
+    assert [note.line for note in explain(tmp_path / "train.py")] == [2]
+
+
+@pytest.mark.parametrize("before", ["# a\n", "x = 1\n\n  \n", "a b\x0c\n", "a b\r\n"])
 def test_a_line_is_counted_as_an_editor_counts_it(before):
     line = before.count("\n") + 1
     assert [note.line for note in explain(f"{before}Trainer(gpus=2)")] == [line]

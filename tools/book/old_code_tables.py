@@ -101,20 +101,24 @@ def _rows(table: dict) -> Iterable[tuple[str, str, str]]:
 
 
 def _table(heading: str, rows: Iterable[tuple[str, str, str]]) -> str:
-    lines = [f"## {heading}", "", "| Old | Today | Why |", "|---|---|---|"]
+    lines = [*_opening(heading), "| Old | Today | Why |", "|---|---|---|"]
     for old, new, why in rows:
         is_code = new not in ("", "nothing", SEE_WHY)
         today = _code(new) if is_code else new or "nothing"
         lines.append(f"| {_code(old)} | {today} | {_cell(why)} |")
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, "```", ""])
 
 
 def _guides(rows: list[list[str]]) -> str:
-    lines = ["## What old guides say, and what holds today", ""]
+    lines = _opening("What old guides say, and what holds today")
     lines += ["| Guide | It says | Today | As seen |", "|---|---|---|---|"]
     for row in rows:
         lines.append("| " + " | ".join(_cell(text) for text in row) + " |")
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, "```", ""])
+
+
+def _opening(heading: str) -> list[str]:
+    return [f"## {heading}", "", "```{table}", ":class: shared-width", ""]
 
 
 def _code(text: str) -> str:
