@@ -207,15 +207,6 @@ def test_the_defaults_of_every_release_build_a_trainer(version):
     ].keys() - TODAY.keys()
 
 
-@pytest.mark.parametrize(
-    ("version", "name"), [(version, name) for version in TRAINERS for name in TRAINERS[version]]
-)
-def test_each_argument_at_its_default_builds_a_trainer(version, name):
-    modern = modernize({name: TRAINERS[version][name]})
-    build(modern.kwargs)
-    assert name in TODAY or name not in modern.kwargs
-
-
 @pytest.mark.parametrize("name", TODAY)
 def test_an_argument_of_today_passes_untouched(name):
     modern = modernize({name: TODAY[name]})
