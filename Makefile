@@ -18,9 +18,6 @@ lint: export MYPY_CACHE_DIR := $(VENV)/mypy
 lint: $(VENV)/ready ## ruff and the types alone
 	$(RUN) -m ruff check . && $(RUN) -m ruff format --check . && $(RUN) -m mypy
 
-faults: $(VENV)/ready ## thirty launches with a random signal to a random process at a random moment: four minutes; SEED=2 for others
-	RANDOM_FAULTS=$(or $(SEED),1) $(RUN) -m pytest tests/faults/test_random_faults.py
-
 notebooks: $(VENV)/ready ## execute every lesson and write its outputs
 	$(RUN) -m jupyter nbconvert --to notebook --execute --inplace \
 	  --ExecutePreprocessor.record_timing=False --ExecutePreprocessor.store_widget_state=False notebooks/*.ipynb
@@ -55,4 +52,4 @@ book: $(VENV)/ready ## every lesson, the glossary, the teacher's guide and the r
 $(VENV)/ready: pyproject.toml constraints.txt tools/install.py $(shell test -x $(RUN) || echo again)
 	$(PYTHON) tools/install.py $(VENV)
 
-.PHONY: again lab check test lint faults notebooks wheel doctor.pyz badges test-matrix gpu slides book
+.PHONY: again lab check test lint notebooks wheel doctor.pyz badges test-matrix gpu slides book

@@ -20,7 +20,7 @@ _HOMES = {
     "time_together": "in_turn",
     "compare_devices": "compare.comparison",
     "diagnose": "doctor",
-    "run_lesson": "launch",
+    "run_lesson": "launch.run",
 }
 
 __all__ = [*_HOMES]

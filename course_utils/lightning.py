@@ -3,6 +3,7 @@
 import importlib.util
 import logging
 import sys
+import warnings
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -142,6 +143,20 @@ def messages_to_stdout() -> None:
             if isinstance(handler, logging.StreamHandler):
                 handler.setStream(sys.stdout)
                 handler.addFilter(lambda record: "Tip:" not in record.getMessage())
+
+
+def calm_lightning() -> None:
+    """Turn off Lightning's messages, and its advice that does not apply to a small lesson."""
+    for name in ("lightning.pytorch", "lightning.fabric", "pytorch_lightning", "lightning_fabric"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    advice = (
+        "does not have many workers",
+        "Checkpoint directory .* exists",
+        "number of training batches",
+        "Trying to infer the `batch_size`",
+    )
+    for message in advice:
+        warnings.filterwarnings("ignore", message=f".*{message}")
 
 
 class EpochBar(pl.Callback):

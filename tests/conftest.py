@@ -10,13 +10,13 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 # folder or file: the marker of every test in it
-MARKED = {"faults": "process", "browser": "browser"}
+MARKED = {"browser": "browser"}
 # What is long begins, so that at the end no worker is left alone with it; before it, what needs a
 # process without XLA.
-FIRST = ("faults", "notebooks", "browser", "tools", "doctor")
+FIRST = ("test_launch_processes.py", "notebooks", "browser", "tools", "doctor")
 FIRST += ("test_xla.py", "test_setup_cell.py")
-# The launcher runs on Linux and macOS; what it says elsewhere is tested in test_launch.py.
-collect_ignore_glob = ["faults/*", "launch/test_launch_*"] if sys.platform == "win32" else []
+# The launcher runs on Linux and macOS.
+collect_ignore_glob = ["launch/test_launch_*"] if sys.platform == "win32" else []
 
 
 def pytest_configure():

@@ -1,5 +1,92 @@
-"""`python -m course_utils.launch`."""
+"""The command `python -m course_utils.launch`."""
 
-from course_utils.launch import main
+import argparse
+import signal
+import sys
+from typing import NoReturn
 
-raise SystemExit(main())
+from course_utils.launch.request import ACCELERATORS, STRATEGIES, LaunchError, Request
+from course_utils.launch.run import RunError, run
+
+TPU = (
+    "the launcher does not train on TPUs: there, a script starts one process for all chips. "
+    "Run `python train_lightning.py` of lesson 3 with accelerator='tpu'."
+)
+EXAMPLES = """examples:
+  python -m course_utils.launch --lesson air_rnn --devices 2 --epochs 10 --out runs/first
+  python -m course_utils.launch --lesson air_rnn --devices 2 --epochs 20 --out runs/first --resume
+  python -m course_utils.launch --lesson my_training.py:make_training --strategy ddp
+
+exit status: 0 trained, 1 a rank raised or was killed, 2 the request was refused, 130 Ctrl-C."""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that refuses a request in one sentence, without the list of all options."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print what is wrong and exit with status 2."""
+        self.exit(2, f"launch: {message} (see --help)\n")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    parser = Parser(
+        "python -m course_utils.launch",
+        description="Train with Lightning in several processes, one for each device.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--lesson",
+        required=True,
+        help="air_rnn, image_cnn, or your own: path/to/file.py:function, which returns a "
+        "LightningModule and its DataLoader",
+    )
+    parser.add_argument(
+        "--strategy",
+        default="ddp_spawn",
+        choices=STRATEGIES,
+        help="ddp_spawn: build the training once and send it to the processes (default); "
+        "ddp: build it in each process",
+    )
+    parser.add_argument(
+        "--devices", type=int, help="GPUs or CPU processes (default: all GPUs, or one process)"
+    )
+    parser.add_argument(
+        "--accelerator",
+        default="auto",
+        choices=(*ACCELERATORS, "tpu"),
+        help="auto: the GPUs if there are any, otherwise the CPU (default)",
+    )
+    parser.add_argument("--epochs", type=int, default=20, help="default: 20")
+    parser.add_argument(
+        "--out", default="runs/last", metavar="DIR", help="where the checkpoint and the result go"
+    )
+    parser.add_argument(
+        "--resume", action="store_true", help="continue from the checkpoint in --out, if any"
+    )
+    return parser
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line and return the exit status."""
+    options = vars(build_parser().parse_args(arguments))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        if options["accelerator"] == "tpu":
+            raise LaunchError(TPU)
+        print(run(Request(**options)))
+    except LaunchError as error:
+        print(f"launch: {error}", file=sys.stderr)
+        return 2
+    except RunError as error:
+        print(f"launch: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("launch: stopped", file=sys.stderr)
+        return 128 + signal.SIGINT
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,176 +1,174 @@
-"""Ending groups of processes, and the lock of a folder."""
+"""Launches with two real ranks on the CPU: what they train, how they end, and what they leave."""
 
-import errno
-import fcntl
 import os
 import signal
 import subprocess
 import sys
 import time
+import uuid
 from contextlib import suppress
 
 import psutil
 import pytest
+import torch
 
-from course_utils.launch.messages import LaunchError
-from course_utils.launch.processes import (
-    end_group,
-    exit_status,
-    only_one,
-    processes_with,
-    write_whole,
-)
+from course_utils.launch.run import RunError, run_lesson
 
 pytestmark = pytest.mark.process
 
+ENDED_S = 30  # patience, not a promise: a busy machine takes its time
+TRAININGS = """
+import time
+from course_utils.launch.trainings import air_rnn
+from course_utils.lightning import Regression
 
-STUBBORN = """
-import signal, subprocess, sys, time
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
-child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-print(child.pid, flush=True)
-time.sleep(600)
+class Slow(Regression):
+    def training_step(self, batch, index):
+        time.sleep(0.02)
+        return super().training_step(batch, index)
+
+class Faulty(Regression):
+    def training_step(self, batch, index):
+        if self.trainer.global_rank == 1 and self.current_epoch == 1:
+            raise ValueError("the data of rank 1 are broken")
+        return super().training_step(batch, index)
+
+def slow():
+    module, loader = air_rnn()
+    return Slow(module.model), loader
+
+def faulty():
+    module, loader = air_rnn()
+    return Faulty(module.model), loader
 """
 
 
-def group_members(group):
+@pytest.fixture
+def own(tmp_path):
+    """The file with the trainings of these tests."""
+    path = tmp_path / "trainings_of_these_tests.py"
+    path.write_text(TRAININGS)
+    return path
+
+
+def family(mark):
+    """The processes that have inherited this value of the variable FAMILY, and still run."""
     members = []
     for process in psutil.process_iter():
-        with suppress(OSError, psutil.Error):
-            if process.status() != psutil.STATUS_ZOMBIE and os.getpgid(process.pid) == group:
-                members.append(process.pid)
+        with suppress(psutil.Error):
+            if process.environ().get("FAMILY") == mark and process.status() != "zombie":
+                members.append(process)
     return members
 
 
-def start(code):
-    return subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, start_new_session=True, text=True
-    )
+def command_line(process):
+    with suppress(psutil.Error):
+        return " ".join(process.cmdline())
+    return ""
 
 
-def test_a_group_ends_with_its_grandchildren_though_they_ignore_sigterm():
-    process = start(STUBBORN)
-    grandchild = int(process.stdout.readline())
-    assert set(group_members(process.pid)) == {process.pid, grandchild}
-    end_group(process, "NOBODY=has this")
-    assert group_members(process.pid) == []
-    assert process.wait() == -signal.SIGKILL
-    process.stdout.close()
+class Launch:
+    """A long training by the command, after its second epoch."""
+
+    def __init__(self, lesson, out):
+        self.mark = uuid.uuid4().hex
+        options = ["--lesson", lesson, "--devices", "2", "--accelerator", "cpu"]
+        options += ["--strategy", "ddp", "--epochs", "1000", "--out", str(out)]
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "course_utils.launch", *options],
+            env=os.environ | {"FAMILY": self.mark},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        printed = []
+        for line in self.process.stdout:
+            printed.append(line)
+            if line.startswith("epoch 2/1000"):
+                return
+        pytest.fail("it did not train: " + "".join(printed))
+
+    def ranks(self):
+        spawned = [one for one in family(self.mark) if "spawn_main" in command_line(one)]
+        return sorted(spawned, key=lambda one: one.pid)
+
+    def end(self):
+        """Return its exit status and the rest of its output, and what still runs afterwards."""
+        deadline = time.monotonic() + ENDED_S
+        while (left := family(self.mark)) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        for process in left:
+            process.kill()
+        output, _ = self.process.communicate()
+        return self.process.returncode, output, [command_line(one) for one in left]
 
 
-def test_a_stopped_process_ends_too():
-    process = start(STUBBORN)
-    process.stdout.readline()
-    process.send_signal(signal.SIGSTOP)
-    end_group(process, "NOBODY=has this")
-    assert process.wait() == -signal.SIGKILL
-    process.stdout.close()
+@pytest.fixture
+def launched(own, tmp_path):
+    launch = Launch(f"{own}:slow", tmp_path / "out")
+    yield launch
+    for process in family(launch.mark):
+        process.kill()
+    launch.process.stdout.close()
+    launch.process.wait()
 
 
-SUPERVISOR = """
-import os, pathlib, subprocess, sys, time
-from course_utils.launch.processes import process_group
-stuck = "import subprocess; subprocess.Popen(['sleep', '600'], start_new_session=True); "
-stuck += "import re; print('stuck', flush=True); re.match('(a+)+$', 'a' * 60 + 'b')"
-folder = pathlib.Path(sys.argv[1])
-with process_group([sys.executable, "-c", stuck], folder, {**os.environ, "TMPDIR": str(folder)}) as process:
-    process.stdout.readline()
-    print(process.pid, flush=True)
-    time.sleep(600)
-"""
+def epochs_in(out):
+    return torch.load(out / "last.ckpt", weights_only=True)["epoch"] + 1
 
 
-def test_code_that_holds_the_interpreters_lock_ends_with_its_supervisor_and_so_does_all_that_came_of_it(
-    tmp_path,
+def test_both_strategies_train_the_same_and_a_resumed_run_ends_with_the_same_weights(
+    tmp_path, capsys
 ):
-    """Also a child that has gone into a session of its own, and the folder."""
-    folder = tmp_path / "a 'folder' $(of it)"
-    folder.mkdir()
-    with subprocess.Popen(
-        [sys.executable, "-c", SUPERVISOR, folder], stdout=subprocess.PIPE, text=True
-    ) as supervisor:
-        group = int(supervisor.stdout.readline())
-        supervisor.kill()
-    deadline = time.monotonic() + 10
-    setting = f"TMPDIR={folder}"
-    while (
-        group_members(group) or processes_with(setting) or folder.exists()
-    ) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert group_members(group) == processes_with(setting) == [] and not folder.exists()
+    two = {"devices": 2, "accelerator": "cpu"}
+    whole = run_lesson("air_rnn", strategy="ddp_spawn", epochs=3, out=tmp_path / "a", **two)
+    printed = capsys.readouterr().out
+    assert [f"epoch {number}/3: train_loss" in printed for number in (1, 2, 3)] == [True] * 3
+    first = run_lesson("air_rnn", strategy="ddp", epochs=1, out=tmp_path / "b", **two)
+    resumed = run_lesson(
+        "air_rnn", strategy="ddp", epochs=3, out=tmp_path / "b", resume=True, **two
+    )
+    assert whole.ranks == resumed.ranks == 2 and len(first.losses) == 1
+    assert resumed.losses == pytest.approx(whole.losses, abs=1e-6)
+    states = [torch.load(tmp_path / name / "last.ckpt", weights_only=True) for name in "ab"]
+    one, other = (state["state_dict"] for state in states)
+    assert all(torch.allclose(one[name], other[name], atol=1e-6) for name in one)
 
 
-@pytest.mark.skipif(
-    not sys.platform.startswith("linux"), reason="only Linux keeps the signal in /proc"
+def test_a_rank_that_raises_is_shown_with_its_traceback(own, tmp_path, capsys):
+    out = tmp_path / "out"
+    with pytest.raises(RunError, match="rank 1 raised ValueError: the data of rank 1 are broken"):
+        run_lesson(f"{own}:faulty", devices=2, accelerator="cpu", epochs=3, out=out)
+    printed = capsys.readouterr().out
+    assert 'raise ValueError("the data of rank 1 are broken")' in printed
+    assert "leaked" not in printed
+    assert epochs_in(out) == 1
+
+
+def test_a_killed_rank_is_named_with_its_signal_and_its_checkpoint_is_continued(
+    launched, own, tmp_path
+):
+    launched.ranks()[1].kill()
+    status, output, left = launched.end()
+    assert (status, left) == (1, [])
+    assert "rank 1 was killed by SIGKILL" in output and "leaked" not in output
+    epochs = epochs_in(tmp_path / "out")
+    assert epochs >= 2
+    how = {"devices": 1, "accelerator": "cpu", "out": tmp_path / "out", "resume": True}
+    assert len(run_lesson(f"{own}:slow", epochs=epochs + 1, **how).losses) == epochs + 1
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [
+        (signal.SIGINT, 130),
+        (signal.SIGTERM, 143),
+        (signal.SIGKILL, -9),
+    ],
 )
-def test_the_signal_of_a_dead_process_can_be_read_until_it_is_reaped():
-    process = start("import time; time.sleep(600)")
-    assert exit_status(process.pid) is None
-    process.send_signal(signal.SIGUSR1)
-    deadline = time.monotonic() + 10
-    while exit_status(process.pid) is None and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert exit_status(process.pid) == -signal.SIGUSR1
-    process.wait()
-    assert exit_status(process.pid) is None
-    process.stdout.close()
-
-
-@pytest.mark.skipif(
-    not sys.platform.startswith("linux"), reason="only Linux tells the variables of a process"
-)
-def test_a_group_ends_with_a_child_in_a_session_of_its_own(tmp_path):
-    setting = f"TMPDIR={tmp_path}"
-    code = "import subprocess; subprocess.Popen(['sleep', '600'], start_new_session=True); print(1, flush=True)"
-    process = subprocess.Popen(
-        [sys.executable, "-c", code],
-        stdout=subprocess.PIPE,
-        start_new_session=True,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-    )
-    process.stdout.read(1)
-    process.stdout.close()
-    assert processes_with(setting)
-    end_group(process, setting)
-    assert processes_with(setting) == []
-
-
-def test_a_link_in_place_of_the_lock_or_of_a_result_leads_nowhere(tmp_path):
-    other = tmp_path / "other"
-    other.write_text("somebody else's")
-    (tmp_path / "launch.lock").symlink_to(other)
-    with pytest.raises(LaunchError, match=r"cannot be used: .*symbolic"), only_one(tmp_path):
-        pass
-    (tmp_path / "result.json").symlink_to(other)
-    write_whole(tmp_path / "result.json", b"{}")
-    assert (
-        other.read_text() == "somebody else's" and (tmp_path / "result.json").read_bytes() == b"{}"
-    )
-
-
-def test_a_folder_is_kept_to_one_launch_until_it_ends_however_it_ends(tmp_path):
-    code = (
-        "from pathlib import Path; import time; from course_utils.launch.processes import only_one\n"
-        f"with only_one(Path({str(tmp_path)!r})): print('mine', flush=True); time.sleep(600)"
-    )
-    process = start(code)
-    assert process.stdout.readline() == "mine\n"
-    message = f"is in use by process {process.pid} on .*, which still runs"
-    with pytest.raises(LaunchError, match=message), only_one(tmp_path):
-        pass
-    process.kill()
-    process.wait()
-    process.stdout.close()
-    with only_one(tmp_path), pytest.raises(LaunchError, match="is in use by"), only_one(tmp_path):
-        pass
-
-
-def test_a_file_system_without_locks_is_not_a_launch_that_still_runs(tmp_path, monkeypatch):
-    """Lustre mounted without `flock`, NFS without a lock daemon."""
-
-    def refuse(*_):
-        raise OSError(errno.ENOSYS, "Function not implemented")
-
-    monkeypatch.setattr(fcntl, "flock", refuse)
-    with pytest.raises(LaunchError, match=r"cannot be used: .*not implemented"), only_one(tmp_path):
-        pass
+def test_a_launcher_that_is_ended_leaves_nothing_running(launched, tmp_path, number, expected):
+    launched.process.send_signal(number)
+    status, output, left = launched.end()
+    assert (status, left) == (expected, [])
+    assert "leaked" not in output and "Traceback" not in output
+    assert epochs_in(tmp_path / "out") >= 2

@@ -17,8 +17,7 @@ from course_lessons.needs import NO_RANKS, no_copies, what_cells_need
 from course_utils.devices import usable_cores
 from course_utils.estimate.counting import count_work
 from course_utils.estimate.parallel import scaling
-from course_utils.launch import calm_lightning
-from course_utils.lightning import QUIET, messages_to_stdout, trainer_kwargs
+from course_utils.lightning import QUIET, calm_lightning, messages_to_stdout, trainer_kwargs
 from course_utils.timeline.record import Timeline
 
 OUT = Path("runs") / "lesson-3"

@@ -1,0 +1,39 @@
+"""The result of a launch."""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from course_utils.text import format_seconds, text_table
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What a launch trained, and how far it came."""
+
+    lesson: str
+    strategy: str
+    device: str  #: "cpu" or "gpu"
+    ranks: int
+    losses: list[float]  #: `train_loss` of each epoch, including those before a resume
+    train_s: float  #: from the first step of this run to its last
+    checkpoint: str  #: the file that `resume` continues from
+
+    def save(self, path: Path) -> None:
+        """Write the result as JSON."""
+        path.write_text(json.dumps(asdict(self), indent=1) + "\n")
+
+    @classmethod
+    def load(cls, path: Path) -> "RunResult":
+        """Read a result that `save` has written."""
+        return cls(**json.loads(path.read_text()))
+
+    def __repr__(self) -> str:
+        ranks = "1 rank" if self.ranks == 1 else f"{self.ranks} ranks"
+        rows = [("training", format_seconds(self.train_s)), ("checkpoint", self.checkpoint)]
+        if self.losses:
+            last = len(self.losses)
+            losses = f"{self.losses[0]:.4g} in epoch 1, {self.losses[-1]:.4g} in epoch {last}"
+            rows.insert(0, ("train_loss", losses))
+        how = f"{self.lesson}, {self.strategy}, {ranks} on {self.device}"
+        return text_table(("lesson", how), rows)
