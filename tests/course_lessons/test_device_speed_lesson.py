@@ -58,7 +58,8 @@ def test_new_memory_costs_a_page_fault_for_each_page_and_work_costs_time():
 def test_neighbours_end_when_the_process_that_started_them_is_killed():
     code = (
         "import os, signal\nfrom course_lessons.device_speed import busy_neighbours\n"
-        "with busy_neighbours():\n    print('busy', flush=True)\n    os.kill(os.getpid(), signal.SIGKILL)"
+        "with busy_neighbours():\n    print('busy', flush=True)\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)"
     )
     environ = {**os.environ, "COURSE_TEST_NEIGHBOURS": "1"}
     subprocess.run([sys.executable, "-c", code], env=environ, stdout=subprocess.PIPE, check=False)
