@@ -3,21 +3,24 @@
 import gzip
 import json
 import os
-import threading
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from torch.profiler import ProfilerActivity, _ExperimentalConfig, profile, record_function
-
-from course_utils.devices import Device, pick_device, wait_for
+from course_utils.devices import Device, as_device, wait_for
 from course_utils.figures import Picture
 from course_utils.stopwatch import check_ran
 from course_utils.timeline.lanes import Lane, describe, draw_timeline
-from course_utils.timeline.trace import OURS, PROCESSES, lanes_of, name_event, noted, read_trace
+from course_utils.timeline.trace import (
+    OURS,
+    PROCESSES,
+    lanes_of,
+    name_event,
+    noted,
+    run_profiled,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,7 +44,7 @@ class Timeline:
             trace["traceEvents"] if isinstance(trace, dict) and trace.get("traceEvents") else ()
         ):
             raise ValueError(
-                f"{path} has no events of torch.profiler, and a timeline is read from its traces alone."
+                f"{path} has no events of torch.profiler, and a timeline is read from its traces."
             )
         return cls(trace)
 
@@ -150,21 +153,7 @@ class Timeline:
         return self.plot()._repr_mimebundle_()
 
 
-def _all_threads() -> _ExperimentalConfig | None:
-    """Return the setting by which the profiler sees the threads that Python has started: since
-    torch 2.7.
-    """
-    try:
-        return _ExperimentalConfig(profile_all_threads=True)  # type: ignore[call-arg]
-    except TypeError:
-        warnings.warn(
-            "torch 2.6 profiles only the thread that starts it; from 2.7 on all are seen.",
-            stacklevel=3,
-        )
-        return None
-
-
-def timeline(fn: Callable[[], object], *, device: Device | str | None = "cpu") -> Timeline:
+def timeline(fn: Callable[[], object], *, device: Device | str | None = None) -> Timeline:
     """Run `fn()` once unseen and once under torch.profiler; return what host and device did the
     second time, and when.
 
@@ -178,23 +167,7 @@ def timeline(fn: Callable[[], object], *, device: Device | str | None = "cpu") -
         device: where `fn` works, and so what to wait for at its end; a `Device`, its name, or None
             for the best one.
     """
-    device = device if isinstance(device, Device) else pick_device(device)
-    if device.kind == "cpu":
-        # a CUDA build reports on stderr that there is no GPU
-        os.environ.setdefault("KINETO_LOG_LEVEL", "6")
+    device = as_device(device)
     check_ran(fn())
     wait_for(device)
-    gpu = {"cuda": [ProfilerActivity.CUDA], "xpu": [ProfilerActivity.XPU]}.get(device.kind, [])
-    with profile(
-        activities=[ProfilerActivity.CPU, *gpu], experimental_config=_all_threads()
-    ) as seen:
-        fn()
-        if device.kind != "cpu":
-            with record_function("wait for the device"):
-                wait_for(device)
-        threads = {thread.native_id: thread.name for thread in threading.enumerate()}
-    trace = read_trace(seen)
-    trace["traceEvents"] += [
-        name_event("thread_name", os.getpid(), tid, name) for tid, name in threads.items() if tid
-    ]
-    return Timeline(trace)
+    return Timeline(run_profiled(fn, device))

@@ -1,15 +1,20 @@
-"""Read the lanes of a timeline out of a Chrome trace, as torch.profiler writes it."""
+"""Chrome traces of torch.profiler: take one, and read the lanes of a timeline out of it."""
 
 import json
 import os
 import re
+import threading
+import warnings
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from torch.profiler import ProfilerActivity, _ExperimentalConfig, profile, record_function
+
+from course_utils.devices import Device, wait_for
 from course_utils.timeline.lanes import Lane, Span, outermost, union, without
 
 ORDER = ("host", "copies", "device", "exchange")
@@ -29,6 +34,39 @@ Place = tuple[int, str, str, Any]
 # the temporary folder of a user whose name has an umlaut: there the file lies in the working
 # folder, and its path begins in it.
 NEAR = "." if os.name == "nt" else None
+
+
+def run_profiled(fn: Callable[[], object], device: Device) -> dict[str, Any]:
+    """Run `fn()` under torch.profiler, wait for the device, and return the Chrome trace."""
+    if device.kind == "cpu":
+        # a CUDA build reports on stderr that there is no GPU
+        os.environ.setdefault("KINETO_LOG_LEVEL", "6")
+    activities = [ProfilerActivity.CPU]
+    if device.kind in ("cuda", "xpu"):
+        activities.append(getattr(ProfilerActivity, device.kind.upper()))
+    with profile(activities=activities, experimental_config=_all_threads()) as seen:
+        fn()
+        if device.kind != "cpu":
+            with record_function("wait for the device"):
+                wait_for(device)
+        threads = {thread.native_id: thread.name for thread in threading.enumerate()}
+    trace = read_trace(seen)
+    for tid, name in threads.items():
+        if tid:
+            trace["traceEvents"].append(name_event("thread_name", os.getpid(), tid, name))
+    return trace
+
+
+def _all_threads() -> _ExperimentalConfig | None:
+    """Return the setting that shows the profiler all Python threads, which torch 2.7 introduced."""
+    try:
+        return _ExperimentalConfig(profile_all_threads=True)  # type: ignore[call-arg]
+    except TypeError:
+        warnings.warn(
+            "torch 2.6 profiles only the thread that starts it; from 2.7 on all are seen.",
+            stacklevel=4,
+        )
+        return None
 
 
 def read_trace(profiler: Any) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from course_utils.compare.workloads import cnn_step, rnn_step, using_tf32
 from course_utils.copy_speed import _copiers, copy_rate
 from course_utils.devices import find_devices, pick_device, wait_for
 from course_utils.moves import device_of, to_device
+from course_utils.timeline.bottleneck import find_bottleneck
 from course_utils.timeline.record import timeline
 from course_utils.timing import time_call
 from tools.record import as_cuda_graph
@@ -135,6 +136,18 @@ def test_lightning_trains_on_the_device(device, tmp_path):
 
 
 @needs_cuda
+def test_what_limits_a_loop_on_a_gpu_is_what_was_built_in(device):
+    def tiny(batch):
+        there = batch.to("cuda")
+        for _ in range(500):
+            there = there.neg()
+
+    large = torch.ones(4096, 4096, device="cuda")
+    found = find_bottleneck(lambda batch: large @ large, [None], device=device)
+    assert find_bottleneck(tiny, [torch.ones(2)], device=device).limit == "launches"
+    assert found.limit == "arithmetic"
+
+
 def test_a_timeline_shows_the_stream_and_the_copies_and_that_the_host_goes_on(device):
     x, source = torch.ones(4096, 4096, device="cuda"), torch.ones(1024, 1024).pin_memory()
     found = timeline(lambda: (source.to("cuda", non_blocking=True), x @ x, x @ x), device=device)

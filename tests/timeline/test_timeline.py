@@ -182,7 +182,7 @@ def test_a_torch_whose_profiler_sees_one_thread_alone_says_so(monkeypatch, worke
     def refuses(**_):
         raise TypeError
 
-    monkeypatch.setattr("course_utils.timeline._ExperimentalConfig", refuses)
+    monkeypatch.setattr("course_utils.timeline.trace._ExperimentalConfig", refuses)
     with pytest.warns(UserWarning, match="only the thread that starts it"):
         found = timeline(
             lambda: (worker.put(lambda: torch.ones(4).exp()), torch.ones(4).exp(), worker.join())

@@ -1,0 +1,399 @@
+"""Find what limits a training loop: its loader, its copies, its launches or its arithmetic."""
+
+import math
+import statistics
+import time
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.profiler import record_function
+
+from course_utils.devices import Device, as_device, wait_for
+from course_utils.hardware.machine import usable_cores
+from course_utils.text import format_seconds, html_card
+from course_utils.timeline.lanes import Span, outermost, union
+from course_utils.timeline.trace import run_profiled
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CLEAR = 0.1  # the largest part has to lead the second by this share of the step
+WARM_UP = 3  # steps before anything is timed: they compile, and allocate memory
+PROFILED = 5  # steps under the profiler, after a second warm-up
+# The names of blocks in the trace.
+FETCH, STEP, SMALLEST = "wait for a batch", "step of the loop", "the smallest operation"
+# An operation on the CPU that takes less than so many times as long as an addition of two numbers
+# is counted as overhead altogether.
+SMALL = 5
+PARTS = ("loader", "copies", "launches", "arithmetic")
+
+
+@dataclass(frozen=True)
+class LoopRecord:
+    """What was seen of a training loop: its times without the profiler, and its spans with it."""
+
+    device: str  #: as PyTorch writes it, such as "cuda:0"
+    kind: str  #: of device
+    #: seconds of a step without the profiler, with the wait for its batch: the mean, or on a CPU
+    #: the mean wait and the step that other programs disturbed least
+    step_s: float
+    fetch_s: float  #: the part of it in which the loop waited for its batch
+    workers: int  #: of the loader
+    cores: int  #: that the workers can use
+    steps: int  #: how many the spans are from
+    fetches: tuple[Span, ...] = ()  #: when the loop waited for a batch
+    work: tuple[Span, ...] = ()  #: kernels of the device; on a CPU, operations less their overhead
+    copies: tuple[Span, ...] = ()  #: between host and device
+    operations: int = 0  #: kernels, or on a CPU operations, in all steps
+    reads: int = 0  #: how often a value was read, as `.item()` does, in all steps
+
+
+@dataclass(frozen=True)
+class Bottleneck:
+    """What limits a training loop, with the numbers behind the verdict. The four parts add up to
+    the step.
+    """
+
+    device: str  #: where the loop ran
+    limit: str | None  #: "loader", "copies", "launches" or "arithmetic"; None if it is not clear
+    step_s: float  #: seconds of a step, with the wait for its batch
+    loader_s: float  #: of these, the device had nothing to do because the loop waited for a batch
+    copies_s: float  #: only a copy between host and device went on
+    launches_s: float  #: the host prepared or called operations, and nothing else went on
+    arithmetic_s: float  #: the device computed, or moved numbers in its own memory
+    operations: int  #: kernels, or on a CPU operations, in a step
+    workers: int  #: of the loader
+    workers_enough: int | None  #: workers that keep up with the step, where the loader limits
+    advice: str  #: what to try first
+    doubt: str = ""  #: why there is no verdict
+
+    def share(self, part: str) -> float:
+        """Return the share of the step that a part takes: "loader", "copies", "launches" or
+        "arithmetic".
+        """
+        return getattr(self, f"{part}_s") / self.step_s
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return the four parts as a pandas table, in milliseconds and as shares of the step."""
+        import pandas as pd
+
+        rows = [(part, 1e3 * getattr(self, f"{part}_s"), self.share(part)) for part in PARTS]
+        return pd.DataFrame(rows, columns=["part", "ms a step", "share"]).set_index("part")
+
+    def __repr__(self) -> str:
+        verb = "limits" if self.limit in ("loader", "arithmetic") else "limit"
+        what = f"The {self.limit} {verb} this loop" if self.limit else "What limits is not clear"
+        if self.limit and self.limit != "loader":
+            what = what.replace("The ", "").capitalize()
+        shares = [f"{part} {self.share(part):.0%}" for part in PARTS]
+        step = f"of {format_seconds(self.step_s)} a step on {self.device}, {', '.join(shares)}"
+        calls = f"{self.operations} operations a step"
+        doubt = f" {self.doubt}" if self.doubt else ""
+        return f"{what}: {step} ({calls}).{doubt} Try first: {self.advice}"
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for part in PARTS:
+            seconds = getattr(self, f"{part}_s")
+            rows.append((part, format_seconds(seconds), f"{self.share(part):.0%}"))
+        return html_card("Where a step's time goes", ("part", "time", "share"), rows, repr(self))
+
+
+def find_bottleneck(
+    step: Callable[[Any], object],
+    loader: Iterable[Any],
+    *,
+    device: Device | str | None = None,
+    steps: int = 20,
+    max_s: float = 30.0,
+) -> Bottleneck:
+    """Run a few steps of a training loop, and say what limits it and what to try first.
+
+    The steps are real: they train the model further. They run once without the profiler, which
+    gives the times, and once with it, which shows when the device worked.
+
+    Args:
+        step: takes one training step on a batch, with its copy to the device.
+        loader: yields batches, such as a DataLoader. It is started again when it ends.
+        device: where `step` works; a `Device`, its name, or None for the best one.
+        steps: how many to time; some more run as a warm-up and under the profiler.
+        max_s: time no further step after this many seconds.
+
+    Returns:
+        The verdict. Its `limit` is None where two parts take about equally long, or where the
+        profiler cannot see the device.
+
+    Raises:
+        ValueError: the loader yields nothing, or ended early and cannot be started again.
+    """
+    return judge(record_loop(step, loader, as_device(device), steps=steps, max_s=max_s))
+
+
+def judge(seen: LoopRecord) -> Bottleneck:
+    """Return the verdict on what was seen of a loop.
+
+    Times of the device are the profiler's, since it does not slow kernels down. What the host needs
+    for its calls is what is left of the step without the profiler, which does slow calls down.
+    """
+    times_s = _parts(seen)
+    order = sorted(PARTS, key=times_s.__getitem__, reverse=True)
+    first, second = order[:2]
+    limit: str | None = first
+    doubt = ""
+    if not seen.work and seen.kind != "cpu" and first != "loader":
+        limit = None
+        doubt = (
+            f"PyTorch's profiler saw no work on {seen.device}, so the rest is not split; "
+            "if that surprises you, check that the model is on that device."
+        )
+    elif times_s[first] - times_s[second] < CLEAR * seen.step_s:
+        limit, doubt = None, f"The {first} and the {second} take about equally long."
+
+    enough = _enough_workers(seen, times_s["loader"]) if first == "loader" else None
+    return Bottleneck(
+        device=seen.device,
+        limit=limit,
+        step_s=seen.step_s,
+        loader_s=times_s["loader"],
+        copies_s=times_s["copies"],
+        launches_s=times_s["launches"],
+        arithmetic_s=times_s["arithmetic"],
+        operations=round(seen.operations / max(seen.steps, 1)),
+        workers=seen.workers,
+        workers_enough=enough,
+        advice=_advise(first, seen, enough),
+        doubt=doubt,
+    )
+
+
+def _parts(seen: LoopRecord) -> dict[str, float]:
+    """Return the seconds of a step that each part takes. Of two at once, the later one in the list
+    arithmetic, copies, loader is hidden and costs nothing.
+    """
+    work_s = _covered(seen.work)
+    moved_s = _covered(seen.work + seen.copies)
+    all_s = _covered(seen.work + seen.copies + seen.fetches)
+    fetched_s = _covered(seen.fetches)
+    exposed = (all_s - moved_s) / fetched_s if fetched_s else 1.0
+    steps = max(seen.steps, 1)
+    found = {
+        "loader": seen.fetch_s * exposed,
+        "copies": (moved_s - work_s) / steps,
+        "arithmetic": work_s / steps,
+    }
+    # the profiled steps may have been slower than the others
+    scale = min(1.0, seen.step_s / (sum(found.values()) or 1.0))
+    found = {part: seconds * scale for part, seconds in found.items()}
+    found["launches"] = max(0.0, seen.step_s - sum(found.values()))
+    return found
+
+
+def _covered(spans: Iterable[Span]) -> float:
+    return sum(span.seconds for span in union(spans))
+
+
+def _enough_workers(seen: LoopRecord, loader_s: float) -> int:
+    """Return how many workers prepare batches as fast as the rest of the step uses them."""
+    # of w workers that cannot keep up, each takes w steps for its batch
+    one_batch_s = seen.step_s * seen.workers if seen.workers else seen.fetch_s
+    rest_s = max(seen.step_s - loader_s, 1e-3 * seen.step_s)
+    return max(math.ceil(one_batch_s / rest_s), seen.workers + 1)
+
+
+def _advise(part: str, seen: LoopRecord, enough: int | None) -> str:
+    if part == "loader":
+        if enough is not None and enough > seen.cores:
+            return (
+                f"prepare the data once and store them, or make preparing them cheaper: to keep "
+                f"up, it would take {enough} workers, and this machine has {seen.cores} cores."
+            )
+        return f"DataLoader(..., num_workers={enough}), which would be enough workers."
+    if part == "copies":
+        return (
+            "DataLoader(..., pin_memory=True) and batch.to(device, non_blocking=True); copy the "
+            "bytes as they are, such as uint8, and convert them on the device."
+        )
+    if part == "launches":
+        if seen.reads >= max(seen.steps, 1) and seen.kind != "cpu":
+            return "read values such as loss.item() once an epoch and not in every step."
+        return "a larger batch, or torch.compile(model), which merges operations."
+    if seen.kind == "cpu":
+        return "a GPU, since the processor is busy computing; or a smaller network or image."
+    return "16 bits (torch.autocast): the device is busy, so only less or cheaper work helps."
+
+
+def record_loop(
+    step: Callable[[Any], object],
+    loader: Iterable[Any],
+    device: Device,
+    *,
+    steps: int,
+    max_s: float,
+    clock: Callable[[], float] = time.perf_counter,
+) -> LoopRecord:
+    """Run the loop, first without and then with the profiler, and return what was seen."""
+    workers = getattr(loader, "num_workers", 0)
+    lead_in = WARM_UP + 2 * workers  # until the batches that the workers have ready are used up
+    fetches_s: list[float] = []
+    steps_s: list[float] = []
+    with closing(_endless(loader)) as batches:
+        for _ in range(lead_in):
+            step(next(batches))
+        wait_for(device)
+        start = clock()
+        while len(steps_s) < steps and (len(steps_s) < WARM_UP or clock() - start < max_s):
+            asked = clock()
+            batch = next(batches)
+            fetched = clock()
+            step(batch)
+            fetches_s.append(fetched - asked)
+            steps_s.append(clock() - fetched)
+        wait_for(device)
+        # Workers deliver in bursts, and a device works on after the call: there the mean counts.
+        fetch_s = statistics.mean(fetches_s)
+        rest_s = (clock() - start) / len(steps_s) - fetch_s
+        if device.kind == "cpu":
+            rest_s = min(steps_s)  # the least disturbed by other programs
+
+        def profiled_steps() -> None:
+            for _ in range(lead_in + PROFILED):
+                with record_function(FETCH):
+                    batch = next(batches)
+                with record_function(STEP):
+                    step(batch)
+            if device.kind == "cpu":
+                _run_smallest()
+
+        trace = run_profiled(profiled_steps, device)
+    timed_part = LoopRecord(
+        device=str(device),
+        kind=device.kind,
+        step_s=fetch_s + rest_s,
+        fetch_s=fetch_s,
+        workers=workers,
+        cores=usable_cores(),
+        steps=PROFILED,
+    )
+    return add_spans(timed_part, trace["traceEvents"])
+
+
+def add_spans(seen: LoopRecord, events: Iterable[Mapping[str, Any]]) -> LoopRecord:
+    """Return the record with the spans of its last steps, read from the events of a Chrome
+    trace.
+    """
+    events = [event for event in events if event["ph"] == "X"]
+    fetches = _spans(event for event in events if event["name"] == FETCH)[-seen.steps :]
+    steps = _spans(event for event in events if event["name"] == STEP)[-seen.steps :]
+    begin_s = fetches[0].start_s
+    events = [event for event in events if event["ts"] * 1e-6 >= begin_s]
+    reads = [event for event in events if event["name"] == "aten::_local_scalar_dense"]
+    if seen.kind == "cpu":
+        host = _spans(event for event in events if event.get("cat") == "cpu_op")
+        calls = [op for op in outermost(host) if _lies_in(op, steps[-1:])]
+        work = _typical_work(events, steps)
+        steps, fetches, reads = steps[-1:], fetches[-1:], reads[:0]
+        copies: list[Span] = []
+    else:
+        moves = [event for event in events if event.get("cat") == "gpu_memcpy"]
+        inside = [event for event in moves if "DtoD" in event["name"]]
+        copies = _spans(event for event in moves if event not in inside)
+        kernels = [event for event in events if event.get("cat") in ("kernel", "gpu_memset")]
+        work = calls = _spans(kernels + inside)
+    return replace(
+        seen,
+        steps=len(steps),
+        fetches=tuple(fetches),
+        work=tuple(work),
+        copies=tuple(copies),
+        operations=len(calls),
+        reads=len(reads),
+    )
+
+
+def _spans(events: Iterable[Mapping[str, Any]]) -> list[Span]:
+    """Return the spans of a trace's events, in order; a trace counts microseconds."""
+    spans = []
+    for event in events:
+        start_s = event["ts"] * 1e-6
+        spans.append(Span(event["name"], start_s, start_s + event["dur"] * 1e-6))
+    return sorted(spans, key=lambda span: (span.start_s, -span.end_s))
+
+
+def _typical_work(events: Iterable[Mapping[str, Any]], steps: list[Span]) -> list[Span]:
+    """Return what the operations of a typical step on a CPU work, without the overhead of each,
+    laid end to end from the start of the last step.
+
+    The typical step takes the median over the steps for each operation, because other programs
+    interrupt some of them.
+    """
+    events = list(events)
+    operations = _own_seconds(events)
+    calibration = _spans(event for event in events if event["name"] == SMALLEST)
+    smallest_s = statistics.median(own_s for op, own_s in operations if _lies_in(op, calibration))
+    seconds: dict[tuple[str, int], list[float]] = {}
+    for step in steps:
+        count: Counter[str] = Counter()
+        for op, own_s in operations:
+            if _lies_in(op, [step]):
+                seconds.setdefault((op.name, count[op.name]), []).append(own_s)
+                count[op.name] += 1
+    work, start_s = [], steps[-1].start_s
+    for (name, _), found in seconds.items():
+        own_s = statistics.median(found)
+        if own_s >= SMALL * smallest_s and 2 * len(found) > len(steps):
+            work.append(Span(name, start_s, start_s + own_s - smallest_s))
+            start_s = work[-1].end_s
+    return work
+
+
+def _own_seconds(events: Iterable[Mapping[str, Any]]) -> list[tuple[Span, float]]:
+    """Return the operations of the host, in order, with the seconds in which each called no other
+    one: `aten::mm` is in the trace inside `aten::matmul`.
+    """
+    threads: dict[Any, list[Mapping[str, Any]]] = {}
+    for event in events:
+        if event.get("cat") == "cpu_op":
+            threads.setdefault(event["tid"], []).append(event)
+    found: list[tuple[Span, float]] = []
+    for group in threads.values():
+        own: dict[Span, float] = {}
+        callers: list[Span] = []  # of the operation at hand, the outermost first
+        for span in _spans(group):
+            while callers and callers[-1].end_s <= span.start_s:
+                callers.pop()
+            if callers:
+                own[callers[-1]] -= span.seconds
+            own[span] = span.seconds
+            callers.append(span)
+        found += own.items()
+    return sorted(found, key=lambda item: item[0].start_s)
+
+
+def _lies_in(span: Span, blocks: Iterable[Span]) -> bool:
+    return any(block.start_s <= span.start_s < block.end_s for block in blocks)
+
+
+def _run_smallest() -> None:
+    """Run additions of two numbers, which cost nothing but their call."""
+    one = torch.ones(())
+    with record_function(SMALLEST):
+        for _ in range(200):
+            torch.add(one, one)
+
+
+def _endless(loader: Iterable[Any]) -> Generator[Any, None, None]:
+    """Yield the batches of a loader, epoch after epoch."""
+    found = True
+    while found:
+        found = False
+        for batch in loader:
+            found = True
+            yield batch
+    raise ValueError(
+        "the loader yields no batch, or ended early and cannot be started again, as a generator "
+        "cannot. Pass a DataLoader or a list of batches."
+    )
