@@ -42,6 +42,7 @@ _COMMAND = re.compile(
 _PROMPT = re.compile(r"\s*(?:>>> ?|\.\.\. (?=.))")
 _LEFT_OUT = re.compile(r"(\s*)(?:\.\.\.|…),?\s*")  # a line of dots
 _FENCE = re.compile(r"\s*(?:```+|~~~+)\s*\{?\.?([\w+-]*)")
+_INLINE = re.compile(r"\s*`[^`]+`\s*")  # a line of Markdown that is code as a whole
 _DIRECTIVE = re.compile(r"(\s*)\.\. (?:code-block|code|sourcecode|testcode)::\s*(\w*)")
 _PYTHON = ("", "python", "python3", "py", "pycon", "ipython", "ipython3")
 _SHELL = ("sh", "bash", "console", "shell")
@@ -115,6 +116,8 @@ def _read_blocks(part: Part, suffix: str) -> None:
         block = lines[first:last]
         if language in _SHELL or (block and block[0].startswith(("%%bash", "%%sh"))):
             part.commands.append((start, "".join(block)))
+        elif language == "inline":
+            part.codes.append(Code(block[0].replace("`", " "), start))
         elif language in _PYTHON:
             part.codes.append(Code(_only_python(block, start, part.commands), start))
 
@@ -130,8 +133,13 @@ def _blocks(lines: list[str], suffix: str) -> Iterator[tuple[str, int, int]]:
             if fence := _FENCE.match(line):
                 fences.append((number, fence[1].lower()))
         ends = [number for number, _ in fences[1::2]] + [len(lines)]  # one may not be closed
+        in_fences: set[int] = set()
         for (first, language), last in zip(fences[::2], ends, strict=False):
+            in_fences.update(range(first, last + 1))
             yield language, first + 1, last
+        for number, line in enumerate(lines):
+            if number not in in_fences and _INLINE.fullmatch(line):
+                yield "inline", number, number + 1
     else:
         yield "", 0, len(lines)
 

@@ -41,6 +41,10 @@ model = RNNModel(
     },
 )
 ```
+
+With several GPUs it is
+
+`pl_trainer_kwargs = {"accelerator": "gpu", "auto_select_gpus": True}`
 """
 
 LIGHTNING_GUIDE = """\
@@ -89,6 +93,7 @@ GUIDES = [
             (4, "torch_xla-1.9-cp37", ""),
             (5, "torch==1.9.0+cu111", ""),
             (16, "tpu_cores=[4]", "accelerator='tpu', devices=[3]"),
+            (23, "auto_select_gpus=True", ""),
         ],
     ),
     (
