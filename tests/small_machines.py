@@ -4,16 +4,18 @@ set-up cell.
 
 import base64
 import hashlib
-import json
 import os
 import shutil
 import subprocess
 import sys
 import venv
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import IPython
+
+from tools.setup_cell import read_address, setup_cell
 
 ROOT = Path(__file__).resolve().parent.parent
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -30,23 +32,20 @@ GOOD = {
     "pooch": "1.8.2",
     "parso": "0.8.4",
     "tqdm": "4.67.3",
+    "packaging": "24.2",
 }
 
 
-def first_code_cell(lesson: Path) -> dict:
-    """Return the set-up cell of a lesson."""
-    cells = json.loads(lesson.read_text(encoding="utf-8"))["cells"]
-    return next(cell for cell in cells if cell["cell_type"] == "code")
-
-
-SETUP = "".join(first_code_cell(LESSONS[0])["source"])
-# Runs a cell as a notebook does. IPython comes from the environment of the tests, and pip does not
-# see it.
+SETUP = setup_cell(replace(read_address(), repository="", published=False))
+# Runs a cell as a notebook does. IPython comes from the environment of the tests, which nothing in
+# the cell may see.
 RUN_CELL = f"""
 import sys
 sys.path.append({str(Path(IPython.__file__).parent.parent)!r})
 from IPython.core.interactiveshell import InteractiveShell
-done = InteractiveShell.instance(history_length=0).run_cell(sys.argv[1])
+shell = InteractiveShell.instance(history_length=0)
+sys.path.pop()
+done = shell.run_cell(sys.argv[1])
 sys.exit(not done.success)
 """
 
@@ -65,7 +64,7 @@ def write_wheel(
     files = {
         f"{module}/__init__.py": f"__version__ = {version!r}\n",
         f"{home}/METADATA": "\n".join(["Metadata-Version: 2.1", *fields]) + "\n",
-        f"{home}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{home}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
     files[f"{home}/RECORD"] = "".join(
         f"{file},{checksum(text)},{len(text)}\n" for file, text in files.items()

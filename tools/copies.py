@@ -1,16 +1,17 @@
 """Make the notebooks that people open: `python tools/copies.py my-lessons`, which `make lab` does.
 
 A committed lesson holds the outputs of another machine and cells that check it. A learner's copy
-holds neither, its set-up is folded, and it asks Colab and Kaggle for the accelerator that it is
-about. A teacher's copy has the solutions filled in as well. `--publish FOLDER` writes both kinds to
-FOLDER/notebooks and FOLDER/solutions: the release workflow puts them on the branch to which the
-launch links lead.
+holds neither, and it asks Colab and Kaggle for the accelerator that it is about. A teacher's copy
+has the solutions filled in as well. `--publish FOLDER` writes both kinds to FOLDER/notebooks and
+FOLDER/solutions: the release workflow puts them on the branch to which the launch links lead.
 """
 
 import argparse
 import copy
 import hashlib
+import importlib
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -20,11 +21,9 @@ from nbconvert.preprocessors import ClearOutputPreprocessor, Preprocessor, TagRe
 from nbformat import NotebookNode
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-from tools.assignment import CHECK, IMPORT, exercises_of  # noqa: E402
-
-from tools.badges import NO_ADDRESS  # noqa: E402
-
+sys.path[:0] = [str(ROOT), str(ROOT / "notebooks")]
+EXERCISES = re.compile(r"^from (course_lessons\.\w+) import exercises as ex$", re.MULTILINE)
+CHECK = re.compile(r"^ex\.(\w+)\.check\(.+\)$", re.MULTILINE)
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 GIVEN = ".given.json"  # the checksum of each copy as the learner got it
 # lesson: what Colab and what Kaggle read in a notebook that wants an accelerator
@@ -45,51 +44,45 @@ KAGGLE = {
     "language": "python",
     "sourceType": "notebook",
 }
-# JupyterLab, Colab and Kaggle each have a word of their own for a cell whose code is folded.
-FOLDED = {"jupyter": {"source_hidden": True}, "cellView": "form", "_kg_hide-input": True}
 
 
 class ForPeople(Preprocessor):
-    """Fold the set-up cell, name the accelerator for hosted notebooks, and leave out what is for
-    the course's owner.
-    """
+    """Name the accelerator that a lesson is about, for hosted notebooks."""
 
     def preprocess(self, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
-        """Return the notebook with the metadata that hosts and front ends read."""
+        """Return the notebook with the metadata that hosts read."""
         colab, kaggle = ACCELERATORS.get(resources["metadata"]["name"], NO_ACCELERATOR)
         nb.metadata.update(nbformat.from_dict({**colab, "kaggle": KAGGLE | kaggle}))
-        nb.cells[0].source = nb.cells[0].source.replace(f"Launch: {NO_ADDRESS}\n\n", "")
-        for cell in nb.cells:
-            if cell.id.endswith("-setup"):
-                cell.metadata.update(nbformat.from_dict(FOLDED))
         return nb, resources
 
 
 def solved(lesson: NotebookNode) -> NotebookNode:
     """Return a lesson with the solution of each exercise in the place of its dots."""
     made = copy.deepcopy(lesson)
-    exercises = exercises_of(lesson)
+    imported = EXERCISES.search("\n".join(cell.source for cell in lesson.cells))
+    if imported is None:
+        return made
+    exercises = importlib.import_module(f"{imported[1]}.exercises")
     for cell in made.cells:
-        if cell.cell_type == "code" and (check := CHECK.search(cell.source)):
-            imported = IMPORT.search(cell.source)
-            solution = str(getattr(exercises, check[1]).solution())
-            cell.source = "\n".join([*([imported[0], ""] if imported else []), solution, check[0]])
+        check = CHECK.search(cell.source)
+        if cell.cell_type == "code" and check:
+            parts = [str(getattr(exercises, check[1]).solution()), check[0]]
+            if EXERCISES.search(cell.source):
+                parts = [imported[0], "", *parts]
+            cell.source = "\n".join(parts)
     return made
 
 
 def copy_of(lesson: Path, *, with_solutions: bool = False) -> str:
-    """Return the text of the notebook file that a learner, or else a teacher, opens."""
+    """Return the text of the notebook that a learner, or else a teacher, opens."""
     exporter = NotebookExporter()
-    for each in (
-        ClearOutputPreprocessor(),
-        TagRemovePreprocessor(remove_cell_tags={"check"}),
-        ForPeople(),
-    ):
-        exporter.register_preprocessor(each, enabled=True)
+    exporter.register_preprocessor(ClearOutputPreprocessor(), enabled=True)
+    exporter.register_preprocessor(TagRemovePreprocessor(remove_cell_tags={"check"}), enabled=True)
+    exporter.register_preprocessor(ForPeople(), enabled=True)
     notebook = nbformat.read(lesson, as_version=4)
-    text, _ = exporter.from_notebook_node(
-        solved(notebook) if with_solutions else notebook, {"metadata": {"name": lesson.stem}}
-    )
+    if with_solutions:
+        notebook = solved(notebook)
+    text, _ = exporter.from_notebook_node(notebook, {"metadata": {"name": lesson.stem}})
     return text.rstrip("\n") + "\n"
 
 
@@ -99,9 +92,7 @@ def checksum(data: bytes) -> str:
 
 
 def read_record(record: Path) -> dict[str, str]:
-    """Return the checksums of a folder's copies as they were given; none where the record is
-    missing or torn.
-    """
+    """Return the checksums of a folder's copies as they were given, if the record can be read."""
     try:
         return dict(json.loads(record.read_text(encoding="utf-8")))
     except (FileNotFoundError, ValueError, TypeError):
@@ -109,9 +100,7 @@ def read_record(record: Path) -> dict[str, str]:
 
 
 def hand_out(copies: dict[str, str], folder: Path) -> list[str]:
-    """Put the copies into a learner's folder, never over one that they changed, and return what
-    there is to say.
-    """
+    """Put the copies into a learner's folder, never over a changed one; return what to say."""
     folder.mkdir(parents=True, exist_ok=True)
     record = folder / GIVEN
     given = read_record(record)
@@ -126,7 +115,8 @@ def hand_out(copies: dict[str, str], folder: Path) -> list[str]:
             given[name] = checksum(new)
         elif given.get(name) != checksum(new):
             said.append(
-                f"{name}: there is a newer version. Yours has changes and stays; rename it to get the new one."
+                f"{name}: there is a newer version. Yours has changes and stays; rename it to get "
+                "the new one."
             )
     record.write_text(json.dumps(given, indent=1) + "\n", encoding="utf-8")
     return said
@@ -134,14 +124,11 @@ def hand_out(copies: dict[str, str], folder: Path) -> list[str]:
 
 def publish(folder: Path) -> None:
     """Write all copies for learners and for teachers, over whatever is there."""
-    made = {
-        folder / kind / lesson.name: copy_of(lesson, with_solutions=kind == "solutions")
-        for kind in ("notebooks", "solutions")
-        for lesson in LESSONS
-    }
-    for target, text in made.items():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(text.encode())
+    for kind in ("notebooks", "solutions"):
+        (folder / kind).mkdir(parents=True, exist_ok=True)
+        for lesson in LESSONS:
+            text = copy_of(lesson, with_solutions=kind == "solutions")
+            (folder / kind / lesson.name).write_bytes(text.encode())
 
 
 def main() -> None:

@@ -1,14 +1,11 @@
-"""Build the course's environment: `python3 tools/install.py .venv`. Needs nothing but Python
-itself.
+"""Build the course's environment: `python3 tools/install.py .venv`, or with `test` at the end.
 
-uv installs the packages, and pip where uv is not available. Where no NVIDIA driver is found,
-torch's CPU build is tried
-first: it is a tenth of the size. It is served only by PyTorch's own wheel index, which some
-networks block, so a
-failure there is no failure: the default index has a build that runs on a CPU too.
+uv installs the packages, and brings a Python where this one does not fit; where uv cannot be had,
+pip does it. Without an NVIDIA driver torch's CPU build is tried first: it is a tenth of the size,
+but it lies on an index that some networks block.
 """
 
-import argparse
+import json
 import os
 import platform
 import shutil
@@ -18,162 +15,94 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-INDEX_PATIENCE_S = 5  # for a connection or an answer from PyTorch's wheel index
+CONSTRAINTS = ROOT / "constraints.txt"
+UV = "uv==0.13.8"
+FITS = ">=3.11,<3.14"  # torch_xla has no release for a later Python
+IMPATIENT = {"UV_HTTP_TIMEOUT": "5", "UV_HTTP_RETRIES": "0"}
+# Without this, JupyterLab asks in a window over the lesson whether to show news.
+SETTINGS = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false"}}
 
 
-def has_nvidia_driver() -> bool:
-    """Say whether this machine has an NVIDIA driver, asking neither torch nor the GPU."""
-    return bool(shutil.which("nvidia-smi")) or Path("/proc/driver/nvidia/version").exists()
+def works(*command, quiet=False, **variables) -> bool:
+    """Run a command and say whether it ended well."""
+    output = subprocess.DEVNULL if quiet else None
+    words = [str(word) for word in command]
+    env = {**os.environ, **variables}
+    try:
+        return subprocess.run(words, stdout=output, stderr=output, env=env).returncode == 0
+    except FileNotFoundError:
+        return False
 
 
-def pinned(name: str) -> str:
-    """Return the requirement of one package in constraints.txt, such as 'torch==2.9.0'."""
-    for line in (ROOT / "constraints.txt").read_text().splitlines():
-        if line.partition("==")[0] == name:
-            return line
-    raise LookupError(f"constraints.txt has no line for {name!r}.")
+def python_in(home: Path) -> Path:
+    """Return the Python of an environment."""
+    return home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
-def on_linux_x86() -> bool:
-    """Say whether this is the platform where torch's default build is the large one, for CUDA."""
-    return platform.system() == "Linux" and platform.machine() == "x86_64"
+def find_uv(home: Path) -> list:
+    """Return the command that starts uv, which is installed beside the environment if need be."""
+    if found := shutil.which("uv"):
+        return [found]
+    python = python_in(home / "uv")
+    if not works(python, "-m", "uv", "--version", quiet=True):
+        venv.create(home / "uv", with_pip=True, clear=True)
+        if not works(python, "-m", "pip", "install", "--quiet", UV):
+            return []
+    return [python, "-m", "uv"]
+
+
+def make_environment(home: Path, uv: list) -> None:
+    """Make an empty environment, with this Python or, where it does not fit, with one from uv."""
+    make = [*uv, "venv", "--quiet", "--seed", "--allow-existing", home, "--python"]
+    fits = (3, 11) <= sys.version_info < (3, 14)
+    if uv and works(*make, sys.executable if fits else FITS):
+        return
+    if sys.version_info < (3, 11):  # noqa: UP036  the Python that starts this may be older
+        sys.exit(f"The course needs Python 3.11 or later, and {sys.executable} is older.")
+    if not fits:
+        print("No Python before 3.14 could be had: the course comes without torch_xla.", flush=True)
+    venv.create(home, with_pip=True)
 
 
 def wants_cpu_build() -> bool:
-    """Say whether a smaller CPU build exists for this platform and suits this machine."""
-    return on_linux_x86() and not has_nvidia_driver()
+    """Say whether torch's default build, for CUDA, would be larger than this machine needs."""
+    driver = shutil.which("nvidia-smi") or Path("/proc/driver/nvidia/version").exists()
+    return (platform.system(), platform.machine()) == ("Linux", "x86_64") and not driver
 
 
-def install_uv(python: Path) -> bool:
-    """Install uv, which installs the rest in less than half of pip's time; return whether that
-    worked.
-    """
-    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", pinned("uv")]
-    return subprocess.run(pip, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+def main(folder: str, extra: str = "learn") -> int:
+    """Create or complete the environment and return the exit status."""
+    home = Path(folder).resolve()
+    python, uv = python_in(home), find_uv(home)
+    if not works(python, "-m", "pip", "--version", quiet=True):
+        make_environment(home, uv)
+    install = [python, "-m", "pip", "install", "--disable-pip-version-check"]
+    if uv:
+        install = [*uv, "pip", "install", "--compile-bytecode", "--python", python]
+    install += ["-c", CONSTRAINTS]
 
+    def try_cpu_build(*packages) -> bool:
+        small = uv and wants_cpu_build()
+        return small and works(*install, "--torch-backend=cpu", *packages, quiet=True, **IMPATIENT)
 
-def uv_install(python: Path) -> list:
-    """Return uv's command; it compiles to bytecode on request alone, and without that imports take
-    far longer.
-    """
-    return [python, "-m", "uv", "pip", "install", "--compile-bytecode", "--python", python]
-
-
-def try_cpu_build(python: Path, networks: Path) -> bool:
-    """Install the CPU builds of torch and of torchvision, which has to match; return whether that
-    worked.
-    """
-    impatient = {**os.environ, "UV_HTTP_TIMEOUT": str(INDEX_PATIENCE_S), "UV_HTTP_RETRIES": "0"}
-    # uv knows the address of PyTorch's index, and asks it for these packages alone.
-    uv = [*uv_install(python), "--quiet", "--torch-backend", "cpu"]
-    wanted = [pinned("torch")], [*beside(networks), pinned("torchvision")]
-    return all(
-        subprocess.run([*uv, *each], env=impatient, capture_output=True).returncode == 0
-        for each in wanted
-    )
-
-
-def beside(networks: Path) -> list:
-    """Return the arguments that put packages in a folder of their own, which Python does not search
-    by itself.
-    """
-    return ["--no-deps", "--target", networks]
-
-
-def has_torch(python: Path) -> bool:
-    """Say whether the environment already holds a torch, of whatever build."""
-    found = "import importlib.util as u, sys; sys.exit(u.find_spec('torch') is None)"
-    return subprocess.run([python, "-c", found]).returncode == 0
-
-
-def has_pip(python: Path) -> bool:
-    """Say whether the environment is whole: its Python can have been removed, or making it can have
-    broken off.
-    """
-    return (
-        python.exists()
-        and subprocess.run([python, "-m", "pip", "--version"], capture_output=True).returncode == 0
-    )
-
-
-def install_torch(python: Path, networks: Path, *, with_uv: bool) -> None:
-    """Say what is about to be downloaded, and install torch's CPU build where that is available and
-    enough.
-    """
-    if wants_cpu_build() and with_uv:
-        print(
-            "No NVIDIA driver here. Installing torch's CPU build: about 0.6 GB to download in all.",
-            flush=True,
-        )
-        if try_cpu_build(python, networks):
-            return
-        print(
-            "PyTorch's wheel index is out of reach: the default build runs on a CPU as well.",
-            flush=True,
-        )
-    if on_linux_x86():
-        print(
-            "Installing the course with torch for CUDA: about 4.5 GB to download, 8.5 GB on disk.",
-            flush=True,
-        )
-    else:
-        print("Installing the course: about 0.6 GB to download.", flush=True)
-
-
-def install_course(python: Path, networks: Path, *, with_uv: bool) -> int:
-    """Install the course with all that it needs, by uv or else by pip, and return the exit
-    status.
-    """
-    # The networks that tests compare with are missing at most once: pip would install them again
-    # each time.
-    missing = [pinned(name) for name in ("timm", "torchvision") if not (networks / name).exists()]
-    wanted = [["-c", ROOT / "constraints.txt", "-e", f"{ROOT}[all]"]]
-    wanted += [[*beside(networks), *missing]] if missing else []
-    pip = [python, "-m", "pip", "install", "--disable-pip-version-check"]
-    if with_uv and all(
-        subprocess.run([*uv_install(python), *each]).returncode == 0 for each in wanted
-    ):
-        return 0
-    print(
-        "Installing with pip, because uv could not be used: this takes a few minutes longer.",
-        flush=True,
-    )
-    return max(subprocess.run([*pip, *each]).returncode for each in wanted)
-
-
-def main(folder: str) -> int:
-    """Create or complete the environment in `folder` and return the exit status."""
-    if not (3, 10) <= sys.version_info < (3, 14):
-        print(
-            f"The course runs on Python 3.10 to 3.13, but {sys.executable} is {platform.python_version()}. "
-            "Name another one: make lab PYTHON=python3.12"
-        )
-        return 2
-    if (platform.system(), platform.machine()) == ("Darwin", "x86_64"):
-        print(
-            "PyTorch has no release for Intel's processors in Macs since 2.2, and the course needs 2.6. Open it on "
-            "Colab or Kaggle; on a Mac with Apple silicon, name a Python that is made for it: make lab PYTHON=..."
-        )
-        return 2
-    home = Path(folder)
-    python = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    if not has_pip(python):
-        print(f"Creating {home}", flush=True)
-        venv.create(
-            home, with_pip=True, clear=(home / "pyvenv.cfg").exists() and not python.exists()
-        )
-    with_uv, networks = install_uv(python), home / "networks"
-    if not has_torch(python):
-        install_torch(python, networks, with_uv=with_uv)
-    status = install_course(python, networks, with_uv=with_uv)
-    if status == 0:
-        (home / "ready").touch()
-    return status
+    if not list(home.glob("lib/python*/site-packages/torch")):
+        print("Downloading PyTorch and the rest of the environment ...", flush=True)
+        if wants_cpu_build() and not try_cpu_build("torch"):
+            print("... with CUDA, 4.5 GB: PyTorch's index is out of reach.", flush=True)
+    if not works(*install, "-e", f"{ROOT}[{extra}]"):
+        return 1
+    if extra == "test":  # apart, because Lightning imports torchvision wherever it finds it
+        networks = ["--no-deps", "--target", home / "networks", "timm", "torchvision"]
+        if not (try_cpu_build(*networks) or works(*install, *networks)):
+            return 1
+    settings = home / "share" / "jupyter" / "lab" / "settings" / "overrides.json"
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text(json.dumps(SETTINGS), encoding="utf-8")
+    (home / f"ready-{extra}").touch()
+    return 0
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "folder", nargs="?", default=".venv", help="of the environment (default .venv)"
-    )
-    sys.exit(main(parser.parse_args().folder))
+    if len(sys.argv) not in (2, 3) or sys.argv[1].startswith("-"):
+        sys.exit("usage: python3 tools/install.py FOLDER [learn|test]")
+    sys.exit(main(*sys.argv[1:]))

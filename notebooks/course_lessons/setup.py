@@ -1,56 +1,124 @@
-"""Add what the lessons need and this machine lacks: `python -m course_lessons.setup [EXTRA]`.
+"""What the set-up cell of a lesson runs, also as `python -m course_lessons.setup [EXTRA]`.
 
-The set-up cell of a lesson runs it on a machine where it has just installed the course alone. pip
-gets the version of every package that is here as a constraint, so that it changes none of them, and
-looks for wheels beside the notebook and in the data sets of a Kaggle notebook before it asks the
-index.
+It adds the packages that the lessons need and this machine lacks. pip gets the version of every
+package that is here as a constraint, so that it changes none of them, and looks for wheels beside
+the notebook and in the data sets of a Kaggle notebook before it asks its index.
 """
 
-import re
+import importlib
+import os
 import subprocess
 import sys
+from importlib.metadata import PackageNotFoundError, distributions, requires, version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+from packaging.requirements import Requirement
+
+from course_utils import __version__
+
 KAGGLE = Path("/kaggle/input")
 
 
-def install(extra: str = "lessons") -> str:
-    """Install what an extra of the course lacks here, and return why that failed, or nothing where
-    it did not.
-    """
-    here = subprocess.run(
-        [*PIP, "list", "--format=freeze"], capture_output=True, text=True, check=True
-    ).stdout
-    if "accelerator-course==" not in here:
-        return "the course runs from its source: install it with `make lab`"
+def set_up(extra: str = "lessons") -> None:
+    """Add what is missing here, and say in one line what was done or what is wrong."""
+    use_kernel_python()
+    missing, unfit = look(requirements(extra))
+    if "torch" in [each.name for each in missing]:
+        print("Adding PyTorch and what else is missing: this can take some minutes ...")
+    before = installed()
+    problem = install(missing) if missing else ""
+    said = f"Course {__version__} is here"
+    if added := installed().items() - before.items():
+        said += f"; added: {name_some(dict(added), missing)}"
+    if problem:
+        said += f", but not {' and '.join(each.name for each in missing)}: {problem}"
+    for each in unfit:
+        wanted = f"the lessons need {each.name}{each.specifier}"
+        said += f", but {each.name} {version(each.name)} does not fit: {wanted}. It was not changed"
+    print(f"{said}.")
+
+
+def use_kernel_python() -> None:
+    """Let `!python` and `!torchrun` be those of this kernel, whatever Python the shell prefers."""
+    folder = str(Path(sys.executable).parent)
+    others = [each for each in os.environ.get("PATH", "").split(os.pathsep) if each != folder]
+    os.environ["PATH"] = os.pathsep.join([folder, *others])
+
+
+def requirements(extra: str) -> list[Requirement]:
+    """Return what an extra of the course asks for; nothing where it runs from a bare checkout."""
+    try:
+        lines = requires("accelerator-course") or []
+    except PackageNotFoundError:
+        return []
+    found = [Requirement(line) for line in lines]
+    return [each for each in found if not each.marker or each.marker.evaluate({"extra": extra})]
+
+
+def look(wanted: list[Requirement]) -> tuple[list[Requirement], list[Requirement]]:
+    """Return the requirements that are not here, and those of which another version is here."""
+    missing, unfit = [], []
+    for each in wanted:
+        try:
+            here = version(each.name)
+        except PackageNotFoundError:
+            missing.append(each)
+            continue
+        if not each.specifier.contains(here, prereleases=True):
+            unfit.append(each)
+    return missing, unfit
+
+
+def installed() -> dict[str, str]:
+    """Return the version of every package that is here."""
+    importlib.invalidate_caches()
+    found = [(each.metadata["Name"], each.version) for each in distributions()]
+    return {name: number for name, number in found if name}
+
+
+def name_some(added: dict[str, str], asked: list[Requirement]) -> str:
+    """Return the packages that were asked for with their versions, and how many came with them."""
+    names = [each.name for each in asked if each.name in added]
+    text = ", ".join(f"{name} {added[name]}" for name in names)
+    others = len(added) - len(names)
+    return f"{text} and {others} that they need" if others else text
+
+
+def install(missing: list[Requirement]) -> str:
+    """Install packages and change none, and return why that failed, or nothing."""
+    names = [f"{each.name}{each.specifier}" for each in missing]
     with TemporaryDirectory() as scratch:
         constraints = Path(scratch) / "installed.txt"
-        constraints.write_text(here, encoding="utf-8")
+        pins = [f"{name}=={number}\n" for name, number in installed().items()]
+        constraints.write_text("".join(pins), encoding="utf-8")
         folders = {Path.cwd(), *(wheel.parent for wheel in KAGGLE.rglob("*.whl"))}
-        near = [f"--find-links={folder}" for folder in sorted(folders)]
-        command = [
-            *PIP,
-            "install",
-            "--quiet",
-            "--retries=1",
-            "--timeout=4",
-            f"--constraint={constraints}",
-            *near,
-        ]
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--retries=1", "--timeout=8"]
+        command += ["--disable-pip-version-check", f"--constraint={constraints}"]
+        command += [f"--find-links={folder}" for folder in sorted(folders)]
         for index in (["--no-index"], []):
-            done = subprocess.run(
-                [*command, *index, f"accelerator-course[{extra}]"], capture_output=True, text=True
-            )
+            done = subprocess.run([*command, *index, *names], capture_output=True, text=True)
             if done.returncode == 0:
                 return ""
-    errors = re.findall(r"^(?:ERROR|error): (.*)", done.stderr, re.MULTILINE)
-    return (errors or done.stderr.splitlines() or ["pip did not say why"])[0].rstrip(".")[:300]
+    return f"{why(done.stderr)} ({way_out(done.stderr)})"
+
+
+def why(stderr: str) -> str:
+    """Return the line in which pip says what went wrong."""
+    lines = [line for line in stderr.splitlines() if line.strip()] or ["pip did not say why"]
+    errors = [line for line in lines if line.lower().startswith("error: ")]
+    return (errors or lines[-1:])[0].removeprefix("ERROR: ").rstrip(".")[:300]
+
+
+def way_out(stderr: str) -> str:
+    """Return what to do where packages could not be installed."""
+    offline = "Retrying (" in stderr or "from versions: none" in stderr
+    if offline and KAGGLE.exists():
+        return "switch the internet on under Settings > Internet, and run this cell again"
+    if offline:
+        return "connect to a network, or put the wheels of what is missing beside this notebook"
+    return "nothing that was here has changed"
 
 
 if __name__ == "__main__":
-    if reason := install(*sys.argv[1:]):
-        print(
-            f"The course is here, but not all that it needs: {reason}. Nothing that was here has changed."
-        )
+    set_up(*sys.argv[1:])

@@ -11,24 +11,15 @@ import pytest
 
 from tools.copies import GIVEN, LESSONS, ROOT, copy_of, hand_out
 
-FOLDED = {"jupyter": {"source_hidden": True}, "cellView": "form", "_kg_hide-input": True}
-
-
 def by_hand(lesson: Path) -> str:
     """Return a learner's copy made with json alone: what nbconvert has to arrive at."""
     made = json.loads(lesson.read_text(encoding="utf-8"))
     made["cells"] = [
         cell for cell in made["cells"] if "check" not in cell["metadata"].get("tags", [])
     ]
-    opening = made["cells"][0]["source"]
-    made["cells"][0]["source"] = (
-        opening[:2] + opening[4:] if opening[2].startswith("Launch: `make badges") else opening
-    )
     for cell in made["cells"]:
         if cell["cell_type"] == "code":
             cell.update(outputs=[], execution_count=None)
-        if cell["id"].endswith("-setup"):
-            cell["metadata"] |= FOLDED
     colab, gpu, kaggle = {
         "02": (
             {"accelerator": "GPU", "colab": {"gpuType": "T4", "provenance": []}},
@@ -57,7 +48,6 @@ def by_hand(lesson: Path) -> str:
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
 def test_a_copy_is_byte_for_byte_what_the_lesson_makes_it(lesson):
     assert copy_of(lesson) == by_hand(lesson)
-    assert "make badges REPO" not in copy_of(lesson)
     nbformat.validate(nbformat.reads(copy_of(lesson), as_version=4))
 
 
@@ -135,12 +125,6 @@ def test_a_record_that_cannot_be_read_stops_nobody_and_nothing_is_overwritten(tm
     assert "newer version" in hand_out({"a.ipynb": "one\n"}, tmp_path)[0]
     assert (tmp_path / "a.ipynb").read_text() == "mine\n"
     assert hand_out({"b.ipynb": "one\n"}, tmp_path) == []
-
-
-def test_the_folder_that_make_lab_opens_is_one_that_git_does_not_see():
-    lab = (ROOT / "Makefile").read_text(encoding="utf-8").partition("lab:")[2].partition("\n\n")[0]
-    assert "tools/copies.py my-lessons" in lab and "jupyter lab my-lessons" in lab
-    assert "my-lessons/" in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
 
 
 @pytest.mark.process

@@ -20,9 +20,9 @@ from nbformat import NotebookNode
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(ROOT))
-from tools.badges import PLACEHOLDER, launch_links  # noqa: E402
 from tools.book.old_code_tables import old_code_page  # noqa: E402
 from tools.copies import LESSONS, copy_of  # noqa: E402
+from tools.setup_cell import launch_links, read_address  # noqa: E402
 
 RECORDED = ROOT / "tools" / "gpu" / "lessons"
 PACKAGES = ("compare", "data", "doctor", "estimate", "exercises", "launch", "old_code")
@@ -42,14 +42,6 @@ NOT_PROSE = re.compile(
     r"```.*?```|\$\$.*?\$\$|`[^`]*`|!?\[[^\]]*\]\([^)]*\)|<[^>]+>|^#[^\n]*|https?:\S+|\{[^}]*\}",
     re.S | re.M,
 )
-
-
-def address() -> tuple[str, str]:
-    """Return the repository and the branch that pyproject.toml names."""
-    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    return tuple(
-        re.search(rf'^{key} = "(.*)"$', text, re.MULTILINE)[1] for key in ("repository", "branch")
-    )
 
 
 def words(glossary: str) -> dict[str, str]:
@@ -93,14 +85,12 @@ def open_line(lesson: Path, tabs: dict[str, str]) -> str:
     """Return the line that takes the place of the launch links: where to open a lesson, and on
     which device it ran.
     """
-    repo, branch = address()
     ways = [
         f"{{download}}`Download this lesson <copies/{lesson.name}>`",
         "[How to run it](index.md#start)",
     ]
-    if repo != PLACEHOLDER:
-        links = launch_links(repo, branch, lesson.name).items()
-        ways += [f"[Open it in {host}]({link})" for host, link in links]
+    links = launch_links(read_address(), lesson.name).items()
+    ways += [f"[Open it in {host}]({link})" for host, link in links]
     ran = [f"[{device}]({page})" for device, page in tabs.items()]
     return " · ".join(ways) + (f"\n\nOutputs from: {' · '.join(ran)}" if len(tabs) > 1 else "")
 

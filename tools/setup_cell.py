@@ -1,0 +1,226 @@
+"""Write the set-up cell into every lesson: `python tools/setup_cell.py`, or `make setup-cell`.
+
+With `--repository owner/name` (and `--branch`, and `--published` once PyPI has the course) it first
+writes these into pyproject.toml, from where the set-up cell learns what pip installs. With an
+address it also writes the launch links into the lessons and the README, the line that clones it,
+and the links that PyPI shows. Run again it changes nothing; `--repository ""` takes all of it out.
+"""
+
+import argparse
+import json
+import re
+import sys
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BADGES = {
+    "Colab": "https://colab.research.google.com/assets/colab-badge.svg",
+    "Kaggle": "https://kaggle.com/static/images/open-in-kaggle.svg",
+    "Binder": "https://mybinder.org/badge_logo.svg",
+}
+# JupyterLab, Colab and Kaggle each have a word of their own for a cell whose code is folded.
+METADATA = {
+    "_kg_hide-input": True,
+    "cellView": "form",
+    "jupyter": {"source_hidden": True},
+    "slideshow": {"slide_type": "skip"},
+    "tags": ["nbval-ignore-output"],  # it says what it added
+}
+CELL = """
+# @title Set-up: run this first
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+COURSE = ""  # what pip installs
+
+
+class NotReady(Exception):
+    def _render_traceback_(self):  # one line in place of a traceback
+        return [str(self)]
+
+
+def get_course():
+    wheels = "accelerator_course-*.whl"  # beside the notebook, or in a data set on Kaggle
+    near = [*Path().glob(wheels), *Path("/kaggle/input").rglob(wheels)]
+    for clone in (Path.cwd(), Path.cwd().parent):
+        if (clone / "tools" / "install.py").exists():
+            raise NotReady(
+                f"This kernel, {sys.executable}, does not have the course. In VS Code, select "
+                f"the kernel .venv; in JupyterLab, close it and run `make lab` in {clone}."
+            )
+    if not near and not COURSE:
+        raise NotReady(
+            "This notebook needs the course beside it: a file named accelerator_course-...whl. "
+            "Ask whoever sent it for that, or for the lesson that carries the course inside."
+        )
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--timeout=8"]
+    what = near[0] if near else COURSE
+    done = subprocess.run([*pip, what], capture_output=True, text=True)
+    if done.returncode:
+        why = done.stderr.strip().splitlines()[-1]
+        raise NotReady(
+            f"The course could not be installed. pip says: {why}. Without a network, put its "
+            "wheel beside this notebook; on Kaggle, switch on Settings > Internet."
+        )
+    importlib.invalidate_caches()
+
+
+if not importlib.util.find_spec("course_lessons"):
+    get_course()
+from course_lessons.setup import set_up
+
+set_up()
+"""
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where the course can be had, as pyproject.toml says."""
+
+    repository: str
+    branch: str
+    published: bool
+    version: str
+
+    @property
+    def course(self) -> str:
+        """What pip installs: a release on PyPI, the wheel of a release on GitHub, or nothing."""
+        if self.published:
+            return f"accelerator-course=={self.version}"
+        if self.repository:
+            wheel = f"accelerator_course-{self.version}-py3-none-any.whl"
+            return f"https://github.com/{self.repository}/releases/download/v{self.version}/{wheel}"
+        return ""
+
+    @property
+    def book(self) -> str:
+        """Where the workflow publishes the book."""
+        owner, name = self.repository.split("/")
+        return f"https://{owner.lower()}.github.io/{name}/"
+
+
+def read_address(root: Path = ROOT) -> Address:
+    """Return what pyproject.toml says."""
+    read = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    return Address(**read["tool"]["accelerator-course"], version=read["project"]["version"])
+
+
+def launch_links(address: Address, lesson: str) -> dict[str, str]:
+    """Return the address that opens a lesson on each host; none without a repository."""
+    if not address.repository:
+        return {}
+    repo, branch = address.repository, address.branch
+    path = f"{repo}/blob/{branch}/notebooks/{lesson}"
+    folder = branch.replace("/", "%2F")
+    return {
+        "Colab": f"https://colab.research.google.com/github/{path}",
+        "Kaggle": f"https://kaggle.com/kernels/welcome?src=https://github.com/{path}",
+        "Binder": f"https://mybinder.org/v2/gh/{repo}/{folder}?labpath=notebooks%2F{lesson}",
+    }
+
+
+def setup_cell(address: Address) -> str:
+    """Return the set-up cell."""
+    return CELL.strip().replace('COURSE = ""', f'COURSE = "{address.course}"')
+
+
+def stamp_lesson(text: str, name: str, address: Address) -> str:
+    """Return a notebook, as the text of its file, with the set-up cell and the launch links."""
+    notebook = json.loads(text)
+    opening = notebook["cells"][0]
+    title, *others = "".join(opening["source"]).splitlines()
+    rest = "\n".join(others).lstrip("\n")
+    rest = re.sub(r"\A(Launch: |\[!\[Open this lesson in ).*\n+", "", rest)
+    links = launch_links(address, name).items()
+    badges = [f"[![Open this lesson in {host}]({BADGES[host]})]({link})" for host, link in links]
+    parts = [title, " ".join(badges), rest] if badges else [title, rest]
+    opening["source"] = "\n\n".join(parts).splitlines(keepends=True)
+
+    cell = next(cell for cell in notebook["cells"] if cell["id"].endswith("-setup"))
+    cell["id"] = f"{name[:2]}-setup"
+    cell["metadata"] = METADATA
+    cell["source"] = setup_cell(address).splitlines(keepends=True)
+    return json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+def stamp_readme(text: str, address: Address) -> str:
+    """Return the README with the launch links in its table, and the line that clones the course."""
+
+    def with_links(row: re.Match) -> str:
+        links = launch_links(address, row[2]).items()
+        shown = " · ".join(f"[{host}]({link})" for host, link in links)
+        return f"{row[1]}<br>{shown} |" if shown else f"{row[1]} |"
+
+    text = re.sub(r"(?m)^(\| \[.+?\]\(notebooks/(\S+\.ipynb)\))(?:<br>.*?)? \|", with_links, text)
+    clone, book = "", ""
+    if address.repository:
+        clone = f"git clone https://github.com/{address.repository} course && cd course\n"
+        book = f" (or read it [online]({address.book}))"
+    text = re.sub(r"(?m)^(git clone .*\n)?make lab$", f"{clone}make lab", text)
+    return re.sub(r"(`make book`)(?: \(or read it \[online\].*?\)\))?", rf"\1{book}", text, count=1)
+
+
+def stamp_pyproject(text: str, address: Address) -> str:
+    """Return pyproject.toml with the address, and with the links that PyPI shows."""
+    values = {
+        "repository": json.dumps(address.repository),
+        "branch": json.dumps(address.branch),
+        "published": json.dumps(address.published),
+    }
+    for key, value in values.items():
+        text = re.sub(rf"(?m)^{key} = .*$", f"{key} = {value}", text)
+    text = re.sub(r"\[project\.urls\]\n(?:.+\n)*\n", "", text)
+    if address.repository:
+        home = f"https://github.com/{address.repository}"
+        urls = {"Repository": home, "Book": address.book, "Issues": f"{home}/issues"}
+        urls["Changelog"] = f"{home}/blob/main/CHANGELOG.md"
+        lines = [f'{name} = "{url}"' for name, url in urls.items()]
+        block = "\n".join(["[project.urls]", *lines, "", "[project.optional-dependencies]"])
+        text = text.replace("[project.optional-dependencies]", block, 1)
+    return text
+
+
+def stamp(root: Path, address: Address) -> list[str]:
+    """Rewrite every file that needs it, and return their names."""
+    lessons = sorted((root / "notebooks").glob("*.ipynb"))
+    changed = []
+    for path in [root / "pyproject.toml", root / "README.md", *lessons]:
+        old = path.read_text(encoding="utf-8")
+        if path.suffix == ".ipynb":
+            new = stamp_lesson(old, path.name, address)
+        elif path.suffix == ".md":
+            new = stamp_readme(old, address)
+        else:
+            new = stamp_pyproject(old, address)
+        if new != old:
+            path.write_text(new, encoding="utf-8", newline="\n")
+            changed.append(path.name)
+    return changed
+
+
+def main() -> None:
+    """Read the command line, stamp, and say what changed."""
+    here = read_address()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repository", default=here.repository, help="owner/name on GitHub")
+    parser.add_argument("--branch", default=here.branch, help="with the copies that people open")
+    parser.add_argument(
+        "--published", action=argparse.BooleanOptionalAction, default=here.published
+    )
+    asked = parser.parse_args()
+    if asked.repository and not re.fullmatch(r"[\w.-]+/[\w.-]+", asked.repository):
+        parser.error(
+            f"{asked.repository!r} is not an address. Write owner/name, such as ada/course."
+        )
+    if not re.fullmatch(r"\w[\w./-]*", asked.branch):
+        parser.error(f"{asked.branch!r} is not the name of a branch.")
+    changed = stamp(ROOT, Address(**vars(asked), version=here.version))
+    print("Rewritten:", ", ".join(changed) or "nothing, all of it was right")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
