@@ -227,7 +227,7 @@ def assemble(source: Path) -> None:
     shutil.copytree(HERE / "static", source / "_static")
     shutil.copytree(HERE / "templates", source / "_templates")
     shutil.copy(HERE / "conf.py", source)
-    shutil.copy(ROOT / ".github" / "worth-it.png", source)
+    shutil.copy(ROOT / ".github" / "first-look.png", source)
     write_lessons(source, words((HERE / "pages" / "glossary.md").read_text(encoding="utf-8")))
     page = source / "old_code.md"
     page.write_text(old_code_page(page.read_text(encoding="utf-8")), encoding="utf-8")
