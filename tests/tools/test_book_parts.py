@@ -2,6 +2,8 @@
 tests/browser/test_book.py.
 """
 
+from dataclasses import replace
+
 import nbformat
 import pytest
 
@@ -75,7 +77,8 @@ def test_the_launch_links_appear_with_an_address_and_the_download_always(monkeyp
     assert line.startswith("{download}`Download this lesson <copies/") and line.endswith(
         "[How to run it](index.md#start)"
     )
-    monkeypatch.setattr(build, "address", lambda: ("ada/course", "lessons"))
+    somewhere = replace(build.read_address(), repository="ada/course")
+    monkeypatch.setattr(build, "read_address", lambda: somewhere)
     line = build.open_line(LESSONS[0], tabs)
     assert all(f"[Open it in {host}](https://" in line for host in ("Colab", "Kaggle", "Binder"))
 

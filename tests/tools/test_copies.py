@@ -11,6 +11,7 @@ import pytest
 
 from tools.copies import GIVEN, LESSONS, ROOT, copy_of, hand_out
 
+
 def by_hand(lesson: Path) -> str:
     """Return a learner's copy made with json alone: what nbconvert has to arrive at."""
     made = json.loads(lesson.read_text(encoding="utf-8"))

@@ -278,7 +278,7 @@ run.main()
     ("words", "starts"), [([], "VENV/bin/python "), (["PYTHON=other"], "other ")]
 )
 def test_a_python_that_is_named_is_used_although_there_is_an_environment(tmp_path, words, starts):
-    (tmp_path / "ready").touch()
+    (tmp_path / "ready-learn").touch()
     # Under `make test`, make would hand its own settings on.
     ours = ("PYTHON", "MAKEFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "MFLAGS")
     environment = {name: value for name, value in os.environ.items() if name not in ours}
