@@ -31,7 +31,8 @@ SECTIONS_AT_ONCE = """
 import sys
 from tools.gpu import measure
 measure.SECONDS = 0.05
-print([measure.main([section.__name__, "--out", sys.argv[1], "--dry"]) for section in measure.SECTIONS[1:]])
+sections = measure.SECTIONS[1:]
+print([measure.main([each.__name__, "--out", sys.argv[1], "--dry"]) for each in sections])
 """
 
 
@@ -255,7 +256,8 @@ def test_a_call_that_is_ended_ends_its_part_too_and_says_how_to_go_on(tmp_path, 
 import sys
 from pathlib import Path
 from tools.gpu import run
-run.parts = lambda out, dry: [run.Part("slow", ("-c", "import os, time; print(os.getpid()); time.sleep(99)"), 99)]
+code = "import os, time; print(os.getpid()); time.sleep(99)"
+run.parts = lambda out, dry: [run.Part("slow", ("-c", code), 99)]
 sys.argv = ["run.py", "--dry", "--out", {str(tmp_path)!r}]
 run.main()
 """
