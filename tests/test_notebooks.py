@@ -137,6 +137,14 @@ def test_code_cells_are_short_enough_to_project(notebook):
         assert cell is setup or max(map(len, lines), default=0) <= 120, f"{cell.id} is too wide"
 
 
+def test_a_script_in_a_lesson_is_the_one_that_is_tested(lesson, notebook):
+    for cell in code_cells(notebook):
+        found = re.match(r"%%writefile (train_\w+\.py)\n", cell.source)
+        script = lesson.parent / "course_lessons/scripts" / found[1] if found else None
+        if script and script.exists():
+            assert cell.source[found.end() :].strip() == script.read_text().strip(), cell.id
+
+
 def test_every_picture_has_alternative_text(notebook):
     for cell in code_cells(notebook):
         for output in cell.outputs:

@@ -1,4 +1,4 @@
-"""The exercises of lesson 1: one epoch by hand, the cost of a call, and how many threads."""
+"""The exercises of lesson 1: one epoch by hand, and the cost of a step whatever its batch."""
 
 import copy
 import math
@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from course_lessons.exercises import Mistakes, exercise
-from course_lessons.exercises.read_answer import Wrong, number_of, quote, same
+from course_lessons.exercises.frame import Mistakes, exercise
+from course_lessons.exercises.read_answer import number_of, same
 
 INPUTS = torch.sin(torch.arange(38.0)).view(19, 2)
 TARGETS = INPUTS.sum(1, keepdim=True) + torch.tensor([0.0] * 8 + [1.0] * 8 + [3.0] * 3).view(19, 1)
@@ -20,8 +20,10 @@ MODEL.load_state_dict({"weight": torch.tensor([[0.5, -0.25]]), "bias": torch.zer
 
 
 @exercise(
-    "Forward, backward, step, reset, for each batch. And 3 hard samples must not count as much as 8 easy ones.",
-    "Add up `loss.item() * len(inputs)` and the samples, divide at the end, reset with `optimizer.zero_grad()`.",
+    "Forward, backward, step, reset, for each batch. "
+    "And 3 hard samples must not count as much as 8 easy ones.",
+    "Add up `loss.item() * len(inputs)` and the samples, divide at the end, "
+    "and reset with `optimizer.zero_grad()`.",
     solution="""
         def my_epoch(model, optimizer, batches):
             total, samples = 0.0, 0
@@ -34,7 +36,8 @@ MODEL.load_state_dict({"weight": torch.tensor([[0.5, -0.25]]), "bias": torch.zer
                 samples += len(inputs)
             return total / samples
     """,
-    right="The short batch counted in proportion to its size. Find the two places where train_in_view does the same.",
+    right="The short batch counted in proportion to its size. "
+    "Find the two lines where train_in_view does the same.",
 )
 def one_epoch(answer: Any) -> Mistakes:
     """Write my_epoch(model, optimizer, batches): a step for each pair (inputs, targets); return the
@@ -111,114 +114,50 @@ def _compare_weights(ended: torch.Tensor, steps: int) -> Mistakes:
     yield steps != 3, f"There are 3 batches, and each should make one step, but there were {steps}."
     yield (
         True,
-        "The parameters differ from those after one step on the mean squared error for each batch, in order.",
+        "The parameters differ from those after one step on the mean squared error "
+        "for each batch, in order.",
     )
 
 
 @exercise(
-    "The time is a fixed part plus a part for each number. How much longer did the additional numbers take?",
-    "A number costs `(many_s - few_s) / (many - few)` seconds. What is left of `few_s` without its `few` numbers?",
+    "The time is a fixed part plus a part for each window. "
+    "How much longer did the additional windows take?",
+    "A window costs `(many_s - few_s) / (many - few)` seconds. "
+    "What is left of `few_s` without its `few` windows?",
     solution="""
         def my_overhead(few, few_s, many, many_s):
             each_s = (many_s - few_s) / (many - few)
             return few_s - few * each_s
     """,
-    right="The prediction: 3 µs. Now run `t = {n: time_call(torch.rand(n).sigmoid).median_s for n in (10, 10_000)}`, "
-    "and then `my_overhead(10, t[10], 10_000, t[10_000])`.",
+    right="Now your own loop: `my_overhead(16, times[16], 256, times[256])` is the overhead of a "
+    "step here, in seconds. A batch pays for as long as its work is less than that.",
 )
 def overhead(answer: Any) -> Mistakes:
-    """Write my_overhead(few, few_s, many, many_s): the seconds that a call costs whatever its size,
-    from its times with `few` numbers and with `many`.
+    """Write my_overhead(few, few_s, many, many_s): the seconds that a step costs whatever its
+    batch, from its times with `few` windows and with `many`.
     """
     for fixed, each, few, many in ((3e-6, 1e-9, 1_000, 1_000_000), (2e-3, 5e-6, 100, 400)):
         few_s, many_s = fixed + few * each, fixed + many * each
-        said = number_of(answer(few, few_s, many, many_s), "the seconds that a call costs")
-        near = partial(math.isclose, said, rel_tol=1e-3)
+        given = number_of(answer(few, few_s, many, many_s), "the seconds that a step costs")
+        near = partial(math.isclose, given, rel_tol=1e-3)
         yield (
             near(few_s - few * many_s / many) and not near(fixed),
             "many_s / many holds some of the fixed part too.",
         )
         yield (
             near(each),
-            "That is what one more number costs. The question is what is left without any number.",
+            "That is what one more window costs. What is left without any window?",
         )
-        yield near(many_s - few_s), "That is what the additional numbers took together."
+        yield near(many_s - few_s), "That is what the additional windows took together."
         yield (
             near(few_s),
-            "That is the whole time of the small call, which includes its numbers: take that away.",
+            "That is the whole time of the small step, which includes its windows.",
         )
         yield (
             near(few_s / few),
-            "You divide the time by the numbers: that spreads the fixed part over them.",
-        )
-        yield (
-            near(1e6 * fixed),
-            "That is seconds for a million calls, or in microseconds: return seconds for one.",
+            "You divide the time by the windows: that spreads the fixed part over them.",
         )
         yield (
             not near(fixed),
-            f"Times of {few_s:g} s and {many_s:g} s do not have a fixed part of {said:g} s.",
+            f"Times of {few_s:g} s and {many_s:g} s do not have a fixed part of {given:g} s.",
         )
-
-
-@exercise(
-    "Take several readings with each count. Which summary of them does a single slow one not change?",
-    "`min(counts, key=...)` with the `statistics.median` of nine readings as key.",
-    solution="""
-        def my_fastest(seconds_with, counts):
-            def typical(count):
-                return statistics.median(seconds_with(count) for _ in range(9))
-
-            return min(counts, key=typical)
-    """,
-    right="Now let it choose for a step of the RNN: `my_fastest(lambda n: time_call(step, threads=n, "
-    "max_s=0.2).median_s, [1, 2])`.",
-)
-def fastest(answer: Any) -> Mistakes:
-    """Write my_fastest(seconds_with, counts): the number of threads that is fastest.
-    seconds_with(n) takes one reading, and now and then another program disturbs it.
-    """
-    yield from _check_choice(answer, {1: 1.0e-3, 2: 1.2e-3, 4: 3.0e-3})
-    yield from _check_choice(answer, {1: 3.0e-3, 2: 1.8e-3, 4: 1.1e-3})
-
-
-def _check_choice(answer: Any, seconds: dict[int, float]) -> Mistakes:
-    """Judge an answer by a stand-in for a timer, in which every tenth reading with the best count
-    is disturbed.
-    """
-    counts, best = list(seconds), min(seconds, key=lambda count: seconds[count])
-    readings: dict[int, list[float]] = {count: [] for count in counts}
-
-    def seconds_with(threads: int) -> float:
-        if threads not in counts:
-            raise Wrong(f"Measure the counts that you are given, {counts}, not {quote(threads)}.")
-        number = len(readings[threads])
-        times = 50 if threads == best and number % 10 == 1 else 1 + 0.01 * (number % 3)
-        readings[threads].append(seconds[threads] * times)
-        return readings[threads][-1]
-
-    chosen = number_of(answer(seconds_with, list(counts)), "a number of threads")
-    fewest, *_, most = sorted(map(len, readings.values()))
-    yield (
-        most == 0,
-        "Your function measured nothing. More threads are not always faster, nor are fewer.",
-    )
-    yield (
-        chosen not in counts,
-        f"Return one of {counts}, the number of threads itself, but you returned {chosen:g}.",
-    )
-    yield fewest == 0, f"Your function measured only some of the counts {counts}."
-    yield (
-        fewest < 3,
-        "One or two readings are a lottery ticket: another program may disturb any of them. Take more.",
-    )
-    means = {count: statistics.mean(values) for count, values in readings.items()}
-    by_mean = chosen != best and means[int(chosen)] == min(means.values())
-    yield (
-        by_mean,
-        "A single disturbed reading dominates the mean, or the sum. The median does not mind it.",
-    )
-    yield (
-        chosen != best,
-        f"{chosen:g} threads are slow: {best} typically took less time, and less time is faster.",
-    )
