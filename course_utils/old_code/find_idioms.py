@@ -33,7 +33,7 @@ def find_loads(code: Code, names: Names) -> Iterator[Finding]:
         " file: only for a file of your own."
     )
     uses = (".eval", ".train", ".cuda", ".parameters", ".state_dict")
-    used = {call.name for call in names.calls}
+    used = {(call.name, call.node.search_ancestor("funcdef")) for call in names.calls}
     for call in code.calls:
         if names.full(call.name) != "torch.load" or call.keyword("weights_only"):
             continue
@@ -43,7 +43,9 @@ def find_loads(code: Code, names: Names) -> Iterator[Finding]:
             variable = source(statement.children[0])
         after = call.brackets.get_next_sibling()
         is_chained = after is not None and source(after) in uses
-        if is_chained or any(variable and f"{variable}{use}" in used for use in uses):
+        function = call.node.search_ancestor("funcdef")
+        is_used = any((f"{variable}{use}", function) in used for use in uses)
+        if is_chained or (variable and is_used):
             note = Note("torch.load(...)", "model.load_state_dict(torch.load(...))", why)
             yield Finding(note, code.span(call.node)[0])
 
