@@ -156,11 +156,12 @@ class FineTuning:
 
     def parts(self) -> dict[str, float]:
         """Return the bytes of each part at the peak, the framework with them."""
+        in_update = self.temporary > self.activations  # when the peak comes
         return {
             "weights": self.weights + self.adapters,
             "gradients": self.gradients,
-            "optimizer": self.optimizer,
-            "activations": max(self.activations, self.temporary),
+            "optimizer": self.optimizer + (self.temporary if in_update else 0),
+            "activations": 0 if in_update else self.activations,
             "framework": framework_bytes(self.tensors_bytes),
         }
 
@@ -253,6 +254,25 @@ def language_models() -> dict[str, LanguageModel]:
     """Return the shapes of some language models by name, from their config.json."""
     rows = finetuning_evidence()["models"]
     return {name: LanguageModel(**row) for name, row in rows.items()}
+
+
+def published_errors(used_for: str) -> list[float]:
+    """Return by how much the estimates of published figures are wrong, as shares of the figures.
+
+    Args:
+        used_for: "fit" or "test": `bytes_per_logit` was chosen on the one half, without the other.
+    """
+    asked = ("batch", "length", "rank", "trained_bytes", "targets", "checkpointing", "chunks")
+    errors = []
+    for row in finetuning_evidence()["published"]:
+        if row["used_for"] != used_for:
+            continue
+        conditions = {name: row[name] for name in asked if name in row}
+        estimated = estimate_finetuning(row["model"], row["method"], **conditions)
+        only_tensors = row.get("counts") == "tensors"
+        size = estimated.tensors_bytes if only_tensors else estimated.needed_bytes
+        errors.append(abs(size / 1e9 / row["gb"] - 1))
+    return errors
 
 
 @cache

@@ -10,30 +10,15 @@ from course_utils.estimate import estimate_memory
 from course_utils.estimate.finetuning import (
     LanguageModel,
     estimate_finetuning,
-    finetuning_evidence,
     language_models,
+    published_errors,
 )
-
-ASKED = ("batch", "length", "rank", "trained_bytes", "targets", "checkpointing", "chunks")
-
-
-def errors(used_for):
-    """Return by how much the estimates of one half of the published figures are wrong."""
-    found = []
-    for row in finetuning_evidence()["published"]:
-        if row["used_for"] == used_for:
-            asked = {name: row[name] for name in ASKED if name in row}
-            estimated = estimate_finetuning(row["model"], row["method"], **asked)
-            only_tensors = row.get("counts") == "tensors"
-            size = estimated.tensors_bytes if only_tensors else estimated.needed_bytes
-            found.append(abs(size / 1e9 / row["gb"] - 1))
-    return found
 
 
 def test_half_of_the_figures_that_were_not_fitted_on_are_met_within_a_tenth():
-    assert len(errors("test")) >= len(errors("fit")) >= 30
-    assert statistics.median(errors("test")) < 0.10
-    assert statistics.mean(errors("test")) < 0.15
+    assert len(published_errors("test")) >= len(published_errors("fit")) >= 30
+    assert statistics.median(published_errors("test")) < 0.10
+    assert statistics.mean(published_errors("test")) < 0.15
 
 
 @pytest.mark.parametrize(

@@ -1,89 +1,25 @@
-"""The exercises of lesson 7: predict a peak, make a training fit a budget, and find what keeps the
-graph alive.
-"""
+"""The exercises of lesson 8: repair an accumulation, and plan a training of one's own."""
 
-import math
-from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from course_lessons.exercises import Mistakes, exercise
-from course_lessons.exercises.read_answer import expect, number_of, same
+from course_lessons.exercises.read_answer import Wrong, expect, number_of, same
+from course_utils.estimate.chips import find_chip
+from course_utils.estimate.memory import estimate_memory
+from course_utils.estimate.memory_model import capacity_bytes
+from course_utils.text import format_bytes
 
-# parameters, bytes of activations for one sample, batch; the right answer in bytes, and what
-# decides it
-TRAININGS = (
-    (
-        25_000_000,
-        90e6,
-        64,
-        6.06e9,
-        "the activations: 300 MB of weights and Adam's moments, and 5.76 GB of activations",
-    ),
-    (
-        25_000_000,
-        90e6,
-        1,
-        0.4e9,
-        "the optimizer's step: with one sample, the gradients outweigh the activations",
-    ),
-    (
-        1_000_000_000,
-        20e6,
-        8,
-        16e9,
-        "the optimizer's step: 16 bytes for each parameter, and few activations",
-    ),
-)
+CHIP = "T4"
 
 
 @exercise(
-    "Count bytes for each parameter in fp32: 4 for itself, 8 for Adam's two moments, and 4 for its gradient. Which of "
-    "these are there when the backward pass begins?",
-    "When the backward pass begins there are 12 bytes a parameter and all activations; when it ends there are 16 bytes "
-    "a parameter and no activations. The peak is the larger of the two.",
-    solution="""
-        def my_peak(parameters, activation_bytes, batch):
-            begins = 12 * parameters + activation_bytes * batch
-            ends = 16 * parameters
-            return max(begins, ends)
-    """,
-    right="That is the estimate in two lines. `estimate_memory` also finds the activations, which you were given, and "
-    "adds the framework and what the optimizer's step needs for a moment.",
-)
-def peak(answer: Any) -> Mistakes:
-    """Write my_peak(parameters, activation_bytes, batch): the peak in bytes of a training step in
-    fp32 with Adam, where a sample needs `activation_bytes` and the gradients appear while the
-    activations disappear.
-    """
-    for parameters, activations, batch, right, why in TRAININGS:
-        said = number_of(answer(parameters, activations, batch), "the peak in bytes")
-        near = partial(math.isclose, said, rel_tol=1e-3)
-        if near(right):
-            continue
-        case = f"For {parameters:,} parameters, {activations / 1e6:g} MB a sample and a batch of {batch}"
-        yield said < 1e6, f"{case}, your function says {said:g}. Return bytes, and not MB or GB."
-        held = activations * batch
-        no_moments = near(4 * parameters + held) or near(8 * parameters + held)
-        yield no_moments, f"{case}, you left Adam's two moments out: 8 bytes a parameter."
-        frees = "They are not there together: the backward pass frees activations as it makes gradients."
-        yield near(16 * parameters + held), f"{case}, you added gradients and activations. {frees}"
-        begins = f"{case}, you have the moment when the backward pass begins."
-        yield (
-            near(12 * parameters + held),
-            f"{begins} Look at its end too: by then the gradients are there.",
-        )
-        comes = f"{case}, the peak is {right / 1e9:.3g} GB, and it comes from {why}."
-        yield True, f"{comes} Your function says {said / 1e9:.3g} GB."
-
-
-@exercise(
-    "Call `backward` for each small batch: PyTorch adds to the gradients that are there. Mind what the mean of a small "
-    "batch has to count.",
-    "The loss of the whole batch is a mean over all samples. A small batch of n samples out of N contributes n / N of "
-    "it, so multiply its mean loss by n / N before `backward`.",
+    "Call `backward` for each small batch: PyTorch adds to the gradients that are there. Mind what "
+    "the mean of a small batch has to count.",
+    "The loss of the whole batch is a mean over all samples. A small batch of n samples out of N "
+    "contributes n / N of it, so multiply its mean loss by n / N before `backward`.",
     solution="""
         def my_step(model, inputs, targets, most):
             for start in range(0, len(inputs), most):
@@ -91,8 +27,8 @@ def peak(answer: Any) -> Mistakes:
                 loss = torch.nn.functional.mse_loss(model(x), y)
                 (loss * len(x) / len(inputs)).backward()
     """,
-    right="The gradients agree to six digits, also where the last small batch is short. Layers that look at the whole "
-    "batch, such as BatchNorm, are the exception: they see the small batch.",
+    right="The gradients agree to six digits, also where the last small batch is short. Layers "
+    "that look at the whole batch, such as BatchNorm, are the exception: they see the small batch.",
 )
 def budget(answer: Any) -> Mistakes:
     """Write my_step(model, inputs, targets, most): leave in `.grad` the gradients of the mean
@@ -115,17 +51,19 @@ def budget(answer: Any) -> Mistakes:
             f"{case}: the model saw {max(seen)} samples at once, which does not fit.",
         )
         yield sum(seen) != samples, f"{case}: the model saw {sum(seen)} of {samples} samples."
-        waits = f"{case}: the activations of {max(held)} samples waited for a backward pass, which does not fit."
+        waits = f"{case}: the activations of {max(held)} samples waited for a backward pass"
         yield (
             max(held) > most,
-            f"{waits} Call backward for each small batch, before the model sees the next one.",
+            f"{waits}, which does not fit. Call backward for each small batch, before the model "
+            f"sees the next one.",
         )
         yield from _check_gradients(found, right, case)
 
 
 def _watch(model: nn.Module) -> tuple[list[int], list[int]]:
-    """Return two lists that fill with each call: its samples, and all samples whose activations are
-    then in memory.
+    """Return two lists that fill with each call of the model.
+
+    The first gets its samples, the second all samples whose activations are then in memory.
     """
     seen: list[int] = []
     held: list[int] = []
@@ -150,14 +88,14 @@ def _check_gradients(found: list[Tensor], right: list[Tensor], case: str) -> Mis
         "There are no gradients. Call backward, and do not set them to zero afterwards.",
     )
     times = f"{case}: the gradients are {ratio:.3g} times as large as they should be."
-    few = "The mean of a small batch divides by too few samples; a sum has to be divided by all samples and by the"
-    yield ratio > 1.3, f"{times} {few} outputs of each."
+    few = "The mean of a small batch divides by too few samples; a sum has to be divided by all"
+    yield ratio > 1.3, f"{times} {few} samples and by the outputs of each."
     too_small = ratio < 0.9 and all(
         same(one, ratio * two, 1e-6) for one, two in zip(found, right, strict=True)
     )
     yield (
         too_small,
-        f"{times} A mean is divided by its own samples already: what share of all samples are they?",
+        f"{times} A mean is divided by its own samples already: what share of all are they?",
     )
     alike = all(same(one, two, 1e-6) for one, two in zip(found, right, strict=True))
     zero = f"{case}: the gradients differ. Do you set them to zero between the small batches"
@@ -165,50 +103,47 @@ def _check_gradients(found: list[Tensor], right: list[Tensor], case: str) -> Mis
 
 
 @exercise(
-    "What does a loss hold on to when it was calculated with gradients? Everything that a backward pass would need.",
-    "Two cures, and you want both: `with torch.no_grad():` around the forward pass, and `loss.item()` for what "
-    "you keep.",
+    "Return your model (any `nn.Module`), one example of its input, with a first dimension of 1, "
+    "and a batch. `estimate_memory(model, example).largest_batch('T4')` says how far you can go.",
+    "Take half to all of the largest batch that the estimate gives. Powers of two are customary.",
     solution="""
-        def my_evaluation(model, batches):
-            losses = []
-            with torch.no_grad():
-                for inputs, targets in batches:
-                    losses.append(torch.nn.functional.mse_loss(model(inputs), targets).item())
-            return losses
+        def my_plan():
+            model = torch.nn.Sequential(
+                torch.nn.Conv2d(3, 32, 3), torch.nn.ReLU(), torch.nn.Flatten(),
+                torch.nn.Linear(32 * 62 * 62, 10),
+            )
+            return model, torch.empty(1, 3, 64, 64), 2048
     """,
-    right="Nothing of a batch outlives it now. In a training loop, keeping `loss` costs less, because `backward` frees "
-    "the activations; but each loss in the list is still a tensor on the device, and keeps the nodes of its graph.",
+    right="It is an estimate, and near the edge it can be wrong by a tenth: leave that much free.",
 )
-def leak(answer: Any) -> Mistakes:
-    """Write my_evaluation(model, batches): the mean squared error of each (inputs, targets) in
-    `batches`, as a list, without saving activations for a backward pass, or keeping anything of a
-    batch that is done.
+def plan(answer: Any) -> Mistakes:
+    """Write my_plan(): return your own model, one example of its input, and the batch that you
+    would train on a free T4 with Adam and mixed precision.
     """
-    torch.manual_seed(7)
-    model = nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 1))
-    batches = [(torch.rand(5, 6), torch.rand(5, 1)) for _ in range(3)]
-    saved: list[int] = []
-
-    def note(x: Tensor) -> Tensor:
-        saved.append(x.numel())
-        return x
-
-    with torch.autograd.graph.saved_tensors_hooks(note, lambda x: x):
-        said = answer(model, batches)
-    expect(said, list | tuple, "a list of losses")
-    right = [nn.functional.mse_loss(model(x), y).item() for x, y in batches]
-    graph = "keeps its whole graph alive, activations included. Keep loss.item()."
-    for one in said:
-        held = isinstance(one, Tensor) and one.grad_fn is not None
-        yield held, f"An entry of your list has a grad_fn: it {graph}"
+    found = answer()
+    expect(found, list | tuple, "a model, an example of its input, and a batch")
+    yield len(found) != 3, f"Return three things, but there are {len(found)}."
+    model, example, batch = found
+    expect(model, nn.Module, "the model: an nn.Module")
+    batch = int(number_of(batch, "the batch"))
+    yield batch < 1, f"A batch of {batch} trains nothing. It has one sample at least."
+    try:
+        memory = estimate_memory(model, example, batch=batch)
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise Wrong(f"The step could not be followed: {error}") from error
+    room = capacity_bytes(find_chip(CHIP))
+    need = f"{format_bytes(memory.needed_bytes)} of the {format_bytes(room)} of a {CHIP}"
+    largest = memory.largest_batch(CHIP)
+    state = memory.moments[0]
+    held = format_bytes(state.parameters + state.gradients + state.optimizer)
     yield (
-        len(said) != len(batches),
-        f"There are {len(batches)} batches, but the length of your list is {len(said)}.",
+        largest == 0,
+        f"Not one sample fits a {CHIP}: parameters and optimizer alone take {held}. "
+        f"Think of LoRA, 8-bit Adam or several devices, or try a smaller model here.",
     )
-    values = [number_of(one, "each loss") for one in said]
-    differ = any(abs(one - two) > 1e-3 for one, two in zip(values, right, strict=True))
-    yield differ, "The losses are not the mean squared errors of the batches."
-    yield (
-        saved,
-        "The forward pass still saves activations for a backward pass that never comes. Use torch.no_grad().",
-    )
+    over = f"A batch of {batch:,} needs {need}; {largest:,} would fit."
+    yield batch > largest, f"{over} Take fewer, and accumulate them if the step needs so many."
+    spare = f"A batch of {batch:,} needs {need}, so most of the card stays empty; {largest:,}"
+    small = batch < largest / 4 and memory.needed_bytes < room / 2
+    yield small, f"{spare} would fit. A larger batch keeps a GPU busier."
+    return f"{need}; the largest batch is {largest:,}."

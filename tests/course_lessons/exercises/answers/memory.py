@@ -1,8 +1,7 @@
-"""Answers to the exercises of lesson 7."""
+"""Answers to the exercises of lesson 8."""
 
 CONTEXT = "import torch"
 
-PEAK = "my_peak = lambda parameters, activation_bytes, batch: {}"
 STEP = """
 def my_step(model, inputs, targets, most):
     {before}
@@ -20,14 +19,16 @@ def my_step(model, inputs, targets, most):
         loss = loss + torch.nn.functional.mse_loss(model(x), y) * len(x) / len(inputs)
     loss.backward()
 """
-EVALUATION = """
-def my_evaluation(model, batches):
-    losses = []
-    for inputs, targets in batches:
-        loss = torch.nn.functional.mse_loss(model(inputs), targets)
-        losses.append({kept})
-    return losses
+PLAN = """
+def my_plan():
+    model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear({inputs}, {outputs}))
+    return {returned}
 """
+EXAMPLE = "model, torch.empty(1, 100), "
+
+
+def plan(returned, inputs=100, outputs=1000):
+    return PLAN.format(returned=returned, inputs=inputs, outputs=outputs)
 
 
 def step(**parts):
@@ -43,29 +44,11 @@ def step(**parts):
 
 
 RIGHT = {
-    "peak": [PEAK.format("parameters * 12 + max(4 * parameters, batch * activation_bytes)")],
     "budget": [step(stride="1", size="1", scale=" / len(inputs)")],
-    "leak": [
-        "@torch.no_grad()" + EVALUATION.format(kept="loss"),
-        "@torch.no_grad()" + EVALUATION.format(kept="round(loss.item(), 4)"),
-        "@torch.inference_mode()" + EVALUATION.format(kept="float(loss)"),
-    ],
+    "plan": [plan(EXAMPLE + "2_000_000"), plan(EXAMPLE + "1e6")],
 }
 
 WRONG = {
-    "peak": [
-        (PEAK.format("16 * parameters + activation_bytes * batch"), "not there together"),
-        (PEAK.format("4 * parameters + activation_bytes * batch"), "Adam's two moments"),
-        (PEAK.format("8 * parameters + activation_bytes * batch"), "Adam's two moments"),
-        (PEAK.format("12 * parameters + activation_bytes * batch"), "Look at its end"),
-        (PEAK.format("activation_bytes * batch"), "6.06 GB"),
-        (
-            PEAK.format("max(12 * parameters + activation_bytes * batch, 16 * parameters) / 1e9"),
-            "Return bytes",
-        ),
-        (PEAK.format("'much'"), "a number"),
-        ("my_peak = 6e9", "This should be a function"),
-    ],
     "budget": [
         (step(stride="len(inputs)", size="len(inputs)"), "does not fit"),
         (step(), "2 times as large"),
@@ -89,16 +72,12 @@ WRONG = {
             "has not called the model as `model(x)`",
         ),
     ],
-    "leak": [
-        (EVALUATION.format(kept="loss"), "grad_fn"),
-        (EVALUATION.format(kept="loss.item()"), "still saves activations"),
-        ("@torch.no_grad()" + EVALUATION.format(kept="loss.sqrt()"), "not the mean squared errors"),
-        (
-            "@torch.no_grad()"
-            + EVALUATION.format(kept="loss").replace("return losses", "return losses[:1]"),
-            "There are 3 batches, but the length of your list is 1",
-        ),
-        ("my_evaluation = lambda model, batches: 0.1", "a list of losses"),
-        ("my_evaluation = lambda model: []", "but yours takes"),
+    "plan": [
+        (plan(EXAMPLE + "10**9"), "Take fewer, and accumulate"),
+        (plan(EXAMPLE + "8"), "most of the card stays empty"),
+        (plan(EXAMPLE + "0"), "trains nothing"),
+        (plan("model, torch.empty(1, 64), 8"), "could not be followed"),
+        (plan("model, torch.empty(1, 60_000), 8", 60_000, 60_000), "Not one sample fits a T4"),
+        (plan("model"), "a model, an example of its input, and a batch"),
     ],
 }
