@@ -1,11 +1,10 @@
-"""The pictures of lesson 7 show the figures that they were given."""
+"""The pictures of lesson 8 show the figures that they were given."""
 
 import itertools
 
 import pytest
 import torch
 from course_lessons.memory import pictures
-from course_lessons.memory.record import Record
 from torch import nn
 
 from course_utils.estimate import estimate_memory
@@ -35,20 +34,27 @@ def needs():
     return {shards: estimate_memory(model, image, batch=1, shards=shards) for shards in (1, 2, 4)}
 
 
-def test_a_cure_is_drawn_over_the_training_as_it_was_each_over_its_own_time(drawn):
-    before, cured = (
-        Record((0.0, 1.0, 2.0), (0, 80_000_000, 0)),
-        Record((0.0, 2.0, 8.0), (0, 20_000_000, 0)),
-    )
-    shown = pictures.draw_cure("bf16", cured, before)
-    (curve,), (grey,) = drawn[0].lines, drawn[0].collections
-    assert curve.get_xydata().tolist() == [[0, 0], [0.25, 20], [1, 0]]
-    outline = grey.get_paths()[0].vertices
-    assert outline[:, 1].max() == 80 and sorted(set(outline[:, 0])) == [0, 0.5, 1]
-    assert (
-        drawn[0].get_title("left") == "bf16: 20 MB at the peak"
-        and "20 MB in place of 80 MB" in shown.alt
-    )
+def test_a_parameter_has_its_bytes_by_part_with_each_optimizer(drawn):
+    layers = nn.Sequential(*(nn.Linear(256, 256) for _ in range(4)))
+    shown = pictures.draw_bytes(layers, torch.empty(1, 256), {"Adam": "adam", "SGD": "sgd"})
+    widths = [round(bar.get_width(), 1) for bar in drawn[0].patches]
+    # parameter, gradient, state, copy: first of Adam and then of SGD
+    assert widths == [4, 4, 4, 4, 8, 0, 4, 0]
+    assert shown.alt == "Bytes for each parameter by optimizer: Adam 20.0, SGD 8.0."
+
+
+def test_each_rank_holds_another_share_under_fsdp_and_everything_under_ddp(drawn):
+    pictures.draw_holders(4)
+    held = [bar for bar in drawn[0].patches if bar.get_facecolor()[:3] != (1, 1, 1)]
+    heights = [bar.get_height() for bar in held]
+    assert heights == [1.0] * 12 + [0.25] * 12
+    assert [bar.get_y() for bar in held[12::3]] == [0, 0.25, 0.5, 0.75]
+
+
+def test_checkpointing_holds_the_results_of_one_block(drawn):
+    pictures.draw_checkpointing(blocks=5, now=3)
+    again = [bar for bar in drawn[0].patches if bar.get_hatch() == "/" and bar.get_y() < 3]
+    assert len(again) == 3 and {bar.get_y() for bar in again} == {2}
 
 
 @pytest.mark.parametrize(
@@ -78,13 +84,13 @@ def test_a_shared_model_has_a_bar_for_what_each_device_needs(drawn, needs, devic
 
 
 def test_each_cure_is_drawn_relative_to_the_first(drawn):
-    shown = pictures.draw_cures({"as it was": (400, 1.0), "checkpointing": (100, 1.3)})
+    shown = pictures.draw_cures({"baseline": (400, 1.0), "checkpointing": (100, 1.3)})
     assert [bar.get_width() for bar in drawn[0].patches] == [1, 1, 0.25, 1.3]
     assert "checkpointing 25% and 130%" in shown.alt
 
 
 def test_a_cure_that_takes_forty_times_as_long_leaves_the_others_to_be_seen(drawn):
-    shown = pictures.draw_cures({"as it was": (400, 1.0), "bf16": (300, 41.5)})
+    shown = pictures.draw_cures({"baseline": (400, 1.0), "bf16": (300, 41.5)})
     assert (
         drawn[0].patches[-1].get_width() == pictures.LONGEST and "bf16 75% and 4150%" in shown.alt
     )

@@ -112,7 +112,7 @@ def _check_gradients(found: list[Tensor], right: list[Tensor], case: str) -> Mis
                 torch.nn.Conv2d(3, 32, 3), torch.nn.ReLU(), torch.nn.Flatten(),
                 torch.nn.Linear(32 * 62 * 62, 10),
             )
-            return model, torch.empty(1, 3, 64, 64), 2048
+            return model, torch.empty(1, 3, 64, 64), 16_384
     """,
     right="It is an estimate, and near the edge it can be wrong by a tenth: leave that much free.",
 )

@@ -21,7 +21,7 @@ def my_step(model, inputs, targets, most):
 """
 PLAN = """
 def my_plan():
-    model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear({inputs}, {outputs}))
+    model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear({inputs}, {outputs}, device='meta'))
     return {returned}
 """
 EXAMPLE = "model, torch.empty(1, 100), "
