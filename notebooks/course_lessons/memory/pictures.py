@@ -121,17 +121,17 @@ def draw_bytes(model: nn.Module, example: Tensor, optimizers: Mapping[str, Any])
     lefts = [0.0] * len(names)
     for place, (label, colour) in enumerate(zip(labels, colours, strict=True)):
         widths = [sizes[place] for sizes in parts.values()]
-        hatch = (*HATCHED[:3], "//")[place]
+        hatch = ("", "", "", "/")[place]
         style: Any = {"color": colour, "edgecolor": "black", "hatch": hatch, "height": 0.6}
         axes.barh(names, widths, left=lefts, label=label, **style)
         lefts = [left + width for left, width in zip(lefts, widths, strict=True)]
     for row, end in enumerate(lefts):
         axes.annotate(f"{end:.1f}", (end, row), (8, 0), textcoords="offset points", va="center")
-    axes.set_xlim(0, 1.12 * max(lefts))
+    axes.set(xlim=(0, 1.12 * max(lefts)), xticks=range(0, 21, 4))
     axes.invert_yaxis()
     axes.legend(ncols=2, loc="upper center", bbox_to_anchor=(0.4, -0.14), edgecolor="none")
     said = ", ".join(f"{name} {end:.1f}" for name, end in zip(names, lefts, strict=True))
-    return picture(axes, f"Bytes for each parameter by optimizer: {said}.", colors=16)
+    return picture(axes, f"Bytes for each parameter by optimizer: {said}.", colors=10)
 
 
 def _bytes_by_part(model: nn.Module, example: Tensor, optimizer: Any) -> tuple[float, ...]:
@@ -214,7 +214,6 @@ def draw_holders(ranks: int = 4) -> Picture:
                         0.9,
                         high,
                         facecolor=PARTS[kind],
-                        hatch=HATCHES[kind],
                         edgecolor="black",
                         label=kind if side == rank == 0 else None,
                     )
@@ -231,7 +230,7 @@ def draw_holders(ranks: int = 4) -> Picture:
         axes,
         f"Under DDP each of {ranks} ranks holds all parameters, gradients and optimizer state. "
         f"Under FSDP each holds another {share} of each of them.",
-        colors=12,
+        colors=10,
     )
 
 
@@ -269,7 +268,7 @@ def draw_shards(needs: Mapping[int, Memory], chip: str) -> Picture:
     return picture(
         axes,
         f"Needed by each of so many devices, beside the memory of the {chip}: {said}.",
-        colors=32,
+        colors=16,
     )
 
 
@@ -342,4 +341,4 @@ def draw_chips(memory: Memory, rooms: Mapping[str, float]) -> Picture:
         or "none of them"
     )
     needed = format_bytes(memory.needed_bytes)
-    return picture(axes, f"Needed memory, {needed}, and that of chips: it fits {said}.", colors=32)
+    return picture(axes, f"Needed memory, {needed}, and that of chips: it fits {said}.", colors=16)
