@@ -21,7 +21,8 @@ def my_step(model, inputs, targets, most):
 """
 PLAN = """
 def my_plan():
-    model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear({inputs}, {outputs}, device='meta'))
+    layer = torch.nn.Linear({inputs}, {outputs}, device='meta')
+    model = torch.nn.Sequential(torch.nn.Flatten(), layer)
     return {returned}
 """
 EXAMPLE = "model, torch.empty(1, 100), "
