@@ -3,7 +3,6 @@
 """
 
 import argparse
-import json
 import pkgutil
 import sys
 from collections.abc import Sequence
@@ -86,6 +85,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--inference", dest="training", action="store_false", help="the forward pass alone")
     add("--samples", type=int, default=50_000, help="samples in one epoch (50000)")
     add("--epochs", type=int, default=1, help="passes through the data (1)")
+    add("--deadline", dest="deadline_hours", type=float, metavar="H", help="hours until it must be done")
+    add("--compiled", action="store_true", help="the model goes through torch.compile")
+    add("--host", choices=["this machine"], help="measure this machine's launches")
     add("--count", type=int, default=1, help="how many of each device (1)")
     add("--link", help="what connects them, such as 'Ethernet 10G'")
     price = "your price for an hour, such as T4=0.35"
@@ -109,14 +111,14 @@ def _answer(model: str | None, tokens: bool, as_json: bool, prices: list[str], *
     kind = torch.int64 if tokens else torch.float32
     sample = torch.empty(1, *asked.pop("input"), dtype=kind, device="meta")
     result = estimate(build(model), sample, prices=dict(read_prices(",".join(prices))), **asked)
-    return json.dumps(result.to_dict(), indent=1) if as_json else repr(result)
+    return result.to_json() if as_json else f"{result!r}\n\n{result.details()}"
 
 
 def _chips() -> str:
     header = ("chip", "year", "TFLOP/s, dense", "GB/s", "GB", "W", "uncertain")
     rows = []
     for chip in all_chips():
-        peaks = ", ".join(f"{key} {peak:g}" for key, peak in chip.peak_tflop_per_s.items())
+        peaks = ", ".join(f"{key} {peak:g}" for key, peak in chip.peaks.items())
         figures = chip.year, peaks, chip.bandwidth_gb_per_s, chip.memory_gb, chip.watts or "?"
         rows.append((chip.name, *map(str, figures), ", ".join(chip.uncertain)))
     links = ", ".join(f"{link.name} {link.gb_per_s:g}" for link in all_links())

@@ -1,72 +1,88 @@
-"""The chips that an estimate can be asked for, and the links between them: data sheets' figures,
-kept in chips.json.
-"""
+"""Chips and the links between them: figures of data sheets, kept in chips.json."""
 
 import difflib
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 DATA = Path(__file__).parent / "chips.json"
 
 
+PRECISIONS = ("fp32", "tf32", "fp16", "bf16")
+
+
 @dataclass(frozen=True)
 class Chip:
-    """One chip, by its data sheet: published figures.
+    """One chip, by its data sheet: published figures. Four of them are enough for one of your own.
 
     Attributes:
         name: as this course writes it, such as "RTX 4090".
+        peak_tflop_per_s: dense arithmetic in 10^12 operations a second, a multiply-add being two:
+            one number for each precision ("fp32", "tf32", "fp16", "bf16"), or one for all of them.
+        bandwidth_gb_per_s: of its memory, in 10^9 bytes a second.
+        memory_gb: size of its memory as the vendor writes it, in GiB.
         also: other names by which it is found.
         vendor: who makes it.
         kind: "gpu" or "tpu".
         year: when it came out.
-        peak_tflop_per_s: dense arithmetic by precision, in 10^12 operations a second, a
-            multiply-add being two.
-        bandwidth_gb_per_s: of its memory, in 10^9 bytes a second.
-        memory_gb: size of its memory as the vendor writes it, in GiB.
         watts: the power that the board is built for, or None where the vendor does not say.
         link: the name of what connects it to its neighbours, or "".
         source: address of the data sheet.
         uncertain: the names of figures that come from secondary sources or were computed.
+        achieved_share: the share of the peak that matrix products reach, by "fp32" and "16 bits"
+            (tf32 too), where it was measured or fitted.
     """
 
     name: str
-    also: tuple[str, ...]
-    vendor: str
-    kind: str
-    year: int
-    peak_tflop_per_s: dict[str, float]
+    peak_tflop_per_s: float | Mapping[str, float]
     bandwidth_gb_per_s: float
     memory_gb: float
-    watts: float | None
-    link: str
-    source: str
-    uncertain: tuple[str, ...]
+    also: tuple[str, ...] = ()
+    vendor: str = "NVIDIA"
+    kind: str = "gpu"
+    year: int = 0
+    watts: float | None = None
+    link: str = ""
+    source: str = "your own figures"
+    uncertain: tuple[str, ...] = ()
+    achieved_share: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def peaks(self) -> Mapping[str, float]:
+        """The peaks by precision, in 10^12 operations a second."""
+        if isinstance(self.peak_tflop_per_s, Mapping):
+            return self.peak_tflop_per_s
+        return dict.fromkeys(PRECISIONS, self.peak_tflop_per_s)
 
     def at(self, precision: str) -> str:
-        """Return the precision that the chip computes in when asked for `precision`; "amp" is its
-        own 16 bits.
+        """Return what the chip computes in for `precision`; "amp" is its own 16 bits.
 
         Raises:
             ValueError: the chip has no such precision.
         """
-        known = self.peak_tflop_per_s
+        known = self.peaks
         if precision == "amp":
             return "bf16" if "bf16" in known else "fp16"
         if precision not in known:
             raise ValueError(
-                f"precision {precision!r} was asked of the {self.name}, whose data sheet has {', '.join(known)}. "
-                'Pass one of these, or "amp", which takes bf16 where there is bf16 and fp16 elsewhere.'
+                f"precision {precision!r} was asked of the {self.name}, whose data sheet has "
+                f"{', '.join(known)}. Pass one of these, or \"amp\", which takes bf16 where there "
+                f"is bf16 and fp16 elsewhere."
             )
         return precision
 
     def peak(self, precision: str) -> float:
-        """Return the dense peak in operations a second."""
-        return self.peak_tflop_per_s[self.at(precision)] * 1e12
+        """Return the dense peak of the data sheet in operations a second."""
+        return self.peaks[self.at(precision)] * 1e12
+
+    def achieved(self, precision: str) -> float:
+        """Return the share of the peak that matrix products reach; where unknown, the usual one."""
+        key = "fp32" if self.at(precision) == "fp32" else "16 bits"
+        return self.achieved_share.get(key, usual_share())
 
 
 @dataclass(frozen=True)
@@ -103,10 +119,20 @@ def find_link(name: str) -> Link:
 @cache
 def all_chips() -> tuple[Chip, ...]:
     """Return every chip of chips.json, in its order."""
-    rows = json.loads(DATA.read_text(encoding="utf-8"))["chips"]
-    return tuple(
-        Chip(**row | {key: tuple(row[key]) for key in ("also", "uncertain")}) for row in rows
-    )
+    return tuple(_chip(row) for row in json.loads(DATA.read_text(encoding="utf-8"))["chips"])
+
+
+def _chip(row: dict[str, Any]) -> Chip:
+    achieved = {precision: entry["share"] for precision, entry in row.pop("achieved").items()}
+    names, uncertain = tuple(row.pop("also")), tuple(row.pop("uncertain"))
+    return Chip(**row, also=names, uncertain=uncertain, achieved_share=achieved)
+
+
+@cache
+def usual_share() -> float:
+    """Return the share of the peak that stands for chips whose own is not known."""
+    known = json.loads((Path(__file__).parent / "step_time.json").read_text(encoding="utf-8"))
+    return float(known["numbers"]["achieved"]["value"])
 
 
 @cache
@@ -126,7 +152,8 @@ def _find(name: str, among: Sequence[Named], what: str) -> Named:
     near = difflib.get_close_matches(_plain(name), known, n=6, cutoff=0.3) or list(known)
     names = ", ".join(list(dict.fromkeys(known[label].name for label in near))[:3])
     raise ValueError(
-        f"unknown {what} {name!r}: the nearest are {names}. `python -m course_utils.estimate --list-chips` shows all."
+        f"unknown {what} {name!r}: the nearest are {names}. "
+        f"`python -m course_utils.estimate --list-chips` shows all."
     )
 
 

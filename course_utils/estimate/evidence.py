@@ -1,13 +1,12 @@
-"""How far off an estimate may be: factors measured on published speeds, and wider ones where
-nothing was checked.
-"""
+"""How far off an estimate may be: measured factors, and wider ones where nothing was checked."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from course_utils.estimate.chips import Chip
-from course_utils.estimate.counting import Work
-from course_utils.estimate.steptime import StepTime, fitted
+from course_utils.estimate.step_time import StepTime, fitted
+from course_utils.estimate.work import Work
 
 
 @dataclass(frozen=True)
@@ -25,47 +24,65 @@ class Evidence:
     reasons: tuple[str, ...]
 
 
-def what_they_stand_on(known: dict[str, Evidence]) -> list[str]:
-    """Return sentences that say, for the device of each name, how far off its estimate may be and
-    why.
-    """
-    factors: dict[str, list[str]] = {}
-    reasons: dict[str, list[str]] = {}
-    for device, one in known.items():
-        factors.setdefault(f"{one.factor:.2g}", []).append(device)
-        for why in one.reasons:
-            reasons.setdefault(why, []).append(device)
-    shared = "; ".join(why for why, devices in reasons.items() if len(devices) == len(known))
-    said = ", ".join(f"{factor} ({', '.join(devices)})" for factor, devices in factors.items())
-    cases = f"In {fitted()['share']:.0%} of cases"
-    lines = [f"{cases} the truth should be within a factor of {said}: {shared}."] if known else []
-    return lines + [
-        f"{', '.join(devices)}: {why}."
-        for why, devices in reasons.items()
-        if len(devices) < len(known)
-    ]
-
-
-def evidence(work: Work, chip: Chip, time: StepTime) -> Evidence:
+def evidence(
+    work: Work, chip: Chip, time: StepTime, *, compiled: bool = False, own_host: bool = False
+) -> Evidence:
     """Return how far the estimate of `work` on `chip` may be off, by what was checked for its like.
 
     Errors of different origin are independent of each other, so their logarithms add like the sides
     of a right angle.
     """
-    known, kind = fitted()["factors"], "training" if work.training else "inference"
+    known = fitted()["factors"]
+    kind = kind_of(work)
     keys = [kind]
-    keys += ["launches"] if time.launch_s > time.device_s else []
-    if chip.vendor != "NVIDIA":
+    if compiled:
+        keys.append("compiled training" if work.training else "compiled")
+    if time.limit == "launches":
+        keys.append("own host" if own_host else "launches")
+    if chip.vendor == "AMD":
+        keys.append("AMD")
+    elif chip.vendor != "NVIDIA":
         keys.append("vendor")
     elif chip.name not in known[kind]["checked"]:
         keys.append("cards")
-    if any(op.kind == "recurrent" for op in work.ops):
+    if work.recurrent.flops > 0.1 * work.flops:
         keys.append("recurrent")
-    elif {op.name for op in work.ops} - set(known["operations"]["checked"]):
-        keys.append("operations")
-    logs = [math.log(known[key]["factor"]) for key in keys]
-    assumed = "cards" in keys or any(known[key].get("assumed") for key in keys)
-    reasons = tuple(
-        known[key]["about"].format(factor=known[key]["factor"], kind=kind) for key in keys
-    )
-    return Evidence(math.exp(math.hypot(*logs)), not assumed, reasons)
+    used = [known[key] for key in keys]
+    total = math.hypot(*(math.log(entry["factor"]) for entry in used))
+    checked = "cards" not in keys and not any(entry.get("assumed") for entry in used)
+    return Evidence(math.exp(total), checked, tuple(entry["about"] for entry in used))
+
+
+def kind_of(work: Work) -> str:
+    """Return which of the checked kinds of work this is like, as step_time.json names them."""
+    step = "training" if work.training else "inference"
+    if work.convolution.flops > 0.5 * work.flops:
+        return f"convolutions, {step}"
+    return f"matrix products, {'fp32' if work.precision == 'fp32' else '16 bits'}"
+
+
+def in_one_sentence(known: dict[str, Evidence]) -> str:
+    """Return in one sentence how sure the estimates for these devices are."""
+    share = f"{fitted()['share']:.0%}"
+    checked = {device: one for device, one in known.items() if one.checked}
+    rest = {device: one for device, one in known.items() if not one.checked}
+    parts = []
+    if checked:
+        parts.append(
+            f"in {share} of published measurements of such work the truth lay within a factor of "
+            f"{_factors(checked.values())} ({_list(checked)})"
+        )
+    if rest:
+        what = "nothing like it was measured on"
+        parts.append(f"{what} {_list(rest)}, so a factor of {_factors(rest.values())} is assumed")
+    sentence = "; ".join(parts)
+    return f"{sentence[:1].upper()}{sentence[1:]}."
+
+
+def _factors(known: Sequence[Evidence]) -> str:
+    found = sorted({f"{one.factor:.2g}" for one in known})
+    return found[0] if len(found) == 1 else f"{found[0]} to {found[-1]}"
+
+
+def _list(names: Sequence[str]) -> str:
+    return ", ".join(names)

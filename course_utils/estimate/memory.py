@@ -29,6 +29,7 @@ def estimate_memory(
     training: bool = True,
     keep_gradients: bool = False,
     loss: Loss | None = None,
+    batch_dim: int | None = None,
 ) -> Memory:
     """Estimate the memory of a step without allocating any.
 
@@ -56,6 +57,7 @@ def estimate_memory(
         keep_gradients: they stay from step to step, as they do when they are accumulated.
         loss: a function of what the model returns, which makes its own targets, such as
             `lambda out: torch.nn.functional.cross_entropy(out, out.argmax(1))`.
+        batch_dim: which dimension is the batch, or None for the first.
 
     Raises:
         ValueError: a number is not positive, a name unknown, or nothing in the model is trained.
@@ -67,7 +69,7 @@ def estimate_memory(
     name, make = _optimizer(optimizer)
 
     def follow_at(size: int | None) -> tuple[Step, list[Moment]]:
-        step = Step(model, inputs, size, precision, training, loss)
+        step = Step(model, inputs, size, precision, training, loss, batch_dim)
         return step, follow(step, make, checkpointing, keep_gradients)
 
     step, moments = follow_at(batch)

@@ -1,6 +1,4 @@
-"""A step of a model without its data: shapes are all that counting needs, and they take no
-memory.
-"""
+"""Run a training step on PyTorch's fake tensors, which have shapes and no data."""
 
 import copy
 import reprlib
@@ -12,10 +10,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_leaves
 
-from course_utils.estimate.autocast import Autocast
+from course_utils.estimate.gpu_kernels import GpuKernels, OneCall, plain_attention_layer
 
 # automatic mixed precision
 HALF = {"fp16": torch.float16, "bf16": torch.bfloat16, "amp": torch.bfloat16}
@@ -23,13 +22,15 @@ WHOLE = {"fp16-true": torch.float16, "bf16-true": torch.bfloat16}  # the weights
 UNTRAINED = "no result of the model depends on a parameter that is trained. Pass training=False."
 ADVICE = {  # by what an error says
     'forward" function': "Pass the network inside it, or give it a forward that returns the loss.",
-    "fake impl": "PyTorch cannot do this without data. For the estimate, leave it out or put "
-    "something in its place.",
-    "meta": "Counting has no data. Leave out what depends on values, as .item() or x[mask], and "
-    "use device=x.device.",
+    "data-dependent": "Counting has no data. Leave out what depends on values, as .item().",
+    "dynamic shape": "Counting has no data. Leave out what depends on values, as x[mask].",
+    "dynamic output shape": "Counting has no data. Leave out what depends on values, as x[mask].",
     "": "Check that the inputs fit: a tuple is several arguments, a dict names them, and a list "
     "is one. Shapes: {}.",
 }
+# The content of a mask is not known, so questions about all of it are answered as if it were full.
+ANSWERS = {"all": True, "any": False}
+MASKS = "where the model asks about the content of a mask, the mask was taken to hide nothing"
 
 
 Loss = Callable[[Any], Tensor]
@@ -68,14 +69,19 @@ def unwrapped(model: nn.Module) -> nn.Module:
 
 
 class Step(TorchDispatchMode):
-    """One step of a copy of a model, which has shapes and no data.
+    """One step of a copy of a model, on fake tensors.
 
     Args:
-        model, inputs, batch: as for `count_work`.
+        model, inputs, batch, batch_dim: as for `count_work`.
         precision: what to compute in; a key of `HALF` or `WHOLE`; any other name means 32 bits.
         training: forward and backward, or the forward pass alone.
         loss: a function of what the model returns, which gives the loss, or None for the model's
             own (what it returns as `loss`) or else the sum of all results.
+
+    Attributes:
+        batch: samples in the step.
+        loss_counted: whether a loss is part of the step; known after `run`.
+        assumed: what was assumed because there is no data, one sentence each.
     """
 
     def __init__(
@@ -86,57 +92,73 @@ class Step(TorchDispatchMode):
         precision: str,
         training: bool,
         loss: Loss | None = None,
+        batch_dim: int | None = None,
     ):
         super().__init__()
         self.loss, self.loss_counted = loss, loss is not None
-        # such as what a tokenizer returns
-        inputs = dict(inputs) if isinstance(inputs, Mapping) else inputs
-        found = [x for x in tensors(inputs) if x.dim()]
-        if not found:
-            raise ValueError(
-                f"inputs need a tensor whose first dimension is the batch, "
-                f"not {reprlib.repr(inputs)}."
-            )
-        size = found[0].shape[0]
-        self.batch = size if batch is None else batch
-        positive("batch", self.batch)
         self.training, self.half, whole = training, HALF.get(precision), WHOLE.get(precision)
         self.phase, self.last = "forward", "its first operation"
+        self.assumed: list[str] = []
+        self._answers: list[tuple[Tensor, bool]] = []
+        self._asked_dim, self._dim = batch_dim, batch_dim or 0
+        # such as what a tokenizer returns
+        inputs = dict(inputs) if isinstance(inputs, Mapping) else inputs
+        size = _batch_of(inputs, self._dim)
+        self.batch = size if batch is None else batch
+        positive("batch", self.batch)
+        self.fake = FakeTensorMode(allow_non_fake_inputs=True)
 
         def resized(x: Tensor) -> Tensor:
-            shape = (self.batch, *x.shape[1:]) if x.dim() and x.shape[0] == size else x.shape
+            shape = list(x.shape)
+            if len(shape) > self._dim and shape[self._dim] == size:
+                shape[self._dim] = self.batch
             dtype = whole if whole and x.is_floating_point() else x.dtype
-            return torch.empty(shape, dtype=dtype, device="meta")
+            return torch.empty(shape, dtype=dtype)
 
-        # a tensor that is passed twice stays one tensor
-        twins = {id(x): resized(x) for x in tensors(inputs)}
+        with self.fake:
+            # a tensor that is passed twice stays one tensor
+            twins = {id(x): resized(x) for x in tensors(inputs)}
+            self.model = _clone(unwrapped(model), precision, whole).train(training)
         # which takes a twin as the copy that it has made
         given = copy.deepcopy(inputs, dict(twins))
         self.shapes = ", ".join(str(tuple(x.shape)) for x in twins.values())
         self.arguments: Any = given if isinstance(given, (dict, tuple)) else (given,)
-        self.model = _clone(unwrapped(model), precision).train(training)
-        if whole:
-            self.model.to(whole)
         if training and not any(p.requires_grad for p in self.model.parameters()):
             raise ValueError("the model has no parameter that is trained. Pass training=False.")
+
+    def __enter__(self) -> "Step":
+        self.fake.__enter__()
+        super().__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        self.fake.__exit__(*error)
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        self.last, kwargs = func.overloadpacket.__name__, kwargs or {}
-        try:
-            out = func(*args, **kwargs)
-        except (
-            RuntimeError
-        ):  # what the forward pass made on the CPU, where the model is, meets what has no data
-            if self.last.endswith("_") and not tensors(args)[0].is_meta:
-                raise
-            args, kwargs = tree_map(
-                lambda x: x.to("meta") if isinstance(x, Tensor) else x, (args, kwargs)
-            )
-            out = func(*args, **kwargs)
-        self.note(self.phase, func, (args, kwargs), out)
+        self.last = name = func.overloadpacket.__name__
+        if name == "_local_scalar_dense":
+            if self.phase == "optimizer":
+                return 1.0  # the number of the step
+            known = [answer for asked, answer in self._answers if asked is args[0]]
+            if known:
+                self._assume(MASKS)
+                return known[0]
+        if name == "nonzero" and args[0].dtype == torch.bool:
+            self._assume(MASKS)
+            out = torch.empty(args[0].numel(), args[0].dim(), dtype=torch.int64)
+        else:
+            out = func(*args, **(kwargs or {}))
+        if name in ANSWERS and isinstance(out, Tensor) and out.dim() == 0:
+            self._answers.append((out, ANSWERS[name]))
+        self.note(self.phase, func, (args, kwargs or {}), out)
         return out
+
+    def _assume(self, sentence: str) -> None:
+        if sentence not in self.assumed:
+            self.assumed.append(sentence)
 
     def run(self, note: Callable[[str, Any, Any, Any], None]) -> None:
         """Run the step once, without an optimizer.
@@ -148,10 +170,13 @@ class Step(TorchDispatchMode):
         self.note = note
         # so that the batch goes when nothing needs it any more
         given, self.arguments = self.arguments, ()
-        # nn.LSTM asks whether any is on
-        asked = torch.autocast("cpu", self.half, enabled=self.half is not None)
+        fast_path = torch.backends.mha.get_fastpath_enabled()
+        torch.backends.mha.set_fastpath_enabled(False)  # it looks into masks
+        kernels = GpuKernels(self.half, self._record, self._check_time)
+        casts = torch.is_autocast_enabled("cuda")
+        torch.set_autocast_enabled("cuda", self.half is not None)  # nn.LSTM asks whether any is on
         try:
-            with torch.set_grad_enabled(self.training), asked, Autocast(self.half), self:
+            with torch.set_grad_enabled(self.training), self, kernels:
                 out = self.model(**given) if isinstance(given, dict) else self.model(*given)
                 del given
                 if self.training:
@@ -160,64 +185,95 @@ class Step(TorchDispatchMode):
                     _backward(out)
                     del out
         except Exception as error:
-            if UNTRAINED in error.args:
-                raise
-            said = (
-                (str(error) or type(error).__name__)
-                .splitlines()[0]
-                .partition(". ")[0][:200]
-                .rstrip(".!")
-            )
-            advice = next(
-                text for sign, text in ADVICE.items() if sign in str(error).lower()
-            ).format(self.shapes)
-            others = str(Path(torch.__file__).parents[1]), str(Path(__file__).parent)
-            own = [
-                at
-                for at in traceback.extract_tb(error.__traceback__)
-                if not at.filename.startswith(others)
-            ]
-            where = f", in line {own[-1].lineno} of {Path(own[-1].filename).name}," if own else ""
-            name = type(self.model).__name__
-            failed = f"{name} cannot be counted: at operation {self.last!r}{where} it failed"
-            raise RuntimeError(f"{failed}: {said}. {advice}") from error
+            self._explain(error)
+        finally:
+            torch.backends.mha.set_fastpath_enabled(fast_path)
+            torch.set_autocast_enabled("cuda", casts)
 
+    def _record(self, call: OneCall, given: Any, out: Any) -> None:
+        self.note(self.phase, call, given, out)
+
+    def _check_time(self, x: Tensor) -> None:
+        """Refuse a recurrent layer that takes for time what was taken for the batch."""
+        if self._asked_dim is None and x.shape[0] == self.batch != x.shape[1]:
+            raise ValueError(
+                f"a recurrent layer reads the first dimension of {tuple(x.shape)} as time "
+                f"(batch_first=False), and so it is no batch. Pass batch_dim=1, or batch_dim=0 if "
+                f"the first dimension is the batch all the same."
+            )
 
     def _loss(self, out: Any) -> Any:
         """Return the loss of a result, or the result itself where it has none."""
         if self.loss is not None:
             return self.loss(out)
         own = out.get("loss") if isinstance(out, Mapping) else getattr(out, "loss", None)
+        if own is None and isinstance(out, Tensor) and out.dim() == 0:
+            own = out
         self.loss_counted = isinstance(own, Tensor)
-        return own if self.loss_counted else out
+        if self.loss_counted:
+            return own
+        logits = getattr(out, "logits", None)
+        return out if logits is None else logits
+
+    def _explain(self, error: Exception) -> None:
+        """Raise an error that says where the model failed and what to do."""
+        if UNTRAINED in error.args or "batch_dim" in str(error):
+            raise error
+        lines = (str(error) or type(error).__name__).splitlines()
+        said = lines[0].partition(". ")[0][:200].rstrip(".!")
+        kind = f"{type(error).__name__} {error}".lower()
+        kind = kind.replace("datadependentoutput", "data-dependent ")
+        kind = kind.replace("dynamicoutputshape", "dynamic output shape ")
+        advice = next(text for sign, text in ADVICE.items() if sign in kind).format(self.shapes)
+        others = str(Path(torch.__file__).parents[1]), str(Path(__file__).parent)
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [frame for frame in frames if not frame.filename.startswith(others)]
+        where = f", in line {own[-1].lineno} of {Path(own[-1].filename).name}," if own else ""
+        name = type(self.model).__name__
+        failed = f"{name} cannot be counted: at operation {self.last!r}{where} it failed"
+        raise RuntimeError(f"{failed}: {said}. {advice}") from error
+
+
+def _batch_of(inputs: Any, dim: int) -> int:
+    """Return the size of a dimension of the first tensor that has it."""
+    found = [x for x in tensors(inputs) if x.dim() > dim]
+    if not found:
+        raise ValueError(
+            f"inputs need a tensor whose dimension {dim} is the batch, not {reprlib.repr(inputs)}."
+        )
+    return found[0].shape[dim]
 
 
 def _backward(out: Any) -> None:
     results = [x.float().sum() for x in tensors(out) if x.requires_grad]
     if not results:
         raise ValueError(UNTRAINED)
-    # Not Tensor.backward, which would hide what checkpointing computes again from `Autocast`.
+    # Not Tensor.backward, which would hide what checkpointing computes again from `GpuKernels`.
     torch.autograd.backward(torch.stack(results).sum())
 
 
-def _clone(model: nn.Module, precision: str) -> nn.Module:
+def _clone(model: nn.Module, precision: str, whole: torch.dtype | None) -> nn.Module:
+    """Return a copy of a model with fake tensors in the place of its own."""
     own = {p.dtype for p in model.parameters()} & {torch.float16, torch.bfloat16}
     if own and precision in ("fp32", "tf32"):
         raise ValueError(
             f"precision {precision!r} was asked of a model in {own.pop()}. "
             f"Pass 'bf16', or model.float()."
         )
+
+    def empty(x: Tensor) -> Tensor:
+        return torch.empty(x.shape, dtype=whole if whole and x.is_floating_point() else x.dtype)
+
     # What deepcopy finds in `memo` it takes as already copied: the structure is copied and the data
     # are not.
-    made = [
-        x
-        for part in model.modules()
-        for x in vars(part).values()
-        if isinstance(x, Tensor) and not x.is_leaf
-    ]
-    # made of parameters
-    memo: dict[int, Any] = {id(x): x.detach().to("meta") for x in (*made, *model.buffers())}
-    memo |= {
-        id(p): nn.Parameter(p.detach().to("meta"), p.requires_grad) for p in model.parameters()
-    }
-    return copy.deepcopy(model, memo)
+    memo: dict[int, Any] = {}
+    for part in model.modules():
+        made = [x for x in vars(part).values() if isinstance(x, Tensor)]  # such as of parameters
+        memo |= {id(x): empty(x) for x in made}
+    memo |= {id(x): empty(x) for x in model.buffers()}
+    memo |= {id(p): nn.Parameter(empty(p), p.requires_grad) for p in model.parameters()}
+    twin = copy.deepcopy(model, memo)
+    for part in twin.modules():
+        if isinstance(part, nn.MultiheadAttention):
+            plain_attention_layer(part)
+    return twin

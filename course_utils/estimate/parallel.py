@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from course_utils.estimate.chips import Chip, Link, find_chip, find_link
-from course_utils.estimate.counting import Work
-from course_utils.estimate.steptime import fitted, step_time
+from course_utils.estimate.work import Work
+from course_utils.estimate.step_time import fitted, step_time
 
 COUNTS = (1, 2, 4, 8, 16, 64, 256, 1024, 4096, 10_000)
 

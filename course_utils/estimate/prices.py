@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from course_utils.estimate.chips import find_chip
 
@@ -12,20 +13,27 @@ DATA = Path(__file__).parent / "prices.json"
 
 @dataclass(frozen=True)
 class Price:
-    """What an hour of one device costs, in US dollars or the user's own currency, and who says
-    so.
-    """
+    """What an hour of one device costs, in which currency, and who says so."""
 
     per_hour: float
     source: str
+    currency: str = "$"
 
 
-def prices_by_device(own: Mapping[str, float] | None, here: str) -> dict[str, Price]:
+def free_offers() -> list[dict[str, Any]]:
+    """Return what is free for how many hours, each with its date and source."""
+    return list(json.loads(DATA.read_text(encoding="utf-8"))["free"])
+
+
+def prices_by_device(
+    own: Mapping[str, float] | None, here: str, currency: str = "$"
+) -> dict[str, Price]:
     """Return the price of each device that has one: the user's own, else a dated example.
 
     Args:
         own: price of an hour by device; names as in `find_chip`, or `here`.
         here: the name of the user's own machine, which costs nothing unless `own` says otherwise.
+        currency: of the user's own prices.
 
     Raises:
         TypeError: the prices are no mapping.
@@ -47,7 +55,8 @@ def prices_by_device(own: Mapping[str, float] | None, here: str) -> dict[str, Pr
             raise ValueError(
                 f"an hour of {name} must have a price that is not negative, but got {price!r}."
             )
-        found[name if name == here else find_chip(name).name] = Price(float(price), "your price")
+        device = name if name == here else find_chip(name).name
+        found[device] = Price(float(price), "your price", currency)
     return found
 
 

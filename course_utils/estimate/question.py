@@ -1,4 +1,4 @@
-"""`estimate`: from a model and a list of devices to hours, energy and money."""
+"""`estimate`: from a model and a list of devices to hours and money."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -8,18 +8,21 @@ import torch
 from torch import nn
 
 from course_utils.estimate.chips import Chip, find_chip
-from course_utils.estimate.counting import Work, count_work
+from course_utils.estimate.counting import count_work
 from course_utils.estimate.evidence import Evidence, evidence
-from course_utils.estimate.memory import needed_bytes
+from course_utils.estimate.host import measure_host
+from course_utils.estimate.memory import estimate_memory
 from course_utils.estimate.memory_model import capacity_bytes
-from course_utils.estimate.no_data import positive, unwrapped
+from course_utils.estimate.memory_result import Memory
+from course_utils.estimate.memory_step import Optimizer
+from course_utils.estimate.no_data import Loss, positive, unwrapped
 from course_utils.estimate.parallel import scaling
-from course_utils.estimate.prices import prices_by_device
-from course_utils.estimate.result import Estimate, Row
-from course_utils.estimate.steptime import step_time
+from course_utils.estimate.prices import Price, prices_by_device
+from course_utils.estimate.result import HERE, Estimate, Question, Row
+from course_utils.estimate.step_time import Host, step_time
+from course_utils.estimate.work import Work
 
-HERE = "this machine"
-DEVICES = ("T4", "L4", "A100", "H100", "RTX 5090", "TPU v5e")
+DEVICES = ("T4", "L4", "A100", "H100", "RTX 4090", "RTX 5090")
 
 
 def estimate(
@@ -27,54 +30,102 @@ def estimate(
     inputs: Any,
     *,
     batch: int | None = None,
+    batch_dim: int | None = None,
     precision: str = "amp",
     training: bool = True,
+    loss: Loss | None = None,
+    optimizer: str | Optimizer = "adam",
+    compiled: bool = False,
     samples: int = 50_000,
     epochs: int = 1,
+    deadline_hours: float | None = None,
     devices: Sequence[str | Chip] = DEVICES,
     prices: Mapping[str, float] | None = None,
+    currency: str = "$",
     count: int = 1,
     link: str | None = None,
+    host: str | Host | None = None,
     this_machine: Any = None,
 ) -> Estimate:
-    """Estimate how long a job would take on devices that are not here, with what energy and for
-    what money.
+    """Estimate how long a job would take on devices that are not here, and for what money.
 
     The model is counted without data (see `count_work`), and its operations, bytes and kernels
-    become seconds by a model of time with six fitted numbers (see `step_time`). Reading data and
-    what the loss needs are not included.
+    become seconds by a model of time with a few fitted numbers (see `step_time`). Reading data is
+    not included.
 
     Args:
         model: any module, on any device; it is not touched.
         inputs: one example input: a tensor, a tuple of positional arguments or a dict of keyword
-            arguments. The first dimension of the first tensor is the batch.
+            arguments, such as a tokenizer returns. The first dimension of the first tensor is the
+            batch, unless `batch_dim` says otherwise.
         batch: samples in a step on each device, or None to take the example's.
+        batch_dim: which dimension is the batch, or None for the first.
         precision: "amp" (each chip's own 16 bits: bf16 where it has them, else fp16), "bf16",
             "fp16", "tf32" or "fp32".
-        training: forward, backward and Adam, or the forward pass alone.
+        training: forward, backward and optimizer, or the forward pass alone.
+        loss: a function of what the model returns, or None for the loss that the model returns
+            itself; see `count_work`. Without either, the result says that it is not counted.
+        optimizer: as for `estimate_memory`.
+        compiled: whether the model goes through torch.compile.
         samples: in one epoch.
         epochs: how many times all samples are used.
+        deadline_hours: when it must be done, or None.
         devices: names of chips, such as "T4" or "RTX 5090", which `chips.all_chips()` lists; or a
             `Chip` that you made from a data sheet.
         prices: your price of an hour of one device, by its name; dated examples stand in for some.
+        currency: of your prices; the examples are in US dollars.
         count: how many of each device work together, each with its own batch.
         link: what connects them, such as "Ethernet 10G", or None to take each chip's own.
+        host: the computer that launches the kernels: "this machine" measures this one for a second;
+            None stands for those of clouds.
         this_machine: seconds of such a step that you measured here, or the `Timing` of `time_call`:
             it becomes a row beside the others, at no price unless `prices` has one for "this
             machine".
 
     Returns:
-        One row for each device: hours, cost, and whether it fits. The result shows itself and has
-            `to_frame`, `plot`,
-        `save`, `fastest` and `cheapest`.
+        The answer in a sentence, and one row for each device: hours, cost, and whether it fits. It
+        shows itself and has `details`, `to_frame`, `to_json`, `plot`, `fastest` and `cheapest`;
+        `memory` says what fills the memory.
 
     Raises:
         ValueError: a number is not positive, a price negative, a chip unknown or without the asked
             precision.
         RuntimeError: an operation of the model needs data, so that it cannot be counted.
     """
+    chips = _chips(devices, this_machine)
     for name, number in {"samples": samples, "epochs": epochs, "count": count}.items():
         positive(name, number)
+    known = prices_by_device(prices, HERE, currency)
+    precisions = [chip.at(precision) for chip in chips]
+    like = _counted_in(model, precision)
+    launcher = _host(host)
+    asked: dict[str, Any] = {"batch": batch, "precision": like, "training": training, "loss": loss}
+    asked["batch_dim"] = batch_dim
+    work = count_work(model, inputs, **asked)
+    memory = estimate_memory(model, inputs, optimizer=optimizer, **asked)
+    question = Question(
+        batch=work.batch,
+        precision=precision,
+        training=training,
+        optimizer=memory.optimizer,
+        compiled=compiled,
+        samples=samples,
+        epochs=epochs,
+        deadline_hours=deadline_hours,
+        count=count,
+        link=link,
+        host="cloud" if launcher is None else launcher.source,
+    )
+    rows = []
+    for chip, name in zip(chips, precisions, strict=True):
+        one = replace(work, precision=name)
+        rows.append(_row(one, memory, chip, question, launcher, known.get(chip.name)))
+    if this_machine is not None:
+        rows.append(_measured(this_machine, question, known[HERE]))
+    return Estimate(tuple(rows), replace(work, precision=like), question, memory)
+
+
+def _chips(devices: Sequence[str | Chip], this_machine: Any) -> list[Chip]:
     if isinstance(devices, str):
         raise TypeError(
             f"devices is a list of names, but got the one name {devices!r}. Pass [{devices!r}]."
@@ -83,62 +134,71 @@ def estimate(
         raise ValueError(
             "devices is empty. Name at least one chip; `chips.all_chips()` lists them."
         )
-    chips = [find_chip(name) for name in devices]
-    known = prices_by_device(prices, HERE)
-    precisions = [chip.at(precision) for chip in chips] or [
-        "bf16" if precision == "amp" else precision
-    ]
-    # Both kinds of 16 bits move the same bytes, unless the weights have one of them; tf32 moves
-    # those of fp32.
-    half = "bf16" if torch.bfloat16 in {p.dtype for p in unwrapped(model).parameters()} else "fp16"
-    like = {"amp": half, "bf16": half, "fp16": half, "tf32": "fp32"}.get(precision, precision)
-    work = count_work(model, inputs, batch=batch, precision=like, training=training)
-    needed = needed_bytes(model, inputs, work.batch, like, training)
-    works = [replace(work, precision=name) for name in precisions]
-    rows = [
-        _row(one, needed, chip, count, link, samples=samples * epochs, price=known.get(chip.name))
-        for one, chip in zip(works, chips, strict=False)  # without a chip, there is one work
-    ]
-    if this_machine is not None:
-        rows.append(
-            _measured(this_machine, samples=samples * epochs, batch=work.batch, price=known[HERE])
-        )
-    return Estimate(tuple(rows), works[0])
+    return [find_chip(name) for name in devices]
 
 
-def _row(work: Work, needed: float, chip: Chip, count: int, link: str | None, **job: Any) -> Row:
-    parts = step_time(work, chip)
+def _counted_in(model: nn.Module, precision: str) -> str:
+    """Return the precision to count in: both kinds of 16 bits move the same bytes."""
+    own = {parameter.dtype for parameter in unwrapped(model).parameters()}
+    half = "bf16" if torch.bfloat16 in own else "fp16"
+    return {"amp": half, "bf16": half, "fp16": half}.get(precision, precision)
+
+
+def _host(asked: str | Host | None) -> Host | None:
+    if asked is None or isinstance(asked, Host):
+        return asked
+    if asked != HERE:
+        raise ValueError(f"host is {HERE!r}, a Host, or None for those of clouds; got {asked!r}.")
+    return measure_host()
+
+
+def _row(
+    work: Work,
+    memory: Memory,
+    chip: Chip,
+    question: Question,
+    host: Host | None,
+    price: Price | None,
+) -> Row:
+    count, compiled = question.count, question.compiled
+    parts = step_time(work, chip, host=host, compiled=compiled)
     together = count > 1 and work.training
+    step_s = parts.total_s
+    if together:
+        step_s = scaling(work, chip, link=question.link, counts=(count,)).steps_s[0]
     return Row(
         device=chip.name,
         count=count,
         precision=work.precision,
-        step_s=scaling(work, chip, link=link, counts=(count,)).steps_s[0]
-        if together
-        else parts.total_s,
+        step_s=step_s,
         batch=work.batch * count,
-        evidence=evidence(work, chip, parts),
+        samples=question.samples * question.epochs,
+        price=price,
+        evidence=evidence(work, chip, parts, compiled=compiled, own_host=host is not None),
         parts=parts,
-        needed_bytes=needed,
-        fits=needed <= capacity_bytes(chip),
+        needed_bytes=memory.needed_bytes,
+        fits=memory.needed_bytes <= capacity_bytes(chip),
         watts=None if chip.watts is None else chip.watts * count,
-        **job,
     )
 
 
-def _measured(timing: Any, **job: Any) -> Row:
-    seconds = getattr(timing, "median_s", timing)
-    if (
-        isinstance(seconds, bool)
-        or not isinstance(seconds, (int, float))
-        or not 0 < seconds < float("inf")
-    ):
+def _measured(timing: Any, question: Question, price: Price) -> Row:
+    step_s = getattr(timing, "median_s", timing)
+    number = isinstance(step_s, (int, float)) and not isinstance(step_s, bool)
+    if not number or not 0 < step_s < float("inf"):
         raise ValueError(
             f"this_machine is the seconds of a step that you measured, or a Timing, "
             f"but got {timing!r}."
         )
-    high = getattr(timing, "interval_s", (seconds, seconds))[1]
-    known = Evidence(high / seconds, checked=True, reasons=())
+    high = getattr(timing, "interval_s", (step_s, step_s))[1]
     return Row(
-        device=HERE, count=1, precision="as measured", step_s=float(seconds), evidence=known, **job
+        device=HERE,
+        count=1,
+        precision="as measured",
+        step_s=float(step_s),
+        batch=question.batch,
+        samples=question.samples * question.epochs,
+        price=price,
+        evidence=Evidence(high / step_s, checked=True, reasons=()),
+        doubts=tuple(getattr(timing, "warnings", ())),
     )

@@ -1,6 +1,4 @@
-"""What an estimate found: a row for each device, which shows itself, becomes a table, a picture and
-a file.
-"""
+"""What an estimate found: a sentence, a row for each device, a table, a picture and a file."""
 
 import html
 import json
@@ -9,12 +7,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from course_utils.estimate.advice import advice, money, page_link, sessions, span, told_apart
 from course_utils.estimate.chips import find_chip
-from course_utils.estimate.counting import Work
-from course_utils.estimate.evidence import Evidence, what_they_stand_on
+from course_utils.estimate.evidence import Evidence, in_one_sentence
 from course_utils.estimate.memory_model import memory_note
+from course_utils.estimate.memory_result import Memory
 from course_utils.estimate.prices import Price
-from course_utils.estimate.steptime import StepTime
+from course_utils.estimate.step_time import StepTime
+from course_utils.estimate.work import Work
 from course_utils.text import format_bytes, format_seconds, html_card, text_table
 
 if TYPE_CHECKING:
@@ -22,33 +22,45 @@ if TYPE_CHECKING:
 
     from course_utils.figures import Picture
 
-HEADER = (
-    "device",
-    "precision",
-    "step",
-    "samples/s",
-    "hours",
-    "limited by",
-    "memory",
-    "kWh",
-    "cost",
-    "kind",
-)
-# What a table and a file have of a row, and what a file has of the counted work.
-FLAT = [
-    "device",
-    "kind",
-    "count",
-    "precision",
-    "step_s",
-    "samples_per_s",
-    "hours",
-    "limit",
-    "factor",
-    "needed_bytes",
-]
-FLAT += ["fits", "energy_kwh", "cost"]
-COUNTED = ("flops", "bytes_moved", "kernels", "batch", "parameters", "training", "precision")
+HERE = "this machine"
+HEADER = ("device", "time", "cost", "fits", "why")
+FORMAT = "course_utils.estimate 2"
+WHY = {
+    "launches": "limited by launching kernels",
+    "memory": "limited by its memory bandwidth",
+    "arithmetic": "limited by its arithmetic",
+    "": "measured",
+}
+
+
+@dataclass(frozen=True)
+class Question:
+    """What was asked, beside the model and the devices.
+
+    Attributes:
+        batch: samples in a step on each device.
+        precision: as it was asked for, such as "amp".
+        training: whether it is a training; else an inference.
+        optimizer: its name.
+        compiled: whether torch.compile is used.
+        samples, epochs: of the job.
+        deadline_hours: when it must be done, or None.
+        count: devices that work together.
+        link: what connects them, or None for each chip's own.
+        host: what launches the kernels: "cloud", or where its speed was measured.
+    """
+
+    batch: int
+    precision: str
+    training: bool
+    optimizer: str
+    compiled: bool
+    samples: int
+    epochs: int
+    deadline_hours: float | None
+    count: int
+    link: str | None
+    host: str
 
 
 @dataclass(frozen=True)
@@ -65,10 +77,10 @@ class Row:
         price: of an hour of one device, or None where nobody gave one.
         evidence: what the interval stands on.
         parts: what the step consists of, or None where it was measured.
-        needed_bytes: of memory in each device, as `estimate_memory` says; None where it was
-            measured.
+        needed_bytes: of memory in each device; None where it was measured.
         fits: whether the device has so much; None where that is not known.
         watts: of all devices together, by the data sheet; None where it does not say.
+        doubts: why a measured figure is unreliable, one sentence each.
     """
 
     device: str
@@ -83,6 +95,12 @@ class Row:
     needed_bytes: float | None = None
     fits: bool | None = None
     watts: float | None = None
+    doubts: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The device, with the number of them where they are several."""
+        return self.device if self.count == 1 else f"{self.count} x {self.device}"
 
     @property
     def kind(self) -> str:
@@ -116,9 +134,7 @@ class Row:
 
     @property
     def energy_kwh(self) -> float | None:
-        """Energy of the devices at the data sheet's watts: an upper bound, without the machine
-        around them.
-        """
+        """Energy at the data sheet's watts: an upper bound, without the machine around them."""
         return None if self.watts is None else self.hours * self.watts / 1e3
 
     @property
@@ -126,23 +142,30 @@ class Row:
         """Price of the whole job, or None where there is no price."""
         return None if self.price is None else self.hours * self.count * self.price.per_hour
 
+    @property
+    def cost_interval(self) -> tuple[float, float] | None:
+        """The cost between which the truth lies in nine cases of ten."""
+        cost = self.cost
+        return None if cost is None else (cost / self.factor, cost * self.factor)
+
     def cells(self) -> tuple[str, ...]:
-        """Return the row as text."""
-        low, high = self.hours_interval
-        energy, cost = self.energy_kwh, self.cost
-        return (
-            self.device if self.count == 1 else f"{self.count} x {self.device}",
-            self.precision,
-            format_seconds(self.step_s),
-            _short(self.samples_per_s),
-            f"{_short(self.hours)} ({_short(low)} to {_short(high)})",
-            self.limit or "?",
-            format_bytes(self.needed_bytes)
-            + {None: "", True: ", fits", False: ", too much"}[self.fits],
-            "?" if energy is None else _short(energy),
-            "?" if cost is None else f"{cost:,.2f}",
-            self.kind if self.evidence.checked else f"{self.kind}, unchecked",
-        )
+        """Return the row of the short table as text."""
+        needed = format_bytes(self.needed_bytes)
+        fits = {None: "?", True: "yes", False: f"no, it needs {needed}"}[self.fits]
+        why = WHY[self.limit]
+        if self.parts and not self.evidence.checked:
+            why += ", unchecked"
+        if self.doubts:
+            why += f", unreliable: {self.doubts[0]}"
+        return self.name, span(self.hours_interval), money(self), fits, why
+
+    def long_cells(self) -> tuple[str, ...]:
+        """Return the row of the long table as text."""
+        energy = "?" if self.energy_kwh is None else f"{self.energy_kwh:.2g} kWh"
+        rate = f"{self.samples_per_s:,.3g}"
+        step = format_seconds(self.step_s)
+        needed = format_bytes(self.needed_bytes)
+        return self.name, self.precision, step, rate, needed, energy, f"{self.factor:.2g}"
 
 
 @dataclass(frozen=True)
@@ -152,10 +175,14 @@ class Estimate:
     Attributes:
         rows: one for each device, in the order of the question.
         work: the counted step of one device.
+        question: what was asked.
+        memory: what fills the memory of one device, as `estimate_memory` says.
     """
 
     rows: tuple[Row, ...]
     work: Work
+    question: Question
+    memory: Memory
 
     def __getitem__(self, device: str) -> Row:
         known = {row.device: row for row in self.rows}
@@ -168,53 +195,62 @@ class Estimate:
 
     def fastest(self) -> Row | None:
         """Return the device that is done first, of those whose memory is large enough, or None."""
-        return min(
-            (row for row in self.rows if row.fits is not False),
-            key=lambda row: row.hours,
-            default=None,
-        )
+        able = [row for row in self.rows if row.fits is not False]
+        return min(able, key=lambda row: row.hours, default=None)
 
     def cheapest(self, deadline_hours: float | None = None) -> Row | None:
-        """Return the device that costs least, of those that have a price and memory enough, or
-        None.
+        """Return the device that costs least of those with a price and memory enough, or None.
 
         Args:
             deadline_hours: leave out devices whose interval reaches beyond it.
         """
         able = [row for row in self.rows if row.fits is not False and row.cost is not None]
-        in_time = [
-            row for row in able if deadline_hours is None or row.hours_interval[1] <= deadline_hours
-        ]
-        return min(in_time, key=lambda row: row.cost or 0.0, default=None)
+        if deadline_hours is not None:
+            able = [row for row in able if row.hours_interval[1] <= deadline_hours]
+        return min(able, key=lambda row: row.cost or 0.0, default=None)
+
+    @property
+    def answer(self) -> str:
+        """The answer in a sentence or two."""
+        return advice(self.rows, self.question.deadline_hours)
 
     def notes(self) -> list[str]:
-        """Return what the figures stand on, one sentence each."""
-        known = {row.device: row.evidence for row in self.rows if row.parts}
-        lines = [f"{self.work!r}.", *what_they_stand_on(known)]
-        lines += (
-            [memory_note(self.work.training)] if any(row.needed_bytes for row in self.rows) else []
-        )
-        lines += [
-            f"Hours, energy and cost are those of {row.samples:,} samples, all epochs."
-            for row in self.rows[:1]
-        ]
-        prices = [
-            f"{row.device} {row.price.per_hour:g} ({row.price.source})"
-            for row in self.rows
-            if row.price
-        ]
-        lines += [f"Prices an hour: {', '.join(prices)}."] if prices else []
-        return lines
+        """Return what has to be known beside the table, one sentence each."""
+        known = {row.name: row.evidence for row in self.rows if row.parts}
+        lines = [in_one_sentence(known)] if known else []
+        lines += told_apart(self.rows)
+        if self.question.training and not self.work.loss_counted:
+            lines.append("The loss is not counted: pass loss=, or let the model return it.")
+        lines += [f"Assumed: {sentence}." for sentence in self.work.assumed]
+        if self.question.compiled and self.question.training:
+            lines.append("torch.compile was compared in inference; no training was.")
+        link = page_link(self.to_dict())
+        return [*lines, f"The same question on the page: {link}"] if link else lines
+
+    def details(self) -> str:
+        """Return everything else as text: steps, memory, energy, prices, sources."""
+        header = ("device", "precision", "step", "samples/s", "memory", "energy", "factor")
+        table = text_table(header, [row.long_cells() for row in self.rows])
+        reasons = [reason for row in self.rows for reason in row.evidence.reasons]
+        lines = [f"{self.work!r}.", f"Host: {self.question.host}.", memory_note(self.work.training)]
+        lines += [f"{reason[:1].upper()}{reason[1:]}." for reason in dict.fromkeys(reasons)]
+        lines += [f"{row.name}: {doubt}" for row in self.rows for doubt in row.doubts]
+        for row in self.rows:
+            if row.price:
+                price = f"{row.price.per_hour:g} {row.price.currency} an hour"
+                lines.append(f"{row.device}: {price} ({row.price.source}).")
+        lines += [line for row in self.rows for line in sessions(row)]
+        return "\n".join([table, *lines])
 
     def __repr__(self) -> str:
-        return (
-            text_table(HEADER, [row.cells() for row in self.rows]) + "\n" + "\n".join(self.notes())
-        )
+        table = text_table(HEADER, [row.cells() for row in self.rows])
+        return "\n".join([self.answer, "", table, *self.notes()])
 
     def _repr_html_(self) -> str:
-        card = html_card("Is it worth it?", HEADER, [row.cells() for row in self.rows])
+        card = html_card(self.answer, HEADER, [row.cells() for row in self.rows])
         notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes())
-        return f"{card}<details><summary>What these figures stand on</summary>{notes}</details>"
+        more = html.escape(self.details())
+        return f"{card}{notes}<details><summary>Details</summary><pre>{more}</pre></details>"
 
     def to_frame(self) -> "pd.DataFrame":
         """Return one row for each device as a pandas table."""
@@ -223,47 +259,60 @@ class Estimate:
         return pd.DataFrame([_flat(row) for row in self.rows])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but the list of operations, ready for JSON."""
-        counted = {name: getattr(self.work, name) for name in COUNTED}
-        return {"counted": counted, "rows": [asdict(row) | _flat(row) for row in self.rows]}
+        """Return the estimate ready for JSON, without the list of operations.
+
+            format      "course_utils.estimate 2"
+            question    the fields of `Question`
+            counted     the fields of `work.Work`: for each kind of operation flops, bytes_moved and
+                        kernels of one step at the question's batch
+            memory      what `Memory.to_dict` gives: lines of bytes over the batch
+            rows        for each device what `to_frame` has, with the three parts of a step, the
+                        evidence and the price
+        """
+        return {
+            "format": FORMAT,
+            "question": asdict(self.question),
+            "counted": self.work.to_dict(),
+            "memory": self.memory.to_dict(),
+            "rows": [asdict(row) | _flat(row) for row in self.rows],
+        }
+
+    def to_json(self) -> str:
+        """Return `to_dict` as text."""
+        return json.dumps(self.to_dict(), indent=1)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the estimate as JSON and return where it is."""
-        Path(path).write_text(json.dumps(self.to_dict(), indent=1) + "\n", encoding="utf-8")
+        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
         return Path(path)
 
     def plot(self) -> "Picture":
         """Return a picture of the hours on each device, with their intervals."""
-        from course_utils.figures import LOOKS, lecture_axes, picture
+        from course_utils.estimate.hours_picture import draw_hours
 
-        axes = lecture_axes("Hours until it is done", "hours (logarithmic)")
-        for place, row in enumerate(self.rows):
-            look = LOOKS["cpu" if row.kind == "measured" else "cuda"]
-            style: dict[str, Any] = {"linewidth": 6, "alpha": 0.4, "solid_capstyle": "round"}
-            axes.plot(row.hours_interval, [place, place], color=look["color"], **style)
-            axes.plot(
-                [row.hours], [place], color=look["color"], marker=look["marker"], markersize=14
-            )
-        axes.set_xscale("log")
-        names = [row.cells()[0] for row in self.rows]
-        axes.set_yticks(range(len(names)), names)
-        axes.invert_yaxis()
-        times = (
-            map(format_seconds, (3600 * hours for hours in row.hours_interval)) for row in self.rows
-        )
-        said = "; ".join(
-            f"{name} {low} to {high}" for name, (low, high) in zip(names, times, strict=True)
-        )
-        return picture(
-            axes, f"Time on each device, with the interval in which the truth is expected: {said}."
-        )
-
-
-def _short(number: float) -> str:
-    return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
+        return draw_hours(self.rows)
 
 
 def _flat(row: Row) -> dict[str, Any]:
     low, high = row.hours_interval
-    flat = {name: getattr(row, name) for name in FLAT}
-    return flat | {"hours_low": low, "hours_high": high, "checked": row.evidence.checked}
+    cost = row.cost_interval or (None, None)
+    return {
+        "device": row.device,
+        "kind": row.kind,
+        "count": row.count,
+        "precision": row.precision,
+        "hours": row.hours,
+        "hours_low": low,
+        "hours_high": high,
+        "cost": row.cost,
+        "cost_low": cost[0],
+        "cost_high": cost[1],
+        "fits": row.fits,
+        "needed_bytes": row.needed_bytes,
+        "limit": row.limit,
+        "step_s": row.step_s,
+        "samples_per_s": row.samples_per_s,
+        "factor": row.factor,
+        "checked": row.evidence.checked,
+        "energy_kwh": row.energy_kwh,
+    }

@@ -9,13 +9,14 @@ import csv
 import gzip
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from course_utils.estimate.chips import find_chip
-from course_utils.estimate.steptime import StepTime, time_of
+from course_utils.estimate.step_time import StepTime, step_time
+from course_utils.estimate.work import KINDS, Sums, Work
 
 TABLE = Path(__file__).parent / "published.csv.gz"
 COUNTED = Path(__file__).parent / "counted.csv.gz"
@@ -101,30 +102,76 @@ def sources() -> dict[str, dict[str, str]]:
     return dict(json.loads(_lines(TABLE)[0].removeprefix("# ")))
 
 
-@cache
-def _counted() -> Mapping[tuple[str, int, bool, bool], tuple[float, ...]]:
-    """Return what was counted of each network: batch, kernels, bytes, bytes of convolutions,
-    operations.
+@dataclass(frozen=True)
+class Network:
+    """A counted network: the work of a step at some batch, and the memory that it holds.
+
+    Attributes:
+        work: of a step at `work.batch` samples.
+        trained: numbers that the optimizer updates.
+        gradients: bytes of gradients when the step holds most.
+        activations: bytes of everything else but parameters and the optimizer's state, then.
     """
+
+    work: Work
+    trained: float
+    gradients: float
+    activations: float
+
+    def at(self, batch: int, precision: str) -> Work:
+        """Return the work at another batch: what is per sample grows, the rest stays."""
+        factor = batch / self.work.batch
+        kinds = {kind: sums.times(factor) for kind, sums in self.work.kinds.items()}
+        if self.work.training:
+            other = kinds["other"]
+            update = 28 * self.trained  # bytes that Adam moves, see `counting.adam`
+            moved = other.bytes_moved + update
+            kinds["other"] = Sums(other.flops, moved, other.kernels + 1)
+        return replace(self.work, batch=batch, precision=precision, **kinds)
+
+
+@cache
+def networks() -> Mapping[tuple[str, int, bool, bool], Network]:
+    """Return the counted networks by name, side of the image, training and 16 bits."""
     known = {}
-    # after a note and the header
-    for model, image, training, half, *amounts in csv.reader(_lines(COUNTED)[2:]):
-        known[model, int(image), training == "1", half == "1"] = tuple(map(float, amounts))
+    for row in csv.DictReader(_lines(COUNTED)[1:]):
+        training, half = row["training"] == "1", row["half"] == "1"
+        known[row["model"], int(row["image"]), training, half] = _network(row, training, half)
     return known
 
 
-def estimate_published(row: Speed) -> StepTime | None:
-    """Return the estimate for a step that somebody measured on one device, or None where its
-    network was not counted.
+def _network(row: Mapping[str, str], training: bool, half: bool) -> Network:
+    def sums(kind: str) -> Sums:
+        names = (f"{kind}_{amount}" for amount in ("flops", "bytes", "kernels"))
+        return Sums(*(float(row.get(name) or 0) for name in names))
 
-    The counted bytes and operations grow with the batch, and the kernels do not.
+    work = Work(
+        batch=int(row["batch"]),
+        parameters=int(row["parameters"]),
+        training=training,
+        precision="fp16" if half else "fp32",
+        **{kind: sums(kind) for kind in KINDS},
+    )
+    held = (float(row[name] or 0) for name in ("trained", "gradients", "activations"))
+    return Network(work, *held)
+
+
+def work_of(row: Speed) -> Work | None:
+    """Return the work of a step that somebody measured, or None where it was not counted."""
+    half = row.precision in ("fp16", "bf16")
+    network = networks().get((row.model, row.image, row.training, half))
+    return network.at(row.batch, row.precision) if network else None
+
+
+def estimate_published(row: Speed) -> StepTime | None:
+    """Return the estimate for a step that somebody measured on one device.
+
+    None where its network was not counted, or where several devices worked together.
     """
-    known = _counted().get((row.model, row.image, row.training, row.precision in ("fp16", "bf16")))
-    if known is None or row.count != 1:
+    work = work_of(row)
+    if work is None or row.count != 1:
         return None
-    batch, kernels, *grows = known
-    amounts = (kernels, *(amount * row.batch / batch for amount in grows))
-    return time_of(amounts, find_chip(row.device), row.precision, training=row.training)
+    return step_time(work, find_chip(row.device))
 
 
 def _lines(path: Path) -> list[str]:

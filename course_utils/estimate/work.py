@@ -1,0 +1,121 @@
+"""What one step of a model does, as counted sums; no torch is needed to read or to use them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from course_utils.text import format_bytes, format_count
+
+KINDS = ("convolution", "matrix", "attention", "recurrent", "other")
+
+
+@dataclass(frozen=True)
+class Op:
+    """One operation of a step, as a GPU runs it: counted.
+
+    Attributes:
+        name: PyTorch's name of it, such as "addmm".
+        kind: one of `KINDS`.
+        flops: arithmetic operations, where a multiply-add is two; 0 for "other".
+        bytes_moved: bytes read and written.
+        elements: numbers in the results.
+        kernels: how many the host launches for it; 1 except for recurrent layers.
+    """
+
+    name: str
+    kind: str
+    flops: float
+    bytes_moved: float
+    elements: float
+    kernels: int = 1
+
+
+@dataclass(frozen=True)
+class Sums:
+    """The sums over all operations of one kind."""
+
+    flops: float = 0.0
+    bytes_moved: float = 0.0
+    kernels: float = 0.0
+
+    def times(self, factor: float) -> "Sums":
+        """Return the sums of a batch that is `factor` times as large; the kernels stay."""
+        return Sums(factor * self.flops, factor * self.bytes_moved, self.kernels)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one step of a model does: counted, neither measured nor estimated.
+
+    Attributes:
+        batch: samples in the step on one device.
+        parameters: numbers in the model's parameters.
+        training: whether it is a training step; else it is a forward pass.
+        precision: what it computes in.
+        convolution, matrix, attention, recurrent, other: the sums of each kind of operation. The
+            optimizer's update is in "other".
+        loss_counted: whether a loss is part of the training step.
+        assumed: what was assumed because counting has no data, one sentence each.
+        ops: the operations themselves, in their order; a file does not keep them.
+    """
+
+    batch: int
+    parameters: int
+    training: bool
+    precision: str
+    convolution: Sums = Sums()
+    matrix: Sums = Sums()
+    attention: Sums = Sums()
+    recurrent: Sums = Sums()
+    other: Sums = Sums()
+    loss_counted: bool = False
+    assumed: tuple[str, ...] = ()
+    ops: tuple[Op, ...] = field(default=(), repr=False)
+
+    @property
+    def kinds(self) -> dict[str, Sums]:
+        """The sums by kind of operation."""
+        return {kind: getattr(self, kind) for kind in KINDS}
+
+    @property
+    def flops(self) -> float:
+        """Arithmetic operations of a step, where a multiply-add is two."""
+        return sum(sums.flops for sums in self.kinds.values())
+
+    @property
+    def bytes_moved(self) -> float:
+        """Bytes that the operations read and write."""
+        return sum(sums.bytes_moved for sums in self.kinds.values())
+
+    @property
+    def kernels(self) -> float:
+        """How many kernels the host launches."""
+        return sum(sums.kernels for sums in self.kinds.values())
+
+    def __repr__(self) -> str:
+        step = "training step" if self.training else "forward pass"
+        samples = f"{self.batch:,} sample{'s' * (self.batch != 1)}"
+        arithmetic, moved = format_count(self.flops, "FLOP"), format_bytes(self.bytes_moved)
+        counted = f"{arithmetic}, {moved} moved, {self.kernels:,.0f} kernels"
+        return f"{step} of {samples} in {self.precision}, counted: {counted}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all but the list of operations, ready for JSON; `read_work` reads it back."""
+        return {name: value for name, value in asdict(self).items() if name != "ops"}
+
+
+def sums_by_kind(ops: Iterable[Op]) -> dict[str, Sums]:
+    """Return the sums of each kind of operation, as `Work` takes them."""
+    totals = {kind: [0.0, 0.0, 0.0] for kind in KINDS}
+    for op in ops:
+        total = totals[op.kind]
+        total[0] += op.flops
+        total[1] += op.bytes_moved
+        total[2] += op.kernels
+    return {kind: Sums(*total) for kind, total in totals.items()}
+
+
+def read_work(data: Mapping[str, Any]) -> Work:
+    """Return the work that `Work.to_dict` wrote."""
+    kinds = {kind: Sums(**data[kind]) for kind in KINDS}
+    return Work(**{**data, **kinds, "assumed": tuple(data["assumed"])})
