@@ -48,8 +48,9 @@ def build(name: str) -> nn.Module:
         model = pkgutil.resolve_name(f"{place or 'torchvision.models'}:{factory}")()
     except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise ValueError(
-            f"model {name!r} was asked for: {error}. Pass package.module:factory or file.py:factory, where "
-            "factory() returns a model, or the name of a torchvision model where torchvision is installed."
+            f"model {name!r} was asked for: {error}. Pass package.module:factory or "
+            f"file.py:factory, where factory() returns a model, or the name of a torchvision model "
+            f"where torchvision is installed."
         ) from error
     if not isinstance(model, nn.Module):
         raise ValueError(f"{name} made {type(model).__name__}, which is not a torch.nn.Module.")
@@ -85,7 +86,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--inference", dest="training", action="store_false", help="the forward pass alone")
     add("--samples", type=int, default=50_000, help="samples in one epoch (50000)")
     add("--epochs", type=int, default=1, help="passes through the data (1)")
-    add("--deadline", dest="deadline_hours", type=float, metavar="H", help="hours until it must be done")
+    deadline = "hours until it must be done"
+    add("--deadline", dest="deadline_hours", type=float, metavar="H", help=deadline)
     add("--compiled", action="store_true", help="the model goes through torch.compile")
     add("--host", choices=["this machine"], help="measure this machine's launches")
     add("--count", type=int, default=1, help="how many of each device (1)")

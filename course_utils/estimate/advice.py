@@ -4,42 +4,17 @@ import base64
 import json
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from course_utils.estimate.prices import free_offers
-
-if TYPE_CHECKING:
-    from course_utils.estimate.result import Row
+from course_utils.estimate.row import Row, money, span
 
 # The address of the page that answers without Python; unset, no link is shown.
 PAGE = "COURSE_PAGE"
 FREE_S = 600  # whoever is done in so many seconds on their own machine needs no other
-UNITS = (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1))
 
 
-def span(hours: tuple[float, float]) -> str:
-    """Return an interval of time in the unit that a person would use: "20 to 50 hours"."""
-    low, high = (3600 * number for number in hours)
-    middle = (low * high) ** 0.5
-    unit, size = next(((u, s) for u, s in UNITS if middle >= 2 * s), ("second", 1))
-    first, last = _short(low / size), _short(high / size)
-    if first == last:
-        return f"{first} {unit}{'' if first == '1' else 's'}"
-    return f"{first} to {last} {unit}s"
-
-
-def money(row: "Row") -> str:
-    """Return what a row costs, as an interval with its currency."""
-    if row.price is None or row.cost_interval is None:
-        return "?"
-    if row.price.per_hour == 0:
-        return "free"
-    low, high = (_money(amount) for amount in row.cost_interval)
-    amount = low if low == high else f"{low} to {high}"
-    return f"{amount} {row.price.currency}"
-
-
-def advice(rows: Sequence["Row"], deadline_hours: float | None) -> str:
+def advice(rows: Sequence[Row], deadline_hours: float | None) -> str:
     """Return which device to take, in a sentence or two.
 
     A device that is in time in every case and costs least is recommended; without a deadline, the
@@ -56,7 +31,8 @@ def advice(rows: Sequence["Row"], deadline_hours: float | None) -> str:
     first = order[0]
     sentence = f"{_take(first)}: {span(first.hours_interval)}, {money(first)}"
     if not priced:
-        sentence = f"The {first.name} is the fastest: {span(first.hours_interval)}; no price is known"
+        fastest = f"The {first.name} is the fastest: {span(first.hours_interval)}"
+        sentence = f"{fastest}; no price is known"
     if deadline_hours is None or first.hours_interval[1] <= deadline_hours:
         return f"{sentence}."
     late = "misses" if first.hours_interval[0] > deadline_hours else "may miss"
@@ -71,7 +47,7 @@ def advice(rows: Sequence["Row"], deadline_hours: float | None) -> str:
     )
 
 
-def told_apart(rows: Sequence["Row"]) -> list[str]:
+def told_apart(rows: Sequence[Row]) -> list[str]:
     """Return a sentence on the devices whose hours overlap so far that neither is the faster."""
     able = sorted((row for row in rows if row.fits is not False), key=lambda row: row.hours)
     groups: list[list[Row]] = []
@@ -85,14 +61,17 @@ def told_apart(rows: Sequence["Row"]) -> list[str]:
     return [f"{', '.join(g[:-1])} and {g[-1]} cannot be told apart in time." for g in alike]
 
 
-def sessions(row: "Row") -> list[str]:
+def sessions(row: Row) -> list[str]:
     """Return how many sessions or weeks of what is free a job on this device would take."""
     found = []
     for offer in free_offers():
         if row.device not in offer["devices"]:
             continue
         count = -(-row.hours // offer["session_hours"])
-        text = f"{row.hours:.2g} hours on a {row.device} are {count:.0f} session(s) of {offer['name']}"
+        time = span((row.hours, row.hours))
+        text = (
+            f"{time} on a {row.device}: {count:.0f} session{'s' * (count > 1)} of {offer['name']}"
+        )
         if offer["week_hours"]:
             text += f", or {row.hours / offer['week_hours']:.2g} weeks of its quota"
         found.append(f"{text} ({offer['what']}; {offer['date']}, {offer['source']}).")
@@ -110,17 +89,9 @@ def page_link(data: dict[str, Any]) -> str:
     return f"{address}#{base64.urlsafe_b64encode(text.encode()).decode()}"
 
 
-def _misses(row: "Row", deadline_hours: float | None) -> bool:
+def _misses(row: Row, deadline_hours: float | None) -> bool:
     return deadline_hours is not None and row.hours_interval[1] > deadline_hours
 
 
-def _take(row: "Row") -> str:
+def _take(row: Row) -> str:
     return f"Rent the {row.name}" if row.parts else "Stay on your own machine"
-
-
-def _short(number: float) -> str:
-    return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
-
-
-def _money(amount: float) -> str:
-    return f"{amount:,.0f}" if amount >= 10 else f"{amount:.2f}"

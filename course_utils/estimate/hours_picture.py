@@ -1,16 +1,13 @@
 """A picture of the hours on each device, with their intervals."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from course_utils.estimate.advice import span
+from course_utils.estimate.row import Row, span
 from course_utils.figures import LOOKS, Picture, lecture_axes, picture
 
-if TYPE_CHECKING:
-    from course_utils.estimate.result import Row
 
-
-def draw_hours(rows: Sequence["Row"]) -> Picture:
+def draw_hours(rows: Sequence[Row]) -> Picture:
     """Draw the hours of each row; a device on which the step does not fit is crossed out."""
     axes = lecture_axes("Hours until it is done", "hours (logarithmic)")
     for place, row in enumerate(rows):

@@ -1,14 +1,12 @@
-"""Several devices under data parallelism: each has its share of the batch, and a ring adds up the
-gradients.
-"""
+"""Several devices under data parallelism, whose gradients a ring adds up."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from course_utils.estimate.chips import Chip, Link, find_chip, find_link
+from course_utils.estimate.step_time import fitted, numbers, step_time
 from course_utils.estimate.work import Work
-from course_utils.estimate.step_time import fitted, step_time
 
 COUNTS = (1, 2, 4, 8, 16, 64, 256, 1024, 4096, 10_000)
 
@@ -72,7 +70,8 @@ def scaling(
     """
     if not work.training:
         raise ValueError(
-            "devices exchange gradients in training only, but the work was counted with training=False."
+            "devices exchange gradients in training only, but the work was counted with "
+            "training=False."
         )
     if not counts or any(not isinstance(n, int) or n < 1 for n in counts):
         raise ValueError(
@@ -96,9 +95,7 @@ def scaling(
 
 
 def overlapped(exchange: float, step: float) -> float:
-    """Return the seconds of an exchange that are left when the backward pass, two thirds of the
-    step, has ended.
-    """
+    """Return the seconds of an exchange that the backward pass, two thirds of a step, leaves."""
     return max(0.0, exchange - step * 2 / 3)
 
 
@@ -107,9 +104,12 @@ def exchange_s(parameters: int, link: Link, count: int, *, round_s: float | None
     parameter.
 
     Each device sends 2 (n - 1) / n times all gradients: P. Patarasuk and X. Yuan, Bandwidth optimal
-    all-reduce algorithms for clusters of workstations (2009). Each of the 2 (n - 1) rounds has a
-    latency of `round_s` besides, or of the assumed one.
+    all-reduce algorithms for clusters of workstations (2009). A link carries a share of its line
+    rate (the number `link`). Each of the 2 (n - 1) rounds has a latency of `round_s` besides, or
+    of the assumed one.
     """
     rounds = 2 * (count - 1)
-    latency_s = float(fitted()["numbers"]["round_s"]["value"]) if round_s is None else round_s
-    return rounds / count * 4 * parameters / (link.gb_per_s * 1e9) + rounds * latency_s
+    known = numbers()
+    latency_s = known["round_s"] if round_s is None else round_s
+    rate = known["link"] * link.gb_per_s * 1e9
+    return rounds / count * 4 * parameters / rate + rounds * latency_s

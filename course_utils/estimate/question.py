@@ -18,7 +18,8 @@ from course_utils.estimate.memory_step import Optimizer
 from course_utils.estimate.no_data import Loss, positive, unwrapped
 from course_utils.estimate.parallel import scaling
 from course_utils.estimate.prices import Price, prices_by_device
-from course_utils.estimate.result import HERE, Estimate, Question, Row
+from course_utils.estimate.result import Estimate
+from course_utils.estimate.row import HERE, Question, Row
 from course_utils.estimate.step_time import Host, step_time
 from course_utils.estimate.work import Work
 

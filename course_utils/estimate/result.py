@@ -7,165 +7,22 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from course_utils.estimate.advice import advice, money, page_link, sessions, span, told_apart
+from course_utils.estimate.advice import advice, page_link, sessions, told_apart
 from course_utils.estimate.chips import find_chip
-from course_utils.estimate.evidence import Evidence, in_one_sentence
+from course_utils.estimate.evidence import in_one_sentence
 from course_utils.estimate.memory_model import memory_note
 from course_utils.estimate.memory_result import Memory
-from course_utils.estimate.prices import Price
-from course_utils.estimate.step_time import StepTime
+from course_utils.estimate.row import Question, Row
 from course_utils.estimate.work import Work
-from course_utils.text import format_bytes, format_seconds, html_card, text_table
+from course_utils.text import html_card, text_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from course_utils.figures import Picture
 
-HERE = "this machine"
 HEADER = ("device", "time", "cost", "fits", "why")
 FORMAT = "course_utils.estimate 2"
-WHY = {
-    "launches": "limited by launching kernels",
-    "memory": "limited by its memory bandwidth",
-    "arithmetic": "limited by its arithmetic",
-    "": "measured",
-}
-
-
-@dataclass(frozen=True)
-class Question:
-    """What was asked, beside the model and the devices.
-
-    Attributes:
-        batch: samples in a step on each device.
-        precision: as it was asked for, such as "amp".
-        training: whether it is a training; else an inference.
-        optimizer: its name.
-        compiled: whether torch.compile is used.
-        samples, epochs: of the job.
-        deadline_hours: when it must be done, or None.
-        count: devices that work together.
-        link: what connects them, or None for each chip's own.
-        host: what launches the kernels: "cloud", or where its speed was measured.
-    """
-
-    batch: int
-    precision: str
-    training: bool
-    optimizer: str
-    compiled: bool
-    samples: int
-    epochs: int
-    deadline_hours: float | None
-    count: int
-    link: str | None
-    host: str
-
-
-@dataclass(frozen=True)
-class Row:
-    """One device's answer.
-
-    Attributes:
-        device: the chip's name, or the name of the machine that was measured.
-        count: how many devices work together.
-        precision: what it computes in.
-        step_s: seconds of a step.
-        batch: samples in a step on all devices together.
-        samples: samples of the whole job, all epochs.
-        price: of an hour of one device, or None where nobody gave one.
-        evidence: what the interval stands on.
-        parts: what the step consists of, or None where it was measured.
-        needed_bytes: of memory in each device; None where it was measured.
-        fits: whether the device has so much; None where that is not known.
-        watts: of all devices together, by the data sheet; None where it does not say.
-        doubts: why a measured figure is unreliable, one sentence each.
-    """
-
-    device: str
-    count: int
-    precision: str
-    step_s: float
-    batch: int
-    samples: int
-    price: Price | None
-    evidence: Evidence
-    parts: StepTime | None = None
-    needed_bytes: float | None = None
-    fits: bool | None = None
-    watts: float | None = None
-    doubts: tuple[str, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """The device, with the number of them where they are several."""
-        return self.device if self.count == 1 else f"{self.count} x {self.device}"
-
-    @property
-    def kind(self) -> str:
-        """Either "estimated", or "measured" for the user's own machine."""
-        return "estimated" if self.parts else "measured"
-
-    @property
-    def factor(self) -> float:
-        """The truth lies between step_s / factor and step_s * factor in nine cases of ten."""
-        return self.evidence.factor
-
-    @property
-    def samples_per_s(self) -> float:
-        """Samples a second of all devices together."""
-        return self.batch / self.step_s
-
-    @property
-    def hours(self) -> float:
-        """Hours of the whole job."""
-        return self.samples / self.samples_per_s / 3600
-
-    @property
-    def hours_interval(self) -> tuple[float, float]:
-        """The hours between which the truth lies in nine cases of ten."""
-        return self.hours / self.factor, self.hours * self.factor
-
-    @property
-    def limit(self) -> str:
-        """What limits the step: "launches", "memory" or "arithmetic"; "" where it was measured."""
-        return self.parts.limit if self.parts else ""
-
-    @property
-    def energy_kwh(self) -> float | None:
-        """Energy at the data sheet's watts: an upper bound, without the machine around them."""
-        return None if self.watts is None else self.hours * self.watts / 1e3
-
-    @property
-    def cost(self) -> float | None:
-        """Price of the whole job, or None where there is no price."""
-        return None if self.price is None else self.hours * self.count * self.price.per_hour
-
-    @property
-    def cost_interval(self) -> tuple[float, float] | None:
-        """The cost between which the truth lies in nine cases of ten."""
-        cost = self.cost
-        return None if cost is None else (cost / self.factor, cost * self.factor)
-
-    def cells(self) -> tuple[str, ...]:
-        """Return the row of the short table as text."""
-        needed = format_bytes(self.needed_bytes)
-        fits = {None: "?", True: "yes", False: f"no, it needs {needed}"}[self.fits]
-        why = WHY[self.limit]
-        if self.parts and not self.evidence.checked:
-            why += ", unchecked"
-        if self.doubts:
-            why += f", unreliable: {self.doubts[0]}"
-        return self.name, span(self.hours_interval), money(self), fits, why
-
-    def long_cells(self) -> tuple[str, ...]:
-        """Return the row of the long table as text."""
-        energy = "?" if self.energy_kwh is None else f"{self.energy_kwh:.2g} kWh"
-        rate = f"{self.samples_per_s:,.3g}"
-        step = format_seconds(self.step_s)
-        needed = format_bytes(self.needed_bytes)
-        return self.name, self.precision, step, rate, needed, energy, f"{self.factor:.2g}"
 
 
 @dataclass(frozen=True)
@@ -261,13 +118,13 @@ class Estimate:
     def to_dict(self) -> dict[str, Any]:
         """Return the estimate ready for JSON, without the list of operations.
 
-            format      "course_utils.estimate 2"
-            question    the fields of `Question`
-            counted     the fields of `work.Work`: for each kind of operation flops, bytes_moved and
-                        kernels of one step at the question's batch
-            memory      what `Memory.to_dict` gives: lines of bytes over the batch
-            rows        for each device what `to_frame` has, with the three parts of a step, the
-                        evidence and the price
+        format      "course_utils.estimate 2"
+        question    the fields of `Question`
+        counted     the fields of `work.Work`: for each kind of operation flops, bytes_moved and
+                    kernels of one step at the question's batch
+        memory      what `Memory.to_dict` gives: lines of bytes over the batch
+        rows        for each device what `to_frame` has, with the three parts of a step, the
+                    evidence and the price
         """
         return {
             "format": FORMAT,

@@ -12,7 +12,9 @@ from course_lessons.worth_it import (
 from torch import empty, nn
 
 from course_utils.compare.comparison import Roof
-from course_utils.estimate import count_work, estimate_memory, published, scaling
+from course_utils.estimate import count_work, estimate_memory
+from course_utils.estimate.parallel import scaling
+from course_utils.estimate.speeds import published
 
 
 def steps(rates):

@@ -81,9 +81,7 @@ def test_activations_agree_with_the_published_ones(name, network):
 def test_operations_agree_with_flop_counter_mode(name, training, network):
     model = network(name).train(training)
     if name == "vit_b_16" and training:
-        pytest.skip(
-            "FlopCounterMode sees attention taken apart here, whose backward pass has fewer products"
-        )
+        pytest.skip("FlopCounterMode sees attention taken apart here, with fewer products backward")
     with FlopCounterMode(display=False) as counter, torch.set_grad_enabled(training):
         out = model(torch.empty(2, 3, 224, 224, device="meta"))
         if training:

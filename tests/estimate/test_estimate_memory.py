@@ -11,8 +11,13 @@ from course_lessons.memory.record import record_memory
 from torch import nn
 
 from course_utils.estimate import estimate_memory, find_chip
-from course_utils.estimate.memory_model import capacity_bytes, memory_evidence
-from course_utils.estimate.memory_model import Line, highest_lines, largest_batch
+from course_utils.estimate.memory_model import (
+    Line,
+    capacity_bytes,
+    highest_lines,
+    largest_batch,
+    memory_evidence,
+)
 from course_utils.hardware.machine import TPU_CHIPS
 
 WIDTH = 64

@@ -13,7 +13,8 @@ from torch.utils.data import Dataset, get_worker_info
 from course_lessons.exercises.progress import progress
 from course_lessons.gpu.pictures import draw_batches, draw_copies, draw_lanes, draw_losses
 from course_utils.devices import usable_cores
-from course_utils.estimate import find_chip, published
+from course_utils.estimate import find_chip
+from course_utils.estimate.speeds import published
 from course_utils.figures import lecture_axes, picture
 
 SIDE = 64  # of the images that the network sees, in pixels
