@@ -21,8 +21,10 @@ what attention returns (4 q), key and value (4 k), and four results between the 
 feed-forward network (8 i). Without a gate, linear has 2*h*i and a block keeps 4 i. Scores of
 attention are not kept (flash attention). `nf4` is half a byte a weight, an 8-bit scale for 64 of
 them, and a 32-bit scale for 256 of those (QLoRA, arXiv 2305.14314).
-`bytes_per_logit` is the one fitted number: the logits in 16 bits and 32, the loss and a gradient.
-finetuning.json has it, with the published figures that it was fitted and tested on.
+An optimizer keeps `state` copies of each trained number, and makes `update` copies while it
+updates; 8-bit Adam keeps two bytes and their scales (`state_bytes`). `bytes_per_logit` is the one
+fitted number: the logits in 16 bits and 32, the loss and a gradient. finetuning.json has all of
+these, with the published figures that the last was fitted and tested on.
 """
 
 import json
@@ -37,10 +39,6 @@ from course_utils.text import format_bytes, html_card, text_table
 
 DATA = Path(__file__).parent / "finetuning.json"
 METHODS = ("full", "lora", "4-bit")
-NF4 = 0.5 + (1 + 4 / 256) / 64  # bytes a weight
-# What an optimizer keeps of each trained number, and what it makes while it updates, in copies of
-# that number; for adam8bit in bytes, with its scales of 256 numbers.
-OPTIMIZERS = {"adam": (2, 1), "fused": (2, 0), "adam8bit": (2 + 2 * 4 / 256, 0), "sgd": (0, 0)}
 
 
 @dataclass(frozen=True)
@@ -212,26 +210,27 @@ def estimate_finetuning(
     """
     known = language_models()
     shape = known[_known("model", model, known)] if isinstance(model, str) else model
-    state, update = OPTIMIZERS[_known("optimizer", optimizer, OPTIMIZERS)]
+    numbers = finetuning_evidence()
+    kept = numbers["optimizers"][_known("optimizer", optimizer, numbers["optimizers"])]
     weights = {
         "full": trained_bytes * (shape.linear + shape.rest),
         "lora": 2 * (shape.linear + shape.rest),
-        "4-bit": NF4 * shape.linear + 2 * shape.rest,
+        "4-bit": numbers["nf4_bytes"] * shape.linear + 2 * shape.rest,
     }[_known("method", method, METHODS)]
     adapters = 0
     if method != "full":
         adapters = shape.adapters(rank, shape.shapes if targets is None else targets)
     trained = adapters or shape.linear + shape.rest
-    moments_bytes = 1 if optimizer == "adam8bit" else trained_bytes
+    state_bytes = kept.get("state_bytes", trained_bytes * kept.get("state", 0))
     return FineTuning(
         method=method,
         trained=trained,
         weights=weights,
         adapters=trained_bytes * adapters,
         gradients=trained_bytes * trained,
-        optimizer=moments_bytes * state * trained,
+        optimizer=state_bytes * trained,
         activations=_activations(shape, batch * length, checkpointing, chunks),
-        temporary=trained_bytes * update * trained,
+        temporary=trained_bytes * kept["update"] * trained,
     )
 
 
