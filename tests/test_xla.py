@@ -9,8 +9,8 @@ import torch
 import torch_xla_stand_ins as stand_ins
 
 from course_utils import Device
-from course_utils.data import Scale, ShuffledBatches, air_passengers, make_windows
 from course_utils.data.models import AirRNN
+from course_utils.data.series import Scale, ShuffledBatches, air_passengers, make_windows
 from course_utils.hardware.machine import tpu_chips
 from course_utils.lightning import Regression, trainer_kwargs
 from course_utils.plain_training import train_plain

@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from course_utils.data import Scale, air_passengers, make_windows
 from course_utils.data.drawn_images import draw_shapes
 from course_utils.data.models import AirRNN, ImageCNN
+from course_utils.data.series import Scale, air_passengers, make_windows
 from course_utils.devices import Device
 from course_utils.moves import to_device
 from course_utils.plain_training import fast_adam

@@ -12,8 +12,8 @@ def air_rnn() -> tuple[Any, Any]:
     """Return the 481-parameter RNN and the windows of AirPassengers that it learns from."""
     from torch.utils.data import DataLoader, TensorDataset
 
-    from course_utils.data import Scale, air_passengers, make_windows
     from course_utils.data.models import AirRNN
+    from course_utils.data.series import Scale, air_passengers, make_windows
     from course_utils.lightning import Regression
 
     series, _ = air_passengers()

@@ -3,7 +3,13 @@ import hashlib
 import pytest
 import torch
 
-from course_utils.data import AIR_PASSENGERS, Scale, ShuffledBatches, air_passengers, make_windows
+from course_utils.data.series import (
+    AIR_PASSENGERS,
+    Scale,
+    ShuffledBatches,
+    air_passengers,
+    make_windows,
+)
 
 
 def test_the_series_is_the_published_one_to_the_last_month():

@@ -104,7 +104,7 @@ def test_the_timer_waits_for_the_device(device):
 @needs_cuda_or_dry
 def test_lightning_trains_on_the_device(device, tmp_path):
     pytest.importorskip("lightning")
-    from course_utils.data import AirRNN
+    from course_utils.data.models import AirRNN
     from course_utils.lightning import Regression, pl, trainer_kwargs
 
     data = torch.utils.data.TensorDataset(torch.rand(32, 12, 1), torch.rand(32, 12, 1))
