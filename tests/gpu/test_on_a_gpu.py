@@ -135,6 +135,7 @@ def test_what_limits_a_loop_on_a_gpu_is_what_was_built_in(device):
     assert found.limit == "arithmetic"
 
 
+@needs_cuda
 def test_a_timeline_shows_the_stream_and_the_copies_and_that_the_host_goes_on(device):
     x, source = torch.ones(4096, 4096, device="cuda"), torch.ones(1024, 1024).pin_memory()
     found = timeline(lambda: (source.to("cuda", non_blocking=True), x @ x, x @ x), device=device)
