@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 CLEAR = 0.1  # the largest part has to lead the second by this share of the step
+CALM = 0.8  # of a step on a CPU, so much at least is the time of its own thread on a core
 WARM_UP = 3  # steps before anything is timed: they compile, and allocate memory
-PROFILED = 5  # steps under the profiler, after a second warm-up
+PROFILED = 10  # steps under the profiler, after a second warm-up
 # The names of blocks in the trace.
 FETCH, STEP, SMALLEST = "wait for a batch", "step of the loop", "the smallest operation"
 # An operation on the CPU that takes less than so many times as long as an addition of two numbers
@@ -39,7 +40,7 @@ class LoopRecord:
     device: str  #: as PyTorch writes it, such as "cuda:0"
     kind: str  #: of device
     #: seconds of a step without the profiler, with the wait for its batch: the mean, or on a CPU
-    #: the mean wait and the step that other programs disturbed least
+    #: the mean wait and the step that other programs disturbed least, without their part
     step_s: float
     fetch_s: float  #: the part of it in which the loop waited for its batch
     workers: int  #: of the loader
@@ -49,6 +50,9 @@ class LoopRecord:
     work: tuple[Span, ...] = ()  #: kernels of the device; on a CPU, operations less their overhead
     copies: tuple[Span, ...] = ()  #: between host and device
     operations: int = 0  #: kernels, or on a CPU operations, in all steps
+    fetch_busy: float = 1.0  #: share of the wait in which the loop's own thread had a core
+    #: on a CPU, other programs had the core for a part of each step, or the steps wait themselves
+    disturbed: bool = False
     reads: int = 0  #: how often a value was read, as `.item()` does, in all steps
 
 
@@ -69,7 +73,7 @@ class Bottleneck:
     workers: int  #: of the loader
     workers_enough: int | None  #: workers that keep up with the step, where the loader limits
     advice: str  #: what to try first
-    doubt: str = ""  #: why there is no verdict
+    doubt: str = ""  #: why there is no verdict, or what else disturbed it
 
     def share(self, part: str) -> float:
         """Return the share of the step that a part takes: "loader", "copies", "launches" or
@@ -153,6 +157,11 @@ def judge(seen: LoopRecord) -> Bottleneck:
     elif times_s[first] - times_s[second] < CLEAR * seen.step_s:
         limit, doubt = None, f"The {first} and the {second} take about equally long."
 
+    if seen.disturbed:
+        doubt += (
+            " Other programs had the core for a part of each step, or the step itself waits: only "
+            "its own time on a core is counted."
+        )
     enough = _enough_workers(seen, times_s["loader"]) if first == "loader" else None
     return Bottleneck(
         device=seen.device,
@@ -166,7 +175,7 @@ def judge(seen: LoopRecord) -> Bottleneck:
         workers=seen.workers,
         workers_enough=enough,
         advice=_advise(first, seen, enough),
-        doubt=doubt,
+        doubt=doubt.strip(),
     )
 
 
@@ -206,7 +215,8 @@ def _enough_workers(seen: LoopRecord, loader_s: float) -> int:
 
 def _advise(part: str, seen: LoopRecord, enough: int | None) -> str:
     if part == "loader":
-        if enough is not None and enough > seen.cores:
+        # what waits for a drive or a network shares a core with others
+        if enough is not None and enough * seen.fetch_busy > seen.cores:
             return (
                 f"prepare the data once and store them, or make preparing them cheaper: to keep "
                 f"up, it would take {enough} workers, and this machine has {seen.cores} cores."
@@ -240,24 +250,31 @@ def record_loop(
     lead_in = WARM_UP + 2 * workers  # until the batches that the workers have ready are used up
     fetches_s: list[float] = []
     steps_s: list[float] = []
+    fetch_cpu_s = step_cpu_s = 0.0
     with closing(_endless(loader)) as batches:
         for _ in range(lead_in):
             step(next(batches))
         wait_for(device)
         start = clock()
         while len(steps_s) < steps and (len(steps_s) < WARM_UP or clock() - start < max_s):
-            asked = clock()
+            asked, had_s = clock(), time.thread_time()
             batch = next(batches)
-            fetched = clock()
+            fetched, now_s = clock(), time.thread_time()
+            fetch_cpu_s += now_s - had_s
             step(batch)
             fetches_s.append(fetched - asked)
             steps_s.append(clock() - fetched)
+            step_cpu_s += time.thread_time() - now_s
         wait_for(device)
         # Workers deliver in bursts, and a device works on after the call: there the mean counts.
         fetch_s = statistics.mean(fetches_s)
         rest_s = (clock() - start) / len(steps_s) - fetch_s
+        disturbed = False
         if device.kind == "cpu":
             rest_s = min(steps_s)  # the least disturbed by other programs
+            step_cpu_s /= len(steps_s)
+            disturbed = step_cpu_s < CALM * rest_s
+            rest_s = step_cpu_s if disturbed else rest_s
 
         def profiled_steps() -> None:
             for _ in range(lead_in + PROFILED):
@@ -274,6 +291,8 @@ def record_loop(
         kind=device.kind,
         step_s=fetch_s + rest_s,
         fetch_s=fetch_s,
+        fetch_busy=1.0 if workers else min(1.0, fetch_cpu_s / (sum(fetches_s) or 1.0)),
+        disturbed=disturbed,
         workers=workers,
         cores=usable_cores(),
         steps=PROFILED,
@@ -327,8 +346,8 @@ def _typical_work(events: Iterable[Mapping[str, Any]], steps: list[Span]) -> lis
     """Return what the operations of a typical step on a CPU work, without the overhead of each,
     laid end to end from the start of the last step.
 
-    The typical step takes the median over the steps for each operation, because other programs
-    interrupt some of them.
+    The typical step takes the least disturbed time of each operation, since other programs
+    interrupt some.
     """
     events = list(events)
     operations = _own_seconds(events)
@@ -343,7 +362,7 @@ def _typical_work(events: Iterable[Mapping[str, Any]], steps: list[Span]) -> lis
                 count[op.name] += 1
     work, start_s = [], steps[-1].start_s
     for (name, _), found in seconds.items():
-        own_s = statistics.median(found)
+        own_s = min(found)
         if own_s >= SMALL * smallest_s and 2 * len(found) > len(steps):
             work.append(Span(name, start_s, start_s + own_s - smallest_s))
             start_s = work[-1].end_s

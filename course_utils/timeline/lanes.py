@@ -1,6 +1,6 @@
 """Lanes of a timeline: what each thread, stream or process did and when, and their picture."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,14 +9,13 @@ from course_utils.text import DURATIONS, format_seconds
 
 # Okabe-Ito again; green is left to XLA, so the exchange is yellow.
 COLORS = {"host": "#0072B2", "device": "#D55E00", "copies": "#CC79A7", "exchange": "#E69F00"}
+FEW = 40  # spans of a lane that are drawn with an edge each
 LETTER = 0.0155  # of the axes' width, for one letter of 20 pt
 
 
 @dataclass(frozen=True)
 class Span:
-    """Something that went on from `start_s` to `end_s`, in seconds since the start of its
-    timeline.
-    """
+    """Something that went on from `start_s` to `end_s`, in seconds from its timeline's start."""
 
     name: str
     start_s: float
@@ -51,22 +50,18 @@ class Lane:
         """The seconds in which work went on, of two things at once counted once."""
         return sum(span.seconds for span in union(self.work))
 
+    @property
+    def end_s(self) -> float:
+        """When the last work, block or waiting ended."""
+        return max((span.end_s for span in self.work + self.named + self.waits), default=0.0)
+
     def gaps(self, end_s: float) -> list[Span]:
         """Return the times between 0 and `end_s` in which no work went on, in order."""
-        busy = union(self.work)
-        starts, ends = (
-            [0.0, *(span.end_s for span in busy)],
-            [*(span.start_s for span in busy), end_s],
-        )
-        return [
-            Span("gap", start, end) for start, end in zip(starts, ends, strict=True) if end > start
-        ]
+        return without([Span("gap", 0.0, end_s)], union(self.work))
 
 
 def union(spans: Iterable[Span]) -> list[Span]:
-    """Return the times in which at least one of the spans goes on, in order and without
-    overlaps.
-    """
+    """Return the times in which at least one span goes on, in order and without overlaps."""
     found: list[Span] = []
     for span in sorted(spans, key=lambda span: span.start_s):
         if found and span.start_s <= found[-1].end_s:
@@ -99,22 +94,46 @@ def draw_timeline(lanes: Sequence[Lane], end_s: float, title: str) -> Picture:
     """Draw the lanes below one another: names above, work solid, waiting hatched, nothing where
     nothing happened.
     """
-    unit, size = next(
-        ((unit, size) for unit, size in DURATIONS if end_s >= 2 * size), DURATIONS[-1]
-    )
+    return _draw_runs({"": lanes}, end_s, title, describe(lanes, end_s))
+
+
+def draw_runs(runs: Mapping[str, Sequence[Lane]], title: str) -> Picture:
+    """Draw several runs, by their names, below one another on one time axis that begins with each.
+
+    Raises:
+        ValueError: the title is longer than 45 characters.
+    """
+    ends = {name: max(lane.end_s for lane in lanes) for name, lanes in runs.items()}
+    said = [f"{name}: {describe(lanes, ends[name])}" for name, lanes in runs.items()]
+    return _draw_runs(runs, max(ends.values()), title, " ".join(said))
+
+
+def _draw_runs(runs: Mapping[str, Sequence[Lane]], end_s: float, title: str, alt: str) -> Picture:
+    units = [(unit, size) for unit, size in DURATIONS if end_s >= 2 * size]
+    unit, size = units[0] if units else DURATIONS[-1]
     axes = lecture_axes(title, unit)
-    for row, lane in enumerate(lanes):
-        _draw(axes, -row, lane, size, end_s)
+    rows, labels, y = [], [], 0.0
+    for name, lanes in runs.items():
+        run_s = max((lane.end_s for lane in lanes), default=0.0) if name else end_s
+        if name:
+            words = f"{name}: {format_seconds(run_s)}"
+            axes.text(0, y, words, va="center", fontweight="bold", parse_math=False)
+            y -= 0.75
+        for lane in lanes:
+            _draw(axes, y, lane, size, end_s)
+            rows.append(y)
+            labels.append(f"{lane.name}\n{lane.busy_s / (run_s or 1):.0%} busy")
+            y -= 1.0
+        y -= 0.2 if name else 0.0
     figure: Any = axes.figure
-    figure.set_figheight(max(7.2, 0.75 * len(lanes)))  # two lines of text for each lane
-    labels = [f"{lane.name}\n{lane.busy_s / (end_s or 1):.0%} busy" for lane in lanes]
-    axes.set_yticks([-row for row in range(len(lanes))], labels, parse_math=False)
+    figure.set_figheight(max(7.2, 0.75 * -y))  # two lines of text for each lane
+    axes.set_yticks(rows, labels, parse_math=False)
     # a single lane stands in the middle, no higher than one of two
-    spare = max(0, 2 - len(lanes)) / 2
-    axes.set(xlim=(0, end_s / size or 1), ylim=(0.5 - len(lanes) - spare, 0.5 + spare))
+    spare = max(0, 2 - len(rows)) / 2
+    axes.set(xlim=(0, end_s / size or 1), ylim=(y + 0.5 - spare, 0.5 + spare))
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
-    return picture(axes, describe(lanes, end_s), colors=32)
+    return picture(axes, alt, colors=32)
 
 
 def describe(lanes: Sequence[Lane], end_s: float) -> str:
@@ -122,13 +141,12 @@ def describe(lanes: Sequence[Lane], end_s: float) -> str:
     rows = []
     for lane in lanes:
         names = list(dict.fromkeys(span.name for span in lane.named))
-        said = f" ({', '.join(names[:6])})" if names else ""
-        waited = sum(span.seconds for span in union(lane.waits))
-        share, waits = (part / end_s if end_s else 0.0 for part in (lane.busy_s, waited))
-        rows.append(
-            f"{lane.name}{said}: busy for {share:.0%}"
-            + (f", waiting for {waits:.0%}" if waits else "")
-        )
+        words = f"{lane.name} ({', '.join(names[:6])})" if names else lane.name
+        words += f": busy for {lane.busy_s / (end_s or 1):.0%}"
+        waited_s = sum(span.seconds for span in union(lane.waits))
+        if waited_s:
+            words += f", waiting for {waited_s / (end_s or 1):.0%}"
+        rows.append(words)
     return f"A timeline of {format_seconds(end_s)}. " + "; ".join(rows) + "."
 
 
@@ -138,15 +156,17 @@ def _draw(axes: Any, y: float, lane: Lane, size: float, end_s: float) -> None:
     axes.broken_barh(
         _bars(lane.named, size), (y - 0.4, 0.8), facecolor=color, alpha=0.22, edgecolor="white"
     )
-    axes.broken_barh(
-        _bars(lane.work, size), (y - 0.4, below), facecolor=color, edgecolor=color, linewidth=0.5
-    )
+    edge = "white" if len(lane.work) <= FEW else color  # or the edges would hide short bars
+    look = {"facecolor": color, "edgecolor": edge, "linewidth": 1.5 if edge == "white" else 0.5}
+    axes.broken_barh(_bars(lane.work, size), (y - 0.4, below), **look)
     hatch = {"facecolor": "white", "edgecolor": MUTED, "hatch": "///", "linewidth": 0}
     axes.broken_barh(_bars(lane.waits, size), (y - 0.4, below), **hatch)
-    for span in lane.named:
-        if span.seconds > LETTER * end_s * (len(span.name) + 1):
+    for span in lane.named or (*lane.work, *lane.waits):
+        if span.seconds > LETTER * end_s * (len(span.name) + 0.5):
             middle = (span.start_s + span.end_s) / 2 / size
-            axes.text(middle, y + 0.2, span.name, ha="center", va="center", parse_math=False)
+            height = y + 0.2 if lane.named else y - 0.4 + below / 2
+            words = {"ha": "center", "va": "center", "parse_math": False}
+            axes.text(middle, height, span.name, **words)
 
 
 def _bars(spans: Iterable[Span], size: float) -> list[tuple[float, float]]:

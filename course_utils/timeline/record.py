@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+COLUMNS = ["lane", "kind", "operations", "busy_share", "wait_share", "gaps", "longest_gap_ms"]
+
+
 @dataclass(frozen=True)
 class Timeline:
     """What went on, and when."""
@@ -53,15 +56,10 @@ class Timeline:
         """Make a timeline of what a program has noted itself: for each lane its name, and (name,
         start_s, end_s).
         """
-        return cls(
-            {
-                "traceEvents": [
-                    event
-                    for tid, item in enumerate(lanes.items(), 1)
-                    for event in noted(tid, *item)
-                ]
-            }
-        )
+        events: list[dict[str, Any]] = []
+        for tid, (lane, spans) in enumerate(lanes.items(), 1):
+            events += noted(tid, lane, spans)
+        return cls({"traceEvents": events})
 
     @classmethod
     def merge(cls, timelines: Mapping[str, "Timeline"]) -> "Timeline":
@@ -95,10 +93,7 @@ class Timeline:
     @property
     def end_s(self) -> float:
         """Seconds from the first event to the end of the last."""
-        return max(
-            (span.end_s for lane in self.lanes for span in lane.named + lane.work + lane.waits),
-            default=0.0,
-        )
+        return max((lane.end_s for lane in self.lanes), default=0.0)
 
     def plot(self, title: str = "What happened when") -> Picture:
         """Return a picture of the lanes. The title has 45 characters at most."""
@@ -110,31 +105,21 @@ class Timeline:
         """
         import pandas as pd
 
+        whole_s = self.end_s or 1.0
         rows = []
         for lane in self.lanes:
             gaps = [gap.seconds for gap in lane.gaps(self.end_s)]
-            waited = sum(span.seconds for span in lane.waits)
-            shares = (part / self.end_s if self.end_s else 0.0 for part in (lane.busy_s, waited))
-            rows.append(
-                (
-                    lane.name,
-                    lane.kind,
-                    len(lane.work),
-                    *shares,
-                    len(gaps),
-                    max(gaps, default=0.0) * 1e3,
-                )
-            )
-        columns = [
-            "lane",
-            "kind",
-            "operations",
-            "busy_share",
-            "wait_share",
-            "gaps",
-            "longest_gap_ms",
-        ]
-        return pd.DataFrame(rows, columns=columns).set_index("lane")
+            row = {
+                "lane": lane.name,
+                "kind": lane.kind,
+                "operations": len(lane.work),
+                "busy_share": lane.busy_s / whole_s,
+                "wait_share": sum(span.seconds for span in lane.waits) / whole_s,
+                "gaps": len(gaps),
+                "longest_gap_ms": 1e3 * max(gaps, default=0.0),
+            }
+            rows.append(row)
+        return pd.DataFrame(rows, columns=COLUMNS).set_index("lane")
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write a Chrome trace, which https://ui.perfetto.dev opens, and return where it is; .gz

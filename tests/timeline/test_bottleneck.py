@@ -97,6 +97,12 @@ def test_so_many_workers_are_enough_that_they_keep_up_with_the_step(
     assert f"{enough}" in found.advice
 
 
+def test_workers_that_wait_for_a_drive_share_a_core():
+    waits = {"fetch_s": 9e-3, "fetches": every_ms(0, 9), "copies": (), "cores": 2}
+    assert "num_workers=9" in judge(replace(SEEN, **waits, fetch_busy=0.1)).advice
+    assert "this machine has 2 cores" in judge(replace(SEEN, **waits, fetch_busy=0.9)).advice
+
+
 def test_two_parts_of_one_length_are_no_verdict():
     found = judge(replace(SEEN, work=every_ms(5, 4.5)))
     assert found.limit is None and "arithmetic and the launches" in repr(found)

@@ -1,0 +1,86 @@
+"""Photographs that are slow to decode, and the timeline of a training that waits for them."""
+
+import io
+import time
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import nn
+from torch.utils.data import DataLoader, Dataset, get_worker_info
+
+from course_utils.devices import as_device, wait_for
+from course_utils.timeline.record import Timeline
+
+SIDE, BATCH = 64, 4  # of the images that the network sees, in pixels; and their number in a batch
+STORAGE_S = 0.06  # the pause that stands for a slow network drive
+# who decoded a batch, from when to when, by the clock that all processes share
+Note = tuple[str, float, float]
+
+
+class Photographs(Dataset[tuple[torch.Tensor, Note]]):
+    """Batches of photographs on a slow network drive, for which a pause stands. Each batch notes
+    which process read and decoded it, and when.
+    """
+
+    def __init__(self, batches: int = 64):
+        self.batches = batches
+        noise = torch.randint(0, 256, (96, 128, 3), dtype=torch.uint8)
+        buffer = io.BytesIO()
+        Image.fromarray(noise.numpy()).resize((1024, 768)).save(buffer, "JPEG", quality=90)
+        self.file = buffer.getvalue()
+
+    def __len__(self) -> int:
+        return self.batches
+
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, Note]:
+        if not 0 <= index < self.batches:
+            raise IndexError(
+                f"there are {self.batches} batches, from 0 on, but number {index} was requested."
+            )
+        start, worker = time.perf_counter(), get_worker_info()
+        time.sleep(STORAGE_S)
+        images = [self._decode()] * BATCH
+        pixels = torch.from_numpy(np.stack(images)).permute(0, 3, 1, 2)  # (BATCH, 3, SIDE, SIDE)
+        who = f"worker {worker.id}" if worker else "loading"
+        return pixels.contiguous(), (who, start, time.perf_counter())
+
+    def _decode(self) -> np.ndarray:
+        image = Image.open(io.BytesIO(self.file)).convert("RGB")
+        return np.asarray(image.resize((SIDE, SIDE)))
+
+
+def make_step() -> Callable[[tuple[torch.Tensor, Note]], None]:
+    """Return a function that takes one training step of a small network on a batch."""
+    device = as_device(None).torch_device
+    network = nn.Sequential(nn.Conv2d(3, 64, 7), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    network = network.to(device)
+    optimizer = torch.optim.SGD(network.parameters(), 1e-3)
+
+    def step(batch: tuple[torch.Tensor, Note]) -> None:
+        pixels, _ = batch
+        loss = network(pixels.to(device).float()).square().mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    return step
+
+
+def watch_training(workers: int) -> Timeline:
+    """Train on six batches of photographs, and return who loaded which of them, and when."""
+    step = make_step()
+    photographs = Photographs(batches=6)
+    step(photographs[0])  # the first step is slower
+    lanes: dict[str, list[tuple[str, float, float]]] = {}
+    training = []
+    for batch in DataLoader(photographs, batch_size=None, num_workers=workers):
+        who, *times = batch[1]
+        lanes.setdefault(who, []).append(("load", *times))
+        start = time.perf_counter()
+        step(batch)
+        wait_for(None)
+        training.append(("step", start, time.perf_counter()))
+    lanes = dict(sorted(lanes.items()))
+    return Timeline.of_spans({**lanes, "device: training": training})

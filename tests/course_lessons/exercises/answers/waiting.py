@@ -1,0 +1,48 @@
+"""Answers to the exercises of lesson 6."""
+
+CONTEXT = """
+import torch
+from torch.utils.data import DataLoader
+
+from course_lessons.waiting import exercises as ex
+from course_lessons.waiting.photographs import Photographs, make_step
+from course_utils.timeline.bottleneck import LoopRecord, find_bottleneck, judge
+
+step = make_step()
+slow_calls = judge(LoopRecord("cpu", "cpu", step_s=1.0, fetch_s=0.1, workers=0, cores=2, steps=1))
+"""
+
+EPOCH = """
+def my_epoch(step, loader):
+    total = 0
+    for batch in loader:
+        total = total + step(batch){read}
+    return total{end}
+"""
+
+RIGHT = {
+    "read_once": [
+        """
+def my_epoch(step, loader):
+    losses = [step(batch) for batch in loader]
+    return float(sum(losses)) / len(losses)
+""",
+    ],
+    "own_loop": [
+        "my_change = (slow_calls, 'a larger batch')",
+        "my_change = (slow_calls, 'torch.compile(model)')",
+    ],
+}
+
+WRONG = {
+    "read_once": [
+        (EPOCH.format(read=".item()", end=" / len(loader)"), "reads the loss 20 times"),
+        (EPOCH.format(read="", end=" / len(loader)"), "still on the device"),
+        (EPOCH.format(read="", end=".item()"), "That is the sum"),
+    ],
+    "own_loop": [
+        ("my_change = (slow_calls, 'num_workers=4')", "helps against the loader"),
+        ("my_change = (slow_calls, 'luck')", "I do not know"),
+        ("my_change = ('launches', 'compile')", "what find_bottleneck returned"),
+    ],
+}
