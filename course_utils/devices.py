@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import re
 from dataclasses import dataclass, replace
@@ -14,6 +13,10 @@ from course_utils.hardware.machine import cpu_name, host_memory_bytes, usable_co
 from course_utils.text import format_bytes, html_card, text_table
 
 HEADER = ("device", "name", "memory", "detail")
+_NAME = re.compile(rf"({'|'.join(KINDS)})(?::([0-9]+))?")
+# The devices found so far, by each name that always means the same one: looking for devices takes
+# a millisecond, and `to_device` asks for every batch.
+_found: dict[object, Device] = {}
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,7 @@ def pick_device(name: str | torch.device | None = None) -> Device:
     if name is None:
         return next(device for device in find_devices() if not device.rehearsal)
     name = str(name)  # of a torch.device too
-    match = re.fullmatch(rf"({'|'.join(KINDS)})(?::([0-9]+))?", name)
+    match = _NAME.fullmatch(name)
     if not match:
         raise ValueError(
             f"device {name!r} {requested}, but that names no kind of device. "
@@ -117,7 +120,9 @@ def as_device(device: Device | torch.device | str | None) -> Device:
     Raises:
         ValueError, RuntimeError: as `pick_device` does.
     """
-    return device if isinstance(device, Device) else pick_device(device)
+    if isinstance(device, Device):
+        return device
+    return _found.get(device) or pick_device(device)
 
 
 def wait_for(device: Device | torch.device | str | None = None) -> None:
@@ -138,15 +143,16 @@ def wait_for(device: Device | torch.device | str | None = None) -> None:
         torch.accelerator.synchronize(device.torch_device)
 
 
-@functools.cache  # a device that was here once stays here
 def _device_called(kind: str, index: int) -> Device:
     """Return a device, or raise LookupError where it is missing."""
-    if (kind, index) == ("cpu", 0):
-        return _cpu()  # it is always here, and the others need not be asked
-    for device in find_devices():
-        if (device.kind, device.index) == (kind, index):
-            return device
-    raise LookupError(f"{kind}:{index}")
+    name = f"{kind}:{index}"
+    if name not in _found:
+        # The CPU is always here, and the others need not be asked.
+        devices = [_cpu()] if name == "cpu:0" else find_devices()
+        for device in devices:
+            if (device.kind, device.index) == (kind, index):
+                _found.update({name: device, str(device): device, device.torch_device: device})
+    return _found[name]
 
 
 def _current_index(kind: str) -> int:
