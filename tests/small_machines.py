@@ -45,7 +45,7 @@ sys.path.append({str(Path(IPython.__file__).parent.parent)!r})
 from IPython.core.interactiveshell import InteractiveShell
 shell = InteractiveShell.instance(history_length=0)
 sys.path.pop()
-done = shell.run_cell(sys.argv[1])
+done = shell.run_cell(sys.stdin.read())
 sys.exit(not done.success)
 """
 
@@ -101,7 +101,7 @@ class SmallMachine:
         self.python = self.env / "bin" / "python"
         self.site = next(self.env.glob("lib/python*/site-packages"))
 
-    def run(self, *words, prefix: tuple = ()) -> subprocess.CompletedProcess:
+    def run(self, *words, prefix: tuple = (), cell: str = "") -> subprocess.CompletedProcess:
         """Run Python in the folder with the notebooks, with no network, none of our settings, and
         not first on PATH.
         """
@@ -117,12 +117,18 @@ class SmallMachine:
         }
         command = [*prefix, self.python, *words]
         return subprocess.run(
-            command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=120
+            command,
+            cwd=self.folder,
+            env=environment,
+            input=cell,
+            capture_output=True,
+            text=True,
+            timeout=120,
         )
 
-    def set_up(self, cell: str = SETUP, **options) -> subprocess.CompletedProcess:
-        """Run the set-up cell as a notebook does."""
-        return self.run("-c", RUN_CELL, cell, **options)
+    def set_up(self, cell: str = SETUP) -> subprocess.CompletedProcess:
+        """Run the set-up cell, or another one, as a notebook does."""
+        return self.run("-c", RUN_CELL, cell=cell)
 
     def imports_the_course(self) -> bool:
         """Say whether Python finds the course here."""

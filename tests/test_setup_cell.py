@@ -69,8 +69,10 @@ def test_where_the_course_is_here_it_says_so_and_asks_neither_pip_nor_a_network(
     (tmp_path / "pip" / "__main__.py").write_text("raise SystemExit('pip was asked')")
     path = os.pathsep.join([str(ROOT), str(ROOT / "notebooks"), str(tmp_path)])
     env = {**os.environ, "PYTHONPATH": path, "IPYTHONDIR": str(tmp_path)}
-    command = [sys.executable, "-c", RUN_CELL, SETUP]
-    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
+    command = [sys.executable, "-c", RUN_CELL]
+    done = subprocess.run(
+        command, input=SETUP, cwd=tmp_path, env=env, capture_output=True, text=True
+    )
     assert done.returncode == 0 and said(done).startswith(HERE)
 
 
@@ -120,7 +122,7 @@ def test_darts_is_added_from_a_cell_in_the_same_way(hosted):
     hosted.pip_install("--no-deps", next(hosted.folder.glob("accelerator*.whl")))
     for name, number in {"darts": "0.48.1", "pytorch-lightning": "2.6.6"}.items():
         write_wheel(hosted.folder, name, number, requires=("torch",))
-    done = hosted.run("-c", RUN_CELL, "%run -m course_lessons.setup darts")
+    done = hosted.set_up("%run -m course_lessons.setup darts")
     assert "added: darts 0.48.1, pytorch-lightning 2.6.6" in said(done)
 
 

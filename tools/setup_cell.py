@@ -57,9 +57,9 @@ def get_course():
             "This notebook needs the course beside it: a file named accelerator_course-...whl. "
             "Ask whoever sent it for that, or for the lesson that carries the course inside."
         )
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--timeout=8"]
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-color", "--timeout=8"]
     what = near[0] if near else COURSE
-    done = subprocess.run([*pip, what], capture_output=True, text=True)
+    done = subprocess.run([*pip, "--no-deps", what], capture_output=True, text=True)
     if done.returncode:
         why = done.stderr.strip().splitlines()[-1]
         raise NotReady(

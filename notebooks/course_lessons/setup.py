@@ -94,7 +94,7 @@ def install(missing: list[Requirement]) -> str:
         constraints.write_text("".join(pins), encoding="utf-8")
         folders = {Path.cwd(), *(wheel.parent for wheel in KAGGLE.rglob("*.whl"))}
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--retries=1", "--timeout=8"]
-        command += ["--disable-pip-version-check", f"--constraint={constraints}"]
+        command += ["--no-color", "--disable-pip-version-check", f"--constraint={constraints}"]
         command += [f"--find-links={folder}" for folder in sorted(folders)]
         for index in (["--no-index"], []):
             done = subprocess.run([*command, *index, *names], capture_output=True, text=True)

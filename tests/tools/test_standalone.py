@@ -1,0 +1,75 @@
+"""A lesson that carries the course, opened where there is nothing else of it."""
+
+import json
+import os
+import re
+import shutil
+
+import packaging
+import pytest
+from small_machines import GOOD, SmallMachine, empty_environment
+
+from course_utils import __version__
+from tools.copies import LESSONS
+from tools.standalone import build_wheel, pack, setup_cell, standalone, used_by
+
+pytestmark = pytest.mark.process
+NAMES = [lesson.stem for lesson in LESSONS]
+
+
+@pytest.fixture(scope="module")
+def files():
+    return build_wheel()
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory):
+    home = tmp_path_factory.mktemp("machine")
+    env = empty_environment(home / "template")
+    site = next(env.glob("lib/python*/site-packages"))
+    shutil.copytree(os.path.dirname(packaging.__file__), site / "packaging")  # as with every kernel
+    machine = SmallMachine(home, env)
+    return machine.has(torch="2.11.0+cu128", lightning="2.6.6", **GOOD)
+
+
+def test_it_runs_in_an_empty_folder_without_a_network_and_installs_nothing(machine, files):
+    before = machine.contents()
+    look = "import course_utils, subprocess\nprint(course_utils.__file__)\n"
+    look += "_ = subprocess.run(['python', '-c', 'import course_utils'], check=True)"
+    done = machine.set_up(f"{setup_cell(pack(files))}\n{look}")
+    said, where, *others = done.stdout.splitlines()
+    assert said == f"Course {__version__} is here." and not others and not done.stderr
+    assert "accelerator-course-" in where and not os.path.exists(where)  # it went with the kernel
+    assert machine.contents() == before
+
+
+def test_a_damaged_file_is_refused_in_one_line_before_anything_of_it_runs(machine, files):
+    cell = setup_cell(pack(files))
+    last = re.findall(r'"([^"\n]{20,})"', cell)[-1]
+    for damage in (last[:-5] + "00000", last[:-40]):
+        done = machine.set_up(cell.replace(last, damage))
+        assert done.returncode == 1
+        assert "The course in this file is damaged" in done.stdout + done.stderr
+        assert "Traceback" not in done.stdout + done.stderr and "Course " not in done.stdout
+
+
+def test_only_lessons_about_estimates_carry_the_published_measurements(files):
+    def carried(number: str) -> set[str]:
+        lesson = next(lesson for lesson in LESSONS if lesson.stem.startswith(number))
+        return set(used_by(json.loads(lesson.read_text("utf-8")), files))
+
+    table = "course_utils/estimate/published.csv.gz"
+    assert table in carried("07") and table not in carried("01")
+    assert "course_lessons/cpu/exercises.py" in carried("01") - carried("07")
+
+
+def test_it_is_the_learners_copy_with_another_folded_set_up_cell(files):
+    notebook = json.loads(standalone(LESSONS[0], files))
+    codes = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert all(cell["outputs"] == [] for cell in codes)
+    (cell,) = [cell for cell in codes if cell["id"].endswith("-setup")]
+    assert cell["metadata"]["jupyter"] == {"source_hidden": True}
+    assert (
+        standalone(LESSONS[0], files)
+        == json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+    )
