@@ -1,12 +1,15 @@
 """Memory of fine-tuning: against published figures, closed forms, and a step that is followed."""
 
+import inspect
+import re
 import statistics
 
 import pytest
 import torch
 from torch import nn
 
-from course_utils.estimate import estimate_memory
+from course_utils import text
+from course_utils.estimate import chips, estimate_memory, finetuning, memory_model
 from course_utils.estimate.finetuning import (
     LanguageModel,
     estimate_finetuning,
@@ -107,6 +110,12 @@ def test_unknown_names_are_answered_with_the_known_ones():
     ):
         with pytest.raises(ValueError, match=message):
             estimate_finetuning(**({"model": "Llama 3.2 1B"} | asked))
+
+
+@pytest.mark.parametrize("module", [chips, finetuning, memory_model, text])
+def test_what_a_page_computes_as_well_needs_no_torch(module):
+    imported = re.findall(r"^(?:from|import) (\w+)", inspect.getsource(module), re.MULTILINE)
+    assert imported and "torch" not in imported
 
 
 def test_it_shows_its_parts():
