@@ -22,6 +22,10 @@ IMPATIENT = {"UV_HTTP_TIMEOUT": "5", "UV_HTTP_RETRIES": "0"}
 # Without this, JupyterLab asks in a window over the lesson whether to show news.
 SETTINGS = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false"}}
 
+# What tests compare with: networks of others, and what transformers itself imports.
+NETWORKS = ["timm", "torchvision", "transformers", "huggingface_hub", "tokenizers"]
+NETWORKS += ["safetensors", "regex", "httpx2", "httpcore2", "truststore"]
+
 
 def works(*command, quiet=False, **variables) -> bool:
     """Run a command and say whether it ended well."""
@@ -92,7 +96,7 @@ def main(folder: str, extra: str = "learn") -> int:
     if not works(*install, "-e", f"{ROOT}[{extra}]"):
         return 1
     if extra == "test":  # apart, because Lightning imports torchvision wherever it finds it
-        networks = ["--no-deps", "--target", home / "networks", "timm", "torchvision"]
+        networks = ["--no-deps", "--target", home / "networks", *NETWORKS]
         if not (try_cpu_build(*networks) or works(*install, *networks)):
             return 1
     settings = home / "share" / "jupyter" / "lab" / "settings" / "overrides.json"

@@ -20,6 +20,7 @@ from course_utils.estimate.work import KINDS, Sums, Work
 
 TABLE = Path(__file__).parent / "published.csv.gz"
 COUNTED = Path(__file__).parent / "counted.csv.gz"
+LANGUAGE_MODELS = Path(__file__).parent / "language_models.csv"
 
 
 @dataclass(frozen=True)
@@ -172,6 +173,62 @@ def estimate_published(row: Speed) -> StepTime | None:
     if work is None or row.count != 1:
         return None
     return step_time(work, find_chip(row.device))
+
+
+@dataclass(frozen=True)
+class LanguageStep:
+    """A step of a language model that NeuSight's authors measured, and what was predicted for it.
+
+    The steps are in fp32, forward, or forward and backward without an optimizer, with attention in
+    steps: S. Lee, A. Phanishayee and D. Mahajan, Forecasting GPU Performance for Deep Learning
+    Training and Inference (ASPLOS 2025).
+
+    Attributes:
+        device: the chip's name, as in chips.json.
+        model: NeuSight's name of it.
+        tokens: in a sample.
+        measured_s: seconds of the step.
+        predicted_s: seconds by method: "NeuSight", "Habitat", "Li et al.", "roofline" as published
+            there, and "ours", with that card left out of the fit where it is one of NVIDIA's.
+        work: the counted step.
+    """
+
+    device: str
+    model: str
+    tokens: int
+    measured_s: float
+    predicted_s: Mapping[str, float]
+    work: Work
+
+
+@cache
+def language_models() -> tuple[LanguageStep, ...]:
+    """Return the measured steps of language models; the file's first line names their source."""
+    lines = LANGUAGE_MODELS.read_text(encoding="utf-8").splitlines()
+    return tuple(_language_step(row) for row in csv.DictReader(lines[1:]))
+
+
+def _language_step(row: Mapping[str, str]) -> LanguageStep:
+    def sums(kind: str) -> Sums:
+        names = (f"{kind}_{amount}" for amount in ("flops", "bytes", "kernels"))
+        return Sums(*(float(row.get(name) or 0) for name in names))
+
+    methods = ("NeuSight", "Habitat", "Li et al.", "roofline", "ours")
+    return LanguageStep(
+        device=row["device"],
+        model=row["model"],
+        tokens=int(row["tokens"]),
+        measured_s=float(row["measured_s"]),
+        predicted_s={name: float(row[name]) for name in methods if row[name]},
+        work=Work(
+            batch=int(row["batch"]),
+            parameters=int(row["parameters"]),
+            training=row["training"] == "1",
+            precision="fp32",
+            matrix=sums("matrix"),
+            other=sums("other"),
+        ),
+    )
 
 
 def _lines(path: Path) -> list[str]:

@@ -32,3 +32,13 @@ def torchvision():
 @pytest.fixture(scope="session")
 def timm():
     return networks_of("timm")
+
+
+@pytest.fixture(scope="module")
+def transformers():
+    """Give transformers, which imports its parts when they are first asked for."""
+    sys.path.append(str(NETWORKS))
+    try:
+        yield pytest.importorskip("transformers", reason="tools/install.py installs it")
+    finally:
+        sys.path.remove(str(NETWORKS))

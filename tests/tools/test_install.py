@@ -60,7 +60,7 @@ def test_maintainers_get_the_networks_beside_the_environment(tmp_path):
     status, _, asked = build(tmp_path, "test")
     assert status == 0 and asked[-2].endswith("[test]")
     assert asked[-1].endswith(
-        f"--no-deps --target {tmp_path / 'env' / 'networks'} timm torchvision"
+        f"--no-deps --target {tmp_path / 'env' / 'networks'} {' '.join(install.NETWORKS)}"
     )
 
 
