@@ -189,9 +189,9 @@ def blue_dots(page) -> int:
 
 def test_the_prediction_is_seen_before_its_answer(show):
     page = show("00_start_here")
-    page.evaluate("Reveal.slide(2, 0, -1)")
+    page.evaluate("Reveal.slide(5, 0, -1)")
     answer = page.locator("section.present .fragment").first
-    assert page.locator("section.present").get_by_text("Where is the tensor stored?").is_visible()
+    assert page.locator("section.present").get_by_text("Where is it stored?").is_visible()
     assert answer.evaluate("part => getComputedStyle(part).opacity") == "0"
     page.keyboard.press("ArrowRight")
     assert answer.evaluate("part => getComputedStyle(part).opacity") == "1"

@@ -105,11 +105,11 @@ def page_of(
     notebook.cells = [
         cell for cell in notebook.cells if "check" not in cell.metadata.get("tags", [])
     ]
+    opening = notebook.cells[0]
+    title, _, rest = opening.source.partition("\n")
+    opening.source = f"{title}\n\n{open_line(lesson, tabs)}\n{rest}"
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            cell.source = re.sub(
-                r"^Launch: .*$", lambda _: open_line(lesson, tabs), cell.source, flags=re.MULTILINE
-            )
             cell.source = re.sub(
                 r"\]\(#([^)]+)\)", lambda match: f"](#{slug(match[1])})", cell.source
             )
@@ -207,6 +207,7 @@ def write_documents(source: Path) -> None:
                     "glossary",
                     "elsewhere",
                     "tools",
+                    "doctor",
                     "old_code",
                     "teaching",
                     "contributing",
