@@ -41,8 +41,10 @@ TOO_FAINT = """() => {
         if (["SCRIPT", "STYLE"].includes(part.tagName) || part.closest("aside")) continue;
         const style = getComputedStyle(part);
         const two = [light(rgb(style.color)), light(ground(part))].sort((a, b) => b - a);
-        const contrast = (two[0] + 0.05) / (two[1] + 0.05), needed = parseFloat(style.fontSize) >= 24 ? 3 : 4.5;
-        if (contrast < needed) faint.add(`${part.className || part.tagName} ${style.color} ${contrast.toFixed(2)}`);
+        const contrast = (two[0] + 0.05) / (two[1] + 0.05);
+        const needed = parseFloat(style.fontSize) >= 24 ? 3 : 4.5;
+        const name = part.className || part.tagName;
+        if (contrast < needed) faint.add(`${name} ${style.color} ${contrast.toFixed(2)}`);
     }
     return [...faint];
 }"""

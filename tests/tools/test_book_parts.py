@@ -54,9 +54,8 @@ def test_a_lesson_that_ran_on_another_device_is_a_second_tab(tmp_path, monkeypat
     there = tmp_path / "recorded" / "NVIDIA H100"
     there.mkdir(parents=True)
     executed = nbformat.read(lesson, as_version=4)
-    next(cell for cell in executed.cells if cell.id == "00-tensor").outputs[0].data["text/plain"] = (
-        "on another card"
-    )
+    tensor = next(cell for cell in executed.cells if cell.id == "00-tensor")
+    tensor.outputs[0].data["text/plain"] = "on another card"
     nbformat.write(executed, there / lesson.name)
     monkeypatch.setattr(build, "RECORDED", tmp_path / "recorded")
     (tmp_path / "source").mkdir()
