@@ -11,8 +11,8 @@ from matplotlib.text import Text
 from PIL import Image
 
 # Source: M. Okabe and K. Ito, Color Universal Design (2008).
-BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#595959"
-MUTED = GREY
+BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"
+MUTED = "#595959"  # for what is not the message of a picture
 # A colour for each kind of device, with a marker and a line style, so that it reads in grey too.
 LOOKS = {
     "cpu": {"color": BLUE, "marker": "o", "linestyle": "-"},

@@ -7,7 +7,7 @@ from torch.nn.functional import mse_loss
 
 from course_utils.data.models import AirRNN
 from course_utils.data.series import Scale, air_passengers, make_windows
-from course_utils.figures import BLUE, GREY, ORANGE, Picture, lecture_axes, picture
+from course_utils.figures import BLUE, MUTED, ORANGE, Picture, lecture_axes, picture
 from course_utils.text import format_seconds
 from course_utils.timing import time_call
 
@@ -53,10 +53,10 @@ def draw_batches(times_s: Mapping[int, float]) -> Picture:
     axes.set_yticks(ticks_ms, [f"{tick:g}" for tick in ticks_ms])
     axes.minorticks_off()
     axes.set_ylim(times_ms[0] / 2, times_ms[-1] * 2)
-    axes.text(1, 1.5 * times_ms[0], "flat: overhead,\nthe same for any batch", color=GREY)
+    axes.text(1, 1.5 * times_ms[0], "flat: overhead,\nthe same for any batch", color=MUTED)
     middle = list(times_s)[-2]
     height_ms = 1.3 * 1e3 * times_s[middle]
-    axes.text(0.6 * middle, height_ms, "grows with the batch:\nwork", color=GREY, ha="right")
+    axes.text(0.6 * middle, height_ms, "grows with the batch:\nwork", color=MUTED, ha="right")
     ends = f"{format_seconds(times_s[smallest])} for {smallest} window"
     ends += f" and {format_seconds(times_s[largest])} for {largest:,}"
     return picture(axes, f"{title}: a step takes {ends}, on logarithmic axes.", colors=16)
@@ -76,14 +76,14 @@ def draw_series(
     axes = lecture_axes(title, "month", "thousands of passengers")
     months = range(len(train) + len(later))
     axes.plot(months[: len(train)], train, color=BLUE)
-    axes.plot(months[len(train) :], later, color=GREY, linestyle="--")
+    axes.plot(months[len(train) :], later, color=MUTED, linestyle="--")
     axes.text(30, 330, f"{len(train)} months\nto train on", color=BLUE)
     words = f"Passengers rise in yearly waves; the last {len(later)} months are dashed"
     if forecast is None:
-        axes.text(70, 580, f"{len(later)} months to forecast", color=GREY)
+        axes.text(70, 580, f"{len(later)} months to forecast", color=MUTED)
     else:
         axes.plot(months[len(train) :], forecast, color=ORANGE, marker="o", markersize=7)
         axes.text(82, 570, "forecast, dots", color=ORANGE)
-        axes.text(82, 610, "measured, dashed", color=GREY)
+        axes.text(82, 610, "measured, dashed", color=MUTED)
         words += "; the dots of the forecast follow them closely"
     return picture(axes, f"{words}.", colors=16)
