@@ -118,13 +118,15 @@ class Estimate:
     def to_dict(self) -> dict[str, Any]:
         """Return the estimate ready for JSON, without the list of operations.
 
-        format      "course_utils.estimate 2"
-        question    the fields of `Question`
-        counted     the fields of `work.Work`: for each kind of operation flops, bytes_moved and
-                    kernels of one step at the question's batch
-        memory      what `Memory.to_dict` gives: lines of bytes over the batch
-        rows        for each device what `to_frame` has, with the three parts of a step, the
-                    evidence and the price
+        Its parts::
+
+            format      "course_utils.estimate 2"
+            question    the fields of `Question`
+            counted     the fields of `work.Work`: for each kind of operation flops, bytes_moved and
+                        kernels of one step at the question's batch
+            memory      what `Memory.to_dict` gives: lines of bytes over the batch
+            rows        for each device what `to_frame` has, with the three parts of a step, the
+                        evidence and the price
         """
         return {
             "format": FORMAT,

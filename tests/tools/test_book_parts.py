@@ -49,37 +49,28 @@ def test_every_word_of_the_glossary_has_an_entry_of_its_own_and_a_table_compares
     assert "NVIDIA" in rows[0] and "AMD" in rows[0] and "TPU" in rows[0] and len(rows) > 12
 
 
-def test_a_lesson_that_ran_on_another_device_is_a_second_tab(tmp_path, monkeypatch):
-    lesson = LESSONS[0]
-    there = tmp_path / "recorded" / "NVIDIA H100"
-    there.mkdir(parents=True)
-    executed = nbformat.read(lesson, as_version=4)
-    tensor = next(cell for cell in executed.cells if cell.id == "00-tensor")
-    tensor.outputs[0].data["text/plain"] = "on another card"
-    nbformat.write(executed, there / lesson.name)
-    monkeypatch.setattr(build, "RECORDED", tmp_path / "recorded")
-    (tmp_path / "source").mkdir()
-    build.write_lessons(tmp_path / "source", {})
-    first, second = (
-        tmp_path / "source" / lesson.name,
-        tmp_path / "source" / f"{lesson.stem}-nvidia-h100.ipynb",
-    )
-    for page in (first, second):
-        opening = nbformat.read(page, as_version=4).cells[0].source
-        assert f"[a CPU]({first.name}) · [NVIDIA H100]({second.name})" in opening
-    assert "on another card" in second.read_text() and "on another card" not in first.read_text()
-
-
 def test_the_launch_links_appear_with_an_address_and_the_download_always(monkeypatch):
-    tabs = {"a CPU": LESSONS[0].name}
-    line = build.open_line(LESSONS[0], tabs)
-    assert line.startswith("{download}`Download this lesson <copies/") and line.endswith(
-        "[How to run it](index.md#start)"
-    )
     somewhere = replace(build.read_address(), repository="ada/course")
+    monkeypatch.setattr(build, "read_address", lambda: replace(somewhere, repository=""))
+    line = build.open_line(LESSONS[0])
+    assert line.startswith("{download}`Download this lesson <copies/") and "Report" not in line
     monkeypatch.setattr(build, "read_address", lambda: somewhere)
-    line = build.open_line(LESSONS[0], tabs)
+    line = build.open_line(LESSONS[0])
     assert all(f"[Open it in {host}](https://" in line for host in ("Colab", "Kaggle", "Binder"))
+    assert "[Report a mistake](https://github.com/ada/course/issues/new" in line
+
+
+def test_a_panel_that_needs_a_kernel_is_a_sentence():
+    panel = nbformat.v4.new_output("display_data", {build.WIDGET: {}, "text/plain": "VBox()"})
+    cell = nbformat.v4.new_code_cell("panel", outputs=[panel])
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# 1. A"), cell])
+    page = build.page_of(notebook, LESSONS[0], {})
+    assert page.cells[1].outputs[0].data == {"text/markdown": build.NO_KERNEL}
+
+
+def test_the_reference_names_each_thing_where_it_lives():
+    names = build.public_names("compare")
+    assert "measure_roof" in names["course_utils.compare.comparison"]
 
 
 def test_badges_become_links_in_words_since_the_book_loads_nothing(tmp_path, monkeypatch):

@@ -1,9 +1,8 @@
 """Build the course as a book of static pages: `python tools/book/build.py`, which `make book` does.
 
-The pages need no network. Lessons keep their stored outputs, since nothing is executed here; a
-lesson that was executed on another device and put into tools/gpu/lessons/DEVICE/ becomes a second
-tab of its page. Each word of the glossary is linked where a lesson first uses it. The reference
-comes from the docstrings.
+The pages need no network. Lessons keep their stored outputs, since nothing is executed here. Each
+word of the glossary is linked where a lesson first uses it. The reference holds what the lessons
+import, by its docstrings.
 """
 
 import argparse
@@ -24,20 +23,18 @@ from tools.book.old_code_tables import old_code_page  # noqa: E402
 from tools.copies import LESSONS, copy_of  # noqa: E402
 from tools.setup_cell import launch_links, read_address  # noqa: E402
 
-RECORDED = ROOT / "tools" / "gpu" / "lessons"
-PACKAGES = ("compare", "data", "doctor", "estimate", "exercises", "launch", "old_code")
-OLD_CODE = {
-    "course_utils.old_code.explain": ["explain", "Explanation"],
-    "course_utils.old_code.trainer_arguments": ["modernize", "Modern", "CannotTranslate"],
-    "course_utils.old_code.notes": ["Note"],
-}
+TOOLS = ("compare", "data", "doctor", "estimate", "launch", "old_code", "timeline")
+IMPORT = re.compile(r"from (course_utils(?:\.\w+)*) import (\([^)]*\)|[^\n]*)")
 DOCUMENTS = {
     "README.md": "index.md",
     "notebooks/TEACHING.md": "teaching.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changes.md",
     "CODE_OF_CONDUCT.md": "conduct.md",
+    "SECURITY.md": "security.md",
 }
+WIDGET = "application/vnd.jupyter.widget-view+json"
+NO_KERNEL = "*Here the notebook shows a panel to play with: it needs a running kernel.*"
 NOT_PROSE = re.compile(
     r"```.*?```|\$\$.*?\$\$|`[^`]*`|!?\[[^\]]*\]\([^)]*\)|<[^>]+>|^#[^\n]*|https?:\S+|\{[^}]*\}",
     re.S | re.M,
@@ -81,35 +78,29 @@ def slug(heading: str) -> str:
     return re.sub(r"[^\w-]", "", heading.lower())
 
 
-def open_line(lesson: Path, tabs: dict[str, str]) -> str:
-    """Return the line that takes the place of the launch links: where to open a lesson, and on
-    which device it ran.
-    """
+def open_line(lesson: Path) -> str:
+    """Return the line that says where to open a lesson, and where to report a mistake in it."""
     ways = [
         f"{{download}}`Download this lesson <copies/{lesson.name}>`",
-        "[How to run it](index.md#start)",
+        "[How to run it](index.md)",
     ]
     links = launch_links(read_address(), lesson.name).items()
     ways += [f"[Open it in {host}]({link})" for host, link in links]
-    ran = [f"[{device}]({page})" for device, page in tabs.items()]
-    return " · ".join(ways) + (f"\n\nOutputs from: {' · '.join(ran)}" if len(tabs) > 1 else "")
+    if repository := read_address().repository:
+        report = f"https://github.com/{repository}/issues/new?template=lesson.yml"
+        ways.append(f"[Report a mistake]({report})")
+    return " · ".join(ways)
 
 
-def page_of(
-    notebook: NotebookNode, lesson: Path, terms: dict[str, str], tabs: dict[str, str]
-) -> NotebookNode:
-    """Return a lesson as the book shows it: without checks, with links, and with words for each
-    picture.
-    """
+def page_of(notebook: NotebookNode, lesson: Path, terms: dict[str, str]) -> NotebookNode:
+    """Return a lesson as the book shows it: without checks, with links and words for pictures."""
     left = dict(terms)
     notebook.cells = [
         cell for cell in notebook.cells if "check" not in cell.metadata.get("tags", [])
     ]
-    opening = notebook.cells[0]
-    title, _, rest = opening.source.partition("\n")
-    opening.source = f"{title}\n\n{open_line(lesson, tabs)}\n{rest}"
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
+            cell.source = re.sub(r"(?m)^\[!\[Open this lesson in .*\n+", "", cell.source)
             cell.source = re.sub(
                 r"\]\(#([^)]+)\)", lambda match: f"](#{slug(match[1])})", cell.source
             )
@@ -120,58 +111,64 @@ def page_of(
         for output in cell.outputs:
             if alt := output.get("metadata", {}).get("image/png", {}).get("alt"):
                 cell.metadata.mystnb = {"image": {"alt": alt}}
+            if WIDGET in output.get("data", {}):
+                output.data = {"text/markdown": NO_KERNEL}
+    title, _, rest = notebook.cells[0].source.partition("\n")
+    notebook.cells[0].source = f"{title}\n\n{open_line(lesson)}\n{rest}"
     return notebook
 
 
 def write_lessons(source: Path, terms: dict[str, str]) -> None:
-    """Write every lesson, as a page and as the copy to download, and those that other devices
-    executed.
-    """
-    recorded = {device.name: device for device in sorted(RECORDED.glob("*/"))}
+    """Write every lesson, as a page and as the copy to download."""
     (source / "copies").mkdir()
     for lesson in LESSONS:
-        there = {
-            name: device / lesson.name
-            for name, device in recorded.items()
-            if (device / lesson.name).exists()
-        }
-        pages = {name: f"{lesson.stem}-{slug(name.replace(' ', '-'))}.ipynb" for name in there}
-        tabs = {"a CPU": lesson.name, **pages}
-        for name, page in tabs.items():
-            read = nbformat.read(there.get(name, lesson), as_version=4)
-            made = page_of(read, lesson, terms, tabs)
-            if name in there:
-                made.metadata.orphan = True
-            nbformat.write(made, source / page)
+        page = page_of(nbformat.read(lesson, as_version=4), lesson, terms)
+        nbformat.write(page, source / lesson.name)
         (source / "copies" / lesson.name).write_text(copy_of(lesson), encoding="utf-8")
 
 
-def names_by_module(package: str) -> dict[str, list[str]]:
-    """Return the public names of a package, by the module that each is defined in."""
-    module, found = importlib.import_module(f"course_utils.{package}"), {}
-    for name in module.__all__:
-        home = getattr(getattr(module, name), "__module__", None)
-        if home and home.startswith("course_utils."):
-            found.setdefault(home, []).append(name)
+def imported_names() -> dict[str, set[str]]:
+    """Return what the lessons and their package import from course_utils, by module."""
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "notebooks").rglob("*.py")]
+    for lesson in LESSONS:
+        cells = nbformat.read(lesson, as_version=4).cells
+        texts += [cell.source for cell in cells if cell.cell_type == "code"]
+    found: dict[str, set[str]] = {}
+    for module, names in IMPORT.findall("\n".join(texts)):
+        bare = re.sub(r"#.*|[()]| as \w+", "", names)
+        found.setdefault(module, set()).update(re.findall(r"\w+", bare))
+    return found
+
+
+def public_names(tool: str) -> dict[str, set[str]]:
+    """Return what readers import from a tool, by the module that each name is imported from."""
+    found: dict[str, set[str]] = {}
+    for module, names in imported_names().items():
+        if module != f"course_utils.{tool}" and not module.startswith(f"course_utils.{tool}."):
+            continue
+        for name in names:
+            thing = getattr(importlib.import_module(module), name, None)
+            if callable(thing):
+                found.setdefault(thing.__module__, set()).add(name)
     return found
 
 
 def write_reference(source: Path) -> None:
     """Write a page for the flat files of the package, and one for each of its tools."""
     flat = sorted(path.stem for path in (ROOT / "course_utils").glob("[a-z]*.py"))
-    pages = {"helpers": {f"course_utils.{name}": [] for name in flat}}
-    pages |= {package: names_by_module(package) for package in PACKAGES if package != "old_code"}
-    pages["old_code"] = OLD_CODE
+    pages = {"helpers": {f"course_utils.{name}": set() for name in flat}}
+    pages |= {tool: public_names(tool) for tool in TOOLS}
     folder = source / "reference"
     folder.mkdir()
     for page, modules in pages.items():
         title = "The helper package" if page == "helpers" else f"course_utils.{page}"
         parts = [f"# {title}\n"]
+        if page != "helpers" and title not in modules:
+            parts.append(f"```{{eval-rst}}\n.. automodule:: {title}\n   :no-members:\n```\n")
         for module, names in sorted(modules.items()):
-            members = f"   :members: {', '.join(names)}".rstrip()
-            parts.append(
-                f"## {module}\n\n```{{eval-rst}}\n.. automodule:: {module}\n{members}\n```\n"
-            )
+            members = f"   :members: {', '.join(sorted(names))}".rstrip()
+            lines = [f"## {module}\n", "```{eval-rst}", f".. automodule:: {module}", members]
+            parts.append("\n".join([*lines, "```\n"]))
         (folder / f"{page}.md").write_text("\n".join(parts), encoding="utf-8")
 
 
@@ -183,9 +180,7 @@ def contents(caption: str, pages: list[str]) -> str:
 
 
 def write_documents(source: Path) -> None:
-    """Write the documents of the repository that belong into the book, with their links leading to
-    its pages.
-    """
+    """Write the repository's documents into the book, with links that lead to its pages."""
     for path, page in DOCUMENTS.items():
         text = (ROOT / path).read_text(encoding="utf-8")
         for other, its_page in DOCUMENTS.items():
@@ -201,23 +196,12 @@ def write_documents(source: Path) -> None:
         text = re.sub(r"\[([^\]]+)\]\((?:LICENSE|CITATION|tools/slides/)[^)]*\)", r"\1", text)
         if page == "index.md":
             text += contents("Lessons", [lesson.stem for lesson in LESSONS])
+            pages = sorted(each.stem for each in (HERE / "pages").glob("*.md"))
             text += contents(
-                "More",
-                [
-                    "glossary",
-                    "elsewhere",
-                    "tools",
-                    "doctor",
-                    "old_code",
-                    "teaching",
-                    "contributing",
-                    "changes",
-                    "conduct",
-                ],
+                "More", [*pages, "teaching", "contributing", "changes", "conduct", "security"]
             )
-            text += contents(
-                "Reference", ["reference/helpers", *(f"reference/{name}" for name in PACKAGES)]
-            )
+            reference = ["reference/helpers", *(f"reference/{name}" for name in TOOLS)]
+            text += contents("Reference", reference)
         (source / page).write_text(text, encoding="utf-8")
 
 
@@ -245,18 +229,8 @@ def main() -> int:
     out = parser.parse_args().out.resolve()
     source = out.parent / f"{out.name}-source"
     assemble(source)
-    command = [
-        sys.executable,
-        "-m",
-        "sphinx",
-        "-W",
-        "--keep-going",
-        "-q",
-        "-b",
-        "html",
-        source,
-        out,
-    ]
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html"]
+    command += [source, out]
     status = subprocess.run(command, cwd=ROOT).returncode
     print(f"The book: {out / 'index.html'}" if status == 0 else "Sphinx found what is named above.")
     return status

@@ -9,7 +9,7 @@ project = "How do I use a GPU (a TPU), and is it worth it?"
 html_title = "CPU, GPU and TPU for PyTorch"
 author = "the authors of the course"
 language = "en"
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
 exclude_patterns = ["copies", "_templates"]
 default_role = "code"  # docstrings write `name`
 
@@ -21,8 +21,10 @@ myst_enable_extensions = ["deflist", "dollarmath", "attrs_inline"]
 myst_heading_anchors = 4
 
 autodoc_member_order = "bysource"
-autodoc_typehints = "description"
-autodoc_typehints_description_target = "documented"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+maximum_signature_line_length = 88
+copybutton_exclude = ".linenos, .gp, .go"
 napoleon_use_ivar = True  # autodoc shows the attributes themselves
 
 html_theme = "pydata_sphinx_theme"

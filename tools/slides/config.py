@@ -1,20 +1,24 @@
 """How `make slides` turns lessons into slides: each becomes one file, which needs no network."""
 
 import re
+import sys
 from pathlib import Path
 
-try:  # comes with the book, which needs Python 3.11: without it a formula stays as it was written
-    from docutils.utils.math.latex2mathml import tex2mathml
-except ImportError:
-    tex2mathml = None
+from docutils.utils.math.latex2mathml import tex2mathml
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from tools.setup_cell import read_address
 
 
-def without_badges(notebook, resources):
-    """Take the launch line out: its badges come from a network, and nobody clicks on them in a
-    lecture hall.
-    """
-    opening = notebook.cells[0]
-    opening.source = re.sub(r"^Launch: .*\n\n?", "", opening.source, flags=re.MULTILINE)
+def with_links_to_the_book(notebook, resources):
+    """Let links between lessons lead to the book, if it has an address, and take badges out."""
+    address = read_address()
+    for cell in notebook.cells:
+        if cell.cell_type != "markdown":
+            continue
+        cell.source = re.sub(r"(?m)^\[!\[Open this lesson in .*\n+", "", cell.source)
+        target = rf"[\1]({address.book}\2.html)" if address.repository else r"\1"
+        cell.source = re.sub(r"\[([^\]]+)\]\((\d\d_\w+)\.ipynb[^)]*\)", target, cell.source)
     return notebook, resources
 
 
@@ -23,7 +27,7 @@ def with_formulas(notebook, resources):
     MathJax from.
     """
     for cell in notebook.cells:
-        if tex2mathml and cell.cell_type == "markdown":
+        if cell.cell_type == "markdown":
             cell.source = re.sub(
                 r"(?m)^\$\$(.+)\$\$$", lambda found: as_html(found[1]), cell.source
             )
@@ -42,4 +46,4 @@ c.NbConvertApp.export_format = "slides"
 c.SlidesExporter.template_name = "offline"
 c.TemplateExporter.extra_template_basedirs = [str(here)]
 c.FilesWriter.build_directory = str(here)
-c.SlidesExporter.preprocessors = [without_badges, with_formulas]
+c.SlidesExporter.preprocessors = [with_links_to_the_book, with_formulas]
