@@ -1,67 +1,70 @@
 """The pictures of the GPU lesson."""
 
-from collections.abc import Mapping, Sequence
-from itertools import cycle
+from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
-import numpy as np
+from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter
 
-from course_utils.compare.charts import label_ends, log_axes, look_of, note_doubts
-from course_utils.compare.results import machines_elsewhere
-from course_utils.copy_speed import CopyRate
+from course_utils.compare.charts import label_ends, note_doubts
+from course_utils.copy_speed import CopyRate, latency
 from course_utils.figures import LOOKS, MUTED, Picture, lecture_axes, picture
-from course_utils.text import format_count, format_seconds
+from course_utils.text import format_seconds
+
+# The T4: NVIDIA Turing Architecture Whitepaper (2018) for the multiprocessors and their lanes. Its
+# memory's bandwidth and its bus, 16 GB/s each way for PCIe 3.0 x16, are those of its data sheet.
+MULTIPROCESSORS, LANES, GPU_MEMORY_GB_PER_S, BUS_GB_PER_S = 40, 64, 320, 16
 
 
-def draw_lanes(
-    cpu_cores: int, lanes_a_core: int, gpu: str, blocks: int, lanes_a_block: int
-) -> Picture:
-    """Draw one dot for each float32 that a CPU, and a GPU beside it, can work on at the same
-    moment.
-
-    A core has as many lanes as its vector register holds float32 numbers. The GPU's blocks are its
-    multiprocessors.
-    """
-    axes = lecture_axes("Each dot is one number being processed")
-    _draw_blocks(axes, 0, 3, cpu_cores, lanes_a_core, LOOKS["cpu"]["color"])
-    _draw_blocks(axes, 4, 12, blocks, lanes_a_block, LOOKS["cuda"]["color"])
-    names = (
-        f"this CPU\n{cpu_cores} cores x {lanes_a_core}",
-        f"{gpu}\n{blocks} multiprocessors x {lanes_a_block}",
-    )
-    for x, name, kind in zip((1, 10), names, ("cpu", "cuda"), strict=True):
-        axes.text(x, 11.2, name, ha="center", va="bottom", fontsize=20, color=LOOKS[kind]["color"])
-    axes.set(xlim=(-0.5, 16.5), ylim=(-0.5, 13))
+def draw_memories() -> Picture:
+    """Draw a CPU and a T4, each with its cores and its memory, and the bus between them."""
+    axes = lecture_axes("Two memories, and a narrow bus between")
+    cpu, gpu = LOOKS["cpu"]["color"], LOOKS["cuda"]["color"]
+    _draw_box(axes, (0, 4.2), (3.6, 4.4), cpu)
+    _draw_box(axes, (8.4, 4.2), (5.6, 4.4), gpu)
+    for core in range(4):
+        left, bottom = 0.3 + 1.55 * (core % 2), 4.5 + 1.55 * (core // 2)
+        _draw_box(axes, (left, bottom), (1.4, 1.4), cpu, full=True)
+    for number in range(MULTIPROCESSORS):
+        left, bottom = 8.65 + 0.64 * (number % 8), 4.5 + 0.62 * (number // 8)
+        _draw_box(axes, (left, bottom), (0.5, 0.48), gpu, full=True)
+    axes.text(1.8, 8.1, "CPU: a few fast cores", ha="center", va="center", color=cpu)
+    words = f"GPU (T4): {MULTIPROCESSORS} multiprocessors"
+    axes.text(11.2, 8.1, words, ha="center", va="center", color=gpu)
+    _draw_box(axes, (0, 0), (3.6, 2.4), cpu)
+    axes.text(1.8, 1.2, "host memory\nyour data", ha="center", va="center", color=cpu)
+    _draw_box(axes, (8.4, 0), (5.6, 2.4), gpu)
+    words = "GPU memory\nmodel and batch, once moved"
+    axes.text(11.2, 1.2, words, ha="center", va="center", color=gpu)
+    _draw_box(axes, (1.7, 2.4), (0.2, 1.8), cpu, full=True)
+    _draw_box(axes, (10.9, 2.4), (0.6, 1.8), gpu, full=True)
+    axes.text(11.8, 3.3, f"{GPU_MEMORY_GB_PER_S} GB/s", va="center", color=gpu)
+    arrow = {"arrowstyle": "<->", "color": "black", "linewidth": 2, "mutation_scale": 30}
+    axes.annotate("", (8.3, 1.2), (3.7, 1.2), arrowprops=arrow)
+    axes.text(6, 1.7, ".to(device)", ha="center", va="center", family="monospace")
+    axes.text(6, 0.7, f"bus: {BUS_GB_PER_S} GB/s", ha="center", va="center")
+    axes.set(xlim=(-0.2, 14.2), ylim=(-0.2, 8.8))
     axes.axis("off")
-    total, ours = blocks * lanes_a_block, cpu_cores * lanes_a_core
     return picture(
         axes,
-        f"On the left {ours} dots for the lanes of this CPU, {lanes_a_core} in each of its "
-        f"{cpu_cores} cores. On the "
-        f"right {total:,} dots for the lanes of {gpu}, {lanes_a_block} in each of its {blocks} "
-        "multiprocessors.",
+        f"On the left a CPU with four cores and its memory. On the right a GPU, a T4, with "
+        f"{MULTIPROCESSORS} multiprocessors of {LANES} lanes, and its own memory, which it reads "
+        f"at {GPU_MEMORY_GB_PER_S} GB/s. Between the memories a bus of {BUS_GB_PER_S} GB/s, which "
+        f".to(device) crosses.",
         colors=16,
     )
 
 
-def _draw_blocks(axes, left: float, width: int, blocks: int, lanes: int, color: str) -> None:
-    """Draw `blocks` boxes from the top down. The dots are equally dense in every box, so that areas
-    can be compared.
-    """
-    wide = 2 ** ((lanes.bit_length()) // 2)  # dots in a row of a box: 4 for 16 lanes, 16 for 128
-    high = -(-lanes // wide)
-    across, down = wide / 16, high / 8  # from one box to the next
-    columns = max(int(width / across), -(-blocks // int(11 / down)))
-    block, lane = np.arange(blocks)[:, None], np.arange(lanes)
-    x, y = left + across * (block % columns), 11 - down * (block // columns + 1)
-    axes.bar(x[:, 0], 0.85 * down, 0.9 * across, y[:, 0], align="edge", fc="none", ec=MUTED, lw=0.8)
-    xs, ys = (
-        x + 0.9 * across * (lane % wide + 0.5) / wide,
-        y + 0.85 * down * (lane // wide + 0.5) / high,
-    )
-    axes.scatter(xs, ys, s=4, color=color, linewidths=0)
+def _draw_box(
+    axes: Any,
+    corner: tuple[float, float],
+    size: tuple[float, float],
+    color: str,
+    full: bool = False,
+) -> None:
+    fill = color if full else "none"
+    axes.add_patch(Rectangle(corner, *size, facecolor=fill, edgecolor=color, linewidth=2))
 
 
 def draw_copies(rate: CopyRate, kind: str) -> Picture:
@@ -81,14 +84,14 @@ def draw_copies(rate: CopyRate, kind: str) -> Picture:
         label = f"{direction}{', pinned' * pinned}: {curve[-1].rate_gb_per_s:.3g} GB/s"
         ends.append((sizes[-1], times[-1], label, look["color"]))
     axes.axhline(
-        start_s := min(curve[0].median_s for curve in rate.curves().values()),
+        start_s := min(latency(curve) for curve in rate.curves().values()),
         color=MUTED,
         linestyle=":",
     )
     axes.text(
         ends[-1][0],
         start_s,
-        f"latency {format_seconds(start_s)}",
+        f"start-up: {format_seconds(start_s)}",
         color=MUTED,
         va="bottom",
         ha="right",
@@ -129,37 +132,3 @@ def draw_losses(title: str, losses: dict[str, Sequence[float]]) -> Picture:
     label_ends(axes, ends)
     words = ", ".join(f"{name} at {values[-1]:.3f}" for name, values in losses.items())
     return picture(axes, f"Loss against the training step. At the end: {words}.", colors=8)
-
-
-def draw_batches(
-    live: Sequence[tuple[int, float]],
-    name: str,
-    kind: str,
-    published: Mapping[str, Sequence[tuple[int, float]]],
-) -> Picture:
-    """Draw (batch, images a second), smallest batch first: this device solid, published and
-    recorded ones dashed.
-    """
-    recorded = [result.select("ResNet-50 forward", "fp32") for result in machines_elsewhere()]
-    rows = (each.of(label) for each in recorded for label in each.labels)
-    measured = {f"{row[0].device}, measured": [(one.size, one.rate) for one in row] for row in rows}
-    axes = lecture_axes(
-        "Large batches fill a device", "images in the batch (log.)", "images a second (log.)"
-    )
-    styles = zip({**published, **measured}.items(), cycle(("--", ":", "-.")), strict=False)
-    curves = [
-        (f"{name}, now", kind, live, "-"),
-        *[(label, "cuda", points, style) for (label, points), style in styles],
-    ]
-    for _, of_kind, points, style in curves:
-        axes.plot(*zip(*points, strict=True), **{**look_of(of_kind), "linestyle": style})
-    log_axes(axes, sorted({batch for _, _, points, _ in curves for batch, _ in points}))
-    label_ends(
-        axes,
-        [(*points[-1], label, look_of(of_kind)["color"]) for label, of_kind, points, _ in curves],
-    )
-    ends = "; ".join(
-        f"{label}: {format_count(points[-1][1])} at {points[-1][0]:,}"
-        for label, _, points, _ in curves
-    )
-    return picture(axes, f"Images a second against the images in a batch. {ends}.", colors=8)

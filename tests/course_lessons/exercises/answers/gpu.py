@@ -2,43 +2,47 @@
 
 CONTEXT = """
 import torch
-from torch import nn
+import torch.nn.functional as F
 
 from course_utils.moves import to_device
 """
 
-PREDICT = """
-def my_predict(model, x, device):
-    {lines}
+BUSY = """
+def my_epoch(network, loader, optimizer, device):
+    total = 0.0
+    for pixels, labels in loader:
+        {moves}
+        loss = F.cross_entropy(network(pixels), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += {loss}
+        {after}
+    return {result}
 """
+BESIDE = """pixels = pixels.to(device, non_blocking=True)
+        labels = labels.to(device, non_blocking=True)"""
+
+
+def busy(**changes):
+    """The right answer, with some of its lines changed."""
+    result = "float(total) / len(loader)"
+    right = {"moves": BESIDE, "loss": "loss.detach()", "after": "", "result": result}
+    return BUSY.format(**right | changes)
+
 
 RIGHT = {
     "work": [
         "my_work = [2 * 8192.0**3, 6 * 8192.0**2]",
-        "my_work = ((2 * 8192 - 1) * 8192**2, 3 * torch.empty(8192, 8192, dtype=torch.bfloat16, device='meta').nbytes)",
+        "one = torch.empty(8192, 8192, dtype=torch.bfloat16, device='meta')\n"
+        "my_work = ((2 * 8192 - 1) * 8192**2, 3 * one.nbytes)",
         "my_work = torch.tensor(2.0) * 8192**3, torch.tensor(402653184)",
         "my_work = (1.1e12, 4.03e8)",
     ],
-    "predict": [
-        "my_predict = lambda model, x, device: model.to(device)(x.to(device))",
-        PREDICT.format(lines="model, x = to_device((model, x), device); return model(x)"),
-        PREDICT.format(
-            lines="model = model.to(device); x = x.to(device)\n    with torch.no_grad():\n        return model(x)"
-        ),
-        PREDICT.format(
-            lines="torch.set_default_device(device); return model.to(device)(x.to(device))"
-        ),
-        PREDICT.format(lines="import copy; return copy.deepcopy(model).to(device)(x.to(device))"),
-        """
-class Predict:
-    @torch.inference_mode()
-    def __call__(self, model, x, device):
-        x = torch.empty_like(x, device=device).copy_(x)
-        return model.eval().to(device).forward(x)
-
-
-my_predict = Predict()
-""",
+    "busy": [
+        busy(result="(total / len(loader)).item()"),
+        busy(moves="pixels, labels = (part.to(device, None, True) for part in (pixels, labels))"),
+        busy(moves="pixels, labels = to_device((pixels, labels), device, non_blocking=True)"),
     ],
     "loss_scale": [
         "my_scale = 2**14",
@@ -63,41 +67,14 @@ WRONG = {
         ("my_work = (2 * 8192**3, 7)", "are not 7 bytes"),
         ("my_work = 2 * 8192**3 / (3 * 8192**2 * 2)", "should be a pair"),
     ],
-    "predict": [
-        (
-            PREDICT.format(lines="model.to(device); x.to(device); return model(x)"),
-            ".to returns a copy",
-        ),
-        (PREDICT.format(lines="x = x.to(device); return model(x)"), "left on the CPU"),
-        (PREDICT.format(lines="return model(x).to(device)"), "Move what goes in"),
-        (PREDICT.format(lines="return model(x)"), "Nothing moved"),
-        (
-            PREDICT.format(lines="return model.to(device)(x.to(device)).cpu()"),
-            "leave it on the device",
-        ),
-        (
-            PREDICT.format(lines="return model.to(device)(x.to(device)).tolist()"),
-            "leave it on the device",
-        ),
-        (
-            PREDICT.format(lines="return model.to(device)(x.to(device)).detach().numpy()"),
-            "leave it on the device",
-        ),
-        (
-            PREDICT.format(lines="return model.to(device)(x.to(device)).softmax(dim=1)"),
-            "The model gives other numbers",
-        ),
-        (PREDICT.format(lines="return x.to(device)"), "never called the model"),
-        (
-            PREDICT.format(lines="return model.to(device)(x.to(device)).sum()"),
-            "has the shape (2, 1)",
-        ),
-        (PREDICT.format(lines="return model.to('meta')(x.to('meta'))"), "no name of your own"),
-        (PREDICT.format(lines="return model.to('cuda')(x.to('cuda'))"), "Use `device`"),
-        (
-            PREDICT.format(lines="model.to(device)(x.to(device)); return torch.zeros(2, 1)"),
-            "came back on cpu",
-        ),
+    "busy": [
+        (busy(moves=BESIDE.replace("pixels.to", "pixels.float().to")), "four times the bytes"),
+        (busy(moves="pixels, labels = pixels.to(device), labels.to(device)"), "non_blocking=True"),
+        (busy(loss="loss.item()", result="total / len(loader)"), "read the sum once"),
+        (busy(after="torch.cuda.empty_cache()"), "reuses it by itself"),
+        (busy(after="torch.cuda.synchronize()"), "Leave it out"),
+        (busy(moves="pass"), "have to be moved"),
+        (busy(result="float(total)"), "not the mean loss"),
     ],
     "loss_scale": [
         ("my_scale = 1", "it underflows"),

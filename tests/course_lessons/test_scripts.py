@@ -1,0 +1,255 @@
+"""The training scripts: they train alike, resume alike, and are what the lessons show."""
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+import torch
+from course_lessons.scripts import FOLDER, show_diff, write_script
+from course_lessons.setup import use_kernel_python
+
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+SCRIPTS = sorted(path.name for path in FOLDER.glob("train_*.py"))
+SMALL = ("--images", "600", "--batch", "128")  # four steps an epoch
+EXACT = {"train_cpu.py": (), "train_lightning.py": ("--precision", "32-true")}
+
+
+class Runner:
+    """Runs scripts in a folder of its own, each process with one thread, without the network."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        paths = [str(NOTEBOOKS.parent), str(NOTEBOOKS), os.environ.get("PYTHONPATH", "")]
+        self.environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(paths),
+            "OMP_NUM_THREADS": "1",
+            "PJRT_DEVICE": "CPU",
+            "CUDA_VISIBLE_DEVICES": "",
+        }
+
+    def command(self, script: str, *options: str, ranks: int = 1) -> list[str]:
+        exact = EXACT.get(script, ("--precision", "fp32"))
+        if "--precision" in options:
+            exact = ()
+        launch = [sys.executable]
+        if script in ("train_ddp.py", "train_fsdp.py"):
+            launch += ["-m", "torch.distributed.run", "--nproc-per-node", str(ranks)]
+            launch += ["--master-port", str(free_port())]
+        return [*launch, str(FOLDER / script), *SMALL, *exact, *options]
+
+    def start(self, command: list[str]) -> subprocess.Popen:
+        return subprocess.Popen(
+            command,
+            cwd=self.folder,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, script: str, *options: str, ranks: int = 1) -> dict[int, float]:
+        process = self.start(self.command(script, *options, ranks=ranks))
+        output, errors = process.communicate(timeout=300)
+        assert process.returncode == 0, errors
+        return losses(output)
+
+    def weights(self) -> dict[str, torch.Tensor]:
+        return torch.load(self.folder / "checkpoint.pt", map_location="cpu")["network"]
+
+
+def losses(output: str) -> dict[int, float]:
+    """Read the loss of each epoch off the lines that every script prints in the same form."""
+    line = re.compile(r"^epoch (\d+)  loss (\d\.\d{4})  accuracy \d+\.\d%  \d+\.\d s$", re.M)
+    return {int(epoch): float(loss) for epoch, loss in line.findall(output)}
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+@pytest.fixture
+def runner(tmp_path):
+    return Runner(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    """What train_cpu.py prints for two epochs, and the weights that it ends with."""
+    runner = Runner(tmp_path_factory.mktemp("plain"))
+    printed = runner.run("train_cpu.py", "--epochs", "2")
+    assert list(printed) == [1, 2]
+    return printed, runner.weights()
+
+
+def assert_close(weights, others, tolerance):
+    assert weights.keys() == others.keys()
+    for name, weight in weights.items():
+        torch.testing.assert_close(others[name], weight, rtol=0, atol=tolerance, msg=name)
+
+
+@pytest.mark.process
+def test_the_gpu_script_on_the_cpu_computes_what_the_cpu_script_does(runner, plain):
+    printed, weights = plain
+    assert runner.run("train_gpu.py", "--device", "cpu", "--epochs", "2") == printed
+    assert_close(weights, runner.weights(), tolerance=0)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("script", ["train_ddp.py", "train_fsdp.py"])
+def test_any_number_of_ranks_computes_the_same_from_the_same_global_batch(
+    runner, plain, script, ranks
+):
+    printed, weights = plain
+    assert runner.run(script, "--epochs", "2", ranks=ranks) == pytest.approx(printed, abs=2e-4)
+    # Adam divides by the size of the gradient: where that is all but 0, rounding decides its sign.
+    differences = [(weights[name] - weight).abs() for name, weight in runner.weights().items()]
+    assert torch.cat([each.flatten() for each in differences]).median() < 1e-6
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    "options", [(), ("--accelerator", "cpu", "--devices", "2", "--strategy", "ddp_spawn")]
+)
+def test_lightning_prints_the_losses_of_the_plain_script(runner, plain, options):
+    printed = runner.run("train_lightning.py", "--epochs", "2", *options)
+    assert printed == pytest.approx(plain[0], abs=2e-4)
+
+
+@pytest.mark.process
+def test_xla_comes_close_to_the_cpu(runner, plain):
+    pytest.importorskip("torch_xla")
+    printed = runner.run("train_xla.py", "--epochs", "2")
+    assert printed == pytest.approx(plain[0], abs=2e-3)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("script", ["train_gpu.py", "train_fsdp.py"])
+def test_sixteen_bits_end_within_one_percent_of_the_loss(runner, plain, script):
+    printed = runner.run(script, "--epochs", "2", "--precision", "bf16")
+    assert printed == pytest.approx(plain[0], rel=0.01)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_training_that_was_killed_resumes_to_the_losses_of_one_that_was_not(tmp_path, script):
+    if script == "train_xla.py":
+        pytest.importorskip("torch_xla")
+    whole, cut = Runner(tmp_path / "whole"), Runner(tmp_path / "cut")
+    whole.folder.mkdir()
+    cut.folder.mkdir()
+    expected = whole.run(script, "--epochs", "3")
+
+    process = cut.start(cut.command(script, "--epochs", "100"))
+    for line in process.stdout:
+        # A line is printed when its epoch is saved; Lightning saves just after it.
+        if line.startswith("epoch 2" if script == "train_lightning.py" else "epoch 1"):
+            break
+    agent = psutil.Process(process.pid)  # torchrun gives its ranks sessions of their own
+    for each in [agent, *agent.children(recursive=True)]:
+        with suppress(psutil.NoSuchProcess):
+            each.kill()
+    process.communicate()
+
+    resumed = cut.run(script, "--epochs", "3", "--resume")
+    assert resumed
+    assert resumed == {epoch: expected[epoch] for epoch in resumed}
+
+
+@pytest.mark.process
+def test_two_agents_of_torchrun_that_meet_by_rendezvous_train_like_one_process(runner, plain):
+    command = runner.command("train_ddp.py", "--epochs", "2")
+    script = command[command.index(str(FOLDER / "train_ddp.py")) :]
+    meeting = ["--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{free_port()}"]
+    agent = [sys.executable, "-m", "torch.distributed.run", "--nnodes", "2", "--nproc-per-node"]
+    agents = []
+    for _ in range(2):
+        agents.append(runner.start([*agent, "1", *meeting, "--local-addr", "127.0.0.1", *script]))
+    outputs = [each.communicate(timeout=300) for each in agents]
+    assert [each.returncode for each in agents] == [0, 0], outputs
+    printed = losses(outputs[0][0]) | losses(outputs[1][0])
+    assert printed == pytest.approx(plain[0], abs=2e-4)
+
+
+@pytest.mark.process
+def test_a_gpu_that_is_asked_for_and_missing_is_an_error(runner):
+    process = runner.start([*runner.command("train_gpu.py"), "--device", "cuda"])
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode != 0
+    assert "NVIDIA" in errors or "CUDA" in errors
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_script_fits_a_projected_page(name):
+    lines = (FOLDER / name).read_text(encoding="utf-8").splitlines()
+    assert max(map(len, lines)) <= 92
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_script_has_two_marked_places_for_ones_own_data_and_network(name):
+    text = (FOLDER / name).read_text(encoding="utf-8")
+    assert re.findall(r"^# YOUR (\w+), (\d) of 2", text, re.M) == [("DATA", "1"), ("NETWORK", "2")]
+
+
+def test_a_cell_that_writes_a_script_holds_the_script():
+    for notebook in sorted(NOTEBOOKS.glob("*.ipynb")):
+        for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+            first, _, rest = "".join(cell["source"]).partition("\n")
+            name = first.removeprefix("%%writefile ").strip()
+            if first.startswith("%%writefile") and name in SCRIPTS:
+                script = (FOLDER / name).read_text(encoding="utf-8")
+                assert rest.rstrip("\n") == script.rstrip("\n"), f"{notebook.name}: {name}"
+
+
+def test_writing_a_script_puts_the_file_into_this_folder_and_says_so(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "train_cpu.py" in write_script("train_cpu.py")
+    assert (tmp_path / "train_cpu.py").read_bytes() == (FOLDER / "train_cpu.py").read_bytes()
+    with pytest.raises(ValueError, match=r"train_tpu\.py.*train_xla\.py"):
+        write_script("train_tpu.py")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("cpu", "gpu"), ("gpu", "ddp"), ("gpu", "xla"), ("ddp", "fsdp")],
+)
+def test_a_diff_holds_every_changed_line_and_fits_a_screen(old, new):
+    diff = show_diff(f"train_{old}.py", f"train_{new}.py")
+    before, after = [
+        (FOLDER / f"train_{each}.py").read_text(encoding="utf-8").splitlines()
+        for each in (old, new)
+    ]
+    for line in diff.lines:
+        assert not line or line[2:] in (after if line[0] == "+" else before)
+    # The new script is the old one without the lines that go and with those that come.
+    kept = len([line for line in before if line.strip()]) - diff.removed
+    assert kept + diff.added == len([line for line in after if line.strip()])
+    assert diff.removed + diff.added <= 65
+    assert "<module>" not in diff._repr_html_()
+
+
+def test_a_diff_is_escaped_and_has_its_signs_in_text_and_in_colour():
+    diff = show_diff("train_ddp.py", "train_fsdp.py")
+    assert "&quot;" in diff._repr_html_() or "&#x27;" in diff._repr_html_()
+    assert '"""' not in diff._repr_html_()
+    assert any(line.startswith("+ ") for line in repr(diff).splitlines())
+
+
+@pytest.mark.process
+def test_the_python_of_a_shell_line_is_that_of_the_kernel(monkeypatch):
+    monkeypatch.setenv("PATH", os.defpath)
+    use_kernel_python()
+    use_kernel_python()
+    assert os.environ["PATH"].count(str(Path(sys.executable).parent)) == 1
+    assert Path(shutil.which("python")).parent == Path(sys.executable).parent
