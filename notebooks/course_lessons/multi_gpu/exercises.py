@@ -1,6 +1,4 @@
-"""The exercises of lesson 3: what each rank gets, what the ranks exchange, and a script to
-repair.
-"""
+"""The exercises of lesson 3: a script to repair, and the samples of one rank."""
 
 import math
 from typing import Any
@@ -11,38 +9,10 @@ from course_lessons.exercises import Mistakes, exercise
 from course_lessons.exercises.read_answer import (
     Wrong,
     expect,
-    number_of,
-    or_wrong,
     quote,
-    same,
     whole_numbers,
 )
 from course_lessons.exercises.two_ranks import run_two_ranks
-
-
-@exercise(
-    "One step of all ranks together should see what one step of the single device saw.",
-    "Divide the global batch by the number of ranks.",
-    solution="my_batch = 128 // 8",
-    right="That is why the script above divides 64 by the number of ranks: one global batch, and so the same weights.",
-)
-def batch(answer: Any) -> Mistakes:
-    """One device trained well with batches of 128. Give the batch size for each of 8 ranks in the
-    same training.
-    """
-    size = number_of(answer, "the batch size of a rank")
-    step = f"8 ranks of {size:g} samples make a step of {8 * size:g}, and not of 128."
-    yield (
-        size == 128,
-        "With 128 on each of 8 ranks, a step uses 1024 samples: a different training.",
-    )
-    yield (
-        size == 1024,
-        "You multiplied. The ranks share one global batch, so each of them takes a part of it.",
-    )
-    yield size == 8, f"8 is the number of ranks. {step}"
-    yield size != 16, step
-
 
 BROKEN = """\
 import torch
@@ -72,8 +42,10 @@ dist.destroy_process_group()
 
 
 @exercise(
-    "Print in each rank which samples it sees in both epochs, and its weights at the end: what should differ?",
-    "The loader needs a `DistributedSampler`, which wants to know the epoch, and the loss needs `model`.",
+    "Print in each rank which samples it sees in both epochs, and its weights at the end. "
+    "Which of these should differ between the ranks?",
+    "The loader needs a `DistributedSampler`, which has to know the epoch, "
+    "and the loss needs `model`.",
     solution="""
         my_script = (
             ex.BROKEN.replace("shuffle=True", "sampler=(sampler := DistributedSampler(data))")
@@ -81,8 +53,9 @@ dist.destroy_process_group()
             .replace("(network(inputs)", "(model(inputs)")
         )
     """,
-    right="None of the three raises anything: the script trains, the loss falls, and the second rank is wasted. Look "
-    "at the samples and the weights of each rank whenever you write such a script.",
+    right="None of the three mistakes raises an error: the script trains, the loss falls, and the "
+    "second rank is wasted. Look at the samples and the weights of each rank whenever you write "
+    "such a script.",
 )
 def repair(answer: Any) -> Mistakes:
     """Set `my_script` to the text of `ex.BROKEN` with its three mistakes repaired. Two ranks will
@@ -102,7 +75,10 @@ def repair(answer: Any) -> Mistakes:
         one, other = run_two_ranks(script)
     except RuntimeError as error:
         raise Wrong(f"With your repairs a rank failed: {quote(error)}") from None
-    kept = "At its end your script should have `model`, and both epochs in `seen`: keep the lines that fill them."
+    kept = (
+        "At its end your script should have `model`, and both epochs in `seen`: "
+        "keep the lines that fill them."
+    )
     yield (
         not all(
             rank["weights"] and len(rank["seen"]) == 2 and all(rank["seen"])
@@ -120,7 +96,10 @@ def repair(answer: Any) -> Mistakes:
         both != list(range(32)),
         "Together the ranks do not see each of the 32 samples once in an epoch.",
     )
-    never = "they never averaged a gradient. DDP does so only for what its own `forward` has calculated."
+    never = (
+        "they never averaged a gradient. "
+        "DDP does so only for what its own `forward` has calculated."
+    )
     yield one["weights"] != other["weights"], f"The ranks end with different weights: {never}"
     torch.manual_seed(42)
     start = [weight.tolist() for weight in torch.nn.Linear(1, 1).parameters()]
@@ -135,68 +114,17 @@ def repair(answer: Any) -> Mistakes:
 
 
 @exercise(
-    "Two half batches together should give the gradient of the whole batch, whose loss is a mean over its samples.",
-    "Add the gradients of all ranks, weight by weight, and divide by how many ranks there are.",
-    solution="""
-        def my_all_reduce(gradients):
-            return sum(gradients) / len(gradients)
-    """,
-    right="Look at the picture of the all-reduce again: the third bar of each group is the mean of the two beside it.",
-)
-def average(answer: Any) -> Mistakes:
-    """Write `my_all_reduce(gradients)`: from the tensors of all ranks, the gradient that DDP leaves
-    on each rank.
-    """
-    for ranks in (2, 4):
-        own = torch.randn(ranks, 3, generator=torch.Generator().manual_seed(ranks), device="cpu")
-        found = answer(list(own.clone()))
-        parts = found if isinstance(found, list | tuple) else [found]
-        told = f"Return a tensor with a gradient for each weight, but this is {quote(found)}."
-        found = or_wrong(
-            lambda: torch.stack([*map(torch.as_tensor, parts)]).float().squeeze(), told
-        )  # noqa: B023
-        if found.shape == (ranks, 3):  # the same for each rank will do
-            yield (
-                not same(found, found[:1].expand(ranks, 3)),
-                "The ranks end with different gradients and weights.",
-            )
-            found = found[0]
-        yield (
-            found.shape != (3,),
-            f"Each weight has a gradient of its own: shape (3,), and not {tuple(found.shape)}.",
-        )
-        if same(found, own.mean(dim=0)):
-            continue
-        total = own.sum(dim=0)
-        yield (
-            same(found, total),
-            f"That is the sum, and so a step {ranks} times too long. DDP divides after the sum.",
-        )
-        yield (
-            same(found, total / 2),
-            f"You divided by 2, but here there are {ranks} ranks. Divide by their number.",
-        )
-        for rank, gradient in enumerate(own):
-            yield (
-                same(found, gradient),
-                f"That is the gradient of rank {rank} alone: what the others learned is lost.",
-            )
-        yield (
-            True,
-            "One device with the whole batch has another gradient. DDP leaves the mean over the ranks.",
-        )
-
-
-@exercise(
-    "A `DistributedSampler` does it all, when you tell it the number of ranks, this rank, and the epoch.",
-    "`DistributedSampler(range(samples), num_replicas=ranks, rank=rank)`, then `set_epoch(epoch)`, then `list`.",
+    "A `DistributedSampler` does it all if you pass the number of ranks, this rank, and the epoch.",
+    "`DistributedSampler(range(samples), num_replicas=ranks, rank=rank)`, "
+    "then `set_epoch(epoch)`, then `list`.",
     solution="""
         def my_shard(samples, rank, ranks, epoch):
             sampler = DistributedSampler(range(samples), num_replicas=ranks, rank=rank)
             sampler.set_epoch(epoch)
             return list(sampler)
     """,
-    right="Under a Trainer, Lightning makes this sampler and tells it the epoch; in plain PyTorch it is your part.",
+    right="Under a Trainer, Lightning creates this sampler and sets its epoch. "
+    "In plain PyTorch you do it.",
 )
 def shard(answer: Any) -> Mistakes:
     """Write `my_shard(samples, rank, ranks, epoch)`: the indices of one rank's samples, in a new
@@ -210,23 +138,20 @@ def shard(answer: Any) -> Mistakes:
         ]
         for shards in epochs:
             yield from _check_shards(shards, samples)
-        again, (first, *others) = (
-            "Two of three epochs have the same samples in the same order: call",
-            epochs,
-        )
+        first, second, third = epochs
         yield (
-            first in others or others[0] == others[1],
-            f"{again} `set_epoch(epoch)` before you read the sampler.",
+            first in (second, third) or second == third,
+            "Two of three epochs have the same samples in the same order: call "
+            "`set_epoch(epoch)` before you read the sampler.",
         )
 
 
 def _check_shards(shards: list[list[int]], samples: int) -> Mistakes:
-    ranks, seen = len(shards), {sample for shard in shards for sample in shard}
-    what, share, lost = (
-        f"{samples} samples on {ranks} ranks:",
-        math.ceil(samples / ranks),
-        samples - len(seen),
-    )
+    ranks = len(shards)
+    seen = set().union(*shards)
+    share = math.ceil(samples / ranks)
+    lost = samples - len(seen)
+    what = f"{samples} samples on {ranks} ranks:"
     for stranger in seen - set(range(samples)):
         yield (
             True,
@@ -235,7 +160,8 @@ def _check_shards(shards: list[list[int]], samples: int) -> Mistakes:
     alike = shards[0] and all(set(one) == set(shards[0]) for one in shards)
     yield (
         alike,
-        f"{what} all ranks have the same samples and gradient: nothing is gained. A shard depends on the rank.",
+        f"{what} all ranks have the same samples and gradient: nothing is gained. "
+        "A shard depends on the rank.",
     )
     fewest, *_, most = sorted(map(len, shards))
     yield (
@@ -252,5 +178,6 @@ def _check_shards(shards: list[list[int]], samples: int) -> Mistakes:
     )
     yield (
         lost,
-        f"{what} some are on two ranks, {lost} on none. Each rank has an order of its own: use one seed.",
+        f"{what} some are on two ranks, {lost} on none. "
+        "Each rank has an order of its own: use one seed.",
     )

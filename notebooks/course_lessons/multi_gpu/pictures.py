@@ -1,72 +1,127 @@
 """The pictures of the multi-GPU lesson."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
-from course_utils.figures import LOOKS, MUTED, Picture, lecture_axes, picture
+from course_utils.estimate.speeds import published
+from course_utils.figures import BLUE, GREY, ORANGE, Picture, lecture_axes, picture
 
-WIDTH = 0.38  # of a bar; two stand side by side for each way
+SKY = "#56B4E9"
+NUMBERS = {"fp16": "16-bit numbers\n(mixed precision)", "tf32": "32-bit numbers\n(TF32)"}
 
 
-def draw_gains(gains: dict[str, dict[str, float]], title: str) -> Picture:
-    """Return bars of how many times as fast each way to train is, for two models.
+def draw_published_scaling() -> Picture:
+    """Draw how many times as fast as one GPU eight of them train, as NVIDIA published it."""
+    axes = lecture_axes("Eight GPUs train 6.7 to 7.7 times as fast", "speed, one GPU = 1")
+    words = []
+    for position, precision in enumerate(NUMBERS):
+        same = {"model": "resnet50", "device": "A100 80GB", "precision": precision}
+        one = published(**same, training=True, count=1)[0]
+        eight = published(**same, training=True, count=8)[0]
+        gain = eight.samples_per_s / one.samples_per_s
+        axes.barh(position, gain, 0.5, color=ORANGE)
+        speeds = f"{one.samples_per_s:,.0f} images/s -> {eight.samples_per_s:,.0f} images/s"
+        axes.text(0.1, position, speeds, color="white", va="center")
+        axes.text(gain - 0.1, position, f"{gain:.1f}", color="white", va="center", ha="right")
+        words.append(f"{precision}: {speeds}, {gain:.1f} times")
+    axes.axvline(8, color=GREY, linestyle=":")
+    axes.text(7.9, 1.45, "if nothing were lost: 8", color=GREY, ha="right")
+    axes.set_yticks(range(len(NUMBERS)), list(NUMBERS.values()))
+    axes.set(ylim=(-0.5, 1.75), xlim=(0, 8.4))
+    return picture(axes, f"Bars for eight A100 GPUs that train ResNet-50. {'; '.join(words)}.")
 
-    Args:
-        gains: for each model, the speed of each way to train relative to the first.
-        title: of the picture.
-    """
-    axes = lecture_axes(title, "", "speed, one core = 1")
-    ways = list(next(iter(gains.values())))
-    for index, (model, times) in enumerate(gains.items()):
-        positions = [way + WIDTH * (index - 0.5) for way in range(len(ways))]
-        look: dict[str, Any] = {
-            "alpha": 1 - 0.45 * index,
-            "hatch": "//" * index,
-            "edgecolor": "white",
-        }
-        bars = axes.bar(
-            positions, list(times.values()), WIDTH - 0.02, color=LOOKS["cpu"]["color"], **look
-        )
-        labels = [f"{model}\n{gain:.2f}" for gain in times.values()]
-        axes.bar_label(
-            bars,
-            labels,
-            padding=4,
-            zorder=3,
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
-        )
-    axes.axhline(2, color=MUTED, linestyle=":")
-    axes.text(-0.45, 2.05, "twice as fast", color=MUTED)
-    axes.set_xticks(range(len(ways)), ways)
-    axes.set_ylim(0, 0.5 + max(2.1, *(gain for times in gains.values() for gain in times.values())))
-    words = [
-        f"{model} model, {way}: {gain:.2f}"
-        for model, times in gains.items()
-        for way, gain in times.items()
+
+def draw_ddp() -> Picture:
+    """Draw one step of DDP with two ranks, from left to right."""
+    axes = _canvas("DDP: same model, other samples, one mean")
+    for y, rank, samples, color in ((6.3, 0, "0, 2, 4, 6 ...", BLUE), (1.3, 1, "1, 3, 5 ...", SKY)):
+        _box(axes, 0.1, y, 2.5, f"rank {rank}\nsamples\n{samples}", color)
+        _box(axes, 3.3, y, 2.2, "copy of\nthe model", GREY)
+        _box(axes, 6.2, y, 2.3, "gradient of\nits samples", color)
+        _box(axes, 10.4, y, 2.3, "same step,\nsame weights", GREY)
+        for start, end in ((2.6, 3.3), (5.5, 6.2)):
+            _arrow(axes, (start, y + 1), (end, y + 1))
+    _box(axes, 8.0, 3.8, 2.8, "all-reduce:\nmean of both", ORANGE)
+    for y, edge in ((6.3, 5.8), (3.3, 3.8)):
+        _arrow(axes, (7.6, y), (8.4, edge))
+        _arrow(axes, (10.4, edge), (11.2, y))
+    alt = "Two ranks, each with a copy of the model and with samples of its own. Each computes the "
+    alt += "gradient of its samples; an all-reduce takes the mean; both make the same step."
+    return picture(axes, alt)
+
+
+def draw_ring(ranks: int = 4) -> Picture:
+    """Draw the ring in which ranks add up their gradients."""
+    axes = _canvas("In a ring each rank has two neighbours")
+    places = []
+    for rank in range(ranks):
+        angle = math.pi / 2 - 2 * math.pi * rank / ranks
+        places.append((3.4 + 2.6 * math.cos(angle), 4.5 + 2.9 * math.sin(angle)))
+    for rank, (x, y) in enumerate(places):
+        _box(axes, x - 0.7, y - 0.6, 1.4, f"rank {rank}", BLUE, height=1.2)
+        other_x, other_y = places[(rank + 1) % ranks]
+        start = (x + 0.3 * (other_x - x), y + 0.3 * (other_y - y))
+        end = (x + 0.7 * (other_x - x), y + 0.7 * (other_y - y))
+        _arrow(axes, start, end)
+    lines = [
+        f"The gradients are cut into {ranks} pieces.",
+        f"{ranks - 1} times: send a piece on, and add.",
+        "Each rank now has one finished piece.",
+        f"{ranks - 1} times: send a finished piece on.",
+        "",
+        f"Sent by each rank: {2 * (ranks - 1)}/{ranks} of the gradients.",
+        "With many ranks: never more than twice.",
     ]
-    return picture(axes, f"Bars of the speed relative to {ways[0]}. {'; '.join(words)}.")
+    axes.text(6.9, 4.5, "\n".join(lines), va="center", linespacing=1.7)
+    return picture(axes, f"{ranks} ranks in a ring; each sends to the next. {' '.join(lines)}")
 
 
 def draw_all_reduce(own: Sequence[Sequence[float]], after: Sequence[float]) -> Picture:
-    """Return bars of the gradient that each rank has of its own samples, and of what the all-reduce
-    leaves in all.
+    """Draw the gradient that each rank has of its own samples, and what the all-reduce leaves.
 
     Args:
-        own: for each rank, a number for each weight.
-        after: the same for what all ranks have afterwards.
+        own: for each of two ranks, a number for each weight.
+        after: the same for what both ranks have afterwards.
     """
     axes = lecture_axes("An all-reduce leaves the mean in every rank", "weight", "gradient")
-    rows = [(f"rank {rank}, its samples", row) for rank, row in enumerate(own)] + [
-        ("after, in every rank", after)
-    ]
-    looks = ((LOOKS["cpu"]["color"], ""), ("#56B4E9", "//"), ("#E69F00", ".."))
+    rows = {
+        "rank 0, its samples": (own[0], BLUE, ""),
+        "rank 1, its samples": (own[1], SKY, "//"),
+        "afterwards, in both": (after, ORANGE, ".."),
+    }
     width = 0.8 / len(rows)
-    for index, ((name, row), (color, hatch)) in enumerate(zip(rows, looks, strict=False)):
-        places = [weight + width * (index - 1) for weight in range(len(row))]
-        axes.bar(places, row, width, label=name, edgecolor="white", color=color, hatch=hatch)
-    axes.axhline(0, color=MUTED)
-    axes.set_xticks(range(len(after)), [str(weight) for weight in range(len(after))])
+    words = []
+    for index, (name, (values, color, hatch)) in enumerate(rows.items()):
+        places = [weight + width * (index - 1) for weight in range(len(values))]
+        axes.bar(places, values, width, label=name, edgecolor="white", color=color, hatch=hatch)
+        words.append(f"{name}: {', '.join(f'{value:.2f}' for value in values)}")
+    axes.axhline(0, color=GREY)
+    axes.set_xticks(range(len(after)))
     axes.margins(y=0.3)
     axes.legend(frameon=False, fontsize=20, ncols=3, loc="upper center", columnspacing=1)
-    words = "; ".join(f"{name}: {', '.join(f'{value:.2f}' for value in row)}" for name, row in rows)
-    return picture(axes, f"Bars of the gradient of each weight. {words}.")
+    return picture(axes, f"Bars of the gradient of each weight. {'; '.join(words)}.")
+
+
+def _canvas(title: str) -> Any:
+    axes = lecture_axes(title)
+    axes.set(xlim=(0, 12.8), ylim=(0, 9))
+    axes.axis("off")
+    return axes
+
+
+def _box(
+    axes: Any, x: float, y: float, width: float, text: str, color: str, *, height: float = 2
+) -> None:
+    from matplotlib.patches import FancyBboxPatch
+
+    style = "round,pad=0,rounding_size=0.15"
+    dark = color in (SKY, ORANGE)
+    axes.add_patch(FancyBboxPatch((x, y), width, height, style, color=color))
+    middle = (x + width / 2, y + height / 2)
+    axes.text(*middle, text, ha="center", va="center", color="#111111" if dark else "white")
+
+
+def _arrow(axes: Any, start: tuple[float, float], end: tuple[float, float]) -> None:
+    style = {"arrowstyle": "-|>", "color": "black", "linewidth": 3, "mutation_scale": 25}
+    axes.annotate("", end, start, arrowprops=style)

@@ -1,0 +1,110 @@
+"""torchrun in a cell of a notebook, with the lines that the ranks print."""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from course_lessons.needs import NO_RANKS, no_copies, what_cells_need
+from course_utils.lightning import calm_lightning, messages_to_stdout, trainer_kwargs
+
+# Some ranks die of this race in PyTorch after their last line:
+# https://github.com/pytorch/pytorch/issues/190489
+DIED_AT_EXIT = "terminate called without an active exception"
+
+
+def set_up() -> None:
+    """Let cells begin with `%%needs ranks` or `%%needs copies`, and keep Lightning quiet."""
+    what_cells_need(ranks=NO_RANKS, copies=no_copies())
+    messages_to_stdout()
+    calm_lightning()
+    trainer_kwargs("cpu")  # settles the question of a TPU before the first Trainer asks it
+    warnings.filterwarnings("ignore", message="This DataLoader will create")
+    os.environ["PYTHON_COLORS"] = "0"  # errors of scripts are plain text, also on Python 3.13
+
+
+@dataclass(frozen=True)
+class Run:
+    """The lines that the ranks of a script printed, sorted."""
+
+    lines: tuple[str, ...]
+
+    @property
+    def epoch_s(self) -> float:
+        """Seconds of the shortest epoch after the first, from lines that end like "3.2 s"."""
+        times = [re.search(r"([\d.]+) s$", line) for line in self.lines if "epoch" in line]
+        return min(float(time[1]) for time in times[1:] if time)
+
+    def __repr__(self) -> str:
+        return "\n".join(self.lines)
+
+
+def torchrun(*arguments: str, ranks: int = 2, threads: int = 1) -> Run:
+    """Run `torchrun --nproc-per-node RANKS ARGUMENTS` and return what the ranks print.
+
+    Args:
+        *arguments: the script and its options.
+        ranks: how many processes.
+        threads: how many cores each of them uses.
+
+    Raises:
+        RuntimeError: a rank failed; with the end of its output.
+    """
+    command = _command("--standalone", f"--nproc-per-node={ranks}", *arguments)
+    environment = _environment(threads)
+    for last in (False, True):
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode == 0:
+            return _as_run(done.stdout)
+        if last or DIED_AT_EXIT not in done.stderr:
+            break
+    raise RuntimeError(done.stderr[-2000:])
+
+
+def torchrun_on_two_hosts(*arguments: str, ranks_each: int = 1) -> Run:
+    """Start two agents of torchrun on this machine, as two hosts would, and return what they print.
+
+    Raises:
+        RuntimeError: a rank failed.
+    """
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    options = ["--nnodes=2", f"--nproc-per-node={ranks_each}", "--rdzv-backend=c10d"]
+    options += [f"--rdzv-endpoint=127.0.0.1:{port}", "--local-addr=127.0.0.1"]
+    hosts = []
+    for host in ("host A", "host B"):
+        agent = subprocess.Popen(
+            _command(*options, *arguments),
+            env=_environment(threads=1) | {"HOST": host},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        hosts.append(agent)
+    try:
+        outputs = [agent.communicate(timeout=300) for agent in hosts]
+    finally:
+        for agent in hosts:
+            agent.terminate()
+    for agent, (_, errors) in zip(hosts, outputs, strict=True):
+        if agent.returncode and DIED_AT_EXIT not in errors:
+            raise RuntimeError(errors[-2000:])
+    return _as_run("".join(printed for printed, _ in outputs))
+
+
+def _command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "torch.distributed.run", *arguments]
+
+
+def _environment(threads: int) -> Mapping[str, str]:
+    return {**os.environ, "OMP_NUM_THREADS": str(threads), "PYTHONUNBUFFERED": "1"}
+
+
+def _as_run(output: str) -> Run:
+    # Gloo announces its connections, sometimes two ranks in one line.
+    lines = [line for line in output.splitlines() if "connected peer ranks" not in line]
+    return Run(tuple(sorted(line for line in lines if line)))
