@@ -10,14 +10,13 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import nbformat
 import pytest
-from course_lessons.multi_gpu.pictures import draw_all_reduce, draw_gains
+from course_lessons.multi_gpu.pictures import draw_ddp, draw_published_scaling, draw_ring
 from course_lessons.tpu.pictures import draw_payoff
 from matplotlib.colors import to_hex
 from matplotlib.text import Text
 from test_charts import CPU_ROWS, GPU_ROWS, comparison, rows
 from test_gpu_pictures import PICTURES
 from test_lanes import LANES
-from test_launch_pictures import GAINS
 
 from course_utils.compare.classroom import ClassResult
 from course_utils.timeline.lanes import draw_timeline
@@ -46,8 +45,9 @@ DRAWN = {
     "class": lambda: ClassResult(
         {"a": comparison(CPU_ROWS, ONE_THREAD, GPU_ROWS), "b": comparison(CPU_ROWS, XLA_ROWS)}, {}
     ).plot(),
-    "gains": lambda: draw_gains(GAINS, "A title"),
-    "all-reduce": lambda: draw_all_reduce([[1.0, -2.0], [3.0, 0.5]], [2.0, -0.75]),
+    "published scaling": draw_published_scaling,
+    "ddp": draw_ddp,
+    "ring": draw_ring,
     "timeline": lambda: draw_timeline(LANES, 4.0, "A title"),
     "payoff": lambda: draw_payoff(1e-3, 1e-4, 0.1, "rehearsal"),
 }

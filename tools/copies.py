@@ -32,6 +32,10 @@ ACCELERATORS = {
         {"accelerator": "GPU", "colab": {"gpuType": "T4", "provenance": []}},
         {"accelerator": "nvidiaTeslaT4", "isGpuEnabled": True},
     ),
+    "03_multi_gpu": (  # Colab has no machine with two GPUs
+        {"accelerator": "GPU", "colab": {"gpuType": "T4", "provenance": []}},
+        {"accelerator": "nvidiaTeslaT4", "isGpuEnabled": True},
+    ),
     "04_tpu": (
         {"accelerator": "TPU", "colab": {"gpuType": "V5E1", "provenance": []}},
         {"accelerator": "tpuV5e8", "isGpuEnabled": False},

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 from course_utils.launch.request import LaunchError, Request
@@ -74,7 +74,7 @@ def run_lesson(
 def run(request: Request) -> RunResult:
     """Train as requested; raises as `run_lesson` does. Ctrl-C ends every process of the run."""
     check_training(request.lesson)
-    request = _prepare_folder(request)
+    _prepare_folder(request)
     guard = subprocess.Popen(
         [sys.executable, "-m", "course_utils.launch.guard", json.dumps(asdict(request))],
         stdin=subprocess.PIPE,  # closes when this process ends, even if it is killed
@@ -89,24 +89,22 @@ def run(request: Request) -> RunResult:
         threading.Thread(target=_end_leftovers, args=(guard,), daemon=True).start()
         try:
             for line in guard.stdout or ():
-                print(line, end="", flush=True)
+                if "connected peer ranks" not in line:  # Gloo announces each connection
+                    print(line, end="", flush=True)
         finally:
             if guard.stdin:
                 guard.stdin.close()
     return _outcome(request, guard.returncode)
 
 
-def _prepare_folder(request: Request) -> Request:
-    """Create the folder, remove the outcome of an earlier run, and return the request with it."""
-    folder = Path(request.out).absolute()
-    request = replace(request, out=str(folder))
+def _prepare_folder(request: Request) -> None:
+    """Create the folder, and remove the outcome of an earlier run."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        Path(request.out).mkdir(parents=True, exist_ok=True)
         request.error_file.unlink(missing_ok=True)
         request.result_file.unlink(missing_ok=True)
     except OSError as error:
-        raise LaunchError(f"the folder {folder} cannot be used: {error}.") from None
-    return request
+        raise LaunchError(f"the folder {request.out} cannot be used: {error}.") from None
 
 
 def _environment() -> dict[str, str]:

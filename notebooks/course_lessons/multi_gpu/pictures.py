@@ -1,7 +1,6 @@
 """The pictures of the multi-GPU lesson."""
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from course_utils.estimate.speeds import published
@@ -75,32 +74,6 @@ def draw_ring(ranks: int = 4) -> Picture:
     ]
     axes.text(6.9, 4.5, "\n".join(lines), va="center", linespacing=1.7)
     return picture(axes, f"{ranks} ranks in a ring; each sends to the next. {' '.join(lines)}")
-
-
-def draw_all_reduce(own: Sequence[Sequence[float]], after: Sequence[float]) -> Picture:
-    """Draw the gradient that each rank has of its own samples, and what the all-reduce leaves.
-
-    Args:
-        own: for each of two ranks, a number for each weight.
-        after: the same for what both ranks have afterwards.
-    """
-    axes = lecture_axes("An all-reduce leaves the mean in every rank", "weight", "gradient")
-    rows = {
-        "rank 0, its samples": (own[0], BLUE, ""),
-        "rank 1, its samples": (own[1], SKY, "//"),
-        "afterwards, in both": (after, ORANGE, ".."),
-    }
-    width = 0.8 / len(rows)
-    words = []
-    for index, (name, (values, color, hatch)) in enumerate(rows.items()):
-        places = [weight + width * (index - 1) for weight in range(len(values))]
-        axes.bar(places, values, width, label=name, edgecolor="white", color=color, hatch=hatch)
-        words.append(f"{name}: {', '.join(f'{value:.2f}' for value in values)}")
-    axes.axhline(0, color=GREY)
-    axes.set_xticks(range(len(after)))
-    axes.margins(y=0.3)
-    axes.legend(frameon=False, fontsize=20, ncols=3, loc="upper center", columnspacing=1)
-    return picture(axes, f"Bars of the gradient of each weight. {'; '.join(words)}.")
 
 
 def _canvas(title: str) -> Any:

@@ -6,8 +6,8 @@ import socket
 import subprocess
 import sys
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from course_lessons.needs import NO_RANKS, no_copies, what_cells_need
 from course_utils.lightning import calm_lightning, messages_to_stdout, trainer_kwargs
@@ -18,7 +18,11 @@ DIED_AT_EXIT = "terminate called without an active exception"
 
 
 def set_up() -> None:
-    """Let cells begin with `%%needs ranks` or `%%needs copies`, and keep Lightning quiet."""
+    """Let cells begin with `%%needs ranks` or `%%needs copies`, and keep Lightning quiet.
+
+    The folder for the scripts of the lesson is created.
+    """
+    Path("runs/lesson-3").mkdir(parents=True, exist_ok=True)
     what_cells_need(ranks=NO_RANKS, copies=no_copies())
     messages_to_stdout()
     calm_lightning()
@@ -54,7 +58,8 @@ def torchrun(*arguments: str, ranks: int = 2, threads: int = 1) -> Run:
     Raises:
         RuntimeError: a rank failed; with the end of its output.
     """
-    command = _command("--standalone", f"--nproc-per-node={ranks}", *arguments)
+    options = ["--standalone", "--local-addr=127.0.0.1", f"--nproc-per-node={ranks}"]
+    command = _command(*options, *arguments)
     environment = _environment(threads)
     for last in (False, True):
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -76,10 +81,10 @@ def torchrun_on_two_hosts(*arguments: str, ranks_each: int = 1) -> Run:
     options = ["--nnodes=2", f"--nproc-per-node={ranks_each}", "--rdzv-backend=c10d"]
     options += [f"--rdzv-endpoint=127.0.0.1:{port}", "--local-addr=127.0.0.1"]
     hosts = []
-    for host in ("host A", "host B"):
+    for _ in range(2):
         agent = subprocess.Popen(
             _command(*options, *arguments),
-            env=_environment(threads=1) | {"HOST": host},
+            env=_environment(threads=1),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -90,17 +95,20 @@ def torchrun_on_two_hosts(*arguments: str, ranks_each: int = 1) -> Run:
     finally:
         for agent in hosts:
             agent.terminate()
-    for agent, (_, errors) in zip(hosts, outputs, strict=True):
+    lines = []
+    for name, agent, (printed, errors) in zip("AB", hosts, outputs, strict=True):
         if agent.returncode and DIED_AT_EXIT not in errors:
             raise RuntimeError(errors[-2000:])
-    return _as_run("".join(printed for printed, _ in outputs))
+        lines += [f"host {name}: {line}" for line in _as_run(printed).lines]
+        lines.append(f"host {name}: torchrun ended with status {agent.returncode}")
+    return Run(tuple(lines))
 
 
 def _command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "torch.distributed.run", *arguments]
 
 
-def _environment(threads: int) -> Mapping[str, str]:
+def _environment(threads: int) -> dict[str, str]:
     return {**os.environ, "OMP_NUM_THREADS": str(threads), "PYTHONUNBUFFERED": "1"}
 
 
