@@ -11,7 +11,8 @@ from course_lessons.multi_gpu import exercises as ex
 
 shared = ex.BROKEN.replace("shuffle=True", "sampler=(sampler := DistributedSampler(data))")
 exchanged = shared.replace("(network(inputs)", "(model(inputs)")
-told = exchanged.replace("    seen.append([])", "    seen.append([])\\n    sampler.set_epoch(epoch)")
+line = "    seen.append([])"
+told = exchanged.replace(line, line + "\\n    sampler.set_epoch(epoch)")
 """
 
 WRONG = {
