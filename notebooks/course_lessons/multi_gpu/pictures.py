@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from course_utils.estimate.speeds import published
-from course_utils.figures import BLUE, GREY, ORANGE, Picture, lecture_axes, picture
+from course_utils.figures import BLUE, MUTED, ORANGE, Picture, lecture_axes, picture
 
 SKY = "#56B4E9"
 NUMBERS = {"fp16": "16-bit numbers\n(mixed precision)", "tf32": "32-bit numbers\n(TF32)"}
@@ -24,8 +24,8 @@ def draw_published_scaling() -> Picture:
         axes.text(0.1, position, speeds, color="white", va="center")
         axes.text(gain - 0.1, position, f"{gain:.1f}", color="white", va="center", ha="right")
         words.append(f"{precision}: {speeds}, {gain:.1f} times")
-    axes.axvline(8, color=GREY, linestyle=":")
-    axes.text(7.9, 1.45, "if nothing were lost: 8", color=GREY, ha="right")
+    axes.axvline(8, color=MUTED, linestyle=":")
+    axes.text(7.9, 1.45, "if nothing were lost: 8", color=MUTED, ha="right")
     axes.set_yticks(range(len(NUMBERS)), list(NUMBERS.values()))
     axes.set(ylim=(-0.5, 1.75), xlim=(0, 8.4))
     return picture(axes, f"Bars for eight A100 GPUs that train ResNet-50. {'; '.join(words)}.")
@@ -36,9 +36,9 @@ def draw_ddp() -> Picture:
     axes = _canvas("DDP: same model, other samples, one mean")
     for y, rank, samples, color in ((6.3, 0, "0, 2, 4, 6 ...", BLUE), (1.3, 1, "1, 3, 5 ...", SKY)):
         _box(axes, 0.1, y, 2.5, f"rank {rank}\nsamples\n{samples}", color)
-        _box(axes, 3.3, y, 2.2, "copy of\nthe model", GREY)
+        _box(axes, 3.3, y, 2.2, "copy of\nthe model", MUTED)
         _box(axes, 6.2, y, 2.3, "gradient of\nits samples", color)
-        _box(axes, 10.4, y, 2.3, "same step,\nsame weights", GREY)
+        _box(axes, 10.4, y, 2.3, "same step,\nsame weights", MUTED)
         for start, end in ((2.6, 3.3), (5.5, 6.2)):
             _arrow(axes, (start, y + 1), (end, y + 1))
     _box(axes, 8.0, 3.8, 2.8, "all-reduce:\nmean of both", ORANGE)
