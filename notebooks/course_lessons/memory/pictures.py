@@ -54,7 +54,7 @@ def draw_two_curves(measured: Record, estimated: Memory) -> Picture:
         ha="right",
     )
     axes.set_ylim(0, 1.2 * peak)
-    return picture(axes, f"Memory over two training steps; the peak: {said}.", colors=16)
+    return picture(axes, f"Memory over two training steps; the peak: {said}.", colors=8)
 
 
 def draw_questions(
@@ -107,7 +107,7 @@ def draw_questions(
     return picture(
         axes,
         f"Estimated need of trainings that fitted and of those that did not: {said}.",
-        colors=12,
+        colors=8,
     )
 
 
@@ -268,7 +268,7 @@ def draw_shards(needs: Mapping[int, Memory], chip: str) -> Picture:
     return picture(
         axes,
         f"Needed by each of so many devices, beside the memory of the {chip}: {said}.",
-        colors=16,
+        colors=28,
     )
 
 
@@ -341,4 +341,4 @@ def draw_chips(memory: Memory, rooms: Mapping[str, float]) -> Picture:
         or "none of them"
     )
     needed = format_bytes(memory.needed_bytes)
-    return picture(axes, f"Needed memory, {needed}, and that of chips: it fits {said}.", colors=16)
+    return picture(axes, f"Needed memory, {needed}, and that of chips: it fits {said}.", colors=32)
