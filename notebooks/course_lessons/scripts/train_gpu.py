@@ -115,7 +115,7 @@ def main():
         seconds = time.perf_counter() - start
         print(f"epoch {epoch + 1}  {result}  {seconds:.1f} s", flush=True)
     if on_gpu:
-        print(f"peak memory {torch.cuda.max_memory_allocated() / 1e9:.2f} GB")
+        print(f"peak memory {torch.cuda.max_memory_allocated(device) / 1e9:.2f} GB")
 
 
 if __name__ == "__main__":
