@@ -183,5 +183,5 @@ def _describe(error: BaseException) -> str:
         if not frame.f_code.co_filename.startswith(LESSONS):
             where = f" in line {line} of {frame.f_code.co_name}"
             break
-    text = f"{type(error).__name__}{where}: {quote(error)}"
+    text = f"{type(error).__name__}{where}: {quote(error)}".removesuffix(": ")
     return re.sub(r"[\w.]+\.<locals>\.", "", text)

@@ -65,7 +65,7 @@ def number_of(answer: Any, what: str) -> float:
     plain = answer.detach() if isinstance(answer, torch.Tensor) else answer
     value = or_wrong(lambda: float(plain), expected)
     if not math.isfinite(value):
-        raise Wrong(f"This should be {what}, but {value} is no finite number.")
+        raise Wrong(f"This should be {what}, but {value} is not a finite number.")
     return value
 
 
