@@ -5,9 +5,13 @@ With COURSE_DRY=1, as `make gpu DRY=1` sets it, the tests that have a meaning on
 """
 
 import os
+import re
+import subprocess
+import sys
 
 import pytest
 import torch
+from course_lessons.scripts import FOLDER
 
 from course_utils.compare.workloads import cnn_step, rnn_step, using_tf32
 from course_utils.copy_speed import _copiers, copy_rate
@@ -50,8 +54,6 @@ def test_a_step_has_the_loss_of_the_cpu(make, device):
         with using_tf32(False):
             losses.append(make(one)().item())
     assert losses[1] == pytest.approx(losses[0], rel=1e-4)
-
-
 
 
 @needs_cuda
@@ -144,3 +146,29 @@ def test_a_timeline_shows_the_stream_and_the_copies_and_that_the_host_goes_on(de
     calls = [span for span in lanes["host"].work if span.name == "aten::matmul"]
     assert len(calls) == 2 and calls[-1].end_s < lanes["device"].work[-1].end_s
     assert lanes["host"].waits[-1].end_s >= lanes["device"].work[-1].end_s - 1e-4
+
+
+@needs_cuda
+@pytest.mark.process
+@pytest.mark.parametrize("script", ["train_gpu.py", "train_ddp.py"])
+def test_the_scripts_train_on_the_gpus_that_are_here_without_a_change(script, tmp_path):
+    ranks = torch.cuda.device_count() if script == "train_ddp.py" else 1
+    launch = [sys.executable]
+    if script == "train_ddp.py":
+        launch += ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
+    options = ["--images", "600", "--batch", "128", "--epochs", "2", "--precision", "fp32"]
+    lines = {}
+    for device in ("cuda", "cpu"):
+        done = subprocess.run(
+            [*launch, str(FOLDER / script), *options, "--device", device],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=300,
+        )
+        lines[device] = done.stdout
+    assert "peak memory" in lines["cuda"] and "peak memory" not in lines["cpu"]
+    found, expected = [re.findall(r"loss (\S+)", lines[device]) for device in ("cuda", "cpu")]
+    # TF32 rounds in the convolutions of newer cards.
+    assert list(map(float, found)) == pytest.approx(list(map(float, expected)), rel=0.01)
