@@ -8,7 +8,7 @@ from course_utils.estimate.chips import Chip, Link, find_chip, find_link
 from course_utils.estimate.step_time import fitted, numbers, step_time
 from course_utils.estimate.work import Work
 
-COUNTS = (1, 2, 4, 8, 16, 64, 256, 1024, 4096, 10_000)
+COUNTS = (1, 2, 4, 8, 16, 32, 64)
 
 
 @dataclass(frozen=True)

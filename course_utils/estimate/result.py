@@ -12,7 +12,7 @@ from course_utils.estimate.chips import find_chip
 from course_utils.estimate.evidence import in_one_sentence
 from course_utils.estimate.memory_model import memory_note
 from course_utils.estimate.memory_result import Memory
-from course_utils.estimate.row import Question, Row
+from course_utils.estimate.row import Question, Row, amount_text
 from course_utils.estimate.work import Work
 from course_utils.text import html_card, text_table
 
@@ -94,8 +94,8 @@ class Estimate:
         lines += [f"{row.name}: {doubt}" for row in self.rows for doubt in row.doubts]
         for row in self.rows:
             if row.price:
-                price = f"{row.price.per_hour:g} {row.price.currency} an hour"
-                lines.append(f"{row.device}: {price} ({row.price.source}).")
+                price = amount_text(row.price.per_hour, row.price.currency)
+                lines.append(f"{row.device}: {price} an hour ({row.price.source}).")
         lines += [line for row in self.rows for line in sessions(row)]
         return "\n".join([table, *lines])
 

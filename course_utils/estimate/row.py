@@ -169,14 +169,15 @@ def money(row: Row) -> str:
         return "?"
     if row.price.per_hour == 0:
         return "free"
-    low, high = (_money(amount) for amount in row.cost_interval)
-    amount = low if low == high else f"{low} to {high}"
-    return f"{amount} {row.price.currency}"
+    low, high = (amount_text(amount, row.price.currency) for amount in row.cost_interval)
+    return low if low == high else f"{low} to {high}"
 
 
 def _short(number: float) -> str:
     return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
 
 
-def _money(amount: float) -> str:
-    return f"{amount:,.0f}" if amount >= 10 else f"{amount:.2f}"
+def amount_text(amount: float, currency: str) -> str:
+    """Return an amount of money: a sign such as "$" stands before it, a word behind it."""
+    number = f"{amount:,.0f}" if amount >= 10 else f"{amount:.2f}"
+    return f"{number} {currency}" if currency.isalpha() else f"{currency}{number}"

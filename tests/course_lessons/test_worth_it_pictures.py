@@ -1,20 +1,11 @@
-import ipywidgets as widgets
 import pytest
-from course_lessons.memory.panel import BatchPanel
-from course_lessons.worth_it import (
-    RentalPanel,
-    draw_crossover,
-    draw_roofs,
-    draw_scaling,
-    draw_sweep,
-    pictures,
-)
+from course_lessons.worth_it import pictures
+from course_lessons.worth_it.pictures import draw_crossover, draw_money, draw_roofs, draw_scaling
 from torch import empty, nn
 
 from course_utils.compare.comparison import Roof
-from course_utils.estimate import count_work, estimate_memory
+from course_utils.estimate import count_work, estimate
 from course_utils.estimate.parallel import scaling
-from course_utils.estimate.speeds import published
 
 
 def steps(rates):
@@ -62,12 +53,12 @@ def test_the_band_of_an_estimate_is_its_factor_up_and_down(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("warnings", "said"), [((), "measured"), (("noise",), "not to be trusted")]
+    ("warnings", "said"),
+    [((), "measured"), (("it was disturbed",), "unreliable: it was disturbed")],
 )
 def test_a_roof_that_was_disturbed_is_not_called_measured(warnings, said):
     assert (
-        f"this CPU, {said}: 90 GFLOP/s and 20 GB/s"
-        in draw_roofs(Roof(90e9, 20e9, warnings), []).alt
+        f"this CPU, {said}: 90 GFLOP/s, 20 GB/s" in draw_roofs(Roof(90e9, 20e9, warnings), []).alt
     )
 
 
@@ -98,36 +89,17 @@ def test_a_published_speed_up_is_a_dot_at_its_share_of_perfect(monkeypatch):
     assert list(seen[0].lines[-1].get_ydata()) == [0.75, 1.0]
 
 
-def test_every_published_speed_is_a_dot(monkeypatch):
-    seen, finish = [], pictures.picture
-    monkeypatch.setattr(
-        pictures,
-        "picture",
-        lambda axes, *said, **how: seen.append(axes) or finish(axes, *said, **how),
-    )
-    rows = published(device="RTX 4090", model="resnet50", precision="fp16", training=False)
-    rows = sorted(rows, key=lambda row: row.batch)
-    draw_sweep(rows, {row.batch: row.step_s for row in rows})
-    assert len(rows) > len({row.batch for row in rows}) == 2 and len(
-        seen[0].lines[0].get_xdata()
-    ) == len(rows)
-
-
-def test_the_panel_begins_with_the_prices_and_the_deadline_that_it_is_given():
-    panel = RentalPanel(
-        nn.Linear(4, 4), empty(1, 4), samples=100, epochs=1, prices={"T4": 0.35}, deadline=48
-    )
-    assert (panel.prices.value, panel.deadline.value) == ("T4=0.35", 48)
+def test_money_is_drawn_with_what_does_not_fit_and_a_title_that_agrees():
+    wide = nn.Sequential(*(nn.Linear(2**14, 2**14, device="meta") for _ in range(6)))
+    asked = {"batch": 64, "samples": 10**6, "prices": {"T4": 0.01, "H100": 3}}
+    found = estimate(wide, empty(1, 2**14), devices=["T4", "H100"], **asked)
+    said = draw_money(found).alt
+    assert said.startswith("Cheapest: H100 SXM") and "T4" in said and "no, it needs" in said
+    with pytest.raises(ValueError, match="needs a price"):
+        draw_money(estimate(nn.Linear(4, 4), empty(1, 4), devices=["B200"]))
 
 
 def test_the_words_of_a_picture_say_where_its_lines_begin_and_end():
-    rows = published(device="T4", model="resnet50", precision="fp16", training=False)
-    rows = sorted(rows, key=lambda row: row.batch)
-    said = draw_sweep(rows, {1: 0.01, 256: 0.2}).alt
-    assert (
-        "published, dots: 77.2 at 1, 1.13k at 256; estimated, a line: 100 at 1, 1.28k at 256."
-        in said
-    )
     said = draw_crossover(steps([100, 1000, 1000]), {"T4": steps([10, 100, 10_000])}, factor=2).alt
     assert said.endswith(
         "this CPU, measured: 100 at 1, 1k at 100; T4, estimated: 10 at 1, 10k at 100."
@@ -138,13 +110,3 @@ def test_the_words_of_a_picture_say_where_its_lines_begin_and_end():
     work = count_work(nn.Linear(4, 4), empty(1, 4), batch=8, precision="fp16")
     said = draw_scaling(scaling(work, "A100", counts=(1, 8)), {8: [4.0, 7.2]}).alt
     assert "Estimated: 100% on 1, " in said and said.endswith(". Published on 8: 50% to 90%.")
-
-
-def test_no_panel_of_an_estimate_has_a_slider_since_its_handle_has_no_name_for_a_screen_reader():
-    panel = RentalPanel(nn.Linear(4, 4), empty(1, 4), samples=100, epochs=1, prices={"T4": 0.35})
-    controls = [
-        *panel.controls.children,
-        *BatchPanel(estimate_memory(nn.Linear(4, 4), empty(1, 4))).controls.children,
-    ]
-    assert len(controls) == 8 and not [one for one in controls if "Slider" in type(one).__name__]
-    assert all(one.description for one in controls if not isinstance(one, widgets.HTML))

@@ -12,15 +12,19 @@ import pytest
 import torch
 from torch import nn
 
-from course_utils.estimate import estimate
+from course_utils.estimate import Chip, estimate
 from course_utils.estimate.__main__ import main
+from course_utils.estimate.advice import advice, told_apart
 from course_utils.estimate.chips import all_chips, all_links, find_chip
 from course_utils.estimate.counting import count_work
+from course_utils.estimate.evidence import Evidence
+from course_utils.estimate.host import measure_host
 from course_utils.estimate.memory import estimate_memory
 from course_utils.estimate.parallel import exchange_s, scaling
 from course_utils.estimate.prices import DATA as PRICES
-from course_utils.estimate.prices import read_prices
-from course_utils.estimate.step_time import fitted, step_time
+from course_utils.estimate.prices import Price, read_prices
+from course_utils.estimate.row import Row, span
+from course_utils.estimate.step_time import Host, StepTime, fitted, step_time
 from course_utils.estimate.work import read_work
 
 X = torch.empty(1, 16)
@@ -138,6 +142,97 @@ class Half(nn.Module):
 
 def test_the_optimizer_updates_what_has_a_gradient():
     assert count_work(Half(), X).ops[-1].elements == 16 * 4 + 4
+
+
+@pytest.mark.parametrize(
+    "name", ["3090", "2080 Ti", "4070", "5060", "RTX 6000 Ada", "A100 PCIe", "GH200", "B300"]
+)
+def test_cards_are_found_by_what_people_type(name):
+    assert name.replace(" ", "") in find_chip(name).name.replace(" ", "")
+
+
+def test_a_chip_of_your_own_is_one_line(model):
+    mine = Chip("Mine", 100, 800, 16)
+    twice = replace(mine, name="Twice", peak_tflop_per_s=200)
+    found = estimate(model, X, batch=64, devices=[mine, twice])
+    assert found["Mine"].parts.arithmetic_s == pytest.approx(2 * found.rows[1].parts.arithmetic_s)
+
+
+def test_a_launch_of_ones_own_host_takes_the_place_of_the_fitted_one(model):
+    slow, fast = Host(0.0, 1e-3, "slow"), Host(0.0, 1e-6, "fast")
+    rows = [estimate(model, X, devices=["A100"], host=host).rows[0] for host in (slow, fast)]
+    assert rows[0].step_s == pytest.approx(1e3 * rows[1].step_s) and rows[0].limit == "launches"
+    with pytest.raises(ValueError, match="host is 'this machine'"):
+        estimate(model, X, devices=["A100"], host="my laptop")
+
+
+def test_the_host_is_measured_by_launches_of_this_machine():
+    here = measure_host()
+    assert here.step_s == 0 and 1e-7 < here.launch_s < 1e-2 and "measured" in here.source
+
+
+@pytest.mark.parametrize(
+    ("hours", "words"),
+    [
+        ((25 / 3600, 25 / 3600), "25 seconds"),
+        ((20, 50), "20 to 50 hours"),
+        ((0.04, 0.06), "2.4 to 3.6 minutes"),
+        ((60, 90), "2.5 to 3.8 days"),
+    ],
+)
+def test_times_are_in_the_unit_that_a_person_uses(hours, words):
+    assert span(hours) == words
+
+
+def row_of(device, hours, price, fits=True, factor=1.5):
+    return Row(
+        device=device,
+        count=1,
+        precision="bf16",
+        step_s=1.0,
+        batch=1,
+        samples=int(hours * 3600),
+        price=None if price is None else Price(price, "your price"),
+        evidence=Evidence(factor, True, ()),
+        parts=StepTime(0.0, 1.0, 0.0),
+        fits=fits,
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "deadline", "words"),
+    [
+        ([("T4", 100, 0.3), ("A100", 20, 2.0)], None, r"Rent the T4: .* days, \$20 to \$45\."),
+        ([("T4", 40, 0.3), ("A100", 20, 2.0)], 48, "may miss your 48 hours; the A100 is the cheap"),
+        ([("T4", 100, 0.3)], 48, "misses your 48 hours, and none of the others makes them"),
+        ([("T4", 100, None)], None, "The T4 is the fastest: .*no price is known"),
+    ],
+)
+def test_the_answer_is_a_sentence(rows, deadline, words):
+    assert re.search(words, advice([row_of(*row) for row in rows], deadline))
+
+
+def test_what_does_not_fit_is_not_recommended_in_words():
+    assert advice([row_of("T4", 1, 0.1, fits=False)], None).startswith("It fits none")
+
+
+def test_differences_within_the_interval_are_none():
+    rows = [row_of("A100", 20, 2.0), row_of("H100", 25, 3.0), row_of("T4", 200, 0.3)]
+    assert told_apart(rows) == ["A100 and H100 cannot be told apart in time."]
+
+
+def test_the_result_says_what_is_not_counted_and_links_to_the_page(model, monkeypatch):
+    plain = repr(estimate(model, X, devices=["T4"]))
+    assert "The loss is not counted" in plain and "http" not in plain
+    monkeypatch.setenv("COURSE_PAGE", "https://example.org/page.html")
+    given = estimate(model, X, devices=["T4"], loss=lambda out: out.mean())
+    assert "loss is not" not in repr(given) and "https://example.org/page.html#" in repr(given)
+
+
+def test_one_call_answers_time_and_memory(model):
+    found = estimate(model, X, batch=64, devices=["T4"])
+    assert found.memory.needed_bytes == estimate_memory(model, X, batch=64).needed_bytes
+    assert found["T4"].needed_bytes == found.memory.needed_bytes
 
 
 def test_a_chip_of_your_own_is_estimated_from_its_data_sheet(model):

@@ -1,5 +1,4 @@
-"""The pictures of lesson 6: what was measured here, what others published, and what is estimated,
-told apart by shape.
+"""The pictures of lesson 7: what was measured here, what others published, what is estimated.
 
 A measured or published figure is a dot, an estimate a line. Axes over several powers of ten are
 logarithmic and say so.
@@ -16,30 +15,13 @@ from course_utils.compare.comparison import Roof
 from course_utils.estimate.chips import Chip
 from course_utils.estimate.parallel import Scaling
 from course_utils.estimate.result import Estimate
-from course_utils.estimate.speeds import Speed
+from course_utils.estimate.row import Row
+from course_utils.estimate.work import Work
 from course_utils.figures import LOOKS, MUTED, Picture, label_end, lecture_axes, picture
 from course_utils.text import format_count, format_seconds
 
-CPU, GPU, TPU = (LOOKS[kind]["color"] for kind in ("cpu", "cuda", "xla"))
+CPU, GPU = LOOKS["cpu"]["color"], LOOKS["cuda"]["color"]
 LINES = ("-", "--", "-.", ":")
-
-
-def draw_bars(rates: Mapping[str, float], unit: str) -> Picture:
-    """Draw one bar for each device, from top to bottom in the order given, with its rate in `unit`
-    beside it.
-    """
-    fastest = max(rates, key=lambda name: rates[name])
-    title = f"Fastest: {fastest}, {rates[fastest] / min(rates.values()):,.0f} times the slowest"
-    axes = lecture_axes(title[:45], unit)
-    colours = [
-        TPU if "TPU" in name else GPU if "RTX" in name or "GPU" in name else CPU for name in rates
-    ]
-    bars = axes.barh(list(rates), list(rates.values()), color=colours, height=0.6)
-    axes.bar_label(bars, fmt="{:,.0f}", padding=8)
-    axes.invert_yaxis()
-    axes.margins(x=0.12)
-    said = ", ".join(f"{name} {rate:,.0f}" for name, rate in rates.items())
-    return picture(axes, f"Bars of {unit}: {said}.", colors=8)
 
 
 def draw_three_limits(seconds: Mapping[int, float]) -> Picture:
@@ -63,64 +45,56 @@ def draw_three_limits(seconds: Mapping[int, float]) -> Picture:
     return picture(axes, f"The time of an addition by how many numbers it adds. {said}.", colors=7)
 
 
-def draw_roofs(here: Roof, chips: Sequence[Chip], precision: str = "amp") -> Picture:
-    """Draw this machine's roof, measured in fp32, below those of `chips` in `precision`, from their
-    data sheets.
+def draw_roofs(here: Roof, chips: Sequence[Chip], work: Work | None = None) -> Picture:
+    """Draw this machine's measured roof, those of chips by data sheet, and a model's operations.
+
+    Args:
+        here: this machine's roof, in fp32.
+        chips: in their own 16 bits.
+        work: its convolutions, products and attention are dots on the first chip's roof, larger
+            where they have more operations.
     """
-    axes = lecture_axes(
-        "Every device is a slope and a roof", "FLOP for each byte (log.)", "FLOP/s (log.)"
-    )
-    points = [2.0**power for power in range(-4, 11)]
-    roofs = [
-        (chip.name, chip.peak(precision), chip.bandwidth_gb_per_s * 1e9, GPU) for chip in chips
-    ]
-    mine = "this CPU, not to be trusted" if here.warnings else "this CPU, measured"
-    roofs = [*roofs, (mine, here.flop_per_s, here.bytes_per_s, CPU)]
-    for (name, peak, bandwidth, colour), style in zip(
-        roofs, (*LINES[1:], LINES[1], LINES[0]), strict=False
-    ):
-        # their roofs are close
-        shift = 0.7 if name == "RTX 5090" else 1.4 if name.startswith("A100") else 1.0
-        roofline = {
-            point: min(peak, bandwidth * point) for point in sorted([*points, peak / bandwidth])
-        }
-        _line(axes, roofline, name, colour, style, shift)
+    title = _under_the_roof(work, chips[0]) if work else "Every device is a slope and a roof"
+    axes = lecture_axes(title, "FLOP for each byte (log.)", "FLOP/s (log.)")
+    mine = "this CPU, measured"
+    if here.warnings:
+        mine = f"this CPU, unreliable: {here.warnings[0]}"
+    roofs = [(chip.name, chip.peak("amp"), chip.bandwidth_gb_per_s * 1e9, GPU) for chip in chips]
+    roofs.append((mine.partition(":")[0], here.flop_per_s, here.bytes_per_s, CPU))
+    for (name, peak, bandwidth, colour), style in zip(roofs, ("--", "-.", ":", "-"), strict=False):
+        _roofline(axes, name, peak, bandwidth, colour, style)
+    if work:
+        _operations(axes, work, chips[0])
     axes.set(xscale="log", yscale="log")
     _ticks(axes, format_count, axis="y")
     _ticks(axes, lambda value: f"{value:g}", axis="x")
-    said = "; ".join(
-        f"{name}: {format_count(peak, 'FLOP')}/s and {bytes_ / 1e9:,.0f} GB/s"
-        for name, peak, bytes_, _ in roofs
-    )
+    said = f"{mine}: {format_count(here.flop_per_s, 'FLOP')}/s, {here.bytes_per_s / 1e9:,.0f} GB/s"
+    for name, peak, bandwidth, _ in roofs[:-1]:
+        said += f"; {name}: {format_count(peak, 'FLOP')}/s and {bandwidth / 1e9:,.0f} GB/s"
     return picture(axes, f"Rooflines, logarithmic. {said}.", colors=8)
 
 
-def draw_sweep(published: Sequence[Speed], estimated_s: Mapping[int, float]) -> Picture:
-    """Draw published speeds over the batch as dots, and estimated seconds of a step, by batch, as a
-    line.
+def _roofline(axes: Axes, name: str, peak: float, bandwidth: float, color: str, style: str) -> None:
+    intensities = sorted([*(2.0**power for power in range(-4, 13)), peak / bandwidth])
+    points = {one: min(peak, bandwidth * one) for one in intensities}
+    _line(axes, points, name, color, style)
 
-    The published ones are of one network on one device in one precision, smallest batch first.
-    """
-    one, two = published[:2]
-    title = f"On a {one.device}, {two.batch} images take {two.step_s / one.step_s:.2f}x the time of {one.batch}"
-    axes = lecture_axes(title[:45], "images in the batch (logarithmic)", "images/s (logarithmic)")
-    axes.plot(
-        [row.batch for row in published],
-        [row.samples_per_s for row in published],
-        "o",
-        color="black",
-    )
-    label_end(axes, published[-1].batch, 0.85 * published[-1].samples_per_s, "published", "black")
-    _line(axes, _rates(estimated_s), "estimated", GPU, "--", 1.08)
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    _ticks(axes, count_text)
-    said = f"published, dots: {_ends({row.batch: row.samples_per_s for row in published})}; estimated, a line: "
-    said = (
-        f"Images a second against the batch on a {one.device}; {said}{_ends(_rates(estimated_s))}."
-    )
-    return picture(axes, said, colors=7)
+
+def _under_the_roof(work: Work, chip: Chip) -> str:
+    bend = chip.peak("amp") / (chip.bandwidth_gb_per_s * 1e9)
+    under = sum(op.flops for op in work.ops if op.bytes_moved and op.flops / op.bytes_moved > bend)
+    return f"{under / work.flops:.0%} of the arithmetic is under the roof"
+
+
+def _operations(axes: Axes, work: Work, chip: Chip) -> None:
+    """Draw a model's operations where the data sheet of a chip puts them."""
+    peak, bandwidth = chip.peak("amp"), chip.bandwidth_gb_per_s * 1e9
+    for op in work.ops:
+        if op.flops and op.bytes_moved:
+            intensity = op.flops / op.bytes_moved
+            size = 4 + 200 * op.flops / work.flops
+            speed = min(peak, bandwidth * intensity)
+            axes.plot([intensity], [speed], "o", color="black", markersize=min(size, 30), alpha=0.4)
 
 
 def draw_held_out(pairs: Sequence[tuple[float, float]], device: str, share: float = 0.9) -> Picture:
@@ -149,8 +123,8 @@ def draw_held_out(pairs: Sequence[tuple[float, float]], device: str, share: floa
         f"{share:.0%} within a\nfactor of {factor:.2f}", (0.05, 0.8), xycoords="axes fraction"
     )
     _ticks(axes, lambda value: f"{value:g}")
-    said = f"{len(pairs)} networks: estimated against published times, {share:.0%} within a factor of {factor:.2f}."
-    return picture(axes, said, colors=5)
+    said = f"{len(pairs)} networks: estimated against published times"
+    return picture(axes, f"{said}, {share:.0%} within a factor of {factor:.2f}.", colors=5)
 
 
 def error_factor(pairs: Sequence[tuple[float, float]], share: float) -> float:
@@ -226,53 +200,60 @@ def _stays_above(level: float, ratios: Sequence[tuple[int, float]]) -> float | N
     return float(f"{batch:.1g}")
 
 
-def draw_money(found: Estimate, deadline_hours: float | None = None) -> Picture:
-    """Draw what a job costs against how long it takes, one dot with its interval for each device
-    that has a price.
+def draw_money(found: Estimate) -> Picture:
+    """Draw money against hours for each device that has a price, with intervals on both axes.
 
-    A deadline is drawn as a line.
+    A device on which the step does not fit is grey and crossed out; the deadline is a line.
 
     Raises:
         ValueError: no device has a price.
     """
-    rows = [(row, row.cost) for row in found.rows if row.cost is not None]
+    rows = [row for row in found.rows if row.cost is not None]
     if not rows:
         raise ValueError("a picture of money needs a price. Pass prices={'T4': 0.35} to estimate.")
-    best = found.cheapest(deadline_hours)
-    when = " by the deadline" if deadline_hours else ""
-    title = f"Cheapest{when}: {best.device}" if best else "None is surely in time"
-    axes = lecture_axes(title[:45], "hours (logarithmic)", "money for the whole job")
-    top = 1.25 * max(cost for _, cost in rows) or 1.0
-    for row, cost in rows:
-        (soon, late), near = (
-            row.hours_interval,
-            [one for one, other in rows if 0 < other - cost < 0.12 * top],
-        )
-        # no room above
-        below = any(one.hours_interval[0] < late and soon < one.hours_interval[1] for one in near)
-        look = LOOKS[
-            "cpu" if row.kind == "measured" else "xla" if row.device.startswith("TPU") else "cuda"
-        ]
-        axes.plot(row.hours_interval, [cost, cost], color=look["color"], alpha=0.4, linewidth=6)
-        axes.plot([row.hours], [cost], color=look["color"], marker=look["marker"], markersize=14)
-        where: dict[str, Any] = {
-            "xytext": (0, -34 if below else 14),
-            "textcoords": "offset points",
-            "ha": "center",
-        }
-        # over the line of the deadline
-        where["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 1}
-        axes.annotate(row.device, (row.hours, cost), **where)
-    axes.set_xscale("log")
-    if deadline_hours:
-        axes.axvline(deadline_hours, color="black", linestyle=":")
-        axes.annotate(
-            "deadline", (deadline_hours, 0.0), (8, 8), ("data", "axes fraction"), "offset points"
-        )
-    axes.set_ylim(0, top)
-    _ticks(axes, lambda value: f"{value:g}", axis="x")
-    said = "; ".join(f"{row.device}: {row.hours:.2g} hours, {cost:.2f}" for row, cost in rows)
-    return picture(axes, f"{title}. Money against hours. {said}.", colors=16)
+    deadline = found.question.deadline_hours
+    best = found.cheapest(deadline) or found.cheapest()
+    title = "It fits none of them"
+    if best:
+        in_time = deadline is not None and best.hours_interval[1] <= deadline
+        title = f"Cheapest{' that is surely in time' * in_time}: {best.name}"
+    axes = lecture_axes(title[:45], "hours (logarithmic)", "money for the job (logarithmic)")
+    for row in rows:
+        _money(axes, row)
+    axes.set(xscale="log", yscale="log")
+    axes.margins(0.15)
+    if deadline:
+        axes.axvline(deadline, color="black", linestyle=":")
+        place = (deadline, 0.0)
+        axes.annotate("deadline", place, (8, 8), ("data", "axes fraction"), "offset points")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    _ticks(axes, lambda value: f"{value:g}")
+    said = "; ".join(f"{row.name} {', '.join(row.cells()[1:4])}" for row in rows)
+    return picture(axes, f"{title}. Money against hours, and whether it fits. {said}.", colors=16)
+
+
+def _money(axes: Axes, row: Row) -> None:
+    """Draw one device: a bar over its hours, a bar over its money, and a marker where they meet."""
+    look = LOOKS["cpu" if row.kind == "measured" else "cuda"]
+    fits = row.fits is not False
+    color = look["color"] if fits else MUTED
+    band: dict[str, Any] = {"color": color, "alpha": 0.35, "linewidth": 6}
+    cost = max(row.cost or 0.0, 0.01)
+    low, high = row.cost_interval or (cost, cost)
+    axes.plot(row.hours_interval, [cost, cost], **band)
+    axes.plot([row.hours, row.hours], [max(low, 0.01), max(high, 0.01)], **band)
+    marker = look["marker"] if fits else "x"
+    axes.plot([row.hours], [cost], color=color, marker=marker, markersize=12)
+    name = row.name if fits else f"{row.name}: does not fit"
+    axes.annotate(
+        name,
+        (row.hours, cost),
+        (12, 10),
+        textcoords="offset points",
+        color=color,
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.8},
+    )
 
 
 def draw_scaling(estimated: Scaling, published: Mapping[int, Sequence[float]]) -> Picture:
@@ -302,7 +283,8 @@ def draw_scaling(estimated: Scaling, published: Mapping[int, Sequence[float]]) -
     axes.set(xscale="log", ylim=(0, 1.1))
     _ticks(axes, count_text, axis="x")
     _ticks(axes, "{:.0%}".format, axis="y")
-    said = f"Share of perfect speed-up by number of devices, for {estimated.device} over {estimated.link}. Estimated: "
+    said = "Share of perfect speed-up by number of devices, "
+    said += f"for {estimated.device} over {estimated.link}. Estimated: "
     said += ", ".join(
         f"{shares[each]:.0%} on {each:,}"
         for each in sorted({min(shares), *checked[-1:], max(shares)})

@@ -1,59 +1,35 @@
-"""Answers to the exercises of lesson 6."""
+"""Answers to the exercises of lesson 7."""
 
-CONTEXT = ""
-
-CHOICE = """
-def my_choice(offers, epochs, deadline_hours):
-    hours = {{name: epochs * epoch_s / 3600 for name, (epoch_s, price) in offers.items()}}
-    in_time = [name for name in offers if hours[name] <= deadline_hours]
-    return {best}
+CONTEXT = """
+import torch
+from course_utils.estimate import estimate
+my_model, my_inputs = torch.nn.Linear(64, 64), torch.rand(1, 64)
+prices = {"T4": 0.5, "A100": 2.0}
+def ask(**more):
+    asked = {"batch": 64, "samples": 10**9, "devices": ["T4", "A100", "H100"], "prices": prices}
+    return estimate(my_model, my_inputs, **asked | more)
 """
-
-CHEAPEST = "min(in_time, key=lambda name: hours[name] * offers[name][1], default=None)"
+LATE = "ask(deadline_hours=1e-3)"
 
 RIGHT = {
-    "rent": [CHOICE.format(best=CHEAPEST)],
+    "rent": [
+        "def my_rent():\n    found = ask(deadline_hours=1e6)\n    return found, 'T4'",
+        f"my_rent = lambda: ({LATE}, None)",
+    ],
     "speed_up": ["my_claim = ['C', 2]"],
     "limits": [
-        "my_limits = dict(tiny='launches', add='memory', product='arithmetic', attention='memory', more='x')"
+        "my_limits = dict(tiny='launches', add='memory', product='arithmetic', attention='memory')"
     ],
 }
 
 WRONG = {
     "rent": [
-        (
-            CHOICE.format(best="min(in_time, key=lambda name: offers[name][1], default=None)"),
-            "price of an hour",
-        ),
-        (
-            CHOICE.format(best="min(in_time, key=lambda name: hours[name], default=None)"),
-            "Ten epochs take the laptop",
-        ),
-        (CHOICE.format(best="'laptop'"), "take the laptop 135 hours"),
-        (
-            CHOICE.format(
-                best="min(in_time or offers, key=lambda name: hours[name] * offers[name][1])"
-            ),
-            "Say so with None",
-        ),
-        *(
-            (
-                CHOICE.format(best=f"{CHEAPEST} if in_time else {none}"),
-                f"Say so with None. Your function {says}",
-            )
-            for none, says in (
-                ("'None'", "says 'None'"),
-                ("max([])", "raises ValueError"),
-                ("in_time[0]", "raises Index"),
-            )
-        ),
-        (CHOICE.format(best=f"({CHEAPEST}, 0.0)"), "the name of one device alone"),
-        (
-            CHOICE.format(best=f"print({CHEAPEST})"),
-            "Your function says None, as one without `return` does.",
-        ),
-        ("my_choice = lambda offers, epochs: 'large'", "but yours takes"),
-        ("my_choice = 'large'", "This should be a function"),
+        ("my_rent = lambda: (ask(deadline_hours=1e6), 'A100')", "costs less"),
+        (f"my_rent = lambda: ({LATE}, 'A100')", "misses your deadline"),
+        ("my_rent = lambda: (ask(), 'T4')", "no deadline"),
+        ("my_rent = lambda: (ask(deadline_hours=1e6), 'B200')", "not among the devices"),
+        ("my_rent = lambda: (ask(deadline_hours=1e6), None)", "surely in time"),
+        ("my_rent = lambda: 'T4'", "a pair"),
     ],
     "speed_up": [
         ("my_claim = ('A', 6.0)", "compares fp32 with bf16"),
@@ -68,7 +44,7 @@ WRONG = {
     "limits": [
         ("my_limits = {'tiny': 'memory'}", "the largest is not memory"),
         (
-            "my_limits = {'tiny': 'launches', 'add': 'memory', 'product': 'memory', 'attention': 'memory'}",
+            "my_limits = dict(tiny='launches', add='memory', product='memory')",
             "For `product`",
         ),
         (
