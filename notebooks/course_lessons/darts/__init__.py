@@ -35,13 +35,12 @@ GUIDE: dict[str, Any] = {
 
 
 def darts_problem() -> str | None:
-    """Say in one sentence why Darts cannot be used here and what helps, or return None when it
-    can.
-    """
+    """Return a sentence on why Darts cannot be used here and what helps, or None when it can."""
     try:
         import darts.models
     except ImportError as error:
-        return f"Darts is not here ({error}). Add it: %run -m course_lessons.setup darts (Python 3.11+)."
+        how = "%run -m course_lessons.setup darts (Python 3.11+)"
+        return f"Darts is not here ({error}). Add it: {how}."
     return None
 
 
