@@ -161,7 +161,10 @@ def test_a_chip_of_your_own_is_one_line(model):
 def test_a_launch_of_ones_own_host_takes_the_place_of_the_fitted_one(model):
     slow, fast = Host(0.0, 1e-3, "slow"), Host(0.0, 1e-6, "fast")
     rows = [estimate(model, X, devices=["A100"], host=host).rows[0] for host in (slow, fast)]
-    assert rows[0].step_s == pytest.approx(1e3 * rows[1].step_s, rel=1e-3) and rows[0].limit == "launches"
+    assert (
+        rows[0].step_s == pytest.approx(1e3 * rows[1].step_s, rel=1e-3)
+        and rows[0].limit == "launches"
+    )
     with pytest.raises(ValueError, match="host is 'this machine'"):
         estimate(model, X, devices=["A100"], host="my laptop")
 
