@@ -32,13 +32,20 @@ wheel: $(VENV)/ready-test ## build the course's wheel: dist/
 standalone: $(VENV)/ready-test ## every lesson as one file that carries the course inside it: standalone/
 	$(RUN) tools/standalone.py
 
+page: $(VENV)/ready-learn ## the page "Is it worth it?", one file without a server: build/worth-it.html
+	$(RUN) tools/page/build.py build/worth-it.html
+
+# npm brings the type checker and the linter of the page's JavaScript.
+lint-page: ## types and rules of the page's modules
+	cd tools/page && npm install --silent --no-package-lock --no-audit --no-fund && npm run --silent check
+
 doctor.pyz: ## the doctor in one file, for any Python from 3.8 on: python doctor.pyz
 	$(PYTHON) tools/doctor_file.py $@
 
 setup-cell: $(VENV)/ready-test ## write the set-up cell, and the launch links if there is an address, into every lesson
 	$(RUN) tools/setup_cell.py
 
-gpu: ## everything that only a real GPU can show, eight minutes at a time: make gpu, or make gpu DRY=1 on a CPU
+gpu: ## everything that only a real GPU can show: make gpu, or make gpu DRY=1 on a CPU
 	$(if $(and $(filter file,$(origin PYTHON)),$(wildcard $(VENV)/ready-learn)),$(RUN),$(PYTHON)) tools/gpu.py $(if $(DRY),--dry) $(if $(OUT),--out "$(OUT)")
 
 slides: $(VENV)/ready-test ## every lesson as slides, in one file each that needs no network: tools/slides/*.html
@@ -51,4 +58,4 @@ book: $(VENV)/ready-test ## every lesson, the glossary, the teacher's guide and 
 $(VENV)/ready-%: pyproject.toml constraints.txt tools/install.py $(shell test -x $(RUN) || echo again)
 	$(PYTHON) tools/install.py $(VENV) $*
 
-.PHONY: again lab env check test lint notebooks picture wheel standalone doctor.pyz setup-cell gpu slides book
+.PHONY: again lab env check test lint notebooks picture wheel standalone page lint-page doctor.pyz setup-cell gpu slides book

@@ -1,13 +1,14 @@
 """The answer in words: which device, for how long and for what money."""
 
-import base64
 import json
 import os
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import urlencode
 
 from course_utils.estimate.prices import free_offers
-from course_utils.estimate.row import Row, money, span
+from course_utils.estimate.row import HERE, Row, money, span
+from course_utils.estimate.work import KINDS
 
 # The address of the page that answers without Python; unset, no link is shown.
 PAGE = "COURSE_PAGE"
@@ -79,14 +80,30 @@ def sessions(row: Row) -> list[str]:
 
 
 def page_link(data: dict[str, Any]) -> str:
-    """Return the address of this question on the page, or "" where the page has no address."""
+    """Return the address of this question on the page, or "" where the page has no address.
+
+    The page's question.js and model.js say what the fields mean.
+    """
     address = os.environ.get(PAGE, "")
     if not address:
         return ""
-    asked = {name: data[name] for name in ("format", "question", "counted", "memory")}
-    asked["devices"] = [row["device"] for row in data["rows"]]
-    text = json.dumps(asked, separators=(",", ":"))
-    return f"{address}#{base64.urlsafe_b64encode(text.encode()).decode()}"
+    counted, question = data["counted"], data["question"]
+    memory = data["memory"]
+    names = ("batch", "parameters", "training", "precision", *KINDS)
+    asked = {
+        "own": {
+            "counted": {name: counted[name] for name in names},
+            "memory": {"lines": memory["lines"], "gathered": memory["gathered"]},
+        },
+        "precision": question["precision"],
+        "samples": question["samples"],
+        "epochs": question["epochs"],
+        "count": question["count"],
+        "deadline": question["deadline_hours"] or "none",
+        "devices": ",".join(row["device"] for row in data["rows"] if row["device"] != HERE),
+    }
+    asked["own"] = json.dumps(asked["own"], separators=(",", ":"))
+    return f"{address}#{urlencode(asked)}"
 
 
 def _misses(row: Row, deadline_hours: float | None) -> bool:

@@ -159,6 +159,9 @@ class Memory:
             "loss_counted": self.loss_counted,
             "gathered": self.gathered,
         }
+        if math.isnan(self.moments[0].per_sample):  # known for this batch alone
+            only = line_of(self.peak._replace(per_sample=0), self.batch)
+            return asked | {"lines": [only._asdict()]}
         return asked | {"lines": [line._asdict() for line in self.lines()]}
 
     def to_frame(self) -> "pd.DataFrame":

@@ -1,0 +1,364 @@
+"""The page "Is it worth it?" in a browser: it agrees with Python, is safe and accessible."""
+
+import random
+import sys
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import sync_playwright
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools/page"))
+import build
+
+sys.path.pop(0)
+from course_utils.estimate.chips import Chip, all_chips, find_chip
+from course_utils.estimate.counted_models import counted_language, counted_memory
+from course_utils.estimate.evidence import evidence
+from course_utils.estimate.finetuning import estimate_finetuning
+from course_utils.estimate.memory_model import capacity_bytes, framework_bytes
+from course_utils.estimate.parallel import scaling
+from course_utils.estimate.prices import prices_by_device
+from course_utils.estimate.speeds import networks
+from course_utils.estimate.step_time import step_time
+from course_utils.estimate.work import Sums, Work
+
+pytestmark = pytest.mark.browser
+
+
+BROWSERS = ("/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome")
+FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run")
+FLAGS += ("--disable-background-networking", "--disable-component-update", "--disable-sync")
+CALLS = "globalThis.page = { answerRows, fromAddress, problemOf, readNumber, readOwn, known };"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    found = next((path for path in BROWSERS if Path(path).exists()), None)
+    if found is None:
+        pytest.skip("needs chromium")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=found, args=FLAGS)
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    """The page as `make page` writes it."""
+    path = tmp_path_factory.mktemp("page") / "worth-it.html"
+    path.write_text(build.page(), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def inside(browser, file):
+    """The same page with its functions within reach, and so without its policy."""
+    text = file.read_text(encoding="utf-8").replace(
+        "</script>\n</body>", f"{CALLS}</script></body>"
+    )
+    path = file.with_name("inside.html")
+    path.write_text(text.replace("Content-Security-Policy", "X-Without-Policy"), encoding="utf-8")
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    yield page
+    page.close()
+
+
+@pytest.fixture
+def page(browser, file):
+    opened = browser.new_page(viewport={"width": 1280, "height": 900})
+    errors = []
+    opened.on("pageerror", lambda error: errors.append(str(error)))
+    opened.on("console", lambda message: errors.append(message.text))
+    opened.goto(file.as_uri())
+    yield opened
+    opened.close()
+    assert not errors
+
+
+def step_of(question: dict, batch: int) -> tuple[Work, float | None]:
+    """Return the counted step of a question's model, and the bytes that it needs."""
+    training = question["task"] == "training"
+    if question["model"] in counted_language():
+        counted = counted_language()[question["model"]]
+        method = question["tuning"] if training else "inference"
+        sums = counted["steps"][method]
+        flops, moved, kernels = sums["one"]
+        more_flops, more_bytes = sums["more"]
+        other = Sums(flops + (batch - 1) * more_flops, moved + (batch - 1) * more_bytes, kernels)
+        asked = {"length": counted["length"], "rank": counted["rank"]}
+        tuned = estimate_finetuning(
+            counted["model"], method if training else "full", batch=batch, **asked
+        )
+        work = Work(batch, tuned.trained, training, "fp16", other=other)
+        return work, tuned.needed_bytes if training else None
+    name, _, image = question["model"].rpartition(" (")
+    key = name, int(image[:-1]), training
+    work = networks()[*key, True].at(batch, "fp16")
+    lines = counted_memory().get(key)
+    if lines is None:
+        return work, None
+    tensors = max(held + per_sample * batch for held, per_sample in lines)
+    return work, tensors + framework_bytes(tensors)
+
+
+def expected_rows(question: dict, chips: list[Chip]) -> list[dict]:
+    """Return what the package answers, for the chips that have the precision and a link."""
+    prices = prices_by_device(None, "here", "$")
+    rows = []
+    together = question["count"] > 1 and question["task"] == "training"
+    for chip in chips:
+        precision = question["precision"]
+        if precision != "amp" and precision not in chip.peaks:
+            continue
+        if together and not chip.link:
+            continue
+        work, needed = step_of(question, question["batch"])
+        work = replace(work, precision=chip.at(precision))
+        parts = step_time(work, chip)
+        step_s = parts.total_s
+        if together:
+            step_s = scaling(work, chip, counts=(question["count"],)).steps_s[0]
+        samples = question["samples"] * question["epochs"]
+        seconds = samples * step_s / (work.batch * question["count"])
+        price = prices.get(chip.name)
+        rows.append(
+            {
+                "device": chip.name,
+                "seconds": seconds,
+                "factor": evidence(work, chip, parts).factor,
+                "cost": None
+                if price is None
+                else seconds / 3600 * price.per_hour * question["count"],
+                "needed": needed,
+                "fits": needed is None or needed <= capacity_bytes(chip),
+                "limit": parts.limit,
+            }
+        )
+    return rows
+
+
+def near(one: float | None, other: float | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return one == pytest.approx(other, rel=1e-3)
+
+
+def random_question(draw: random.Random, names: list[str]) -> dict:
+    model = draw.choice(names)
+    tasks = ["training", "inference"]
+    if model not in counted_language():
+        name, _, image = model.rpartition(" (")
+        tasks = [t for t in tasks if (name, int(image[:-1]), t == "training", True) in networks()]
+    return {
+        "model": model,
+        "task": draw.choice(tasks),
+        "tuning": draw.choice(["full", "lora", "4-bit"]),
+        "precision": draw.choice(["amp", "amp", "bf16", "fp16"]),
+        "batch": draw.choice([1, 2, 7, 64, 256, 4096]),
+        "samples": draw.choice([1, 50_000, 1_281_167, 10**9]),
+        "epochs": draw.choice([1, 3, 90]),
+        "count": draw.choice([1, 1, 2, 8, 64]),
+        "devices": draw.sample([chip.name for chip in all_chips()], 5),
+    }
+
+
+def shown_rows(page, question: dict) -> list[dict]:
+    """Return the page's rows for a question, which goes through its address."""
+    fields = {**question, "devices": ",".join(question["devices"])}
+    script = """address => {
+        const read = page.fromAddress(address, page.known);
+        return { problems: read.problems, rows: page.answerRows(read.question) };
+    }"""
+    answer = page.evaluate(script, urlencode(fields))
+    assert answer["problems"] == [], answer["problems"]
+    return answer["rows"]
+
+
+def test_the_page_and_python_agree_on_300_questions(inside):
+    draw = random.Random(1)
+    images = sorted({f"{name} ({image})" for name, image, _, half in networks() if half})
+    names = [*images, *(list(counted_language()) * 20)]
+    for _ in range(300):
+        question = random_question(draw, names)
+        chips = [find_chip(name) for name in question["devices"]]
+        shown, wanted = shown_rows(inside, question), expected_rows(question, chips)
+        assert [row["device"] for row in shown] == [row["device"] for row in wanted], question
+        for one, other in zip(shown, wanted, strict=True):
+            low, middle, high = one["seconds"]
+            assert middle == pytest.approx(other["seconds"], rel=1e-3), question
+            assert low == pytest.approx(other["seconds"] / other["factor"], rel=1e-3), question
+            assert high == pytest.approx(other["seconds"] * other["factor"], rel=1e-3), question
+            assert near(one["cost"] and one["cost"][1], other["cost"]), question
+            assert near(one["needed"], other["needed"]), question
+            assert (one["fits"], one["limit"]) == (other["fits"], other["limit"]), question
+
+
+def test_a_card_of_ones_own_is_a_chip_of_four_numbers(inside):
+    question = random_question(random.Random(2), ["resnet50 (224)"])
+    question |= {"task": "training", "count": 1, "devices": [], "precision": "amp"}
+    shown = shown_rows(inside, question | {"chip": "Mine,100,900,24"})
+    (wanted,) = expected_rows(question, [Chip("Mine", 100, 900, 24)])
+    assert shown[0]["device"] == "Mine" and shown[0]["cost"] is None
+    assert shown[0]["seconds"][1] == pytest.approx(wanted["seconds"], rel=1e-3)
+    assert shown[0]["seconds"][2] == pytest.approx(wanted["seconds"] * wanted["factor"], rel=1e-3)
+
+
+def test_an_estimate_is_the_same_as_json_and_behind_its_link(inside, monkeypatch):
+    import torch
+
+    from course_utils.data.models import ImageCNN
+    from course_utils.estimate import estimate
+    from course_utils.estimate.advice import page_link
+
+    def loss(scores):
+        return torch.nn.functional.cross_entropy(
+            scores, torch.zeros(len(scores), dtype=torch.int64)
+        )
+
+    job = {"samples": 50_000, "epochs": 10, "devices": ["T4", "A100 80GB"]}
+    found = estimate(ImageCNN(), torch.zeros(64, 3, 32, 32), loss=loss, **job)
+    monkeypatch.setenv("COURSE_PAGE", "page.html")
+    link = page_link(found.to_dict()).partition("#")[2]
+    script = """([address, text]) => {
+        const read = page.fromAddress(address, page.known);
+        return { problems: read.problems, rows: page.answerRows(read.question),
+                 own: page.readOwn(text).own, same: read.question.own };
+    }"""
+    answer = inside.evaluate(script, [link, found.to_json()])
+    assert answer["problems"] == [] and answer["own"] == answer["same"]
+    for shown, row in zip(answer["rows"], found.rows, strict=True):
+        assert shown["seconds"][1] / 3600 == pytest.approx(row.hours, rel=1e-3)
+        assert shown["seconds"][2] / 3600 == pytest.approx(row.hours_interval[1], rel=1e-3)
+        assert shown["needed"] == pytest.approx(row.needed_bytes, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1.5", 1.5),
+        ("1,5", 1.5),
+        ("10 000", 10_000),
+        ("50k", 50_000),
+        ("2e6", 2e6),
+        ("1,500,000", 1_500_000),
+        ("1.500.000,5", 1_500_000.5),
+        ("0,125", 0.125),
+    ],
+)
+def test_numbers_are_read_as_people_type_them(inside, text, value):
+    assert inside.evaluate("text => page.readNumber(text)", text) == {"value": value}
+
+
+@pytest.mark.parametrize("text", ["1,500", "1.500", "", "ten", "1,2,3", "-1", "1e999", "9" * 40])
+def test_a_number_with_two_meanings_or_none_is_asked_about(inside, text):
+    assert set(inside.evaluate("text => page.readNumber(text)", text)) == {"problem"}
+
+
+HOSTILE = [
+    "model=<img src=x onerror=alert(1)>",
+    "devices=__proto__,constructor",
+    "price=__proto__:1&price=T4:NaN&price=T4:1e999",
+    "chip=<b>,1,2,3",
+    "chip=constructor,1,2,3",
+    "batch=1e99&samples=-5&epochs=x&count=1.5",
+    "own=" + "[" * 20_000,
+    'own={"__proto__":{"batch":1},"batch":1e400}',
+    "task=training'%22><script>alert(1)</script>",
+    "x=" + "9" * 200_000,
+]
+
+
+@pytest.mark.parametrize("address", HOSTILE, ids=range(len(HOSTILE)))
+def test_a_hostile_address_ends_in_a_sentence_and_the_usual_question(page, file, address):
+    page.goto("about:blank")
+    page.goto(f"{file.as_uri()}#{address}")
+    assert page.locator("#problems").text_content().strip().endswith(".")
+    assert page.locator("#table tr").count() > 3
+    assert page.evaluate("Object.keys(Object.prototype).length") == 0
+    assert page.locator("img, b, main script").count() == 0
+
+
+@pytest.mark.parametrize("text", ["{", "null", "7", '{"counted": {"batch": "<b>"}}', "[" * 10_000])
+def test_pasted_text_that_is_no_estimate_is_named_beside_its_field(page, text):
+    before = page.locator("#table").text_content()
+    page.locator("#own-box summary").click()
+    page.locator("#own").fill(text)
+    assert page.locator("#own-problem").text_content() != ""
+    assert page.locator("#table").text_content() == before
+
+
+def test_a_wrong_number_is_named_beside_its_field_and_the_last_answer_stays(page):
+    before = page.locator("#table").text_content()
+    page.locator("#epochs").fill("many")
+    assert page.locator("#epochs").get_attribute("aria-invalid") == "true"
+    assert page.locator("#epochs-problem").text_content() == "This is not a number."
+    assert page.locator("#table").text_content() == before
+    page.locator("#epochs").fill("45")
+    assert page.locator("#epochs-problem").text_content() == ""
+    assert page.locator("#table").text_content() != before
+
+
+def test_an_address_opens_with_the_same_question(page, browser):
+    page.locator("#model").fill("Llama 3.1 8B, 2,048 tokens")
+    page.locator("#tuning").select_option("4-bit")
+    page.locator("#batch").fill("4")
+    page.locator("#deadline").fill("7,5")
+    answer = page.locator("#table").text_content()
+    twin = browser.new_page()
+    twin.goto(page.url)
+    assert twin.locator("#table").text_content() == answer
+    assert twin.locator("#tuning").input_value() == "4-bit"
+    assert twin.locator("#deadline").input_value() == "7.5"
+    twin.close()
+
+
+def test_the_largest_batch_that_fits_is_found_for_each_card(page):
+    page.locator("#largest").check()
+    fits = page.locator("#table tr td:nth-child(4)").all_text_contents()
+    assert fits and all(text.startswith("yes") for text in fits)
+
+
+def test_it_asks_nobody_for_anything_and_is_small(page, file):
+    assert file.stat().st_size < 400_000
+    policy = page.locator("meta[http-equiv]").get_attribute("content")
+    assert "default-src 'none'" in policy and "unsafe" not in policy
+    assert page.evaluate("performance.getEntriesByType('resource').length") == 0
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_has_no_barriers_and_does_not_overflow(browser, file, width, scheme):
+    opened = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    opened.goto(file.as_uri())
+    found = Axe().run(opened)
+    assert found.violations_count == 0, found.generate_report()
+    assert opened.evaluate("document.documentElement.scrollWidth") <= width
+    opened.close()
+
+
+def test_everything_can_be_reached_with_the_keyboard(page):
+    reached = set()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.id"))
+    assert {"model", "task", "batch", "epochs", "deadline", "count", "copy-markdown"} <= reached
+
+
+def test_it_prints_on_one_page(page):
+    pdf = page.pdf(format="A4")
+    assert pdf.count(b"/Type /Page\n") + pdf.count(b"/Type /Page ") <= 1 or b"/Count 1" in pdf
+
+
+def test_a_table_and_a_call_of_python_can_be_copied(page, browser):
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.locator("#copy-markdown").click()
+    text = page.evaluate("navigator.clipboard.readText()")
+    assert "| Device | Time | Cost |" in text and "worth-it.html#" in text
+    page.locator("#copy-python").click()
+    text = page.evaluate("navigator.clipboard.readText()")
+    assert "from course_utils.estimate import estimate" in text
+    compile(text, "copied", "exec")

@@ -1,0 +1,127 @@
+// Reading numbers as people type them, and writing quantities as people say them.
+
+/** @typedef {{value: number} | {problem: string}} Reading */
+
+const SUFFIXES = { k: 1e3, K: 1e3, M: 1e6, G: 1e9 };
+const LARGEST = 1e15;
+
+/**
+ * Read a number: "1.5", "1,5", "10 000", "50k", "2e6". What could be read in two ways is not guessed.
+ * @param {string} text
+ * @param {{least?: number, whole?: boolean, most?: number}} [limits] `least` itself is allowed
+ * @returns {Reading}
+ */
+export function readNumber(text, limits = {}) {
+  const typed = text.trim().slice(0, 40);
+  const parts = /^([+-]?)([\d.,\s'_]+)(e[+-]?\d{1,3})?\s*([kKMG]?)$/i.exec(typed);
+  if (!parts || !/\d/.test(parts[2])) {
+    return { problem: typed ? "This is not a number." : "A number is missing." };
+  }
+  const [, sign, body, exponent, suffix] = parts;
+  const digits = body.replace(/[\s'_]/g, "");
+  const ambiguous = /^([1-9]\d{0,2})([.,])(\d{3})$/.exec(digits);
+  if (ambiguous && !exponent) {
+    const [, whole, , rest] = ambiguous;
+    const small = Number(`${whole}.${rest}`);
+    return { problem: `Do you mean ${whole}${rest} or ${small}? Please write it like that.` };
+  }
+  const plain = withPoint(digits);
+  if (plain === null) {
+    return { problem: "This is not a number." };
+  }
+  const factor = SUFFIXES[/** @type {keyof typeof SUFFIXES} */ (suffix)] ?? 1;
+  const value = Number(`${sign}${plain}${exponent ?? ""}`) * factor;
+  return checked(value, limits);
+}
+
+/**
+ * Return the digits with a point for the decimals and nothing between groups, or null.
+ * @param {string} digits
+ */
+function withPoint(digits) {
+  const points = digits.split(".").length - 1;
+  const commas = digits.split(",").length - 1;
+  if (points + commas === 0) return digits;
+  if (points + commas === 1) return digits.replace(",", ".");
+  const last = digits.lastIndexOf(".") > digits.lastIndexOf(",") ? "." : ",";
+  const group = last === "." ? "," : ".";
+  const decimals = (last === "." ? points : commas) === 1 && points > 0 && commas > 0;
+  const whole = decimals ? digits.slice(0, digits.lastIndexOf(last)) : digits;
+  const separator = decimals ? group : last;
+  if (!decimals && points > 0 && commas > 0) return null;
+  const groups = whole.split(separator);
+  const even = groups.slice(1).every((part) => part.length === 3) && groups[0].length <= 3;
+  if (!even || groups[0] === "") return null;
+  const fraction = decimals ? digits.slice(digits.lastIndexOf(last) + 1) : "";
+  return fraction ? `${groups.join("")}.${fraction}` : groups.join("");
+}
+
+/**
+ * @param {number} value
+ * @param {{least?: number, whole?: boolean, most?: number}} limits
+ * @returns {Reading}
+ */
+function checked(value, { least = 0, whole = false, most = LARGEST }) {
+  if (!Number.isFinite(value)) return { problem: "This number is too large." };
+  if (value < least) return { problem: `This has to be ${say(least)} or more.` };
+  if (value > most) return { problem: `This has to be ${say(most)} or less.` };
+  if (whole && !Number.isInteger(value)) return { problem: "This has to be a whole number." };
+  return { value };
+}
+
+/**
+ * Write a number with two or three digits that count: 0.35, 7.2, 33, 1,240.
+ * @param {number} value
+ */
+export function say(value) {
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  if (size >= 1e15) return value.toExponential(1);
+  if (size >= 10) return Math.round(value).toLocaleString("en-US");
+  if (size < 1e-3) return value.toExponential(1);
+  return String(Number(value.toPrecision(2)));
+}
+
+const DURATIONS = /** @type {[string, number][]} */ ([
+  ["years", 365 * 86400],
+  ["days", 86400],
+  ["h", 3600],
+  ["min", 60],
+  ["s", 1],
+  ["ms", 1e-3],
+  ["µs", 1e-6],
+]);
+
+/** The unit in which a person says so many seconds. @param {number} seconds */
+function unitOf(seconds) {
+  return DURATIONS.find(([, size]) => seconds >= 2 * size) ?? DURATIONS[DURATIONS.length - 1];
+}
+
+/** Write a duration: "25 s", "3 min", "9 h", "12 days". @param {number} seconds */
+export function sayTime(seconds) {
+  const [unit, size] = unitOf(seconds);
+  return `${say(seconds / size)} ${unit}`;
+}
+
+/** Write an interval in one unit: "9 to 20 h". @param {number} low @param {number} high */
+export function sayTimes(low, high) {
+  const [unit, size] = unitOf(low);
+  return range(say(low / size), say(high / size), unit);
+}
+
+/** Write an interval of money: "$15 to $33". @param {number} low @param {number} high */
+export function sayMoney(low, high) {
+  const write = (/** @type {number} */ cost) => `$${cost < 10 ? cost.toFixed(2) : say(cost)}`;
+  return write(low) === write(high) ? write(low) : `${write(low)} to ${write(high)}`;
+}
+
+/** @param {string} low @param {string} high @param {string} unit */
+function range(low, high, unit) {
+  return low === high ? `${low} ${unit}` : `${low} to ${high} ${unit}`;
+}
+
+/** Write bytes in 10^9: "14.2 GB". @param {number} bytes */
+export function sayBytes(bytes) {
+  const gb = bytes / 1e9;
+  return gb >= 10 ? `${Math.round(gb)} GB` : `${Number(gb.toPrecision(2))} GB`;
+}

@@ -1,0 +1,108 @@
+"""The data of the page "Is it worth it?", all of it from the package's own files."""
+
+import json
+from typing import Any
+
+from course_utils.estimate import chips as chip_data
+from course_utils.estimate.counted_models import counted_language, counted_memory
+from course_utils.estimate.finetuning import finetuning_evidence as finetuning
+from course_utils.estimate.finetuning import language_models
+from course_utils.estimate.memory_model import capacity_bytes, memory_evidence
+from course_utils.estimate.prices import DATA as PRICES
+from course_utils.estimate.speeds import networks
+from course_utils.estimate.step_time import fitted, numbers
+
+
+def page_data() -> dict[str, Any]:
+    """Return what the page needs, ready for JSON; `model.js` says what each part is."""
+    prices = json.loads(PRICES.read_text(encoding="utf-8"))
+    return {
+        "numbers": numbers(),
+        "share": fitted()["share"],
+        "factors": fitted()["factors"],
+        "memory": memory_evidence()["numbers"],
+        "finetuning": {
+            "logit": finetuning()["bytes_per_logit"],
+            "nf4": finetuning()["nf4_bytes"],
+            "adam": finetuning()["optimizers"]["adam"],
+        },
+        "chips": _chips({row["device"]: row for row in prices["prices"]}),
+        "free": prices["free"],
+        "models": _image_networks() | _language_models(),
+    }
+
+
+def _chips(prices: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    links = {link.name: link.gb_per_s for link in chip_data.all_links()}
+    found = []
+    for chip in chip_data.all_chips():
+        price = prices.get(chip.name, {})
+        found.append(
+            {
+                "name": chip.name,
+                "vendor": chip.vendor,
+                "peaks": dict(chip.peaks),
+                "achieved": dict(chip.achieved_share),
+                "bandwidth": chip.bandwidth_gb_per_s,
+                "capacity": capacity_bytes(chip),
+                "link": links.get(chip.link),
+                "price": price.get("usd_per_hour"),
+                "date": price.get("date"),
+            }
+        )
+    return found
+
+
+def _image_networks() -> dict[str, dict[str, Any]]:
+    """Return each network that was counted in 16 bits: its sums for one batch, and its memory."""
+    models: dict[str, dict[str, Any]] = {}
+    for (name, image, training, half), network in networks().items():
+        if not half:
+            continue
+        model = models.setdefault(f"{name} ({image})", {"steps": {}, "memory": {}})
+        work = network.work
+        convolution = work.convolution
+        task = "training" if training else "inference"
+        model["steps"][task] = _short(
+            work.batch,
+            convolution.flops,
+            convolution.bytes_moved,
+            work.flops - convolution.flops,
+            work.bytes_moved - convolution.bytes_moved,
+            work.kernels,
+            *([work.parameters, network.trained] if training else []),
+        )
+        lines = counted_memory().get((name, image, training), [])
+        if lines:
+            model["memory"][task] = _short(*[number for line in lines for number in line], digits=4)
+    return models
+
+
+def _language_models() -> dict[str, dict[str, Any]]:
+    """Return each language model: its shape, the sums of one sample, and of one more."""
+    shapes = language_models()
+    models = {}
+    for name, counted in counted_language().items():
+        shape = shapes[counted["model"]]
+        models[name] = {
+            "tokens": counted["length"],
+            "shape": {
+                "linear": shape.linear,
+                "rest": shape.rest,
+                "adapters": shape.adapters(counted["rank"], shape.shapes),
+                "block": shape.block_bytes(counted["length"]),
+                "kept": 2 * shape.layers * shape.hidden * counted["length"],
+                "logits": counted["length"] * shape.vocabulary,
+            },
+            "steps": {
+                task: _short(*sums["one"], *sums["more"]) for task, sums in counted["steps"].items()
+            },
+        }
+    return models
+
+
+def _short(*numbers: float, digits: int = 5) -> str:
+    """Return numbers as text with five digits, half as long as JSON's own."""
+    return ",".join(
+        f"{number:.{digits}g}".replace("e+", "e").replace("e0", "e") for number in numbers
+    )

@@ -1,0 +1,195 @@
+// The question that the page answers: its fields, and the address that holds them.
+
+/**
+ * @typedef {object} Question
+ * @property {string} model the name of a counted network or language model, or "own"
+ * @property {import("./model.js").OwnStep | null} own one's own counted step
+ * @property {"training" | "inference"} task
+ * @property {"full" | "lora" | "4-bit"} tuning of a language model
+ * @property {string} precision
+ * @property {number | null} batch null stands for the largest that fits
+ * @property {number} samples in one epoch
+ * @property {number} epochs
+ * @property {number | null} deadline in hours
+ * @property {string[]} devices
+ * @property {OwnChip | null} chip
+ * @property {number} count devices that work together
+ * @property {Record<string, number>} prices dollars an hour, where they differ from the examples
+ * @property {number | null} cpu seconds of one step of this batch on one's own machine
+ */
+
+/** @typedef {{name: string, peak: number, bandwidth: number, memory: number}} OwnChip */
+
+export const PRECISIONS = ["amp", "bf16", "fp16", "tf32", "fp32"];
+export const TUNINGS = ["full", "lora", "4-bit"];
+const LONGEST_ADDRESS = 60_000;
+
+/** @returns {Question} */
+export function defaultQuestion() {
+  return {
+    model: "resnet50 (224)",
+    own: null,
+    task: "training",
+    tuning: "full",
+    precision: "amp",
+    batch: 256,
+    samples: 1_281_167,
+    epochs: 90,
+    deadline: 48,
+    devices: ["T4", "A100 80GB", "L4", "H100 SXM", "RTX 4090"],
+    chip: null,
+    count: 1,
+    prices: {},
+    cpu: null,
+  };
+}
+
+/**
+ * Write a question as the part of an address after "#". What is as by default is left out.
+ * @param {Question} question
+ * @returns {string}
+ */
+export function toAddress(question) {
+  const usual = defaultQuestion();
+  const fields = new URLSearchParams();
+  for (const name of /** @type {const} */ (["model", "task", "tuning", "precision"])) {
+    if (question[name] !== usual[name]) fields.set(name, question[name]);
+  }
+  for (const name of /** @type {const} */ (["samples", "epochs", "count"])) {
+    if (question[name] !== usual[name]) fields.set(name, String(question[name]));
+  }
+  if (question.batch !== usual.batch) fields.set("batch", String(question.batch ?? "largest"));
+  if (question.deadline !== usual.deadline) {
+    fields.set("deadline", String(question.deadline ?? "none"));
+  }
+  if (question.cpu !== null) fields.set("cpu", String(question.cpu));
+  if (question.devices.join() !== usual.devices.join()) {
+    fields.set("devices", question.devices.join(","));
+  }
+  for (const [name, price] of Object.entries(question.prices)) {
+    fields.append("price", `${name}:${price}`);
+  }
+  if (question.chip) {
+    const { name, peak, bandwidth, memory } = question.chip;
+    fields.set("chip", [name, peak, bandwidth, memory].join(","));
+  }
+  if (question.own) fields.set("own", JSON.stringify(question.own));
+  return fields.toString();
+}
+
+/**
+ * Read a question from an address. What cannot be read is left as by default, with a sentence.
+ * @param {string} address the part after "#"
+ * @param {{models: Set<string>, devices: Set<string>, readOwn: (text: string) => {own: import("./model.js").OwnStep} | {problem: string}}} known
+ * @returns {{question: Question, problems: string[]}}
+ */
+export function fromAddress(address, known) {
+  const question = defaultQuestion();
+  /** @type {string[]} */
+  const problems = [];
+  if (address.length > LONGEST_ADDRESS) {
+    return { question, problems: ["This address is too long to hold a question."] };
+  }
+  const fields = new URLSearchParams(address);
+  const choices = {
+    task: ["training", "inference"],
+    tuning: TUNINGS,
+    precision: PRECISIONS,
+  };
+  for (const [name, allowed] of Object.entries(choices)) {
+    const value = fields.get(name);
+    if (value === null) continue;
+    if (allowed.includes(value)) Object.assign(question, { [name]: value });
+    else problems.push(`The address has an unknown ${name}.`);
+  }
+  const own = fields.get("own");
+  if (own !== null) {
+    const read = known.readOwn(own);
+    if ("own" in read) Object.assign(question, { own: read.own, model: "own", batch: read.own.batch });
+    else problems.push(`The address holds a counted step that cannot be read: ${read.problem}`);
+  }
+  const model = fields.get("model");
+  if (model !== null) {
+    if (known.models.has(model) || (model === "own" && question.own)) question.model = model;
+    else problems.push("The address names a model that is not in this page's list.");
+  }
+  readNumbers(fields, question, problems);
+  readDevices(fields, question, problems, known.devices);
+  return { question, problems };
+}
+
+/**
+ * @param {URLSearchParams} fields
+ * @param {Question} question
+ * @param {string[]} problems
+ */
+function readNumbers(fields, question, problems) {
+  const limits = {
+    samples: [1, 1e15],
+    epochs: [1, 1e6],
+    count: [1, 100_000],
+    batch: [1, 1e7],
+    deadline: [1e-3, 1e7],
+    cpu: [1e-9, 1e9],
+  };
+  for (const [name, [least, most]] of Object.entries(limits)) {
+    const text = fields.get(name);
+    if (text === null) continue;
+    const none = { batch: "largest", deadline: "none" };
+    if (Object.hasOwn(none, name) && none[/** @type {"batch"} */ (name)] === text) {
+      Object.assign(question, { [name]: null });
+      continue;
+    }
+    const value = Number(text);
+    const whole = !["deadline", "cpu"].includes(name);
+    if (text !== "" && value >= least && value <= most && (!whole || Number.isInteger(value))) {
+      Object.assign(question, { [name]: value });
+    } else {
+      problems.push(`The address has a value for ${name} that cannot be used.`);
+    }
+  }
+}
+
+/**
+ * @param {URLSearchParams} fields
+ * @param {Question} question
+ * @param {string[]} problems
+ * @param {Set<string>} devices
+ */
+function readDevices(fields, question, problems, devices) {
+  const chip = (fields.get("chip") ?? "").split(",");
+  if (fields.has("chip")) {
+    const [name, ...figures] = chip;
+    const [peak, bandwidth, memory] = figures.map(Number);
+    const usable = [peak, bandwidth, memory].every((figure) => figure > 0 && figure < 1e9);
+    if (chip.length === 4 && usable && isName(name)) {
+      question.chip = { name, peak, bandwidth, memory };
+    } else {
+      problems.push("The address has a card of your own that cannot be read.");
+    }
+  }
+  const named = fields.get("devices");
+  if (named !== null) {
+    const names = named === "" ? [] : named.split(",");
+    const unknown = names.some((name) => !devices.has(name));
+    const ours = [...new Set(names.filter((name) => devices.has(name)))];
+    if (ours.length || !unknown) question.devices = ours;
+    if (unknown) problems.push("The address names a card that is not in this page's list.");
+  }
+  for (const text of fields.getAll("price").slice(0, 200)) {
+    const cut = text.lastIndexOf(":");
+    const name = text.slice(0, cut);
+    const price = Number(text.slice(cut + 1));
+    const ours = devices.has(name) || name === question.chip?.name;
+    if (ours && price >= 0 && price < 1e6 && text.slice(cut + 1) !== "") {
+      question.prices[name] = price;
+    } else {
+      problems.push("The address has a price that cannot be used.");
+    }
+  }
+}
+
+/** Whether a text can be the name of a card of one's own. @param {string} name */
+export function isName(name) {
+  return /^[\p{L}\p{N} .()+-]{1,40}$/u.test(name) && !["__proto__", "constructor"].includes(name);
+}
