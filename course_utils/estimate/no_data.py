@@ -118,7 +118,7 @@ class Step(TorchDispatchMode):
         with self.fake:
             # a tensor that is passed twice stays one tensor
             twins = {id(x): resized(x) for x in tensors(inputs)}
-            self.model = _clone(unwrapped(model), precision, whole).train(training)
+        self.model = _clone(unwrapped(model), precision, whole, self.fake).train(training)
         # which takes a twin as the copy that it has made
         given = copy.deepcopy(inputs, dict(twins))
         self.shapes = ", ".join(str(tuple(x.shape)) for x in twins.values())
@@ -252,7 +252,9 @@ def _backward(out: Any) -> None:
     torch.autograd.backward(torch.stack(results).sum())
 
 
-def _clone(model: nn.Module, precision: str, whole: torch.dtype | None) -> nn.Module:
+def _clone(
+    model: nn.Module, precision: str, whole: torch.dtype | None, fake: FakeTensorMode
+) -> nn.Module:
     """Return a copy of a model with fake tensors in the place of its own."""
     own = {p.dtype for p in model.parameters()} & {torch.float16, torch.bfloat16}
     if own and precision in ("fp32", "tf32"):
@@ -267,11 +269,12 @@ def _clone(model: nn.Module, precision: str, whole: torch.dtype | None) -> nn.Mo
     # What deepcopy finds in `memo` it takes as already copied: the structure is copied and the data
     # are not.
     memo: dict[int, Any] = {}
-    for part in model.modules():
-        made = [x for x in vars(part).values() if isinstance(x, Tensor)]  # such as of parameters
-        memo |= {id(x): empty(x) for x in made}
-    memo |= {id(x): empty(x) for x in model.buffers()}
-    memo |= {id(p): nn.Parameter(empty(p), p.requires_grad) for p in model.parameters()}
+    with fake:
+        for part in model.modules():
+            made = [x for x in vars(part).values() if isinstance(x, Tensor)]  # of parameters
+            memo |= {id(x): empty(x) for x in made}
+        memo |= {id(x): empty(x) for x in model.buffers()}
+        memo |= {id(p): nn.Parameter(empty(p), p.requires_grad) for p in model.parameters()}
     twin = copy.deepcopy(model, memo)
     for part in twin.modules():
         if isinstance(part, nn.MultiheadAttention):
