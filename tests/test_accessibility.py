@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import nbformat
 import pytest
 from course_lessons.multi_gpu.pictures import draw_ddp, draw_published_scaling, draw_ring
-from course_lessons.tpu.pictures import draw_payoff
+from course_lessons.tpu.pictures import draw_cache
 from matplotlib.colors import to_hex
 from matplotlib.text import Text
 from test_charts import CPU_ROWS, GPU_ROWS, comparison, rows
@@ -49,7 +49,7 @@ DRAWN = {
     "ddp": draw_ddp,
     "ring": draw_ring,
     "timeline": lambda: draw_timeline(LANES, 4.0, "A title"),
-    "payoff": lambda: draw_payoff(1e-3, 1e-4, 0.1, "rehearsal"),
+    "cache": lambda: draw_cache([5, 7, 5], [1, 1, 0]),
 }
 
 

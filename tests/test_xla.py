@@ -45,7 +45,7 @@ def run_python(code: str, **variables: str) -> subprocess.CompletedProcess:
 
 def test_importing_the_course_never_imports_torch_xla():
     names = ("course_utils.xla", "course_utils.timing", "course_utils.lightning")
-    modules = ", ".join(("course_utils", *names, "course_lessons.tpu.spmd"))
+    modules = ", ".join(("course_utils", *names, "course_lessons.tpu.exercises"))
     done = run_python(
         f"import sys, {modules}, course_lessons.tpu.pictures; print('torch_xla' in sys.modules)"
     )

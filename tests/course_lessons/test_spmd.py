@@ -1,45 +1,67 @@
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 import torch
-from course_lessons.tpu import spmd
+from course_lessons.scripts import FOLDER
+from course_lessons.scripts.train_cpu import Network, load_data
 
-pytestmark = pytest.mark.process
-
-
-def train_on_one_device() -> dict[str, torch.Tensor]:
-    model, _ = spmd.train(torch.device("xla", 0))
-    return {name: value.cpu() for name, value in model.state_dict().items()}
+NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
+LINE = re.compile(r"devices: (\d+)  images on each: (\d+) of (\d+)  losses: (.*)")
 
 
-def test_eight_devices_end_with_the_weights_of_one_and_of_the_cpu(in_xla):
-    said, result = spmd.on_eight_devices()
-    assert "8 devices in 1 process" in said
-    assert "(16, 6, 1) is split as {devices=[8,1,1]0,1,2,3,4,5,6,7}" in said
-    assert "(1, 20) is split as {replicated}" in said
-    assert f"{spmd.STEPS} executed" in said
-    eight, one, cpu = (
-        result["weights"],
-        in_xla(train_on_one_device),
-        spmd.train(torch.device("cpu"))[0].state_dict(),
+def run_on(devices: int, folder: Path) -> tuple[list[int], list[float]]:
+    """Run the script as the lesson does, and return the three numbers and the losses it prints."""
+    for name in ("train_xla.py", "spmd_xla.py"):
+        shutil.copy(FOLDER / name, folder)
+    variables = {
+        **os.environ,
+        "PJRT_DEVICE": "CPU",
+        "CPU_NUM_DEVICES": str(devices),
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
+    command = [sys.executable, "spmd_xla.py"]
+    done = subprocess.run(
+        command, cwd=folder, env=variables, capture_output=True, text=True, timeout=300
     )
-    torch.manual_seed(42)
-    start = spmd.AirRNN().state_dict()
-    for name, value in eight.items():
-        assert torch.allclose(value, one[name], atol=1e-6) and torch.allclose(
-            value, cpu[name], atol=1e-6
-        )
-        assert not torch.allclose(value, start[name], atol=1e-4)
-    # together they are the whole tensor, and no two overlap
-    for pieces in result["parts"].values():
-        held = torch.zeros(spmd.SHAPE)
-        for top, bottom, left, right in pieces:
-            held[top:bottom, left:right] += 1
-        assert len(pieces) == 8 and torch.equal(held, torch.ones(spmd.SHAPE))
-    exchanged = [line for line in result["program"] if "all-reduce(" in line]
-    assert any("f32[8,4]" in line for line in exchanged), "the gradient is as large as the weight"
-    assert any("f32[] all-reduce" in line for line in exchanged), "the loss is one number"
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = LINE.search(done.stdout)
+    return [int(each) for each in found.groups()[:3]], [float(each) for each in found[4].split()]
 
 
-def test_a_run_on_eight_devices_that_fails_says_why(monkeypatch):
-    monkeypatch.setenv("PYTHONHASHSEED", "a dog")  # Python itself refuses to start with it
-    with pytest.raises(RuntimeError, match="PYTHONHASHSEED"):
-        spmd.on_eight_devices()
+def losses_on_the_cpu() -> list[float]:
+    """The same training, computed by PyTorch alone on the whole batches."""
+    torch.manual_seed(0)
+    network = Network()
+    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
+    losses = []
+    train, _ = load_data(600)
+    pixels, labels = train.tensors
+    for start in range(0, 512, 128):
+        batch = slice(start, start + 128)
+        loss = torch.nn.functional.cross_entropy(network(pixels[batch]), labels[batch])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+@pytest.mark.process
+@pytest.mark.usefixtures("needs_xla")
+def test_eight_devices_and_one_print_the_losses_of_the_cpu(tmp_path):
+    expected = pytest.approx(losses_on_the_cpu(), abs=1e-3)
+    assert run_on(8, tmp_path) == ([8, 16, 128], expected)
+    assert run_on(1, tmp_path) == ([1, 128, 128], expected)
+
+
+def test_the_cell_that_writes_the_script_holds_the_script():
+    lesson = json.loads((NOTEBOOKS / "04_tpu.ipynb").read_text(encoding="utf-8"))
+    sources = ["".join(cell["source"]) for cell in lesson["cells"]]
+    script = (FOLDER / "spmd_xla.py").read_text(encoding="utf-8")
+    assert "%%writefile spmd_xla.py\n" + script.rstrip("\n") in sources

@@ -1,3 +1,4 @@
+import ast
 import json
 import subprocess
 import sys
@@ -6,17 +7,8 @@ from pathlib import Path
 import nbformat
 import pytest
 import torch_xla_stand_ins as stand_ins
-from course_lessons.tpu import (
-    calls_until_xla_pays,
-    draw_cache,
-    draw_graph,
-    draw_payoff,
-    draw_shards,
-    pictures,
-)
-
-pytestmark = pytest.mark.process
-
+from course_lessons.tpu.counting import StepTime
+from course_lessons.tpu.pictures import draw_cache, draw_shards, draw_steps, draw_systolic_array
 
 LESSON = Path(__file__).resolve().parents[2] / "notebooks" / "04_tpu.ipynb"
 
@@ -33,16 +25,8 @@ def run_lesson(site: Path, folder: Path) -> list:
         "env": stand_ins.environment(site),
     }
     (kernel / "kernel.json").write_text(json.dumps(spec))
-    command = [
-        sys.executable,
-        "-m",
-        "jupyter",
-        "nbconvert",
-        "--to",
-        "notebook",
-        "--execute",
-        str(LESSON),
-    ]
+    command = [sys.executable, "-m", "jupyter", "nbconvert", "--to", "notebook", "--execute"]
+    command.append(str(LESSON))
     command += ["--ExecutePreprocessor.kernel_name=stand-in", f"--output-dir={folder}"]
     environment = {**stand_ins.os.environ, "JUPYTER_PATH": str(folder / "share")}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
@@ -51,62 +35,30 @@ def run_lesson(site: Path, folder: Path) -> list:
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
+@pytest.mark.process
 def test_without_a_torch_xla_that_fits_every_xla_cell_is_one_sentence_and_the_rest_runs(tmp_path):
     """With another version than torch's, which is what hosts have; an absent one leads to another
     sentence only.
     """
     cells = run_lesson(stand_ins.with_another_torch_xla(tmp_path / "site"), tmp_path)
-    problem = next(
-        cell for cell in cells if "xla_problem()" in cell.source and "import" not in cell.source
-    )
-    sentence = eval(problem.outputs[0]["data"]["text/plain"])
+    imports = next(cell for cell in cells if cell.id == "04-imports")
+    sentence = ast.literal_eval(imports.outputs[-1]["data"]["text/plain"])
     assert "undefined symbol" in sentence and "pip install" in sentence
     marked = [cell for cell in cells if cell.source.startswith("%%needs XLA")]
-    assert len(marked) > 20
+    assert len(marked) >= 10
     for cell in marked:
-        assert (
-            "".join(output["text"] for output in cell.outputs)
-            == f"This cell needs XLA, but {sentence}\n"
-        ), cell.source
+        printed = "".join(output["text"] for output in cell.outputs)
+        assert printed == f"This cell needs XLA, but {sentence}\n", cell.source
     shown = [cell for cell in cells if cell not in marked and cell.outputs]
-    assert len(shown) >= 8
+    assert len(shown) >= 7
     assert all(output.output_type != "error" for cell in cells for output in cell.outputs)
 
 
-@pytest.mark.parametrize(
-    ("cpu_s", "xla_s", "compile_s", "calls"),
-    [
-        (2.0, 1.0, 10.0, 10),
-        (2.0, 1.0, 0.0, 1),
-        (1.0, 1.0, 10.0, None),
-        (1.0, 2.0, 0.0, None),
-        (0.3, 0.1, 1.0, 5),
-    ],
-)
-def test_compiling_pays_where_the_totals_cross(cpu_s, xla_s, compile_s, calls):
-    assert calls_until_xla_pays(cpu_s, xla_s, compile_s) == calls
-    if calls:
-        totals = {n: compile_s + n * xla_s - n * cpu_s for n in (calls - 1, calls)}
-        assert totals[calls] <= 1e-9 and (calls == 1 or totals[calls - 1] > 0)
-
-
 def test_the_pictures_say_what_they_show():
-    assert "each line: 1, 2, 1, 2." in draw_graph([1, 2, 1, 2], cut_every=2).alt
-    assert "3 calls with 2 shapes: 2 programs." in draw_cache([5, 7, 5], [1, 1, 0]).alt
-    halves = [[0, 2, 0, 4], [2, 4, 0, 4]]
-    assert (
-        "on 2 devices. mesh 2 x 1: 2 x 4 each." in draw_shards({"mesh 2 x 1": halves}, (4, 4)).alt
-    )
-    assert "from call 10 on" in draw_payoff(2.0, 1.0, 10.0, "rehearsal").alt
-    assert (
-        "do not meet" in draw_payoff(1.0, 2.0, 10.0, "TPU").alt
-        and "TPU" in draw_payoff(1.0, 2.0, 10.0, "TPU").alt
-    )
-
-
-def test_calls_are_counted_in_whole_numbers(monkeypatch):
-    monkeypatch.setattr(pictures, "picture", lambda axes, alt: axes)
-    axes = draw_payoff(0.2, 0.08, 0.05, "rehearsal")
-    low, high = axes.get_xlim()
-    ticks = [tick for tick in axes.get_xticks() if low <= tick <= high]
-    assert len(ticks) > 2 and all(tick == int(tick) for tick in ticks) and high >= 12
+    assert draw_cache([5, 7, 5], [1, 1, 0]).alt == "3 calls with 2 shapes compiled 2 programs."
+    slow = StepTime(trace_s=0.1, compile_s=5.0, run_s=0.2)
+    fast = StepTime(trace_s=0.02, compile_s=0.0, run_s=0.2)
+    assert draw_steps([slow, slow, fast]).alt.startswith("Steps that compile: 1 and 2; step 3")
+    assert "compile: none" in draw_steps([fast]).alt
+    assert "eight strips" in draw_shards().alt
+    assert "grid of cells" in draw_systolic_array().alt

@@ -1,143 +1,117 @@
-"""The pictures of lesson 4: a graph and its cuts, the cache of programs, a sharded tensor, and when
-compiling pays.
-"""
+"""The pictures of lesson 4: the cache, the stages of a step, a split tensor, a systolic array."""
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from course_utils.figures import LOOKS, MUTED, Picture, label_end, lecture_axes, picture
+from course_lessons.tpu.counting import StepTime
+from course_utils.figures import BLUE, GREEN, MUTED, ORANGE, Picture, lecture_axes, picture
+from course_utils.text import format_seconds
 
-TPU, DARK = LOOKS["xla"]["color"], LOOKS["cpu"]["color"]
-# of Okabe and Ito
-SHADES = ("#009E73", "#56B4E9", "#E69F00", "#F0E442", "#CC79A7", "#D55E00", DARK, "#BBBBBB")
-
-
-def draw_graph(recorded: Sequence[int], cut_every: int) -> Picture:
-    """Draw how many operations were in the graph after each line of Python, cut by `sync` every so
-    many lines.
-    """
-    axes = lecture_axes(
-        "The graph grows until sync() cuts it", "lines of Python", "operations in the graph"
-    )
-    lines = range(1, len(recorded) + 1)
-    axes.bar(lines, recorded, color=TPU)
-    for cut in range(cut_every, len(recorded) + 1, cut_every):
-        axes.axvline(cut + 0.5, color=MUTED, linestyle="--")
-        axes.text(
-            cut + 0.42,
-            max(recorded) * 1.06,
-            "sync()",
-            color=MUTED,
-            ha="right",
-            rotation=90,
-            va="bottom",
-        )
-    axes.set(xticks=list(lines), ylim=(0, 1.35 * max(recorded)))
-    return picture(
-        axes, f"Operations in the graph after each line: {', '.join(map(str, recorded))}.", colors=8
-    )
+DEVICES = 8
+SHADES = ("#E5F2EE", "#009E73")  # two neighbours differ, also in grey
 
 
 def draw_cache(sizes: Sequence[int], compiled: Sequence[int]) -> Picture:
-    """Draw the rows of each call's input, and whether the call compiled programs, or none as the
-    cache had one.
+    """Draw the rows of each call's input, and whether the call compiled a program.
+
+    Args:
+        sizes: the number of rows of each call's input.
+        compiled: how many programs each call compiled; 0 means that the cache had one.
     """
     axes = lecture_axes("A known shape is found in the cache", "call", "rows of the input")
-    calls, rows, found = np.arange(1, len(sizes) + 1), np.array(sizes), np.array(compiled) == 0
-    for where, colour, name in ((~found, TPU, "compiled"), (found, "white", "from the cache")):
-        at = calls[where], rows[where]
-        axes.scatter(
-            *at, s=900, marker="s", facecolors=colour, edgecolors=TPU, linewidths=3, label=name
-        )
-    axes.set(xticks=calls, yticks=sorted(set(sizes)))
+    for call, (size, programs) in enumerate(zip(sizes, compiled, strict=True), start=1):
+        fill = GREEN if programs else "white"
+        axes.scatter(call, size, s=900, marker="s", facecolor=fill, edgecolor=GREEN, linewidth=3)
+    axes.set_xticks(range(1, len(sizes) + 1))
+    axes.set_yticks(sorted(set(sizes)))
     axes.margins(0.12)
-    axes.legend(
-        loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, frameon=False, markerscale=0.6
-    )
-    return picture(
-        axes,
-        f"{len(sizes)} calls with {len(set(sizes))} shapes: {sum(compiled)} programs.",
-        colors=8,
-    )
+    axes.set_ylim(top=max(sizes) + 2.5)
+    axes.text(1, max(sizes) + 1.5, "filled: compiled", color=GREEN)
+    axes.text(4.5, max(sizes) + 1.5, "empty: found in the cache", color=MUTED)
+    alt = f"{len(sizes)} calls with {len(set(sizes))} shapes compiled {sum(compiled)} programs."
+    return picture(axes, alt, colors=8)
 
 
-def draw_shards(meshes: Mapping[str, Sequence[Sequence[int]]], shape: tuple[int, int]) -> Picture:
-    """Draw which part of a matrix of this shape each device holds.
+def draw_steps(times: Sequence[StepTime]) -> Picture:
+    """Draw what each step was spent on: recording, compiling, running."""
+    compiling = [str(n) for n, time in enumerate(times, start=1) if time.compile_s > 0]
+    title = f"Steps that compile: {' and '.join(compiling) or 'none'}"
+    axes = lecture_axes(title, "step", "seconds")
+    numbers = np.arange(1, len(times) + 1)
+    base = np.zeros(len(times))
+    stages = (("trace_s", "trace", ORANGE), ("compile_s", "compile", GREEN), ("run_s", "run", BLUE))
+    for field, name, colour in stages:
+        heights = np.array([getattr(time, field) for time in times])
+        hatch = "//" if name == "compile" else ""
+        axes.bar(numbers, heights, bottom=base, color=colour, hatch=hatch, edgecolor="white")
+        base += heights
+    axes.set_xticks(numbers)
+    last = times[-1]
+    words = f"step {len(times)}: trace {format_seconds(last.trace_s)}, "
+    words += f"run {format_seconds(last.run_s)}"
+    axes.text(len(times) + 0.4, 0.55 * base.max(), words, ha="right")
+    axes.text(len(times) + 0.4, 0.85 * base.max(), "compile (hatched)", color=GREEN, ha="right")
+    axes.text(len(times) + 0.4, 0.7 * base.max(), "run", color=BLUE, ha="right")
+    return picture(axes, f"{title}; {words}.", colors=24)
 
-    A mesh has a name, and for each device the first row, the end of the rows, the first column, the
-    end of the columns.
-    """
-    rows, columns = shape
-    axes = lecture_axes(f"One {rows} x {columns} tensor on eight devices")
-    for place, (name, parts) in enumerate(meshes.items()):
-        left = place * 1.6 * columns
-        for device, (top, bottom, begin, end) in enumerate(parts):
-            at, size = (left + begin, rows - bottom), (end - begin, bottom - top)
-            axes.add_patch(
-                Rectangle(at, *size, facecolor=SHADES[device], edgecolor="white", linewidth=3)
-            )
-            middle, ink = (
-                (at[0] + size[0] / 2, at[1] + size[1] / 2),
-                "white" if SHADES[device] == DARK else "black",
-            )
-            axes.text(*middle, f"device {device}", ha="center", va="center", color=ink)
-        axes.text(left + columns / 2, rows * 1.03, name, ha="center", fontsize=22)
-    axes.set(xlim=(-0.1, (1.6 * len(meshes) - 0.6) * columns + 0.1), ylim=(-0.1, 1.12 * rows))
+
+def draw_shards() -> Picture:
+    """Draw which part of a tensor each of eight devices holds, on two meshes."""
+    axes = lecture_axes("One tensor on eight devices")
+    _draw_mesh(axes, 0, 'mesh 8 x 1\n("data", None)', rows=8, columns=1)
+    _draw_mesh(axes, 14, 'mesh 4 x 2\n("data", "model")', rows=4, columns=2)
+    axes.set(xlim=(-0.5, 24.5), ylim=(-0.2, 10))
     axes.axis("off")
-    held = (
-        f"{name}: {parts[0][1] - parts[0][0]} x {parts[0][3] - parts[0][2]} each"
-        for name, parts in meshes.items()
-    )
-    return picture(
-        axes,
-        f"Parts of a {rows} x {columns} tensor on {len(parts)} devices. {'; '.join(held)}.",
-        colors=24,
-    )
+    alt = "A tensor cut into eight strips of rows, and into four by two blocks."
+    return picture(axes, alt, colors=16)
 
 
-def draw_payoff(cpu_s: float, xla_s: float, compile_s: float, where: str) -> Picture:
-    """Draw the total time against the calls on the CPU and on XLA (`where`), whose first call takes
-    compile_s more.
-    """
-    pays_after = calls_until_xla_pays(cpu_s, xla_s, compile_s)
-    calls = np.array([0, max(12, 4 * (pays_after or 25))])  # both lines are straight
-    axes = lecture_axes(f"When does compiling pay? ({where})", "calls", "seconds in all")
-    for kind, total, name in (
-        ("cpu", cpu_s * calls, "CPU"),
-        ("xla", compile_s + xla_s * calls, f"XLA, {where}"),
-    ):
-        axes.plot(
-            calls,
-            total,
-            color=LOOKS[kind]["color"],
-            linestyle=LOOKS[kind]["linestyle"],
-            linewidth=3,
-        )
-        label_end(axes, calls[-1], total[-1], name, LOOKS[kind]["color"])
-    said = "The two lines do not meet."
-    if pays_after:
-        said = f"XLA has cost less from call {pays_after} on."
-        axes.axvline(pays_after, color=MUTED, linewidth=2)
-        axes.text(
-            pays_after,
-            cpu_s * calls[-1],
-            f" pays from call {pays_after}",
-            color=MUTED,
-            fontsize=20,
-            va="top",
-        )
-    axes.set(xlim=(0, None), ylim=(0, None))
-    return picture(
-        axes,
-        f"Total time against calls: the CPU starts at once, XLA ({where}) compiles first. {said}",
-    )
+def _draw_mesh(axes: Axes, left: float, name: str, *, rows: int, columns: int) -> None:
+    """Draw a square of 10 x 8 that is cut into rows x columns, one part a device."""
+    width, height = 10 / columns, 8 / rows
+    for device in range(DEVICES):
+        row, column = divmod(device, columns)
+        corner = (left + column * width, 8 - (row + 1) * height)
+        shade = SHADES[(row + column) % 2]
+        axes.add_patch(Rectangle(corner, width, height, facecolor=shade, edgecolor="white"))
+        middle = (corner[0] + width / 2, corner[1] + height / 2)
+        axes.text(*middle, f"device {device}", ha="center", va="center", color="#111111")
+    axes.text(left + 5, 8.3, name, ha="center")
 
 
-def calls_until_xla_pays(cpu_s: float, xla_s: float, compile_s: float) -> int | None:
-    """Return the first number of calls at which XLA, compilation included, has cost no more; None
-    if there is none.
-    """
-    return None if xla_s >= cpu_s else max(1, math.ceil(compile_s / (cpu_s - xla_s)))
+def draw_systolic_array(side: int = 4) -> Picture:
+    """Draw a grid of multiply-and-add cells through which the numbers of a product flow."""
+    axes = lecture_axes("A matrix unit reads each number once")
+    for row in range(side):
+        for column in range(side):
+            corner = (2 * column, 2 * (side - 1 - row))
+            axes.add_patch(
+                Rectangle(corner, 1.3, 1.3, facecolor=SHADES[0], edgecolor=GREEN, linewidth=3)
+            )
+            weight = f"\u00d7 w$_{{{row + 1}{column + 1}}}$\n+"
+            axes.text(corner[0] + 0.65, corner[1] + 0.65, weight, ha="center", va="center")
+            _draw_arrow(axes, (corner[0] - 0.7, corner[1] + 0.65), (0.62, 0), BLUE)
+            _draw_arrow(axes, (corner[0] + 0.65, corner[1]), (0, -0.62), ORANGE)
+    right, top = 2 * side, 2 * side
+    for row in range(side):
+        height = 2 * (side - 1 - row) + 0.65
+        axes.text(-0.9, height, f"x$_{{{row + 1}}}$", color=BLUE, ha="right", va="center")
+    axes.text(right, top - 2, "inputs flow to the right,\neach is used in every column", color=BLUE)
+    axes.text(right, top - 4.5, "sums flow down,\neach cell adds one product", color=ORANGE)
+    size = f"weights stay.\nHere {side} x {side} cells;\na TPU has 128 x 128\nor 256 x 256"
+    axes.text(right, top - 7, size, color=GREEN)
+    axes.set(xlim=(-2, right + 6.5), ylim=(-1, top - 0.3), aspect="equal")
+    axes.axis("off")
+    alt = "A grid of cells that hold weights: inputs flow to the right, and sums of products down."
+    return picture(axes, alt, colors=32)
+
+
+def _draw_arrow(
+    axes: Axes, start: tuple[float, float], way: tuple[float, float], colour: str
+) -> None:
+    end = (start[0] + way[0], start[1] + way[1])
+    style = {"arrowstyle": "-|>", "color": colour, "linewidth": 3, "mutation_scale": 24}
+    axes.annotate("", xy=end, xytext=start, arrowprops=style)

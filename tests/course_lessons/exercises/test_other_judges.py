@@ -57,24 +57,27 @@ def test_where_xla_runs_its_counters_judge():
 
 
 ON_EIGHT = """
-import itertools, sys, torch
+import itertools
+
+import numpy as np
+import torch
 from course_lessons.tpu.exercises import FALLBACKS, piece
-from course_lessons.tpu.spmd import mesh_of_all_devices
 from course_utils.xla import import_torch_xla, start_xla
+
 torch_xla = import_torch_xla()
 torch_xla.runtime.use_spmd()
 from torch_xla.debug import metrics
-from torch_xla.distributed.spmd import mark_sharding
-device, mesh = start_xla(), mesh_of_all_devices(2)
+from torch_xla.distributed.spmd import Mesh, mark_sharding
+
+device, mesh = start_xla(), Mesh(np.arange(8), (4, 2), ("data", "model"))
 for spec in itertools.permutations(["data", "model", None, None], 2):
     held = mark_sharding(torch.zeros(64, 1024).to(device), mesh, spec).local_shards[0].data.shape
     assert tuple(held) == piece(spec, (64, 1024)), spec
 rows = torch.rand(8).to(device)
-two = {"hypot", "logaddexp", "huber_loss"}
+torch.nn.functional.huber_loss(rows, rows)
+rows.median()
 for name in FALLBACKS:
-    call = getattr(torch, name, None) or getattr(torch.nn.functional, name)
-    call(*[rows.int() if name == "bincount" else rows] * (2 if name in two else 1))
-    assert any(op.startswith(f"aten::{name}") for op in metrics.executed_fallback_ops()), name
+    assert f"aten::{name}" in metrics.executed_fallback_ops(), name
 print("agreed")
 """
 
