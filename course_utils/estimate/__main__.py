@@ -1,4 +1,4 @@
-"""The estimate for a terminal: `python -m course_utils.estimate course_utils.data:ResNet50
+"""The estimate for a terminal: `python -m course_utils.estimate course_utils.data.models:ResNet50
 --devices T4 A100`.
 """
 
@@ -108,7 +108,8 @@ def _parser() -> argparse.ArgumentParser:
 def _answer(model: str | None, tokens: bool, as_json: bool, prices: list[str], **asked: Any) -> str:
     if model is None:
         raise ValueError(
-            "no model was given. Try: python -m course_utils.estimate course_utils.data:ResNet50"
+            "no model was given. "
+            "Try: python -m course_utils.estimate course_utils.data.models:ResNet50"
         )
     kind = torch.int64 if tokens else torch.float32
     sample = torch.empty(1, *asked.pop("input"), dtype=kind, device="meta")

@@ -15,7 +15,8 @@ from course_lessons.darts import (
     darts_problem,
 )
 
-from course_utils.data import AIR_PASSENGERS, Scale, air_passengers, count_parameters, make_windows
+from course_utils.data.models import count_parameters
+from course_utils.data.series import AIR_PASSENGERS, Scale, air_passengers, make_windows
 
 needs_darts = pytest.mark.skipif(darts_problem() is not None, reason=str(darts_problem()))
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader
 from course_lessons.exercises.progress import progress
 from course_lessons.needs import what_cells_need
 from course_lessons.worth_it.pictures import draw_crossover
-from course_utils.data import AIR_PASSENGERS
+from course_utils.data.series import AIR_PASSENGERS
 from course_utils.estimate import count_work, find_chip, step_time
 from course_utils.figures import LOOKS, MUTED, label_end, lecture_axes, picture
 from course_utils.lightning import QUIET, trainer_kwargs

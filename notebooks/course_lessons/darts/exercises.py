@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from course_lessons.darts import DartsNetwork
-from course_lessons.exercises import Mistakes, exercise
+from course_lessons.exercises.frame import Mistakes, exercise
 from course_lessons.exercises.read_answer import Wrong, expect, number_of, quote
 from course_utils.old_code.trainer_arguments import translate, written
 

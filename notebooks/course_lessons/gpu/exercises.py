@@ -5,7 +5,7 @@ from unittest.mock import patch
 
 import torch
 
-from course_lessons.exercises import Mistakes, exercise
+from course_lessons.exercises.frame import Mistakes, exercise
 from course_lessons.exercises.read_answer import expect_pair, number_of, quote, same
 
 # What makes the host wait until the device has done everything that was launched before.

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from course_lessons.exercises import Mistakes, exercise
+from course_lessons.exercises.frame import Mistakes, exercise
 from course_lessons.exercises.read_answer import Wrong, expect, number_of, same
 from course_utils.estimate.chips import find_chip
 from course_utils.estimate.memory import estimate_memory

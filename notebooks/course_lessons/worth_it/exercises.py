@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from course_lessons.exercises import Mistakes, exercise
+from course_lessons.exercises.frame import Mistakes, exercise
 from course_lessons.exercises.read_answer import expect, expect_pair, number_of, quote
 from course_utils.estimate.result import Estimate
 
