@@ -108,6 +108,8 @@ def choose_devices(request: Request) -> tuple[str, int]:
         device = pick_device({"auto": None, "cpu": "cpu", "gpu": "cuda"}[request.accelerator])
     except (RuntimeError, ValueError) as error:
         raise LaunchError(f"accelerator {request.accelerator}: {error}") from None
+    if device.kind not in ("cuda", "cpu"):
+        raise LaunchError(f"the launcher does not train on {device}: ask for accelerator cpu.")
     if device.kind == "cuda":
         here = sum(found.kind == "cuda" for found in find_devices())
         accelerator, default, limit, noun = "gpu", here, here, "GPUs"

@@ -60,6 +60,13 @@ def test_what_is_asked_for_and_missing_is_refused(machine, gpus, accelerator, de
         train.choose_devices(Request("air_rnn", accelerator=accelerator, devices=devices))
 
 
+def test_another_kind_of_device_is_refused_and_not_replaced_by_the_cpu(monkeypatch):
+    mps = Device(kind="mps", index=0, name="a Mac's GPU")
+    monkeypatch.setattr(train, "pick_device", lambda name: mps)
+    with pytest.raises(LaunchError, match="ask for accelerator cpu"):
+        train.choose_devices(Request("air_rnn"))
+
+
 def test_an_interrupted_write_leaves_the_old_checkpoint(tmp_path, monkeypatch):
     path, files = tmp_path / "last.ckpt", train.WholeFiles()
     files.save_checkpoint({"epoch": 1}, path)

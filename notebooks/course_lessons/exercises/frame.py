@@ -19,7 +19,7 @@ from course_lessons.exercises.time_limit import TooLong, time_limit
 Mistakes = Generator[tuple[Any, str], None, Any]
 Checker = Callable[[Any], Mistakes]
 
-LIMIT_S = 30.0  # for everything that a check runs; two processes import torch in one exercise
+LIMIT_S = 90.0  # for everything that a check runs; two processes import torch in one exercise
 # A sign and a colour for each status, so that nothing is said by colour alone.
 RIGHT, WRONG, HINT, OPEN = "#009E73", "#D55E00", "#0072B2", "#767676"
 SIGNS = {
