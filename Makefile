@@ -23,8 +23,8 @@ notebooks: $(VENV)/ready-test ## execute every lesson and write its outputs
 	$(RUN) -m jupyter nbconvert --to notebook --execute --inplace \
 	  --ExecutePreprocessor.record_timing=False --ExecutePreprocessor.store_widget_state=False notebooks/*.ipynb
 
-picture: $(VENV)/ready-test ## take the README's picture again, in a real browser
-	$(RUN) tools/picture.py
+picture: $(VENV)/ready-test page ## take the README's picture again, in a real browser
+	$(RUN) tools/picture.py build/worth-it.html
 
 wheel: $(VENV)/ready-test ## build the course's wheel: dist/
 	$(RUN) -m build --wheel --no-isolation

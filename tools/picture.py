@@ -1,7 +1,7 @@
 """Take the README's picture in a real browser: `python tools/picture.py` or `make picture`.
 
-It shows a lesson in JupyterLab, as it is committed: run `make notebooks` first where it changed.
-`--page FILE` takes a page of HTML in its place.
+It shows a page of HTML, which is "Is it worth it?" in `make picture`. Without one it shows lesson 0
+in JupyterLab, as it is committed.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from playwright.sync_api import sync_playwright
 ROOT = Path(__file__).resolve().parent.parent
 LESSON = ROOT / "notebooks" / "00_start_here.ipynb"
 PICTURE = ROOT / ".github" / "first-look.png"
-SIZE = {"width": 1760, "height": 880}
+SIZE, LAB_SIZE = {"width": 1280, "height": 640}, {"width": 1760, "height": 880}
 PATIENCE_S = 60
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
@@ -67,19 +67,20 @@ def wait_for(address: str) -> None:
     raise TimeoutError(f"{address} did not answer within {PATIENCE_S} s.")
 
 
-def take(address: str) -> bytes:
-    """Return a picture of a page, scrolled so that its first picture is seen."""
+def take(address: str, size: dict[str, int], first: str = "") -> bytes:
+    """Return a picture of a page, scrolled to the first thing that a selector finds."""
     found = next(filter(None, map(shutil.which, BROWSERS)), None)
     if found is None:
         raise SystemExit("Install Chromium first: apt-get install chromium")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
-        page = browser.new_page(viewport=SIZE)
+        page = browser.new_page(viewport=size)
         page.goto(address)
-        shown = page.locator(".jp-RenderedImage img, main svg, main canvas").first
-        shown.wait_for(timeout=PATIENCE_S * 1000)
+        if first:
+            page.locator(first).first.wait_for(timeout=PATIENCE_S * 1000)
         page.wait_for_timeout(3_000)  # fonts, and what JupyterLab lays out late
-        shown.evaluate("picture => picture.scrollIntoView({block: 'end'})")
+        if first:
+            page.locator(first).first.evaluate("part => part.scrollIntoView({block: 'end'})")
         taken = page.screenshot()
         browser.close()
     return taken
@@ -88,13 +89,13 @@ def take(address: str) -> bytes:
 def main() -> None:
     """Take the picture and write it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--page", type=Path, help="an HTML file, in place of the lesson")
+    parser.add_argument("page", nargs="?", type=Path, help="an HTML file, in place of the lesson")
     page = parser.parse_args().page
     if page:
-        PICTURE.write_bytes(take(page.resolve().as_uri()))
+        PICTURE.write_bytes(take(page.resolve().as_uri(), SIZE))
         return
     with jupyterlab(LESSON) as address:
-        PICTURE.write_bytes(take(address))
+        PICTURE.write_bytes(take(address, LAB_SIZE, ".jp-RenderedImage img"))
 
 
 if __name__ == "__main__":
