@@ -28,7 +28,9 @@ def advice(rows: Sequence[Row], deadline_hours: float | None) -> str:
     if own and own[0].hours * 3600 <= FREE_S and not _misses(own[0], deadline_hours):
         return f"Stay on your own machine: {span(own[0].hours_interval)}, {money(own[0])}."
     priced = [row for row in able if row.cost is not None]
-    order = sorted(priced or able, key=lambda row: row.cost if priced else row.hours)
+    order = sorted(priced, key=lambda row: row.cost or 0.0) or sorted(
+        able, key=lambda row: row.hours
+    )
     first = order[0]
     sentence = f"{_take(first)}: {span(first.hours_interval)}, {money(first)}"
     if not priced:

@@ -1,7 +1,7 @@
 """How far off an estimate may be: measured factors, and wider ones where nothing was checked."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from course_utils.estimate.chips import Chip
@@ -79,10 +79,10 @@ def in_one_sentence(known: dict[str, Evidence]) -> str:
     return f"{sentence[:1].upper()}{sentence[1:]}."
 
 
-def _factors(known: Sequence[Evidence]) -> str:
+def _factors(known: Iterable[Evidence]) -> str:
     found = sorted({f"{one.factor:.2g}" for one in known})
     return found[0] if len(found) == 1 else f"{found[0]} to {found[-1]}"
 
 
-def _list(names: Sequence[str]) -> str:
+def _list(names: Iterable[str]) -> str:
     return ", ".join(names)

@@ -214,8 +214,8 @@ def attention(
     """Return attention as a GPU's one kernel computes it, which never writes the scores."""
     if query.dim() == 3:  # without heads: (batch, time, features)
         mask = None if attn_mask is None or attn_mask.dim() < 3 else attn_mask.unsqueeze(1)
-        with_heads = (x.unsqueeze(1) for x in (query, key, value))
-        return attention(*with_heads, mask, dropout_p, is_causal, scale).squeeze(1)
+        query, key, value = (x.unsqueeze(1) for x in (query, key, value))
+        return attention(query, key, value, mask, dropout_p, is_causal, scale).squeeze(1)
     heads = query.shape[1]
     if key.shape[1] != heads:
         key, value = (x.repeat_interleave(heads // x.shape[1], 1) for x in (key, value))
@@ -230,7 +230,8 @@ def attention(
 def plain_attention_layer(layer: nn.MultiheadAttention) -> None:
     """Let a layer compute in steps that `GpuKernels` sees; its own function hides them."""
     if layer.bias_k is None and not layer.add_zero_attn:
-        layer.forward = partial(_attention_layer, layer)
+        # the layer is in a copy that nobody else sees
+        layer.forward = partial(_attention_layer, layer)  # type: ignore[method-assign]
 
 
 def _attention_layer(

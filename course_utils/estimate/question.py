@@ -85,8 +85,8 @@ def estimate(
 
     Returns:
         The answer in a sentence, and one row for each device: hours, cost, and whether it fits. It
-        shows itself and has `details`, `to_frame`, `to_json`, `plot`, `fastest` and `cheapest`;
-        `memory` says what fills the memory.
+        shows itself and has `details`, `to_frame`, `to_json`, `fastest` and `cheapest`; `memory`
+        says what fills the memory.
 
     Raises:
         ValueError: a number is not positive, a price negative, a chip unknown or without the asked

@@ -19,8 +19,6 @@ from course_utils.text import html_card, text_table
 if TYPE_CHECKING:
     import pandas as pd
 
-    from course_utils.figures import Picture
-
 HEADER = ("device", "time", "cost", "fits", "why")
 FORMAT = "course_utils.estimate 2"
 
@@ -144,12 +142,6 @@ class Estimate:
         """Write the estimate as JSON and return where it is."""
         Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
         return Path(path)
-
-    def plot(self) -> "Picture":
-        """Return a picture of the hours on each device, with their intervals."""
-        from course_utils.estimate.hours_picture import draw_hours
-
-        return draw_hours(self.rows)
 
 
 def _flat(row: Row) -> dict[str, Any]:

@@ -122,7 +122,9 @@ class Network:
     def at(self, batch: int, precision: str) -> Work:
         """Return the work at another batch: what is per sample grows, the rest stays."""
         factor = batch / self.work.batch
-        kinds = {kind: sums.times(factor) for kind, sums in self.work.kinds.items()}
+        kinds: dict[str, Any] = {}
+        for kind, sums in self.work.kinds.items():
+            kinds[kind] = sums.times(factor)
         if self.work.training:
             other = kinds["other"]
             update = 28 * self.trained  # bytes that Adam moves, see `counting.adam`
@@ -146,12 +148,13 @@ def _network(row: Mapping[str, str], training: bool, half: bool) -> Network:
         names = (f"{kind}_{amount}" for amount in ("flops", "bytes", "kernels"))
         return Sums(*(float(row.get(name) or 0) for name in names))
 
+    kinds: dict[str, Any] = {kind: sums(kind) for kind in KINDS}
     work = Work(
         batch=int(row["batch"]),
         parameters=int(row["parameters"]),
         training=training,
         precision="fp16" if half else "fp32",
-        **{kind: sums(kind) for kind in KINDS},
+        **kinds,
     )
     held = (float(row[name] or 0) for name in ("trained", "gradients", "activations"))
     return Network(work, *held)

@@ -91,6 +91,15 @@ def test_the_interval_covers_about_as_many_as_it_says(device):
     assert within(found.values(), factor_of("inference")) >= known["share"] - 0.05
 
 
+@pytest.mark.parametrize("cards", [("T4",), ("V100 SXM2 16GB", "A100 80GB")])
+def test_the_interval_covers_about_as_many_on_cards_of_data_centres(cards):
+    found = []
+    for row in published(source="DeepLearningExamples", training=False):
+        if row.device in cards:
+            found.append(estimate_published(row).total_s / row.step_s)
+    assert len(found) > 50 and within(found, factor_of("inference")) >= fitted()["share"] - 0.05
+
+
 def test_the_interval_of_a_training_covers_about_as_many_as_it_says():
     known = fitted()
     assert (
