@@ -18,12 +18,9 @@ Line = Sequence[Measurement]  # of one contestant, smallest size first
 
 def look_of(kind: str, threads: int | None = None) -> dict[str, Any]:
     """Return the colour, marker and line style of a kind of device."""
-    look = (
-        ONE_THREAD
-        if (kind, threads) == ("cpu", 1)
-        else LOOKS.get("xla" if kind == "tpu" else kind, OTHER)
-    )
-    return {**look, "markersize": 10}
+    if (kind, threads) == ("cpu", 1):
+        return {**ONE_THREAD, "markersize": 10}
+    return {**LOOKS.get("xla" if kind == "tpu" else kind, OTHER), "markersize": 10}
 
 
 def plot_rates(
@@ -40,52 +37,49 @@ def plot_rates(
     """
     work = lines[0][0]
     name = title or (_verdict(crossover) if crossover else f"{work.workload} ({work.precision})")
-    labels = (
-        f"{_short(work.size_name, 22)} (logarithmic)",
-        f"{_short(work.unit, 22)} a second (log.)",
-    )
-    axes = lecture_axes(_short(name, 45), *labels)
+    xlabel = f"{_short(work.size_name, 22)} (logarithmic)"
+    axes = lecture_axes(_short(name, 45), xlabel, f"{_short(work.unit, 22)} a second (log.)")
     for line in crowd:
         thin = look_of(line[0].kind, line[0].threads) | {"marker": "", "alpha": 0.25}
         axes.plot([one.size for one in line], [one.rate for one in line], **thin)
     dashed = {"linestyle": (0, (4, 4)), "markerfacecolor": "white", "linewidth": 2}
-    ends = [_draw_line(axes, line, {}) for line in lines] + [
-        _draw_line(axes, line, dashed) for line in recorded
-    ]
-    log_axes(axes, sorted({one.size for line in (*lines, *recorded, *crowd) for one in line}))
+    ends = [_draw_line(axes, line, {}) for line in lines]
+    ends += [_draw_line(axes, line, dashed) for line in recorded]
+    sizes: set[int] = set()
+    for line in (*lines, *recorded, *crowd):
+        sizes.update(one.size for one in line)
+    log_axes(axes, sorted(sizes))
     label_ends(axes, ends)
-    note_doubts(axes, [one for line in lines for one in line])
-    said = [
-        f"{name}: {work.workload} ({work.precision}), {work.unit} a second against {work.size_name}, logarithmic."
-    ]
-    said += [_in_words(line) for line in lines] + [
-        f"Recorded elsewhere: {_in_words(line)}" for line in recorded
-    ]
+    measured: list[Measurement] = []
+    for line in lines:
+        measured += line
+    note_doubts(axes, measured)
+    words = [f"{name}: {work.workload} ({work.precision}), {work.unit} a second against"]
+    words += [f"{work.size_name}, logarithmic.", *map(_in_words, lines)]
+    words += [f"Recorded elsewhere: {_in_words(line)}" for line in recorded]
     if crossover:
-        said.append(f"{crossover}.")
+        words.append(f"{crossover}.")
         if crossover.size not in (None, crossover.sizes[0]):  # the title says of what
             axes.axvline(crossover.size, color=MUTED, linewidth=2, linestyle=":")
-    return picture(axes, " ".join(said), colors=24)  # a lesson holds five of these
+    return picture(axes, " ".join(words), colors=24)  # a lesson holds five of these
 
 
 def note_doubts(axes: Axes, figures: Sequence[Any]) -> None:
-    """Write into a corner of a picture how many of its figures are not to be trusted, if there are
-    any.
-    """
-    if doubts := sum(bool(one.warnings) for one in figures):
-        doubt = f"{doubts} of {len(figures)} points not to be trusted"
-        axes.annotate(doubt, (0.01, 1.0), xycoords="axes fraction", va="top", color=MUTED)
+    """Mark in a corner of a picture how many of its figures are unreliable, if there are any."""
+    doubts = sum(bool(one.warnings) for one in figures)
+    if doubts:
+        words = f"{doubts} of {len(figures)} points unreliable"
+        axes.annotate(words, (0.01, 1.0), xycoords="axes fraction", va="top", color=MUTED)
 
 
 def _verdict(crossover: Crossover) -> str:
     if 2 * crossover.doubts > len(crossover.sizes) * (1 + len(crossover.beats)):
-        return "Not sure: most points are not to be trusted"
+        return "Not sure: most points are unreliable"
     if crossover.size is None:
         return f"{crossover.winner} does not win at {crossover.sizes[-1]:,}"
-    where = (
-        "at every size" if crossover.size == crossover.sizes[0] else f"from {crossover.size:,} on"
-    )
-    return f"{crossover.winner}: faster {where}"
+    if crossover.size == crossover.sizes[0]:
+        return f"{crossover.winner}: faster at every size"
+    return f"{crossover.winner}: faster from {crossover.size:,} on"
 
 
 def _draw_line(axes: Axes, line: Line, changes: dict) -> tuple[float, float, str, str]:

@@ -6,7 +6,7 @@ Also: the time of one workload on one device, and the best that a device reaches
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -14,7 +14,7 @@ import torch
 from course_utils.compare.measurement import Measurement
 from course_utils.compare.results import Result, describe_machine
 from course_utils.compare.workloads import ELEMENTWISE, PRODUCT, Workload, build_seeded, using_tf32
-from course_utils.devices import Device, find_devices, pick_device, wait_for
+from course_utils.devices import Device, as_device, find_devices, wait_for
 from course_utils.in_turn import Work, time_together
 from course_utils.timing import Timing, time_call, using_threads
 from course_utils.xla import start_xla
@@ -22,6 +22,7 @@ from course_utils.xla import start_xla
 # The largest difference that rounding explains, as a share of the largest value: many times the
 # rounding of one number (2^-24, 2^-11, 2^-9, 2^-11), since products and losses add up many.
 TOLERANCE = {"fp32": 2e-5, "tf32": 1e-2, "bf16": 4e-2, "fp16": 1e-2}
+Devices = Sequence[Device | torch.device | str] | Device | torch.device | str
 CALLS_TO_CHECK = 2  # a training step shows only in its next loss whether its gradients were right
 
 
@@ -41,7 +42,7 @@ class Contestant:
         """The name in tables and pictures."""
         if self.device.kind == "cpu":
             return f"cpu, {self.threads} thread{'s' if self.threads > 1 else ''}"
-        return f"{self.device}{' (rehearsal)' if self.device.rehearsal else ''}"
+        return f"{self.device} (rehearsal)" if self.device.rehearsal else str(self.device)
 
 
 def cpu_first() -> list[Device]:
@@ -49,32 +50,35 @@ def cpu_first() -> list[Device]:
     return sorted(find_devices(), key=lambda device: device.kind != "cpu")
 
 
-def contestants(
-    devices: Sequence[Device | torch.device | str] | Device | torch.device | None,
-) -> list[Contestant]:
+def contestants(devices: Devices = "all") -> list[Contestant]:
     """Return who takes part: the CPU once with one thread and once with all that are set, and each
     accelerator.
+
+    Raises:
+        ValueError: no device was named, or one that does not exist.
+        RuntimeError: a device is not in this machine.
     """
-    devices = [devices] if isinstance(devices, Device | torch.device | str) else devices
-    found = cpu_first() if devices is None else devices
-    chosen = dict.fromkeys(
-        device if isinstance(device, Device) else pick_device(device) for device in found
-    )
+    if devices == "all":
+        chosen = cpu_first()
+    elif isinstance(devices, Device | torch.device | str):
+        chosen = [as_device(devices)]
+    else:
+        chosen = list(dict.fromkeys(as_device(device) for device in devices))
     if not chosen:
-        raise ValueError(
-            "a comparison needs a device, but none was named. Name 'cpu', or pass None for all."
-        )
-    if any(device.kind == "xla" for device in chosen):
-        start_xla()
-    threads = torch.get_num_threads()
-    numbers = {device: {1, threads} if device.kind == "cpu" else {threads} for device in chosen}
-    return [Contestant(device, number) for device in chosen for number in sorted(numbers[device])]
+        raise ValueError('a comparison needs a device: name "cpu", or pass "all".')
+    found = []
+    for device in chosen:
+        if device.kind == "xla":
+            start_xla()
+        threads = {torch.get_num_threads()} | ({1} if device.kind == "cpu" else set())
+        found += [Contestant(device, number) for number in sorted(threads)]
+    return found
 
 
 def compare_devices(
     workload: Workload | Callable,
     sizes: Sequence[int],
-    devices: Sequence[Device | torch.device | str] | Device | torch.device | None = None,
+    devices: Devices = "all",
     *,
     precision: str = "fp32",
     max_s: float = 2.0,
@@ -84,7 +88,7 @@ def compare_devices(
     Args:
         workload: one of `workloads.SUITE`, or a function of your own; see `Workload.of`.
         sizes: of the work, each at least 1.
-        devices: devices or their names, or a single one; None for all that are here.
+        devices: devices or their names, or a single one; "all" for all that are here.
         precision: one of the workload's.
         max_s: seconds to spend on timing each size, about.
 
@@ -101,42 +105,39 @@ def compare_devices(
             f"{work.name!r} was requested in precision {precision!r}, but it knows {known}."
         )
     who = contestants(devices)
+    found: list[Measurement] = []
     with using_tf32(precision == "tf32"):
-        checked = {size: list(_check(work, size, who, precision)) for size in sizes}
-        found = [
-            one
-            for size in sizes
-            for one in _time_size(work, size, who, precision, max_s, checked[size])
-        ]
+        checked = {size: _check(work, size, who, precision) for size in sizes}
+        for size in sizes:
+            found += _time_size(work, size, who, precision, max_s, checked[size])
     return Result(tuple(found), **describe_machine())
 
 
 def _check(
     work: Workload, size: int, who: list[Contestant], precision: str
-) -> Iterator[tuple[float, float]]:
-    """Yield each contestant's error and the seconds of its very first call; stop at the first that
+) -> list[tuple[float, float]]:
+    """Return each contestant's error and the seconds of its very first call; stop at the first that
     is wrong.
     """
-    cpu, exact = (
-        Contestant(pick_device("cpu"), 1),
-        "fp32" if "fp32" in work.precisions else precision,
-    )
+    cpu = Contestant(as_device("cpu"), 1)
+    exact = "fp32" if "fp32" in work.precisions else precision
     right, right_s = _answers(work, size, cpu, exact)
+    checked = []
     for one in who:
-        found, first_s = (
-            (right, right_s)
-            if (one, precision) == (cpu, exact)
-            else _answers(work, size, one, precision)
-        )
+        found, first_s = right, right_s
+        if (one, precision) != (cpu, exact):
+            found, first_s = _answers(work, size, one, precision)
         error = _largest_error(found, right)
         if not error <= TOLERANCE[precision]:  # NaN is wrong too
             raise WrongAnswer(
-                f"{one.label} disagrees with {cpu.label} in {exact} on {work.name!r} with {work.size_name} {size}: "
-                f"they differ by {error:.2g} of the largest value, but rounding in {precision} explains "
-                f"only {TOLERANCE[precision]:.2g}. Nothing was timed. (Dropout and NaN never agree, "
-                "nor do random numbers drawn on two devices: draw them on the CPU, and move them with .to(device).)"
+                f"{one.label} disagrees with {cpu.label} in {exact} on {work.name!r} with "
+                f"{work.size_name} {size}: they differ by {error:.2g} of the largest value, but "
+                f"rounding in {precision} explains only {TOLERANCE[precision]:.2g}. Nothing was "
+                "timed. (Dropout and NaN never agree, nor do random numbers drawn on two devices: "
+                "draw them on the CPU, and move them with .to(device).)"
             )
-        yield error, first_s
+        checked.append((error, first_s))
+    return checked
 
 
 def _answers(
@@ -155,15 +156,19 @@ def _answers(
             # on XLA this cuts the recording as the timer does, so that both share their programs
             wait_for(who.device)
             seconds.append(time.perf_counter() - start)
-            try:  # MPS has no complex128
-                here = (
-                    torch.as_tensor(answer, device=getattr(answer, "device", "cpu")).detach().cpu()
-                )
-                answers.append(here.to(torch.complex128, copy=True))
-            except (RuntimeError, TypeError, ValueError) as error:
-                said = f"{work.name!r} answered with {type(answer).__name__}: {error}. Return a tensor."
-                raise TypeError(said) from error
+            answers.append(_on_the_cpu(answer, work.name))
     return answers, seconds[0]
+
+
+def _on_the_cpu(answer: object, name: str) -> torch.Tensor:
+    try:
+        where = getattr(answer, "device", "cpu")
+        here = torch.as_tensor(answer, device=where).detach().cpu()
+        return here.to(torch.complex128, copy=True)  # on the CPU, since MPS has no complex128
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise TypeError(
+            f"{name!r} answered with {type(answer).__name__}: {error}. Return a tensor."
+        ) from error
 
 
 def _largest_error(found: list[torch.Tensor], right: list[torch.Tensor]) -> float:
@@ -181,16 +186,17 @@ def _time_size(
     precision: str,
     max_s: float,
     checked: list[tuple[float, float]],
-) -> Iterator[Measurement]:
-    works = {
-        one.label: Work(build_seeded(work, size, one.device, precision), one.device, one.threads)
-        for one in who
-    }
-    together = time_together(works, max_s=max_s)
+) -> list[Measurement]:
+    works = {}
+    for one in who:
+        call = build_seeded(work, size, one.device, precision)
+        works[one.label] = Work(call, one.device, one.threads)
+    timings = time_together(works, max_s=max_s).timings
+    found = []
     for one, (error, first_s) in zip(who, checked, strict=True):
-        yield _measurement(
-            work, size, precision, one, replace(together.timings[one.label], first_s=first_s), error
-        )
+        timing = replace(timings[one.label], first_s=first_s)
+        found.append(_measurement(work, size, precision, one, timing, error))
+    return found
 
 
 def _measurement(
@@ -201,16 +207,34 @@ def _measurement(
     timing: Timing,
     error: float | None = None,
 ) -> Measurement:
-    what = (work.name, precision, size, work.size_name, work.unit, work.items(size))
-    whose = (who.label, who.device.kind, who.device.name, who.threads)
-    figures = (timing.median_s, timing.interval_s, timing.blocks_s, timing.first_s)
-    return Measurement(*what, *whose, *figures, error, timing.warnings)
+    return Measurement(
+        workload=work.name,
+        precision=precision,
+        size=size,
+        size_name=work.size_name,
+        unit=work.unit,
+        items=work.items(size),
+        label=who.label,
+        kind=who.device.kind,
+        device=who.device.name,
+        threads=who.threads,
+        rounds_s=timing.blocks_s,
+        first_s=timing.first_s,
+        error=error,
+        warnings=timing.warnings,
+    )
 
 
 def measure(
-    device: Device, work: Workload, size: int, precision: str = "fp32", *, max_s: float = 1.0
+    device: Device | torch.device | str | None,
+    work: Workload,
+    size: int,
+    precision: str = "fp32",
+    *,
+    max_s: float = 1.0,
 ) -> Measurement:
     """Return the time of one call of a workload on a device."""
+    device = as_device(device)
     with using_tf32(precision == "tf32"):
         timing = time_call(build_seeded(work, size, device, precision), device=device, max_s=max_s)
     return _measurement(work, size, precision, Contestant(device, timing.threads), timing)
@@ -223,26 +247,27 @@ class Roof:
     flop_per_s: float  #: of the best product of matrices, in fp32
     #: read and written, of the best elementwise operation on arrays larger than most caches
     bytes_per_s: float
-    #: why these two are not to be trusted; disturbed ones are too low
+    #: why these two are unreliable; disturbed ones are too low
     warnings: tuple[str, ...] = ()
 
 
-def measure_roof(device: Device, *, max_s: float = 0.5) -> Roof:
+def measure_roof(device: Device | torch.device | str | None = None, *, max_s: float = 0.5) -> Roof:
     """Measure the most arithmetic and the most memory traffic of a device, in up to five
     measurements of about `max_s`.
 
     Source: S. Williams, A. Waterman and D. Patterson, Roofline: An Insightful Visual Performance
     Model for Multicore Architectures, Communications of the ACM 52(4), 2009.
     """
+    device = as_device(device)
     small = device.kind == "cpu" or device.rehearsal
     sides = (512, 1024, 1536) if small else (4096, 8192)
-    product = max(
-        (measure(device, PRODUCT, side, max_s=max_s) for side in sides), key=lambda one: one.rate
-    )
     # three arrays of 4 bytes an element each
     elements = (2**23, 2**24) if small else (2**26, 2**28)
-    sweep = max(
-        (measure(device, ELEMENTWISE, count, max_s=max_s) for count in elements),
-        key=lambda one: one.rate,
-    )
+    product = _best(device, PRODUCT, sides, max_s)
+    sweep = _best(device, ELEMENTWISE, elements, max_s)
     return Roof(product.rate, 12 * sweep.rate, product.warnings + sweep.warnings)
+
+
+def _best(device: Device, work: Workload, sizes: Sequence[int], max_s: float) -> Measurement:
+    found = [measure(device, work, size, max_s=max_s) for size in sizes]
+    return max(found, key=lambda one: one.rate)

@@ -1,9 +1,8 @@
 """Results: measured or published figures with all that is needed to judge them, as a table, a
 picture and a file.
 
-A file is JSON, `{"schema": ..., "version": 1, ...}` with the attributes of `Result` and of
-`Measurement` under their own names. It is written whole or not at all, and read without trusting a
-word of it; see `untrusted`.
+A file is JSON, `{"schema": ..., "version": 2, ...}` with the attributes of `Result` and of
+`Measurement` under their own names.
 """
 
 import datetime
@@ -19,7 +18,6 @@ import torch
 
 import course_utils
 from course_utils.compare.measurement import Crossover, Measurement
-from course_utils.compare.untrusted import build, read_json
 from course_utils.devices import cpu_name, find_devices
 from course_utils.hardware.machine import read_package
 from course_utils.hardware.nvidia import read_driver
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
 
     from course_utils.figures import Picture
 
-SCHEMA = {"schema": "accelerator-course result", "version": 1}
+SCHEMA = {"schema": "accelerator-course result", "version": 2}
 RECORDINGS = Path(__file__).parent / "recordings"
 
 
@@ -47,8 +45,6 @@ class Result:
     #: of Python, PyTorch, CUDA, the driver, and so on
     versions: dict[str, str] = field(default_factory=dict)
     machine: dict[str, str] = field(default_factory=dict)  #: the CPU and the operating system
-    #: what the device said meanwhile, such as "power_w"
-    sensors: dict[str, float] = field(default_factory=dict)
 
     @property
     def labels(self) -> list[str]:
@@ -69,53 +65,55 @@ class Result:
         """
         if not self.measurements:
             raise ValueError("a comparison was requested, but nothing has been measured yet.")
-        if len(kinds := {(one.workload, one.precision) for one in self.measurements}) > 1:
+        kinds = {(one.workload, one.precision) for one in self.measurements}
+        if len(kinds) > 1:
             raise ValueError(
-                f"this result holds {len(kinds)} kinds of work. Pick one with result.select(workload)."
+                f"this result holds {len(kinds)} kinds of work. Pick one: result.select(workload)."
             )
         return self.measurements[0]
 
     def select(self, workload: str, precision: str | None = None) -> "Result":
         """Return the result with nothing but one workload, in one precision or in all."""
-        found = (
-            m
-            for m in self.measurements
-            if m.workload == workload and precision in (None, m.precision)
-        )
+        found = [one for one in self.measurements if one.workload == workload]
+        if precision:
+            found = [one for one in found if one.precision == precision]
         return replace(self, measurements=tuple(found))
 
     def of(self, label: str) -> list[Measurement]:
         """Return the measurements of one contestant, smallest size first."""
-        return sorted(
-            (one for one in self.measurements if one.label == label), key=lambda one: one.size
-        )
+        found = [one for one in self.measurements if one.label == label]
+        return sorted(found, key=lambda one: one.size)
 
     def crossover(self) -> Crossover:
         """Return from which sizes on an accelerator, or the CPU with the most threads, beats the
-        others on the CPU.
+        CPU.
 
         Raises:
             ValueError: there are not two contestants to compare, or they shared no rounds.
         """
         cpus = [label for label in self.labels if self.of(label)[0].kind == "cpu"]
-        this = next(
-            (label for label in self.labels if label not in cpus), self.labels[-1] if cpus else ""
-        )
-        if not (rivals := [label for label in cpus or self.labels if label != this]):
-            raise ValueError(
-                f"a crossover needs two contestants, but this has {', '.join(self.labels) or 'none'}."
-            )
-        doubts = sum(bool(one.warnings) for label in (this, *rivals) for one in self.of(label))
+        others = [label for label in self.labels if label not in cpus]
+        this = [*others[:1], *self.labels[-1:], ""][0]
+        rivals = [label for label in cpus or self.labels if label != this]
+        if not rivals:
+            here = ", ".join(self.labels) or "none"
+            raise ValueError(f"a crossover needs two contestants, but this has {here}.")
+        shown = [one for label in (this, *rivals) for one in self.of(label)]
         return Crossover(
-            this, {rival: self._wins_from(this, rival) for rival in rivals}, self.sizes, doubts
+            winner=this,
+            beats={rival: self._wins_from(this, rival) for rival in rivals},
+            sizes=self.sizes,
+            doubts=sum(bool(one.warnings) for one in shown),
         )
 
     def _wins_from(self, this: str, rival: str) -> int | None:
-        wins = None
+        wins: int | None = None
         for mine, theirs in zip(self.of(this), self.of(rival), strict=True):
             low, _ = ratio_of_rounds(theirs.rounds_s, mine.rounds_s).interval
-            # equal calls can differ by less than that
-            wins = (wins or mine.size) if low > 1 + PRECISION else None
+            if low <= 1 + PRECISION:  # equal calls can differ by less than that
+                wins = None
+            elif wins is None:
+                wins = mine.size
         return wins
 
     def to_frame(self) -> "pd.DataFrame":
@@ -124,33 +122,24 @@ class Result:
         """
         import pandas as pd
 
-        work = self.work
-        base, lines = {one.size: one.rounds_s for one in self.of(self.labels[0])}, []
+        work, first = self.work, self.labels[0]
+        base = {one.size: one.rounds_s for one in self.of(first)}
+        lines = []
         for one in self.measurements:
             times = ratio_of_rounds(base[one.size], one.rounds_s)
-            interval = f"{times.interval[0]:.2f} to {times.interval[1]:.2f}"
-            first_ms = one.first_s and one.first_s * 1e3
-            line = (
-                one.size,
-                one.label,
-                one.median_s * 1e3,
-                one.rate,
-                times.median,
-                interval,
-                first_ms,
-                one.error,
-            )
-            lines.append((*line, not one.warnings))
-        columns = [
-            work.size_name,
-            "device",
-            "median ms",
-            f"{work.unit}/s",
-            f"times {self.labels[0]}",
-        ]
-        return pd.DataFrame(
-            lines, columns=[*columns, "95 % interval", "first call ms", "largest error", "trusted"]
-        )
+            line = {
+                work.size_name: one.size,
+                "device": one.label,
+                "median ms": one.median_s * 1e3,
+                f"{work.unit}/s": one.rate,
+                f"times {first}": times.median,
+                "95 % interval": f"{times.interval[0]:.2f} to {times.interval[1]:.2f}",
+                "first call ms": one.first_s and one.first_s * 1e3,
+                "largest error": one.error,
+                "reliable": not one.warnings,
+            }
+            lines.append(line)
+        return pd.DataFrame(lines)
 
     def plot(self, recordings: Sequence["Result"] = (), title: str = "") -> "Picture":
         """Draw each contestant's rate against the size, and mark where the lead changes hands.
@@ -166,24 +155,19 @@ class Result:
         # here, since a result is of use without matplotlib
         from course_utils.compare.charts import plot_rates
 
-        work = self.work
-        same = (
-            one.select(work.workload, work.precision if one.origin == "measured" else None)
-            for one in recordings
-        )
-        elsewhere = [recording.of(label) for recording in same for label in recording.labels]
+        work, elsewhere = self.work, []
+        for one in recordings:
+            precision = work.precision if one.origin == "measured" else None
+            same = one.select(work.workload, precision)
+            elsewhere += [same.of(label) for label in same.labels]
         crossover = self.crossover() if len(self.labels) > 1 else None
-        return plot_rates(
-            [self.of(label) for label in self.labels], elsewhere, crossover, title=title
-        )
+        lines = [self.of(label) for label in self.labels]
+        return plot_rates(lines, elsewhere, crossover, title=title)
 
     def save(self, path: str | os.PathLike) -> None:
-        """Write the result as a JSON file, whole or not at all."""
-        path = Path(path)
-        half = path.with_name(path.name + ".part")
+        """Write the result as a JSON file."""
         text = json.dumps(SCHEMA | asdict(self), ensure_ascii=False, allow_nan=False, indent=1)
-        half.write_text(text + "\n", encoding="utf-8")
-        os.replace(half, path)
+        Path(path).write_text(text + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "Result":
@@ -191,30 +175,30 @@ class Result:
 
         Raises:
             OSError: there is no such file, or it cannot be read.
-            ValueError: it is not a result, not a complete one, or from another version of the
-                course.
+            ValueError: it is not a result, or one of another version of the course.
         """
-        content = read_json(path)
         try:
-            found = [
-                content.pop(name, None) if isinstance(content, dict) else None for name in SCHEMA
-            ]
-            if found != (known := list(SCHEMA.values())):
-                raise ValueError(f"its schema and version are not {known}, but {str(found)[:99]}")
-            return build(cls, content, "result")
-        except ValueError as error:
+            content = json.loads(Path(path).read_bytes())
+            found = {name: content.pop(name, None) for name in SCHEMA}
+            if found != SCHEMA:
+                raise ValueError(f"its schema and version are {found}, not {SCHEMA}")
+            measurements = []
+            for each in content.pop("measurements"):
+                lists = {name: tuple(each[name]) for name in ("rounds_s", "warnings")}
+                measurements.append(Measurement(**each | lists))
+            return cls(tuple(measurements), **content)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ValueError(
-                f"{Path(path).name} is not a result that this course can read: {error}."
+                f"{Path(path).name} is not a result that this course can read: {error}"
             ) from error
 
     def __repr__(self) -> str:
-        works = ", ".join(
-            dict.fromkeys(f"{one.workload} in {one.precision}" for one in self.measurements)
-        )
+        works = dict.fromkeys(f"{one.workload} in {one.precision}" for one in self.measurements)
+        contestants = f"{len(self.labels)} contestants ({'; '.join(self.labels)})"
         doubts = sum(bool(one.warnings) for one in self.measurements)
-        what = f"{works}: {len(self.sizes)} sizes, {len(self.labels)} contestants ({'; '.join(self.labels)})"
-        trust = f"{doubts or 'none'} of {len(self.measurements)} figures not to be trusted"
-        return f"{what}, {self.origin} {self.date}, {trust}"
+        doubt = f"{doubts or 'none'} of {len(self.measurements)} figures unreliable"
+        sizes = f"{len(self.sizes)} sizes"
+        return f"{', '.join(works)}: {sizes}, {contestants}, {self.origin} {self.date}, {doubt}"
 
 
 def describe_machine() -> dict[str, Any]:
@@ -245,14 +229,12 @@ def machines_elsewhere() -> list[Result]:
     here = {device.name for device in find_devices()}
     found = []
     for result in recorded().values():
-        others = [one for one in result.measurements if one.device not in here]
-        names = [
-            one.label if one.label.startswith(one.device) else f"{one.device}, {one.label}"
-            for one in others
-        ]
-        named = (
-            replace(one, label=f"{name} ({result.origin})")
-            for one, name in zip(others, names, strict=True)
-        )
-        found += [replace(result, measurements=tuple(named))] if others else []
+        others = []
+        for one in result.measurements:
+            named = one.label.startswith(one.device)
+            label = one.label if named else f"{one.device}, {one.label}"
+            if one.device not in here:
+                others.append(replace(one, label=f"{label} ({result.origin})"))
+        if others:
+            found.append(replace(result, measurements=tuple(others)))
     return found

@@ -45,7 +45,10 @@ HOSTILE = "<img src=x onerror='window.hacked=1'><script>window.hacked=1</script>
 PANEL = f"""
 import time
 import torch
-from course_utils.compare import PRODUCT, Measurement, Result, SpeedLab
+from course_utils.compare.measurement import Measurement
+from course_utils.compare.panel import SpeedLab
+from course_utils.compare.results import Result
+from course_utils.compare.workloads import PRODUCT
 from course_utils.devices import Device
 
 def slow(size, device):
@@ -55,8 +58,9 @@ def failing(size, device):
     raise ZeroDivisionError("<b>no</b>")
 
 HOSTILE = {HOSTILE!r}
-what = ("Matrix product", "fp32", 64, "side", "FLOP", 2.0 * 64**3)
-recorded = Result((Measurement(*what, HOSTILE, "cuda", HOSTILE, 1, 0.001),))
+work = dict(workload="Matrix product", precision="fp32", size=64, size_name="side", unit="FLOP")
+who = dict(items=2.0 * 64**3, label=HOSTILE, kind="cuda", device=HOSTILE, rounds_s=(0.001,))
+recorded = Result((Measurement(**work, **who),))
 SpeedLab([PRODUCT, slow, failing], [Device("cpu", 0, HOSTILE)], recordings=[recorded], max_s=0.3)
 """
 
@@ -75,8 +79,9 @@ def folder(tmp_path_factory) -> Path:
 def address(folder, tmp_path_factory):
     """JupyterLab on a port of its own, which touches none of the user's files."""
     home = tmp_path_factory.mktemp("home")
-    names = "JUPYTER_CONFIG_DIR JUPYTER_DATA_DIR JUPYTER_RUNTIME_DIR IPYTHONDIR JUPYTERLAB_WORKSPACES_DIR"
-    private = {name: str(home / name.lower()) for name in names.split()}
+    names = ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")
+    names += ("IPYTHONDIR", "JUPYTERLAB_WORKSPACES_DIR")
+    private = {name: str(home / name.lower()) for name in names}
     private["JUPYTERLAB_SETTINGS_DIR"] = str(home / "settings")
     settings = {
         "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
@@ -152,7 +157,8 @@ def page(address):
                 const w = jupyterapp.shell.currentWidget;
                 await w.context.ready;
                 await w.sessionContext.ready;
-                jupyterapp.commands.execute('notebook:run-all-cells').finally(() => { window.lessonHasRun = true; });
+                jupyterapp.commands.execute('notebook:run-all-cells')
+                    .finally(() => { window.lessonHasRun = true; });
             }"""
         )
         # with a limit, which a promise awaited in the page has not: a cell that never ends would

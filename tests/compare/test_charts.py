@@ -17,11 +17,22 @@ CPU_BLUE, CUDA_ORANGE, XLA_GREEN = (0, 114, 178), (213, 94, 0), (0, 158, 115)
 
 
 def rows(label: str, kind: str, *rates: float, work: str = "CNN step") -> list[Measurement]:
-    threads, found = 1 if label.endswith(" 1 thread") else 2, []
+    found = []
     for size, rate in ((16 * 4**k, rate) for k, rate in enumerate(rates)):
-        rounds_s = tuple(size / (rate * f) for f in (0.9, 1, 1.1))
-        what = (work, "fp32", size, "batch", "samples", float(size))
-        found.append(Measurement(*what, label, kind, "d", threads, size / rate, None, rounds_s))
+        one = Measurement(
+            workload=work,
+            precision="fp32",
+            size=size,
+            size_name="batch",
+            unit="samples",
+            items=float(size),
+            label=label,
+            kind=kind,
+            device="d",
+            threads=1 if label.endswith(" 1 thread") else 2,
+            rounds_s=tuple(size / (rate * f) for f in (0.9, 1, 1.1)),
+        )
+        found.append(one)
     return found
 
 

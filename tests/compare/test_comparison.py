@@ -1,7 +1,6 @@
 """Comparisons: first the answers, then the times."""
 
 import math
-import statistics
 from types import SimpleNamespace
 
 import pytest
@@ -51,9 +50,19 @@ def answering(on_cpu, on_gpu) -> Workload:
 
 
 def row(size: int, label: str, *rounds_s: float, kind: str = "cpu", **more) -> Measurement:
-    what = ("Work", "fp32", size, "batch", "samples", float(size))
     return Measurement(
-        *what, label, kind, "d", 1, statistics.median(rounds_s), None, rounds_s, **more
+        workload="Work",
+        precision="fp32",
+        size=size,
+        size_name="batch",
+        unit="samples",
+        items=float(size),
+        label=label,
+        kind=kind,
+        device="d",
+        threads=1,
+        rounds_s=rounds_s,
+        **more,
     )
 
 
@@ -64,8 +73,8 @@ def comparison(*rows: Measurement) -> Result:
 def test_a_wrong_answer_stops_the_comparison_and_says_which(gpu):
     work = answering(on_cpu=[2.0, 2.0], on_gpu=[2.0, 2.5])
     message = (
-        r"cuda:0 disagrees with cpu, 1 thread in fp32 on 'Answer' with size 7: they differ by 0.25 of the largest "
-        r"value, but rounding in fp32 explains only 2e-05. Nothing was timed."
+        r"cuda:0 disagrees with cpu, 1 thread in fp32 on 'Answer' with size 7: they differ by 0.25 "
+        r"of the largest value, but rounding in fp32 explains only 2e-05. Nothing was timed."
     )
     with pytest.raises(WrongAnswer, match=message):
         compare_devices(work, [7], [CPU, gpu], max_s=0.01)
@@ -174,7 +183,8 @@ class LikeMPS(TorchFunctionMode):
             and any(isinstance(one, str) for one in given)
         ):
             raise TypeError(
-                "Cannot convert a MPS Tensor to float64 dtype as the MPS framework doesn't support float64."
+                "Cannot convert a MPS Tensor to float64 dtype as the MPS framework doesn't "
+                "support float64."
             )
         return func(*args, **(kwargs or {}))
 
@@ -233,7 +243,7 @@ def test_a_single_device_needs_no_list(device):
             {"sizes": [1], "devices": ["cpu"], "max_s": 0},
             "needs work and a positive time, but got . works, max_s=0",
         ),
-        ({"sizes": [1], "devices": []}, "needs a device, but none was named"),
+        ({"sizes": [1], "devices": []}, "a comparison needs a device"),
     ],
 )
 def test_requests_that_cannot_be_met_are_refused(arguments, message):
@@ -291,8 +301,8 @@ def test_an_accelerator_has_to_beat_the_cpu_in_its_better_setting():
     crossover = found.crossover()
     assert crossover.size is None
     assert crossover.beats == {"cpu, 1 thread": None, "cpu, 2 threads": 1}
-    said = "cuda:0 beats cpu, 2 threads from 1 on and does not beat cpu, 1 thread at 2 (measured: 1 to 2)"
-    assert repr(crossover) == said
+    words = "cuda:0 beats cpu, 2 threads from 1 on and does not beat cpu, 1 thread at 2"
+    assert repr(crossover) == f"{words} (measured: 1 to 2)"
 
 
 def test_whoever_beats_none_of_them_beats_neither():
@@ -352,7 +362,7 @@ def test_a_lead_that_equal_calls_can_have_is_no_lead_however_little_noise_there_
     assert found.crossover().size == size
 
 
-def test_a_crossover_is_over_the_cpu_where_there_is_one_and_over_other_accelerators_where_there_is_none():
+def test_a_crossover_is_over_the_cpu_or_where_there_is_none_over_other_accelerators():
     cpu = row(1, "cpu, 1 thread", *[4.0] * 8)
     accelerators = [
         row(1, f"cuda:{index}", *[time_s] * 8, kind="cuda")
@@ -366,8 +376,8 @@ def test_a_crossover_counts_the_doubtful_figures():
     found = comparison(
         row(1, "cpu, 1 thread", 2.0, warnings=("noise",)), row(1, "cuda:0", 1.0, kind="cuda")
     )
-    assert "1 of the figures not to be trusted" in repr(found.crossover())
-    assert repr(found).endswith("1 of 2 figures not to be trusted")
+    assert "1 of the figures unreliable" in repr(found.crossover())
+    assert repr(found).endswith("1 of 2 figures unreliable")
 
 
 def test_a_crossover_of_one_contestant_is_refused():
@@ -387,7 +397,7 @@ def test_a_frame_has_one_line_for_each_size_and_contestant():
     assert list(frame["device"]) == ["slow", "fast"]
     assert list(frame["samples/s"]) == [1.0, 4.0]
     assert list(frame["times slow"]) == [1.0, 4.0]
-    assert list(frame["trusted"]) == [True, True]
+    assert list(frame["reliable"]) == [True, True]
 
 
 def test_a_roof_is_measured():

@@ -66,7 +66,7 @@ def test_run_shows_a_picture_and_a_table_and_leaves_the_panel_above_as_it_is(sho
     before = (panel.progress.value, panel.status.value)
     result = panel.run()
     assert result.sizes == (4, 8, 16)
-    assert "counting (fp32)" in repr(shown[-2])
+    assert "counting (fp32)" in shown[-2].picture.alt
     assert "<table" in shown[-1].data
     assert before == (panel.progress.value, panel.status.value)
 
@@ -123,7 +123,7 @@ def test_a_click_updates_the_outputs_of_the_panel(shown):
 
     updates = asyncio.run(scenario())
     assert len(updates) == 2 * 3  # a picture and a table after each size
-    assert "counting (fp32)" in repr(updates[-2])
+    assert "counting (fp32)" in updates[-2].picture.alt
     assert "<table" in updates[-1].data
 
 
@@ -210,9 +210,19 @@ def test_the_table_escapes_every_name(shown):
     panel = lab()
     name = "<script>alert(1)</script>"
     row = Measurement(
-        "w", "fp32", 4, "size", "calls", 1.0, name, "cpu", name, 1, 1.0, None, (1.0, 1.0)
+        workload="w",
+        precision="fp32",
+        size=4,
+        size_name="size",
+        unit="calls",
+        items=1.0,
+        label=name,
+        kind="cpu",
+        device=name,
+        rounds_s=(1.0, 1.0),
     )
-    panel._update(Result((row,)))
+    panel.comparison = Result((row,))
+    panel._update()
     assert "<script>" not in shown[-1].data
     assert "&lt;script&gt;" in shown[-1].data
 

@@ -58,7 +58,7 @@ def test_a_picture_of_copies_says_how_many_are_unreliable(monkeypatch):
         "cpu",
     )
     assert shown[0].endswith("unreliable: 1 of 2 figures. First: 'No.'.")
-    assert "1 of 2 points not to be trusted" in [text.get_text() for text in shown[1:]]
+    assert "1 of 2 points unreliable" in [text.get_text() for text in shown[1:]]
 
 
 def test_the_memory_of_the_picture_is_as_fast_as_the_data_sheet_says():

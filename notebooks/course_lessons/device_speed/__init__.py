@@ -62,9 +62,20 @@ def published_curve(device: str, precision: str, model: str, workload: str) -> R
         device=device, precision=precision, model=model, training=False, compiled=False
     )
     label = f"{device.split()[0]}, {precision} (published)"
-    ran, who = sorted((row.batch, row.step_s) for row in rows), (label, "cuda", device, None)
-    found = (
-        Measurement(workload, precision, size, "batch", "images", size, *who, step_s)
+    ran = sorted((row.batch, row.step_s) for row in rows)
+    found = [
+        Measurement(
+            workload=workload,
+            precision=precision,
+            size=size,
+            size_name="batch",
+            unit="images",
+            items=size,
+            label=label,
+            kind="cuda",
+            device=device,
+            rounds_s=(step_s,),
+        )
         for size, step_s in ran
-    )
+    ]
     return Result(tuple(found), origin="published", source=f"{rows[0].source}, {rows[0].file}")
