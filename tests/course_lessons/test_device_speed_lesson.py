@@ -5,10 +5,12 @@ import time
 
 import psutil
 import pytest
-import torch
-from course_lessons.device_speed import busy_neighbours, used_so_far
+from course_lessons.device_speed import laps
+from course_lessons.device_speed.neighbours import busy_neighbours
+from course_lessons.device_speed.pictures import draw_abba, draw_clocks, draw_readings
+from course_lessons.device_speed.published import published_curve, unlike_rows
 
-from course_utils.devices import usable_cores
+from course_utils.devices import pick_device, usable_cores
 
 
 @pytest.mark.process
@@ -37,27 +39,36 @@ def test_neighbours_are_busy_where_a_venvs_python_starts_another_as_on_windows(
     assert not alive
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems bring pages in by other rules")
-def test_new_memory_costs_a_page_fault_for_each_page_and_work_costs_time():
-    start = time.process_time()
-    before = used_so_far()
-    # 64 MiB, which the system hands out in pages of 4 KiB, or of 2 MiB where it is set up so
-    torch.ones(2**24)
-    while time.process_time() < start + 0.05:
-        pass
-    after = used_so_far()
-    assert after["page faults"] - before["page faults"] >= 32
-    assert (
-        after["user, µs"] + after["system, µs"]
-        >= before["user, µs"] + before["system, µs"] + 30_000
-    )
+def test_thirty_timings_are_drawn_with_the_numbers_that_might_sum_them_up():
+    words = draw_readings(0.05, [0.004, 0.004, 0.008, 0.004]).alt
+    assert "The first call 50 ms, mean of all 14 ms, median without the first 4 ms" in words
+
+
+def test_clocks_that_stop_early_are_counted():
+    shown = draw_clocks({"the line": 1e-5, "sync()": 1e-3, "wait_for": 0.2})
+    assert "the line after 10 µs, sync() after 1 ms, wait_for after 200 ms" in shown.alt
+
+
+def test_in_the_picture_only_the_order_a_b_b_a_finds_equal_calls_about_equal():
+    # four calls of 1 s each, on a machine that needs 1 + drift x now: the closed form of the sums
+    words = draw_abba(rounds=1, drift=0.1).alt
+    times = [1.1**number for number in range(4)]
+    grouped = (times[2] + times[3]) / (times[0] + times[1])
+    in_turn = (times[1] + times[2]) / (times[0] + times[3])
+    assert f"{grouped:.2f} in the order A A B B and {in_turn:.2f} in the order A B B A" in words
+
+
+def test_published_rows_come_in_the_order_of_their_batches_and_unlike_ones_say_so():
+    curve = published_curve("T4", "fp32", "resnet50", "mine")
+    assert curve.sizes[:3] == (1, 2, 4) and curve.origin == "published"
+    assert list(unlike_rows()["torch.compile"]) == ["yes", "no"]
 
 
 @pytest.mark.process
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
 def test_neighbours_end_when_the_process_that_started_them_is_killed():
     code = (
-        "import os, signal\nfrom course_lessons.device_speed import busy_neighbours\n"
+        "import os, signal\nfrom course_lessons.device_speed.neighbours import busy_neighbours\n"
         "with busy_neighbours():\n    print('busy', flush=True)\n"
         "    os.kill(os.getpid(), signal.SIGKILL)"
     )
@@ -72,3 +83,12 @@ def test_neighbours_end_when_the_process_that_started_them_is_killed():
 def neighbours_of_this_test():
     running = psutil.process_iter(["environ"])  # None for the processes of other users
     return [one for one in running if "COURSE_TEST_NEIGHBOURS" in (one.info["environ"] or {})]
+
+
+def test_laps_add_up_by_their_names(monkeypatch):
+    ticks = iter([0.0, 1.0, 3.0, 4.0])
+    monkeypatch.setattr(laps.time, "perf_counter", lambda: next(ticks))
+    clock = laps.Laps(pick_device("cpu"))
+    for part in ("copy", "step", "copy"):
+        clock.end(part)
+    assert clock.seconds == {"copy": 2.0, "step": 2.0}

@@ -1,7 +1,5 @@
-"""The exercises of lesson 5: a summary, a timer that waits, a fair comparison, and a crossover."""
+"""The exercises of lesson 5: a timer that waits, and a fair comparison."""
 
-import math
-import statistics
 from collections.abc import Callable
 from typing import Any
 
@@ -9,44 +7,6 @@ import torch
 
 from course_lessons.exercises import Mistakes, exercise
 from course_lessons.exercises.read_answer import Wrong, number_of, quote
-
-# made up: the first call compiled, the fifth was disturbed
-READINGS_MS = (53.8, 4.6, 4.3, 4.4, 31.0, 4.5, 4.4)
-
-
-@exercise(
-    "Two of the seven are not like the others, each for its own reason. Which of the six mistakes are they?",
-    "Leave out the first, and take the `statistics.median` of the rest.",
-    solution="my_typical_ms = statistics.median(ex.READINGS_MS[1:])",
-    right="time_call does the same: `timing.first_s` keeps the first call, `timing.median_s` sums up the rest.",
-)
-def typical(answer: Any) -> Mistakes:
-    """Give the milliseconds to report for the steady state, from the seven readings in
-    ex.READINGS_MS.
-    """
-    value = number_of(answer, "the typical reading in milliseconds")
-    every, steady, right = READINGS_MS, READINGS_MS[1:], statistics.median(READINGS_MS[1:])
-    yield (
-        4.39 < value < 4.445,
-        "Did you leave out the disturbed reading too, or take the lower of the middle two?",
-    )
-    mistaken = {
-        statistics.mean(every): "This mean counts the first call, and with it the compilation.",
-        statistics.mean(
-            steady
-        ): "The disturbed reading dominates this mean. Which summary resists it?",
-        statistics.median(
-            every
-        ): "That is the median with the first call, or one that is rounded. Do neither.",
-        min(every): "The minimum is the luckiest reading: it hides that there is noise.",
-        every[0]: "That is the first call: mostly compilation.",
-        right
-        / 1000: "That is in seconds: the readings are milliseconds, and so should the answer be.",
-    }
-    for other, message in mistaken.items():
-        yield math.isclose(value, other, rel_tol=5e-4), message
-    untypical = f"{value:g} is not the middle of the six readings after the first. Which summary did you take?"
-    yield not math.isclose(value, right, abs_tol=1e-6), untypical
 
 
 class _Accelerator:
@@ -83,8 +43,10 @@ class _Accelerator:
 
 
 @exercise(
-    "Call once before you measure. Then, for each reading: wait, look, call, wait, look. What sums them up?",
-    "`fn(); wait()` to warm up. A reading is `start = clock(); fn(); wait(); clock() - start`. Take a median.",
+    "Call once before you measure. Then, for each reading: wait, look, call, wait, look. "
+    "What sums them up?",
+    "`fn(); wait()` to warm up. A reading is `start = clock(); fn(); wait(); clock() - start`. "
+    "Take a median.",
     solution="""
         def my_timer(fn, wait, clock):
             def reading():
@@ -97,7 +59,7 @@ class _Accelerator:
             wait()  # what was queued before does not count
             return statistics.median(reading() for _ in range(9))
     """,
-    right="Try it on real work: `my_timer(lambda: square @ square, lambda: wait_for(cpu), time.perf_counter)`.",
+    right="Try it on real work: `my_timer(step, synchronize, time.perf_counter)`.",
 )
 def timer(answer: Any) -> Mistakes:
     """Write my_timer(fn, wait, clock): the typical seconds of one fn(), where wait() waits for the
@@ -114,13 +76,17 @@ def timer(answer: Any) -> Mistakes:
         0 <= plain.value < 10 * plain.ASK_S,
         "Your timer saw only the queueing of the work. Call wait() after fn().",
     )
-    says = f"A call takes 0.01 seconds here, and your timer says {plain.value:g}. Are these the seconds of one"
     yield (
         misjudged,
-        f"{says} call, from just before fn() until its work is done, without work queued earlier?",
+        f"A call takes 0.01 seconds here, and your timer says {plain.value:g}. Are these the "
+        "seconds of one call, from just before fn() until its work is done, without work queued "
+        "earlier?",
     )
-    missed = "On a CPU fn() returns when its work is done, and your timer misses it. Look at the clock before fn()."
-    yield _Accelerator(blocks=True).is_misjudged_by(answer), missed
+    yield (
+        _Accelerator(blocks=True).is_misjudged_by(answer),
+        "On a CPU fn() returns when its work is done, and your timer misses it. "
+        "Look at the clock before fn().",
+    )
     compiling = _Accelerator(compile_s=2).is_misjudged_by(answer)
     yield (
         compiling,
@@ -158,30 +124,27 @@ class _Pair:
 # what nobody raises on purpose, but `raise "they differ"` does
 SLIPS = (NameError, TypeError, AttributeError)
 SPOILS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    "The new way gives twice the right answer, and your function says {said}.": lambda right: (
-        right * 2
-    ),
-    "The new way gives the right numbers in the wrong places, and you say {said}. Compare each.": lambda x: (
-        x.roll(1)
-    ),
-    "The new way gives only NaN, and you say {said}. A comparison with NaN is never true: ask whether they "
-    "are close.": lambda right: right * float("nan"),
-    "The new way is wrong by 1 %, far more than rounding, and you say {said}.": lambda right: (
-        right * 1.01
-    ),
+    "The new way gives twice the right answer, and your function says {said}.": lambda x: x * 2,
+    "The new way gives the right numbers in the wrong places, and you say {said}. "
+    "Compare each.": lambda x: x.roll(1),
+    "The new way gives only NaN, and you say {said}. A comparison with NaN is never true: "
+    "ask whether they are close.": lambda x: x * float("nan"),
+    "The new way is wrong by 1 %, far more than rounding, and you say {said}.": lambda x: x * 1.01,
 }
 
 
 @exercise(
-    "First call both and look at their answers. Equal to the last bit is too much to ask: rounding is no mistake.",
-    "`if not torch.allclose(old(), new()): raise ValueError(...)`. Then the old way's seconds over the new way's.",
+    "First call both and look at their answers. Equal to the last bit is too much to ask: "
+    "rounding is no mistake.",
+    "`if not torch.allclose(old(), new()): raise ValueError(...)`. "
+    "Then the old way's seconds over the new way's.",
     solution="""
         def my_speed_up(old, new, seconds):
             if not torch.allclose(old(), new()):
                 raise ValueError("they compute something else, so there is nothing to time")
             return seconds(old) / seconds(new)
     """,
-    right="compare_devices does the same. What did it say of sloppy_sum, and what had it timed by then?",
+    right="compare_devices does the same: it told of sloppy_sum before it had timed anything.",
 )
 def speed_up(answer: Any) -> Mistakes:
     """Write my_speed_up(old, new, seconds): how many times as fast new() is as old(), or an error
@@ -222,72 +185,9 @@ def speed_up(answer: Any) -> Mistakes:
             )
             yield (
                 pair.timed,
-                "You timed first and looked at the answers afterwards. A wrong one is not worth timing.",
+                "You timed first and looked at the answers afterwards. "
+                "A wrong one is not worth timing.",
             )
         else:
             yield said != ratio, f"They differ, and you return `{quote(said)}`: raise an error."
             yield True, message.format(said=quote(said))
-
-
-SIZES = [16, 64, 256, 1024]
-# What is wrong with another answer, and the seconds of the CPU, those of the GPU, and the right
-# answer.
-CASES: dict[str, tuple[list[int], list[int], int | None]] = {
-    "The GPU takes less time at 256 and 1024, and as long as the CPU at 64.": (
-        [1, 3, 8, 32],
-        [3, 3, 4, 5],
-        256,
-    ),
-    "The GPU wins at 64, but loses at 256: it wins for good from 1024 on.": (
-        [1, 5, 8, 32],
-        [3, 4, 9, 5],
-        1024,
-    ),
-    "Here the GPU never wins. Say so with None.": ([1, 2, 3, 4], [2, 3, 4, 5], None),
-    "Here the GPU loses at the largest size: for good it wins nowhere.": (
-        [1, 3, 5, 4],
-        [2, 2, 2, 9],
-        None,
-    ),
-    "Here the GPU wins everywhere, so from 16 on.": ([4, 5, 6, 7], [1, 1, 1, 1], 16),
-}
-
-
-@exercise(
-    "A single win may be luck. Start at the largest size and go down: where is the first defeat?",
-    "Keep a variable that is None. Go through the sizes: a win sets it where it is None, a defeat makes it None.",
-    solution="""
-        def my_crossover(sizes, cpu_s, gpu_s):
-            wins_from = None
-            for size, cpu_takes, gpu_takes in zip(sizes, cpu_s, gpu_s):
-                if gpu_takes >= cpu_takes:
-                    wins_from = None
-                elif wins_from is None:
-                    wins_from = size
-            return wins_from
-    """,
-    right="Between two sizes the true crossover can lie anywhere: `cnn.crossover()` says which sizes were measured.",
-)
-def crossover(answer: Any) -> Mistakes:
-    """Write my_crossover(sizes, cpu_s, gpu_s): the size from which on the GPU is faster, there and
-    at every larger size, or None.
-    """
-    for message, (cpu_s, gpu_s, right) in CASES.items():
-        try:
-            said = answer(list(SIZES), list(cpu_s), list(gpu_s))
-        except Exception as error:
-            if right == 256:
-                raise
-            raise Wrong(
-                f"{message} Your function raises {type(error).__name__}: {quote(error)}"
-            ) from None
-        said = None if said is None else number_of(said, "None or a size")
-        yield right == 256 and said == 16, "16 is where the CPU wins: less time is faster."
-        yield (
-            right == 256 and said == 2,
-            "That is a position in the list. Return the size that stands there.",
-        )
-        yield (
-            said != right,
-            f"{message} Your function says {said if said is None else f'{said:g}'}.",
-        )

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -29,23 +29,23 @@ class SimulatedDevice:
     def __init__(self):
         self.device = as_device("cpu")
         self.step_s = STEP_S
-        self._compute = ThreadPoolExecutor(1, thread_name_prefix="device (simulation)")
-        self._copies = ThreadPoolExecutor(1, thread_name_prefix="copies (simulation)")
+        self._compute: Any = ThreadPoolExecutor(1, thread_name_prefix="device (simulation)")
+        self._copies: Any = ThreadPoolExecutor(1, thread_name_prefix="copies (simulation)")
 
     def prepare(self) -> None:
         """Occupy the host for as long as a step takes, as the preparation of a batch does."""
         _sleep("prepare", self.step_s)
 
-    def copy(self, own_queue: bool = True) -> Future:
+    def copy(self, own_queue: bool = True) -> Any:
         """Put the copy of a batch into the queue for copies, or into the one of the steps."""
         queue = self._copies if own_queue else self._compute
         return queue.submit(_sleep, "copy", COPY_SHARE * self.step_s)
 
-    def step(self) -> Future:
+    def step(self) -> Any:
         """Put a training step into the queue, and return at once with a promise of its loss."""
         return self._compute.submit(_sleep, "step", self.step_s)
 
-    def read(self, loss: Future) -> None:
+    def read(self, loss: Any) -> None:
         """Wait for a loss, as `.item()` does."""
         with record_function("wait"):
             loss.result()
@@ -91,7 +91,7 @@ class CudaDevice(SimulatedDevice):
             result = self._matrix @ self._matrix
         return result[0, 0]
 
-    def read(self, loss: torch.Tensor) -> None:
+    def read(self, loss: Any) -> None:
         """Wait for a loss with `.item()`."""
         with record_function("wait"):
             loss.item()

@@ -49,11 +49,6 @@ def timer(**changes: str) -> str:
 
 
 RIGHT = {
-    "typical": [
-        "my_typical_ms = 4.45",
-        "my_typical_ms = np.median(list(ex.READINGS_MS)[1:])",
-        "my_typical_ms = torch.tensor([4.6, 4.3, 4.4, 31.0, 4.5, 4.4], dtype=torch.float64).quantile(0.5)",
-    ],
     "timer": [
         timer(result="np.median(readings)", count="5"),
         timer(result="torch.tensor(readings).median()", warm_up="[fn() for _ in range(3)]; wait()"),
@@ -105,60 +100,9 @@ def my_speed_up(old, new, seconds):
         ),
         SPEED_UP.format(differ="not (old() - new()).abs().max() < 1e-4", result=RATIO),
     ],
-    "crossover": [
-        """
-def my_crossover(sizes, cpu_s, gpu_s):
-    wins = [g < c for c, g in zip(cpu_s, gpu_s)]
-    for k, size in enumerate(sizes):
-        if all(wins[k:]):
-            return size
-""",
-        """
-def my_crossover(sizes, cpu_s, gpu_s):
-    found = None
-    for size, c, g in sorted(zip(sizes, cpu_s, gpu_s), reverse=True):
-        if g >= c:
-            break
-        found = np.int64(size)
-    return found
-""",
-        """
-def my_crossover(sizes, cpu_s, gpu_s):
-    lost = (torch.tensor(gpu_s) >= torch.tensor(cpu_s)).nonzero().flatten().tolist()
-    after = lost[-1] + 1 if lost else 0
-    return torch.tensor(sizes)[after] if after < len(sizes) else None
-""",
-    ],
 }
 
 WRONG = {
-    "typical": [
-        ("my_typical_ms = statistics.mean(ex.READINGS_MS)", "with it the compilation"),
-        ("my_typical_ms = statistics.mean(ex.READINGS_MS[1:])", "dominates"),
-        ("my_typical_ms = statistics.median(ex.READINGS_MS)", "the median with the first call"),
-        ("my_typical_ms = round(statistics.median(ex.READINGS_MS[1:]), 1)", "one that is rounded"),
-        (
-            "my_typical_ms = torch.tensor(ex.READINGS_MS[1:]).median()",
-            "the lower of the middle two",
-        ),
-        ("my_typical_ms = statistics.mean([4.6, 4.4, 4.5, 4.4])", "4.475 is not the middle"),
-        ("my_typical_ms = min(ex.READINGS_MS)", "luckiest reading"),
-        ("my_typical_ms = ex.READINGS_MS[0]", "That is the first call"),
-        ("my_typical_ms = 0.00445", "in seconds"),
-        ("my_typical_ms = ex.READINGS_MS[1:]", "a number"),
-        (
-            "my_typical_ms = statistics.median([4.6, 4.3, 4.4, 4.5, 4.4])",
-            "Did you leave out the disturbed reading too",
-        ),
-        (
-            "my_typical_ms = np.mean([4.6, 4.3, 4.4, 4.5, 4.4])",
-            "Did you leave out the disturbed reading too",
-        ),
-        (
-            "my_typical_ms = statistics.mode(ex.READINGS_MS)",
-            "Did you leave out the disturbed reading too",
-        ),
-    ],
     "timer": [
         (timer(timed="fn()"), "wait() after fn()"),
         (timer(timed="fn()", result="statistics.median(readings); wait()"), "wait() after fn()"),
@@ -290,82 +234,6 @@ def my_speed_up(old, new, seconds):
                 differ="old().shape != new().shape", result="seconds(old) - seconds(new)"
             ),
             "is 4 times as fast",
-        ),
-    ],
-    "crossover": [
-        (
-            "my_crossover = lambda sizes, cpu_s, gpu_s: "
-            "next((s for s, c, g in zip(sizes, cpu_s, gpu_s) if g < c), None)",
-            "wins for good from 1024 on",
-        ),
-        (
-            "my_crossover = lambda sizes, cpu_s, gpu_s: next(s for s, c, g in zip(sizes, cpu_s, gpu_s) if c < g)",
-            "where the CPU wins",
-        ),
-        (
-            "my_crossover = lambda sizes, cpu_s, gpu_s: "
-            "max([k for k, (c, g) in enumerate(zip(cpu_s, gpu_s)) if g >= c], default=-1) + 1",
-            "a position in the list",
-        ),
-        (
-            "my_crossover = lambda sizes, cpu_s, gpu_s: "
-            "sizes[max([k for k, (c, g) in enumerate(zip(cpu_s, gpu_s)) if g >= c], default=-1) + 1]",
-            "Say so with None. Your function raises IndexError",
-        ),
-        (
-            "my_crossover = lambda sizes, cpu_s, gpu_s: "
-            "(sizes + [sizes[-1]])[max([k for k, (c, g) in enumerate(zip(cpu_s, gpu_s)) if g >= c], default=-1) + 1]",
-            "Say so with None",
-        ),
-        (
-            "my_crossover = lambda sizes, cpu_s, gpu_s: sizes[-1]",
-            "at 256 and 1024, and as long as the CPU at 64",
-        ),
-        (
-            "my_crossover = lambda sizes, cpu_s, gpu_s: "
-            "next((s for k, s in enumerate(sizes) if all(g <= c for c, g in zip(cpu_s[k:], gpu_s[k:]))), None)",
-            "Your function says 64",
-        ),
-        (
-            """
-def my_crossover(sizes, cpu_s, gpu_s):
-    for size, c, g in sorted(zip(sizes, cpu_s, gpu_s), reverse=True):
-        if g >= c:
-            break
-        found = size
-    return found
-""",
-            "Say so with None. Your function raises UnboundLocalError",
-        ),
-        (
-            """
-def my_crossover(sizes, cpu_s, gpu_s):
-    last = max(k for k, (c, g) in enumerate(zip(cpu_s, gpu_s)) if g >= c)
-    return sizes[last + 1] if last + 1 < len(sizes) else None
-""",
-            "the GPU wins everywhere, so from 16 on. Your function raises ValueError",
-        ),
-        (
-            """
-def my_crossover(sizes, cpu_s, gpu_s):
-    won, previous = None, False
-    for size, c, g in zip(sizes, cpu_s, gpu_s):
-        if g < c and not previous:
-            won = size
-        previous = g < c
-    return won
-""",
-            "loses at the largest size",
-        ),
-        (
-            """
-def my_crossover(sizes, cpu_s, gpu_s):
-    lost = [k for k, (c, g) in enumerate(zip(cpu_s, gpu_s)) if g >= c]
-    if not lost or lost[-1] == len(sizes) - 1:
-        return None
-    return sizes[lost[-1] + 1]
-""",
-            "so from 16 on",
         ),
     ],
 }
