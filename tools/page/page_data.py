@@ -74,7 +74,7 @@ def _image_networks() -> dict[str, dict[str, Any]]:
         )
         lines = counted_memory().get((name, image, training), [])
         if lines:
-            model["memory"][task] = _short(*[number for line in lines for number in line], digits=4)
+            model["memory"][task] = _short(*[number for line in lines for number in line])
     return models
 
 
@@ -101,8 +101,6 @@ def _language_models() -> dict[str, dict[str, Any]]:
     return models
 
 
-def _short(*numbers: float, digits: int = 5) -> str:
-    """Return numbers as text with five digits, half as long as JSON's own."""
-    return ",".join(
-        f"{number:.{digits}g}".replace("e+", "e").replace("e0", "e") for number in numbers
-    )
+def _short(*numbers: float) -> str:
+    """Return numbers as text with four digits, half as long as JSON's own."""
+    return ",".join(f"{number:.4g}".replace("e+", "e").replace("e0", "e") for number in numbers)
