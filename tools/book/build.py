@@ -21,6 +21,7 @@ ROOT = HERE.parent.parent
 sys.path.insert(0, str(ROOT))
 from tools.book.old_code_tables import old_code_page  # noqa: E402
 from tools.copies import LESSONS, copy_of  # noqa: E402
+from tools.page.build import page as worth_it_page  # noqa: E402
 from tools.setup_cell import launch_links, read_address  # noqa: E402
 
 TOOLS = ("compare", "data", "doctor", "estimate", "launch", "old_code", "timeline")
@@ -195,6 +196,8 @@ def write_documents(source: Path) -> None:
         # files beside the book
         text = re.sub(r"\[([^\]]+)\]\((?:LICENSE|CITATION|tools/slides/)[^)]*\)", r"\1", text)
         if page == "index.md":
+            asked = "`make page` writes the page in the picture: one file, no server"
+            text = text.replace(asked, '<a href="worth-it.html">the page in the picture</a>')
             text += contents("Lessons", [lesson.stem for lesson in LESSONS])
             pages = sorted(each.stem for each in (HERE / "pages").glob("*.md"))
             text += contents(
@@ -232,6 +235,7 @@ def main() -> int:
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html"]
     command += [source, out]
     status = subprocess.run(command, cwd=ROOT).returncode
+    (out / "worth-it.html").write_text(worth_it_page("."), encoding="utf-8")
     print(f"The book: {out / 'index.html'}" if status == 0 else "Sphinx found what is named above.")
     return status
 

@@ -11,11 +11,13 @@ import hashlib
 import html
 import json
 import re
+import sys
 from pathlib import Path
 
-from page_data import page_data
-
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent.parent))
+from tools.page.page_data import page_data  # noqa: E402
+
 MODULES = (
     "numbers",
     "question",
