@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import venv
+from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -47,6 +48,8 @@ def find_uv(home: Path) -> list:
     """Return the command that starts uv, which is installed beside the environment if need be."""
     if found := shutil.which("uv"):
         return [found]
+    if find_spec("ensurepip") is None:
+        sys.exit("Install uv first, or on Debian and Ubuntu the package python3-venv.")
     python = python_in(home / "uv")
     if not works(python, "-m", "uv", "--version", quiet=True):
         venv.create(home / "uv", with_pip=True, clear=True)
@@ -76,6 +79,10 @@ def wants_cpu_build() -> bool:
 
 def main(folder: str, extra: str = "learn") -> int:
     """Create or complete the environment and return the exit status."""
+    if (platform.system(), platform.machine()) == ("Darwin", "x86_64"):
+        sys.exit(
+            "PyTorch has no recent release for Intel Macs: open the course on Colab or Kaggle."
+        )
     home = Path(folder).resolve()
     python, uv = python_in(home), find_uv(home)
     if not works(python, "-m", "pip", "--version", quiet=True):
