@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from course_lessons.exercises import Mistakes, exercise
+from course_lessons.exercises.frame import Mistakes, exercise
 from course_lessons.exercises.read_answer import Wrong, number_of, quote
 
 
