@@ -182,3 +182,8 @@ def test_a_loader_that_cannot_be_started_again_is_an_error():
     batches = (torch.ones(2) for _ in range(4))
     with pytest.raises(ValueError, match="Pass a DataLoader"):
         find_bottleneck(torch.neg, batches, device="cpu")
+
+
+def test_a_loop_that_other_programs_disturbed_says_so():
+    found = judge(replace(SEEN, kind="cpu", device="cpu", disturbed=True))
+    assert found.limit == "launches" and "Other programs had the core" in repr(found)

@@ -21,7 +21,8 @@ COPY_SHARE = 0.6  # the copy of a batch takes so much of a step
 class SimulatedDevice:
     """A simulation of a GPU: a thread in place of each queue, and jobs that sleep for their time.
 
-    A launch costs about 250 microseconds, which are the thread pool's; on CUDA it costs 5 to 10.
+    A launch costs what handing a job to a thread does, tens to hundreds of microseconds. On CUDA it
+    costs 5 to 10.
     """
 
     name = "a simulation"
