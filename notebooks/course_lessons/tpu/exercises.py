@@ -76,12 +76,9 @@ class _WatchTensors(TorchFunctionMode):
         return function(*args, **(kwargs or {}))
 
 
-def _start() -> tuple[torch.device, Any]:
-    """Return the device for the student's tensors, and what watches them."""
-    device = started_xla()
-    if device is None:
-        return torch.device("cpu"), _WatchTensors()
-    return device, _WatchXLA()
+def _watch(device: torch.device) -> Any:
+    """Return what watches the tensors of a device. Make it once the student's tensors are there."""
+    return _WatchXLA() if device.type == "xla" else _WatchTensors()
 
 
 @exercise(
@@ -101,10 +98,11 @@ def epoch(answer: Any) -> Mistakes:
     """Write `my_epoch(step, sync, batches)`: do all steps, one program each, and return their mean
     loss as a number.
     """
-    device, watch = _start()
+    device = started_xla() or torch.device("cpu")
     host = torch.rand(BATCHES, 4, next(_widths), generator=torch.Generator().manual_seed(0))
     losses = [batch.square().mean().item() for batch in host]
     batches = [batch.to(device) for batch in host]
+    watch = _watch(device)
     events, reads = [], [0]
 
     def step(batch: torch.Tensor) -> torch.Tensor:
@@ -195,10 +193,10 @@ def robust_loss(predictions: torch.Tensor, targets: torch.Tensor) -> torch.Tenso
 )
 def fallback(answer: Any) -> Mistakes:
     """Write `my_loss(predictions, targets)`: the number of `ex.robust_loss`, without a fallback."""
-    device, watch = _start()
+    device = started_xla() or torch.device("cpu")
     host = 3 * torch.randn(2, next(_widths), generator=torch.Generator().manual_seed(0))
     predictions, targets = (part.to(device) for part in host)
-    with watch:
+    with _watch(device) as watch:
         loss = answer(predictions, targets)
         run_recorded(device)
         fallbacks, reads, summary = watch.fallbacks, watch.reads, watch.summary
