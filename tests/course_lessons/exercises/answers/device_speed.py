@@ -33,15 +33,7 @@ def my_speed_up(old, new, seconds):
     return {result}
 """
 RATIO = "seconds(old) / seconds(new)"
-NO_ALLCLOSE = (
-    "def my_speed_up(old, new, seconds):\n    if not torch.allclose(old(), new()):\n        "
-)
-CLOCKED = """
-def clocked(fn):
-    start = time.perf_counter()
-    fn()
-    return time.perf_counter() - start
-"""
+DIFFER = "not torch.allclose(old(), new())"
 
 
 def timer(**changes: str) -> str:
@@ -94,10 +86,6 @@ def my_speed_up(old, new, seconds):
     new_s, old_s = seconds(lambda: new()), seconds(lambda: old())
     return old_s / new_s
 """,
-        "class Differ(Exception): pass\n"
-        + SPEED_UP.format(differ="not torch.allclose(old(), new())", result=RATIO).replace(
-            "ValueError", "Differ"
-        ),
         SPEED_UP.format(differ="not (old() - new()).abs().max() < 1e-4", result=RATIO),
     ],
 }
@@ -105,92 +93,17 @@ def my_speed_up(old, new, seconds):
 WRONG = {
     "timer": [
         (timer(timed="fn()"), "wait() after fn()"),
-        (timer(timed="fn()", result="statistics.median(readings); wait()"), "wait() after fn()"),
         (timer(warm_up="pass", result="statistics.mean(readings)"), "to warm up"),
-        (timer(warm_up="pass", count="1"), "to warm up"),
         (timer(count="1"), "matter of luck"),
-        (timer(result="readings[-1]"), "One disturbed call dominates"),
-        (
-            timer()
-            .replace("start = clock()", "fn(); start = clock()")
-            .replace("        fn(); wait()\n", "        wait()\n"),
-            "On a CPU fn() returns when its work is done",
-        ),
-        (timer().replace("clock() - start", "start - clock()"), "your timer says -0.01"),
-        (timer().replace("clock() - start", "(clock() - start) / 9"), "your timer says 0.0011"),
         (timer(result="statistics.mean(readings)"), "A median resists it"),
-        (
-            timer(warm_up="fn()", count="3", result="max(readings)").replace(
-                "start = clock()", "wait(); start = clock()"
-            ),
-            "A median resists it",
-        ),
-        (timer(warm_up="pass", count="4", result="sorted(readings)[-1]"), "to warm up"),
         (timer().replace("clock()", "time.perf_counter()"), "Read the time from clock()"),
         (timer(result="1000 * statistics.median(readings)"), "your timer says 10"),
         (timer(timed="wait()", warm_up="pass"), "never called fn"),
-        (
-            """
-def my_timer(fn, wait, clock):
-    start = clock()
-    for _ in range(100):
-        fn()
-    wait()
-    return (clock() - start) / 100
-""",
-            "to warm up",
-        ),
-        (
-            """
-def my_timer(fn, wait, clock):
-    fn()
-    readings = []
-    for _ in range(3):
-        start = clock()
-        fn()
-        wait()
-        readings.append(clock() - start)
-    return readings[0]
-""",
-            "A call takes 0.01 seconds",
-        ),
     ],
     "speed_up": [
         (SPEED_UP.format(differ="False", result=RATIO), "twice the right answer"),
-        (
-            SPEED_UP.format(differ="not torch.equal(old(), new())", result=RATIO),
-            "They differ by rounding only, but you raise ValueError",
-        ),
-        *(
-            (
-                SPEED_UP.format(differ="not torch.equal(old(), new())", result=RATIO).replace(
-                    "ValueError", error
-                ),
-                error,
-            )
-            for error in ("Exception", "AssertionError")
-        ),
-        *(
-            (f"{NO_ALLCLOSE}{slip}\n    return {RATIO}\n", "not by mistake")
-            for slip in ("raise 'no'", "raise Differs()")
-        ),
-        *(
-            (f"{NO_ALLCLOSE}return {what}\n    return {RATIO}\n", "raise an error")
-            for what in ("0", "ValueError('no')")
-        ),
-        (
-            SPEED_UP.format(
-                differ="not torch.allclose(old(), new())", result="clocked(old) / clocked(new)"
-            )
-            + CLOCKED,
-            "Time both with `seconds`",
-        ),
-        (
-            SPEED_UP.format(
-                differ="not torch.allclose(old(), new())", result="seconds(new) / seconds(old)"
-            ),
-            "Upside down",
-        ),
+        (SPEED_UP.format(differ="not torch.equal(old(), new())", result=RATIO), "rounding only"),
+        (SPEED_UP.format(differ=DIFFER, result="seconds(new) / seconds(old)"), "Upside down"),
         (
             SPEED_UP.format(differ="not torch.isclose(old().sum(), new().sum())", result=RATIO),
             "in the wrong places",
@@ -215,25 +128,6 @@ def my_speed_up(old, new, seconds):
         return seconds(old) / seconds(new)
 """,
             "raise an error",
-        ),
-        (
-            SPEED_UP.format(differ="not torch.allclose(old(), new(), atol=0.5)", result=RATIO),
-            "wrong by 1 %",
-        ),
-        (
-            """
-def my_speed_up(old, new, seconds):
-    if torch.allclose(old(), new()):
-        return seconds(old) / seconds(new)
-    return "they differ"
-""",
-            "you return `they differ`: raise an error",
-        ),
-        (
-            SPEED_UP.format(
-                differ="old().shape != new().shape", result="seconds(old) - seconds(new)"
-            ),
-            "is 4 times as fast",
         ),
     ],
 }
