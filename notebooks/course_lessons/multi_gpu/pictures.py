@@ -7,6 +7,7 @@ from course_utils.estimate.speeds import published
 from course_utils.figures import BLUE, MUTED, ORANGE, Picture, lecture_axes, picture
 
 SKY = "#56B4E9"
+DARK = "#111111"
 NUMBERS = {"fp16": "16-bit numbers\n(mixed precision)", "tf32": "32-bit numbers\n(TF32)"}
 
 
@@ -21,8 +22,8 @@ def draw_published_scaling() -> Picture:
         gain = eight.samples_per_s / one.samples_per_s
         axes.barh(position, gain, 0.5, color=ORANGE)
         speeds = f"{one.samples_per_s:,.0f} images/s -> {eight.samples_per_s:,.0f} images/s"
-        axes.text(0.1, position, speeds, color="white", va="center")
-        axes.text(gain - 0.1, position, f"{gain:.1f}", color="white", va="center", ha="right")
+        axes.text(0.1, position, speeds, color=DARK, va="center")
+        axes.text(gain - 0.1, position, f"{gain:.1f}", color=DARK, va="center", ha="right")
         words.append(f"{precision}: {speeds}, {gain:.1f} times")
     axes.axvline(8, color=MUTED, linestyle=":")
     axes.text(7.9, 1.45, "if nothing were lost: 8", color=MUTED, ha="right")
@@ -89,10 +90,10 @@ def _box(
     from matplotlib.patches import FancyBboxPatch
 
     style = "round,pad=0,rounding_size=0.15"
-    dark = color in (SKY, ORANGE)
-    axes.add_patch(FancyBboxPatch((x, y), width, height, style, color=color))
+    look = {"facecolor": "white", "edgecolor": color, "linewidth": 5}
+    axes.add_patch(FancyBboxPatch((x, y), width, height, style, **look))
     middle = (x + width / 2, y + height / 2)
-    axes.text(*middle, text, ha="center", va="center", color="#111111" if dark else "white")
+    axes.text(*middle, text, ha="center", va="center", color=DARK)
 
 
 def _arrow(axes: Any, start: tuple[float, float], end: tuple[float, float]) -> None:

@@ -9,8 +9,12 @@ import html
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-# Mid-tones, readable on white and on black. The signs say the same without colour.
-COLOURS = {"+": "#2a8a4a", "-": "#c2552d"}
+# Each colour of the text has a background of its own, so that it can be read in a dark theme too.
+# The signs say the same without colour.
+STYLES = {
+    "+": "color: #14532d; background: #e3f4e8",
+    "-": "color: #7a2e12; background: #fbe9e2",
+}
 
 
 def write_script(name: str) -> str:
@@ -61,7 +65,7 @@ class Diff:
         rows = []
         for line in self.lines:
             if line:
-                rows.append(f'<div style="color: {COLOURS[line[0]]}">{html.escape(line)}</div>')
+                rows.append(f'<div style="{STYLES[line[0]]}">{html.escape(line)}</div>')
             else:
                 rows.append('<div style="height: 0.5em"></div>')
         box = "overflow-x: auto; font-family: monospace; white-space: pre; line-height: 1.2;"
