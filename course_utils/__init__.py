@@ -4,6 +4,8 @@ A public name is imported when it is first asked for, so `import course_utils` c
 nothing and `python -m course_utils.doctor` starts where torch does not.
 """
 
+from __future__ import annotations
+
 from importlib import import_module
 from typing import Any
 

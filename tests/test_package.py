@@ -37,13 +37,15 @@ def test_importing_the_package_loads_nothing_heavy():
 
 def test_a_name_loads_torch_and_nothing_heavier():
     loaded = run(
-        f"import course_utils, sys; course_utils.time_call; print([m for m in {HEAVY} if m in sys.modules])"
+        "import course_utils, sys; course_utils.time_call\n"
+        f"print([m for m in {HEAVY} if m in sys.modules])"
     )
     assert loaded == "['torch']"
 
 
 def test_the_doctor_starts_without_torch():
-    code = "import sys; sys.modules['torch'] = None; import course_utils.doctor; from course_utils import diagnose"
+    code = "import sys; sys.modules['torch'] = None; import course_utils.doctor\n"
+    code += "from course_utils import diagnose"
     run(f"{code}; print(diagnose)")
 
 

@@ -6,6 +6,7 @@ from one_cell import VIEW, run_cell
 from course_utils.progress_bars import open_bar
 
 pytestmark = pytest.mark.process
+IMPORT = "from course_utils.progress_bars import open_bar\n"
 
 
 def test_a_terminal_shows_the_bar_as_text(capsys):
@@ -17,9 +18,7 @@ def test_a_terminal_shows_the_bar_as_text(capsys):
 
 
 def test_a_notebook_shows_a_widget_that_moves_to_its_end():
-    data, widgets = run_cell(
-        "from course_utils.progress_bars import open_bar\nbar = open_bar(3, 'epoch')\nbar.update(3)\nbar.close()"
-    )
+    data, widgets = run_cell(IMPORT + "bar = open_bar(3, 'epoch')\nbar.update(3)\nbar.close()")
     box = widgets[data[VIEW]["model_id"]]
     _, progress, right = (widgets[name.removeprefix("IPY_MODEL_")] for name in box["children"])
     assert (progress["value"], progress["max"], progress["bar_style"]) == (3, 3, "success")
@@ -27,15 +26,13 @@ def test_a_notebook_shows_a_widget_that_moves_to_its_end():
 
 
 def test_a_saved_notebook_does_not_say_that_a_finished_bar_stands_at_zero():
-    data, _ = run_cell(
-        "from course_utils.progress_bars import open_bar\nwith open_bar(1, 'epoch') as bar:\n    bar.update(1)"
-    )
+    data, _ = run_cell(IMPORT + "with open_bar(1, 'epoch') as bar:\n    bar.update(1)")
     assert data["text/plain"] == "[progress bar: 1 epoch]"
 
 
 def test_a_bar_of_unknown_length_is_named_by_its_description():
     data, widgets = run_cell(
-        "from course_utils.progress_bars import open_bar\nbar = open_bar(None, 'B', unit_scale=True, desc='download')\n"
+        IMPORT + "bar = open_bar(None, 'B', unit_scale=True, desc='download')\n"
         "bar.update(5_000_000)\nbar.refresh()\nbar.close()"
     )
     assert data["text/plain"] == "[progress bar: download]"
@@ -43,8 +40,6 @@ def test_a_bar_of_unknown_length_is_named_by_its_description():
 
 
 def test_a_bar_that_stops_before_its_end_is_marked_as_failed():
-    _, widgets = run_cell(
-        "from course_utils.progress_bars import open_bar\nbar = open_bar(3, 'step')\nbar.update(1)\nbar.close()"
-    )
+    _, widgets = run_cell(IMPORT + "bar = open_bar(3, 'step')\nbar.update(1)\nbar.close()")
     styles = [state["bar_style"] for state in widgets.values() if "bar_style" in state]
     assert styles == ["danger"]

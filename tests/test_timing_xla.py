@@ -51,7 +51,8 @@ found["reshaping"] = error_of(lambda: torch.ones(next(sizes), device=device) + 1
 found["dropping"] = error_of(lambda: (square @ square, None)[1])
 found["reading"] = error_of(lambda: square + (square @ square).sum().item())
 late, before = iter(range(10**6)), xla_counters()
-timed = time_call(lambda: square.sin() if next(late) == 5 else square.cos(), device="xla", max_s=0.2)
+work = lambda: square.sin() if next(late) == 5 else square.cos()
+timed = time_call(work, device="xla", max_s=0.2)
 did = xla_counters() - before
 found["late_compilations"], found["late_compile_s"] = did.compilations, did.compile_s
 found["late_slowest"] = max(timed.blocks_s)

@@ -22,7 +22,8 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-FIELDS = "source file device count model image batch precision compiled training torch samples_per_s gmacs mega_activations"
+FIELDS = "source file device count model image batch precision compiled training torch "
+FIELDS += "samples_per_s gmacs mega_activations"
 DEVICES = {
     "rtx3090": "RTX 3090",
     "rtx4090": "RTX 4090",

@@ -6,10 +6,23 @@
 In a terminal: `python -m course_utils.estimate --help`.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from course_utils.estimate.chips import Chip, find_chip
-from course_utils.estimate.counting import count_work
-from course_utils.estimate.memory import estimate_memory
-from course_utils.estimate.question import estimate
 from course_utils.estimate.step_time import step_time
 
+if TYPE_CHECKING:
+    from course_utils.estimate.counting import count_work
+    from course_utils.estimate.memory import estimate_memory
+    from course_utils.estimate.question import estimate
+
 __all__ = ["Chip", "count_work", "estimate", "estimate_memory", "find_chip", "step_time"]
+# These need torch, and are imported when they are first asked for.
+_HOMES = {"count_work": "counting", "estimate_memory": "memory", "estimate": "question"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

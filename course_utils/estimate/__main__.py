@@ -1,6 +1,4 @@
-"""The estimate for a terminal: `python -m course_utils.estimate course_utils.data.models:ResNet50
---devices T4 A100`.
-"""
+"""The estimate for a terminal: `python -m course_utils.estimate --help`."""
 
 import argparse
 import pkgutil
@@ -9,21 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import nn
-
-from course_utils.estimate.chips import all_chips, all_links
+from course_utils.estimate.chips import DEVICES, all_chips, all_links
 from course_utils.estimate.prices import read_prices
-from course_utils.estimate.question import DEVICES, estimate
 from course_utils.text import show_result, text_table
 
 ABOUT = "Estimate the hours, energy and money that training takes on devices that you do not have."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Answer the command line and return the exit status: 0, or 2 where the question cannot be
-    answered.
-    """
+    """Answer the command line and return the exit status, 2 where there is no answer."""
     asked = vars(_parser().parse_args(arguments))
     try:
         show_result(_chips() if asked.pop("list_chips") else _answer(**asked))
@@ -33,13 +25,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def build(name: str) -> nn.Module:
-    """Make a model from "package.module:factory", "folder/file.py:factory", or a name of
-    torchvision.
+def build(name: str) -> Any:
+    """Make a torch.nn.Module from "package.module:factory" or "folder/file.py:factory".
+
+    A name alone is looked up in torchvision.
 
     Raises:
         ValueError: there is no such factory, or it makes no module.
     """
+    from torch import nn
+
     place, _, factory = name.rpartition(":")
     if place.endswith(".py"):
         sys.path.insert(0, str(Path(place).resolve().parent))  # as for a script that runs there
@@ -111,6 +106,10 @@ def _answer(model: str | None, tokens: bool, as_json: bool, prices: list[str], *
             "no model was given. "
             "Try: python -m course_utils.estimate course_utils.data.models:ResNet50"
         )
+    import torch  # not at the top, so that --help costs nothing
+
+    from course_utils.estimate.question import estimate
+
     kind = torch.int64 if tokens else torch.float32
     sample = torch.empty(1, *asked.pop("input"), dtype=kind, device="meta")
     result = estimate(build(model), sample, prices=dict(read_prices(",".join(prices))), **asked)

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 DATA = Path(__file__).parent / "chips.json"
 
 
+DEVICES = ("T4", "L4", "A100", "H100", "RTX 4090", "RTX 5090")  # where no chip is named
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16")
 
 
@@ -70,7 +71,7 @@ class Chip:
         if precision not in known:
             raise ValueError(
                 f"precision {precision!r} was asked of the {self.name}, whose data sheet has "
-                f"{', '.join(known)}. Pass one of these, or \"amp\", which takes bf16 where there "
+                f'{", ".join(known)}. Pass one of these, or "amp", which takes bf16 where there '
                 f"is bf16 and fp16 elsewhere."
             )
         return precision

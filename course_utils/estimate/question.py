@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from course_utils.estimate.chips import Chip, find_chip
+from course_utils.estimate.chips import DEVICES, Chip, find_chip
 from course_utils.estimate.counting import count_work
 from course_utils.estimate.evidence import Evidence, evidence
 from course_utils.estimate.host import measure_host
@@ -22,8 +22,6 @@ from course_utils.estimate.result import Estimate
 from course_utils.estimate.row import HERE, Question, Row
 from course_utils.estimate.step_time import Host, step_time
 from course_utils.estimate.work import Work
-
-DEVICES = ("T4", "L4", "A100", "H100", "RTX 4090", "RTX 5090")
 
 
 def estimate(

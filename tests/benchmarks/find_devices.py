@@ -33,7 +33,8 @@ def main() -> int:
     first, later = ([pair[which] for pair in pairs] for which in (0, 1))
     median = statistics.median(first)
     print(
-        f"first call: median {median * 1e3:.1f} ms, slowest {max(first) * 1e3:.1f} ms of {len(first)} processes"
+        f"first call: median {median * 1e3:.1f} ms, slowest {max(first) * 1e3:.1f} ms "
+        f"of {len(first)} processes"
     )
     print(f"second call: median {statistics.median(later) * 1e3:.1f} ms")
     print(f"limit {LIMIT_S * 1e3:.0f} ms: {median / LIMIT_S:.0%} of it")
