@@ -107,7 +107,8 @@ def page_of(notebook: NotebookNode, lesson: Path, terms: dict[str, str]) -> Note
             )
             cell.source = with_links(cell.source, left)
             continue
-        if cell.id.endswith("-setup"):
+        folded = cell.metadata.get("jupyter", {}).get("source_hidden", False)
+        if folded or cell.id.endswith("-setup"):
             cell.metadata.tags = ["hide-input"]
         for output in cell.outputs:
             if alt := output.get("metadata", {}).get("image/png", {}).get("alt"):
