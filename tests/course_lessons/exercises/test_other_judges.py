@@ -5,10 +5,8 @@ say.
 import os
 import subprocess
 import sys
-from unittest import mock
 
 import pytest
-from course_lessons.exercises.progress import exercises_of
 
 pytestmark = pytest.mark.process
 
@@ -89,16 +87,3 @@ def test_eight_devices_hold_the_pieces_and_fall_back_where_the_exercises_say_so(
         [sys.executable, "-c", ON_EIGHT], env=variables, capture_output=True, text=True, timeout=240
     )
     assert done.stdout == "agreed\n", done.stderr
-
-
-@pytest.mark.filterwarnings("ignore:GPU available but not used")  # that is the answer, and meant
-@pytest.mark.parametrize(
-    "kwargs",
-    [{"accelerator": "cpu"}, {"accelerator": "cpu", "devices": "auto"}, {}, {"devices": 1}],
-)
-def test_lightning_trains_on_the_cpu_with_what_is_right_and_on_a_gpu_with_the_rest(kwargs):
-    pl = pytest.importorskip("lightning.pytorch")
-    with mock.patch("torch.cuda.device_count", return_value=8):
-        trainer = pl.Trainer(**kwargs, logger=False, enable_checkpointing=False)
-    on_cpu = isinstance(trainer.accelerator, pl.accelerators.CPUAccelerator)
-    assert exercises_of("darts")["device"].check(kwargs).solved == on_cpu
