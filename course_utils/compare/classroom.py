@@ -1,5 +1,7 @@
 """Merge what a class measured: `python -m course_utils.compare.classroom results/*.json`."""
 
+from __future__ import annotations
+
 import argparse
 import glob
 import os
@@ -7,14 +9,16 @@ import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pandas as pd
-
-from course_utils.compare.charts import plot_rates
-from course_utils.compare.measurement import Measurement
-from course_utils.compare.results import Result
-from course_utils.figures import Picture
 from course_utils.text import clean, show_result
+
+if TYPE_CHECKING:  # imported where they are used, so that --help costs nothing
+    import pandas as pd
+
+    from course_utils.compare.measurement import Measurement
+    from course_utils.compare.results import Result
+    from course_utils.figures import Picture
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,8 @@ class ClassResult:
 
     def to_frame(self) -> pd.DataFrame:
         """Return a pandas table with one line for each file, contestant and size."""
+        import pandas as pd
+
         lines = []
         for name, result in self.results.items():
             for one in result.measurements:
@@ -43,6 +49,8 @@ class ClassResult:
 
     def plot(self) -> Picture:
         """Draw what everyone measured, with the class's median for each kind of device."""
+        from course_utils.compare.charts import plot_rates
+
         crowd = [result.of(label) for result in self.results.values() for label in result.labels]
         groups: dict[str, dict[int, list[Measurement]]] = {}
         for line in crowd:
@@ -69,6 +77,8 @@ def merge(paths: Iterable[str | os.PathLike]) -> ClassResult:
     A file is left out when it is not the result of one comparison, when it is a copy of another
     one, or when it is about another workload or precision than most.
     """
+    from course_utils.compare.results import Result
+
     found: dict[str, Result] = {}
     kinds: dict[str, str] = {}
     left_out: dict[str, str] = {}
