@@ -29,6 +29,7 @@ def draw_readings(first_s: float, readings_s: Sequence[float]) -> Picture:
         (16, 0),
         textcoords="offset points",
         va="center",
+        bbox={"color": "white", "alpha": 0.8, "pad": 2},  # where dots lie below it
     )
     mean_s = statistics.fmean([first_s, *readings_s])
     named = {
