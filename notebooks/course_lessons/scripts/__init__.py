@@ -65,7 +65,9 @@ class Diff:
         rows = []
         for line in self.lines:
             if line:
-                rows.append(f'<div style="{STYLES[line[0]]}">{html.escape(line)}</div>')
+                # The span takes its background along where a long line is scrolled out of the box.
+                text = f'<span style="background: inherit">{html.escape(line)}</span>'
+                rows.append(f'<div style="{STYLES[line[0]]}">{text}</div>')
             else:
                 rows.append('<div style="height: 0.5em"></div>')
         box = "overflow-x: auto; font-family: monospace; white-space: pre; line-height: 1.2;"
