@@ -109,7 +109,8 @@ def address(folder, tmp_path_factory):
         f"--IdentityProvider.token={TOKEN}",
     ]
     command += [f"--ServerApp.root_dir={folder}", "--LabApp.expose_app_in_browser=True"]
-    environment = {**os.environ, **private, "PYTHONPATH": str(ROOT)}
+    packages = os.pathsep.join([str(ROOT), str(ROOT / "notebooks")])
+    environment = {**os.environ, **private, "PYTHONPATH": packages}
     with open(home / "server.log", "w") as log:
         server = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
         try:
