@@ -90,7 +90,7 @@ def _box(
     from matplotlib.patches import FancyBboxPatch
 
     style = "round,pad=0,rounding_size=0.15"
-    look = {"facecolor": "white", "edgecolor": color, "linewidth": 5}
+    look: dict[str, Any] = {"facecolor": "white", "edgecolor": color, "linewidth": 5}
     axes.add_patch(FancyBboxPatch((x, y), width, height, style, **look))
     middle = (x + width / 2, y + height / 2)
     axes.text(*middle, text, ha="center", va="center", color=DARK)
