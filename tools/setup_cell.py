@@ -161,6 +161,9 @@ def stamp_readme(text: str, address: Address) -> str:
         clone = f"git clone https://github.com/{address.repository} course && cd course\n"
         book = f" (or read it [online]({address.book}))"
     text = re.sub(r"(?m)^(git clone .*\n)?make lab$", f"{clone}make lab", text)
+    before, after = ("[", f"]({address.book}worth-it.html)") if address.repository else ("", "")
+    picture = r"(?m)^\[?(!\[[^\]]*\]\(\.github/first-look\.png\))(?:\]\(.*\))?$"
+    text = re.sub(picture, rf"{before}\1{after}", text)
     return re.sub(r"(`make book`)(?: \(or read it \[online\].*?\)\))?", rf"\1{book}", text, count=1)
 
 

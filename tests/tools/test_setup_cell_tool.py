@@ -54,6 +54,8 @@ def test_an_address_is_written_everywhere_and_comes_out_again_without_a_trace(co
         for link in launch_links(SOMEWHERE, lesson.name).values():
             assert link in after[f"notebooks/{lesson.name}"] and link in after["README.md"]
     assert "git clone https://github.com/Ada/gpu.course_1 course" in after["README.md"]
+    page = "https://ada.github.io/gpu.course_1/worth-it.html"
+    assert f"first-look.png)]({page})" in after["README.md"]
     assert 'Issues = "https://github.com/Ada/gpu.course_1/issues"' in after["pyproject.toml"]
     assert stamp(copy, SOMEWHERE) == []
     stamp(copy, NOWHERE)
