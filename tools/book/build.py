@@ -105,6 +105,7 @@ def page_of(notebook: NotebookNode, lesson: Path, terms: dict[str, str]) -> Note
             cell.source = re.sub(
                 r"\]\(#([^)]+)\)", lambda match: f"](#{slug(match[1])})", cell.source
             )
+            cell.source = re.sub(r"\]\(\.\./tools/book/pages/", "](", cell.source)
             cell.source = with_links(cell.source, left)
             continue
         folded = cell.metadata.get("jupyter", {}).get("source_hidden", False)
