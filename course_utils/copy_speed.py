@@ -41,7 +41,7 @@ class Copy:
 class CopyRate:
     """What copies between the host's memory and a device cost, by size."""
 
-    device: str  #: such as "cuda:0"
+    device: str  #: its name, such as "cuda"
     copies: tuple[Copy, ...]
 
     def curves(self) -> dict[tuple[str, bool], list[Copy]]:

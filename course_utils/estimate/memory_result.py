@@ -56,22 +56,22 @@ class Memory:
 
     @property
     def peak(self) -> Moment:
-        """The moment at which most is in use: its amounts, and when it comes."""
+        """The moment at which most is in use, with its amounts."""
         return max(self.moments, key=lambda moment: moment.total)
 
     @property
     def tensors_bytes(self) -> int:
-        """Bytes of all tensors at the peak: what `torch.cuda.max_memory_allocated` shows."""
+        """Bytes of all tensors at the peak, as `torch.cuda.max_memory_allocated` shows them."""
         return self.peak.total + self.gathered
 
     @property
     def framework_bytes(self) -> float:
-        """What a GPU needs beside the tensors: CUDA, work space, and gaps between tensors."""
+        """Bytes that a GPU needs beside the tensors, for CUDA, work space and gaps."""
         return framework_bytes(self.tensors_bytes)
 
     @property
     def needed_bytes(self) -> float:
-        """What a GPU must have: the tensors at the peak, and the framework."""
+        """Bytes that a GPU must have, for the tensors at the peak and the framework."""
         return self.tensors_bytes + self.framework_bytes
 
     def parts(self) -> dict[str, float]:

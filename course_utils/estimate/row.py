@@ -113,12 +113,12 @@ class Row:
 
     @property
     def limit(self) -> str:
-        """What limits the step: "launches", "memory" or "arithmetic"; "" where it was measured."""
+        """Whether "launches", "memory" or "arithmetic" limits the step; "" where measured."""
         return self.parts.limit if self.parts else ""
 
     @property
     def energy_kwh(self) -> float | None:
-        """Energy at the data sheet's watts: an upper bound, without the machine around them."""
+        """Energy at the data sheet's watts, an upper bound without the machine around them."""
         return None if self.watts is None else self.hours * self.watts / 1e3
 
     @property

@@ -68,12 +68,12 @@ class StepTime:
 
     @property
     def total_s(self) -> float:
-        """Seconds of the step: host and chip overlap, so little more than the longer of the two."""
+        """Seconds of the step, in which host and chip overlap."""
         return math.hypot(self.launch_s, self.device_s)
 
     @property
     def limit(self) -> str:
-        """What limits the step: "launches", "memory" or "arithmetic".
+        """Whether "launches", "memory" or "arithmetic" limits the step.
 
         Launches do where the host needs longer than the chip; a faster chip then helps little.
         """
