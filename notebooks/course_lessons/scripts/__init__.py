@@ -72,7 +72,8 @@ class Diff:
                 rows.append('<div style="height: 0.5em"></div>')
         box = "overflow-x: auto; font-family: monospace; white-space: pre; line-height: 1.2;"
         title = html.escape(self.title)
-        return f'<div style="{box}"><div>{title}</div>{"".join(rows)}</div>'
+        focus = 'tabindex="0"'  # so that the keyboard can scroll it
+        return f'<div {focus} style="{box}"><div>{title}</div>{"".join(rows)}</div>'
 
 
 def show_diff(old: str, new: str) -> Diff:
