@@ -3,21 +3,12 @@
 import json
 import os
 import socket
-import subprocess
-import sys
-import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-LIMIT_S = 80.0  # two processes import torch first, perhaps on a busy machine
-# What is run after the script's last line.
-REPORT = """
-import json
-weights = [weight.tolist() for weight in model.parameters()] if "model" in globals() else []
-with open(REPORT_FILE, "w") as file:
-    json.dump({"seen": globals().get("seen", []), "weights": weights}, file)
-"""
+import torch
+from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedException, spawn
 
 
 def run_two_ranks(script: str) -> list[dict[str, Any]]:
@@ -27,60 +18,33 @@ def run_two_ranks(script: str) -> list[dict[str, Any]]:
         What each rank has in `seen`, and the weights of its `model`.
 
     Raises:
-        RuntimeError: a rank failed, or was still running after `LIMIT_S` seconds.
+        RuntimeError: a rank failed.
     """
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with TemporaryDirectory() as folder:
-        ranks = [_start(script, Path(folder), rank, port) for rank in (0, 1)]
+        ranks = spawn(_run_rank, (script, port, folder), nprocs=2, join=False)
         try:
-            _wait(ranks)
-        finally:
-            for process in ranks:
+            while not ranks.join(timeout=1):
+                pass
+        except ProcessRaisedException as error:
+            raise RuntimeError(str(error).strip().splitlines()[-1]) from None
+        except ProcessExitedException:
+            raise RuntimeError("it ended before its last line") from None
+        finally:  # also when the reader stops the check
+            for process in ranks.processes:
                 process.kill()
-                process.wait()
-        return [_report(Path(folder), rank) for rank in (0, 1)]
+        reports = [Path(folder, f"{rank}.json").read_text(encoding="utf-8") for rank in (0, 1)]
+    return [json.loads(report) for report in reports]
 
 
-def _start(script: str, folder: Path, rank: int, port: int) -> "subprocess.Popen[bytes]":
-    file = folder / f"rank{rank}.py"
-    report = REPORT.replace("REPORT_FILE", repr(str(file.with_suffix(".json"))))
-    file.write_text(f"{script}\n{report}", encoding="utf-8")
-    variables = {
-        "RANK": str(rank),
-        "LOCAL_RANK": str(rank),
-        "WORLD_SIZE": "2",
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
-        "OMP_NUM_THREADS": "1",
-    }
-    with open(file.with_suffix(".err"), "wb") as errors:
-        return subprocess.Popen(
-            [sys.executable, str(file)],
-            env={**os.environ, **variables},
-            stdout=subprocess.DEVNULL,
-            stderr=errors,
-        )
-
-
-def _wait(ranks: "list[subprocess.Popen[bytes]]") -> None:
-    """Wait until both ranks have ended well, or one has failed: the other may wait for it."""
-    end_s = time.monotonic() + LIMIT_S
-    while any(process.poll() is None for process in ranks):
-        if any(process.poll() for process in ranks):
-            return
-        if time.monotonic() > end_s:
-            raise RuntimeError(f"it was still running after {LIMIT_S:g} seconds")
-        time.sleep(0.02)
-
-
-def _report(folder: Path, rank: int) -> dict[str, Any]:
-    file = folder / f"rank{rank}.json"
-    if file.exists():
-        return json.loads(file.read_text(encoding="utf-8"))
-    for each in (rank, 1 - rank):  # a rank that was killed while it waited says nothing
-        errors = (folder / f"rank{each}.err").read_text(encoding="utf-8", errors="replace")
-        for line in reversed(errors.splitlines()):
-            if "Error" in line:
-                raise RuntimeError(line.removeprefix(f"[rank{each}]: "))
-    raise RuntimeError("it ended before its last line")
+def _run_rank(rank: int, script: str, port: int, folder: str) -> None:
+    """Run the script in this process, and leave a report in the folder."""
+    address = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    os.environ.update(address, RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="2")
+    torch.set_num_threads(1)
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(script, "<your script>", "exec"), names)
+    parameters = names["model"].parameters() if "model" in names else []
+    report = {"seen": names.get("seen", []), "weights": [each.tolist() for each in parameters]}
+    Path(folder, f"{rank}.json").write_text(json.dumps(report), encoding="utf-8")

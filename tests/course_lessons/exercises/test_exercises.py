@@ -33,7 +33,7 @@ def fresh(monkeypatch):
     def take(lesson, name):
         one = exercises_of(lesson)[name]
         monkeypatch.setattr(one, "solved", False)
-        monkeypatch.setattr(one, "_hints_given", 0)
+        monkeypatch.setattr(one, "_hints", list(one._hints))
         return one
 
     return take
@@ -94,6 +94,6 @@ def test_a_wrong_answer_is_told_what_is_wrong(fresh, lesson, name, code, message
 def test_there_are_two_hints_and_neither_is_the_solution(fresh, lesson, name):
     one = fresh(lesson, name)
     first, second, third = one.hint(), one.hint(), one.hint()
-    assert (first.status, second.status) == ("first hint", "second hint")
+    assert (first.status, second.status) == ("hint", "hint")
     assert first != second == third
     assert str(one.solution()) not in f"{first} {second}"

@@ -12,7 +12,7 @@ import pytest
 import torch
 from course_lessons.exercises import frame, read_answer
 from course_lessons.exercises.frame import Verdict, exercise, is_untouched
-from course_lessons.exercises.progress import Progress, progress
+from course_lessons.exercises.progress import progress
 from course_lessons.exercises.read_answer import (
     Wrong,
     expect,
@@ -20,7 +20,6 @@ from course_lessons.exercises.read_answer import (
     number_of,
     quote,
     same,
-    truth_of,
 )
 from course_lessons.exercises.time_limit import time_limit
 
@@ -77,24 +76,10 @@ def test_a_number_is_read_in_whichever_form_it_comes(answer):
     assert number_of(answer, "a number") == 3.0
 
 
-@pytest.mark.parametrize(
-    "answer", [True, "3", None, [3], float("nan"), float("inf"), torch.ones(2), 1j]
-)
+@pytest.mark.parametrize("answer", ["3", None, [3], float("nan"), float("inf"), torch.ones(2)])
 def test_what_is_no_finite_number_is_wrong(answer):
     with pytest.raises(Wrong, match="This should be the median"):
         number_of(answer, "the median")
-
-
-@pytest.mark.parametrize("answer", [True, np.True_, torch.tensor(True), torch.tensor([[True]])])
-def test_yes_is_read_in_whichever_form_it_comes(answer):
-    assert truth_of(answer) is True
-    assert truth_of(False) is False
-
-
-@pytest.mark.parametrize("answer", [None, 1, "yes", torch.tensor([True, False]), torch.ones(1)])
-def test_what_is_neither_yes_nor_no_is_wrong(answer):
-    with pytest.raises(Wrong, match="True or False, but it"):
-        truth_of(answer)
 
 
 def test_an_error_is_a_verdict_and_what_was_solved_once_stays_solved():
@@ -120,32 +105,21 @@ def test_an_answer_is_a_function_of_the_same_arguments_as_the_solution():
     )
 
 
-def test_a_hint_is_shown_in_a_box_as_a_verdict_is():
-    hint = Verdict("windows", "first hint", "try `x < y`.")
-    assert repr(hint) == "windows: first hint. try `x < y`."
-    assert "<b>? windows: first hint.</b> try <code>x &lt; y</code>." in hint._repr_html_()
-
-
-def test_an_exercise_shows_its_task():
-    assert repr(product).startswith("product: Multiply six and seven.")
-
-
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (3, "but 3 is not a callable object"),
+        (3, "should be a function of (x, y), but it is of type int: 3"),
         (lambda x: x, "should be a function of (x, y), but yours takes (x)."),
     ],
 )
 def test_what_cannot_be_called_as_asked_is_wrong(function, message):
     with pytest.raises(Wrong) as wrong:
-        expect_function(function, "x", "y")
+        expect_function(function, ["x", "y"])
     assert message in str(wrong.value)
 
 
 def test_what_can_be_called_as_asked_passes():
-    expect_function(adds, "x", "y")
-    expect_function(max, "x", "y")
+    expect_function(adds, ["x", "y"])
 
 
 def test_an_answer_of_several_lines_is_quoted_in_one():
@@ -209,11 +183,6 @@ def test_an_error_names_the_line_of_the_answer_that_raised_it(monkeypatch):
     assert verdict.message == (
         "Your answer raised ZeroDivisionError in line 3 of my_first: division by zero"
     )
-    assert "raised StopIteration" in first.check(lambda numbers: next(iter([]))).message
-
-
-def test_an_answer_that_exits_ends_neither_the_check_nor_the_kernel():
-    assert first.check(lambda numbers: sys.exit(3)).status == "error"
 
 
 needs_alarm = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs a system's timer")
@@ -228,7 +197,7 @@ def test_a_loop_without_end_is_stopped(monkeypatch):
             with suppress(Exception):
                 time.sleep(600)
 
-    assert first.check(my_first).status == "too long"
+    assert "still running after 0.1 seconds" in first.check(my_first).message
     assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
 
 
@@ -257,17 +226,9 @@ def test_progress_shows_the_lessons_of_this_kernel(monkeypatch):
     for name in list(sys.modules):
         if re.fullmatch(r"course_lessons\.\w+\.exercises", name):
             monkeypatch.delitem(sys.modules, name)
-    assert progress().lessons == {}
+    assert progress() == ""
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setattr(product, "solved", False)
-    found = progress()
-    assert found.lessons == {"cpu": [product]}
-    assert found.next == "Next: product of lesson 1. Multiply six and seven."
-    assert "lesson 1, product: not solved yet" in repr(found)
-    assert "<td>product</td><td>… not yet</td>" in found._repr_html_()
-
-
-def test_after_the_last_exercise_comes_the_next_lesson(monkeypatch):
+    assert progress() == "product of lesson 1: … not solved yet\nNext: product of lesson 1."
     monkeypatch.setattr(product, "solved", True)
-    assert Progress({"device_speed": [product]}).next == "All solved. Next: 06_waiting.ipynb"
-    assert Progress({"darts": [product]}).next == "All solved."
+    assert progress() == "product of lesson 1: ✓ solved\nAll solved. Next: 02_gpu.ipynb"
