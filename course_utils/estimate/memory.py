@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -11,7 +12,7 @@ from torch import nn
 from course_utils.estimate.memory_model import Moment, framework_bytes
 from course_utils.estimate.memory_result import Memory
 from course_utils.estimate.memory_step import OPTIMIZERS, Optimizer, find_blocks, follow
-from course_utils.estimate.no_data import HALF, WHOLE, Loss, Step, positive
+from course_utils.estimate.no_data import HALF, WHOLE, Loss, Note, Step, positive
 
 PRECISIONS = ("fp32", "tf32", *HALF, *WHOLE)
 
@@ -66,25 +67,56 @@ def estimate_memory(
     positive("shards", shards)
     if precision not in PRECISIONS:
         raise ValueError(f"unknown precision {precision!r}. Pass one of {', '.join(PRECISIONS)}.")
+    asked: dict[str, Any] = {
+        "precision": precision,
+        "training": training,
+        "loss": loss,
+        "batch_dim": batch_dim,
+    }
+    make_step = partial(Step, model, inputs, **asked)
+    found = follow_two_batches(
+        make_step,
+        batch,
+        optimizer,
+        checkpointing=checkpointing,
+        keep_gradients=keep_gradients,
+    )[1]
+    return found if shards == 1 else _sharded(found, model, shards)
+
+
+@torch.inference_mode(False)
+def follow_two_batches(
+    make_step: Callable[..., Step],
+    batch: int | None,
+    optimizer: str | Optimizer,
+    *,
+    checkpointing: Any = False,
+    keep_gradients: bool = False,
+    also: Note | None = None,
+) -> tuple[Step, Memory]:
+    """Return a step that has run, and the memory of it at any batch.
+
+    Args:
+        make_step: makes the step for `batch=`.
+        batch, optimizer, checkpointing, keep_gradients: as for `estimate_memory`.
+        also: called for each operation too while the first of the two steps runs.
+    """
     name, make = _optimizer(optimizer)
-
-    def follow_at(size: int | None) -> tuple[Step, list[Moment]]:
-        step = Step(model, inputs, size, precision, training, loss, batch_dim)
-        return step, follow(step, make, checkpointing, keep_gradients)
-
-    step, moments = follow_at(batch)
+    step = make_step(batch=batch)
+    moments = follow(step, make, checkpointing, keep_gradients, also)
     with suppress(RuntimeError):  # some models take no other batch
-        moments = _with_growth(moments, follow_at(2 * step.batch)[1], step.batch)
+        twice = follow(make_step(batch=2 * step.batch), make, checkpointing, keep_gradients)
+        moments = _with_growth(moments, twice, step.batch)
     found = Memory(
         batch=step.batch,
-        precision=precision,
+        precision=step.precision,
         optimizer=name,
-        shards=shards,
-        training=training,
+        shards=1,
+        training=step.training,
         loss_counted=step.loss_counted,
         moments=tuple(moments),
     )
-    return found if shards == 1 else _sharded(found, model)
+    return step, found
 
 
 @torch.inference_mode(False)
@@ -129,7 +161,7 @@ def _with_growth(low: list[Moment], high: list[Moment], more: int) -> list[Momen
     return grown
 
 
-def _sharded(memory: Memory, model: nn.Module) -> Memory:
+def _sharded(memory: Memory, model: nn.Module, shards: int) -> Memory:
     """Return the memory on one of several devices that share the model, as FSDP does.
 
     Each keeps a share of every parameter, and puts together the block that computes and the one
@@ -144,7 +176,8 @@ def _sharded(memory: Memory, model: nn.Module) -> Memory:
     blocks = [size_of(block) for block in find_blocks(model)] or [whole]
     return replace(
         memory,
-        moments=tuple(_share(moment, memory.shards) for moment in memory.moments),
+        shards=shards,
+        moments=tuple(_share(moment, shards) for moment in memory.moments),
         gathered=min(whole, whole - sum(blocks) + 2 * max(blocks)),
     )
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from course_utils.estimate.memory_model import KINDS, Moment
-from course_utils.estimate.no_data import Step, tensors
+from course_utils.estimate.no_data import Note, Step, tensors
 
 Optimizer = Callable[[list[nn.Parameter]], torch.optim.Optimizer]
 
@@ -120,11 +120,15 @@ class Checkpointed(nn.Module):
 
 
 def follow(
-    step: Step, make: Optimizer, checkpointing: Any = False, keep_gradients: bool = False
+    step: Step,
+    make: Optimizer,
+    checkpointing: Any = False,
+    keep_gradients: bool = False,
+    also: Note | None = None,
 ) -> list[Moment]:
     """Return every moment of a step in which the optimizer already has its state.
 
-    The arguments are those of `estimate_memory`.
+    The arguments are those of `estimate_memory`; `also` is called for each operation too.
     """
     tracker = Tracker()
     tracker.own([*step.model.parameters(), *step.model.buffers()], "parameters")
@@ -134,7 +138,7 @@ def follow(
     if step.training:
         _watch_gradients(step.model, tracker, keep_gradients)
     tracker.write("forward", "its first operation")
-    step.run(tracker.note)
+    step.run(tracker.note, *([also] if also else []))
     return _updated(step, make, tracker) if step.training else tracker.moments
 
 

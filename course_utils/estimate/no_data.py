@@ -14,7 +14,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from course_utils.estimate.gpu_kernels import GpuKernels, OneCall, plain_attention_layer
+from course_utils.estimate.gpu_kernels import GpuKernels, plain_attention_layer
 
 # automatic mixed precision
 HALF = {"fp16": torch.float16, "bf16": torch.bfloat16, "amp": torch.bfloat16}
@@ -34,6 +34,9 @@ MASKS = "where the model asks about the content of a mask, the mask was taken to
 
 
 Loss = Callable[[Any], Tensor]
+# called after each operation with the phase ("forward", "backward" or "optimizer"), the operator,
+# its (args, kwargs) and its result
+Note = Callable[[str, Any, Any, Any], None]
 
 
 def positive(name: str, value: object) -> None:
@@ -96,6 +99,8 @@ class Step(TorchDispatchMode):
     ):
         super().__init__()
         self.loss, self.loss_counted = loss, loss is not None
+        self.precision = precision
+        self.notes: tuple[Note, ...] = ()
         self.training, self.half, whole = training, HALF.get(precision), WHOLE.get(precision)
         self.phase, self.last = "forward", "its first operation"
         self.assumed: list[str] = []
@@ -153,26 +158,21 @@ class Step(TorchDispatchMode):
             out = func(*args, **(kwargs or {}))
         if name in ANSWERS and isinstance(out, Tensor) and out.dim() == 0:
             self._answers.append((out, ANSWERS[name]))
-        self.note(self.phase, func, (args, kwargs or {}), out)
+        self._tell(func, (args, kwargs or {}), out)
         return out
 
     def _assume(self, sentence: str) -> None:
         if sentence not in self.assumed:
             self.assumed.append(sentence)
 
-    def run(self, note: Callable[[str, Any, Any, Any], None]) -> None:
-        """Run the step once, without an optimizer.
-
-        Args:
-            note: called after each operation with its phase ("forward" or "backward"), the
-                operator, its (args, kwargs) and its result.
-        """
-        self.note = note
+    def run(self, *notes: Note) -> None:
+        """Run the step once, without an optimizer, and call `notes` after each operation."""
+        self.notes = notes
         # so that the batch goes when nothing needs it any more
         given, self.arguments = self.arguments, ()
         fast_path = torch.backends.mha.get_fastpath_enabled()
         torch.backends.mha.set_fastpath_enabled(False)  # it looks into masks
-        kernels = GpuKernels(self.half, self._record, self._check_time)
+        kernels = GpuKernels(self.half, self._tell, self._check_time)
         casts = torch.is_autocast_enabled("cuda")
         torch.set_autocast_enabled("cuda", self.half is not None)  # nn.LSTM asks whether any is on
         try:
@@ -190,8 +190,9 @@ class Step(TorchDispatchMode):
             torch.backends.mha.set_fastpath_enabled(fast_path)
             torch.set_autocast_enabled("cuda", casts)
 
-    def _record(self, call: OneCall, given: Any, out: Any) -> None:
-        self.note(self.phase, call, given, out)
+    def _tell(self, func: Any, given: Any, out: Any) -> None:
+        for note in self.notes:
+            note(self.phase, func, given, out)
 
     def _check_time(self, x: Tensor) -> None:
         """Refuse a recurrent layer that takes for time what was taken for the batch."""

@@ -2,20 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
 from torch import nn
 
 from course_utils.estimate.chips import DEVICES, Chip, find_chip
-from course_utils.estimate.counting import count_work
+from course_utils.estimate.counting import Counter
 from course_utils.estimate.evidence import Evidence, evidence
 from course_utils.estimate.host import measure_host
-from course_utils.estimate.memory import estimate_memory
+from course_utils.estimate.memory import follow_two_batches
 from course_utils.estimate.memory_model import capacity_bytes
 from course_utils.estimate.memory_result import Memory
 from course_utils.estimate.memory_step import Optimizer
-from course_utils.estimate.no_data import Loss, positive, unwrapped
+from course_utils.estimate.no_data import Loss, Step, positive, unwrapped
 from course_utils.estimate.parallel import scaling
 from course_utils.estimate.prices import Price, prices_by_device
 from course_utils.estimate.result import Estimate
@@ -98,10 +99,17 @@ def estimate(
     precisions = [chip.at(precision) for chip in chips]
     like = _counted_in(model, precision)
     launcher = _host(host)
-    asked: dict[str, Any] = {"batch": batch, "precision": like, "training": training, "loss": loss}
-    asked["batch_dim"] = batch_dim
-    work = count_work(model, inputs, **asked)
-    memory = estimate_memory(model, inputs, optimizer=optimizer, **asked)
+    asked: dict[str, Any] = {
+        "precision": like,
+        "training": training,
+        "loss": loss,
+        "batch_dim": batch_dim,
+    }
+    counter = Counter()  # counts while memory is followed: the model runs but once for both
+    step, memory = follow_two_batches(
+        partial(Step, model, inputs, **asked), batch, optimizer, also=counter.note
+    )
+    work = counter.work(step)
     question = Question(
         batch=work.batch,
         precision=precision,

@@ -57,6 +57,14 @@ def test_amp_is_the_sixteen_bits_that_each_chip_has(answer):
     assert [row.precision for row in answer.rows] == ["fp16", "bf16", "bf16"]
 
 
+@pytest.mark.parametrize("training", [True, False])
+def test_one_run_of_the_model_finds_what_counting_and_memory_find_alone(model, training):
+    both = estimate(model, X, batch=64, training=training)
+    asked = {"batch": 64, "precision": "fp16", "training": training}
+    assert both.work == count_work(model, X, **asked)
+    assert both.memory == estimate_memory(model, X, **asked)
+
+
 def test_an_example_price_says_its_date_and_source_and_nobody_invents_a_price(answer):
     assert (
         "2026" in answer["A100 80GB"].price.source
