@@ -156,7 +156,7 @@ def test_the_scripts_train_on_the_gpus_that_are_here_without_a_change(script, tm
     launch = [sys.executable]
     if script == "train_ddp.py":
         launch += ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
-    options = ["--images", "600", "--batch", "128", "--epochs", "2", "--precision", "fp32"]
+    options = ["--images", "600", "--batch", "128", "--epochs", "2", "--fp32"]
     lines = {}
     for device in ("cuda", "cpu"):
         done = subprocess.run(

@@ -17,10 +17,20 @@ from course_utils.data.images import load_images
 # YOUR DATA, 1 of 2: return two data sets of (input, label), to train on and to validate.
 def load_data(count):
     images = load_images(download=False)  # True gets CIFAR-10 instead of drawn images
-    pixels, labels = images.train[:count], images.train_labels[:count]
-    held_out = len(pixels) // 10
-    train = TensorDataset(pixels[held_out:], labels[held_out:])
-    return train, TensorDataset(pixels[:held_out], labels[:held_out])
+    data = TensorDataset(images.train[:count], images.train_labels[:count])
+    held_out = len(data) // 10
+    return TensorDataset(*data[held_out:]), TensorDataset(*data[:held_out])
+
+
+# YOUR NETWORK, 2 of 2: any module that gives a score for each class.
+class Network(nn.Module):
+    def __init__(self):
+        super().__init__()
+        blocks = block(3, 32), block(32, 64), block(64, 128)
+        self.layers = nn.Sequential(*blocks, nn.Flatten(), nn.Linear(128 * 4 * 4, 10))
+
+    def forward(self, pixels):
+        return self.layers(pixels.float() / 127.5 - 1)  # 0 to 255 becomes -1 to 1
 
 
 def block(inputs, outputs):
@@ -28,41 +38,28 @@ def block(inputs, outputs):
     return nn.Sequential(convolution, nn.MaxPool2d(2), nn.ReLU())
 
 
-# YOUR NETWORK, 2 of 2: any module that gives a score for each class.
-class Network(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.blocks = nn.Sequential(block(3, 32), block(32, 64), block(64, 128))
-        self.head = nn.Linear(128 * 4 * 4, 10)
-
-    def forward(self, pixels):
-        hidden = self.blocks(pixels.float() / 127.5 - 1)  # 0 to 255 becomes -1 to 1
-        return self.head(hidden.flatten(1))
-
-
-def main():
+if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--batch", type=int, default=256)
-    parser.add_argument("--lr", type=float, default=1e-3)
     parser.add_argument("--images", type=int, help="use only so many images")
     parser.add_argument("--checkpoint", default="checkpoint.pt")
     parser.add_argument("--resume", action="store_true", help="continue the checkpoint")
-    parser.add_argument("--precision", choices=["bf16", "fp32"], default="bf16")
+    parser.add_argument("--fp32", action="store_true", help="32 bits where 16 would do")
     args = parser.parse_args()
 
     device = torch_xla.device()  # PJRT_DEVICE says which: TPU or CPU
-    autocast = torch.autocast("xla", torch.bfloat16, enabled=args.precision == "bf16")
+    autocast = torch.autocast("xla", torch.bfloat16, enabled=not args.fp32)
 
     torch.manual_seed(0)
     network = Network().to(device)  # before the optimizer, which keeps its parameters
-    optimizer = torch.optim.Adam(network.parameters(), args.lr)
+    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
 
     train, valid = load_data(args.images)
-    generator = torch.Generator()
-    order = RandomSampler(train, generator=generator)
-    train_loader = DataLoader(train, args.batch, sampler=order, drop_last=True)
-    valid_loader = DataLoader(valid, args.batch)
+    order = RandomSampler(train, generator=torch.Generator())
+    feed = {"batch_size": min(args.batch, len(train))}
+    train_loader = DataLoader(train, sampler=order, drop_last=True, **feed)
+    valid_loader = DataLoader(valid, **feed)
 
     done = 0
     if args.resume:
@@ -75,12 +72,11 @@ def main():
         start = time.perf_counter()
         torch.manual_seed(epoch)  # so that a resumed training draws the same numbers
         torch_xla.manual_seed(epoch)
-        generator.manual_seed(epoch)
+        order.generator.manual_seed(epoch)
         network.train()
-        total = 0.0
+        total, right = 0.0, 0
         for pixels, labels in train_loader:
-            pixels = pixels.to(device)
-            labels = labels.to(device)
+            pixels, labels = pixels.to(device), labels.to(device)
             with autocast:
                 loss = F.cross_entropy(network(pixels), labels)
             optimizer.zero_grad()
@@ -89,26 +85,16 @@ def main():
             total += loss.detach()
             torch_xla.sync()  # compiles what was recorded, or reuses it, and runs it
         network.eval()
-        right = 0
         with torch.no_grad(), autocast:
             for pixels, labels in valid_loader:
                 pixels, labels = pixels.to(device), labels.to(device)
                 right += (network(pixels).argmax(1) == labels).sum()
                 torch_xla.sync()
-        # The first values that leave the device in this epoch.
-        loss, accuracy = float(total) / len(train_loader), float(right) / len(valid)
 
-        state = {
-            "network": network.state_dict(),
-            "optimizer": optimizer.state_dict(),
-            "epochs": epoch + 1,
-        }
+        state = {"epochs": epoch + 1, "network": network.state_dict()}
+        state["optimizer"] = optimizer.state_dict()
         xm.save(state, args.checkpoint + ".new")
         os.replace(args.checkpoint + ".new", args.checkpoint)  # whole or not at all
-        result = f"loss {loss:.4f}  accuracy {accuracy:.1%}"
-        seconds = time.perf_counter() - start
-        print(f"epoch {epoch + 1}  {result}  {seconds:.1f} s", flush=True)
-
-
-if __name__ == "__main__":
-    main()
+        loss, accuracy = float(total) / len(train_loader), float(right) / len(valid)
+        result = f"epoch {epoch + 1}  loss {loss:.4f}  accuracy {accuracy:.1%}"
+        print(f"{result}  {time.perf_counter() - start:.1f} s", flush=True)
