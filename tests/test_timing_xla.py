@@ -20,7 +20,7 @@ device = start_xla()
 from course_utils.compare.comparison import compare_devices
 from course_utils.devices import pick_device, wait_for
 from course_utils.in_turn import Work, time_together
-from course_utils.compare.workloads import COPY, PRODUCT
+from course_utils.compare.workloads import PRODUCT
 from course_utils.timing import time_call
 from course_utils.xla import xla_counters
 
@@ -57,8 +57,7 @@ did = xla_counters() - before
 found["late_compilations"], found["late_compile_s"] = did.compilations, did.compile_s
 found["late_slowest"] = max(timed.blocks_s)
 here = compare_devices(PRODUCT, [32], ["cpu", "xla"], max_s=0.2)
-found["labels"], found["errors"] = here.labels, [row.error for row in here.measurements]
-found["copy"] = len(compare_devices(COPY, [1000], ["xla"], max_s=0.2).measurements)
+found["labels"] = here.labels
 print(json.dumps(found))
 """
 
@@ -106,8 +105,3 @@ def test_a_call_that_runs_several_programs_is_refused(found):
 
 def test_the_rehearsal_is_compared_with_the_cpu_and_called_a_rehearsal(found):
     assert found["labels"][-1] == "xla:0 (rehearsal)"
-    assert max(found["errors"]) < 2e-5
-
-
-def test_a_copy_counts_as_work(found):
-    assert found["copy"] == 1

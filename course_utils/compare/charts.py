@@ -7,12 +7,14 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator
 
-from course_utils.compare.measurement import Crossover, Measurement
+from course_utils.compare.results import Measurement
 from course_utils.figures import LOOKS, MUTED, Picture, lecture_axes, picture
 from course_utils.text import clean, format_count
 
 ONE_THREAD = {**LOOKS["cpu"], "marker": "v", "linestyle": ":", "markerfacecolor": "white"}
 OTHER = {**LOOKS["cuda"], "color": "#CC79A7", "marker": "D"}
+DASHED = {"linestyle": (0, (4, 4)), "markerfacecolor": "white", "linewidth": 2}
+THIN = {"marker": "", "alpha": 0.25}
 Line = Sequence[Measurement]  # of one contestant, smallest size first
 
 
@@ -25,43 +27,63 @@ def look_of(kind: str, threads: int | None = None) -> dict[str, Any]:
 
 def plot_rates(
     lines: Sequence[Line],
-    recorded: Sequence[Line] = (),
-    crossover: Crossover | None = None,
-    crowd: Sequence[Line] = (),
-    title: str = "",
+    title: str,
+    *,
+    dashed: Sequence[Line] = (),
+    thin: Sequence[Line] = (),
 ) -> Picture:
-    """Draw the rates of one workload against its sizes, and mark where the lead changes hands.
+    """Draw the rates of one workload against its sizes, both logarithmic.
 
-    What was `recorded` on other machines is dashed; a `crowd` is thin, without names, and behind
-    the others. Without a `title`, the picture says who wins, or else the name of the work.
+    Args:
+        lines: of the contestants, with their names and the middle half of their rounds.
+        title: what the picture shows, in at most 45 characters.
+        dashed: lines from other machines, with their names.
+        thin: lines without names, behind the others.
     """
     work = lines[0][0]
-    name = title or (_verdict(crossover) if crossover else f"{work.workload} ({work.precision})")
-    xlabel = f"{_short(work.size_name, 22)} (logarithmic)"
-    axes = lecture_axes(_short(name, 45), xlabel, f"{_short(work.unit, 22)} a second (log.)")
-    for line in crowd:
-        thin = look_of(line[0].kind, line[0].threads) | {"marker": "", "alpha": 0.25}
-        axes.plot([one.size for one in line], [one.rate for one in line], **thin)
-    dashed = {"linestyle": (0, (4, 4)), "markerfacecolor": "white", "linewidth": 2}
-    ends = [_draw_line(axes, line, {}) for line in lines]
-    ends += [_draw_line(axes, line, dashed) for line in recorded]
+    axes = lecture_axes(
+        _safe(title, 45),
+        f"{_safe(work.size_name, 22)} (logarithmic)",
+        f"{_safe(work.unit, 22)} a second (log.)",
+    )
+    for line in thin:
+        _draw(axes, line, THIN)
+    for line in lines:
+        _draw(axes, line, {})
+        low, high = zip(*(one.rate_quartiles for one in line), strict=True)
+        color = look_of(line[0].kind)["color"]
+        axes.fill_between([one.size for one in line], low, high, color=color, alpha=0.2, lw=0)
+    for line in dashed:
+        _draw(axes, line, DASHED)
     sizes: set[int] = set()
-    for line in (*lines, *recorded, *crowd):
+    for line in (*lines, *dashed, *thin):
         sizes.update(one.size for one in line)
     log_axes(axes, sorted(sizes))
-    label_ends(axes, ends)
-    measured: list[Measurement] = []
-    for line in lines:
-        measured += line
-    note_doubts(axes, measured)
-    words = [f"{name}: {work.workload} ({work.precision}), {work.unit} a second against"]
-    words += [f"{work.size_name}, logarithmic.", *map(_in_words, lines)]
-    words += [f"Recorded elsewhere: {_in_words(line)}" for line in recorded]
-    if crossover:
-        words.append(f"{crossover}.")
-        if crossover.size not in (None, crossover.sizes[0]):  # the title says of what
-            axes.axvline(crossover.size, color=MUTED, linewidth=2, linestyle=":")
-    return picture(axes, " ".join(words), colors=24)  # a lesson holds five of these
+    named = [*lines, *dashed]
+    label_ends(axes, [_end(line) for line in named])
+    note_doubts(axes, [one for line in lines for one in line])
+    words = f"{title}: {work.workload} ({work.precision}), {work.unit} a second against"
+    said = " ".join(_in_words(line) for line in named)
+    return picture(axes, f"{words} {work.size_name}, logarithmic. {said}", colors=24)
+
+
+def _draw(axes: Axes, line: Line, changes: dict[str, Any]) -> None:
+    look = look_of(line[0].kind, line[0].threads) | changes
+    axes.plot([one.size for one in line], [one.rate for one in line], **look)
+
+
+def _end(line: Line) -> tuple[float, float, str, str]:
+    return line[-1].size, line[-1].rate, line[0].label, look_of(line[0].kind)["color"]
+
+
+def _in_words(line: Line) -> str:
+    first, last = line[0], line[-1]
+    rates = f"{format_count(first.rate)} at {first.size:,}, {format_count(last.rate)}"
+    return f"{first.label}: {rates} at {last.size:,}."
+
+
+def _safe(label: str, most: int = 36) -> str:
+    return clean(label, most).replace("$", r"\$")  # a dollar sign would start a formula
 
 
 def note_doubts(axes: Axes, figures: Sequence[Any]) -> None:
@@ -72,34 +94,6 @@ def note_doubts(axes: Axes, figures: Sequence[Any]) -> None:
         axes.annotate(words, (0.01, 1.0), xycoords="axes fraction", va="top", color=MUTED)
 
 
-def _verdict(crossover: Crossover) -> str:
-    if 2 * crossover.doubts > len(crossover.sizes) * (1 + len(crossover.beats)):
-        return "Not sure: most points are unreliable"
-    if crossover.size is None:
-        return f"{crossover.winner} does not win at {crossover.sizes[-1]:,}"
-    if crossover.size == crossover.sizes[0]:
-        return f"{crossover.winner}: faster at every size"
-    return f"{crossover.winner}: faster from {crossover.size:,} on"
-
-
-def _draw_line(axes: Axes, line: Line, changes: dict) -> tuple[float, float, str, str]:
-    look = {**look_of(line[0].kind, line[0].threads), **changes}
-    sizes, rates = [one.size for one in line], [one.rate for one in line]
-    axes.plot(sizes, rates, **look)
-    low, high = zip(*(one.rate_quartiles for one in line), strict=True)
-    axes.fill_between(sizes, low, high, color=look["color"], alpha=0.2, linewidth=0)
-    return sizes[-1], rates[-1], line[0].label, look["color"]
-
-
-def _in_words(line: Line) -> str:
-    first, last = (f"{format_count(one.rate)} at {one.size:,}" for one in (line[0], line[-1]))
-    return f"{line[0].label}: {first}, {last}."
-
-
-def _short(label: str, most: int = 36) -> str:
-    return clean(label, most).replace("$", r"\$")  # a dollar sign would start a formula
-
-
 def label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> None:
     """Write the names of lines at their ends (x, y, name, colour), moved apart where lines end
     close together.
@@ -107,25 +101,17 @@ def label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> Non
     The axes need their final scales.
     """
     axes.figure.canvas.draw()
-    height = {end: axes.transData.transform(end[:2])[1] for end in ends}
+    heights = [(axes.transData.transform(end[:2])[1], end) for end in ends]
     free = -math.inf
-    for end in sorted(ends, key=lambda end: height[end]):
-        free = max(height[end], free + 34)
-        at, (text, color) = end[:2], end[2:]
-        by = (14, (free - height[end]) * 72 / axes.figure.dpi)
-        axes.annotate(
-            _short(text),
-            at,
-            by,
-            textcoords="offset points",
-            color=color,
-            va="center",
-            annotation_clip=False,
-        )
+    for height, (x, y, name, color) in sorted(heights):
+        free = max(height, free + 34)
+        offset = (14, (free - height) * 72 / axes.figure.dpi)
+        look = {"color": color, "va": "center", "annotation_clip": False}
+        axes.annotate(_safe(name), (x, y), offset, textcoords="offset points", **look)
 
 
 def log_axes(axes: Axes, sizes: Sequence[int]) -> None:
-    """Make both axes logarithmic, with these sizes as ticks and rates as a person says them."""
+    """Make both axes logarithmic, with these sizes as ticks and readable numbers as rates."""
     axes.set(xscale="log", yscale="log")
     apart, ticks = (sizes[-1] / sizes[0]) ** 0.12, list[int]()
     for size in reversed(sizes):  # at most nine, of which no two touch

@@ -1,7 +1,5 @@
 """Merge what a class measured: `python -m course_utils.compare.classroom results/*.json`."""
 
-from __future__ import annotations
-
 import argparse
 import glob
 import os
@@ -9,16 +7,11 @@ import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from course_utils.compare.charts import plot_rates
+from course_utils.compare.results import Measurement, Result
+from course_utils.figures import Picture
 from course_utils.text import clean, show_result
-
-if TYPE_CHECKING:  # imported where they are used, so that --help costs nothing
-    import pandas as pd
-
-    from course_utils.compare.measurement import Measurement
-    from course_utils.compare.results import Result
-    from course_utils.figures import Picture
 
 
 @dataclass(frozen=True)
@@ -28,47 +21,27 @@ class ClassResult:
     results: dict[str, Result]  #: by the name of their file
     left_out: dict[str, str]  #: names of files, with the reason
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return a pandas table with one line for each file, contestant and size."""
-        import pandas as pd
-
-        lines = []
-        for name, result in self.results.items():
-            for one in result.measurements:
-                line = {
-                    "file": name,
-                    "machine": result.machine.get("cpu", ""),
-                    "device": one.label,
-                    "size": one.size,
-                    "rate per s": one.rate,
-                    "unit": one.unit,
-                    "reliable": not one.warnings,
-                }
-                lines.append(line)
-        return pd.DataFrame(lines)
-
     def plot(self) -> Picture:
         """Draw what everyone measured, with the class's median for each kind of device."""
-        from course_utils.compare.charts import plot_rates
-
-        crowd = [result.of(label) for result in self.results.values() for label in result.labels]
-        groups: dict[str, dict[int, list[Measurement]]] = {}
-        for line in crowd:
-            name = (
-                "cpu, 1 thread" if (line[0].kind, line[0].threads) == ("cpu", 1) else line[0].kind
-            )
-            for one in line:
-                groups.setdefault(name, {}).setdefault(one.size, []).append(one)
-        medians = []
-        for name, by_size in groups.items():
-            medians.append([_median(name, by_size[size]) for size in sorted(by_size)])
-        title = f"{crowd[0][0].workload}: the class of {len(self.results)}"
-        return plot_rates(medians, crowd=crowd, title=title)
+        everyone = [result.of(label) for result in self.results.values() for label in result.labels]
+        groups: dict[str, list[Measurement]] = {}
+        for line in everyone:
+            first = line[0]
+            one_thread = (first.kind, first.threads) == ("cpu", 1)
+            groups.setdefault("cpu, 1 thread" if one_thread else first.kind, []).extend(line)
+        medians = [_median(f"median {name}", group) for name, group in groups.items()]
+        title = f"{everyone[0][0].workload}: the class of {len(self.results)}"
+        return plot_rates(medians, title, thin=everyone)
 
 
-def _median(name: str, found: list[Measurement]) -> Measurement:
-    median_s = found[0].items / statistics.median(one.rate for one in found)
-    return replace(found[0], label=f"median {name}", rounds_s=(median_s,), warnings=())
+def _median(label: str, group: list[Measurement]) -> list[Measurement]:
+    """Return the median rate of a group at each size, as a line of its own."""
+    line = []
+    for size in sorted({one.size for one in group}):
+        same = [one for one in group if one.size == size]
+        median_s = same[0].items / statistics.median(one.rate for one in same)
+        line.append(replace(same[0], label=label, rounds_s=(median_s,), warnings=()))
+    return line
 
 
 def merge(paths: Iterable[str | os.PathLike]) -> ClassResult:
@@ -77,57 +50,49 @@ def merge(paths: Iterable[str | os.PathLike]) -> ClassResult:
     A file is left out when it is not the result of one comparison, when it is a copy of another
     one, or when it is about another workload or precision than most.
     """
-    from course_utils.compare.results import Result
-
-    found: dict[str, Result] = {}
+    results: dict[str, Result] = {}
     kinds: dict[str, str] = {}
     left_out: dict[str, str] = {}
     for path in sorted(map(Path, paths)):
         name = str(path)
         try:
             result = Result.load(path)
-            kind = f"{result.work.workload} in {result.work.precision}"
+            kinds[name] = f"{result.work.workload} in {result.work.precision}"
+            results[name] = result
         except (ValueError, OSError) as error:
             left_out[name] = str(error)
-            continue
-        twins = [other for other, one in found.items() if one.measurements == result.measurements]
+    usual = statistics.mode(kinds.values()) if kinds else ""
+    kept: dict[str, Result] = {}
+    for name, result in results.items():
+        twins = [twin for twin, one in kept.items() if one.measurements == result.measurements]
         if twins:
             left_out[name] = f"the same measurements as {Path(twins[0]).name}"
+        elif kinds[name] != usual:
+            left_out[name] = f"{kinds[name]}, while most files are {usual}"
         else:
-            found[name], kinds[name] = result, kind
-    usual = statistics.mode(kinds.values()) if kinds else ""
-    for name, kind in kinds.items():
-        if kind != usual:
-            del found[name]
-            left_out[name] = f"{kind}, while most files are {usual}"
-    return ClassResult(found, left_out)
+            kept[name] = result
+    return ClassResult(kept, left_out)
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Merge the results of a class into one table and one picture."""
+    """Merge the results of a class into one picture."""
     parser = argparse.ArgumentParser(
         prog="python -m course_utils.compare.classroom", description=main.__doc__
     )
     parser.add_argument("files", nargs="+", help="what `Result.save` wrote")
-    parser.add_argument("--out", default="class", help="the results' names, without ending")
+    parser.add_argument("--out", default="class.png", help="the picture's name")
     options = parser.parse_args(arguments)
     files: list[str] = []
-    for given in options.files:
-        # a Windows shell hands results/*.json over as it is
-        files += [given] if os.path.lexists(given) else sorted(glob.glob(given)) or [given]
+    for name in options.files:
+        files += glob.glob(name) or [name]  # a Windows shell hands results/*.json over as it is
     merged = merge(files)
     for name, reason in merged.left_out.items():
         show_result(f"left out {clean(name, 600)}: {clean(reason, 600)}")
     if not merged.results:
         raise SystemExit(f"{parser.prog}: none of {len(files)} files could be used.")
-    table, image = Path(f"{options.out}.csv"), Path(f"{options.out}.png")
-    table.parent.mkdir(parents=True, exist_ok=True)
-    # with the mark by which Excel knows UTF-8
-    merged.to_frame().to_csv(table, index=False, encoding="utf-8-sig")
     picture = merged.plot()
-    image.write_bytes(picture.png)
-    used = f"merged {len(merged.results)} of {len(files)} files into {table} and {image}"
-    show_result(f"{picture.alt}\n{used}")
+    Path(options.out).write_bytes(picture.png)
+    show_result(f"{picture.alt}\nmerged {len(merged.results)} of {len(files)} files: {options.out}")
 
 
 if __name__ == "__main__":

@@ -5,14 +5,12 @@ Also: the time of one workload on one device, and the best that a device reaches
 """
 
 import math
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 
-from course_utils.compare.measurement import Measurement
-from course_utils.compare.results import Result, describe_machine
+from course_utils.compare.results import Measurement, Result, describe_machine
 from course_utils.compare.workloads import ELEMENTWISE, PRODUCT, Workload, build_seeded, using_tf32
 from course_utils.devices import Device, as_device, find_devices, wait_for
 from course_utils.in_turn import Work, time_together
@@ -55,7 +53,7 @@ def contestants(devices: Devices = "all") -> list[Contestant]:
     accelerator.
 
     Raises:
-        ValueError: no device was named, or one that does not exist.
+        ValueError: a device has a name that does not exist.
         RuntimeError: a device is not in this machine.
     """
     if devices == "all":
@@ -63,15 +61,14 @@ def contestants(devices: Devices = "all") -> list[Contestant]:
     elif isinstance(devices, Device | torch.device | str):
         chosen = [as_device(devices)]
     else:
-        chosen = list(dict.fromkeys(as_device(device) for device in devices))
-    if not chosen:
-        raise ValueError('a comparison needs a device: name "cpu", or pass "all".')
+        chosen = [as_device(device) for device in devices]
     found = []
     for device in chosen:
         if device.kind == "xla":
             start_xla()
-        threads = {torch.get_num_threads()} | ({1} if device.kind == "cpu" else set())
-        found += [Contestant(device, number) for number in sorted(threads)]
+        if device.kind == "cpu" and torch.get_num_threads() > 1:
+            found.append(Contestant(device, 1))
+        found.append(Contestant(device, torch.get_num_threads()))
     return found
 
 
@@ -97,37 +94,30 @@ def compare_devices(
         WrongAnswer: a device disagrees with the CPU; nothing was timed.
     """
     work, sizes = Workload.of(workload), sorted(set(sizes))
-    if not sizes or any(not isinstance(size, int) or size < 1 for size in sizes):
-        raise ValueError(f"a comparison needs sizes that are positive integers, but got {sizes}.")
     if precision not in work.precisions:
         known = ", ".join(work.precisions)
         raise ValueError(
             f"{work.name!r} was requested in precision {precision!r}, but it knows {known}."
         )
     who = contestants(devices)
-    found: list[Measurement] = []
+    measurements: list[Measurement] = []
     with using_tf32(precision == "tf32"):
-        checked = {size: _check(work, size, who, precision) for size in sizes}
         for size in sizes:
-            found += _time_size(work, size, who, precision, max_s, checked[size])
-    return Result(tuple(found), **describe_machine())
+            _check(work, size, who, precision)
+        for size in sizes:
+            measurements += _time_size(work, size, who, precision, max_s)
+    return Result(tuple(measurements), **describe_machine())
 
 
-def _check(
-    work: Workload, size: int, who: list[Contestant], precision: str
-) -> list[tuple[float, float]]:
-    """Return each contestant's error and the seconds of its very first call; stop at the first that
-    is wrong.
+def _check(work: Workload, size: int, who: list[Contestant], precision: str) -> None:
+    """Compare each contestant's answers with those of one CPU thread in fp32; stop at the first
+    that is wrong.
     """
     cpu = Contestant(as_device("cpu"), 1)
     exact = "fp32" if "fp32" in work.precisions else precision
-    right, right_s = _answers(work, size, cpu, exact)
-    checked = []
+    right = _answers(work, size, cpu, exact)
     for one in who:
-        found, first_s = right, right_s
-        if (one, precision) != (cpu, exact):
-            found, first_s = _answers(work, size, one, precision)
-        error = _largest_error(found, right)
+        error = _largest_error(_answers(work, size, one, precision), right)
         if not error <= TOLERANCE[precision]:  # NaN is wrong too
             raise WrongAnswer(
                 f"{one.label} disagrees with {cpu.label} in {exact} on {work.name!r} with "
@@ -136,76 +126,45 @@ def _check(
                 "timed. (Dropout and NaN never agree, nor do random numbers drawn on two devices: "
                 "draw them on the CPU, and move them with .to(device).)"
             )
-        checked.append((error, first_s))
-    return checked
 
 
-def _answers(
-    work: Workload, size: int, who: Contestant, precision: str
-) -> tuple[list[torch.Tensor], float]:
-    """Return the first answers, and the seconds of the first call: what it compiles, the timer
-    finds compiled.
-    """
-    answers, seconds = [], []
+def _answers(work: Workload, size: int, who: Contestant, precision: str) -> list[torch.Tensor]:
+    answers = []
     with using_threads(who.threads):
         call = build_seeded(work, size, who.device, precision)
-        wait_for(who.device)
         for _ in range(CALLS_TO_CHECK):
-            start = time.perf_counter()
             answer = call()
-            # on XLA this cuts the recording as the timer does, so that both share their programs
-            wait_for(who.device)
-            seconds.append(time.perf_counter() - start)
-            answers.append(_on_the_cpu(answer, work.name))
-    return answers, seconds[0]
+            if not isinstance(answer, torch.Tensor):
+                raise TypeError(
+                    f"{work.name!r} answered with {type(answer).__name__}. Return a tensor."
+                )
+            wait_for(who.device)  # XLA then compiles the same programs as under the timer
+            answers.append(answer.detach().cpu().double())  # on the CPU: MPS has no float64
+    return answers
 
 
-def _on_the_cpu(answer: object, name: str) -> torch.Tensor:
-    try:
-        where = getattr(answer, "device", "cpu")
-        here = torch.as_tensor(answer, device=where).detach().cpu()
-        return here.to(torch.complex128, copy=True)  # on the CPU, since MPS has no complex128
-    except (RuntimeError, TypeError, ValueError) as error:
-        raise TypeError(
-            f"{name!r} answered with {type(answer).__name__}: {error}. Return a tensor."
-        ) from error
-
-
-def _largest_error(found: list[torch.Tensor], right: list[torch.Tensor]) -> float:
-    if [this.shape for this in found] != [that.shape for that in right]:
-        return math.inf
-    pairs = zip(found, right, strict=True)
-    errors = [(this - that).abs().max() / that.abs().max().clamp_min(1e-30) for this, that in pairs]
+def _largest_error(answers: list[torch.Tensor], right: list[torch.Tensor]) -> float:
+    errors = []
+    for this, that in zip(answers, right, strict=True):
+        if this.shape != that.shape:
+            return math.inf
+        errors.append((this - that).abs().max() / that.abs().max().clamp_min(1e-30))
     return float(torch.stack(errors).max())  # NaN, if there is one
 
 
 def _time_size(
-    work: Workload,
-    size: int,
-    who: list[Contestant],
-    precision: str,
-    max_s: float,
-    checked: list[tuple[float, float]],
+    work: Workload, size: int, who: list[Contestant], precision: str, max_s: float
 ) -> list[Measurement]:
     works = {}
     for one in who:
         call = build_seeded(work, size, one.device, precision)
         works[one.label] = Work(call, one.device, one.threads)
     timings = time_together(works, max_s=max_s).timings
-    found = []
-    for one, (error, first_s) in zip(who, checked, strict=True):
-        timing = replace(timings[one.label], first_s=first_s)
-        found.append(_measurement(work, size, precision, one, timing, error))
-    return found
+    return [_measurement(work, size, precision, one, timings[one.label]) for one in who]
 
 
 def _measurement(
-    work: Workload,
-    size: int,
-    precision: str,
-    who: Contestant,
-    timing: Timing,
-    error: float | None = None,
+    work: Workload, size: int, precision: str, who: Contestant, timing: Timing
 ) -> Measurement:
     return Measurement(
         workload=work.name,
@@ -219,8 +178,6 @@ def _measurement(
         device=who.device.name,
         threads=who.threads,
         rounds_s=timing.blocks_s,
-        first_s=timing.first_s,
-        error=error,
         warnings=timing.warnings,
     )
 

@@ -1,5 +1,4 @@
-"""Results: measured or published figures with all that is needed to judge them, as a table, a
-picture and a file.
+"""Results: what was measured or published, as a table, a picture and a file.
 
 A file is JSON, `{"schema": ..., "version": 2, ...}` with the attributes of `Result` and of
 `Measurement` under their own names.
@@ -7,8 +6,10 @@ A file is JSON, `{"schema": ..., "version": 2, ...}` with the attributes of `Res
 
 import datetime
 import json
+import math
 import os
 import platform
+import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -17,8 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 
 import course_utils
-from course_utils.compare.measurement import Crossover, Measurement
-from course_utils.devices import cpu_name, find_devices
+from course_utils.devices import cpu_name
 from course_utils.hardware.machine import read_package
 from course_utils.hardware.nvidia import read_driver
 from course_utils.in_turn import PRECISION, ratio_of_rounds
@@ -29,7 +29,44 @@ if TYPE_CHECKING:
     from course_utils.figures import Picture
 
 SCHEMA = {"schema": "accelerator-course result", "version": 2}
-RECORDINGS = Path(__file__).parent / "recordings"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement:
+    """How long one call of a workload took in one size."""
+
+    workload: str  #: its name, such as "CNN step"
+    precision: str  #: such as "fp32"
+    size: int  #: of the work
+    size_name: str  #: what the size counts, such as "batch"
+    unit: str  #: what a rate counts, such as "samples"
+    items: float  #: how many of these one call does
+    label: str  #: the contestant, such as "cpu, 1 thread"
+    kind: str  #: of its device, such as "cpu"; one of `devices.KINDS`
+    device: str  #: the device's name
+    threads: int | None = None  #: that one operation could use on the CPU; None if not known
+    #: seconds a call in each round, which the contestants of one size share; one number alone where
+    #: a source says no more
+    rounds_s: tuple[float, ...]
+    warnings: tuple[str, ...] = ()  #: why the figure is unreliable
+
+    @property
+    def median_s(self) -> float:
+        """Median seconds of a call."""
+        return statistics.median(self.rounds_s)
+
+    @property
+    def rate(self) -> float:
+        """Items a second."""
+        return self.items / self.median_s
+
+    @property
+    def rate_quartiles(self) -> tuple[float, float]:
+        """The rates between which the middle half of the rounds lies."""
+        if len(self.rounds_s) < 2:
+            return self.rate, self.rate
+        low_s, _, high_s = statistics.quantiles(self.rounds_s, n=4, method="inclusive")
+        return self.items / high_s, self.items / low_s
 
 
 @dataclass(frozen=True)
@@ -63,63 +100,53 @@ class Result:
         Raises:
             ValueError: nothing has been measured, or several kinds of work.
         """
-        if not self.measurements:
-            raise ValueError("a comparison was requested, but nothing has been measured yet.")
         kinds = {(one.workload, one.precision) for one in self.measurements}
-        if len(kinds) > 1:
+        if len(kinds) != 1:
             raise ValueError(
-                f"this result holds {len(kinds)} kinds of work. Pick one: result.select(workload)."
+                f"one kind of work was requested, but this result holds {len(kinds)} of them."
             )
         return self.measurements[0]
-
-    def select(self, workload: str, precision: str | None = None) -> "Result":
-        """Return the result with nothing but one workload, in one precision or in all."""
-        found = [one for one in self.measurements if one.workload == workload]
-        if precision:
-            found = [one for one in found if one.precision == precision]
-        return replace(self, measurements=tuple(found))
 
     def of(self, label: str) -> list[Measurement]:
         """Return the measurements of one contestant, smallest size first."""
         found = [one for one in self.measurements if one.label == label]
         return sorted(found, key=lambda one: one.size)
 
-    def crossover(self) -> Crossover:
-        """Return from which sizes on an accelerator, or the CPU with the most threads, beats the
-        CPU.
-
-        Raises:
-            ValueError: there are not two contestants to compare, or they shared no rounds.
+    def verdict(self) -> str:
+        """Return from which size on an accelerator, or the CPU with the most threads, is faster
+        than the CPU, in 45 characters or fewer; of a single contestant, nothing.
         """
         cpus = [label for label in self.labels if self.of(label)[0].kind == "cpu"]
         others = [label for label in self.labels if label not in cpus]
-        this = [*others[:1], *self.labels[-1:], ""][0]
-        rivals = [label for label in cpus or self.labels if label != this]
+        winner = others[0] if others else self.labels[-1]
+        rivals = [label for label in cpus or self.labels if label != winner]
         if not rivals:
-            here = ", ".join(self.labels) or "none"
-            raise ValueError(f"a crossover needs two contestants, but this has {here}.")
-        shown = [one for label in (this, *rivals) for one in self.of(label)]
-        return Crossover(
-            winner=this,
-            beats={rival: self._wins_from(this, rival) for rival in rivals},
-            sizes=self.sizes,
-            doubts=sum(bool(one.warnings) for one in shown),
-        )
+            return ""
+        shown = [one for one in self.measurements if one.label in (winner, *rivals)]
+        doubtful = [one for one in shown if one.warnings]
+        if 2 * len(doubtful) > len(shown):
+            return "Not sure: most points are unreliable"
+        wins_from = [self._wins_from(winner, rival) for rival in rivals]
+        size = max(wins_from)
+        if size == math.inf:
+            return f"{winner} does not win at {self.sizes[-1]:,}"
+        if size == self.sizes[0]:
+            return f"{winner}: faster at every size"
+        return f"{winner}: faster from {size:,} on"
 
-    def _wins_from(self, this: str, rival: str) -> int | None:
-        wins: int | None = None
-        for mine, theirs in zip(self.of(this), self.of(rival), strict=True):
+    def _wins_from(self, winner: str, rival: str) -> float:
+        """Return the smallest size from which on the winner is faster, or infinity."""
+        size = math.inf
+        for mine, theirs in zip(self.of(winner), self.of(rival), strict=True):
             low, _ = ratio_of_rounds(theirs.rounds_s, mine.rounds_s).interval
             if low <= 1 + PRECISION:  # equal calls can differ by less than that
-                wins = None
-            elif wins is None:
-                wins = mine.size
-        return wins
+                size = math.inf
+            elif size == math.inf:
+                size = mine.size
+        return size
 
     def to_frame(self) -> "pd.DataFrame":
-        """Return a pandas table with one line for each size and contestant; of several kinds of
-        work, `select` one.
-        """
+        """Return a pandas table with one line for each size and contestant."""
         import pandas as pd
 
         work, first = self.work, self.labels[0]
@@ -134,19 +161,16 @@ class Result:
                 f"{work.unit}/s": one.rate,
                 f"times {first}": times.median,
                 "95 % interval": f"{times.interval[0]:.2f} to {times.interval[1]:.2f}",
-                "first call ms": one.first_s and one.first_s * 1e3,
-                "largest error": one.error,
                 "reliable": not one.warnings,
             }
             lines.append(line)
         return pd.DataFrame(lines)
 
-    def plot(self, recordings: Sequence["Result"] = (), title: str = "") -> "Picture":
-        """Draw each contestant's rate against the size, and mark where the lead changes hands.
+    def plot(self, elsewhere: Sequence["Result"] = (), title: str = "") -> "Picture":
+        """Draw each contestant's rate against the size.
 
         Args:
-            recordings: results from other machines, drawn dashed where they hold the same workload,
-                in any precision if they were published and in the same one if they were measured.
+            elsewhere: results of the same work from other machines, drawn dashed.
             title: what the picture shows, in at most 45 characters; by default, who wins.
 
         Raises:
@@ -155,18 +179,18 @@ class Result:
         # here, since a result is of use without matplotlib
         from course_utils.compare.charts import plot_rates
 
-        work, elsewhere = self.work, []
-        for one in recordings:
-            precision = work.precision if one.origin == "measured" else None
-            same = one.select(work.workload, precision)
-            elsewhere += [same.of(label) for label in same.labels]
-        crossover = self.crossover() if len(self.labels) > 1 else None
+        work, dashed = self.work, []
+        for result in elsewhere:
+            for label in result.labels:
+                name = f"{label} ({result.origin})"
+                dashed.append([replace(one, label=name) for one in result.of(label)])
         lines = [self.of(label) for label in self.labels]
-        return plot_rates(lines, elsewhere, crossover, title=title)
+        title = title or self.verdict() or f"{work.workload} ({work.precision})"
+        return plot_rates(lines, title, dashed=dashed)
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the result as a JSON file."""
-        text = json.dumps(SCHEMA | asdict(self), ensure_ascii=False, allow_nan=False, indent=1)
+        text = json.dumps(SCHEMA | asdict(self), ensure_ascii=False, indent=1)
         Path(path).write_text(text + "\n", encoding="utf-8")
 
     @classmethod
@@ -179,13 +203,13 @@ class Result:
         """
         try:
             content = json.loads(Path(path).read_bytes())
-            found = {name: content.pop(name, None) for name in SCHEMA}
-            if found != SCHEMA:
-                raise ValueError(f"its schema and version are {found}, not {SCHEMA}")
+            schema = {name: content.pop(name, None) for name in SCHEMA}
+            if schema != SCHEMA:
+                raise ValueError(f"its schema and version are {schema}, not {SCHEMA}")
             measurements = []
             for each in content.pop("measurements"):
-                lists = {name: tuple(each[name]) for name in ("rounds_s", "warnings")}
-                measurements.append(Measurement(**each | lists))
+                rounds_s, warnings = tuple(each.pop("rounds_s")), tuple(each.pop("warnings"))
+                measurements.append(Measurement(**each, rounds_s=rounds_s, warnings=warnings))
             return cls(tuple(measurements), **content)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ValueError(
@@ -194,11 +218,11 @@ class Result:
 
     def __repr__(self) -> str:
         works = dict.fromkeys(f"{one.workload} in {one.precision}" for one in self.measurements)
-        contestants = f"{len(self.labels)} contestants ({'; '.join(self.labels)})"
         doubts = sum(bool(one.warnings) for one in self.measurements)
-        doubt = f"{doubts or 'none'} of {len(self.measurements)} figures unreliable"
-        sizes = f"{len(self.sizes)} sizes"
-        return f"{', '.join(works)}: {sizes}, {contestants}, {self.origin} {self.date}, {doubt}"
+        return (
+            f"{', '.join(works)}: {len(self.sizes)} sizes, {'; '.join(self.labels)}, "
+            f"{self.origin} {self.date}, {doubts} of {len(self.measurements)} figures unreliable"
+        )
 
 
 def describe_machine() -> dict[str, Any]:
@@ -212,29 +236,6 @@ def describe_machine() -> dict[str, Any]:
         "driver": getattr(read_driver(), "version", None),
         "course": course_utils.__version__,
     }
-    known = {name: str(found) for name, found in versions.items() if found}
+    known = {name: str(version) for name, version in versions.items() if version}
     machine = {"cpu": cpu_name(), "system": platform.system()}
     return {"date": datetime.date.today().isoformat(), "versions": known, "machine": machine}
-
-
-def recorded(folder: Path = RECORDINGS) -> dict[str, Result]:
-    """Return every result that lies in a folder, by the name of its file without the ending."""
-    return {path.stem: Result.load(path) for path in sorted(folder.glob("*.json"))}
-
-
-def machines_elsewhere() -> list[Result]:
-    """Return what is recorded of devices that are not in this machine, each contestant under a name
-    that says so.
-    """
-    here = {device.name for device in find_devices()}
-    found = []
-    for result in recorded().values():
-        others = []
-        for one in result.measurements:
-            named = one.label.startswith(one.device)
-            label = one.label if named else f"{one.device}, {one.label}"
-            if one.device not in here:
-                others.append(replace(one, label=f"{label} ({result.origin})"))
-        if others:
-            found.append(replace(result, measurements=tuple(others)))
-    return found

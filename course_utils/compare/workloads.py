@@ -2,11 +2,9 @@
 any device.
 """
 
-import inspect
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -34,9 +32,9 @@ class Workload:
     """One kind of work in any size."""
 
     name: str  #: what a person calls it
-    #: makes the work for `build(device=..., size=..., precision=...)`; what it returns does the
-    # work once, and returns : an answer that is the same on every device, up to rounding
-    build: Callable[..., Callable[[], object]]
+    #: makes the work for `build(device=..., size=..., precision=...)`: a function that does it once
+    # and returns a tensor, the same on every device up to rounding
+    build: Callable[..., Call]
     size_name: str = "size"  #: what the size counts, such as "batch"
     unit: str = "calls"  #: what the rate counts, such as "samples"
     items: Callable[[int], float] = lambda size: 1.0  #: how many of these one call of a size does
@@ -48,49 +46,29 @@ class Workload:
 
         Args:
             work: a workload, or `work(size, device)`, where `device` is a `torch.device`. It
-                returns a function without arguments that does the work once and returns its answer.
-
-        Raises:
-            TypeError: it is neither; or, once it is built, it has returned no function.
+                returns a function without arguments that does the work once and returns a tensor.
         """
         if isinstance(work, Workload):
             return work
-        try:
-            inspect.signature(work).bind("size", "device")
-            fits = not isinstance(work, nn.Module)  # which takes any arguments until it runs
-        except (TypeError, ValueError):
-            fits = False
-        if not fits:
-            raise TypeError(
-                f"a workload was requested as {work!r:.99}, which is neither a Workload nor a "
-                "function of (size, "
-                f"device). Pass one of {', '.join(SUITE)} from course_utils.compare.SUITE, or "
-                f"your own: {EXAMPLE}"
-            )
         name = getattr(work, "__name__", type(work).__name__)
 
-        def build(device: Device, size: int, precision: str) -> Callable[[], object]:
+        def build(device: Device, size: int, precision: str) -> Call:
             call = work(size, device.torch_device)
             if not callable(call):
-                returned = f"the workload {name!r} returned {type(call).__name__}"
                 raise TypeError(
-                    f"{returned}, but it has to return a function without arguments "
-                    f"that does the work, such as: {EXAMPLE}"
+                    f"the workload {name!r} returned {type(call).__name__}, but it has to return a "
+                    f"function without arguments that does the work, such as: {EXAMPLE}"
                 )
             return call
 
         return cls(name, build, precisions=("fp32", "tf32"))
 
 
-def build_seeded(
-    workload: Workload, size: int, device: Device, precision: str
-) -> Callable[[], object]:
+def build_seeded(workload: Workload, size: int, device: Device, precision: str) -> Call:
     """Build the work with the same random numbers on any device, and leave the caller's generator
-    and defaults.
+    as it was.
     """
-    with torch.random.fork_rng(devices=[]), torch.device("cpu"), ExitStack() as undo:
-        undo.callback(torch.set_default_dtype, torch.get_default_dtype())
-        torch.set_default_dtype(torch.float32)
+    with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(0)
         return workload.build(device=device, size=size, precision=precision)
 
@@ -107,24 +85,15 @@ def rnn_step(device: Device, size: int = 16, precision: str = "fp32") -> Call:
     return training_step(AirRNN(), inputs, targets, nn.functional.mse_loss, device, precision)
 
 
-def cnn_step(device: Device, size: int, precision: str = "fp32", copy: bool = False) -> Call:
+def cnn_step(device: Device, size: int, precision: str = "fp32") -> Call:
     """Return a function that takes one training step of the image CNN on a batch that is on the
     device.
 
     "bf16" and "fp16" run under autocast; `using_tf32`, around the call, decides whether "fp32" and
-    "tf32" differ. With `copy`, each step first copies its batch from the host; on a CPU that is the
-    same batch, and no copy.
+    "tf32" differ.
     """
-    here = draw_shapes(size, seed=42)
-    there = to_device(here, device)
-    step = training_step(ImageCNN(), *there, nn.functional.cross_entropy, device, precision)
-
-    def copy_and_step() -> torch.Tensor:
-        for target, source in zip(there, here, strict=True):
-            target.copy_(source)
-        return step()
-
-    return copy_and_step if copy else step
+    images, labels = draw_shapes(size, seed=42)
+    return training_step(ImageCNN(), images, labels, nn.functional.cross_entropy, device, precision)
 
 
 def training_step(
@@ -146,9 +115,6 @@ def training_step(
         with nullcontext() if dtype is torch.float32 else torch.autocast(device.kind, dtype):
             loss = loss_fn(model(inputs), targets)
         loss.backward()
-        # Adam refuses to be captured without this, and warns of it when nothing is captured
-        if device.kind == "cuda":
-            optimizer.param_groups[0]["capturable"] = torch.cuda.is_current_stream_capturing()
         optimizer.step()
         optimizer.zero_grad()
         return loss.detach()
@@ -163,22 +129,18 @@ def product(device: Device, size: int, precision: str = "fp32") -> Call:
     Random numbers, since a GPU multiplies predictable ones faster: H. He, Strangely, Matrix
     Multiplications on GPUs Run Faster When Given "Predictable" Data! (2024).
     """
-    left, right = (numbers((size, size), device, precision) for _ in range(2))
+    left, right = (_numbers((size, size), device, precision) for _ in range(2))
     return lambda: left @ right
 
 
-def _elementwise(device: Device, size: int, precision: str) -> Call:
-    left, right = (numbers((size,), device, precision) for _ in range(2))
+def elementwise(device: Device, size: int, precision: str = "fp32") -> Call:
+    """Return a function that computes a + 2 b for arrays of so many elements."""
+    left, right = (_numbers((size,), device, precision) for _ in range(2))
     out = torch.empty_like(left)  # else large results cost fresh memory at every call
     return lambda: torch.add(left, right, alpha=2, out=out)
 
 
-def _copy(device: Device, size: int, precision: str) -> Call:
-    here = torch.randn(size).to(DTYPES[precision])
-    return lambda: here.to(device.torch_device, copy=True)
-
-
-def numbers(shape: tuple[int, ...], device: Device, precision: str) -> torch.Tensor:
+def _numbers(shape: tuple[int, ...], device: Device, precision: str) -> torch.Tensor:
     """Return the same random numbers on any device: drawn here as float32, rounded, and moved."""
     return torch.randn(shape).to(DTYPES[precision]).to(device.torch_device)
 
@@ -194,10 +156,11 @@ def using_tf32(allowed: bool) -> Iterator[None]:
     """
     backends: Any = torch.backends
     cuda, cudnn = backends.cuda.matmul, backends.cudnn
-    choice: tuple[list[Any], str, Any] = ([cuda, cudnn], "allow_tf32", allowed)
     if hasattr(cuda, "fp32_precision"):
-        choice = ([cuda, cudnn.conv, cudnn.rnn], "fp32_precision", "tf32" if allowed else "ieee")
-    switches, name, value = choice
+        switches, name = [cuda, cudnn.conv, cudnn.rnn], "fp32_precision"
+        value: Any = "tf32" if allowed else "ieee"
+    else:
+        switches, name, value = [cuda, cudnn], "allow_tf32", allowed
     with ExitStack() as undo:
         for switch in switches:
             undo.callback(setattr, switch, name, getattr(switch, name))
@@ -205,18 +168,36 @@ def using_tf32(allowed: bool) -> Iterator[None]:
         yield
 
 
-RNN_STEP = Workload("RNN step", rnn_step, "batch", "samples", float, ("fp32", "tf32", "bf16"))
-CNN_STEP = Workload("CNN step", cnn_step, "batch", "samples", float, ("fp32", "tf32", "bf16"))
-CNN_WITH_COPY = replace(CNN_STEP, name="CNN step and copy", build=partial(cnn_step, copy=True))
+RNN_STEP = Workload(
+    name="RNN step",
+    build=rnn_step,
+    size_name="batch",
+    unit="samples",
+    items=float,
+    precisions=("fp32", "tf32", "bf16"),
+)
+CNN_STEP = Workload(
+    name="CNN step",
+    build=cnn_step,
+    size_name="batch",
+    unit="samples",
+    items=float,
+    precisions=("fp32", "tf32", "bf16"),
+)
 PRODUCT = Workload(
-    "Matrix product", product, "side", "FLOP", lambda side: 2.0 * side * side * side, tuple(DTYPES)
+    name="Matrix product",
+    build=product,
+    size_name="side",
+    unit="FLOP",
+    items=lambda side: 2.0 * side * side * side,
+    precisions=("fp32", "tf32", "bf16", "fp16"),
 )
 ELEMENTWISE = Workload(
-    "Elementwise", _elementwise, "elements", "elements", float, ("fp32", "bf16", "fp16")
+    name="Elementwise",
+    build=elementwise,
+    size_name="elements",
+    unit="elements",
+    items=float,
+    precisions=("fp32", "bf16", "fp16"),
 )
-COPY = Workload(
-    "Copy to the device", _copy, "elements", "elements", float, ("fp32", "bf16", "fp16")
-)
-SUITE = {
-    work.name: work for work in (RNN_STEP, CNN_STEP, CNN_WITH_COPY, PRODUCT, ELEMENTWISE, COPY)
-}
+SUITE = (RNN_STEP, CNN_STEP, PRODUCT, ELEMENTWISE)

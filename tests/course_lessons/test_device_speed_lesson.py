@@ -50,12 +50,14 @@ def test_clocks_that_stop_early_are_counted():
 
 
 def test_in_the_picture_only_the_order_a_b_b_a_finds_equal_calls_about_equal():
-    # four calls of 1 s each, on a machine that needs 1 + drift x now: the closed form of the sums
-    words = draw_abba(rounds=1, drift=0.1).alt
-    times = [1.1**number for number in range(4)]
-    grouped = (times[2] + times[3]) / (times[0] + times[1])
-    in_turn = (times[1] + times[2]) / (times[0] + times[3])
-    assert f"{grouped:.2f} in the order A A B B and {in_turn:.2f} in the order A B B A" in words
+    # eight calls of 1 s each, on a machine that needs 1 + drift x now: the sums' closed form
+    words = draw_abba(drift=0.1).alt
+    times = [1.1**number for number in range(8)]
+    grouped = sum(times[4:]) / sum(times[:4])
+    a_calls, b_calls = (0, 3, 4, 7), (1, 2, 5, 6)
+    in_turn = sum(times[call] for call in b_calls) / sum(times[call] for call in a_calls)
+    assert f"{grouped:.2f} in the order A A A A B B B B" in words
+    assert f"{in_turn:.2f} in the order A B B A A B B A" in words
 
 
 def test_published_rows_come_in_the_order_of_their_batches_and_unlike_ones_say_so():

@@ -2,8 +2,7 @@
 
 import pandas as pd
 
-from course_utils.compare.measurement import Measurement
-from course_utils.compare.results import Result
+from course_utils.compare.results import Measurement, Result
 from course_utils.estimate.speeds import published
 
 
@@ -28,7 +27,7 @@ def published_curve(device: str, precision: str, model: str, workload: str) -> R
             size_name="batch",
             unit="images",
             items=row.batch,
-            label=f"{device.split()[0]}, {precision} (published)",
+            label=f"{device.split()[0]}, {precision}",
             kind="cuda",
             device=device,
             rounds_s=(row.step_s,),

@@ -8,6 +8,23 @@ import numpy as np
 import torch
 
 from course_lessons.device_speed import exercises as ex
+from course_utils import time_together
+from course_utils.in_turn import Ratio
+
+device = torch.device("cpu")
+model = torch.nn.Linear(8, 8)
+images = torch.rand(4, 8)
+optimizer = torch.optim.Adam(model.parameters())
+
+
+def step():
+    model(images).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+def ratio(low, high):
+    return Ratio((low + high) / 2, (low, high), 40)
 """
 
 TIMER = """
@@ -26,14 +43,6 @@ GOOD = {
     "timed": "fn(); wait()",
     "result": "statistics.median(readings)",
 }
-SPEED_UP = """
-def my_speed_up(old, new, seconds):
-    if {differ}:
-        raise ValueError("they differ")
-    return {result}
-"""
-RATIO = "seconds(old) / seconds(new)"
-DIFFER = "not torch.allclose(old(), new())"
 
 
 def timer(**changes: str) -> str:
@@ -73,20 +82,10 @@ def my_timer(fn, wait, clock):
     return np.median(np.diff(looks))
 """,
     ],
-    "speed_up": [
-        SPEED_UP.format(differ="not np.allclose(old().numpy(), new().numpy())", result=RATIO),
-        """
-def my_speed_up(old, new, seconds):
-    torch.testing.assert_close(new(), old())
-    return torch.tensor(seconds(old)) / seconds(new)
-""",
-        """
-def my_speed_up(old, new, seconds):
-    assert ((old() - new()).abs() <= 1e-4).all(), "not the same"
-    new_s, old_s = seconds(lambda: new()), seconds(lambda: old())
-    return old_s / new_s
-""",
-        SPEED_UP.format(differ="not (old() - new()).abs().max() < 1e-4", result=RATIO),
+    "own_step": [
+        'my_verdict = [ratio(0.8, 0.9), "a"]',
+        'my_verdict = (ratio(1.1, 1.3), "b")',
+        'my_verdict = (ratio(1.001, 1.003), "cannot tell")',
     ],
 }
 
@@ -100,34 +99,10 @@ WRONG = {
         (timer(result="1000 * statistics.median(readings)"), "your timer says 10"),
         (timer(timed="wait()", warm_up="pass"), "never called fn"),
     ],
-    "speed_up": [
-        (SPEED_UP.format(differ="False", result=RATIO), "twice the right answer"),
-        (SPEED_UP.format(differ="not torch.equal(old(), new())", result=RATIO), "rounding only"),
-        (SPEED_UP.format(differ=DIFFER, result="seconds(new) / seconds(old)"), "Upside down"),
-        (
-            SPEED_UP.format(differ="not torch.isclose(old().sum(), new().sum())", result=RATIO),
-            "in the wrong places",
-        ),
-        (
-            SPEED_UP.format(differ="(old() - new()).abs().max() > 1e-4", result=RATIO),
-            "A comparison with NaN",
-        ),
-        (
-            """
-def my_speed_up(old, new, seconds):
-    ratio = seconds(old) / seconds(new)
-    assert torch.allclose(old(), new())
-    return ratio
-""",
-            "You timed first",
-        ),
-        (
-            """
-def my_speed_up(old, new, seconds):
-    if torch.allclose(old(), new()):
-        return seconds(old) / seconds(new)
-""",
-            "raise an error",
-        ),
+    "own_step": [
+        ('my_verdict = (ratio(0.8, 0.9), "b")', "the other one is faster"),
+        ('my_verdict = (ratio(1.001, 1.003), "b")', "cannot tell"),
+        ('my_verdict = (ratio(1.1, 1.3), "cannot tell")', "beyond doubt"),
+        ('my_verdict = (1.2, "b")', "ratio("),
     ],
 }
