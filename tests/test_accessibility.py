@@ -19,7 +19,7 @@ from test_gpu_pictures import PICTURES
 from test_lanes import LANES
 
 from course_utils.compare.classroom import ClassResult
-from course_utils.timeline.lanes import draw_timeline
+from course_utils.timeline.lanes import draw_runs
 
 ROOT = Path(__file__).resolve().parent.parent
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -48,7 +48,7 @@ DRAWN = {
     "published scaling": draw_published_scaling,
     "ddp": draw_ddp,
     "ring": draw_ring,
-    "timeline": lambda: draw_timeline(LANES, 4.0, "A title"),
+    "timeline": lambda: draw_runs({"a run": LANES}, "A title"),
     "cache": lambda: draw_cache([5, 7, 5], [1, 1, 0]),
 }
 

@@ -28,9 +28,16 @@ PROFILED = 10  # steps under the profiler, after a second warm-up
 # The names of blocks in the trace.
 FETCH, STEP, SMALLEST = "wait for a batch", "step of the loop", "the smallest operation"
 # An operation on the CPU that takes less than so many times as long as an addition of two numbers
-# is counted as overhead altogether.
+# is overhead altogether.
 SMALL = 5
 PARTS = ("loader", "copies", "launches", "arithmetic")
+VERDICTS = {
+    "loader": "The loader limits this loop",
+    "copies": "Copies limit this loop",
+    "launches": "Launches limit this loop",
+    "arithmetic": "Arithmetic limits this loop",
+    None: "What limits is not clear",
+}
 
 
 @dataclass(frozen=True)
@@ -40,7 +47,7 @@ class LoopRecord:
     device: str  #: as PyTorch writes it, such as "cuda:0"
     kind: str  #: of device
     #: seconds of a step without the profiler, with the wait for its batch: the mean, or on a CPU
-    #: the mean wait and the step that other programs disturbed least, without their part
+    #: the mean wait and the step that other programs disturbed least
     step_s: float
     fetch_s: float  #: the part of it in which the loop waited for its batch
     workers: int  #: of the loader
@@ -50,10 +57,8 @@ class LoopRecord:
     work: tuple[Span, ...] = ()  #: kernels of the device; on a CPU, operations less their overhead
     copies: tuple[Span, ...] = ()  #: between host and device
     operations: int = 0  #: kernels, or on a CPU operations, in all steps
-    fetch_busy: float = 1.0  #: share of the wait in which the loop's own thread had a core
-    #: on a CPU, other programs had the core for a part of each step, or the steps wait themselves
-    disturbed: bool = False
     reads: int = 0  #: how often a value was read, as `.item()` does, in all steps
+    disturbed: bool = False  #: on a CPU, the loop's thread had a core for too little of each step
 
 
 @dataclass(frozen=True)
@@ -89,15 +94,11 @@ class Bottleneck:
         return pd.DataFrame(rows, columns=["part", "ms a step", "share"]).set_index("part")
 
     def __repr__(self) -> str:
-        verb = "limits" if self.limit in ("loader", "arithmetic") else "limit"
-        what = f"The {self.limit} {verb} this loop" if self.limit else "What limits is not clear"
-        if self.limit and self.limit != "loader":
-            what = what.replace("The ", "").capitalize()
-        shares = [f"{part} {self.share(part):.0%}" for part in PARTS]
-        step = f"of {format_seconds(self.step_s)} a step on {self.device}, {', '.join(shares)}"
-        calls = f"{self.operations} operations a step"
+        shares = ", ".join(f"{part} {self.share(part):.0%}" for part in PARTS)
+        step = f"{format_seconds(self.step_s)} a step on {self.device}"
+        numbers = f"of {step}, {shares} ({self.operations} operations a step)."
         doubt = f" {self.doubt}" if self.doubt else ""
-        return f"{what}: {step} ({calls}).{doubt} Try first: {self.advice}"
+        return f"{VERDICTS[self.limit]}: {numbers}{doubt} Try first: {self.advice}"
 
     def _repr_html_(self) -> str:
         rows = []
@@ -144,28 +145,24 @@ def judge(seen: LoopRecord) -> Bottleneck:
     for its calls is what is left of the step without the profiler, which does slow calls down.
     """
     times_s = _parts(seen)
-    order = sorted(PARTS, key=times_s.__getitem__, reverse=True)
-    first, second = order[:2]
-    limit: str | None = first
+    first, second = sorted(PARTS, key=times_s.__getitem__, reverse=True)[:2]
     doubt = ""
-    if not seen.work and seen.kind != "cpu" and first != "loader":
-        limit = None
+    if first != "loader" and seen.kind != "cpu" and not seen.work:
         doubt = (
             f"PyTorch's profiler saw no work on {seen.device}, so the rest is not split; "
             "if that surprises you, check that the model is on that device."
         )
-    elif times_s[first] - times_s[second] < CLEAR * seen.step_s:
-        limit, doubt = None, f"The {first} and the {second} take about equally long."
-
-    if seen.disturbed:
-        doubt += (
-            " Other programs had the core for a part of each step, or the step itself waits: only "
-            "its own time on a core is counted."
+    elif first != "loader" and seen.disturbed:
+        doubt = (
+            "Other programs had the core for a part of each step, or the step itself waits: "
+            "ask again on a quiet machine."
         )
+    elif times_s[first] - times_s[second] < CLEAR * seen.step_s:
+        doubt = f"The {first} and the {second} take about equally long."
     enough = _enough_workers(seen, times_s["loader"]) if first == "loader" else None
     return Bottleneck(
         device=seen.device,
-        limit=limit,
+        limit=None if doubt else first,
         step_s=seen.step_s,
         loader_s=times_s["loader"],
         copies_s=times_s["copies"],
@@ -175,7 +172,7 @@ def judge(seen: LoopRecord) -> Bottleneck:
         workers=seen.workers,
         workers_enough=enough,
         advice=_advise(first, seen, enough),
-        doubt=doubt.strip(),
+        doubt=doubt,
     )
 
 
@@ -183,22 +180,22 @@ def _parts(seen: LoopRecord) -> dict[str, float]:
     """Return the seconds of a step that each part takes. Of two at once, the later one in the list
     arithmetic, copies, loader is hidden and costs nothing.
     """
+    steps = max(seen.steps, 1)
     work_s = _covered(seen.work)
     moved_s = _covered(seen.work + seen.copies)
     all_s = _covered(seen.work + seen.copies + seen.fetches)
     fetched_s = _covered(seen.fetches)
     exposed = (all_s - moved_s) / fetched_s if fetched_s else 1.0
-    steps = max(seen.steps, 1)
-    found = {
+    times_s = {
         "loader": seen.fetch_s * exposed,
         "copies": (moved_s - work_s) / steps,
         "arithmetic": work_s / steps,
     }
     # the profiled steps may have been slower than the others
-    scale = min(1.0, seen.step_s / (sum(found.values()) or 1.0))
-    found = {part: seconds * scale for part, seconds in found.items()}
-    found["launches"] = max(0.0, seen.step_s - sum(found.values()))
-    return found
+    total_s = max(sum(times_s.values()), seen.step_s)
+    times_s = {part: seconds * seen.step_s / total_s for part, seconds in times_s.items()}
+    times_s["launches"] = max(0.0, seen.step_s - sum(times_s.values()))
+    return times_s
 
 
 def _covered(spans: Iterable[Span]) -> float:
@@ -215,13 +212,13 @@ def _enough_workers(seen: LoopRecord, loader_s: float) -> int:
 
 def _advise(part: str, seen: LoopRecord, enough: int | None) -> str:
     if part == "loader":
-        # what waits for a drive or a network shares a core with others
-        if enough is not None and enough * seen.fetch_busy > seen.cores:
-            return (
-                f"prepare the data once and store them, or make preparing them cheaper: to keep "
-                f"up, it would take {enough} workers, and this machine has {seen.cores} cores."
+        advice = f"DataLoader(..., num_workers={enough}), which would be enough workers."
+        if enough is not None and enough > seen.cores:
+            advice += (
+                f" This machine has {seen.cores} cores: if the workers compute rather than wait "
+                "for a drive, prepare the data once and store them."
             )
-        return f"DataLoader(..., num_workers={enough}), which would be enough workers."
+        return advice
     if part == "copies":
         return (
             "DataLoader(..., pin_memory=True) and batch.to(device, non_blocking=True); copy the "
@@ -250,31 +247,22 @@ def record_loop(
     lead_in = WARM_UP + 2 * workers  # until the batches that the workers have ready are used up
     fetches_s: list[float] = []
     steps_s: list[float] = []
-    fetch_cpu_s = step_cpu_s = 0.0
+    own_s = 0.0  # in which this thread had a core
     with closing(_endless(loader)) as batches:
         for _ in range(lead_in):
             step(next(batches))
         wait_for(device)
         start = clock()
         while len(steps_s) < steps and (len(steps_s) < WARM_UP or clock() - start < max_s):
-            asked, had_s = clock(), time.thread_time()
+            asked = clock()
             batch = next(batches)
-            fetched, now_s = clock(), time.thread_time()
-            fetch_cpu_s += now_s - had_s
+            fetched, own_start = clock(), time.thread_time()
             step(batch)
-            fetches_s.append(fetched - asked)
             steps_s.append(clock() - fetched)
-            step_cpu_s += time.thread_time() - now_s
+            fetches_s.append(fetched - asked)
+            own_s += time.thread_time() - own_start
         wait_for(device)
-        # Workers deliver in bursts, and a device works on after the call: there the mean counts.
-        fetch_s = statistics.mean(fetches_s)
-        rest_s = (clock() - start) / len(steps_s) - fetch_s
-        disturbed = False
-        if device.kind == "cpu":
-            rest_s = min(steps_s)  # the least disturbed by other programs
-            step_cpu_s /= len(steps_s)
-            disturbed = step_cpu_s < CALM * rest_s
-            rest_s = step_cpu_s if disturbed else rest_s
+        mean_s = (clock() - start) / len(steps_s)
 
         def profiled_steps() -> None:
             for _ in range(lead_in + PROFILED):
@@ -286,18 +274,19 @@ def record_loop(
                 _run_smallest()
 
         trace = run_profiled(profiled_steps, device)
-    timed_part = LoopRecord(
+    fetch_s = statistics.mean(fetches_s)  # workers deliver in bursts, so the mean counts
+    on_cpu = device.kind == "cpu"
+    timed = LoopRecord(
         device=str(device),
         kind=device.kind,
-        step_s=fetch_s + rest_s,
+        step_s=fetch_s + min(steps_s) if on_cpu else mean_s,
         fetch_s=fetch_s,
-        fetch_busy=1.0 if workers else min(1.0, fetch_cpu_s / (sum(fetches_s) or 1.0)),
-        disturbed=disturbed,
         workers=workers,
         cores=usable_cores(),
         steps=PROFILED,
+        disturbed=on_cpu and own_s < CALM * min(steps_s) * len(steps_s),
     )
-    return add_spans(timed_part, trace["traceEvents"])
+    return add_spans(timed, trace["traceEvents"])
 
 
 def add_spans(seen: LoopRecord, events: Iterable[Mapping[str, Any]]) -> LoopRecord:
@@ -307,28 +296,24 @@ def add_spans(seen: LoopRecord, events: Iterable[Mapping[str, Any]]) -> LoopReco
     events = [event for event in events if event["ph"] == "X"]
     fetches = _spans(event for event in events if event["name"] == FETCH)[-seen.steps :]
     steps = _spans(event for event in events if event["name"] == STEP)[-seen.steps :]
-    begin_s = fetches[0].start_s
-    events = [event for event in events if event["ts"] * 1e-6 >= begin_s]
-    reads = [event for event in events if event["name"] == "aten::_local_scalar_dense"]
+    events = [event for event in events if event["ts"] * 1e-6 >= fetches[0].start_s]
     if seen.kind == "cpu":
         host = _spans(event for event in events if event.get("cat") == "cpu_op")
-        calls = [op for op in outermost(host) if _lies_in(op, steps[-1:])]
-        work = _typical_work(events, steps)
-        steps, fetches, reads = steps[-1:], fetches[-1:], reads[:0]
-        copies: list[Span] = []
-    else:
-        moves = [event for event in events if event.get("cat") == "gpu_memcpy"]
-        inside = [event for event in moves if "DtoD" in event["name"]]
-        copies = _spans(event for event in moves if event not in inside)
-        kernels = [event for event in events if event.get("cat") in ("kernel", "gpu_memset")]
-        work = calls = _spans(kernels + inside)
+        calls = [op for op in outermost(host) if _lies_in(op, steps[-1])]
+        work = tuple(_typical_work(events, steps))
+        one = {"steps": 1, "fetches": (fetches[-1],)}  # as the work is that of one step
+        return replace(seen, **one, work=work, operations=len(calls))
+    copies = [event for event in events if event.get("cat") == "gpu_memcpy"]
+    inside = [event for event in copies if "DtoD" in event["name"]]
+    kernels = [event for event in events if event.get("cat") in ("kernel", "gpu_memset")]
+    reads = [event for event in events if event["name"] == "aten::_local_scalar_dense"]
     return replace(
         seen,
         steps=len(steps),
         fetches=tuple(fetches),
-        work=tuple(work),
-        copies=tuple(copies),
-        operations=len(calls),
+        work=tuple(_spans(kernels + inside)),
+        copies=tuple(_spans(event for event in copies if event not in inside)),
+        operations=len(kernels) + len(inside),
         reads=len(reads),
     )
 
@@ -342,29 +327,29 @@ def _spans(events: Iterable[Mapping[str, Any]]) -> list[Span]:
     return sorted(spans, key=lambda span: (span.start_s, -span.end_s))
 
 
-def _typical_work(events: Iterable[Mapping[str, Any]], steps: list[Span]) -> list[Span]:
+def _typical_work(events: list[Mapping[str, Any]], steps: list[Span]) -> list[Span]:
     """Return what the operations of a typical step on a CPU work, without the overhead of each,
     laid end to end from the start of the last step.
 
     The typical step takes the least disturbed time of each operation, since other programs
     interrupt some.
     """
-    events = list(events)
     operations = _own_seconds(events)
-    calibration = _spans(event for event in events if event["name"] == SMALLEST)
+    (calibration,) = _spans(event for event in events if event["name"] == SMALLEST)
     smallest_s = statistics.median(own_s for op, own_s in operations if _lies_in(op, calibration))
+    # the seconds in each step, by the name of the operation and which of that name it is
     seconds: dict[tuple[str, int], list[float]] = {}
     for step in steps:
         count: Counter[str] = Counter()
         for op, own_s in operations:
-            if _lies_in(op, [step]):
+            if _lies_in(op, step):
                 seconds.setdefault((op.name, count[op.name]), []).append(own_s)
                 count[op.name] += 1
     work, start_s = [], steps[-1].start_s
-    for (name, _), found in seconds.items():
-        own_s = min(found)
-        if own_s >= SMALL * smallest_s and 2 * len(found) > len(steps):
-            work.append(Span(name, start_s, start_s + own_s - smallest_s))
+    for (name, _), times_s in seconds.items():
+        least_s = min(times_s)
+        if least_s >= SMALL * smallest_s and 2 * len(times_s) > len(steps):
+            work.append(Span(name, start_s, start_s + least_s - smallest_s))
             start_s = work[-1].end_s
     return work
 
@@ -392,8 +377,8 @@ def _own_seconds(events: Iterable[Mapping[str, Any]]) -> list[tuple[Span, float]
     return sorted(found, key=lambda item: item[0].start_s)
 
 
-def _lies_in(span: Span, blocks: Iterable[Span]) -> bool:
-    return any(block.start_s <= span.start_s < block.end_s for block in blocks)
+def _lies_in(span: Span, block: Span) -> bool:
+    return block.start_s <= span.start_s < block.end_s
 
 
 def _run_smallest() -> None:

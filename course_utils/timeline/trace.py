@@ -5,9 +5,7 @@ import os
 import re
 import threading
 import warnings
-from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,20 +13,13 @@ from typing import Any
 from torch.profiler import ProfilerActivity, _ExperimentalConfig, profile, record_function
 
 from course_utils.devices import Device, wait_for
-from course_utils.timeline.lanes import Lane, Span, outermost, union, without
+from course_utils.timeline.lanes import Lane, Span, outermost, without
 
-ORDER = ("host", "copies", "device", "exchange")
+KINDS = ("host", "copies", "device")  # of lanes, in the order of the picture
 ON_DEVICE = {"kernel": "device", "gpu_memcpy": "copies", "gpu_memset": "copies"}
 ON_HOST = ("cpu_op", "user_annotation", "cuda_runtime", "cuda_driver")
 WAITING = re.compile(r"wait\b|(cuda|cu|hip)\w*Synchronize")
-# the thread that a process's name is noted on; the profiler notes the program's name on thread 0
-OURS = -1
-# Linux numbers its processes below this, and gives the main thread the number of its process
-PROCESSES = 2**22
 Event = Mapping[str, Any]
-# process, kind and name of a lane, and its thread: two may have one name
-Place = tuple[int, str, str, Any]
-
 
 # Where the profiler writes. On Windows it reads a path in the system's code page, and does not find
 # the temporary folder of a user whose name has an umlaut: there the file lies in the working
@@ -37,24 +28,22 @@ NEAR = "." if os.name == "nt" else None
 
 
 def run_profiled(fn: Callable[[], object], device: Device) -> dict[str, Any]:
-    """Run `fn()` under torch.profiler, wait for the device, and return the Chrome trace."""
+    """Run `fn()` under torch.profiler, wait for the device, and return the Chrome trace, with the
+    names of Python's threads by their numbers as "threads".
+    """
     if device.kind == "cpu":
         # a CUDA build reports on stderr that there is no GPU
         os.environ.setdefault("KINETO_LOG_LEVEL", "6")
     activities = [ProfilerActivity.CPU]
     if device.kind in ("cuda", "xpu"):
         activities.append(getattr(ProfilerActivity, device.kind.upper()))
-    with profile(activities=activities, experimental_config=_all_threads()) as seen:
+    with profile(activities=activities, experimental_config=_all_threads()) as profiler:
         fn()
         if device.kind != "cpu":
             with record_function("wait for the device"):
                 wait_for(device)
         threads = {thread.native_id: thread.name for thread in threading.enumerate()}
-    trace = read_trace(seen)
-    for tid, name in threads.items():
-        if tid:
-            trace["traceEvents"].append(name_event("thread_name", os.getpid(), tid, name))
-    return trace
+    return {**read_trace(profiler), "threads": threads}
 
 
 def _all_threads() -> _ExperimentalConfig | None:
@@ -77,136 +66,61 @@ def read_trace(profiler: Any) -> dict[str, Any]:
         return json.loads(path.read_bytes())
 
 
-def name_event(what: str, pid: int, tid: int, name: str) -> dict[str, Any]:
-    """Return the event that gives a process ("process_name", with `OURS`) or a thread
-    ("thread_name") its name.
+def lanes_of(events: Iterable[Event], threads: Mapping[int | None, str]) -> tuple[Lane, ...]:
+    """Return the lanes of a trace: the host's threads, then copies and streams of the device.
+
+    Args:
+        events: of the Chrome trace; their times are microseconds.
+        threads: the names of the host's threads, by their numbers.
     """
-    return {"ph": "M", "name": what, "pid": pid, "tid": tid, "args": {"name": name}}
-
-
-def noted(tid: int, lane: str, spans: Iterable[tuple[str, float, float]]) -> list[dict[str, Any]]:
-    """Return the events of a lane whose times a program has noted itself: (name, start_s,
-    end_s).
-    """
-    common = {"ph": "X", "cat": "user_annotation", "pid": 0, "tid": tid}
-    events = [
-        {**common, "name": what, "ts": start * 1e6, "dur": (end - start) * 1e6}
-        for what, start, end in spans
-    ]
-    return [name_event("thread_name", 0, tid, lane), *events]
-
-
-def lanes_of(events: Iterable[Event]) -> tuple[Lane, ...]:
-    """Return the lanes of a trace: process by process the host's threads, copies, streams and
-    exchanges.
-
-    Exchanges are the work of gloo's threads and NCCL's kernels. While the host does nothing until
-    one of them ends, it waits for it.
-    """
-    events = list(events)
-    notes = [
-        event
-        for event in events
-        if event["ph"] == "M" and event["name"] in ("thread_name", "process_name")
-    ]
-    names = {(note["name"], note["pid"], note.get("tid")): note["args"]["name"] for note in notes}
-    groups: dict[Place, list[Event]] = defaultdict(list)
+    groups: dict[tuple[str, str, Any], list[Event]] = {}
     for event in events:
-        if event["ph"] == "X" and (place := _place(event, names)):
-            groups[place].append(event)
-    groups = _name_hosts(groups)
-    start = min((event["ts"] for group in groups.values() for event in group), default=0)
-    processes = list(dict.fromkeys(place[0] for place in groups))
-    found = {place: _lane(place, groups[place], start) for place in groups}
-    first = {place: min(event["ts"] for event in groups[place]) for place in groups}
-    order = sorted(
-        found, key=lambda p: (processes.index(p[0]), ORDER.index(p[1]), p[2] != "host", first[p])
-    )
-    lanes = {
-        place: _waiting_for(found[place], found.get((place[0], "exchange", "exchange", None)))
-        for place in order
-    }
-    process = {pid: names.get(("process_name", pid, OURS), "") for pid in processes}
-    return tuple(
-        replace(lane, name=f"{process[place[0]]} {lane.name}".strip())
-        for place, lane in lanes.items()
-    )
+        place = _place(event, threads) if event["ph"] == "X" else None
+        if place:
+            groups.setdefault(place, []).append(event)
+    first = {place: min(event["ts"] for event in group) for place, group in groups.items()}
+    start = min(first.values(), default=0)
+
+    def order(place: tuple[str, str, Any]) -> tuple:
+        kind, name, _ = place
+        return KINDS.index(kind), name != "host", first[place]
+
+    return tuple(_lane(place, groups[place], start) for place in sorted(groups, key=order))
 
 
-def _name_hosts(groups: Mapping[Place, list[Event]]) -> dict[Place, list[Event]]:
-    """Name a process's only thread, of which the profiler knows no more than a number, as macOS
-    numbers them.
+def _place(event: Event, threads: Mapping[int | None, str]) -> tuple[str, str, Any] | None:
+    """Return the kind and name of the lane that an event belongs to, and what tells it from another
+    of that name; None for what the profiler notes about itself.
     """
-    threads = Counter(place[0] for place in groups if place[1] == "host")
-    return {
-        (
-            pid,
-            kind,
-            "host" if kind == "host" and threads[pid] == 1 and name.startswith("thread ") else name,
-            tid,
-        ): group
-        for (pid, kind, name, tid), group in groups.items()
-    }
-
-
-def _place(event: Event, names: Mapping[tuple[str, int, Any], str]) -> Place | None:
-    """Return the lane that an event belongs to, or None for what the profiler notes about
-    itself.
-    """
-    category, what, pid, tid = event.get("cat"), event["name"], event["pid"], event.get("tid")
-    if what.startswith("gloo:") or (category == "kernel" and what.startswith("nccl")):
-        return pid, "exchange", "exchange", None
+    category, tid = event.get("cat"), event.get("tid")
     if category in ON_DEVICE:
         kind = ON_DEVICE[category]
-        number = pid % PROCESSES  # the profiler gives each GPU a process whose number is the GPU's
-        return (
-            pid,
-            kind,
-            f"GPU {number} " * (number > 0) + (kind if kind == "copies" else f"stream {tid}"),
-            None,
-        )
-    if category not in ON_HOST or what.startswith(("DistributedDataParallel.", "ProfilerStep")):
+        name = kind if kind == "copies" else f"stream {tid}"
+        gpu = event["pid"]  # the profiler gives each GPU a process whose number is the GPU's
+        return kind, f"GPU {gpu} {name}" if gpu else name, None
+    if category not in ON_HOST or event["name"].startswith("ProfilerStep"):
         return None
-    # of a pool of one
-    thread = names.get(("thread_name", pid, tid), f"thread {tid}").removesuffix("_0")
-    kind = next((kind for kind in ("device", "copies") if thread.startswith(kind)), "host")
-    return (
-        pid,
-        kind,
-        "host" if thread == "MainThread" or (tid == pid % PROCESSES and kind == "host") else thread,
-        tid,
-    )
+    thread = threads.get(tid, f"thread {tid}").removesuffix("_0")  # of a pool of one
+    for kind in ("device", "copies"):
+        if thread.startswith(kind):
+            return kind, thread, tid
+    return "host", "host" if thread == "MainThread" else thread, tid
 
 
-def _lane(place: Place, events: Iterable[Event], start: float) -> Lane:
+def _lane(place: tuple[str, str, Any], events: Iterable[Event], start: float) -> Lane:
     """Return a lane from its events. Where nothing but names is noted, these are the work."""
-    spans = []
-    for e in events:
-        name = e["name"].lstrip("# ").partition("#")[0]
-        spans.append(
-            (e["cat"], Span(name, (e["ts"] - start) / 1e6, (e["ts"] + e["dur"] - start) / 1e6))
-        )
-    waits = outermost(span for _, span in spans if WAITING.match(span.name))
-    named = outermost(span for category, span in spans if category == "user_annotation")
-    work = outermost(span for category, span in spans if category != "user_annotation")
+    kind, name, _ = place
+    operations, blocks = [], []
+    for event in events:
+        start_s = (event["ts"] - start) / 1e6
+        span = Span(event["name"], start_s, start_s + event["dur"] / 1e6)
+        (blocks if event["cat"] == "user_annotation" else operations).append(span)
+    waits = outermost(span for span in operations + blocks if WAITING.match(span.name))
+    work, named = outermost(operations), outermost(blocks)
     return Lane(
-        place[2],
-        place[1],
-        tuple(without(work or named, waits)),
-        named if place[1] == "host" or work else (),
-        waits,
+        name=name,
+        kind=kind,
+        work=without(work or named, waits),
+        named=named if kind == "host" or work else (),
+        waits=waits,
     )
-
-
-def _waiting_for(lane: Lane, exchange: Lane | None) -> Lane:
-    """Note as waiting of the host what it spends idle until an exchange ends."""
-    if exchange is None or lane.kind != "host":
-        return lane
-    end_s = max((span.end_s for span in lane.work + lane.named), default=0.0)
-    waits = [
-        Span("wait for the exchange", max(gap.start_s, span.start_s), span.end_s)
-        for gap in lane.gaps(end_s)
-        for span in exchange.work
-        if gap.start_s < span.end_s <= gap.end_s
-    ]
-    return replace(lane, waits=tuple(union([*lane.waits, *waits])))

@@ -10,7 +10,7 @@ from course_utils.timeline.lanes import (
     Lane,
     Span,
     describe,
-    draw_timeline,
+    draw_runs,
     outermost,
     union,
     without,
@@ -35,10 +35,9 @@ def ticks(pairs):
 
 
 @given(SOME, SOME)
-def test_union_gaps_and_cuts_agree_with_counting_ticks(some, holes):
+def test_union_and_cuts_agree_with_counting_ticks(some, holes):
     lane = Lane("host", "host", spans(*some))
     assert lane.busy_s == len(ticks(some))
-    assert ticks(times(lane.gaps(50.0))) == set(range(50)) - ticks(some)
     assert ticks(times(without(spans(*some), spans(*holes)))) == ticks(some) - ticks(holes)
 
 
@@ -48,10 +47,6 @@ def test_spans_that_touch_are_one_and_the_order_of_the_input_is_of_no_importance
 
 def test_what_lies_in_another_span_is_left_out():
     assert times(outermost(spans((1, 2), (0, 5), (3, 5), (6, 8), (6, 7)))) == [(0, 5), (6, 8)]
-
-
-def test_a_lane_without_work_is_one_gap():
-    assert times(Lane("host", "host", ()).gaps(3.0)) == [(0, 3)]
 
 
 LANES = (
@@ -67,7 +62,7 @@ def test_the_words_say_what_is_busy_and_what_waits():
 
 
 def test_a_busy_stretch_is_drawn_where_it_was():
-    shown = draw_timeline(LANES, 4.0, "A title")
+    shown = draw_runs({"a run": LANES}, "A title")
     pixels = np.asarray(Image.open(io.BytesIO(shown.png)).convert("RGB"), dtype=int)
     assert pixels.shape == (720, 1280, 3)
     orange = np.argwhere((abs(pixels - (0xD5, 0x5E, 0x00)) < 12).all(axis=2))  # the device's lane
@@ -80,20 +75,9 @@ def test_a_busy_stretch_is_drawn_where_it_was():
     assert orange[:, 0].min() > blue[:, 0].max()  # in a lane below
 
 
-def test_a_device_of_xla_is_green_and_a_single_lane_stands_in_the_middle():
-    shown = draw_timeline((Lane("device (XLA)", "device", spans((1, 3))),), 4.0, "A title")
-    pixels = np.asarray(Image.open(io.BytesIO(shown.png)).convert("RGB"), dtype=int)
-    green = np.argwhere((abs(pixels - (0x00, 0x9E, 0x73)) < 12).all(axis=2))
-    axes_top, axes_bottom = 70, 650  # roughly: below the title, above the numbers
-    assert (green[:, 0].min() + green[:, 0].max()) / 2 == pytest.approx(
-        (axes_top + axes_bottom) / 2, abs=40
-    )
-
-
 def test_the_names_of_many_lanes_do_not_lie_on_one_another():
-    shown = draw_timeline(
-        [Lane(f"thread {number}", "host", spans((0, 4))) for number in range(20)], 4.0, "A title"
-    )
+    lanes = [Lane(f"thread {number}", "host", spans((0, 4))) for number in range(20)]
+    shown = draw_runs({"a run": lanes}, "A title")
     pixels = np.asarray(Image.open(io.BytesIO(shown.png)).convert("L"), dtype=int)
     names = (pixels[:, :60] < 128).any(axis=1)  # where there is text left of the bars, row by row
     # two lines for each lane, with white between them
@@ -102,4 +86,4 @@ def test_the_names_of_many_lanes_do_not_lie_on_one_another():
 
 def test_a_name_with_dollars_is_no_formula():
     block = Lane("$\\thread{$", "host", (), named=(Span("$\\bad{$", 0.0, 4.0),))
-    assert draw_timeline((block,), 4.0, "A title").png
+    assert draw_runs({"$\\bad{$": (block,)}, "A title").png

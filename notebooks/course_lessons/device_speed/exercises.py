@@ -84,13 +84,7 @@ def timer(answer: Any) -> Mistakes:
     "`time_together({'a': step, 'b': other}).ratio('a', 'b')` is how many times as long `a` takes "
     "as `b`. Above 1, `b` is faster.",
     solution="""
-        def other():  # such as your step in another precision, or with another optimizer
-            with torch.autocast(device.type, torch.bfloat16):
-                loss = model(images).square().mean()
-            loss.backward()
-            optimizer.step()
-            optimizer.zero_grad()
-
+        other = make_step(device, fused=True)
         ratio = time_together({"a": step, "b": other}, max_s=2).ratio("a", "b")
         low, high = ratio.interval
         if low > 1.005:
@@ -104,7 +98,7 @@ def timer(answer: Any) -> Mistakes:
 )
 def own_step(answer: Any) -> Mistakes:
     """Time two versions of your own step in turn, and say which is faster:
-    my_verdict = (time_together({"a": ..., "b": ...}).ratio("a", "b"), "a", "b" or "cannot tell").
+    my_verdict = (time_together({"a": ..., "b": ...}).ratio("a", "b"), "a" or "b" or "cannot tell").
     """
     expect_pair(answer, "the ratio and which version is faster")
     ratio, said = answer

@@ -8,7 +8,7 @@ import torch
 from matplotlib.ticker import LogLocator
 
 from course_utils.compare.charts import label_ends
-from course_utils.devices import Device, wait_for
+from course_utils.devices import Device, as_device, wait_for
 from course_utils.figures import MUTED, Picture, lecture_axes, picture
 from course_utils.text import format_seconds
 
@@ -49,10 +49,10 @@ def draw_readings(first_s: float, readings_s: Sequence[float]) -> Picture:
 
 
 def time_waits(
-    waits: Mapping[str, Callable[[], object]], device: Device, side: int = 1500
+    waits: Mapping[str, Callable[[], object]], device: Device | torch.device, side: int = 1500
 ) -> dict[str, float]:
     """Return the median seconds that a clock sees of a product, for each way to wait for it."""
-    matrix = torch.rand(side, side).to(device.torch_device)
+    matrix = torch.rand(side, side).to(as_device(device).torch_device)
     seen = {}
     for name, wait in waits.items():
         readings = []
