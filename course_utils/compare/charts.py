@@ -7,7 +7,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator
 
-from course_utils.compare.results import Measurement
+from course_utils.compare.measurement import Measurement
 from course_utils.figures import LOOKS, MUTED, Picture, lecture_axes, picture
 from course_utils.text import clean, format_count
 
@@ -106,7 +106,7 @@ def label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> Non
     for height, (x, y, name, color) in sorted(heights):
         free = max(height, free + 34)
         offset = (14, (free - height) * 72 / axes.figure.dpi)
-        look = {"color": color, "va": "center", "annotation_clip": False}
+        look: Any = {"color": color, "va": "center", "annotation_clip": False}
         axes.annotate(_safe(name), (x, y), offset, textcoords="offset points", **look)
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from course_utils.compare.charts import plot_rates
-from course_utils.compare.results import Measurement, Result
+from course_utils.compare.measurement import Measurement
+from course_utils.compare.results import Result
 from course_utils.figures import Picture
 from course_utils.text import clean, show_result
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import torch
 
-from course_utils.compare.results import Measurement, Result, describe_machine
+from course_utils.compare.measurement import Measurement
+from course_utils.compare.results import Result, describe_machine
 from course_utils.compare.workloads import ELEMENTWISE, PRODUCT, Workload, build_seeded, using_tf32
 from course_utils.devices import Device, as_device, find_devices, wait_for
 from course_utils.in_turn import Work, time_together

@@ -9,7 +9,6 @@ import json
 import math
 import os
 import platform
-import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 
 import course_utils
+from course_utils.compare.measurement import Measurement
 from course_utils.devices import cpu_name
 from course_utils.hardware.machine import read_package
 from course_utils.hardware.nvidia import read_driver
@@ -29,44 +29,6 @@ if TYPE_CHECKING:
     from course_utils.figures import Picture
 
 SCHEMA = {"schema": "accelerator-course result", "version": 2}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Measurement:
-    """How long one call of a workload took in one size."""
-
-    workload: str  #: its name, such as "CNN step"
-    precision: str  #: such as "fp32"
-    size: int  #: of the work
-    size_name: str  #: what the size counts, such as "batch"
-    unit: str  #: what a rate counts, such as "samples"
-    items: float  #: how many of these one call does
-    label: str  #: the contestant, such as "cpu, 1 thread"
-    kind: str  #: of its device, such as "cpu"; one of `devices.KINDS`
-    device: str  #: the device's name
-    threads: int | None = None  #: that one operation could use on the CPU; None if not known
-    #: seconds a call in each round, which the contestants of one size share; one number alone where
-    #: a source says no more
-    rounds_s: tuple[float, ...]
-    warnings: tuple[str, ...] = ()  #: why the figure is unreliable
-
-    @property
-    def median_s(self) -> float:
-        """Median seconds of a call."""
-        return statistics.median(self.rounds_s)
-
-    @property
-    def rate(self) -> float:
-        """Items a second."""
-        return self.items / self.median_s
-
-    @property
-    def rate_quartiles(self) -> tuple[float, float]:
-        """The rates between which the middle half of the rounds lies."""
-        if len(self.rounds_s) < 2:
-            return self.rate, self.rate
-        low_s, _, high_s = statistics.quantiles(self.rounds_s, n=4, method="inclusive")
-        return self.items / high_s, self.items / low_s
 
 
 @dataclass(frozen=True)

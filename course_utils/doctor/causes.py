@@ -12,7 +12,6 @@ from course_utils.hardware.machine import AMD, INTEL, NVIDIA
 from course_utils.hardware.nvidia import Card, split_version, visible_cards
 
 OLDEST_TORCH = (2, 6)
-LEFT_OVER = ("TPU_PROCESS_ADDRESSES", "TPU_PROCESS_BOUNDS", "XRT_TPU_CONFIG", "COLAB_TPU_ADDR")
 
 
 def find_cause(kind: str, evidence: Evidence) -> Finding:
@@ -33,12 +32,11 @@ def find_cause(kind: str, evidence: Evidence) -> Finding:
 def _cuda(evidence: Evidence) -> Finding:
     torch, probe, cards = evidence.torch, evidence.probe("cuda"), _known_cards(evidence)
     hardware = ", ".join(card.name for card in cards)
-    if not torch.cuda and hardware and not probe.kernels and (evidence.cards or not torch.hip):
-        build = _build(tuple(evidence.probe("nvidia").facts.get("cuda", ())), cards)
-        cause = "rocm-build" if torch.hip else "cpu-only-build"
-        return evidence.finding("cuda", cause, hardware=hardware, build=build)
     if probe.kernels:
-        return judge("cuda", probe, evidence, _hidden_cards(evidence))
+        return judge("cuda", probe, evidence)
+    if hardware and not torch.cuda and not torch.hip:
+        build = _build(tuple(evidence.probe("nvidia").facts.get("cuda", ())), cards)
+        return evidence.finding("cuda", "cpu-only-build", hardware=hardware, build=build)
     names = ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES") if torch.hip else ()
     for name in (*names, "CUDA_VISIBLE_DEVICES"):
         value = evidence.variables.get(name)
@@ -54,15 +52,6 @@ def _cuda(evidence: Evidence) -> Finding:
     if silence and (silence.cause != "kernel-failed" or not early):
         return silence
     return _not_started(evidence, hardware)
-
-
-def _hidden_cards(evidence: Evidence) -> str:
-    """Return a sentence about cards that work but that a variable hides, or ""."""
-    value = evidence.variables.get("CUDA_VISIBLE_DEVICES")
-    shown, there = len(evidence.probe("cuda").kernels), len(evidence.cards)
-    if value is None or shown >= there:
-        return ""
-    return f" CUDA_VISIBLE_DEVICES is {value!r}: it shows {shown} of {there} cards."
 
 
 def _known_cards(evidence: Evidence) -> list[Card]:
@@ -203,17 +192,6 @@ def _xla(evidence: Evidence) -> Finding:
     if judged.cause == "works" and probe.facts.get("hardware") == "CPU":
         cause = "libtpu-absent" if chips else "rehearsal"
         judged = evidence.finding("xla", cause, usable=True, error="it took the CPU.")
-    # "local" is what Kaggle's TPU image itself sets (Kaggle/docker-python, tpu/Dockerfile).
-    names = [name for name in LEFT_OVER if evidence.variables.get(name, "local") != "local"]
-    if names and judged.cause in ("works", "rehearsal", "hangs", "kernel-failed", "not-permitted"):
-        return evidence.finding(
-            "xla",
-            "tpu-variables-left-over",
-            usable=judged.usable,
-            names=", ".join(names),
-            quoted=", ".join(map(repr, names)),
-            effect="It still works here." if judged.usable else judged.why,
-        )
     return judged
 
 

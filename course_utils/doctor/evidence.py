@@ -12,7 +12,7 @@ from pathlib import Path
 from course_utils.doctor.run_child import Outcome
 from course_utils.hardware.machine import Package
 from course_utils.hardware.nvidia import Card
-from course_utils.text import clean, html_card
+from course_utils.text import clean
 
 # What the doctor says of every cause that it can name: `remedies.ini`, one section a cause.
 REMEDIES = configparser.ConfigParser(interpolation=None, delimiters="=")
@@ -48,14 +48,6 @@ class Finding:
         """Return the cause in words and the fix, on lines of their own."""
         fix = f"\n  Fix: {clean(self.fix, 600)}" if self.fix else ""
         return f"  Why: {clean(self.why, 900)}{fix}"
-
-    def _repr_html_(self) -> str:
-        rows: list[tuple[str, ...]] = [
-            ("works", self.works),
-            ("why", self.why),
-            ("fix", self.fix or "nothing to do"),
-        ]
-        return html_card(f"{self.kind}: {self.cause}", ("", "the doctor says"), rows)
 
 
 @dataclass(frozen=True)
@@ -105,7 +97,7 @@ class Evidence:
         return Finding(kind, usable, cause, why, fix)
 
 
-def judge(kind: str, outcome: Outcome, evidence: Evidence, note: str = "") -> Finding:
+def judge(kind: str, outcome: Outcome, evidence: Evidence) -> Finding:
     """Return why a probe reported nothing useful, or else what its kernels say.
 
     A kind of device is usable when the answers of one device agree with the CPU's; the cause is the
@@ -118,7 +110,7 @@ def judge(kind: str, outcome: Outcome, evidence: Evidence, note: str = "") -> Fi
         return replace(silence, usable=bool(good))
     if not bad:
         ran = "ran" if kind == "cpu" else f"on {', '.join(good)} agree with the CPU's"
-        what = f"An addition, a matrix product, a convolution and a gradient {ran}.{note}"
+        what = f"An addition, a matrix product, a convolution and a gradient {ran}."
         return evidence.finding(kind, "works", usable=bool(good), what=what)
     first, archs = bad[0], outcome.facts.get("archs", [])
     card = outcome.facts.get(first["device"], {})
@@ -131,7 +123,7 @@ def judge(kind: str, outcome: Outcome, evidence: Evidence, note: str = "") -> Fi
         "capability": ".".join(map(str, capability)) or "unknown",
         "archs": " ".join(archs),
     }
-    cause = _cause(first, capability, archs, evidence.place)
+    cause = _cause(first, capability, archs)
     return evidence.finding(kind, cause, usable=bool(good), **words)
 
 
@@ -167,7 +159,7 @@ def meaning(message: str) -> str:
     return ""
 
 
-def _cause(kernel: dict, capability: list[int], archs: list[str], place: str) -> str:
+def _cause(kernel: dict, capability: list[int], archs: list[str]) -> str:
     """Return why a kernel went wrong under a torch that was built for the architectures `archs`."""
     if "wrong" in kernel:
         return "wrong-answer"
@@ -176,8 +168,4 @@ def _cause(kernel: dict, capability: list[int], archs: list[str], place: str) ->
     built = [(int(arch[3:-1]), int(arch[-1])) for arch in archs if re.fullmatch(r"sm_\d+", arch)]
     if cause == "card-too-old" and built and tuple(capability) > max(built):
         return "card-too-new"
-    # GitHub's virtual Macs list MPS and refuse its first bytes (actions/runner-images 9918, 11899).
-    virtual = place == "ci" or "other allocations: 0 bytes" in error
-    if cause == "out-of-memory" and kernel["device"] == "mps" and virtual:
-        return "mps-unavailable"
     return cause

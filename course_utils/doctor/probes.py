@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import os
 from dataclasses import asdict
 from types import ModuleType
 
@@ -44,9 +43,6 @@ def cuda() -> None:
     report(step="loading the driver")
     if not read_package("torch").hip:
         ctypes.CDLL(CUDA_LIBRARY)  # initializes nothing
-    elif os.name != "nt" and not os.path.exists("/dev/dxg"):  # neither Windows nor WSL
-        # as rocminfo does: HIP itself does not say why it counts no card
-        os.close(os.open("/dev/kfd", os.O_RDWR))
     torch = _import_torch()
     report(step="starting CUDA")
     torch.cuda.init()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -62,7 +61,7 @@ def visible_cards(cards: Sequence[Card], setting: str | None) -> list[Card]:
     """Return the cards that CUDA shows under a setting of CUDA_VISIBLE_DEVICES.
 
     The rules are CUDA's (CUDA C Programming Guide, "CUDA Environment Variables"): the list ends at
-    the first entry that names no card, and a card named twice empties it.
+    the first entry that names no card.
 
     Args:
         cards: in PCI order.
@@ -76,15 +75,14 @@ def visible_cards(cards: Sequence[Card], setting: str | None) -> list[Card]:
         if card is None:
             break
         chosen.append(card)
-    return chosen if len(set(chosen)) == len(chosen) else []
+    return chosen
 
 
 def _named(cards: Sequence[Card], entry: str) -> Card | None:
-    if entry.startswith("GPU-"):  # any beginning that only one card has
-        matches = [card for card in cards if card.uuid.startswith(entry)]
-        return matches[0] if len(matches) == 1 else None
-    number = re.match(r"\+?(\d+)", entry)  # CUDA reads "1st" as 1
-    return cards[int(number[1])] if number and int(number[1]) < len(cards) else None
+    if entry.isdigit():
+        return cards[int(entry)] if int(entry) < len(cards) else None
+    matches = [card for card in cards if entry.startswith("GPU-") and card.uuid.startswith(entry)]
+    return matches[0] if len(matches) == 1 else None  # any beginning that only one card has
 
 
 def _load() -> ctypes.CDLL | None:

@@ -301,8 +301,8 @@ def add_spans(seen: LoopRecord, events: Iterable[Mapping[str, Any]]) -> LoopReco
         host = _spans(event for event in events if event.get("cat") == "cpu_op")
         calls = [op for op in outermost(host) if _lies_in(op, steps[-1])]
         work = tuple(_typical_work(events, steps))
-        one = {"steps": 1, "fetches": (fetches[-1],)}  # as the work is that of one step
-        return replace(seen, **one, work=work, operations=len(calls))
+        last = (fetches[-1],)  # as the work is that of one step
+        return replace(seen, steps=1, fetches=last, work=work, operations=len(calls))
     copies = [event for event in events if event.get("cat") == "gpu_memcpy"]
     inside = [event for event in copies if "DtoD" in event["name"]]
     kernels = [event for event in events if event.get("cat") in ("kernel", "gpu_memset")]

@@ -110,7 +110,8 @@ def _place(event: Event, threads: Mapping[int | None, str]) -> tuple[str, str, A
 def _lane(place: tuple[str, str, Any], events: Iterable[Event], start: float) -> Lane:
     """Return a lane from its events. Where nothing but names is noted, these are the work."""
     kind, name, _ = place
-    operations, blocks = [], []
+    operations: list[Span] = []
+    blocks: list[Span] = []
     for event in events:
         start_s = (event["ts"] - start) / 1e6
         span = Span(event["name"], start_s, start_s + event["dur"] / 1e6)

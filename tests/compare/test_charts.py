@@ -9,7 +9,8 @@ from PIL import Image
 
 from course_utils.compare.charts import log_axes, look_of
 from course_utils.compare.classroom import ClassResult
-from course_utils.compare.results import Measurement, Result
+from course_utils.compare.measurement import Measurement
+from course_utils.compare.results import Result
 from course_utils.figures import lecture_axes, picture
 
 CPU_BLUE, CUDA_ORANGE, XLA_GREEN = (0, 114, 178), (213, 94, 0), (0, 158, 115)

@@ -10,7 +10,8 @@ import sys
 import pytest
 
 from course_utils.compare import classroom
-from course_utils.compare.results import Measurement, Result
+from course_utils.compare.measurement import Measurement
+from course_utils.compare.results import Result
 
 pytestmark = pytest.mark.process
 

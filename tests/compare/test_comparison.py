@@ -14,7 +14,8 @@ from course_utils.compare.comparison import (
     contestants,
     measure_roof,
 )
-from course_utils.compare.results import Measurement, Result
+from course_utils.compare.measurement import Measurement
+from course_utils.compare.results import Result
 from course_utils.compare.workloads import (
     CNN_STEP,
     ELEMENTWISE,

@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from course_utils.compare import panel as dashboard
+from course_utils.compare.measurement import Measurement
 from course_utils.compare.panel import USUAL_SIZES, SpeedLab
-from course_utils.compare.results import Measurement, Result
+from course_utils.compare.results import Result
 from course_utils.compare.workloads import PRODUCT, SUITE
 from course_utils.devices import Device
 

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from course_utils.compare.results import Measurement, Result, describe_machine
+from course_utils.compare.measurement import Measurement
+from course_utils.compare.results import Result, describe_machine
 
 ONE = Measurement(
     workload="CNN step",

@@ -2,7 +2,8 @@
 
 import pandas as pd
 
-from course_utils.compare.results import Measurement, Result
+from course_utils.compare.measurement import Measurement
+from course_utils.compare.results import Result
 from course_utils.estimate.speeds import published
 
 
