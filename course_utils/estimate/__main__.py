@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from course_utils.estimate.chips import DEVICES, all_chips, all_links
+from course_utils.estimate.chips import DEVICES, all_chips
 from course_utils.estimate.prices import read_prices
 from course_utils.text import show_result, text_table
 
-ABOUT = "Estimate the hours, energy and money that training takes on devices that you do not have."
+ABOUT = "Estimate the hours and money that training takes on devices that you do not have."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -55,27 +55,12 @@ def build(name: str) -> Any:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m course_utils.estimate", description=ABOUT)
     add = parser.add_argument
-    add(
-        "model",
-        nargs="?",
-        help="package.module:factory, file.py:factory, or a model of torchvision",
-    )
-    add(
-        "--input",
-        type=int,
-        nargs="+",
-        default=[3, 224, 224],
-        metavar="N",
-        help="shape of one sample (3 224 224)",
-    )
+    add("model", nargs="?", help="package.module:factory, file.py:factory, or one of torchvision")
+    shape = "shape of one sample (3 224 224)"
+    add("--input", type=int, nargs="+", default=[3, 224, 224], metavar="N", help=shape)
     add("--tokens", action="store_true", help="samples are whole numbers, such as tokens")
-    add(
-        "--devices",
-        nargs="+",
-        default=list(DEVICES),
-        metavar="CHIP",
-        help=f"chips ({', '.join(DEVICES)})",
-    )
+    chips = f"chips ({', '.join(DEVICES)})"
+    add("--devices", nargs="+", default=list(DEVICES), metavar="CHIP", help=chips)
     add("--batch", type=int, default=64, help="samples in a step on each device (64)")
     add("--precision", default="amp", help="amp, bf16, fp16, tf32 or fp32 (amp)")
     add("--inference", dest="training", action="store_false", help="the forward pass alone")
@@ -83,18 +68,11 @@ def _parser() -> argparse.ArgumentParser:
     add("--epochs", type=int, default=1, help="passes through the data (1)")
     deadline = "hours until it must be done"
     add("--deadline", dest="deadline_hours", type=float, metavar="H", help=deadline)
-    add("--compiled", action="store_true", help="the model goes through torch.compile")
-    add("--host", choices=["this machine"], help="measure this machine's launches")
     add("--count", type=int, default=1, help="how many of each device (1)")
-    add("--link", help="what connects them, such as 'Ethernet 10G'")
     price = "your price for an hour, such as T4=0.35"
     add("--price", dest="prices", nargs="+", default=[], metavar="CHIP=X", help=price)
-    add(
-        "--this-machine",
-        type=float,
-        metavar="S",
-        help="seconds of one such step, measured on this machine",
-    )
+    own = "seconds of one such step, measured on this machine"
+    add("--this-machine", type=float, metavar="S", help=own)
     add("--json", dest="as_json", action="store_true", help="print JSON")
     add("--list-chips", action="store_true", help="show every chip and stop")
     return parser
@@ -117,15 +95,14 @@ def _answer(model: str | None, tokens: bool, as_json: bool, prices: list[str], *
 
 
 def _chips() -> str:
-    header = ("chip", "year", "TFLOP/s, dense", "GB/s", "GB", "W", "uncertain")
+    header = ("chip", "year", "TFLOP/s, dense", "GB/s", "GB", "uncertain")
     rows = []
     for chip in all_chips():
         peaks = ", ".join(f"{key} {peak:g}" for key, peak in chip.peaks.items())
-        figures = chip.year, peaks, chip.bandwidth_gb_per_s, chip.memory_gb, chip.watts or "?"
+        figures = chip.year, peaks, chip.bandwidth_gb_per_s, chip.memory_gb
         rows.append((chip.name, *map(str, figures), ", ".join(chip.uncertain)))
-    links = ", ".join(f"{link.name} {link.gb_per_s:g}" for link in all_links())
-    said = f"Links, GB/s in one direction: {links}.\nPublished by the vendors; "
-    return f"{text_table(header, rows)}\n{said}course_utils/estimate/chips.json has each address."
+    said = "Published by the vendors; course_utils/estimate/chips.json has each address."
+    return f"{text_table(header, rows)}\n{said}"
 
 
 if __name__ == "__main__":

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from course_utils.estimate.chips import Chip, Link, find_chip, find_link
-from course_utils.estimate.step_time import fitted, numbers, step_time
+from course_utils.estimate.step_time import numbers, step_time
 from course_utils.estimate.work import Work
 
-COUNTS = (1, 2, 4, 8, 16, 32, 64)
+COUNTS = (1, 2, 4, 8, 16, 32, 64)  # published measurements were compared up to here
 
 
 @dataclass(frozen=True)
@@ -16,40 +16,20 @@ class Scaling:
     """Estimated speed of 1 to many devices that train one model together.
 
     Attributes:
-        device: the chip's name.
-        link: what carries the gradients.
-        batch: samples in a step on each device.
         counts: how many devices.
         steps_s: seconds of a step with each count.
         exchanges_s: seconds that the gradients spend on the link in each.
-        checked_to: up to which count published measurements were compared; beyond it is an
-            extrapolation.
     """
 
-    device: str
-    link: str
-    batch: int
     counts: tuple[int, ...]
     steps_s: tuple[float, ...]
     exchanges_s: tuple[float, ...]
-    checked_to: int
 
     @property
     def speedups(self) -> tuple[float, ...]:
         """How many times as many samples a second as with the first count, for each."""
         first = self.steps_s[0] / self.counts[0]
         return tuple(n * first / s for n, s in zip(self.counts, self.steps_s, strict=True))
-
-    def __repr__(self) -> str:
-        batch = f"{self.batch} sample{'s' * (self.batch != 1)}"
-        first = "one" if self.counts[0] == 1 else f"{self.counts[0]:,} devices"
-        head = f"{self.device} over {self.link}, {batch} a step on each device (estimated):"
-        rows = (
-            f"  {n:>6,} {'devices:' if n > 1 else 'device: '} {s:>9,.1f} times {first}"
-            f"{'' if n <= self.checked_to else '   extrapolated'}"
-            for n, s in zip(self.counts, self.speedups, strict=True)
-        )
-        return "\n".join([head, *rows])
 
 
 def scaling(
@@ -83,33 +63,24 @@ def scaling(
             f"the {chip.name} has no link to a second one. Pass link=, such as link='Ethernet 10G'."
         )
     wire, one_s = find_link(link or chip.link), step_time(work, chip).total_s
-    doubling = fitted()["numbers"]["doubling"]
-    exchanges = tuple(exchange_s(work.parameters, wire, n) for n in counts)
-    steps = tuple(
-        one_s * doubling["value"] ** math.log2(n) + overlapped(exchange, one_s)
-        for n, exchange in zip(counts, exchanges, strict=True)
-    )
-    return Scaling(
-        chip.name, wire.name, work.batch, tuple(counts), steps, exchanges, doubling["checked_to"]
-    )
+    hidden_s = one_s * 2 / 3  # the backward pass, during which gradients already travel
+    steps, exchanges = [], []
+    for count in counts:
+        exchange = exchange_s(work.parameters, wire, count)
+        alone_s = one_s * numbers()["doubling"] ** math.log2(count)
+        steps.append(alone_s + max(0.0, exchange - hidden_s))
+        exchanges.append(exchange)
+    return Scaling(tuple(counts), tuple(steps), tuple(exchanges))
 
 
-def overlapped(exchange: float, step: float) -> float:
-    """Return the seconds of an exchange that the backward pass, two thirds of a step, leaves."""
-    return max(0.0, exchange - step * 2 / 3)
-
-
-def exchange_s(parameters: int, link: Link, count: int, *, round_s: float | None = None) -> float:
+def exchange_s(parameters: int, link: Link, count: int) -> float:
     """Return the seconds in which a ring of `count` devices adds up gradients of 4 bytes a
     parameter.
 
     Each device sends 2 (n - 1) / n times all gradients: P. Patarasuk and X. Yuan, Bandwidth optimal
     all-reduce algorithms for clusters of workstations (2009). A link carries a share of its line
-    rate (the number `link`). Each of the 2 (n - 1) rounds has a latency of `round_s` besides, or
-    of the assumed one.
+    rate (the number `link`), and each of the 2 (n - 1) rounds has an assumed latency (`round_s`).
     """
     rounds = 2 * (count - 1)
-    known = numbers()
-    latency_s = known["round_s"] if round_s is None else round_s
-    rate = known["link"] * link.gb_per_s * 1e9
-    return rounds / count * 4 * parameters / rate + rounds * latency_s
+    rate = numbers()["link"] * link.gb_per_s * 1e9
+    return rounds / count * 4 * parameters / rate + rounds * numbers()["round_s"]

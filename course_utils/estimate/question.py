@@ -84,7 +84,7 @@ def estimate(
 
     Returns:
         The answer in a sentence, and one row for each device: hours, cost, and whether it fits. It
-        shows itself and has `details`, `to_frame`, `to_json`, `fastest` and `cheapest`; `memory`
+        shows itself and has `details`, `to_frame`, `to_json` and `cheapest`; `memory`
         says what fills the memory.
 
     Raises:
@@ -185,7 +185,6 @@ def _row(
         parts=parts,
         needed_bytes=memory.needed_bytes,
         fits=memory.needed_bytes <= capacity_bytes(chip),
-        watts=None if chip.watts is None else chip.watts * count,
     )
 
 

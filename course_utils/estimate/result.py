@@ -2,12 +2,10 @@
 
 import html
 import json
-import os
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from course_utils.estimate.advice import advice, page_link, sessions, told_apart
+from course_utils.estimate.advice import advice, free_sessions, page_link, told_apart
 from course_utils.estimate.chips import find_chip
 from course_utils.estimate.evidence import in_one_sentence
 from course_utils.estimate.memory_model import memory_note
@@ -48,11 +46,6 @@ class Estimate:
             )
         return known[name]
 
-    def fastest(self) -> Row | None:
-        """Return the device that is done first, of those whose memory is large enough, or None."""
-        able = [row for row in self.rows if row.fits is not False]
-        return min(able, key=lambda row: row.hours, default=None)
-
     def cheapest(self, deadline_hours: float | None = None) -> Row | None:
         """Return the device that costs least of those with a price and memory enough, or None.
 
@@ -83,8 +76,8 @@ class Estimate:
         return [*lines, f"The same question on the page: {link}"] if link else lines
 
     def details(self) -> str:
-        """Return everything else as text: steps, memory, energy, prices, sources."""
-        header = ("device", "precision", "step", "samples/s", "memory", "energy", "factor")
+        """Return everything else as text: steps, memory, prices, sources, free sessions."""
+        header = ("device", "precision", "step", "samples/s", "memory", "factor")
         table = text_table(header, [row.long_cells() for row in self.rows])
         reasons = [reason for row in self.rows for reason in row.evidence.reasons]
         lines = [f"{self.work!r}.", f"Host: {self.question.host}.", memory_note(self.work.training)]
@@ -94,7 +87,7 @@ class Estimate:
             if row.price:
                 price = amount_text(row.price.per_hour, row.price.currency)
                 lines.append(f"{row.device}: {price} an hour ({row.price.source}).")
-        lines += [line for row in self.rows for line in sessions(row)]
+        lines += [line for row in self.rows for line in free_sessions(row, self.question.epochs)]
         return "\n".join([table, *lines])
 
     def __repr__(self) -> str:
@@ -138,11 +131,6 @@ class Estimate:
         """Return `to_dict` as text."""
         return json.dumps(self.to_dict(), indent=1)
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the estimate as JSON and return where it is."""
-        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
-        return Path(path)
-
 
 def _flat(row: Row) -> dict[str, Any]:
     low, high = row.hours_interval
@@ -165,5 +153,4 @@ def _flat(row: Row) -> dict[str, Any]:
         "samples_per_s": row.samples_per_s,
         "factor": row.factor,
         "checked": row.evidence.checked,
-        "energy_kwh": row.energy_kwh,
     }

@@ -14,7 +14,12 @@ from torch import nn
 
 from course_utils.estimate import Chip, estimate
 from course_utils.estimate.__main__ import main
-from course_utils.estimate.advice import advice, told_apart
+from course_utils.estimate.advice import (
+    advice,
+    cut_into_sessions,
+    free_sessions,
+    told_apart,
+)
 from course_utils.estimate.chips import all_chips, all_links, find_chip
 from course_utils.estimate.counting import count_work
 from course_utils.estimate.evidence import Evidence
@@ -49,7 +54,6 @@ def test_each_device_has_a_row_whose_figures_hang_together(answer):
     assert row.hours == pytest.approx(10**6 / row.samples_per_s / 3600)
     assert row.hours_interval[0] < row.hours < row.hours_interval[1]
     assert row.cost == pytest.approx(row.hours * 0.5)
-    assert row.energy_kwh == pytest.approx(row.hours * 0.070)
     assert row.cost_interval[1] == pytest.approx(row.cost * row.factor)
 
 
@@ -71,11 +75,7 @@ def test_an_example_price_says_its_date_and_source_and_nobody_invents_a_price(an
         and "https://" in answer["A100 80GB"].price.source
     )
     assert answer["T4"].price.source == "your price"
-    assert (
-        answer["TPU v5e"].price is None
-        and answer["TPU v5e"].cost is None
-        and answer["TPU v5e"].energy_kwh is None
-    )
+    assert answer["TPU v5e"].price is None and answer["TPU v5e"].cost is None
 
 
 def test_a_tpu_has_a_wider_interval_and_says_that_nothing_was_checked(answer):
@@ -232,6 +232,24 @@ def test_differences_within_the_interval_are_none():
     assert told_apart(rows) == ["A100 and H100 cannot be told apart in time."]
 
 
+def test_a_session_ends_at_its_last_whole_checkpoint():
+    # ten epochs of 5 hours in sessions of 12: two each, and 2 hours lost at the end of each
+    assert cut_into_sessions(50, 10, 12) == (5, 2, 5, 2)
+    assert cut_into_sessions(11, 10, 12).sessions == 1
+    # three epochs of 20 hours: none fits into a session
+    assert cut_into_sessions(60, 3, 12) == (20, 0, 5, 0)
+
+
+def test_the_hours_are_also_sessions_and_weeks_of_what_is_free():
+    colab, kaggle = free_sessions(row_of("T4", 50, 0.3), epochs=10)
+    assert "5 sessions of Colab" in colab and "keeps 2 epochs and loses the 2 hours" in colab
+    # four sessions of 12 hours and one of 10
+    assert "1.9 weeks of its quota" in kaggle and "https://" in kaggle
+    assert "within the epoch" in free_sessions(row_of("T4", 60, 0.3), epochs=3)[0]
+    assert "checkpoint" not in free_sessions(row_of("T4", 5, 0.3), epochs=3)[0]
+    assert not free_sessions(row_of("A100", 50, 0.3), epochs=10)
+
+
 def test_the_result_says_what_is_not_counted_and_links_to_the_page(model, monkeypatch):
     plain = repr(estimate(model, X, devices=["T4"]))
     assert "The loss is not counted" in plain and "http" not in plain
@@ -266,10 +284,6 @@ def test_a_batch_in_a_list_is_one_argument_and_the_error_says_so():
 def test_stay_on_the_cpu_is_a_possible_answer(model):
     answer = estimate(model, X, batch=64, devices=["A100"], this_machine=1e-3)
     assert answer.cheapest().device == "this machine" and answer.cheapest().kind == "measured"
-    assert (
-        estimate(model, X, batch=64, devices=["A100"], this_machine=1e4).fastest().device
-        == "A100 80GB"
-    )
 
 
 def test_each_row_says_whether_it_fits_as_estimate_memory_does():
@@ -294,9 +308,8 @@ def test_each_row_says_whether_it_fits_as_estimate_memory_does():
         and answer.to_dict()["rows"][0]["fits"] is False
     )
     # What does not fit is not recommended, however cheap it is.
-    assert answer.cheapest().device == "this machine" and answer.fastest().device == "H100 SXM"
+    assert answer.cheapest().device == "this machine"
     assert estimate(wide, x, batch=64, devices=["T4"], prices={"T4": 1}).cheapest() is None
-    assert estimate(wide, x, batch=64, devices=["T4"]).fastest() is None
 
 
 def test_a_model_that_does_nothing_needs_its_input_and_the_framework():
@@ -310,15 +323,13 @@ def test_a_deadline_counts_the_far_end_of_the_interval(answer):
     assert answer.cheapest(deadline_hours=1e-9) is None
 
 
-def test_the_result_is_a_table_a_file_and_safe_html(answer, tmp_path):
+def test_the_result_is_a_table_json_and_safe_html(answer):
     pytest.importorskip("pandas")
     frame = answer.to_frame()
     assert list(frame["device"]) == ["T4", "A100 80GB", "TPU v5e"] and frame["hours"].gt(0).all()
-    saved = json.loads(answer.save(tmp_path / "answer.json").read_text())
-    assert (
-        read_work(saved["counted"]) == replace(answer.work, ops=())
-        and saved["rows"][0]["hours"] == answer["T4"].hours
-    )
+    saved = json.loads(answer.to_json())
+    assert read_work(saved["counted"]) == replace(answer.work, ops=())
+    assert saved["rows"][0]["hours"] == answer["T4"].hours
     hostile = estimate(
         nn.Linear(2, 2),
         torch.empty(1, 2),
@@ -383,28 +394,19 @@ def test_a_small_batch_is_limited_by_launches_and_a_large_product_by_arithmetic(
     )
 
 
-def test_the_ring_moves_each_gradient_twice_and_ten_thousand_chips_are_an_extrapolation():
+def test_the_ring_moves_each_gradient_twice_and_a_slow_link_costs_speed():
     link = next(link for link in all_links() if link.name == "NVLink 3")
     latency_s = fitted()["numbers"]["round_s"]["value"]
     carried = 0.8 * 300e9  # four fifths of the line rate
     assert exchange_s(10**9, link, 8) == pytest.approx(2 * 7 / 8 * 4e9 / carried + 14 * latency_s)
     work = count_work(nn.Linear(4096, 4096), torch.empty(1, 4096), batch=4096)
-    scaled = scaling(work, "A100", counts=(1, 8, 10_000))
+    scaled = scaling(work, "A100", counts=(1, 8))
     assert scaled.speedups[0] == 1 and 4 < scaled.speedups[1] < 8
-    assert (
-        "extrapolated" in repr(scaled).splitlines()[-1]
-        and "extrapolated" not in repr(scaled).splitlines()[-2]
-    )
     slow = scaling(work, "A100", link="Ethernet 10G", counts=(1, 8))
     assert slow.speedups[1] < scaled.speedups[1]
     # this chip has no link of its own
     without = scaling(work, "M4 Max", link="Ethernet 10G", counts=(1, 8))
-    assert without.link == "Ethernet 10G" and without.speedups[1] > 1
-    assert (
-        "times one" in repr(scaled)
-        and " 1 device: " in repr(scaled)
-        and " 8 devices:" in repr(scaled)
-    )
+    assert without.speedups[1] > 1
 
 
 def test_eight_cards_are_faster_than_one(model):
@@ -567,11 +569,6 @@ print({"pandas", "matplotlib", "ipywidgets", "lightning", "torchvision", "PIL"} 
 )
 def test_a_chip_is_found_by_the_name_that_its_driver_reports(reported, chip):
     assert find_chip(reported).name == chip
-
-
-def test_scaling_from_several_devices_says_so(model):
-    found = repr(scaling(count_work(model, X), "A100", counts=(8, 64)))
-    assert "times 8 devices" in found and "times one" not in found
 
 
 def test_a_model_in_16_bits_can_be_measured_here_alone():

@@ -17,15 +17,12 @@ RIGHT = {
         f"my_rent = lambda: ({LATE}, None)",
     ],
     "speed_up": ["my_claim = ['C', 2]"],
-    "limits": [
-        "my_limits = dict(tiny='launches', add='memory', product='arithmetic', attention='memory')"
-    ],
 }
 
 WRONG = {
     "rent": [
         ("my_rent = lambda: (ask(deadline_hours=1e6), 'A100')", "costs less"),
-        (f"my_rent = lambda: ({LATE}, 'A100')", "misses your deadline"),
+        (f"my_rent = lambda: ({LATE}, 'A100')", "has to lie before it"),
         ("my_rent = lambda: (ask(), 'T4')", "no deadline"),
         ("my_rent = lambda: (ask(deadline_hours=1e6), 'B200')", "not among the devices"),
         ("my_rent = lambda: (ask(deadline_hours=1e6), None)", "surely in time"),
@@ -40,18 +37,5 @@ WRONG = {
         ("my_claim = ('C', 'two')", "a number"),
         ("my_claim = 2.0", "a pair"),
         ("my_claim = ('C',)", "its length is 1"),
-    ],
-    "limits": [
-        ("my_limits = {'tiny': 'memory'}", "the largest is not memory"),
-        (
-            "my_limits = dict(tiny='launches', add='memory', product='memory')",
-            "For `product`",
-        ),
-        (
-            "my_limits = {'tiny': 'launches', 'add': 'memory', 'product': 'arithmetic'}",
-            "`attention` is not in",
-        ),
-        ("my_limits = {'tiny': 'overhead'}", "not by overhead"),
-        ("my_limits = ['launches']", "a dictionary"),
     ],
 }
