@@ -1,7 +1,6 @@
 """The exercises of lesson 0: what a faster processor buys, and what fits on your own device."""
 
-import math
-from functools import partial
+from math import isclose
 from typing import Any
 
 from course_lessons.exercises.frame import Mistakes, exercise
@@ -27,32 +26,19 @@ def speed_up(answer: Any) -> Mistakes:
     """Write my_speed_up(load_s, compute_s, times): how many times as fast the whole job becomes
     when only its computing becomes `times` times as fast.
     """
-    for load, compute, times in ((60.0, 540.0, 200.0), (1.0, 3.0, 2.0), (0.0, 7.0, 5.0)):
-        given = number_of(answer(load, compute, times), "how many times as fast the job becomes")
-        before, after = load + compute, load + compute / times
-        near = partial(math.isclose, given, rel_tol=0.005)  # 9.6 is right as well
-        if near(before / after):
-            continue
+    for load_s, compute_s, times in ((60.0, 540.0, 200.0), (1.0, 3.0, 2.0)):
+        given = number_of(answer(load_s, compute_s, times), "how many times as fast the job is")
+        before_s, after_s = load_s + compute_s, load_s + compute_s / times
+        case = f"With {load_s:g} s of loading and {compute_s:g} s of computing"
+        yield isclose(given, times), f"{case}: the loading does not become faster."
+        yield isclose(given, after_s), f"{case}: {given:g} is the seconds it takes on the GPU."
         yield (
-            near(times),
-            f"The computing alone becomes {times:g} times as fast: "
-            f"{load:g} s of loading stay as they are.",
+            isclose(given, after_s / before_s),
+            f"{case}: {given:g} is the time after divided by the time before. Turn it round.",
         )
-        yield (
-            near(after),
-            f"{given:g} is how many seconds the job takes on the GPU. "
-            "Compare them with the seconds before.",
-        )
-        yield (
-            near(after / before),
-            f"{given:g} is the time after divided by the time before. Turn it round.",
-        )
-        yield near(before / times), "You made the loading faster as well."
-        yield (
-            True,
-            f"With {compute:g} of {before:g} s made {times:g} times as fast, "
-            f"the whole job does not become {given:g} times as fast.",
-        )
+        # 9.6 is right as well
+        wrong = not isclose(given, before_s / after_s, rel_tol=0.005)
+        yield wrong, f"{case}, the job does not become {given:g} times as fast."
 
 
 @exercise(
@@ -71,22 +57,13 @@ def copies(answer: Any) -> Mistakes:
     memory of `best`, your best device (or of your CPU, if the list shows `?` for it).
     """
     given = number_of(answer, "how many copies fit")
-    best, cpu = pick_device(), pick_device("cpu")
-    memory = best.memory_bytes or cpu.memory_bytes or 0
-    near = partial(math.isclose, given, rel_tol=0.02)
-    if near(memory / WEIGHTS_BYTES):
-        return
-    yield near(4 * memory / WEIGHTS_BYTES), "A 32-bit number takes four bytes, and not one."
-    yield near(memory / WEIGHTS_BYTES / 8), "Both are counted in bytes: 32 bits are 4 bytes."
-    yield near(WEIGHTS_BYTES / memory), "Turn it round: the memory divided by the weights."
-    yield given < 0.01, "Memory and weights need the same unit: 1 GB is 1,000,000,000 bytes."
-    other = cpu.memory_bytes or 0
+    best = pick_device()
+    memory_bytes = best.memory_bytes or pick_device("cpu").memory_bytes or 0
+    fit = memory_bytes / WEIGHTS_BYTES
+    yield isclose(given, 4 * fit, rel_tol=0.02), "A 32-bit number takes four bytes, and not one."
+    yield given < 0.01, "Divide the memory by the weights, both in bytes (1 GB is 1,000,000,000)."
     yield (
-        near(other / WEIGHTS_BYTES),
-        f"That is the CPU's memory, but your best device is {best}, with memory of its own.",
-    )
-    yield (
-        True,
-        f"{memory:,} bytes of memory do not hold {given:,.0f} times {WEIGHTS_BYTES:,} bytes, "
-        "or hold more.",
+        not isclose(given, fit, rel_tol=0.02),
+        f"{best} has {memory_bytes:,} bytes and the weights take {WEIGHTS_BYTES:,}: "
+        f"that is not {given:,.0f} copies.",
     )

@@ -22,16 +22,16 @@ WRONG = {
     "speed_up": [
         (
             "def my_speed_up(load_s, compute_s, times):\n    return times",
-            "loading stay as they are",
+            "loading does not become faster",
         ),
-        ("my_speed_up = lambda load_s, c, times: load_s + c / times", "seconds the job takes"),
-        ("my_speed_up = lambda load_s, c, times: (load_s + c) / times", "loading faster as well"),
+        ("my_speed_up = lambda load_s, c, times: load_s + c / times", "seconds it takes on the GPU"),
+        ("my_speed_up = lambda load_s, c, times: (load_s + c) / times", "does not become 3 times as fast"),
         ("my_speed_up = lambda load_s, c, times: (load_s + c / times) / (load_s + c)", "Turn it"),
     ],
     "copies": [
         (f"my_copies = {MEMORY} // {WEIGHTS}", "four bytes"),
-        (f"my_copies = {MEMORY} / 1e9 / (4 * {WEIGHTS})", "the same unit"),
-        (f"my_copies = 4 * {WEIGHTS} / {MEMORY}", "Turn it round"),
-        ("my_copies = 3", "do not hold 3 times"),
+        (f"my_copies = {MEMORY} / 1e9 / (4 * {WEIGHTS})", "both in bytes"),
+        (f"my_copies = 4 * {WEIGHTS} / {MEMORY}", "Divide the memory by the weights"),
+        ("my_copies = 3", "that is not 3 copies"),
     ],
 }
