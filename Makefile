@@ -12,8 +12,8 @@ check: lint ## lint, types, and every test that needs no other process, browser 
 	$(RUN) -m pytest -n 2 -m "not process and not browser and not notebook" tests
 
 test: lint ## lint, types, every test, and every lesson as a test
-	# More workers than there are cores, and threads that wait leave theirs to another worker.
-	OMP_WAIT_POLICY=PASSIVE $(RUN) -m pytest -n 4 --dist loadfile --no-loadscope-reorder
+	# More workers than there are cores, because many tests wait for another process.
+	$(RUN) -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 lint: export MYPY_CACHE_DIR := $(VENV)/mypy
 lint: $(VENV)/ready-test ## ruff and the types alone

@@ -1,12 +1,17 @@
 """What several test files need, and the markers that `make check` chooses by."""
 
 import multiprocessing
+import os
 import signal
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
+
+# Threads that wait leave their core to another worker. OpenMP reads this when torch is imported,
+# and the processes and kernels of the tests inherit it.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 HERE = Path(__file__).resolve().parent
 # folder or file: the marker of every test in it

@@ -76,18 +76,3 @@ def test_every_requirement_is_met_by_the_versions_that_ci_runs():
                 continue
             versions = PINNED[canonicalize_name(requirement.name)]
             assert all(version in requirement.specifier for version in versions), requirement
-
-
-def test_no_kernel_is_installed_that_can_miss_a_request():
-    kernel = next(
-        each for each in array("learn") if each.name == "ipykernel"
-    )  # ipykernel issue 1554
-    versions = ["6.31.0", "7.0.0", "7.0.1", "7.1.0", "7.2.0", "7.3.0", "7.4.0"]
-    assert list(kernel.specifier.filter(versions)) == ["6.31.0", "7.4.0"]
-
-
-def test_what_windows_and_macs_cannot_install_is_asked_for_on_linux_alone():
-    xla = next(each for each in array("learn") if each.name == "torch_xla")
-    for system, machine in (("win32", "AMD64"), ("darwin", "arm64")):
-        there = {"sys_platform": system, "platform_machine": machine}
-        assert not xla.marker.evaluate(there)

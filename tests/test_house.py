@@ -79,9 +79,3 @@ def test_no_modules_import_each_other_in_a_circle():
 def test_nothing_imports_tests_or_tools():
     for name, text in KNOWN.items():
         assert not re.search(r"^\s*(from|import) (tests?|tools)\b", text, re.MULTILINE), name
-
-
-def test_an_import_that_goes_up_and_a_circle_are_noticed():
-    up = imports("course_utils.moves", "def f():\n from course_lessons.cpu import x", KNOWN)
-    assert upward({"course_utils.moves": up}) == ["course_utils.moves -> course_lessons.cpu"]
-    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set()}) == ["b", "c"]

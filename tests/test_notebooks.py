@@ -33,10 +33,6 @@ def texts(notebook) -> list[str]:
     return [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
 
 
-def test_there_is_a_lesson():
-    assert LESSONS
-
-
 def test_the_file_is_valid_with_cell_ids_and_small(lesson, notebook):
     nbformat.validate(notebook)
     assert (notebook.nbformat, notebook.nbformat_minor) >= (4, 5)
@@ -159,7 +155,3 @@ def test_links_to_other_lessons_and_files_lead_somewhere(lesson, notebook):
     for text in texts(notebook):
         for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", text):
             assert (lesson.parent / target).exists() or Path(target).stem in planned, target
-
-
-def test_it_is_stored_the_way_nbformat_writes_it(lesson):
-    assert json.loads(lesson.read_text())["metadata"]["kernelspec"]["name"] == "python3"

@@ -124,19 +124,6 @@ def test_the_arrow_key_leads_through_a_lesson_and_nothing_is_asked_of_a_network(
     assert not page.said
 
 
-def test_a_test_like_this_notices_a_slide_that_needs_the_network(show, slides):
-    text = (slides / "00_start_here.slides.html").read_text()
-    needy = text.replace(
-        "</head>",
-        '<script src="https://unpkg.com/reveal.js@4.0.2/dist/reveal.js"></script></head>',
-        1,
-    )
-    (slides / "needy.slides.html").write_text(needy)
-    page = show("needy")
-    assert not without_network(page.asked)
-    assert page.said
-
-
 @pytest.mark.parametrize("stem", [lesson.stem for lesson in LESSONS])
 def test_every_lesson_opens_can_be_read_fits_its_slides_and_shows_its_pictures(show, stem):
     page = show(stem)

@@ -88,6 +88,7 @@ def test_a_missing_darts_is_a_sentence_with_the_fix(monkeypatch):
     assert "%run -m course_lessons.setup darts" in darts_problem()
 
 
+@pytest.mark.process
 def test_the_lesson_runs_from_top_to_bottom_without_darts(tmp_path):
     nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
     (tmp_path / "darts.py").write_text(

@@ -17,7 +17,7 @@ import doctor_file
 
 sys.path.pop(0)
 
-VERSIONS = ["here", "3.8", "3.9", "3.13"]
+VERSIONS = ["here", "3.8", "3.13"]
 
 
 @pytest.fixture(scope="module")

@@ -150,5 +150,3 @@ def test_a_release_publishes_copies_for_learners_and_for_teachers(tmp_path):
         ]
     published = tmp_path / "notebooks" / LESSONS[0].name
     assert published.read_bytes().decode() == copy_of(LESSONS[0])
-    release = (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
-    assert "tools/copies.py --publish ." in release
