@@ -63,34 +63,32 @@ class LoopRecord:
 
 @dataclass(frozen=True)
 class Bottleneck:
-    """What limits a training loop, with the numbers behind the verdict. The four parts add up to
-    the step.
-    """
+    """What limits a training loop, with the numbers behind the verdict."""
 
     device: str  #: where the loop ran
     limit: str | None  #: "loader", "copies", "launches" or "arithmetic"; None if it is not clear
     step_s: float  #: seconds of a step, with the wait for its batch
-    loader_s: float  #: of these, the device had nothing to do because the loop waited for a batch
-    copies_s: float  #: only a copy between host and device went on
-    launches_s: float  #: the host prepared or called operations, and nothing else went on
-    arithmetic_s: float  #: the device computed, or moved numbers in its own memory
+    #: seconds of a step in which the device had nothing to do because the loop waited for a batch
+    #: ("loader"), only a copy between host and device went on ("copies"), the host prepared or
+    #: called operations and nothing else went on ("launches"), and the device computed
+    #: ("arithmetic"); they add up to the step
+    parts_s: dict[str, float]
     operations: int  #: kernels, or on a CPU operations, in a step
-    workers: int  #: of the loader
     workers_enough: int | None  #: workers that keep up with the step, where the loader limits
     advice: str  #: what to try first
-    doubt: str = ""  #: why there is no verdict, or what else disturbed it
+    doubt: str  #: why there is no verdict, or ""
 
     def share(self, part: str) -> float:
         """Return the share of the step that a part takes: "loader", "copies", "launches" or
         "arithmetic".
         """
-        return getattr(self, f"{part}_s") / self.step_s
+        return self.parts_s[part] / self.step_s
 
     def to_frame(self) -> "pd.DataFrame":
         """Return the four parts as a pandas table, in milliseconds and as shares of the step."""
         import pandas as pd
 
-        rows = [(part, 1e3 * getattr(self, f"{part}_s"), self.share(part)) for part in PARTS]
+        rows = [(part, 1e3 * self.parts_s[part], self.share(part)) for part in PARTS]
         return pd.DataFrame(rows, columns=["part", "ms a step", "share"]).set_index("part")
 
     def __repr__(self) -> str:
@@ -103,8 +101,7 @@ class Bottleneck:
     def _repr_html_(self) -> str:
         rows = []
         for part in PARTS:
-            seconds = getattr(self, f"{part}_s")
-            rows.append((part, format_seconds(seconds), f"{self.share(part):.0%}"))
+            rows.append((part, format_seconds(self.parts_s[part]), f"{self.share(part):.0%}"))
         return html_card("Where a step's time goes", ("part", "time", "share"), rows, repr(self))
 
 
@@ -144,8 +141,8 @@ def judge(seen: LoopRecord) -> Bottleneck:
     Times of the device are the profiler's, since it does not slow kernels down. What the host needs
     for its calls is what is left of the step without the profiler, which does slow calls down.
     """
-    times_s = _parts(seen)
-    first, second = sorted(PARTS, key=times_s.__getitem__, reverse=True)[:2]
+    parts_s = _parts(seen)
+    first, second = sorted(PARTS, key=parts_s.__getitem__, reverse=True)[:2]
     doubt = ""
     if first != "loader" and seen.kind != "cpu" and not seen.work:
         doubt = (
@@ -157,19 +154,15 @@ def judge(seen: LoopRecord) -> Bottleneck:
             "Other programs had the core for a part of each step, or the step itself waits: "
             "ask again on a quiet machine."
         )
-    elif times_s[first] - times_s[second] < CLEAR * seen.step_s:
+    elif parts_s[first] - parts_s[second] < CLEAR * seen.step_s:
         doubt = f"The {first} and the {second} take about equally long."
-    enough = _enough_workers(seen, times_s["loader"]) if first == "loader" else None
+    enough = _enough_workers(seen, parts_s["loader"]) if first == "loader" else None
     return Bottleneck(
         device=seen.device,
         limit=None if doubt else first,
         step_s=seen.step_s,
-        loader_s=times_s["loader"],
-        copies_s=times_s["copies"],
-        launches_s=times_s["launches"],
-        arithmetic_s=times_s["arithmetic"],
+        parts_s=parts_s,
         operations=round(seen.operations / max(seen.steps, 1)),
-        workers=seen.workers,
         workers_enough=enough,
         advice=_advise(first, seen, enough),
         doubt=doubt,
@@ -186,16 +179,16 @@ def _parts(seen: LoopRecord) -> dict[str, float]:
     all_s = _covered(seen.work + seen.copies + seen.fetches)
     fetched_s = _covered(seen.fetches)
     exposed = (all_s - moved_s) / fetched_s if fetched_s else 1.0
-    times_s = {
+    parts_s = {
         "loader": seen.fetch_s * exposed,
         "copies": (moved_s - work_s) / steps,
         "arithmetic": work_s / steps,
     }
     # the profiled steps may have been slower than the others
-    total_s = max(sum(times_s.values()), seen.step_s)
-    times_s = {part: seconds * seen.step_s / total_s for part, seconds in times_s.items()}
-    times_s["launches"] = max(0.0, seen.step_s - sum(times_s.values()))
-    return times_s
+    total_s = max(sum(parts_s.values()), seen.step_s)
+    parts_s = {part: seconds * seen.step_s / total_s for part, seconds in parts_s.items()}
+    parts_s["launches"] = max(0.0, seen.step_s - sum(parts_s.values()))
+    return parts_s
 
 
 def _covered(spans: Iterable[Span]) -> float:

@@ -10,6 +10,7 @@ from torch.utils.data import DataLoader
 from course_utils.devices import as_device
 from course_utils.timeline.bottleneck import (
     FETCH,
+    PARTS,
     STEP,
     LoopRecord,
     add_spans,
@@ -43,8 +44,7 @@ SEEN = LoopRecord(
 
 
 def in_ms(found):
-    parts = (found.loader_s, found.copies_s, found.launches_s, found.arithmetic_s)
-    return [round(1e3 * seconds, 3) for seconds in parts]
+    return [round(1e3 * found.parts_s[part], 3) for part in PARTS]
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def in_ms(found):
 def test_each_part_of_a_step_on_a_gpu_can_be_the_one_that_limits(changes, limit, parts_ms):
     found = judge(replace(SEEN, **changes))
     assert (found.limit, in_ms(found), found.operations) == (limit, parts_ms, 100)
-    assert sum(map(found.share, ("loader", "copies", "launches", "arithmetic"))) == pytest.approx(1)
+    assert sum(map(found.share, PARTS)) == pytest.approx(1)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_a_loader_that_sleeps_limits_the_loop():
 def test_one_worker_that_sleeps_still_limits_the_loop():
     loader = DataLoader(SlowImages(), 4, num_workers=1)
     found = find_bottleneck(lambda batch: batch + 1, loader, device="cpu", steps=5)
-    assert (found.limit, found.workers) == ("loader", 1) and found.workers_enough > 1
+    assert found.limit == "loader" and found.workers_enough > 1
 
 
 # the clock of this thread alone, in which other programs take no part
