@@ -1,34 +1,32 @@
-"""The exercises of lesson 1: one epoch by hand, and the cost of a step whatever its batch."""
+"""The exercises of lesson 1: an epoch to repair, and the overhead of a step of one's own."""
 
 import copy
-import math
-import statistics
-from functools import partial
+from math import isclose
+from statistics import mean
 from typing import Any
 
 import torch
+from torch import nn
 
 from course_lessons.exercises.frame import Mistakes, exercise
 from course_lessons.exercises.read_answer import number_of, same
 
 INPUTS = torch.sin(torch.arange(38.0)).view(19, 2)
-TARGETS = INPUTS.sum(1, keepdim=True) + torch.tensor([0.0] * 8 + [1.0] * 8 + [3.0] * 3).view(19, 1)
-# the last one is short, and the hardest
+# The last batch is short, and its targets are the hardest.
+TARGETS = torch.tensor([0.0] * 8 + [1.0] * 8 + [3.0] * 3).view(19, 1)
 BATCHES = list(zip(INPUTS.split(8), TARGETS.split(8), strict=True))
-MODEL = torch.nn.utils.skip_init(torch.nn.Linear, 2, 1)  # draws no random numbers
-MODEL.load_state_dict({"weight": torch.tensor([[0.5, -0.25]]), "bias": torch.zeros(1)})
 
 
 @exercise(
-    "Forward, backward, step, reset, for each batch. "
-    "And 3 hard samples must not count as much as 8 easy ones.",
-    "Add up `loss.item() * len(inputs)` and the samples, divide at the end, "
-    "and reset with `optimizer.zero_grad()`.",
+    "What is left in the gradients after a step? And how much should a batch of 3 samples count "
+    "beside one of 8?",
+    "`optimizer.zero_grad()` after the step. Add up `loss.item() * len(inputs)`, and divide by the "
+    "number of samples.",
     solution="""
         def my_epoch(model, optimizer, batches):
             total, samples = 0.0, 0
             for inputs, targets in batches:
-                loss = torch.nn.functional.mse_loss(model(inputs), targets)
+                loss = mse_loss(model(inputs), targets)
                 loss.backward()
                 optimizer.step()
                 optimizer.zero_grad()
@@ -36,87 +34,54 @@ MODEL.load_state_dict({"weight": torch.tensor([[0.5, -0.25]]), "bias": torch.zer
                 samples += len(inputs)
             return total / samples
     """,
-    right="The short batch counted in proportion to its size. "
+    right="The short batch counts in proportion to its size. "
     "Find the two lines where train_in_view does the same.",
 )
 def one_epoch(answer: Any) -> Mistakes:
-    """Write my_epoch(model, optimizer, batches): a step for each pair (inputs, targets); return the
-    epoch's mean squared error over all samples.
+    """Repair my_epoch(model, optimizer, batches): remove three mistakes, and return the mean loss
+    over all samples.
     """
-    model, steps = copy.deepcopy(MODEL), []
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    optimizer.register_step_post_hook(lambda *_: steps.append(1))
-    returned = answer(
-        model, optimizer, [(inputs.clone(), targets.clone()) for inputs, targets in BATCHES]
+    with torch.random.fork_rng([]):
+        torch.manual_seed(0)
+        model = nn.Linear(2, 1)
+    weights, losses = _train(model, reset=True)
+    added_up, _ = _train(model, reset=False)
+    mine = copy.deepcopy(model)
+    returned = answer(mine, torch.optim.SGD(mine.parameters(), lr=0.1), list(BATCHES))
+    yield (
+        same(mine.weight, added_up),
+        "Each batch adds its gradients to those of the earlier ones: reset them, zero_grad().",
     )
     yield (
-        not steps,
-        "optimizer.step() was never called: the optimizer that you were given did nothing.",
+        not same(mine.weight, weights),
+        "The weights are wrong: keep forward, backward and step for each batch, in this order.",
     )
-    weights, losses = _reference(BATCHES)
-    if not same(model.weight.detach(), weights, within=1e-5):
-        yield from _compare_weights(model.weight.detach(), len(steps))
     yield (
         getattr(returned, "requires_grad", False),
-        "This loss still holds the graph of its gradients: use .item().",
+        "This loss still holds the graph of all its steps: use .item() or .detach().",
     )
-    mean = number_of(returned, "the mean loss of the epoch")
-    near = partial(math.isclose, mean, rel_tol=1e-4)
+    given = number_of(returned, "the mean loss of the epoch")
     total = sum(loss * len(inputs) for loss, (inputs, _) in zip(losses, BATCHES, strict=True))
     yield (
-        near(statistics.mean(losses)),
-        "The last batch has 3 samples, others 8: weight each loss by its batch's size.",
+        isclose(given, mean(losses), rel_tol=1e-4),
+        "The last batch has 3 samples, the others 8: weight each loss by the size of its batch.",
     )
-    yield near(losses[-1]), "That is the loss of the last batch alone."
-    yield near(sum(losses)) or near(total), "That is a sum: divide by the number of samples."
-    yield (
-        not near(total / len(INPUTS)),
-        f"The steps are right, but {mean:.4g} is not the mean loss before each step.",
-    )
+    wrong = not isclose(given, total / len(INPUTS), rel_tol=1e-4)
+    yield wrong, f"The steps are right, but {given:.4g} is not the mean loss of the samples."
 
 
-def _reference(
-    batches: list, *, reset: bool = True, reduction: str = "mean"
-) -> tuple[torch.Tensor, list[float]]:
-    """Return the weights after the epoch, and the loss of each batch."""
-    model, losses = copy.deepcopy(MODEL), []
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for inputs, targets in batches:
-        loss = torch.nn.functional.mse_loss(model(inputs), targets, reduction=reduction)
+def _train(model: nn.Linear, *, reset: bool) -> tuple[torch.Tensor, list[float]]:
+    """Return the weights after an epoch, and the loss of each batch."""
+    trained, losses = copy.deepcopy(model), []
+    optimizer = torch.optim.SGD(trained.parameters(), lr=0.1)
+    for inputs, targets in BATCHES:
+        loss = nn.functional.mse_loss(trained(inputs), targets)
         loss.backward()
         optimizer.step()
         if reset:
             optimizer.zero_grad()
         losses.append(loss.item())
-    return model.weight.detach(), losses
-
-
-def _compare_weights(ended: torch.Tensor, steps: int) -> Mistakes:
-    def after(batches: list, **changes: Any) -> bool:
-        return same(ended, _reference(batches, **changes)[0], within=1e-5)
-
-    yield (
-        torch.equal(ended, MODEL.weight),
-        "No step had a gradient. Is backward() there, and the reset after the step?",
-    )
-    yield (
-        after(BATCHES, reset=False),
-        "Without a reset each batch adds its gradients to the earlier ones: zero_grad().",
-    )
-    yield (
-        after(BATCHES[:-1]),
-        "The last batch is short, and you left it out: its 3 samples are never learned from.",
-    )
-    yield (
-        after(BATCHES, reduction="sum"),
-        "You add squared errors up: large batches make large steps. Take their mean.",
-    )
-    yield steps != 3, f"There are 3 batches, and each should make one step, but there were {steps}."
-    yield (
-        True,
-        "The parameters differ from those after one step on the mean squared error "
-        "for each batch, in order.",
-    )
+    return trained.weight, losses
 
 
 @exercise(
@@ -130,34 +95,21 @@ def _compare_weights(ended: torch.Tensor, steps: int) -> Mistakes:
             return few_s - few * each_s
     """,
     right="Now your own loop: `my_overhead(16, times[16], 256, times[256])` is the overhead of a "
-    "step here, in seconds. A batch pays for as long as its work is less than that.",
+    "step here, in seconds. A larger batch pays for as long as its work takes less than that.",
 )
 def overhead(answer: Any) -> Mistakes:
     """Write my_overhead(few, few_s, many, many_s): the seconds that a step costs whatever its
     batch, from its times with `few` windows and with `many`.
     """
-    for fixed, each, few, many in ((3e-6, 1e-9, 1_000, 1_000_000), (2e-3, 5e-6, 100, 400)):
-        few_s, many_s = fixed + few * each, fixed + many * each
+    for fixed_s, each_s, few, many in ((3e-6, 1e-9, 1_000, 1_000_000), (2e-3, 5e-6, 100, 400)):
+        few_s, many_s = fixed_s + few * each_s, fixed_s + many * each_s
         given = number_of(answer(few, few_s, many, many_s), "the seconds that a step costs")
-        near = partial(math.isclose, given, rel_tol=1e-3)
+        if isclose(given, fixed_s, rel_tol=1e-3):
+            continue
+        yield isclose(given, each_s), "That is what one more window costs. What costs none at all?"
+        yield isclose(given, few_s), "That is the small step as a whole, with its windows."
         yield (
-            near(few_s - few * many_s / many) and not near(fixed),
+            isclose(given, few_s - few * many_s / many),
             "many_s / many holds some of the fixed part too.",
         )
-        yield (
-            near(each),
-            "That is what one more window costs. What is left without any window?",
-        )
-        yield near(many_s - few_s), "That is what the additional windows took together."
-        yield (
-            near(few_s),
-            "That is the whole time of the small step, which includes its windows.",
-        )
-        yield (
-            near(few_s / few),
-            "You divide the time by the windows: that spreads the fixed part over them.",
-        )
-        yield (
-            not near(fixed),
-            f"Times of {few_s:g} s and {many_s:g} s do not have a fixed part of {given:g} s.",
-        )
+        yield True, f"Times of {few_s:g} s and {many_s:g} s have no fixed part of {given:g} s."

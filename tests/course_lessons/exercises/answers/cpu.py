@@ -5,6 +5,7 @@ import statistics
 
 import numpy as np
 import torch
+from torch.nn.functional import mse_loss
 """
 
 EPOCH = """
@@ -82,15 +83,16 @@ def my_overhead(few, few_s, many, many_s):
 WRONG = {
     "one_epoch": [
         (epoch(steps="loss.backward(); optimizer.step()"), "zero_grad()"),
-        (epoch(steps="optimizer.step()"), "No step had a gradient"),
-        (epoch().replace("in batches:", "in batches[:-1]:"), "you left it out"),
+        (epoch(steps="optimizer.step()"), "The weights are wrong"),
+        (epoch().replace("in batches:", "in batches[:-1]:"), "The weights are wrong"),
         (epoch(add="loss.item()", result="total / len(batches)"), "weight each loss"),
         (epoch(add="loss * len(inputs)"), "still holds the graph"),
+        (epoch(result="total"), "not the mean loss of the samples"),
     ],
     "overhead": [
         ("my_overhead = lambda n, s, m, t: (t - s) / (m - n)", "one more window"),
         ("my_overhead = lambda n, s, m, t: s - n * t / m", "some of the fixed part too"),
-        ("my_overhead = lambda n, s, m, t: s", "includes its windows"),
-        ("my_overhead = lambda n, s, m, t: s / n", "spreads the fixed part"),
+        ("my_overhead = lambda n, s, m, t: s", "with its windows"),
+        ("my_overhead = lambda n, s, m, t: s / n", "have no fixed part of"),
     ],
 }

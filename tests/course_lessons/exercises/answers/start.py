@@ -24,8 +24,14 @@ WRONG = {
             "def my_speed_up(load_s, compute_s, times):\n    return times",
             "loading does not become faster",
         ),
-        ("my_speed_up = lambda load_s, c, times: load_s + c / times", "seconds it takes on the GPU"),
-        ("my_speed_up = lambda load_s, c, times: (load_s + c) / times", "does not become 3 times as fast"),
+        (
+            "my_speed_up = lambda load_s, c, times: load_s + c / times",
+            "seconds it takes",
+        ),
+        (
+            "my_speed_up = lambda load_s, c, times: (load_s + c) / times",
+            "become 3 times as fast",
+        ),
         ("my_speed_up = lambda load_s, c, times: (load_s + c / times) / (load_s + c)", "Turn it"),
     ],
     "copies": [
