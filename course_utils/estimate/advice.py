@@ -126,11 +126,11 @@ def page_link(data: dict[str, Any]) -> str:
     address = os.environ.get(PAGE, "")
     if not address:
         return ""
-    counted, question, memory = data["counted"], data["question"], data["memory"]
+    counted, question = data["counted"], data["question"]
     names = ("batch", "parameters", "training", "precision", *KINDS)
     own = {
         "counted": {name: counted[name] for name in names},
-        "memory": {"lines": memory["lines"], "gathered": memory["gathered"]},
+        "memory": data["memory"],
     }
     asked = {
         "own": json.dumps(own, separators=(",", ":")),

@@ -28,17 +28,16 @@ these, with the published figures that the last was fitted and tested on.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from course_utils.estimate.memory_model import framework_bytes
-from course_utils.text import format_bytes, html_card, text_table
+from course_utils.text import format_bytes, text_table
 
 DATA = Path(__file__).parent / "finetuning.json"
-METHODS = ("full", "lora", "4-bit")
 
 
 @dataclass(frozen=True)
@@ -106,7 +105,7 @@ class LanguageModel:
         """Weights that LoRA adds: two narrow matrices beside each of the target layers."""
         wide = 0
         for name in targets:
-            inputs, outputs = self.shapes[_known("target", name, self.shapes)]
+            inputs, outputs = _look_up("target", name, self.shapes)
             wide += inputs + outputs
         return self.layers * rank * wide
 
@@ -124,8 +123,7 @@ class FineTuning:
     Attributes:
         method: "full", "lora" or "4-bit".
         trained: numbers that are trained.
-        weights: of the model, as they are kept.
-        adapters: of LoRA.
+        weights: of the model, as they are kept, and of LoRA's adapters.
         gradients: of what is trained.
         optimizer: its state.
         activations: kept for the backward pass, with the logits.
@@ -135,7 +133,6 @@ class FineTuning:
     method: str
     trained: int
     weights: float
-    adapters: float
     gradients: float
     optimizer: float
     activations: float
@@ -144,7 +141,7 @@ class FineTuning:
     @property
     def tensors_bytes(self) -> float:
         """Bytes of all tensors at the peak."""
-        held = self.weights + self.adapters + self.gradients + self.optimizer
+        held = self.weights + self.gradients + self.optimizer
         return held + max(self.activations, self.temporary)
 
     @property
@@ -156,22 +153,17 @@ class FineTuning:
         """Return the bytes of each part at the peak, the framework with them."""
         in_update = self.temporary > self.activations  # when the peak comes
         return {
-            "weights": self.weights + self.adapters,
+            "weights": self.weights,
             "gradients": self.gradients,
             "optimizer": self.optimizer + (self.temporary if in_update else 0),
             "activations": 0 if in_update else self.activations,
             "framework": framework_bytes(self.tensors_bytes),
         }
 
-    def _rows(self) -> list[tuple[str, ...]]:
-        sizes = self.parts() | {"needed": self.needed_bytes}
-        return [(name, format_bytes(size)) for name, size in sizes.items()]
-
     def __repr__(self) -> str:
-        return text_table(("part", self.method), self._rows())
-
-    def _repr_html_(self) -> str:
-        return html_card("Fine-tuning", ("part", self.method), self._rows(), "Estimated.")
+        sizes = self.parts() | {"needed": self.needed_bytes}
+        rows = [(name, format_bytes(size)) for name, size in sizes.items()]
+        return text_table(("part, estimated", self.method), rows)
 
 
 def estimate_finetuning(
@@ -209,44 +201,40 @@ def estimate_finetuning(
         ValueError: a name is unknown.
     """
     known = language_models()
-    shape = known[_known("model", model, known)] if isinstance(model, str) else model
+    shape: LanguageModel = _look_up("model", model, known) if isinstance(model, str) else model
     numbers = finetuning_evidence()
-    kept = numbers["optimizers"][_known("optimizer", optimizer, numbers["optimizers"])]
-    weights = {
-        "full": trained_bytes * (shape.linear + shape.rest),
+    kept = _look_up("optimizer", optimizer, numbers["optimizers"])
+    frozen = {  # bytes of the weights that are not trained
+        "full": 0,
         "lora": 2 * (shape.linear + shape.rest),
         "4-bit": numbers["nf4_bytes"] * shape.linear + 2 * shape.rest,
-    }[_known("method", method, METHODS)]
-    adapters = 0
+    }
+    frozen_bytes = _look_up("method", method, frozen)
+    trained = shape.linear + shape.rest
     if method != "full":
-        adapters = shape.adapters(rank, shape.shapes if targets is None else targets)
-    trained = adapters or shape.linear + shape.rest
+        trained = shape.adapters(rank, shape.shapes if targets is None else targets)
+    tokens = batch * length
+    block = shape.block_bytes(tokens)
+    logits = tokens / chunks * shape.vocabulary * numbers["bytes_per_logit"]
+    activations = shape.layers * block + logits
+    if checkpointing:  # the logits have gone when the first block is computed again
+        activations = tokens * 2 * shape.layers * shape.hidden + max(block, logits)
     state_bytes = kept.get("state_bytes", trained_bytes * kept.get("state", 0))
     return FineTuning(
         method=method,
         trained=trained,
-        weights=weights,
-        adapters=trained_bytes * adapters,
+        weights=frozen_bytes + trained_bytes * trained,
         gradients=trained_bytes * trained,
         optimizer=state_bytes * trained,
-        activations=_activations(shape, batch * length, checkpointing, chunks),
+        activations=activations,
         temporary=trained_bytes * kept["update"] * trained,
     )
 
 
-def _activations(shape: LanguageModel, tokens: int, checkpointing: bool, chunks: int) -> float:
-    block = shape.block_bytes(tokens)
-    logits = tokens / chunks * shape.vocabulary * float(finetuning_evidence()["bytes_per_logit"])
-    if not checkpointing:
-        return shape.layers * block + logits
-    # the logits have gone when the first block is computed again
-    return tokens * 2 * shape.layers * shape.hidden + max(block, logits)
-
-
-def _known(what: str, name: str, names: Any) -> str:
-    if name not in names:
-        raise ValueError(f"unknown {what} {name!r}. Pass one of {', '.join(names)}.")
-    return name
+def _look_up(what: str, name: str, known: Mapping[str, Any]) -> Any:
+    if name not in known:
+        raise ValueError(f"unknown {what} {name!r}. Pass one of {', '.join(known)}.")
+    return known[name]
 
 
 def language_models() -> dict[str, LanguageModel]:
@@ -261,13 +249,13 @@ def published_errors(used_for: str) -> list[float]:
     Args:
         used_for: "fit" or "test": `bytes_per_logit` was chosen on the one half, without the other.
     """
-    asked = ("batch", "length", "rank", "trained_bytes", "targets", "checkpointing", "chunks")
+    beside = ("source", "gb", "used_for", "counts")  # all else is what was run
     errors = []
     for row in finetuning_evidence()["published"]:
         if row["used_for"] != used_for:
             continue
-        conditions = {name: row[name] for name in asked if name in row}
-        estimated = estimate_finetuning(row["model"], row["method"], **conditions)
+        run = {name: value for name, value in row.items() if name not in beside}
+        estimated = estimate_finetuning(**run)
         only_tensors = row.get("counts") == "tensors"
         size = estimated.tensors_bytes if only_tensors else estimated.needed_bytes
         errors.append(abs(size / 1e9 / row["gb"] - 1))

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from course_utils.estimate.memory_model import Moment, framework_bytes
+from course_utils.estimate.memory_model import Moment
 from course_utils.estimate.memory_result import Memory
 from course_utils.estimate.memory_step import OPTIMIZERS, Optimizer, find_blocks, follow
 from course_utils.estimate.no_data import HALF, WHOLE, Loss, Note, Step, positive
@@ -119,24 +119,6 @@ def follow_two_batches(
     return step, found
 
 
-@torch.inference_mode(False)
-def needed_bytes(
-    model: nn.Module,
-    inputs: Any,
-    batch: int,
-    precision: str,
-    training: bool,
-    loss: Loss | None = None,
-) -> float:
-    """Return what one step needs of a GPU's memory, with Adam in training.
-
-    The step is followed once, for this batch alone.
-    """
-    moments = follow(Step(model, inputs, batch, precision, training, loss), OPTIMIZERS["adam"])
-    tensors_bytes = max(moment.total for moment in moments)
-    return tensors_bytes + framework_bytes(tensors_bytes)
-
-
 def _optimizer(asked: str | Optimizer) -> tuple[str, Callable[..., Any]]:
     """Return an optimizer's name, and the function that makes it."""
     if callable(asked):
@@ -174,17 +156,12 @@ def _sharded(memory: Memory, model: nn.Module, shards: int) -> Memory:
 
     whole = size_of(model)
     blocks = [size_of(block) for block in find_blocks(model)] or [whole]
-    return replace(
-        memory,
-        shards=shards,
-        moments=tuple(_share(moment, shards) for moment in memory.moments),
-        gathered=min(whole, whole - sum(blocks) + 2 * max(blocks)),
-    )
-
-
-def _share(moment: Moment, shards: int) -> Moment:
-    return moment._replace(
-        parameters=moment.parameters // shards,
-        gradients=moment.gradients // shards,
-        optimizer=moment.optimizer // shards,
-    )
+    gathered = min(whole, whole - sum(blocks) + 2 * max(blocks))
+    shared = []
+    for moment in memory.moments:
+        parts = (moment.parameters, moment.gradients, moment.optimizer)
+        parameters, gradients, optimizer = (part // shards for part in parts)
+        shared.append(
+            moment._replace(parameters=parameters, gradients=gradients, optimizer=optimizer)
+        )
+    return replace(memory, shards=shards, moments=tuple(shared), gathered=gathered)

@@ -2,18 +2,19 @@
 
 A step is a list of moments, one after each operation. At a moment the tensors in use take
 
-    held + per_sample * batch    bytes,    held = parameters + gradients + optimizer + constant
+    held + per_sample * batch    bytes
 
 so a moment is a straight line over the batch, and the peak of the step is the highest line:
 
-    tensors = max over the moments (held + per_sample * batch) + gathered
+    tensors = max over the moments (held + per_sample * batch)
     needed  = context_bytes + (1 + gaps) * tensors
 
-`gathered` is what sharded training puts together for the moment (0 on one device). `context_bytes`
-is CUDA itself, `gaps` what the allocator leaves between tensors: two numbers of memory.json, fitted
-on published trainings. A chip has `capacity_bytes`, so the largest batch that fits is
+`held` is parameters, gradients, optimizer state, activations that do not grow with the batch, and
+in sharded training the parameters that are whole at a time. `context_bytes` is CUDA itself, `gaps`
+what the allocator leaves between tensors: two numbers of memory.json, fitted on published
+trainings. A chip has `capacity_bytes`, so the largest batch that fits is
 
-    room    = (capacity - context_bytes) / (1 + gaps) - gathered
+    room    = (capacity - context_bytes) / (1 + gaps)
     largest = min over the moments (floor((room - held) / per_sample));  0 where some held > room
 
 Only lines that are the highest at some batch matter; `highest_lines` picks them, usually fewer than
@@ -58,27 +59,12 @@ class Moment(NamedTuple):
 class Line(NamedTuple):
     """The bytes at a moment as a straight line over the batch."""
 
-    parameters: float
-    gradients: float
-    optimizer: float
-    constant: float  # activations that do not grow with the batch
+    held: float  # at a batch of zero
     per_sample: float
-
-    @property
-    def held(self) -> float:
-        """Bytes at a batch of zero."""
-        return self.parameters + self.gradients + self.optimizer + self.constant
 
     def at(self, batch: int) -> float:
         """Bytes at a batch."""
         return self.held + self.per_sample * batch
-
-
-def line_of(moment: Moment, batch: int) -> Line:
-    """Return the line of a moment that was counted at a batch."""
-    constant = moment.activations - moment.per_sample * batch
-    state = (moment.parameters, moment.gradients, moment.optimizer)
-    return Line(*state, constant=constant, per_sample=moment.per_sample)
 
 
 def highest_lines(lines: Iterable[Line]) -> list[Line]:
@@ -106,16 +92,15 @@ def framework_bytes(tensors_bytes: float) -> float:
     return float(numbers["context_bytes"] + numbers["gaps"] * tensors_bytes)
 
 
-def largest_batch(lines: Sequence[Line], capacity: float, gathered: float = 0) -> int:
+def largest_batch(lines: Sequence[Line], capacity: float) -> int:
     """Return the largest batch whose step fits a capacity in bytes, or 0 where not one sample does.
 
     Args:
         lines: of the step; those of `highest_lines` are enough.
         capacity: in bytes, such as `capacity_bytes` of a chip.
-        gathered: bytes of parameters that are whole at a time where they are sharded.
     """
     numbers = memory_evidence()["numbers"]
-    room = (capacity - numbers["context_bytes"]) / (1 + numbers["gaps"]) - gathered
+    room = (capacity - numbers["context_bytes"]) / (1 + numbers["gaps"])
     largest = UNBOUNDED
     for line in lines:
         if line.per_sample > 0:

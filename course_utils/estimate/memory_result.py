@@ -13,14 +13,11 @@ from course_utils.estimate.memory_model import (
     framework_bytes,
     highest_lines,
     largest_batch,
-    line_of,
 )
 from course_utils.estimate.no_data import positive
 from course_utils.text import format_bytes, html_card, text_table
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     # figures need matplotlib, which is imported to draw one
     from course_utils.figures import Picture
 
@@ -108,7 +105,7 @@ class Memory:
         Raises:
             ValueError: no chip has that name, or only this batch could be followed.
         """
-        return largest_batch(self.lines(), capacity_bytes(find_chip(chip)), self.gathered)
+        return largest_batch(self.lines(), capacity_bytes(find_chip(chip)))
 
     def lines(self) -> list[Line]:
         """Return the bytes over the batch: the straight lines that are the highest somewhere.
@@ -117,25 +114,34 @@ class Memory:
             ValueError: only this batch could be followed.
         """
         self._check_growth()
-        return highest_lines(line_of(moment, self.batch) for moment in self.moments)
+        lines = []
+        for moment in self.moments:
+            held = moment.total + self.gathered - moment.per_sample * self.batch
+            lines.append(Line(held, moment.per_sample))
+        return highest_lines(lines)
+
+    @property
+    def _grows(self) -> bool:
+        """Whether it is known what one more sample adds."""
+        return not math.isnan(self.moments[0].per_sample)
 
     def _check_growth(self) -> None:
-        if math.isnan(self.moments[0].per_sample):
+        if not self._grows:
             raise ValueError(
                 f"the memory is known for a batch of {self.batch} only: with twice as many samples "
                 f"the model ends in an error, or does other operations. Estimate each batch by "
                 f"itself."
             )
 
-    def _rows(self) -> list[tuple[str, ...]]:
-        sizes = self.parts() | {"needed": self.needed_bytes}
-        return [(name, format_bytes(size)) for name, size in sizes.items()]
-
     def __repr__(self) -> str:
         return f"{text_table(HEADER, self._rows())}\n{self._note()}"
 
     def _repr_html_(self) -> str:
         return html_card("Does it fit?", HEADER, self._rows(), self._note())
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        sizes = self.parts() | {"needed": self.needed_bytes}
+        return [(name, format_bytes(size)) for name, size in sizes.items()]
 
     def _note(self) -> str:
         samples = "1 sample" if self.batch == 1 else f"{self.batch:,} samples"
@@ -149,26 +155,12 @@ class Memory:
         return note
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what a program in another language needs for any batch; see `memory_model`."""
-        asked = {
-            "batch": self.batch,
-            "precision": self.precision,
-            "optimizer": self.optimizer,
-            "shards": self.shards,
-            "training": self.training,
-            "loss_counted": self.loss_counted,
-            "gathered": self.gathered,
-        }
-        if math.isnan(self.moments[0].per_sample):  # known for this batch alone
-            only = line_of(self.peak._replace(per_sample=0), self.batch)
-            return asked | {"lines": [only._asdict()]}
-        return asked | {"lines": [line._asdict() for line in self.lines()]}
+        """Return what a program in another language needs for any batch; see `memory_model`.
 
-    def to_frame(self) -> "pd.DataFrame":
-        """Return one row for each moment as a pandas table, in the order of the step."""
-        import pandas as pd
-
-        return pd.DataFrame([moment._asdict() | {"total": moment.total} for moment in self.moments])
+        Where only this batch could be followed, there is one line, which is right for this batch.
+        """
+        lines = self.lines() if self._grows else [Line(self.tensors_bytes, 0)]
+        return {"batch": self.batch, "lines": [line._asdict() for line in lines]}
 
     def plot(self) -> "Picture":
         """Draw what fills the memory over one step, stacked from the bottom up.
@@ -177,37 +169,33 @@ class Memory:
         """
         from course_utils.figures import lecture_axes, picture
 
-        most = max(KINDS, key=lambda kind: getattr(self.peak, kind))
-        share = getattr(self.peak, most) / self.peak.total
+        peak = self.peak
+        sizes = {kind: getattr(peak, kind) for kind in KINDS}
+        most = max(KINDS, key=sizes.__getitem__)
         what = "The optimizer is" if most == "optimizer" else f"{most.capitalize()} are"
-        title = f"{what} {share:.0%} of {format_bytes(self.peak.total)} at the peak"
-        axes = lecture_axes(title, "operations of one step, in their order", "GB in use")
-        moments = self.to_frame()
-        amounts_gb = moments[[*KINDS, "total"]] / 1e9
-        stack = axes.stackplot(moments.index, amounts_gb[[*KINDS]].T, colors=BANDS, labels=KINDS)
+        share = f"{sizes[most] / peak.total:.0%} of {format_bytes(peak.total)}"
+        axes = lecture_axes(
+            f"{what} {share} at the peak", "operations of one step, in their order", "GB in use"
+        )
+        end = len(self.moments) - 1
+        bands_gb = [[getattr(moment, kind) / 1e9 for moment in self.moments] for kind in KINDS]
+        stack = axes.stackplot(range(end + 1), bands_gb, colors=BANDS, labels=KINDS)
         for band, hatch in zip(stack, HATCHED, strict=True):
             band.set_hatch(hatch)
-        peak = amounts_gb.loc[moments["total"].idxmax()]
-        axes.plot(peak.name, peak["total"], "kv", markersize=16)
-        for start, phase in moments["phase"].drop_duplicates().items():
+        axes.plot(self.moments.index(peak), peak.total / 1e9, "kv", markersize=16)
+        phases = [moment.phase for moment in self.moments]
+        for phase in dict.fromkeys(phases):
+            start = phases.index(phase)
             axes.axvline(start, color="black", linestyle=":", linewidth=2)
-            late = start > 0.85 * len(moments)
+            side, shift = ("right", -6) if start > 0.85 * end else ("left", 6)
+            top = (start, 1.0)
             axes.annotate(
-                phase,
-                xy=(start, 1),
-                xycoords=("data", "axes fraction"),
-                xytext=(-6 if late else 6, -22),
-                textcoords="offset points",
-                ha="right" if late else "left",
+                phase, top, (shift, -22), ("data", "axes fraction"), "offset points", ha=side
             )
-        axes.set(xlim=(0, len(moments) - 1), ylim=(0, 1.3 * peak["total"]))
-        axes.legend(
-            loc="upper center",
-            bbox_to_anchor=(0.5, 0.95),
-            ncols=len(KINDS),
-            edgecolor="none",
-            framealpha=1,
-        )
-        parts = ", ".join(f"{kind} {peak[kind]:.3g} GB" for kind in KINDS)
+        axes.set(xlim=(0, end), ylim=(0, 1.3 * peak.total / 1e9))
+        # below the names of the phases
+        above = axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.95), ncols=len(KINDS))
+        above.get_frame().set(edgecolor="none", alpha=1)
+        parts = ", ".join(f"{kind} {format_bytes(size)}" for kind, size in sizes.items())
         alt = f"What fills the memory over one step; at the peak {parts}."
         return picture(axes, alt, colors=16)

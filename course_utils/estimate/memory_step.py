@@ -29,20 +29,15 @@ class Adam8bit(torch.optim.Optimizer):
 
     def step(self, closure: Any = None) -> Any:
         """Make the state."""
-        for group in self.param_groups:
-            for parameter in group["params"]:
-                self.state[parameter] = self._moments(parameter)
-
-    def _moments(self, parameter: nn.Parameter) -> dict[str, Tensor]:
-        count = parameter.numel()
-        if count < self.smallest:
-            return {name: torch.empty(count, device="meta") for name in ("first", "second")}
-        blocks = -(-count // self.block)
-        state = {}
-        for name in ("first", "second"):
-            state[name] = torch.empty(count, dtype=torch.uint8, device="meta")
-            state[f"{name}_scales"] = torch.empty(blocks, device="meta")
-        return state
+        for parameter in self.param_groups[0]["params"]:
+            count = parameter.numel()
+            kind, scales = torch.uint8, -(-count // self.block)
+            if count < self.smallest:
+                kind, scales = torch.float32, 0
+            self.state[parameter] = {
+                "moments": torch.empty(2 * count, dtype=kind, device="meta"),
+                "scales": torch.empty(2 * scales, device="meta"),
+            }
 
 
 def _momentum(parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
@@ -66,8 +61,8 @@ class Tracker:
 
     def __init__(self) -> None:
         self.moments: list[Moment] = []
+        self.in_use = dict.fromkeys(KINDS, 0)  # bytes
         self._known: dict[int, tuple[str, int]] = {}
-        self._bytes = dict.fromkeys(KINDS, 0)
 
     def own(self, found: Iterable[Tensor], kind: str) -> None:
         """Count tensors under a kind from now on, whatever they counted as before."""
@@ -79,11 +74,11 @@ class Tracker:
             else:
                 weakref.finalize(storage, self._free, key)
             self._known[key] = kind, size
-            self._bytes[kind] += size
+            self.in_use[kind] += size
 
     def _free(self, key: int) -> None:
         kind, size = self._known.pop(key)
-        self._bytes[kind] -= size
+        self.in_use[kind] -= size
 
     def note(self, phase: str, func: Any, given: Any, out: Any) -> None:
         """Write down what is in use after an operation."""
@@ -91,13 +86,9 @@ class Tracker:
         self.own(made, "optimizer" if phase == "optimizer" else "activations")
         self.write(phase, func.overloadpacket.__name__)
 
-    def in_use(self, kind: str) -> int:
-        """Return the bytes in use for a kind."""
-        return self._bytes[kind]
-
     def write(self, phase: str, operation: str) -> None:
         """Write down what is in use now."""
-        self.moments.append(Moment(phase, operation, **self._bytes))
+        self.moments.append(Moment(phase, operation, **self.in_use))
 
 
 class Checkpointed(nn.Module):
@@ -189,7 +180,7 @@ def _updated(step: Step, make: Optimizer, tracker: Tracker) -> list[Moment]:
         kept = [list(state.values()) for state in optimizer.state.values()]
         before = len(tracker.moments)
         tracker.own(tensors(kept), "optimizer")
-        state_bytes = tracker.in_use("optimizer")
+        state_bytes = tracker.in_use["optimizer"]
         step.phase = "optimizer"
         if fused:
             tracker.write(step.phase, "fused update")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 HEADER = ("device", "time", "cost", "fits", "why")
-FORMAT = "course_utils.estimate 2"
+FORMAT = "course_utils.estimate 3"
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Estimate:
 
         Its parts::
 
-            format      "course_utils.estimate 2"
+            format      "course_utils.estimate 3"
             question    the fields of `Question`
             counted     the fields of `work.Work`: for each kind of operation flops, bytes_moved and
                         kernels of one step at the question's batch

@@ -226,7 +226,7 @@ function languageMemory(shape, method, batch) {
  * A counted step that somebody pasted, after `readOwn` has looked at it.
  * @typedef {{batch: number, training: boolean, half: boolean, precision: string,
  *   parameters: number, convolution: number[], other: number[], recurrent: number,
- *   lines: [number, number][], gathered: number}} OwnStep
+ *   lines: [number, number][]}} OwnStep
  */
 
 /** @param {OwnStep} own @returns {Work} */
@@ -240,7 +240,7 @@ function ownWork(own) {
     recurrent: own.recurrent,
     kernels: own.other[2] + own.convolution[2],
     parameters: own.parameters,
-    needed: own.lines.length ? withFramework(highest(own.lines, own.batch) + own.gathered) : null,
+    needed: own.lines.length ? withFramework(highest(own.lines, own.batch)) : null,
   };
 }
 
@@ -264,7 +264,7 @@ export function readOwn(text) {
   }
   if (data === null || typeof data !== "object") return { problem: "This JSON holds no estimate." };
   const own = data.counted ? fromEstimate(data) : data;
-  const numbers = [own?.batch, own?.parameters, own?.recurrent, own?.gathered];
+  const numbers = [own?.batch, own?.parameters, own?.recurrent];
   const sums = [own?.convolution, own?.other];
   const isSums = (/** @type {unknown} */ sum) =>
     Array.isArray(sum) && sum.length === 3 && sum.every(isCount);
@@ -274,11 +274,11 @@ export function readOwn(text) {
     numbers.every(isCount) && sums.every(isSums) && Array.isArray(own.lines) &&
     own.lines.length < 100 && own.lines.every(isLine) && own.batch >= 1;
   if (!whole) return { problem: "This JSON is not what the estimate writes." };
-  const { batch, parameters, recurrent, gathered, convolution, other, lines } = own;
+  const { batch, parameters, recurrent, convolution, other, lines } = own;
   const precision = ["fp32", "tf32"].includes(own.precision) ? "fp32" : "fp16";
   const half = precision === "fp16";
   const training = Boolean(own.training);
-  const counts = { batch, parameters, recurrent, gathered, convolution, other, lines };
+  const counts = { batch, parameters, recurrent, convolution, other, lines };
   return { own: { ...counts, training, half, precision } };
 }
 
@@ -301,11 +301,7 @@ function fromEstimate(data) {
     convolution: sums("convolution"),
     other: [0, 1, 2].map((place) => rest.reduce((total, one) => total + one[place], 0)),
     recurrent: sums("recurrent")[0],
-    lines: lines.map((/** @type {any} */ line) => [
-      line?.parameters + line?.gradients + line?.optimizer + line?.constant,
-      line?.per_sample,
-    ]),
-    gathered: memory.gathered ?? 0,
+    lines: lines.map((/** @type {any} */ line) => [line?.held, line?.per_sample]),
   };
 }
 
