@@ -2,7 +2,6 @@
 
 import inspect
 import math
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -65,15 +64,6 @@ def number_of(answer: Any, what: str) -> float:
     if not math.isfinite(value):
         raise _refuse(answer, f"{what}, a number")
     return value
-
-
-def whole_numbers(answer: Any, what: str) -> list[int]:
-    """Return a list, range, tensor, set or generator as a list of ints, or raise Wrong."""
-    plain = answer.tolist() if hasattr(answer, "tolist") else answer
-    try:
-        return [operator.index(one) for one in plain]
-    except TypeError:
-        raise _refuse(answer, f"{what}, all of them whole numbers") from None
 
 
 def same(one: torch.Tensor, other: torch.Tensor, within: float = 1e-4) -> bool:

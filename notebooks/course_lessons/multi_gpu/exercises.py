@@ -1,18 +1,11 @@
-"""The exercises of lesson 3: a script to repair, and the samples of one rank."""
+"""The exercises of lesson 3: a script to repair, and a second card for one's own model."""
 
-import math
 from typing import Any
 
-import torch
-
 from course_lessons.exercises.frame import Mistakes, exercise
-from course_lessons.exercises.read_answer import (
-    Wrong,
-    expect,
-    quote,
-    whole_numbers,
-)
+from course_lessons.exercises.read_answer import Wrong, expect, expect_pair, quote
 from course_lessons.exercises.two_ranks import run_two_ranks
+from course_utils.estimate.parallel import Scaling
 
 BROKEN = """\
 import torch
@@ -61,30 +54,19 @@ def repair(answer: Any) -> Mistakes:
     """Set `my_script` to the text of `ex.BROKEN` with its three mistakes repaired. Two ranks will
     run it.
     """
-    script = getattr(answer, "read_text", lambda: answer)()
-    expect(script, str, "the text of the script")
+    expect(answer, str, "the text of the script")
     yield (
-        "init_process_group" not in script,
-        "This is not the text of the script: it starts no process group.",
-    )
-    yield (
-        script == BROKEN,
+        answer == BROKEN,
         "This is the script as it was. Two ranks run it, and nobody complains: what do they do?",
     )
     try:
-        one, other = run_two_ranks(script)
+        one, other = run_two_ranks(answer)
     except RuntimeError as error:
         raise Wrong(f"With your repairs a rank failed: {quote(error)}") from None
-    kept = (
-        "At its end your script should have `model`, and both epochs in `seen`: "
-        "keep the lines that fill them."
-    )
     yield (
-        not all(
-            rank["weights"] and len(rank["seen"]) == 2 and all(rank["seen"])
-            for rank in (one, other)
-        ),
-        kept,
+        not one["weights"] or len(one["seen"]) != 2,
+        "At its end your script should have `model`, and both epochs in `seen`: "
+        "keep the lines that fill them.",
     )
     first, second = one["seen"][0], other["seen"][0]
     both = sorted(round(32 * x) for x in first + second)
@@ -96,16 +78,10 @@ def repair(answer: Any) -> Mistakes:
         both != list(range(32)),
         "Together the ranks do not see each of the 32 samples once in an epoch.",
     )
-    never = (
-        "they never averaged a gradient. "
-        "DDP does so only for what its own `forward` has calculated."
-    )
-    yield one["weights"] != other["weights"], f"The ranks end with different weights: {never}"
-    torch.manual_seed(42)
-    start = [weight.tolist() for weight in torch.nn.Linear(1, 1).parameters()]
     yield (
-        one["weights"] == start,
-        "The weights end as they began: nothing was learned. Keep all lines of a step.",
+        one["weights"] != other["weights"],
+        "The ranks end with different weights: they never averaged a gradient. "
+        "DDP does so only for what its own `forward` has calculated.",
     )
     yield (
         first == one["seen"][1],
@@ -113,71 +89,41 @@ def repair(answer: Any) -> Mistakes:
     )
 
 
+WORTH = 1.5  # so many times as fast as one card, two are worth their price
+CHOICES = ("second card", "more work")
+
+
 @exercise(
-    "A `DistributedSampler` does it all if you pass the number of ranks, this rank, and the epoch.",
-    "`DistributedSampler(range(samples), num_replicas=ranks, rank=rank)`, "
-    "then `set_epoch(epoch)`, then `list`.",
-    solution="""
-        def my_shard(samples, rank, ranks, epoch):
-            sampler = DistributedSampler(range(samples), num_replicas=ranks, rank=rank)
-            sampler.set_epoch(epoch)
-            return list(sampler)
+    "`scaling(count_work(model, batch), card, link=link, counts=(1, 2))`, as in section 3. "
+    "Its `speedups` hold what two cards bring.",
+    f"Where `found.speedups[1]` is {WORTH} or more, it is a second card. Below that, first give "
+    "each card more work.",
+    solution=f"""
+        work = count_work(ResNet50(), torch.rand(64, 3, 224, 224))
+        found = scaling(work, "A100 80GB", link="PCIe 4.0 x16", counts=(1, 2))
+        my_plan = found, "second card" if found.speedups[1] >= {WORTH} else "more work"
     """,
-    right="Under a Trainer, Lightning creates this sampler and sets its epoch. "
-    "In plain PyTorch you do it.",
+    right="Which batch, or which link, would turn your decision round? Before you pay for a month, "
+    "rent two cards for ten minutes and time both.",
 )
-def shard(answer: Any) -> Mistakes:
-    """Write `my_shard(samples, rank, ranks, epoch)`: the indices of one rank's samples, in a new
-    order each epoch.
+def second_card(answer: Any) -> Mistakes:
+    """Set `my_plan` to what `scaling` returns for one and two cards with your own model, and to
+    your decision, "second card" or "more work".
     """
-    what = "the numbers of the samples of this rank, such as a list"
-    for samples, ranks in ((64, 2), (129, 2), (109, 8)):
-        epochs = [
-            [whole_numbers(answer(samples, rank, ranks, n), what) for rank in range(ranks)]
-            for n in range(3)
-        ]
-        for shards in epochs:
-            yield from _check_shards(shards, samples)
-        first, second, third = epochs
-        yield (
-            first in (second, third) or second == third,
-            "Two of three epochs have the same samples in the same order: call "
-            "`set_epoch(epoch)` before you read the sampler.",
-        )
-
-
-def _check_shards(shards: list[list[int]], samples: int) -> Mistakes:
-    ranks = len(shards)
-    seen = set().union(*shards)
-    share = math.ceil(samples / ranks)
-    lost = samples - len(seen)
-    what = f"{samples} samples on {ranks} ranks:"
-    for stranger in seen - set(range(samples)):
-        yield (
-            True,
-            f"{what} they are numbered from 0 to {samples - 1}, but one of yours is {stranger}.",
-        )
-    alike = shards[0] and all(set(one) == set(shards[0]) for one in shards)
-    yield (
-        alike,
-        f"{what} all ranks have the same samples and gradient: nothing is gained. "
-        "A shard depends on the rank.",
+    expect_pair(answer, "what `scaling` returned, and your decision")
+    found, choice = answer
+    expect(found, Scaling, "what `scaling` returned")
+    yield found.counts[:2] != (1, 2), "Compare one card with two: `counts=(1, 2)`."
+    yield choice not in CHOICES, f'Decide for "second card" or "more work", not {quote(choice)}'
+    gain = found.speedups[1]
+    share = found.exchanges_s[1] / found.steps_s[0]
+    estimate = (
+        f"Two {found.device} over {found.link} are estimated to be {gain:.2f} times as fast as "
+        f"one; the exchange takes {share:.2g} of a step."
     )
-    fewest, *_, most = sorted(map(len, shards))
+    yield gain >= WORTH and choice == "more work", f"{estimate} They have enough work."
     yield (
-        fewest != most,
-        f"{what} one rank has {fewest}, another {most}, which would wait in vain in its last step.",
+        gain < WORTH and choice == "second card",
+        f"{estimate} A larger batch, or several batches between two exchanges, comes first.",
     )
-    yield (
-        fewest < share,
-        f"{what} samples on no rank: {lost}. Use a few twice rather than omit some.",
-    )
-    yield (
-        fewest > share,
-        f"{what} a share is {share}, but each rank has {fewest}. The work is not divided.",
-    )
-    yield (
-        lost,
-        f"{what} some are on two ranks, {lost} on none. "
-        "Each rank has an order of its own: use one seed.",
-    )
+    return estimate

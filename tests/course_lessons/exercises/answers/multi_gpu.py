@@ -1,13 +1,17 @@
 """Answers to the exercises of lesson 3."""
 
 CONTEXT = """
-import math
-import random
-
 import torch
-from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 from course_lessons.multi_gpu import exercises as ex
+from course_utils.data.models import ResNet50
+from course_utils.estimate.counting import count_work
+from course_utils.estimate.parallel import scaling
+
+layers = [torch.nn.Linear(4096, 4096) for _ in range(4)]
+work = count_work(torch.nn.Sequential(*layers), torch.rand(8, 4096))
+link = "PCIe 4.0 x16"
+slow = scaling(work, "A100 80GB", link=link, counts=(1, 2))
 
 shared = ex.BROKEN.replace("shuffle=True", "sampler=(sampler := DistributedSampler(data))")
 exchanged = shared.replace("(network(inputs)", "(model(inputs)")
@@ -28,35 +32,13 @@ WRONG = {
         ("my_script = told.replace('seen', 'samples')", "keep the lines that fill them"),
         ("my_script = 3", "the text of the script"),
     ],
-    "shard": [
+    "second_card": [
+        ("my_plan = slow, 'second card'", "A larger batch"),
+        ("my_plan = slow, 'two'", "Decide for"),
+        ("my_plan = 1.9, 'second card'", "what `scaling` returned"),
         (
-            "def my_shard(samples, rank, ranks, epoch):\n    return range(samples // ranks)",
-            "all ranks have the same samples",
-        ),
-        (
-            "def my_shard(samples, rank, ranks, epoch):\n"
-            "    order = torch.randperm(samples, generator=torch.Generator().manual_seed(epoch))\n"
-            "    return order[rank::ranks]",
-            "wait in vain in its last step",
-        ),
-        (
-            "def my_shard(samples, rank, ranks, epoch):\n"
-            "    return list(DistributedSampler(range(samples), ranks, rank))",
-            "`set_epoch(epoch)` before you read the sampler",
-        ),
-        (
-            "def my_shard(samples, rank, ranks, epoch):\n"
-            "    generator = torch.Generator().manual_seed(rank + 9 * epoch)\n"
-            "    order = torch.randperm(samples, generator=generator)\n"
-            "    return order[rank * samples // ranks : (rank + 1) * samples // ranks]",
-            "an order of its own",
-        ),
-        (
-            "def my_shard(samples, rank, ranks, epoch):\n"
-            "    sampler = DistributedSampler(range(samples), ranks, rank, drop_last=True)\n"
-            "    sampler.set_epoch(epoch)\n"
-            "    return list(sampler)",
-            "samples on no rank: 1.",
+            "my_plan = scaling(work, 'A100 80GB', link=link, counts=(1, 4)), 'more work'",
+            "`counts=(1, 2)`",
         ),
     ],
 }
@@ -67,22 +49,8 @@ RIGHT = {
         "my_script = told.replace('network = torch.nn.Linear(1, 1)\\nmodel', 'model')"
         ".replace('(network)', '(torch.nn.Linear(1, 1))')",
     ],
-    "shard": [
-        "def my_shard(samples, rank, ranks, epoch):\n"
-        "    generator = torch.Generator().manual_seed(epoch)\n"
-        "    order = torch.randperm(samples, generator=generator).tolist()\n"
-        "    order += order[: -samples % ranks]\n"
-        "    return order[rank::ranks]",
-        "def my_shard(samples, rank, ranks, epoch):\n"
-        "    data = TensorDataset(torch.zeros(samples))\n"
-        "    sampler = DistributedSampler(data, ranks, rank, shuffle=True, seed=3)\n"
-        "    sampler.set_epoch(epoch)\n"
-        "    return (index for index in sampler)",
-        # each rank keeps its samples, and shuffles them anew
-        "def my_shard(samples, rank, ranks, epoch):\n"
-        "    each = -(-samples // ranks)\n"
-        "    mine = [(rank + k * ranks) % samples for k in range(each)]\n"
-        "    random.Random(epoch).shuffle(mine)\n"
-        "    return mine",
+    "second_card": [
+        "my_plan = [slow, 'more work']",
+        "my_plan = scaling(work, 'A100 80GB', link=link), 'more work'",
     ],
 }
