@@ -8,7 +8,7 @@ import nbformat
 import pytest
 import torch_xla_stand_ins as stand_ins
 from course_lessons.tpu.counting import StepTime
-from course_lessons.tpu.pictures import draw_cache, draw_shards, draw_steps, draw_systolic_array
+from course_lessons.tpu.pictures import draw_cache, draw_steps, draw_systolic_array
 
 LESSON = Path(__file__).resolve().parents[2] / "notebooks" / "04_tpu.ipynb"
 
@@ -60,5 +60,4 @@ def test_the_pictures_say_what_they_show():
     fast = StepTime(trace_s=0.02, compile_s=0.0, run_s=0.2)
     assert draw_steps([slow, slow, fast]).alt.startswith("Steps that compile: 1 and 2; step 3")
     assert "compile: none" in draw_steps([fast]).alt
-    assert "eight strips" in draw_shards().alt
     assert "grid of cells" in draw_systolic_array().alt

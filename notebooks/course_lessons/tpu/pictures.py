@@ -1,4 +1,4 @@
-"""The pictures of lesson 4: the cache, the stages of a step, a split tensor, a systolic array."""
+"""The pictures of lesson 4: the cache, the stages of a step, a systolic array."""
 
 from collections.abc import Sequence
 
@@ -10,8 +10,7 @@ from course_lessons.tpu.counting import StepTime
 from course_utils.figures import BLUE, GREEN, MUTED, ORANGE, Picture, lecture_axes, picture
 from course_utils.text import format_seconds
 
-DEVICES = 8
-SHADES = ("#E5F2EE", "#009E73")  # two neighbours differ, also in grey
+PALE = "#E5F2EE"
 
 
 def draw_cache(sizes: Sequence[int], compiled: Sequence[int]) -> Picture:
@@ -58,30 +57,6 @@ def draw_steps(times: Sequence[StepTime]) -> Picture:
     return picture(axes, f"{title}; {words}.", colors=24)
 
 
-def draw_shards() -> Picture:
-    """Draw which part of a tensor each of eight devices holds, on two meshes."""
-    axes = lecture_axes("One tensor on eight devices")
-    _draw_mesh(axes, 0, 'mesh 8 x 1\n("data", None)', rows=8, columns=1)
-    _draw_mesh(axes, 14, 'mesh 4 x 2\n("data", "model")', rows=4, columns=2)
-    axes.set(xlim=(-0.5, 24.5), ylim=(-0.2, 10))
-    axes.axis("off")
-    alt = "A tensor cut into eight strips of rows, and into four by two blocks."
-    return picture(axes, alt, colors=16)
-
-
-def _draw_mesh(axes: Axes, left: float, name: str, *, rows: int, columns: int) -> None:
-    """Draw a square of 10 x 8 that is cut into rows x columns, one part a device."""
-    width, height = 10 / columns, 8 / rows
-    for device in range(DEVICES):
-        row, column = divmod(device, columns)
-        corner = (left + column * width, 8 - (row + 1) * height)
-        shade = SHADES[(row + column) % 2]
-        axes.add_patch(Rectangle(corner, width, height, facecolor=shade, edgecolor="white"))
-        middle = (corner[0] + width / 2, corner[1] + height / 2)
-        axes.text(*middle, f"device {device}", ha="center", va="center", color="#111111")
-    axes.text(left + 5, 8.3, name, ha="center")
-
-
 def draw_systolic_array(side: int = 4) -> Picture:
     """Draw a grid of multiply-and-add cells through which the numbers of a product flow."""
     axes = lecture_axes("A matrix unit reads each number once")
@@ -89,7 +64,7 @@ def draw_systolic_array(side: int = 4) -> Picture:
         for column in range(side):
             corner = (2 * column, 2 * (side - 1 - row))
             axes.add_patch(
-                Rectangle(corner, 1.3, 1.3, facecolor=SHADES[0], edgecolor=GREEN, linewidth=3)
+                Rectangle(corner, 1.3, 1.3, facecolor=PALE, edgecolor=GREEN, linewidth=3)
             )
             weight = f"\u00d7 w$_{{{row + 1}{column + 1}}}$\n+"
             axes.text(corner[0] + 0.65, corner[1] + 0.65, weight, ha="center", va="center")
