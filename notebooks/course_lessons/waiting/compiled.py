@@ -33,23 +33,16 @@ def gains(card: str) -> dict[str, float]:
 
 
 def gains_by_family(*cards: str) -> pd.DataFrame:
-    """Return the median gain of each family of networks on these cards, the smallest first."""
-    columns: dict[str, dict[str, float]] = {}
+    """Return the median gain of each family of networks on these cards, with how many networks
+    there are and which share became slower.
+    """
+    columns: dict[str, dict[str, str]] = {}
     for card in cards:
         found = gains(card)
-        column = {"all networks": statistics.median(found.values())}
-        for family, starts in FAMILIES.items():
+        slower = sum(gain < 1 for gain in found.values()) / len(found)
+        column = {"networks": f"{len(found):,}", "of these slower": f"{slower:.1%}"}
+        for family, starts in {"all of them": ("",), **FAMILIES}.items():
             ours = [gain for name, gain in found.items() if name.startswith(starts)]
-            column[family] = statistics.median(ours)
+            column[family] = f"{statistics.median(ours):.2f}"
         columns[card] = column
-    return pd.DataFrame(columns).round(2)
-
-
-def in_short(card: str) -> str:
-    """Return in a sentence what torch.compile gained on a card."""
-    found = gains(card).values()
-    slower = sum(gain < 1 for gain in found) / len(found)
-    median = statistics.median(found)
-    return (
-        f"{card}: {len(found):,} networks, median {median:.2f} times as fast, {slower:.1%} slower"
-    )
+    return pd.DataFrame(columns)

@@ -1,12 +1,9 @@
-"""Photographs that are slow to decode, and the timeline of a training that waits for them."""
+"""Photographs that are slow to load, and the timeline of a training that waits for them."""
 
-import io
 import time
 from collections.abc import Callable
 
-import numpy as np
 import torch
-from PIL import Image
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, get_worker_info
 
@@ -14,41 +11,28 @@ from course_utils.devices import as_device, wait_for
 from course_utils.timeline.record import Timeline
 
 SIDE, BATCH = 64, 4  # of the images that the network sees, in pixels; and their number in a batch
-STORAGE_S = 0.06  # the pause that stands for a slow network drive
-# who decoded a batch, from when to when, by the clock that all processes share
+STORAGE_S = 0.07  # the pause that stands for a slow network drive
+# who loaded a batch, from when to when, by the clock that all processes share
 Note = tuple[str, float, float]
 
 
 class Photographs(Dataset[tuple[torch.Tensor, Note]]):
-    """Batches of photographs on a slow network drive, for which a pause stands. Each batch notes
-    which process read and decoded it, and when.
+    """Batches of photographs on a slow network drive, for which a pause stands; their pixels are
+    random. Each batch notes which process loaded it, and when.
     """
 
     def __init__(self, batches: int = 64):
         self.batches = batches
-        noise = torch.randint(0, 256, (96, 128, 3), dtype=torch.uint8)
-        buffer = io.BytesIO()
-        Image.fromarray(noise.numpy()).resize((1024, 768)).save(buffer, "JPEG", quality=90)
-        self.file = buffer.getvalue()
 
     def __len__(self) -> int:
         return self.batches
 
     def __getitem__(self, index: int) -> tuple[torch.Tensor, Note]:
-        if not 0 <= index < self.batches:
-            raise IndexError(
-                f"there are {self.batches} batches, from 0 on, but number {index} was requested."
-            )
         start, worker = time.perf_counter(), get_worker_info()
         time.sleep(STORAGE_S)
-        images = [self._decode()] * BATCH
-        pixels = torch.from_numpy(np.stack(images)).permute(0, 3, 1, 2)  # (BATCH, 3, SIDE, SIDE)
+        pixels = torch.randint(0, 256, (BATCH, 3, SIDE, SIDE), dtype=torch.uint8)
         who = f"worker {worker.id}" if worker else "loading"
-        return pixels.contiguous(), (who, start, time.perf_counter())
-
-    def _decode(self) -> np.ndarray:
-        image = Image.open(io.BytesIO(self.file)).convert("RGB")
-        return np.asarray(image.resize((SIDE, SIDE)))
+        return pixels, (who, start, time.perf_counter())
 
 
 def make_step() -> Callable[[tuple[torch.Tensor, Note]], None]:

@@ -25,33 +25,14 @@ WRONG = {
         ("def my_choice():\n    return 0.001, 0.005, 'rent'", "your CPU is faster"),
         ("def my_choice():\n    return 0.01, 0.005, 'rent'", "does not decide"),
         ("def my_choice():\n    return 0.05, 0.005, 'A100'", "Choose one of"),
-        ("def my_choice():\n    return 5000, 500, 'rent'", "milliseconds"),
         ("def my_choice():\n    return 0, 0.005, 'stay'", "above 0"),
     ],
     "core": [
         ("my_arguments = {'tpu_cores': [4], 'max_epochs': 3}", "has left the Trainer"),
         ("my_arguments = {'devices': [3], 'max_epochs': 3}", "asks for a TPU"),
-        (
-            "my_arguments = {'accelerator': 'tpu', 'devices': [4], 'precision': 'bf16-true'}",
-            "the fifth one",
-        ),
-        (
-            "my_arguments = {'accelerator': 'tpu', 'devices': 4, 'precision': 'bf16-true'}",
-            "a list says which cores",
-        ),
-        ("my_arguments = {'accelerator': 'tpu', 'devices': [3]}", "trains in 32 bits"),
-        (
-            "my_arguments = {'accelerator': 'tpu', 'devices': [3], 'precision': '16-true'}",
-            "does not read",
-        ),
-        (
-            "my_arguments = {'accelerator': 'tpu', 'devices': [3], 'precision': 16}",
-            "no mixed precision",
-        ),
-        (
-            "my_arguments = {'accelerator': 'tpu', 'devices': [3], 'precision': 'bf16-true'}",
-            "1,000 epochs",
-        ),
+        ("my_arguments = {'accelerator': 'tpu', 'devices': [4]}", "the fifth one"),
+        ("my_arguments = {'accelerator': 'tpu', 'devices': 4}", "a list says which cores"),
+        ("my_arguments = {'accelerator': 'tpu', 'devices': [3]}", "1,000 epochs"),
     ],
 }
 
@@ -63,7 +44,7 @@ RIGHT = {
     ],
     "core": [
         "from course_utils.old_code.trainer_arguments import modernize\n"
-        "my_arguments = modernize({'tpu_cores': [4], 'precision': 16, 'max_epochs': 3})",
-        "my_arguments = dict(accelerator='tpu', devices=(3,), precision='bf16-true', max_epochs=3)",
+        "my_arguments = modernize({'tpu_cores': [4], 'max_epochs': 3})",
+        "my_arguments = dict(accelerator='tpu', devices=(3,), max_epochs=3)",
     ],
 }

@@ -27,6 +27,10 @@ def my_epoch(step, loader):
     losses = [step(batch) for batch in loader]
     return float(sum(losses)) / len(losses)
 """,
+        """
+def my_epoch(step, loader):
+    return torch.stack([step(batch) for batch in loader]).mean().item()
+""",
     ],
     "own_loop": [
         "my_change = (slow_calls, 'a larger batch')",
@@ -36,7 +40,7 @@ def my_epoch(step, loader):
 
 WRONG = {
     "read_once": [
-        (EPOCH.format(read=".item()", end=" / len(loader)"), "reads the loss 20 times"),
+        (EPOCH.format(read=".item()", end=" / len(loader)"), "reads values 20 times"),
         (EPOCH.format(read="", end=" / len(loader)"), "still on the device"),
         (EPOCH.format(read="", end=".item()"), "That is the sum"),
     ],
