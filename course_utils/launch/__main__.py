@@ -5,13 +5,9 @@ import signal
 import sys
 from typing import NoReturn
 
-from course_utils.launch.request import ACCELERATORS, STRATEGIES, LaunchError, Request
-from course_utils.launch.run import RunError, run
+from course_utils.launch.request import LaunchError
+from course_utils.launch.run import RunError, run_lesson
 
-TPU = (
-    "the launcher does not train on TPUs: there, a script starts one process for all chips. "
-    "Run `python train_lightning.py` of lesson 3 with accelerator='tpu'."
-)
 EXAMPLES = """examples:
   python -m course_utils.launch --lesson air_rnn --devices 2 --epochs 10 --out runs/first
   python -m course_utils.launch --lesson air_rnn --devices 2 --epochs 20 --out runs/first --resume
@@ -39,13 +35,12 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--lesson",
         required=True,
-        help="air_rnn, image_cnn, or your own: path/to/file.py:function, which returns a "
-        "LightningModule and its DataLoader",
+        help="air_rnn, or your own: path/to/file.py:function, which returns a LightningModule and "
+        "its DataLoader",
     )
     parser.add_argument(
         "--strategy",
         default="ddp_spawn",
-        choices=STRATEGIES,
         help="ddp_spawn: build the training once and send it to the processes (default); "
         "ddp: build it in each process",
     )
@@ -55,8 +50,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--accelerator",
         default="auto",
-        choices=(*ACCELERATORS, "tpu"),
-        help="auto: the GPUs if there are any, otherwise the CPU (default)",
+        help="auto, cpu or gpu. auto: the GPUs if there are any, otherwise the CPU (default)",
     )
     parser.add_argument("--epochs", type=int, default=20, help="default: 20")
     parser.add_argument(
@@ -73,9 +67,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = vars(build_parser().parse_args(arguments))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
-        if options["accelerator"] == "tpu":
-            raise LaunchError(TPU)
-        print(run(Request(**options)))
+        print(run_lesson(**options))
     except LaunchError as error:
         print(f"launch: {error}", file=sys.stderr)
         return 2

@@ -16,16 +16,8 @@ from course_utils.launch.trainings import check_training
 
 REFUSED = 2  # the exit status of a process that refuses the request
 # What torchrun or SLURM may have left in this shell: Lightning would wait for their ranks.
-FOREIGN = (
-    "RANK",
-    "LOCAL_",
-    "NODE_RANK",
-    "GROUP_",
-    "WORLD_SIZE",
-    "MASTER_",
-    "TORCHELASTIC_",
-    "SLURM_",
-)
+FOREIGN = ("RANK", "LOCAL_", "NODE_RANK", "GROUP_", "WORLD_SIZE", "MASTER_")
+FOREIGN += ("TORCHELASTIC_", "SLURM_")
 
 
 class RunError(RuntimeError):
@@ -45,7 +37,7 @@ def run_lesson(
     """Train in processes outside this kernel, and print what they print.
 
     Args:
-        lesson: "air_rnn", "image_cnn", or your own "path/to/file.py:function", which returns a
+        lesson: "air_rnn", or your own "path/to/file.py:function", which returns a
             LightningModule and its DataLoader. (`%%writefile` writes a cell to such a file.)
         strategy: "ddp_spawn" builds the training once and sends it to the processes; "ddp" builds
             it in each of them.
@@ -58,22 +50,11 @@ def run_lesson(
     Raises:
         LaunchError: the request was refused, and nothing was trained.
         RunError: a rank raised an error or was killed.
+
+    Ctrl-C, or the kernel's stop button, ends every process of the run.
     """
-    request = Request(
-        lesson=lesson,
-        strategy=strategy,
-        devices=devices,
-        accelerator=accelerator,
-        epochs=epochs,
-        out=str(out),
-        resume=resume,
-    )
-    return run(request)
-
-
-def run(request: Request) -> RunResult:
-    """Train as requested; raises as `run_lesson` does. Ctrl-C ends every process of the run."""
-    check_training(request.lesson)
+    request = Request(lesson, strategy, devices, accelerator, epochs, str(out), resume)
+    check_training(lesson)
     _prepare_folder(request)
     guard = subprocess.Popen(
         [sys.executable, "-m", "course_utils.launch.guard", json.dumps(asdict(request))],

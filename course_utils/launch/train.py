@@ -10,13 +10,13 @@ import json
 import os
 import re
 import signal
-import socket
 import sys
 import time
 import traceback
 from typing import Any
 
 import torch
+from torch.distributed.elastic.utils.distributed import get_free_port
 from torch.multiprocessing import ProcessExitedException, ProcessRaisedException, spawn
 
 from course_utils.devices import find_devices, pick_device
@@ -169,13 +169,6 @@ def fit_as_rank(rank: int, request: Request, accelerator: str, devices: int) -> 
     fit(request, accelerator, devices)
 
 
-def free_port() -> int:
-    """Return a port on which nothing listens now."""
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        return server.getsockname()[1]
-
-
 def train(request: Request) -> None:
     """Train in as many processes as there are devices; raises what torch raises of a rank."""
     accelerator, devices = choose_devices(request)
@@ -185,7 +178,7 @@ def train(request: Request) -> None:
         fit(request, accelerator, devices)
     else:
         os.environ["MASTER_ADDR"] = "127.0.0.1"
-        os.environ["MASTER_PORT"] = str(free_port())
+        os.environ["MASTER_PORT"] = str(get_free_port())
         spawn(fit_as_rank, (request, accelerator, devices), nprocs=devices)
 
 

@@ -32,8 +32,6 @@ def check_training(name: str) -> None:
     path, _ = _split(name)
     if not path.is_file():
         raise LaunchError(f"there is no file {str(path)!r} in {Path.cwd()}.")
-    if not path.stem.isidentifier():
-        raise LaunchError(f"{path.name} cannot be imported: rename it, such as to my_training.py.")
 
 
 def load_training(name: str) -> tuple[Any, Any]:
@@ -53,9 +51,6 @@ def load_training(name: str) -> tuple[Any, Any]:
         # A spawned rank gets this search path too, and imports the file again by its name.
         sys.path.insert(0, str(path.parent.absolute()))
         module = importlib.import_module(path.stem)
-        if Path(module.__file__ or "").resolve() != path.resolve():
-            found = f"Python already has a module {path.stem!r} ({module.__file__})"
-            raise LaunchError(f"{found}: rename {path.name}.")
         if not hasattr(module, function):
             raise LaunchError(f"{path} defines no function {function!r}.")
         returned = getattr(module, function)()

@@ -17,7 +17,7 @@ from course_utils.launch.run import run_lesson
         (["--devices", "two"], "--devices: invalid int value: 'two'"),
         (["--epochs", "0"], "epochs must be a whole number of at least 1, not 0"),
         (["--out", ""], "out must be the name of a folder"),
-        (["--strategy", "dp"], "invalid choice: 'dp'"),
+        (["--strategy", "dp"], "strategy must be ddp_spawn or ddp, not 'dp'"),
         (["--accelerator", "tpu"], "train_lightning.py"),
         (["--lesson", "nobody"], "there is no lesson 'nobody'"),
         (["--lesson", "missing.py:make"], "there is no file 'missing.py'"),

@@ -1,6 +1,5 @@
 """Trainings by name and from files."""
 
-import csv
 import sys
 
 import pytest
@@ -48,18 +47,6 @@ def test_a_file_is_checked_without_running_it(written):
 def test_a_file_without_the_function_is_refused(written):
     with pytest.raises(LaunchError, match="no function 'make'"):
         load_training(written("launch_other.py", "def other(): pass"))
-
-
-def test_a_file_that_has_no_name_for_import_is_refused(written):
-    with pytest.raises(LaunchError, match="rename it"):
-        check_training(written("my-training.py", SOURCE))
-
-
-def test_a_file_with_the_name_of_a_loaded_module_is_refused(written, monkeypatch):
-    lesson = written("csv.py", RETURNS)
-    monkeypatch.setitem(sys.modules, "csv", csv)
-    with pytest.raises(LaunchError, match="already has a module 'csv'"):
-        load_training(lesson)
 
 
 def test_a_module_and_its_loader_are_returned(written):
