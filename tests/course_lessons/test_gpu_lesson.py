@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from course_lessons.gpu.own_step import StepTimes, time_step
+from course_lessons.gpu.own_step import StepTimes, fast_half, time_step
 from course_lessons.gpu.saved_on_a_gpu import saved_on_a_gpu
 from torch import nn
 
@@ -28,6 +28,19 @@ def test_the_verdict_follows_from_the_times(gpu_s, verdict):
     times = StepTimes({"CPU, fp32": 0.1, "X, fp32": gpu_s, "X, 16 bits": 2 * gpu_s})
     assert verdict in times.verdict
     assert times.verdict in repr(times)
+
+
+@pytest.mark.parametrize(
+    ("card", "capability", "half"),
+    [
+        ("V100", (7, 0), torch.float16),
+        ("T4", (7, 5), torch.float16),
+        ("A100", (8, 0), torch.bfloat16),
+        ("RTX 5090", (12, 0), torch.bfloat16),
+    ],
+)
+def test_the_16_bits_are_those_that_the_tensor_cores_multiply(card, capability, half):
+    assert fast_half(capability) is half
 
 
 def test_without_a_gpu_the_verdict_says_where_to_go_on():

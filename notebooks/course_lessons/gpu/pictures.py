@@ -15,6 +15,7 @@ from course_utils.text import format_seconds
 # The T4: NVIDIA Turing Architecture Whitepaper (2018) for the multiprocessors and their lanes. Its
 # memory's bandwidth and its bus, 16 GB/s each way for PCIe 3.0 x16, are those of its data sheet.
 MULTIPROCESSORS, LANES, GPU_MEMORY_GB_PER_S, BUS_GB_PER_S = 40, 64, 320, 16
+LINES = ("-", "--", ":", "-.")
 
 
 def draw_memories() -> Picture:
@@ -68,67 +69,54 @@ def _draw_box(
 
 
 def draw_copies(rate: CopyRate, kind: str) -> Picture:
-    """Draw the time of a copy against its size, with the latency and the bandwidth that are read
-    off it.
+    """Draw the time of a copy against its size, with the start-up time and the bandwidth that are
+    read off it.
     """
     axes = lecture_axes(
         "A fixed start, then time for every byte", "bytes copied (log.)", "time of one copy (log.)"
     )
     look: dict[str, Any] = LOOKS.get(kind, LOOKS["cuda"])
+    curves = rate.curves()
     ends = []
-    for line, ((direction, pinned), curve) in zip(
-        ("-", "--", "-.", ":"), rate.curves().items(), strict=False
-    ):
+    for line, ((direction, pinned), curve) in zip(LINES, curves.items(), strict=False):
         sizes, times = [item.size_bytes for item in curve], [item.median_s for item in curve]
         axes.plot(sizes, times, **{**look, "linestyle": line})
-        label = f"{direction}{', pinned' * pinned}: {curve[-1].rate_gb_per_s:.3g} GB/s"
+        memory = ", pinned" if pinned else ""
+        label = f"{direction}{memory}: {curve[-1].rate_gb_per_s:.3g} GB/s"
         ends.append((sizes[-1], times[-1], label, look["color"]))
-    axes.axhline(
-        start_s := min(latency(curve) for curve in rate.curves().values()),
-        color=MUTED,
-        linestyle=":",
-    )
-    axes.text(
-        ends[-1][0],
-        start_s,
-        f"start-up: {format_seconds(start_s)}",
-        color=MUTED,
-        va="bottom",
-        ha="right",
-    )
+    start_s = min(latency(curve) for curve in curves.values())
+    axes.axhline(start_s, color=MUTED, linestyle=":")
+    words = f"start-up: {format_seconds(start_s)}"
+    axes.text(ends[-1][0], start_s, words, color=MUTED, va="bottom", ha="right")
     axes.set(xscale="log", yscale="log")
     axes.set_xticks([2**10, 2**15, 2**20, 2**25], ["1 KiB", "32 KiB", "1 MiB", "32 MiB"])
     axes.yaxis.set_major_formatter(FuncFormatter(lambda seconds, _: format_seconds(seconds)))
     axes.minorticks_off()
     label_ends(axes, ends)
     note_doubts(axes, rate.copies)
-    said = "; ".join(repr(rate).split("\n  ")[1:])
-    return picture(axes, f"Time of a copy against its size on {rate.device}. {said}.", colors=8)
+    words = "; ".join(repr(rate).split("\n  ")[1:])
+    return picture(axes, f"Time of a copy against its size on {rate.device}. {words}.", colors=8)
 
 
 def draw_losses(title: str, losses: dict[str, Sequence[float]]) -> Picture:
-    """Draw one line a training run, each point the mean loss of five steps, with its name at its
-    end. At most four.
+    """Draw a line for each training, at most four, with its name at its end.
+
+    Args:
+        title: what the picture shows.
+        losses: the loss of each step, by the name of the training; a point is the mean of five.
     """
     axes = lecture_axes(title, "step", "loss, mean of five steps")
-    losses = {
-        name: [fmean(values[k : k + 5]) for k in range(0, len(values), 5)]
-        for name, values in losses.items()
-    }
-    # No colour that means a device.
-    looks = (
-        ("black", "solid", 3),
-        ("#CC79A7", "dashed", 3),
-        (MUTED, "dotted", 5),
-        ("black", "dashdot", 3),
-    )
-    ends = []
-    for (color, line, width), (name, values) in zip(looks, losses.items(), strict=False):
-        steps = [5 * (point + 1) for point in range(len(values))]
-        axes.plot(steps, values, color=color, linestyle=line, linewidth=width)
-        ends.append((steps[-1], values[-1], f"{name} ({line})", color))
+    ends, words = [], []
+    colours = ("black", "#CC79A7", MUTED, "black")  # none that means a device
+    for color, line, (name, values) in zip(colours, LINES, losses.items(), strict=False):
+        means = [fmean(values[start : start + 5]) for start in range(0, len(values), 5)]
+        steps = [5 * (point + 1) for point in range(len(means))]
+        axes.plot(steps, means, color=color, linestyle=line, linewidth=4)
+        ends.append((steps[-1], means[-1], name, color))
+        words.append(f"{name} at {means[-1]:.3f}")
     axes.margins(y=0.25)
     axes.locator_params(axis="y", nbins=4)
     label_ends(axes, ends)
-    words = ", ".join(f"{name} at {values[-1]:.3f}" for name, values in losses.items())
-    return picture(axes, f"Loss against the training step. At the end: {words}.", colors=8)
+    return picture(
+        axes, f"Loss against the training step. At the end: {', '.join(words)}.", colors=8
+    )
