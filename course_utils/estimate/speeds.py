@@ -192,7 +192,8 @@ class LanguageStep:
         tokens: in a sample.
         measured_s: seconds of the step.
         predicted_s: seconds by method: "NeuSight", "Habitat", "Li et al.", "roofline" as published
-            there, and "ours", with that card left out of the fit where it is one of NVIDIA's.
+            there, and "ours", with that card left out of the fit where it is one of NVIDIA's. Its
+            own measured rate of matrix products, in chips.json, is still used.
         work: the counted step.
     """
 

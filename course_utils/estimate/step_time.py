@@ -8,9 +8,9 @@
 `peak` and `bandwidth` are the data sheet's. `achieved` is the share of the peak that matrix
 products reach on the chip; it is kept with the chip and measured by others where that is possible.
 c is `arithmetic` in 16 bits and tf32, and `convolution_fp32` in fp32, where cuDNN's Winograd
-algorithm saves multiplications. In training, memory and arithmetic of convolutions take
-`convolution_training` times as long, and the other kinds nothing more. With torch.compile, memory
-and arithmetic and launches are divided by `compiled`.
+algorithm saves multiplications. In training, the memory of convolutions takes
+`convolution_training` times as long, and nothing else takes longer than its counted sums say. With
+torch.compile, memory and arithmetic and launches are divided by `compiled`.
 
 Memory and arithmetic are added: a chip overlaps them inside one kernel but not from kernel to
 kernel, and a sum fits published measurements better than a maximum.
@@ -153,14 +153,14 @@ def seconds(
         compiled: whether torch.compile is used.
     """
     convolution = work.convolution
-    slower = numbers["convolution_training"] if work.training else 1.0
+    again = numbers["convolution_training"] if work.training else 1.0
     of_convolutions = numbers["convolution_fp32" if work.precision == "fp32" else "arithmetic"]
     other_bytes = work.bytes_moved - convolution.bytes_moved
     other_flops = work.flops - convolution.flops
     moved = numbers["memory"] * other_bytes
-    moved += slower * numbers["convolution_memory"] * convolution.bytes_moved
+    moved += again * numbers["convolution_memory"] * convolution.bytes_moved
     calculated = numbers["arithmetic"] * other_flops
-    calculated += slower * of_convolutions * convolution.flops
+    calculated += of_convolutions * convolution.flops
     launches = 1 if one_launch else work.kernels
     gain = numbers["compiled"] if compiled else 1.0
     return StepTime(

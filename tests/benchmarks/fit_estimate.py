@@ -28,7 +28,6 @@ import numpy as np
 from course_utils.estimate.chips import find_chip
 from course_utils.estimate.speeds import (
     LANGUAGE_MODELS,
-    estimate_published,
     language_models,
     published,
     work_of,
@@ -187,10 +186,11 @@ def report(left_out, language, seen, values, names):
     print("\nimage networks")
     groups = defaultdict(list)
     for row in published(count=1, compiled=False):
-        time = None if row.device.startswith("Core") else estimate_published(row)
-        if time:
+        work = None if row.device.startswith("Core") else work_of(row)
+        if work:
             step = "training" if row.training else "inference"
-            groups[row.device, row.torch, row.precision, step].append(time.total_s / row.step_s)
+            estimated = predict(work, find_chip(row.device), values)
+            groups[row.device, row.torch, row.precision, step].append(estimated / row.step_s)
     for key, ratios in sorted(groups.items()):
         show(" ".join(key), ratios)
 

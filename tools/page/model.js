@@ -70,12 +70,12 @@ function stepTime(work, chip, precision) {
   const key = precision === "fp32" ? "fp32" : "16 bits";
   const peak = chip.peaks[precision] * 1e12 * (chip.achieved[key] ?? NUMBERS.achieved);
   const bandwidth = chip.bandwidth * 1e9;
-  const slower = work.training ? NUMBERS.convolution_training : 1;
+  const again = work.training ? NUMBERS.convolution_training : 1;
   const ofConvolutions = precision === "fp32" ? NUMBERS.convolution_fp32 : NUMBERS.arithmetic;
   const moved =
-    NUMBERS.memory * work.other.bytes + slower * NUMBERS.convolution_memory * work.convolution.bytes;
+    NUMBERS.memory * work.other.bytes + again * NUMBERS.convolution_memory * work.convolution.bytes;
   const calculated =
-    NUMBERS.arithmetic * work.other.flops + slower * ofConvolutions * work.convolution.flops;
+    NUMBERS.arithmetic * work.other.flops + ofConvolutions * work.convolution.flops;
   const launches = chip.vendor === "Google" ? 1 : work.kernels;
   const launch = NUMBERS.step_s + NUMBERS.launch_s * launches;
   const memory = moved / bandwidth;
