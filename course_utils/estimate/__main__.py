@@ -9,7 +9,7 @@ from typing import Any
 
 from course_utils.estimate.chips import DEVICES, all_chips
 from course_utils.estimate.prices import read_prices
-from course_utils.text import show_result, text_table
+from course_utils.text import show_result
 
 ABOUT = "Estimate the hours and money that training takes on devices that you do not have."
 
@@ -18,7 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Answer the command line and return the exit status, 2 where there is no answer."""
     asked = vars(_parser().parse_args(arguments))
     try:
-        show_result(_chips() if asked.pop("list_chips") else _answer(**asked))
+        show_result(_answer(**asked))
     except (ValueError, TypeError, RuntimeError) as error:
         print(f"estimate: {error}", file=sys.stderr)
         return 2
@@ -53,14 +53,17 @@ def build(name: str) -> Any:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("python -m course_utils.estimate", description=ABOUT)
+    chips = f"Chips: {', '.join(chip.name for chip in all_chips())}."
+    parser = argparse.ArgumentParser(
+        "python -m course_utils.estimate", description=ABOUT, epilog=chips
+    )
     add = parser.add_argument
-    add("model", nargs="?", help="package.module:factory, file.py:factory, or one of torchvision")
+    add("model", help="package.module:factory, file.py:factory, or one of torchvision")
     shape = "shape of one sample (3 224 224)"
     add("--input", type=int, nargs="+", default=[3, 224, 224], metavar="N", help=shape)
     add("--tokens", action="store_true", help="samples are whole numbers, such as tokens")
-    chips = f"chips ({', '.join(DEVICES)})"
-    add("--devices", nargs="+", default=list(DEVICES), metavar="CHIP", help=chips)
+    several = f"chips ({', '.join(DEVICES)})"
+    add("--devices", nargs="+", default=list(DEVICES), metavar="CHIP", help=several)
     add("--batch", type=int, default=64, help="samples in a step on each device (64)")
     add("--precision", default="amp", help="amp, bf16, fp16, tf32 or fp32 (amp)")
     add("--inference", dest="training", action="store_false", help="the forward pass alone")
@@ -74,16 +77,10 @@ def _parser() -> argparse.ArgumentParser:
     own = "seconds of one such step, measured on this machine"
     add("--this-machine", type=float, metavar="S", help=own)
     add("--json", dest="as_json", action="store_true", help="print JSON")
-    add("--list-chips", action="store_true", help="show every chip and stop")
     return parser
 
 
-def _answer(model: str | None, tokens: bool, as_json: bool, prices: list[str], **asked: Any) -> str:
-    if model is None:
-        raise ValueError(
-            "no model was given. "
-            "Try: python -m course_utils.estimate course_utils.data.models:ResNet50"
-        )
+def _answer(model: str, tokens: bool, as_json: bool, prices: list[str], **asked: Any) -> str:
     import torch  # not at the top, so that --help costs nothing
 
     from course_utils.estimate.question import estimate
@@ -92,17 +89,6 @@ def _answer(model: str | None, tokens: bool, as_json: bool, prices: list[str], *
     sample = torch.empty(1, *asked.pop("input"), dtype=kind, device="meta")
     result = estimate(build(model), sample, prices=dict(read_prices(",".join(prices))), **asked)
     return result.to_json() if as_json else f"{result!r}\n\n{result.details()}"
-
-
-def _chips() -> str:
-    header = ("chip", "year", "TFLOP/s, dense", "GB/s", "GB", "uncertain")
-    rows = []
-    for chip in all_chips():
-        peaks = ", ".join(f"{key} {peak:g}" for key, peak in chip.peaks.items())
-        figures = chip.year, peaks, chip.bandwidth_gb_per_s, chip.memory_gb
-        rows.append((chip.name, *map(str, figures), ", ".join(chip.uncertain)))
-    said = "Published by the vendors; course_utils/estimate/chips.json has each address."
-    return f"{text_table(header, rows)}\n{said}"
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from urllib.parse import urlencode
 
 from course_utils.estimate.prices import free_offers
 from course_utils.estimate.row import HERE, Row, money, span
-from course_utils.estimate.work import KINDS
 
 # The address of the page that answers without Python; unset, no link is shown.
 PAGE = "COURSE_PAGE"
@@ -126,12 +125,8 @@ def page_link(data: dict[str, Any]) -> str:
     address = os.environ.get(PAGE, "")
     if not address:
         return ""
-    counted, question = data["counted"], data["question"]
-    names = ("batch", "parameters", "training", "precision", *KINDS)
-    own = {
-        "counted": {name: counted[name] for name in names},
-        "memory": data["memory"],
-    }
+    question = data["question"]
+    own = {name: data[name] for name in ("counted", "memory")}
     asked = {
         "own": json.dumps(own, separators=(",", ":")),
         "precision": question["precision"],

@@ -154,7 +154,7 @@ def _find(name: str, among: Sequence[Named], what: str) -> Named:
     names = ", ".join(list(dict.fromkeys(known[label].name for label in near))[:3])
     raise ValueError(
         f"unknown {what} {name!r}: the nearest are {names}. "
-        f"`python -m course_utils.estimate --list-chips` shows all."
+        f"`python -m course_utils.estimate --help` lists all."
     )
 
 

@@ -125,9 +125,9 @@ class FineTuning:
         trained: numbers that are trained.
         weights: of the model, as they are kept, and of LoRA's adapters.
         gradients: of what is trained.
-        optimizer: its state.
-        activations: kept for the backward pass, with the logits.
-        temporary: what the optimizer makes while it updates.
+        optimizer: its state, and what it makes while it updates where the peak is there.
+        activations: kept for the backward pass, with the logits; 0 where they have gone at the
+            peak.
     """
 
     method: str
@@ -136,13 +136,11 @@ class FineTuning:
     gradients: float
     optimizer: float
     activations: float
-    temporary: float
 
     @property
     def tensors_bytes(self) -> float:
         """Bytes of all tensors at the peak."""
-        held = self.weights + self.gradients + self.optimizer
-        return held + max(self.activations, self.temporary)
+        return self.weights + self.gradients + self.optimizer + self.activations
 
     @property
     def needed_bytes(self) -> float:
@@ -151,12 +149,11 @@ class FineTuning:
 
     def parts(self) -> dict[str, float]:
         """Return the bytes of each part at the peak, the framework with them."""
-        in_update = self.temporary > self.activations  # when the peak comes
         return {
             "weights": self.weights,
             "gradients": self.gradients,
-            "optimizer": self.optimizer + (self.temporary if in_update else 0),
-            "activations": 0 if in_update else self.activations,
+            "optimizer": self.optimizer,
+            "activations": self.activations,
             "framework": framework_bytes(self.tensors_bytes),
         }
 
@@ -219,15 +216,16 @@ def estimate_finetuning(
     activations = shape.layers * block + logits
     if checkpointing:  # the logits have gone when the first block is computed again
         activations = tokens * 2 * shape.layers * shape.hidden + max(block, logits)
-    state_bytes = kept.get("state_bytes", trained_bytes * kept.get("state", 0))
+    state = trained * kept.get("state_bytes", trained_bytes * kept.get("state", 0))
+    update = trained * trained_bytes * kept["update"]
+    in_update = update > activations  # when the peak comes
     return FineTuning(
         method=method,
         trained=trained,
         weights=frozen_bytes + trained_bytes * trained,
         gradients=trained_bytes * trained,
-        optimizer=state_bytes * trained,
-        activations=activations,
-        temporary=trained_bytes * kept["update"] * trained,
+        optimizer=state + update if in_update else state,
+        activations=0 if in_update else activations,
     )
 
 

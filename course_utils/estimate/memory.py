@@ -25,7 +25,6 @@ def estimate_memory(
     batch: int | None = None,
     optimizer: str | Optimizer = "adam",
     precision: str = "amp",
-    checkpointing: bool | type[nn.Module] | tuple[type[nn.Module], ...] = False,
     shards: int = 1,
     training: bool = True,
     keep_gradients: bool = False,
@@ -37,6 +36,9 @@ def estimate_memory(
     A copy of the model without data goes through two steps, of `batch` and of twice as many
     samples, while every allocation is counted. Memory that a kernel needs only while it runs is not
     seen; on a GPU, a share fitted on published trainings stands for it (see `memory_model`).
+
+    Activation checkpointing counts where the model does it itself, as those of Transformers do
+    after `gradient_checkpointing_enable()`.
 
     The loss is counted where `loss` is given or the model returns its own, as those of Transformers
     do when they get labels; else all results, added up, stand for it, and the result says so.
@@ -50,9 +52,6 @@ def estimate_memory(
             `functools.partial(torch.optim.AdamW, fused=True)`.
         precision: "amp", "fp16" or "bf16" (automatic mixed precision), "bf16-true" or "fp16-true"
             (the weights too), "fp32" or "tf32".
-        checkpointing: recompute activations in the backward pass; for True, in each block of the
-            model's longest `nn.Sequential` or `nn.ModuleList`, else in each module of the class
-            that you pass.
         shards: devices that share parameters, gradients and optimizer state, as with FSDP.
         training: forward, backward and optimizer, or the forward pass alone.
         keep_gradients: they stay from step to step, as they do when they are accumulated.
@@ -74,13 +73,7 @@ def estimate_memory(
         "batch_dim": batch_dim,
     }
     make_step = partial(Step, model, inputs, **asked)
-    found = follow_two_batches(
-        make_step,
-        batch,
-        optimizer,
-        checkpointing=checkpointing,
-        keep_gradients=keep_gradients,
-    )[1]
+    _, found = follow_two_batches(make_step, batch, optimizer, keep_gradients=keep_gradients)
     return found if shards == 1 else _sharded(found, model, shards)
 
 
@@ -90,7 +83,6 @@ def follow_two_batches(
     batch: int | None,
     optimizer: str | Optimizer,
     *,
-    checkpointing: Any = False,
     keep_gradients: bool = False,
     also: Note | None = None,
 ) -> tuple[Step, Memory]:
@@ -98,14 +90,14 @@ def follow_two_batches(
 
     Args:
         make_step: makes the step for `batch=`.
-        batch, optimizer, checkpointing, keep_gradients: as for `estimate_memory`.
+        batch, optimizer, keep_gradients: as for `estimate_memory`.
         also: called for each operation too while the first of the two steps runs.
     """
     name, make = _optimizer(optimizer)
     step = make_step(batch=batch)
-    moments = follow(step, make, checkpointing, keep_gradients, also)
+    moments = follow(step, make, keep_gradients, also)
     with suppress(RuntimeError):  # some models take no other batch
-        twice = follow(make_step(batch=2 * step.batch), make, checkpointing, keep_gradients)
+        twice = follow(make_step(batch=2 * step.batch), make, keep_gradients)
         moments = _with_growth(moments, twice, step.batch)
     found = Memory(
         batch=step.batch,

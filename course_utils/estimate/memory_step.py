@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from course_utils.estimate.memory_model import KINDS, Moment
 from course_utils.estimate.no_data import Note, Step, tensors
@@ -91,29 +90,9 @@ class Tracker:
         self.moments.append(Moment(phase, operation, **self.in_use))
 
 
-class Checkpointed(nn.Module):
-    """A block that keeps its input and computes the rest again in the backward pass."""
-
-    def __init__(self, block: nn.Module):
-        super().__init__()
-        self.block = block
-
-    def __getattr__(self, name: str) -> Any:
-        # what the model around it asks of its block, such as the kind of its attention
-        try:
-            return super().__getattr__(name)
-        except AttributeError:
-            return getattr(super().__getattr__("block"), name)
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the block; its results between are not kept."""
-        return checkpoint(self.block, *args, use_reentrant=False, **kwargs)
-
-
 def follow(
     step: Step,
     make: Optimizer,
-    checkpointing: Any = False,
     keep_gradients: bool = False,
     also: Note | None = None,
 ) -> list[Moment]:
@@ -124,8 +103,6 @@ def follow(
     tracker = Tracker()
     tracker.own([*step.model.parameters(), *step.model.buffers()], "parameters")
     tracker.own(tensors(step.arguments), "activations")
-    if checkpointing:
-        step.model = _checkpointed(step.model, checkpointing)
     if step.training:
         _watch_gradients(step.model, tracker, keep_gradients)
     tracker.write("forward", "its first operation")
@@ -133,28 +110,11 @@ def follow(
     return _updated(step, make, tracker) if step.training else tracker.moments
 
 
-def find_blocks(model: nn.Module, kinds: Any = True) -> list[nn.Module]:
-    """Return the modules of a class, or for True those in the longest list of modules."""
-    if kinds is not True:
-        return [module for module in model.modules() if isinstance(module, kinds)]
+def find_blocks(model: nn.Module) -> list[nn.Module]:
+    """Return the modules in the longest list of modules."""
     lists = [part for part in model.modules() if isinstance(part, (nn.Sequential, nn.ModuleList))]
     longest = max(lists, key=len, default=nn.ModuleList())
     return list(longest)
-
-
-def _checkpointed(model: nn.Module, kinds: Any) -> nn.Module:
-    """Return a model, a copy that nobody else sees, with its blocks wrapped."""
-    blocks = set(find_blocks(model, kinds))
-    if not blocks:
-        raise ValueError(
-            f"{type(model).__name__} has no blocks for checkpointing={kinds}; True takes the "
-            f"longest nn.Sequential or nn.ModuleList. Pass the class of a block."
-        )
-    for parent in list(model.modules()):
-        for name, child in list(parent.named_children()):
-            if child in blocks:
-                setattr(parent, name, Checkpointed(child))
-    return Checkpointed(model) if model in blocks else model
 
 
 def _watch_gradients(model: nn.Module, tracker: Tracker, keep: bool) -> None:

@@ -18,6 +18,18 @@ if TYPE_CHECKING:
     import pandas as pd
 
 HEADER = ("device", "time", "cost", "fits", "why")
+# of a row, in `to_frame` and in the file
+FIGURES: tuple[str, ...] = (
+    "device",
+    "kind",
+    "count",
+    "precision",
+    "hours",
+    "cost",
+    "fits",
+    "needed_bytes",
+)
+FIGURES += ("limit", "step_s", "samples_per_s", "factor")
 FORMAT = "course_utils.estimate 3"
 
 
@@ -133,24 +145,7 @@ class Estimate:
 
 
 def _flat(row: Row) -> dict[str, Any]:
-    low, high = row.hours_interval
-    cost = row.cost_interval or (None, None)
-    return {
-        "device": row.device,
-        "kind": row.kind,
-        "count": row.count,
-        "precision": row.precision,
-        "hours": row.hours,
-        "hours_low": low,
-        "hours_high": high,
-        "cost": row.cost,
-        "cost_low": cost[0],
-        "cost_high": cost[1],
-        "fits": row.fits,
-        "needed_bytes": row.needed_bytes,
-        "limit": row.limit,
-        "step_s": row.step_s,
-        "samples_per_s": row.samples_per_s,
-        "factor": row.factor,
-        "checked": row.evidence.checked,
-    }
+    flat = {name: getattr(row, name) for name in FIGURES}
+    flat["hours_low"], flat["hours_high"] = row.hours_interval
+    flat["cost_low"], flat["cost_high"] = row.cost_interval or (None, None)
+    return flat | {"checked": row.evidence.checked}

@@ -7,6 +7,7 @@ import statistics
 import pytest
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from course_utils import text
 from course_utils.estimate import chips, estimate_memory, finetuning, memory_model
@@ -85,21 +86,23 @@ class Block(nn.Module):
         return x + self.down(nn.functional.silu(self.gate(y)) * self.up(y))
 
 
-def test_a_followed_step_keeps_about_what_the_formula_says():
+class Checkpointed(nn.Sequential):
+    def forward(self, x):
+        for block in self:
+            x = checkpoint(block, x, use_reentrant=False)
+        return x
+
+
+@pytest.mark.parametrize("blocks", [nn.Sequential, Checkpointed])
+def test_a_followed_step_keeps_about_what_the_formula_says(blocks):
     shape = LanguageModel(
         layers=6, hidden=512, intermediate=1536, heads=8, kv_heads=8, vocabulary=0
     )
-    blocks = nn.Sequential(*(Block(512, 1536) for _ in range(6)))
-    tokens = torch.empty(1, 1024, 512)
-    for checkpointing in (False, True):
-        followed = estimate_memory(
-            blocks, tokens, batch=4, precision="bf16-true", checkpointing=checkpointing
-        )
-        formula = estimate_finetuning(
-            shape, "full", batch=4, length=1024, checkpointing=checkpointing
-        )
-        kept = followed.peak.activations
-        assert formula.activations == pytest.approx(kept, rel=0.35), checkpointing
+    model, tokens = blocks(*(Block(512, 1536) for _ in range(6))), torch.empty(1, 1024, 512)
+    followed = estimate_memory(model, tokens, batch=4, precision="bf16-true")
+    checkpointing = blocks is Checkpointed
+    formula = estimate_finetuning(shape, "full", batch=4, length=1024, checkpointing=checkpointing)
+    assert formula.activations == pytest.approx(followed.peak.activations, rel=0.35)
 
 
 def test_unknown_names_are_answered_with_the_known_ones():

@@ -9,6 +9,7 @@ import pytest
 import torch
 from course_lessons.memory.record import record_memory
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from course_utils.estimate import estimate_memory, find_chip
 from course_utils.estimate.memory_model import (
@@ -179,48 +180,22 @@ def test_16_bits_everywhere_take_half_and_mixed_precision_less_than_that():
     assert full / 2 < mixed < full
 
 
-@pytest.mark.parametrize("blocks", [True, nn.Sequential, (nn.Sequential, nn.Linear)])
-def test_checkpointing_keeps_less(blocks):
-    def block():
-        made = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.GELU(), nn.GELU(), nn.GELU())
-        made.attention = "full"
-        return made
-
-    model = Outer(block() for _ in range(6))
-    plain = estimate_memory(model, EXAMPLE, batch=512)
-    kept = estimate_memory(model, EXAMPLE, batch=512, checkpointing=blocks)
-    assert kept.peak.activations < 0.8 * plain.peak.activations
-
-
-class Outer(nn.Module):
-    def __init__(self, blocks):
-        super().__init__()
-        self.blocks = nn.ModuleList(blocks)
+class Checkpointed(nn.Sequential):
+    """Blocks of which only the inputs are kept, as Transformers' models do it when asked."""
 
     def forward(self, x):
-        for block in self.blocks:
-            if block.attention == "full":  # a model may ask something of its blocks
-                x = block(x)
+        for block in self:
+            x = checkpoint(block, x, use_reentrant=False)
         return x
 
 
-def test_a_model_that_is_one_block_itself_can_be_checkpointed():
-    kept = estimate_memory(mlp(), EXAMPLE, batch=512, checkpointing=nn.Sequential)
-    assert kept.peak.activations > 0
-
-
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_a_transformer_can_be_checkpointed(precision):
-    layer = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True)
-    model, tokens = (
-        nn.TransformerEncoder(layer, 6, enable_nested_tensor=False),
-        torch.empty(1, 128, 64),
-    )
+def test_a_model_that_checkpoints_its_blocks_keeps_less(precision):
+    layers = [nn.TransformerEncoderLayer(64, 4, 128, batch_first=True) for _ in range(6)]
+    tokens = torch.empty(1, 128, 64)
     plain, kept = (
-        estimate_memory(
-            model, tokens, batch=16, precision=precision, checkpointing=blocks
-        ).peak.activations
-        for blocks in (False, nn.TransformerEncoderLayer)
+        estimate_memory(model, tokens, batch=16, precision=precision).peak.activations
+        for model in (nn.Sequential(*layers), Checkpointed(*layers))
     )
     assert plain / 6 < kept < plain / 2  # the results of one layer, and the six inputs
 
@@ -286,7 +261,7 @@ def test_a_loss_counts_whether_it_is_given_or_the_models_own():
 def test_the_model_is_not_touched():
     model = mlp()
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    estimate_memory(model, torch.rand(4, WIDTH), checkpointing=True)
+    estimate_memory(model, torch.rand(4, WIDTH))
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
     assert all(p.grad is None for p in model.parameters())
 
@@ -325,7 +300,6 @@ def test_stochastic_depth_is_followed_and_a_choice_by_value_is_named():
             "unknown optimizer 'sdg'. Pass sgd, momentum, adam, adamw, adam8bit",
         ),
         ({"precision": "fp8"}, "unknown precision 'fp8'. Pass one of fp32"),
-        ({"checkpointing": nn.Conv2d}, "has no blocks for checkpointing=.*Conv2d"),
     ],
 )
 def test_a_request_that_makes_no_sense_gets_a_sentence(asked, message):
@@ -342,9 +316,7 @@ def test_a_chip_that_does_not_exist_and_a_batch_below_one_are_refused_later_too(
         found.at(0)
 
 
-def test_a_model_without_blocks_or_without_anything_to_train_is_refused():
-    with pytest.raises(ValueError, match="Linear has no blocks"):
-        estimate_memory(nn.Linear(WIDTH, 1), EXAMPLE, checkpointing=True)
+def test_a_model_without_anything_to_train_and_inputs_without_a_tensor_are_refused():
     assert estimate_memory(nn.Linear(WIDTH, 1), EXAMPLE, shards=2).gathered == 4 * (WIDTH + 1)
     with pytest.raises(ValueError, match="training=False"):
         estimate_memory(nn.ReLU(), EXAMPLE)
