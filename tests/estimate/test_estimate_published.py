@@ -123,6 +123,24 @@ def test_networks_of_lstms_are_met_though_no_number_was_fitted_to_their_kernels(
     assert len(lstms) == 3 and within(lstms, 1.25) == 1
 
 
+@pytest.mark.parametrize(
+    ("device", "precision"),
+    [
+        ("T4", "fp16"),
+        ("T4", "fp32"),
+        ("V100 SXM2 16GB", "fp16"),
+        ("V100 SXM2 16GB", "fp32"),
+        ("A100 80GB", "fp16"),
+        ("A100 80GB", "tf32"),
+    ],
+)
+def test_on_one_host_networks_agree_on_the_seconds_for_a_kernel(device, precision):
+    asked = {"device": device, "precision": precision, "training": False, "count": 1}
+    rows = [row for row in published(source="DeepLearningExamples", **asked) if row.batch <= 2]
+    rates = [row.step_s / work_of(row).kernels for row in rows]
+    assert len(rates) >= 4 and max(rates) < 1.41 * min(rates)
+
+
 def test_counted_operations_are_the_published_ones_for_nine_networks_in_ten():
     # A different program counted those, in 10^9 multiply-adds to two digits after the point, and
     # leaves out LSTMs.
