@@ -91,7 +91,7 @@ def measure(out: Path, dry: bool) -> None:
 
     from course_utils.compare.comparison import measure as measure_one
     from course_utils.compare.results import Result, describe_machine
-    from course_utils.compare.workloads import CNN_STEP, PRODUCT, RNN_STEP
+    from course_utils.compare.workloads import CNN_STEP, PRODUCT
     from course_utils.copy_speed import copy_rate
     from course_utils.devices import as_device
 
@@ -99,7 +99,7 @@ def measure(out: Path, dry: bool) -> None:
     seconds = 0.02 if dry else 0.5
     modern = device.kind == "cuda" and torch.cuda.get_device_capability() >= (8, 0)
     precisions = ("fp32", "tf32", "bf16") if modern else ("fp32",)
-    asked = [(RNN_STEP, 16, "fp32")]
+    asked = []
     for precision in precisions:
         for side in (64, 128) if dry else (512, 1024, 2048, 4096, 8192):
             asked.append((PRODUCT, side, precision))

@@ -11,8 +11,7 @@ import torch
 from torch import nn
 
 from course_utils.data.drawn_images import draw_shapes
-from course_utils.data.models import AirRNN, ImageCNN
-from course_utils.data.series import Scale, air_passengers, make_windows
+from course_utils.data.models import ImageCNN
 from course_utils.devices import Device
 from course_utils.moves import to_device
 from course_utils.plain_training import fast_adam
@@ -71,18 +70,6 @@ def build_seeded(workload: Workload, size: int, device: Device, precision: str) 
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(0)
         return workload.build(device=device, size=size, precision=precision)
-
-
-def rnn_step(device: Device, size: int = 16, precision: str = "fp32") -> Call:
-    """Return a function that takes one training step of the 481-parameter RNN on a batch that is on
-    the device.
-    """
-    series, _ = air_passengers()
-    windows = make_windows(Scale.fit(series).apply(series), 20)
-    # there are 101 windows: a larger batch holds them several times
-    picks = torch.arange(size) % len(windows[0])
-    inputs, targets = (part[picks] for part in windows)
-    return training_step(AirRNN(), inputs, targets, nn.functional.mse_loss, device, precision)
 
 
 def cnn_step(device: Device, size: int, precision: str = "fp32") -> Call:
@@ -168,14 +155,6 @@ def using_tf32(allowed: bool) -> Iterator[None]:
         yield
 
 
-RNN_STEP = Workload(
-    name="RNN step",
-    build=rnn_step,
-    size_name="batch",
-    unit="samples",
-    items=float,
-    precisions=("fp32", "tf32", "bf16"),
-)
 CNN_STEP = Workload(
     name="CNN step",
     build=cnn_step,
@@ -200,4 +179,4 @@ ELEMENTWISE = Workload(
     items=float,
     precisions=("fp32", "bf16", "fp16"),
 )
-SUITE = (RNN_STEP, CNN_STEP, PRODUCT, ELEMENTWISE)
+SUITE = (CNN_STEP, PRODUCT, ELEMENTWISE)

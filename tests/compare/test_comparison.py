@@ -20,7 +20,6 @@ from course_utils.compare.workloads import (
     CNN_STEP,
     ELEMENTWISE,
     PRODUCT,
-    RNN_STEP,
     SUITE,
     Workload,
     build_seeded,
@@ -144,13 +143,6 @@ def test_the_workloads_compute_what_they_say():
     assert torch.allclose(build_seeded(ELEMENTWISE, 6, CPU, "fp32")(), a + 2 * b)
 
 
-@pytest.mark.parametrize("work", [RNN_STEP, CNN_STEP])
-def test_training_steps_learn(work):
-    step = build_seeded(work, 64, CPU, "fp32")
-    losses = [step().item() for _ in range(20)]
-    assert losses[-1] < losses[0]
-
-
 def test_the_cpu_takes_part_with_one_thread_and_with_all():
     threads = torch.get_num_threads()
     found = compare_devices(ELEMENTWISE, [64], ["cpu"], max_s=0.01)
@@ -256,7 +248,7 @@ def test_tf32_is_a_precision_of_a_function_of_your_own_too():
 def test_the_callers_settings_stay_as_they_were():
     torch.manual_seed(5)
     before = torch.get_num_threads(), torch.get_rng_state().tolist()
-    compare_devices(RNN_STEP, [4], ["cpu"], max_s=0.01)
+    compare_devices(CNN_STEP, [4], ["cpu"], max_s=0.01)
     assert (torch.get_num_threads(), torch.get_rng_state().tolist()) == before
 
 
