@@ -15,8 +15,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m course_utils.old_code", description=__doc__)
     help_text = f"{KINDS}; - reads code or the message of an error from standard input"
     parser.add_argument("files", nargs="+", metavar="FILE", help=help_text)
-    help_text = "change the files; a copy of each stays beside it as FILE.orig"
-    parser.add_argument("--write", action="store_true", help=help_text)
+    parser.add_argument("--write", action="store_true", help="change the files")
     options = parser.parse_args(arguments)
     several = len(options.files) > 1
     return max(_report(name, options.write, several) for name in options.files)
@@ -30,8 +29,8 @@ def _report(name: str, write: bool, several: bool) -> int:
 
     try:
         found = explain(sys.stdin.read() if name == "-" else Path(name))
-        if write:
-            _write(name, found.text)
+        if write and name != "-":
+            _write(Path(name), found.text)
     except (Unreadable, OSError) as error:
         print(error, file=sys.stderr)
         return 2
@@ -44,23 +43,11 @@ def _report(name: str, write: bool, several: bool) -> int:
     return 1 if found.findings else 0
 
 
-def _write(name: str, text: str) -> None:
-    """Write the new text, and the old one beside it; never over an older copy."""
-    from course_utils.old_code.read_code import Unreadable
-
-    if name == "-":
-        raise Unreadable("--write needs a file.")
-    path = Path(name)
-    kept = path.with_name(f"{path.name}.orig")
-    old = path.read_bytes()
-    mark = b"\xef\xbb\xbf"  # some editors begin a file with it
-    new = (mark if old.startswith(mark) else b"") + text.encode()
-    if new == old:
-        return
-    if kept.exists():
-        raise Unreadable(f"{kept} is there already: move it away first. Nothing was written.")
-    kept.write_bytes(old)
-    path.write_bytes(new)
+def _write(path: Path, text: str) -> None:
+    """Write the new text; a mark that some editors begin a file with stays."""
+    mark = b"\xef\xbb\xbf"
+    kept = mark if path.read_bytes().startswith(mark) else b""
+    path.write_bytes(kept + text.encode())
 
 
 if __name__ == "__main__":

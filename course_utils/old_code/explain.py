@@ -4,13 +4,14 @@ import difflib
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from course_utils.old_code.findings import find_in
+from course_utils.old_code.find_old_names import find_in_code, find_in_message, find_in_text
 from course_utils.old_code.names_in_code import Names
-from course_utils.old_code.notes import Edit, Finding, Note
-from course_utils.old_code.read_code import Unreadable, is_python, joined, parts_of
+from course_utils.old_code.parsed_code import Finding
+from course_utils.old_code.read_text import Part, Unreadable, is_python, joined, parts_of
+from course_utils.old_code.trainer_arguments import Note
 from course_utils.text import html_card
 
 _SUFFIXES = ("", ".py", ".ipynb", ".md", ".markdown", ".rst", ".txt")
@@ -51,13 +52,12 @@ class Explanation:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        if not self.findings:
-            return html_card(repr(self), ("line", "old", "today", "why"), [])
         rows = []
         for note in self.findings:
             where = f"{note.cell} {note.line}".strip()
             rows.append((where, note.old, note.new or "nothing", note.why))
-        return html_card("What is outdated", ("line", "old", "today", "why"), rows)
+        title = "What is outdated" if rows else repr(self)
+        return html_card(title, ("line", "old", "today", "why"), rows)
 
 
 def explain(source: str | os.PathLike) -> Explanation:
@@ -72,18 +72,14 @@ def explain(source: str | os.PathLike) -> Explanation:
             new line, as one between triple quotes does, are counted from the next one.
 
     Raises:
-        Unreadable: no such file, one of another kind, no text, a broken notebook, or too long.
+        Unreadable: no such file, one of another kind, or a broken notebook.
     """
     text, suffix = _text_of(source)
     # Three quotation marks and a new line begin a string: its code begins on the line after.
-    is_quoted = isinstance(source, str) and text == source and text.startswith("\n")
-    first_line = 0 if is_quoted else 1
-    try:
-        parts = parts_of(text, suffix)
-        names = Names(parts)
-        found = [find_in(part, names, first_line) for part in parts]
-    except RecursionError:
-        raise Unreadable("The code is nested too deeply to be read.") from None
+    is_quoted = text is source and text.startswith("\n")
+    parts = parts_of(text, suffix)
+    names = Names(parts)
+    found = [_find_in(part, names, 0 if is_quoted else 1) for part in parts]
     notes: dict[Note, None] = {}  # each once
     changed = []
     for part, findings in zip(parts, found, strict=True):
@@ -96,8 +92,6 @@ def explain(source: str | os.PathLike) -> Explanation:
 
 def _text_of(source: str | os.PathLike) -> tuple[str, str]:
     """Return a text, or that of a file with the suffix of its name."""
-    if not isinstance(source, str | os.PathLike):
-        raise Unreadable(f"{type(source).__name__}: expected a text, or the path of a file.")
     if isinstance(source, str) and not os.path.isfile(source):
         if re.fullmatch(r"[\w./\\:~ -]+\.(py|ipynb|md|rst|txt)", source):
             raise Unreadable(f"There is no file {source!r} here.")
@@ -115,23 +109,33 @@ def _text_of(source: str | os.PathLike) -> tuple[str, str]:
         raise Unreadable(f"{path} cannot be read: {error}") from None
 
 
+def _find_in(part: Part, names: Names, first_line: int) -> list[Finding]:
+    """Return what is outdated in one part, in the order of its lines; the first has a number."""
+    found: list[Finding] = []
+    for code in part.codes:
+        found += find_in_code(code, names)
+    for place, command in part.commands:
+        found += find_in_text(command, place)
+    if not found:
+        for place, line in part.commands:
+            found += find_in_message(line, place)
+    found.sort(key=lambda finding: finding.place)
+    numbered = []
+    for each in found:
+        number = part.text.count("\n", 0, each.place) + first_line
+        numbered.append(replace(each, note=replace(each.note, line=number, cell=part.name)))
+    return numbered
+
+
 def _with_edits(text: str, findings: list[Finding]) -> str:
-    """Return a text with its edits, but for those that would make Python no Python."""
-    new = _edited(text, [edit for finding in findings for edit in finding.edits])
-    if is_python(new) or not is_python(text):
-        return new
-    kept: list[Edit] = []
-    for finding in findings:
-        if is_python(_edited(text, [*kept, *finding.edits])):
-            kept += finding.edits
-    return _edited(text, kept)
+    """Return a text with its edits, unless they made Python no Python.
 
-
-def _edited(text: str, edits: list[Edit]) -> str:
-    """Return a text with edits; one that overlaps an earlier one is left out."""
-    pieces, end = [], 0
-    for edit in sorted(set(edits), key=lambda edit: (edit.start, edit.end, edit.text)):
-        if edit.start >= end:
-            pieces += [text[end : edit.start], edit.text]
-            end = edit.end
-    return "".join([*pieces, text[end:]])
+    An edit that overlaps an earlier one is left out.
+    """
+    pieces, done = [], 0
+    for start, end, piece in sorted({edit for finding in findings for edit in finding.edits}):
+        if start >= done:
+            pieces += [text[done:start], piece]
+            done = end
+    new = "".join([*pieces, text[done:]])
+    return new if is_python(new) or not is_python(text) else text

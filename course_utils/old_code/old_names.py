@@ -1,16 +1,23 @@
-"""What to write in place of an old name, keyword, method or attribute: `old_names.json`.
+"""What to write in place of an old name: the table `old_names.json`, and the installed packages.
 
 Every entry was tried with torch 2.9, torch_xla 2.9, Lightning 2.6 and Darts 0.48, and the tests try
 it again. A name that has gone without an entry is found by asking the installed packages.
 """
 
+import enum
+import importlib
+import importlib.util
+import inspect
 import json
+import pkgutil
 import re
+import warnings
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
+from typing import Any
 
-from course_utils.old_code.installed import is_gone, new_home, today, version
-
-TABLES = json.loads((Path(__file__).parent / "old_names.json").read_text(encoding="utf-8"))
+TABLES = json.loads(Path(__file__).with_name("old_names.json").read_text(encoding="utf-8"))
 Advice = tuple[str, str]  # what to write today, and why; JSON has them as a list
 
 # What guides use without always showing its import.
@@ -19,15 +26,28 @@ ALIASES: dict[str, str] = TABLES["aliases"]
 NAMES: dict[str, Advice] = TABLES["names"]
 # That Lightning once called on a module, a callback or a data module.
 METHODS: dict[str, Advice] = TABLES["methods"]
-# "function.keyword", with "*" for any function; "function.1" is the argument in that position.
+# "function.keyword", with "*" for any function.
 KEYWORDS: dict[str, Advice] = TABLES["keywords"]
 # Of a Trainer.
 ATTRIBUTES: dict[str, Advice] = TABLES["attributes"]
 
+TRAINER = "lightning.pytorch.Trainer"
+PACKAGES = ("torch", "lightning", "pytorch_lightning", "torchmetrics")
+GONE, UNKNOWN = object(), object()
+
+# Other packages bring torch.npu and the like, and torch_xla's guides write pl.MpDeviceLoader.
+_FROM_ELSEWHERE = re.compile(
+    r"torch\.(npu|hpu|mlu|musa|tpu|ops\.|classes\.)|lightning\.pytorch\.(MpDevice|Parallel)Loader"
+)
+_DEEP_NAME = re.compile(
+    r"^lightning\.(pytorch\.)?((trainer|core|module)\.)*"
+    r"(?=(Trainer|Lightning(Data)?Module|Callback)\b)"
+)
+
 
 def advise(name: str) -> Advice | None:
     """Return what to write in place of a full name and why, or None for one that is there today."""
-    if name.partition(".")[0] == "pytorch_lightning":
+    if name.startswith("pytorch_lightning."):
         found = advise(today(name))
         return found and (found[0].replace("lightning.pytorch", "pytorch_lightning"), found[1])
     beginnings = [name[: match.start()] for match in re.finditer(r"\.|$", name)]
@@ -36,28 +56,91 @@ def advise(name: str) -> Advice | None:
             return NAMES[beginning]
     for beginning in reversed(beginnings):
         if f"{beginning}." in NAMES:
-            return _advise_member(name, beginning)
+            new, why = NAMES[f"{beginning}."]
+            moved = new + name.removeprefix(beginning)
+            is_there = find(moved) is not GONE and find(moved) is not UNKNOWN
+            return NAMES.get(moved) or (moved if is_there else new, why)
     if not is_gone(name):
         return None
-    home = new_home(name)
-    if home:
-        return home, "It has moved."
-    return "", f"{version(name)}, which is installed here, has no such name."
+    return ("", f"{version(name)}, which is installed here, has no such name.")
 
 
-def _advise_member(name: str, module: str) -> Advice:
-    """Return the advice for a name of a module that has an entry."""
-    new, why = NAMES[f"{module}."]
-    renamed = NAMES.get(new + name.removeprefix(module))  # it has changed its name as well
-    if renamed:
-        return renamed
-    home = new_home(name) if new.startswith("lightning") else ""
-    return (home, "It has moved.") if home else (new, why)
+def today(name: str) -> str:
+    """Return a full name under `lightning.pytorch`, and a Trainer's in the place guides use."""
+    name = re.sub(r"^pytorch_lightning\b", "lightning.pytorch", name)
+    return _DEEP_NAME.sub("lightning.pytorch.", name)
 
 
-def replacement(name: str, new: str) -> str:
-    """Return the name that takes the place of an old one as it stands, or "" if a person must."""
-    entry = NAMES.get(today(name))
-    is_sure = today(new) == (today(entry[0]) if entry else new_home(name))
-    same_package = today(new).partition(".")[0] == today(name).partition(".")[0]
-    return new if is_sure and same_package and re.fullmatch(r"\w+(\.\w+)+", new) else ""
+def is_gone(name: str) -> bool:
+    """Say whether an installed package lacks a full name. What cannot be found out is not gone."""
+    name = today(name)
+    root, *parts = name.split(".")
+    is_private = root != "lightning" and any(part.startswith("_") for part in parts)
+    if is_private or "__" in name or _FROM_ELSEWHERE.match(name):
+        return False
+    return find(name) is GONE
+
+
+@cache
+def find(name: str) -> Any:
+    """Return what a full name stands for; `GONE`, or `UNKNOWN` where it cannot be found out."""
+    if name.partition(".")[0] not in PACKAGES:
+        return UNKNOWN
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of names such as torch.has_cuda
+            return pkgutil.resolve_name(today(name).replace("lightning.pytorch", _lightning()))
+    except AttributeError as error:
+        owner = error.obj
+        if inspect.ismodule(owner) and hasattr(owner, "__path__"):
+            # A module that is there but cannot be imported needs a package that is not.
+            is_there = importlib.util.find_spec(f"{owner.__name__}.{error.name}") is not None
+            return UNKNOWN if is_there else GONE
+        is_class = inspect.isclass(owner) and not isinstance(owner, enum.EnumMeta)
+        return GONE if is_class or inspect.ismodule(owner) else UNKNOWN
+    except Exception:  # it needs a package or a device that is not here
+        return UNKNOWN
+
+
+def _lightning() -> str:
+    return "lightning.pytorch" if importlib.util.find_spec("lightning") else "pytorch_lightning"
+
+
+def version(name: str) -> str:
+    """Return the package of a name with the version that is installed."""
+    package = name.partition(".")[0]
+    return f"{package} {getattr(find(package), '__version__', '')}".strip()
+
+
+@cache
+def parameters(name: str) -> Mapping[str, inspect.Parameter] | None:
+    """Return the parameters of a function or class; None where they are open or not known."""
+    try:
+        found = inspect.signature(find(name)).parameters
+    except (ValueError, TypeError):
+        return None
+    is_open = any(each.kind is each.VAR_KEYWORD for each in found.values())
+    return None if is_open or name.startswith("torch.jit.") else found
+
+
+@cache
+def parameters_of_trainer() -> tuple[str, ...]:
+    """Return the arguments of today's Trainer.
+
+    Raises:
+        ModuleNotFoundError: no Lightning is installed.
+    """
+    trainer = importlib.import_module(_lightning()).Trainer
+    return tuple(inspect.signature(trainer).parameters)
+
+
+def missing_arguments(name: str, positions: int, given: set[str]) -> list[str]:
+    """Return the arguments without which a metric or callback cannot be made, if not given."""
+    thing = find(name)
+    made = getattr(thing, "__init__", None) if inspect.isclass(thing) else thing
+    ours = name.startswith(("torchmetrics.", "lightning.pytorch.callbacks."))
+    if not ours or not inspect.isfunction(made):
+        return []
+    every = inspect.signature(thing).parameters.values()
+    after = [each for each in every if each.kind is each.POSITIONAL_OR_KEYWORD][positions:]
+    return [str(each) for each in after if each.default is each.empty and each.name not in given]

@@ -7,6 +7,19 @@ from typing import Any
 
 import parso
 
+from course_utils.old_code.trainer_arguments import Note
+
+Edit = tuple[int, int, str]  # what stands between two places of a text is replaced
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A note, its place in the text, and the edits that are safe to make; () leaves it to you."""
+
+    note: Note
+    place: int
+    edits: tuple[Edit, ...] = ()
+
 
 @dataclass(frozen=True)
 class Argument:
@@ -24,7 +37,6 @@ class Call:
     name: str
     node: Any  # the last part of the expression before the brackets
     arguments: tuple[Argument, ...]
-    brackets: Any  # with the arguments between them
 
     def keyword(self, name: str) -> Any:
         """Return the node of the value given as `name`, or None."""
@@ -36,15 +48,16 @@ class Import:
     """One imported name.
 
     Attributes:
-        node: where it stands.
+        node: where the name stands.
         name: in full, such as "torch.cuda.amp.autocast".
-        bound: what the code calls it; "" for a star, and "torch." for `import torch.cuda`, which
-            binds the first name alone.
+        bound: what the code calls it; "" for a star, and "torch" for `import torch.cuda`.
+        target: what `bound` stands for.
     """
 
     node: Any
     name: str
     bound: str
+    target: str
 
 
 class Code:
@@ -52,13 +65,15 @@ class Code:
 
     def __init__(self, text: str, start: int = 0):
         self.text, self.start = text, start
-        tree: Any = parso.load_grammar(version="3.11").parse(text)
-        self.nodes = list(_walk(tree))
-        self.calls = [call for node in self.nodes for call in _calls_in(node)]
-        self.imports: list[tuple[Any, list[Import]]] = []
+        self.tree: Any = parso.load_grammar(version="3.11").parse(text)
+        self.nodes = list(_walk(self.tree))
+        self.calls: list[Call] = []
+        self.imports: list[Import] = []
         for node in self.nodes:
+            if node.type in ("atom_expr", "power"):
+                self.calls += _calls_in(node)
             if node.type in ("import_name", "import_from") and not getattr(node, "level", 0):
-                self.imports.append((node, _names_imported(node)))
+                self.imports += _names_imported(node)
         lengths = map(len, parso.split_lines(text, keepends=True))
         self._line_starts = list(accumulate(lengths, initial=start))
 
@@ -72,11 +87,6 @@ class Code:
 def source(node: Any) -> str:
     """Return a node as it is written."""
     return node.get_code(include_prefix=False)
-
-
-def dotted(node: Any) -> str:
-    """Return the name that an expression begins with, such as "a.b" of `a.b[0]`."""
-    return steps(node)[-1][0].rstrip("()[]")
 
 
 def steps(node: Any) -> list[tuple[str, Any]]:
@@ -94,23 +104,21 @@ def steps(node: Any) -> list[tuple[str, Any]]:
     return found
 
 
-def names_in(node: Any) -> list[tuple[str, Any]]:
-    """Return `a`, `a.b` of `a.b(1).c`: the names of an expression up to its first call."""
-    found = steps(node) if node.type in ("atom_expr", "power") else []
-    return [(name, last) for name, last in found if not set(name) & set("([")]
+def dotted(node: Any) -> str:
+    """Return the name that an expression begins with, such as "a.b" of `a.b[0]`."""
+    return steps(node)[-1][0].rstrip("()[]")
 
 
 def pairs_of(node: Any) -> list[Argument]:
     """Return the pairs of a dictionary in braces as arguments; "*" where a key is no string."""
-    if node.type != "atom" or len(node.children) != 3 or node.children[1].type != "dictorsetmaker":
+    if node.type != "dictorsetmaker":
         return []
-    inside = node.children[1].children
     found = []
-    for at, colon in enumerate(inside[:-1]):
-        if at and colon == ":":
-            key = inside[at - 1]
+    for key, colon in pairwise(node.children):
+        if colon == ":":
             is_plain = key.type == "string" and key.value[0] in "'\""
-            found.append(Argument(key.value[1:-1] if is_plain else "*", key, inside[at + 1]))
+            name = key.value[1:-1] if is_plain else "*"
+            found.append(Argument(name, key, colon.get_next_sibling()))
     return found
 
 
@@ -124,13 +132,11 @@ def _walk(tree: Any) -> Iterator[Any]:
 
 
 def _calls_in(node: Any) -> Iterator[Call]:
-    if node.type not in ("atom_expr", "power"):
-        return
     for (name, before), (_, brackets) in pairwise(steps(node)):
         children = getattr(brackets, "children", [])
         if children and children[0] == "(":
             part = before if before.parent is node else before.parent
-            yield Call(name, part, _arguments(children[1:-1]), brackets)
+            yield Call(name, part, _arguments(children[1:-1]))
 
 
 def _arguments(nodes: list[Any]) -> tuple[Argument, ...]:
@@ -148,11 +154,10 @@ def _arguments(nodes: list[Any]) -> tuple[Argument, ...]:
     return tuple(found)
 
 
-def _names_imported(statement: Any) -> list[Import]:
+def _names_imported(statement: Any) -> Iterator[Import]:
     names = statement.get_defined_names() or [None]  # none for a star
-    found = []
     for path, name in zip(statement.get_paths(), names, strict=False):
-        binds_first = statement.type == "import_name" and name is path[0] and len(path) > 1
-        bound = (name.value if name else "") + ("." if binds_first else "")
-        found.append(Import(path[-1], ".".join(each.value for each in path), bound))
-    return found
+        full = ".".join(each.value for each in path)
+        bound = name.value if name else ""
+        binds_first = statement.type == "import_name" and name is path[0]
+        yield Import(path[-1], full, bound, bound if binds_first else full)

@@ -1,52 +1,62 @@
 """Translate the arguments of a Lightning Trainer of 2020 to 2023 into today's.
 
-What an argument meant was read in the sources of pytorch-lightning 0.7.6, 1.0.8, 1.5.10 and 1.9.5;
-what today's Trainer takes is asked of the Lightning that is installed.
+`trainer_arguments.json` has the rows of each old argument. What an argument meant was read in the
+sources of pytorch-lightning 0.7.6, 1.0.8, 1.5.10 and 1.9.5; what today's Trainer takes is asked of
+the Lightning that is installed.
 """
 
-import difflib
-import re
+import json
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-from course_utils.old_code.device_arguments import (
-    DEVICE_RULES,
-    OLD_COUNTS,
-    Change,
-    Refusal,
-    Rule,
-    by_value,
-    named_a_device,
-    same,
-)
-from course_utils.old_code.installed import trainer_parameters
-from course_utils.old_code.notes import Expression, Note
-from course_utils.old_code.old_names import TABLES
-
-
-class _Short(reprlib.Repr):
-    """Cut long values short, and write an object without a text of its own as Type(...)."""
-
-    def repr_instance(self, value: object, level: int) -> str:
-        if type(value).__repr__ is object.__repr__:
-            return f"{type(value).__name__}(...)"
-        return super().repr_instance(value, level)
-
-
-_SHORT = _Short()
-_SHORT.maxstring = _SHORT.maxother = 80
+from course_utils.old_code.old_names import parameters_of_trainer
 
 
 class CannotTranslate(ValueError):
     """Old arguments that nothing today stands for: a line for each, with the reason."""
 
 
+@dataclass(frozen=True)
+class Note:
+    """What became of one old argument, name or call.
+
+    Attributes:
+        old: as it was written, such as "gpus=2".
+        new: what to write today, or "" when nothing is needed any more.
+        why: what the old one meant, or why it is gone.
+        line: its line in the file or cell, counted from 1; 0 outside a text.
+        cell: its cell in a notebook, such as "cell 3"; "" elsewhere.
+    """
+
+    old: str
+    new: str
+    why: str
+    line: int = 0
+    cell: str = ""
+
+    def __str__(self) -> str:
+        line = f"line {self.line}" if self.line else ""
+        where = ", ".join(place for place in (self.cell, line) if place)
+        return f"{where and where + ': '}{self.old} -> {self.new or 'nothing'}. {self.why}"
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A value that is known only when the program runs, as its source."""
+
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+
 @dataclass
 class Modern:
-    """Today's form of old Trainer arguments. Each rule replaces its own argument in it.
+    """Today's form of old Trainer arguments.
 
     Attributes:
         old: the arguments as they were.
@@ -75,22 +85,24 @@ class Modern:
             lines.append(f"trainer.fit(model, {listed(self.fit_kwargs)})")
         return "\n".join(lines + [f"  {note}" for note in self.notes])
 
+    def refuse(self, name: str, why: str) -> None:
+        """Leave out an argument that has no translation."""
+        del self.kwargs[name]
+        self.refused[name] = why
+
     def replace(self, name: str, new: dict, why: str) -> None:
-        """Put `new` in the place of an old argument; a callback in it joins the callbacks."""
+        """Put `new` in the place of an old argument, or refuse it where another one disagrees."""
         others = {key: value for key, value in self.kwargs.items() if key != name}
-        for key, value in new.items():
-            if key != "callbacks" and key in others and not same(others[key], value):
-                asked = written(key, others[key])
-                raise Refusal(f"Another argument asks for {asked}. Keep one of the two.")
         text = listed(new)
-        if name == "resume_from_checkpoint" and self.fit_kwargs:
-            text = f"trainer.fit(model, {listed(self.fit_kwargs)})"
-        if "callbacks" in new:
-            callback = new["callbacks"]
-            if not (isinstance(callback, Expression) or hasattr(callback, "on_train_start")):
-                raise Refusal("This is not a callback of Lightning.")
-            text = written("callbacks", [callback])
-            new = {**new, "callbacks": [*_as_list(others.get("callbacks")), callback]}
+        if "ckpt_path" in new:
+            self.fit_kwargs, new = new, {}
+            text = f"trainer.fit(model, {text})"
+        elif "callbacks" in new and isinstance(others.get("callbacks"), list):
+            new = {"callbacks": others.pop("callbacks") + new["callbacks"]}
+        for key, value in new.items():
+            if key in others and not same(others[key], value):
+                asked = written(key, others[key])
+                return self.refuse(name, f"Another argument asks for {asked}: join the two.")
         self.kwargs = {**others, **new}
         self.changes[name] = Note(written(name, self.old[name]), text, why)
         self.moved[name] = list(new)
@@ -101,7 +113,7 @@ def modernize(kwargs: Mapping) -> Modern:
 
     Arguments that today's Trainer takes stay as they are, unless their value is an old one
     (`accelerator="ddp"`). An old Trainer that named no device used the CPU, and so does its
-    translation when a device argument is old.
+    translation when a count of devices is among the old arguments (`gpus=None`).
 
     Args:
         kwargs: the arguments by name; it is not changed.
@@ -132,47 +144,113 @@ def translate(kwargs: Mapping, *, whole: bool = True) -> Modern:
     modern = Modern(kwargs, dict(kwargs))
     for name in kwargs:
         if name not in known():
-            modern.refused[name] = _unknown(name)
-            del modern.kwargs[name]
-    for name, rule in RULES.items():
-        if name not in modern.kwargs:
-            continue
-        try:
-            change = rule(modern, name, modern.kwargs[name])
-            if change is not None:
-                modern.replace(name, *change)
-        except Refusal as refusal:
-            modern.refused[name] = str(refusal)
-            del modern.kwargs[name]
-    if named_a_device(kwargs, whole) and "accelerator" not in modern.kwargs and not modern.refused:
+            why = "No Lightning from 0.7 to the one that is installed has this argument."
+            modern.refuse(name, why)
+    for name in ROWS:
+        if name in modern.kwargs:
+            _translate_one(modern, name)
+    # An old Trainer that named no device used the CPU; today's takes the best one.
+    counts = [name for name in OLD_COUNTS if name in modern.changes]
+    if counts and "accelerator" not in modern.kwargs and not modern.refused:
         why = (
             "An old Trainer that named no device used the CPU; today's takes the best one."
             " Omit it if you want that."
         )
         modern.kwargs["accelerator"] = "cpu"
-        # It stands where a count of devices stood, if there was one.
-        counts = [old for old in modern.moved if old in OLD_COUNTS]
-        modern.moved[[*counts, *modern.moved][0]].append("accelerator")
+        modern.moved[counts[0]].append("accelerator")
         modern.changes[""] = Note("no accelerator", "accelerator='cpu'", why)
     return modern
 
 
-def _unknown(name: object) -> str:
-    close = difflib.get_close_matches(name, sorted(known()), 1) if isinstance(name, str) else []
-    hint = f" Did you mean {close[0]!r}?" if close else ""
-    return f"No Lightning from 0.7 to the one that is installed has this argument.{hint}"
+def _translate_one(modern: Modern, name: str) -> None:
+    """Apply the first row that fits the value; without one the value is good today."""
+    value = modern.kwargs[name]
+    for kind, new, why in _rows_for(modern, name):
+        if not _fits(kind, value):
+            continue
+        shown = value[0] if kind == "core" else value
+        why = why.replace("VALUE", _SHORT.repr(shown))
+        if new is None:
+            modern.refuse(name, why)
+            return
+        filled = {key: _fill(form, value) for key, form in new.items()}
+        if filled.keys() != {name} or not same(filled[name], value):
+            modern.replace(name, filled, why)
+        return
+
+
+def _rows_for(modern: Modern, name: str) -> list:
+    accelerator = modern.kwargs.get("accelerator")
+    if name == "precision" and same(accelerator, "tpu"):
+        return ROWS["precision on a TPU"]
+    is_backend = isinstance(accelerator, Expression) and modern.kwargs.keys() & set(OLD_COUNTS)
+    if name == "accelerator" and is_backend:  # up to 1.4 it was a distributed_backend
+        return ROWS["distributed_backend"]
+    return ROWS[name]
+
+
+def _fits(kind: str | list, value: Any) -> bool:
+    """Say whether a value is one of a list of values, or of a kind."""
+    if isinstance(kind, str):
+        return _KINDS[kind](value)
+    return same(value.lower() if isinstance(value, str) else value, *kind)
+
+
+def _are_indices(value: Any) -> bool:
+    if not isinstance(value, list | tuple) or not value:
+        return False
+    are_whole = all(type(one) is int and one >= 0 for one in value)
+    return are_whole and len(set(value)) == len(value)
+
+
+_KINDS: dict[str, Callable[[Any], bool]] = {
+    "any": lambda value: True,
+    "callback": lambda value: hasattr(value, "on_train_start"),
+    "core": lambda value: _are_indices(value) and len(value) == 1 and 1 <= value[0] <= 8,
+    "count": lambda value: type(value) is int and (value > 0 or value == -1),
+    "expression": lambda value: isinstance(value, Expression),
+    "indices": _are_indices,
+    "table": lambda value: isinstance(value, dict | list),
+    "text": lambda value: isinstance(value, str),
+}
+
+
+def _fill(form: Any, value: Any) -> Any:
+    """Return the new value of a row."""
+    if form == "VALUE":
+        return value
+    if form == "VALUE - 1":
+        return [value[0] - 1]
+    return [value] if form == ["VALUE"] else form
+
+
+def same(value: Any, *others: Any) -> bool:
+    """Say whether a plain value equals one of others of its type (1 is not True).
+
+    Other objects equal only themselves.
+    """
+    is_plain = type(value) in (bool, int, float, str, list, Expression)
+    for other in others:
+        if value is other or (is_plain and type(value) is type(other) and value == other):
+            return True
+    return False
 
 
 @cache
 def known() -> frozenset[str]:
     """Return the arguments that a Trainer takes or once took."""
-    return frozenset(RULES) | frozenset(trainer_parameters())
+    once = [name for name in ROWS if name.isidentifier()]  # others have rows that are shared
+    return frozenset(once) | frozenset(parameters_of_trainer())
 
 
 @cache
 def removed() -> frozenset[str]:
     """Return the old arguments that today's Trainer does not take."""
-    return known() - frozenset(trainer_parameters())
+    return known() - frozenset(parameters_of_trainer())
+
+
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 80
 
 
 def written(name: object, value: object) -> str:
@@ -185,116 +263,20 @@ def listed(arguments: Mapping) -> str:
     return ", ".join(written(name, value) for name, value in arguments.items())
 
 
-def _as_list(callbacks: Any) -> list:
-    if callbacks is None:
-        return []
-    if isinstance(callbacks, Expression):  # a list that is known only when the program runs
-        return [Expression(f"*({callbacks})" if " " in callbacks.text else f"*{callbacks}")]
-    return list(callbacks) if isinstance(callbacks, list | tuple) else [callbacks]
+def _read_rows() -> dict[str, list]:
+    """Return the rows of each argument; a text among them names the argument whose rows it has."""
+    path = Path(__file__).with_name("trainer_arguments.json")
+    table = json.loads(path.read_text(encoding="utf-8"))
+    rows: dict[str, list] = {}
+    for name, own in table.items():
+        rows[name] = []
+        for row in own:
+            rows[name] += table[row] if isinstance(row, str) else [row]
+    return rows
 
 
-# One rule for each old argument, as in `device_arguments`.
-
-
-def _rename(new: str, modern: Modern, name: str, value: Any) -> Change:
-    return ({} if value is None else {new: value}), "Only the name changed."
-
-
-def _share(new: str, modern: Modern, name: str, value: Any) -> Change:
-    why = "A float is a share of the batches; today an int is a number of them."
-    if isinstance(value, Expression):
-        return {new: Expression(f"float({value})")}, why
-    if type(value) not in (int, float):
-        raise Refusal("It was a share of the batches, from 0.0 to 1.0.")
-    return {new: float(value)}, why
-
-
-def _callback(rows: Any, instead: str, modern: Modern, name: str, value: Any) -> Change:
-    """Put a callback into the list of them; a switch that stood in its place has a row."""
-    change = by_value(rows, "", modern, name, value)
-    if change is not None:
-        return change
-    why = "All callbacks are in one list."
-    if isinstance(value, Expression):
-        why += f" If it can be True or False, write {instead}."
-    return {"callbacks": value}, why
-
-
-def _progress_bar(modern: Modern, name: str, value: Any) -> Change:
-    if same(value, 0):
-        return {"enable_progress_bar": False}, "0 switched the bar off."
-    if value is None or same(value, 1):
-        return {}, "The bar is the same without it."
-    is_unknown = isinstance(value, Expression)
-    if not is_unknown and (type(value) is not int or value < 0):
-        raise Refusal("It was a whole number, 0 or more.")
-    callback = f"callbacks=[TQDMProgressBar(refresh_rate={value})]"
-    switch = " If it can be 0, write enable_progress_bar=False for that." if is_unknown else ""
-    return {}, f"It is an argument of a callback now: {callback}.{switch}"
-
-
-def _accumulate(modern: Modern, name: str, value: Any) -> Change | None:
-    if value is None:
-        why = "None meant 1, the default. Today a Trainer takes None and fails in its first step."
-        return {}, why
-    if isinstance(value, dict | list):
-        scheduler = "GradientAccumulationScheduler(scheduling={epoch: batches})"
-        raise Refusal(f"Write callbacks=[{scheduler}].")
-    return None
-
-
-def _resume(modern: Modern, name: str, value: Any) -> Change:
-    if value is None:
-        return {}, "Nothing was resumed."
-    modern.fit_kwargs["ckpt_path"] = value
-    return {}, "It is an argument of fit now."
-
-
-_PLUGIN = re.compile(r"\[?\s*(?:\w+\.)*(DDP|DeepSpeed)Plugin(\([^()]*\))\s*,?\s*\]?")
-
-
-def _plugins(modern: Modern, name: str, value: Any) -> Change | None:
-    for one in value if isinstance(value, list | tuple) else [value]:
-        if isinstance(one, str):
-            why = (
-                "A plugin is no longer named by a string: "
-                f"write strategy={one!r}, if that is a strategy today."
-            )
-            raise Refusal(TABLES["gone_strategies"].get(one.lower(), why))
-    plugin = _PLUGIN.fullmatch(value.text) if isinstance(value, Expression) else None
-    if plugin is None:
-        return None
-    if modern.kwargs.get("strategy", "ddp") in ("ddp", "deepspeed", None):
-        modern.kwargs.pop("strategy", None)  # the plugin says the same
-    kind, arguments = plugin.groups()
-    return {"strategy": Expression(f"{kind}Strategy{arguments}")}, "It is a strategy now."
-
-
-def _amp_level(modern: Modern, name: str, value: Any) -> Change:
-    return {}, "It was for NVIDIA's Apex alone."
-
-
-def _make_rules() -> dict[str, Rule]:
-    # Devices first: what `precision` meant depends on them.
-    rules: dict[str, Rule] = dict(DEVICE_RULES)
-    for old, new in TABLES["renamed_arguments"].items():
-        rules[old] = partial(_rename, new)
-    for old, new in TABLES["shares_of_batches"].items():
-        rules[old] = partial(_share, new)
-    for old, (rows, instead) in TABLES["values_of_arguments"].items():
-        rules[old] = partial(by_value, rows, instead)
-    rules["plugins"] = _plugins
-    rules["resume_from_checkpoint"] = _resume
-    for old, (rows, instead) in TABLES["arguments_in_callbacks"].items():
-        rules[old] = partial(_callback, rows, instead)
-    rules["progress_bar_refresh_rate"] = _progress_bar
-    rules["accumulate_grad_batches"] = _accumulate
-    rules["amp_level"] = _amp_level
-    # Gone: the values that asked for nothing can be left out; any other gets the advice.
-    default = "That was the default, and what Lightning does today."
-    for old, (idle, instead) in TABLES["gone_arguments"].items():
-        rules[old] = partial(by_value, [[idle, {}, default]], instead)
-    return rules
-
-
-RULES = _make_rules()
+# In the order in which they are translated: how the work is spread, on which devices, the rest. A
+# row is the values that it is for (or their kind), the new arguments (None: there are none that
+# mean the same), and why.
+ROWS = _read_rows()
+OLD_COUNTS = ("gpus", "tpu_cores", "num_tpu_cores", "ipus", "num_processes", "auto_select_gpus")

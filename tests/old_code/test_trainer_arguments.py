@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from old_trainer_tables import TRAINERS
 
 from course_utils.old_code.trainer_arguments import (
-    RULES,
+    ROWS,
     CannotTranslate,
     known,
     modernize,
+    parameters_of_trainer,
     removed,
-    trainer_parameters,
 )
 
 TODAY = {name: each.default for name, each in inspect.signature(pl.Trainer).parameters.items()}
@@ -31,6 +31,8 @@ QUIET = {
     "enable_checkpointing": False,
 }
 
+KEPT = pl.callbacks.LearningRateMonitor()
+
 # What an old Trainer meant, read in the sources named in old_trainer_tables, and today's words for
 # it.
 TRANSLATIONS = [
@@ -38,8 +40,6 @@ TRANSLATIONS = [
     ({"gpus": (0, 2)}, {"accelerator": "gpu", "devices": (0, 2)}),
     ({"gpus": 2}, {"accelerator": "gpu", "devices": 2}),
     ({"gpus": -1}, {"accelerator": "gpu", "devices": -1}),
-    ({"gpus": "-1"}, {"accelerator": "gpu", "devices": -1}),
-    ({"gpus": "0, 3"}, {"accelerator": "gpu", "devices": [0, 3]}),
     ({"gpus": 0}, {"accelerator": "cpu"}),
     ({"gpus": None}, {"accelerator": "cpu"}),
     ({"gpus": []}, {"accelerator": "cpu"}),
@@ -50,15 +50,11 @@ TRANSLATIONS = [
         {"accelerator": "gpu", "devices": -1},
     ),
     ({"accelerator": "gpu", "gpus": [0]}, {"accelerator": "gpu", "devices": [0]}),
-    ({"accelerator": "cuda", "gpus": 1}, {"accelerator": "cuda", "devices": 1}),
-    ({"accelerator": "auto", "gpus": 1}, {"accelerator": "gpu", "devices": 1}),
     ({"accelerator": None, "devices": None, "gpus": 1}, {"accelerator": "gpu", "devices": 1}),
-    ({"accelerator": None, "devices": 2}, {"accelerator": "cpu", "devices": 2}),
+    ({"accelerator": None, "num_processes": 2}, {"accelerator": "cpu", "devices": 2}),
     ({"tpu_cores": [4]}, {"accelerator": "tpu", "devices": [3]}),
-    ({"tpu_cores": "4"}, {"accelerator": "tpu", "devices": [3]}),
     ({"tpu_cores": [1]}, {"accelerator": "tpu", "devices": [0]}),
     ({"tpu_cores": 8}, {"accelerator": "tpu", "devices": 8}),
-    ({"tpu_cores": "8"}, {"accelerator": "tpu", "devices": 8}),
     ({"tpu_cores": 1}, {"accelerator": "tpu", "devices": 1}),
     ({"accelerator": "tpu", "tpu_cores": [4]}, {"accelerator": "tpu", "devices": [3]}),
     (
@@ -79,7 +75,8 @@ TRANSLATIONS = [
         {"accelerator": "ddp_spawn", "gpus": 2},
         {"accelerator": "gpu", "devices": 2, "strategy": "ddp_spawn"},
     ),
-    ({"accelerator": "ddp"}, {"accelerator": "cpu", "strategy": "ddp"}),
+    ({"accelerator": "ddp"}, {"strategy": "ddp"}),
+    ({"accelerator": "DDP"}, {"strategy": "ddp"}),
     (
         {"accelerator": "ddp_cpu", "num_processes": 2},
         {"accelerator": "cpu", "devices": 2, "strategy": "ddp_spawn"},
@@ -109,9 +106,6 @@ TRANSLATIONS = [
     ({"amp_level": "O2"}, {}),
     ({"amp_backend": "native"}, {}),
     ({"resume_from_checkpoint": None}, {}),
-    # all batches, where an int 1 means one batch today
-    ({"train_percent_check": 1}, {"limit_train_batches": 1.0}),
-    ({"overfit_pct": 0.1}, {"overfit_batches": 0.1}),
     ({"row_log_interval": 5}, {"log_every_n_steps": 5}),
     ({"max_nb_epochs": 3, "gradient_clip": None}, {"max_epochs": 3}),
     ({"use_amp": True, "gpus": 1}, {"accelerator": "gpu", "devices": 1, "precision": "16-mixed"}),
@@ -124,19 +118,18 @@ REFUSALS = [
     ({"ipus": 8}, "dropped Graphcore's IPU"),
     ({"accelerator": "ipu", "devices": 8}, "dropped Graphcore's IPU"),
     ({"accelerator": "hpu"}, "lightning-habana"),
-    ({"gpus": "2"}, r"devices=\[2\] or devices=2"),
-    ({"gpus": "0"}, r"devices=\[0\] or accelerator='cpu'"),
-    ({"gpus": "a,b"}, "a number of GPUs"),
+    ({"gpus": "2"}, r"devices=2, devices=\[2\] or devices=\[0, 1\]"),
     ({"gpus": True}, "a number of GPUs"),
     ({"gpus": -2}, "a number of GPUs"),
     ({"gpus": [0, 0]}, "different indices"),
     ({"gpus": 1.5}, "a number of GPUs"),
-    ({"gpus": 0, "accelerator": "gpu"}, "It means no GPU, but accelerator='gpu' asks for one"),
+    ({"gpus": 0, "accelerator": "gpu"}, "Another argument asks for accelerator='gpu'"),
+    ({"gpus": 1, "accelerator": "auto"}, "Another argument asks for accelerator='auto'"),
     ({"gpus": 2, "accelerator": "cpu"}, "Another argument asks for accelerator='cpu'"),
     ({"gpus": 2, "devices": 1}, "Another argument asks for devices=1"),
     ({"gpus": 2, "tpu_cores": 8}, "Another argument asks for accelerator='gpu'"),
     ({"gpus": 2, "num_processes": 2}, "Another argument asks for accelerator='gpu'"),
-    ({"gpus": 2, "auto_select_gpus": 1}, "True or False"),
+    ({"tpu_cores": "8"}, "1, 8, or a list of one core number"),
     ({"tpu_cores": 4}, "1, 8, or a list of one core number"),
     ({"tpu_cores": [0]}, "from 1 to 8"),
     ({"tpu_cores": [1, 2]}, "a list of one core number"),
@@ -182,13 +175,15 @@ REFUSALS = [
     ({"accumulate_grad_batches": {0: 1, 5: 2}}, r"GradientAccumulationScheduler\(scheduling="),
     ({"accumulate_grad_batches": [[5, 3]]}, r"GradientAccumulationScheduler\(scheduling="),
     ({"plugins": ["ddp_sharded"]}, "FairScale"),
-    ({"plugins": "deepspeed"}, "no longer named by a string: write strategy='deepspeed'"),
-    ({"train_percent_check": "all"}, "a share of the batches"),
+    ({"plugins": "deepspeed"}, "no longer named by a string"),
+    ({"train_percent_check": 0.1}, "limit_train_batches with a float"),
+    ({"overfit_pct": 1}, "today an int is a number of batches"),
+    ({"callbacks": object(), "checkpoint_callback": KEPT}, "Another argument asks for callbacks="),
     (
         {"replace_sampler_ddp": True, "use_distributed_sampler": False},
         "asks for use_distributed_sampler=False",
     ),
-    ({"gpu": 1}, r"has this argument\. Did you mean 'gpus'\?"),
+    ({"gpu": 1}, "has this argument"),
     ({3: 1}, "has this argument"),
     (["gpus"], "Trainer arguments are a dict"),
 ]
@@ -225,7 +220,7 @@ def test_every_old_argument_has_a_rule_and_a_value_that_is_not_its_default():
         name for kwargs, _ in TRANSLATIONS + REFUSALS if isinstance(kwargs, dict) for name in kwargs
     }
     tried |= {"resume_from_checkpoint"}  # below: it moves to another function
-    assert RULES.keys() >= OLD
+    assert ROWS.keys() >= OLD
     assert tried >= OLD
 
 
@@ -288,7 +283,7 @@ for kwargs in json.loads(sys.argv[1]):
 def test_the_tpu_translations_build_trainers_where_there_are_eight_xla_devices():
     pytest.importorskip("torch_xla", reason="torch_xla is not installed")
     rows = [today for _, today in TRANSLATIONS if today.get("accelerator") == "tpu"]
-    assert len(rows) >= 9
+    assert len(rows) >= 7
     env = {**os.environ, "PJRT_DEVICE": "CPU", "CPU_NUM_DEVICES": "8"}
     command = [sys.executable, "-c", _BUILD_ON_A_TPU, json.dumps(rows)]
     run = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
@@ -312,7 +307,7 @@ def test_the_callback_that_took_the_place_of_an_argument_is_named_and_can_be_mad
 def test_a_checkpoint_callback_joins_the_others(package):
     kept, saver = package.callbacks.LearningRateMonitor(), package.callbacks.ModelCheckpoint()
     stopper = package.callbacks.EarlyStopping("loss")
-    old = {"callbacks": kept, "checkpoint_callback": saver, "early_stop_callback": stopper}
+    old = {"callbacks": [kept], "checkpoint_callback": saver, "early_stop_callback": stopper}
     modern = modernize(old)
     assert modern.kwargs == {"callbacks": [kept, saver, stopper]}
     assert {kept, saver, stopper} <= set(package.Trainer(**modern.kwargs).callbacks)
@@ -346,13 +341,13 @@ def test_the_text_shows_the_call_and_each_note():
 
 def test_a_missing_lightning_is_an_import_error(monkeypatch):
     monkeypatch.setitem(sys.modules, "lightning.pytorch", None)
-    for cached in (known, removed, trainer_parameters):
+    for cached in (known, removed, parameters_of_trainer):
         cached.cache_clear()
     with pytest.raises(ModuleNotFoundError, match="lightning"):
         modernize({"gpus": 2})
 
 
-NAMES = st.sampled_from(sorted(RULES.keys() | TODAY.keys())) | st.text(max_size=8) | st.integers()
+NAMES = st.sampled_from(sorted(ROWS.keys() | TODAY.keys())) | st.text(max_size=8) | st.integers()
 PLAIN = (
     st.none()
     | st.booleans()

@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from course_utils.old_code.old_names import ATTRIBUTES, KEYWORDS, METHODS, NAMES, TABLES
-from course_utils.old_code.trainer_arguments import translate
+from course_utils.old_code.old_names import ATTRIBUTES, KEYWORDS, METHODS, NAMES
+from course_utils.old_code.trainer_arguments import ROWS, removed, translate
 
 HERE = Path(__file__).resolve().parent
 MARK = "<!-- The tables are written here by tools/book/old_code_tables.py. -->"
@@ -87,12 +87,10 @@ def _examples() -> Iterable[tuple[str, str, str]]:
 
 
 def _arguments() -> Iterable[tuple[str, str, str]]:
-    for old, new in TABLES["renamed_arguments"].items():
-        yield old, new, "Only the name changed."
-    for old, new in TABLES["shares_of_batches"].items():
-        yield old, new, "A float is a share of the batches; today an int is a number of them."
-    for old, (_, why) in TABLES["gone_arguments"].items():
-        yield old, SEE_WHY, why
+    for old in sorted(removed()):
+        new, why = ROWS[old][-1][1:]  # the row of any other value is the last
+        names = [name for name in new or () if name != "ckpt_path"]
+        yield old, ", ".join(names) or SEE_WHY, why
 
 
 def _rows(table: dict) -> Iterable[tuple[str, str, str]]:

@@ -7,11 +7,8 @@ import textwrap
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from course_utils.old_code.parsed_code import Code
-
-LIMIT = 600_000  # characters, which take some seconds
 
 
 class Unreadable(ValueError):
@@ -39,12 +36,11 @@ _COMMAND = re.compile(
     r"\s*(?:!(?!=)|%%?[a-zA-Z]|\$ ?[a-z]|(?:pip3?|conda) [a-z]"
     r"|[\w.]*(?:Error|Exception): |__init__\(\) got )"
 )
-_PROMPT = re.compile(r"\s*(?:>>> ?|\.\.\. (?=.))")
 _LEFT_OUT = re.compile(r"(\s*)(?:\.\.\.|…),?\s*")  # a line of dots
 _FENCE = re.compile(r"\s*(?:```+|~~~+)\s*\{?\.?([\w+-]*)")
 _INLINE = re.compile(r"\s*`[^`]+`\s*")  # a line of Markdown that is code as a whole
 _DIRECTIVE = re.compile(r"(\s*)\.\. (?:code-block|code|sourcecode|testcode)::\s*(\w*)")
-_PYTHON = ("", "python", "python3", "py", "pycon", "ipython", "ipython3")
+_PYTHON = ("", "python", "python3", "py", "ipython", "ipython3")
 _SHELL = ("sh", "bash", "console", "shell")
 
 
@@ -52,14 +48,13 @@ def parts_of(text: str, suffix: str = "") -> list[Part]:
     """Return the parts of a text; `suffix` is that of its file's name, "" where there is none.
 
     Raises:
-        Unreadable: a broken notebook, no text, or more of it than `LIMIT`.
+        Unreadable: a broken notebook.
     """
     if suffix == ".ipynb":
-        parts = [Part(name, cell) for name, cell in _cells(_notebook(text))]
+        cells = _code_cells(_notebook(text))
+        parts = [Part(f"cell {number}", "".join(cell["source"])) for number, cell in cells]
     else:
         parts = [Part("", text)]
-    if sum(len(part.text) for part in parts) > LIMIT or "\0" in text:
-        raise Unreadable(f"This is no text, or has more than {LIMIT:,} characters.")
     for part in parts:
         is_prose = suffix in (".md", ".markdown", ".rst")
         if not is_prose and is_python(part.text):
@@ -74,13 +69,9 @@ def joined(text: str, suffix: str, parts: list[str]) -> str:
     if suffix != ".ipynb":
         return parts[0]
     book = _notebook(text)
-    code_cells = [cell for cell in book["cells"] if cell["cell_type"] == "code"]
-    for cell, new in zip(code_cells, parts, strict=True):
-        cell["source"] = new.splitlines(keepends=True) if isinstance(cell["source"], list) else new
-    indent = re.match(r"\{\s*?\n( *)", text)
-    width = len(indent[1]) if indent else None
-    end = "\n" if text.endswith("\n") else ""
-    return json.dumps(book, indent=width, ensure_ascii=text.isascii()) + end
+    for (_, cell), new in zip(_code_cells(book), parts, strict=True):
+        cell["source"] = new.splitlines(keepends=True)
+    return json.dumps(book, indent=1, ensure_ascii=False) + "\n"  # as Jupyter writes it
 
 
 def is_python(text: str) -> bool:
@@ -94,54 +85,53 @@ def is_python(text: str) -> bool:
     return True
 
 
-def _notebook(text: str) -> Any:
+def _notebook(text: str) -> dict:
     try:
         book = json.loads(text)
-        list(_cells(book))
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        _code_cells(book)
+    except (ValueError, LookupError, TypeError) as error:
         raise Unreadable(f"This notebook cannot be read: {error}.") from None
     return book
 
 
-def _cells(book: Any) -> Iterator[tuple[str, str]]:
-    for number, cell in enumerate(book["cells"], 1):
-        if cell["cell_type"] == "code":
-            yield f"cell {number}", "".join(cell["source"])
+def _code_cells(book: dict) -> list[tuple[int, dict]]:
+    cells = enumerate(book["cells"], 1)
+    return [(number, cell) for number, cell in cells if cell["cell_type"] == "code"]
 
 
 def _read_blocks(part: Part, suffix: str) -> None:
+    """Add the code and the commands of a text that is not Python as a whole."""
     lines = part.text.splitlines(keepends=True)
-    for language, first, last in _blocks(lines, suffix):
-        start = sum(map(len, lines[:first]))
-        block = lines[first:last]
-        if language in _SHELL or (block and block[0].startswith(("%%bash", "%%sh"))):
-            part.commands.append((start, "".join(block)))
-        elif language == "inline":
-            part.codes.append(Code(block[0].replace("`", " "), start))
-        elif language in _PYTHON:
-            part.codes.append(Code(_only_python(block, start, part.commands), start))
-
-
-def _blocks(lines: list[str], suffix: str) -> Iterator[tuple[str, int, int]]:
-    """Yield the blocks of code: language, first line, and the line after the last."""
     is_plain = suffix not in (".py", ".ipynb")
     if suffix == ".rst" or (is_plain and any(_DIRECTIVE.match(line) for line in lines)):
-        yield from _directives(lines)
+        blocks = _directives(lines)
     elif is_plain and any(_FENCE.match(line) for line in lines):
-        fences = []
-        for number, line in enumerate(lines):
-            if fence := _FENCE.match(line):
-                fences.append((number, fence[1].lower()))
-        ends = [number for number, _ in fences[1::2]] + [len(lines)]  # one may not be closed
-        in_fences: set[int] = set()
-        for (first, language), last in zip(fences[::2], ends, strict=False):
-            in_fences.update(range(first, last + 1))
-            yield language, first + 1, last
-        for number, line in enumerate(lines):
-            if number not in in_fences and _INLINE.fullmatch(line):
-                yield "inline", number, number + 1
+        blocks = _fenced(lines)
     else:
-        yield "", 0, len(lines)
+        blocks = iter([("", 0, len(lines))])
+    for language, first, last in blocks:
+        start = sum(map(len, lines[:first]))
+        block = "".join(lines[first:last])
+        if language in _SHELL or block.startswith(("%%bash", "%%sh")):
+            part.commands.append((start, block))
+        elif language in _PYTHON:
+            code = block if is_python(block) else _only_python(part, lines[first:last], start)
+            part.codes.append(Code(code, start))
+
+
+def _fenced(lines: list[str]) -> Iterator[tuple[str, int, int]]:
+    """Yield the blocks of Markdown: language, first line, and the line after the last."""
+    opened, language = None, ""
+    for number, line in enumerate([*lines, "```"]):  # the last one may not be closed
+        fence = _FENCE.match(line)
+        if fence and opened is None:
+            opened, language = number + 1, fence[1].lower()
+        elif fence and opened is not None:
+            yield language, opened, number
+            opened = None
+        elif opened is None and _INLINE.fullmatch(line):
+            lines[number] = line.replace("`", " ")
+            yield "", number, number + 1
 
 
 def _directives(lines: list[str]) -> Iterator[tuple[str, int, int]]:
@@ -161,27 +151,19 @@ def _margin(line: str) -> int:
     return len(line) - len(line.lstrip()) if line.strip() else 1000
 
 
-def _only_python(lines: list[str], start: int, commands: list[tuple[int, str]]) -> str:
+def _only_python(part: Part, lines: list[str], start: int) -> str:
     """Return a block in which what is no Python is blanked out, and each line as long as it was.
 
-    Its commands are added to `commands`.
+    Its commands are added to the part.
     """
-    if is_python("".join(lines)):
-        return "".join(lines)
-    has_prompts = any(line.lstrip().startswith(">>>") for line in lines)
     cleaned = []
     for line in lines:
         body = line.rstrip("\r\n")
-        prompt = _PROMPT.match(body) if has_prompts else None
         dots = _LEFT_OUT.fullmatch(body)
-        if prompt:
-            new = " " * prompt.end() + body[prompt.end() :]
-        elif has_prompts:  # what a session printed
-            new = ""
-        elif dots:
+        if dots:
             new = f"{dots[1]}#"
         elif _COMMAND.match(body):
-            commands.append((start, body.strip()))
+            part.commands.append((start, body.strip()))
             new = " " * _margin(body) + "0"  # so that a block is not empty
         else:
             new = body
