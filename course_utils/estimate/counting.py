@@ -13,17 +13,12 @@ from course_utils.estimate.no_data import Loss, Step, tensors
 from course_utils.estimate.work import Op, Work, sums_by_kind
 
 # No kernel runs for these: they allocate, or they give the same memory another shape.
-FREE = {
-    "empty",
-    "empty_like",
-    "empty_strided",
-    "new_empty",
-    "new_empty_strided",
-    "_unsafe_view",
-    "unsafe_split",
-}
-FREE |= {"unsafe_split_with_sizes", "lift_fresh", "_reshape_alias", "set_", "detach", "alias"}
-FREE |= {"device", "_local_scalar_dense", "_record_function_enter_new", "_record_function_exit"}
+_FREE = """
+    empty empty_like empty_strided new_empty new_empty_strided _unsafe_view unsafe_split
+    unsafe_split_with_sizes lift_fresh _reshape_alias set_ detach alias device _local_scalar_dense
+    _record_function_enter_new _record_function_exit
+"""
+FREE = frozenset(_FREE.split())
 # A batch norm that learns goes over its input once for the statistics and once more to use them,
 # both ways.
 TWICE = {"native_batch_norm", "native_batch_norm_backward", "_native_batch_norm_legit"}

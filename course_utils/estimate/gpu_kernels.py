@@ -229,7 +229,8 @@ def attention(
 
 def plain_attention_layer(layer: nn.MultiheadAttention) -> None:
     """Let a layer compute in steps that `GpuKernels` sees; its own function hides them."""
-    if layer.bias_k is None and not layer.add_zero_attn:
+    unusual = layer.bias_k is not None or layer.add_zero_attn or layer.in_proj_weight is None
+    if not unusual:
         # the layer is in a copy that nobody else sees
         layer.forward = partial(_attention_layer, layer)  # type: ignore[method-assign]
 
@@ -267,15 +268,11 @@ def _attention_layer(
 
 
 def _projected(layer: nn.MultiheadAttention, given: list[Tensor], same: bool) -> Sequence[Tensor]:
-    bias = layer.in_proj_bias
-    if same and layer._qkv_same_embed_dim:
-        return F.linear(given[0], layer.in_proj_weight, bias).chunk(3, dim=-1)
+    weight, bias = layer.in_proj_weight, layer.in_proj_bias
+    if same:
+        return F.linear(given[0], weight, bias).chunk(3, dim=-1)
     biases = (None, None, None) if bias is None else bias.chunk(3)
-    if layer._qkv_same_embed_dim:
-        weights = layer.in_proj_weight.chunk(3)
-    else:
-        weights = (layer.q_proj_weight, layer.k_proj_weight, layer.v_proj_weight)
-    return [F.linear(x, w, b) for x, w, b in zip(given, weights, biases, strict=True)]
+    return [F.linear(x, w, b) for x, w, b in zip(given, weight.chunk(3), biases, strict=True)]
 
 
 def _joined_mask(

@@ -9,7 +9,7 @@ import csv
 import gzip
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -83,18 +83,14 @@ def _speeds() -> tuple[Speed, ...]:
 
 
 def _speed(row: Mapping[str, str]) -> Speed:
-    texts = {
-        name: row[name] for name in ("source", "file", "device", "model", "precision", "torch")
-    }
-    whole = {name: int(row[name]) for name in ("count", "image", "batch")}
-    flags = {name: row[name] == "1" for name in ("compiled", "training")}
-    values: dict[str, Any] = {
-        **texts,
-        **whole,
-        **flags,
-        "gmacs": float(row["gmacs"]) if row["gmacs"] else None,
-    }
-    return Speed(**values, samples_per_s=float(row["samples_per_s"]))
+    values: dict[str, Any] = {field.name: row[field.name] for field in fields(Speed)}
+    for name in ("count", "image", "batch"):
+        values[name] = int(row[name])
+    for name in ("compiled", "training"):
+        values[name] = row[name] == "1"
+    values["samples_per_s"] = float(row["samples_per_s"])
+    values["gmacs"] = float(row["gmacs"]) if row["gmacs"] else None
+    return Speed(**values)
 
 
 @cache
@@ -105,19 +101,15 @@ def sources() -> dict[str, dict[str, str]]:
 
 @dataclass(frozen=True)
 class Network:
-    """A counted network: the work of a step at some batch, and the memory that it holds.
+    """A counted network.
 
     Attributes:
-        work: of a step at `work.batch` samples.
+        work: of a step at `work.batch` samples, without the optimizer.
         trained: numbers that the optimizer updates.
-        gradients: bytes of gradients when the step holds most.
-        activations: bytes of everything else but parameters and the optimizer's state, then.
     """
 
     work: Work
     trained: float
-    gradients: float
-    activations: float
 
     def at(self, batch: int, precision: str) -> Work:
         """Return the work at another batch: what is per sample grows, the rest stays."""
@@ -144,20 +136,23 @@ def networks() -> Mapping[tuple[str, int, bool, bool], Network]:
 
 
 def _network(row: Mapping[str, str], training: bool, half: bool) -> Network:
-    def sums(kind: str) -> Sums:
-        names = (f"{kind}_{amount}" for amount in ("flops", "bytes", "kernels"))
-        return Sums(*(float(row.get(name) or 0) for name in names))
-
-    kinds: dict[str, Any] = {kind: sums(kind) for kind in KINDS}
     work = Work(
         batch=int(row["batch"]),
         parameters=int(row["parameters"]),
         training=training,
         precision="fp16" if half else "fp32",
-        **kinds,
+        **_sums(row),
     )
-    held = (float(row[name] or 0) for name in ("trained", "gradients", "activations"))
-    return Network(work, *held)
+    return Network(work, float(row["trained"] or 0))
+
+
+def _sums(row: Mapping[str, str]) -> dict[str, Any]:
+    """Return the sums of each kind; what a table has no column for is 0."""
+    kinds = {}
+    for kind in KINDS:
+        names = (f"{kind}_{amount}" for amount in ("flops", "bytes", "kernels"))
+        kinds[kind] = Sums(*(float(row.get(name) or 0) for name in names))
+    return kinds
 
 
 def work_of(row: Speed) -> Work | None:
@@ -213,10 +208,6 @@ def language_models() -> tuple[LanguageStep, ...]:
 
 
 def _language_step(row: Mapping[str, str]) -> LanguageStep:
-    def sums(kind: str) -> Sums:
-        names = (f"{kind}_{amount}" for amount in ("flops", "bytes", "kernels"))
-        return Sums(*(float(row.get(name) or 0) for name in names))
-
     methods = ("NeuSight", "Habitat", "Li et al.", "roofline", "ours")
     return LanguageStep(
         device=row["device"],
@@ -229,8 +220,7 @@ def _language_step(row: Mapping[str, str]) -> LanguageStep:
             parameters=int(row["parameters"]),
             training=row["training"] == "1",
             precision="fp32",
-            matrix=sums("matrix"),
-            other=sums("other"),
+            **_sums(row),
         ),
     )
 

@@ -1,6 +1,6 @@
 """What one step of a model does, as counted sums; no torch is needed to read or to use them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -100,22 +100,18 @@ class Work:
         return f"{step} of {samples} in {self.precision}, counted: {counted}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all but the list of operations, ready for JSON; `read_work` reads it back."""
+        """Return all but the list of operations, ready for JSON."""
         return {name: value for name, value in asdict(self).items() if name != "ops"}
 
 
-def sums_by_kind(ops: Iterable[Op]) -> dict[str, Sums]:
+def sums_by_kind(ops: Sequence[Op]) -> dict[str, Sums]:
     """Return the sums of each kind of operation, as `Work` takes them."""
-    totals = {kind: [0.0, 0.0, 0.0] for kind in KINDS}
-    for op in ops:
-        total = totals[op.kind]
-        total[0] += op.flops
-        total[1] += op.bytes_moved
-        total[2] += op.kernels
-    return {kind: Sums(*total) for kind, total in totals.items()}
-
-
-def read_work(data: Mapping[str, Any]) -> Work:
-    """Return the work that `Work.to_dict` wrote."""
-    kinds = {kind: Sums(**data[kind]) for kind in KINDS}
-    return Work(**{**data, **kinds, "assumed": tuple(data["assumed"])})
+    found = {}
+    for kind in KINDS:
+        alike = [op for op in ops if op.kind == kind]
+        found[kind] = Sums(
+            flops=sum(op.flops for op in alike),
+            bytes_moved=sum(op.bytes_moved for op in alike),
+            kernels=sum(op.kernels for op in alike),
+        )
+    return found

@@ -8,8 +8,9 @@ tables, and with --write keeps the numbers in step_time.json and the predictions
 out in language_models.csv. It takes a minute. The second counts the language models of a checkout
 of sitar-lab/NeuSight anew (it needs transformers) and copies what was measured and predicted there.
 
-What each number is fitted on is said in step_time.json; the shares of the peak that chips achieve
-(chips.json) were measured by others and are no part of this.
+count_networks.py counts the image networks anew. What each number is fitted on is said in
+step_time.json; the shares of the peak that chips achieve (chips.json) were measured by others and
+are no part of this.
 """
 
 import argparse

@@ -30,7 +30,6 @@ from course_utils.estimate.prices import DATA as PRICES
 from course_utils.estimate.prices import Price, read_prices
 from course_utils.estimate.row import Row, span
 from course_utils.estimate.step_time import Host, StepTime, fitted, step_time
-from course_utils.estimate.work import read_work
 
 X = torch.empty(1, 16)
 
@@ -328,7 +327,9 @@ def test_the_result_is_a_table_json_and_safe_html(answer):
     frame = answer.to_frame()
     assert list(frame["device"]) == ["T4", "A100 80GB", "TPU v5e"] and frame["hours"].gt(0).all()
     saved = json.loads(answer.to_json())
-    assert read_work(saved["counted"]) == replace(answer.work, ops=())
+    assert (
+        saved["counted"]["matrix"]["flops"] == answer.work.flops and "ops" not in saved["counted"]
+    )
     assert saved["rows"][0]["hours"] == answer["T4"].hours
     hostile = estimate(
         nn.Linear(2, 2),
