@@ -32,7 +32,7 @@ def set_up(extra: str = "lessons") -> None:
     if added := installed().items() - before.items():
         said += f"; added: {name_some(dict(added), missing)}"
     if problem:
-        said += f", but not {' and '.join(each.name for each in missing)}: {problem}"
+        said += f", but not {', '.join(each.name for each in missing)}: {problem}"
     for each in unfit:
         wanted = f"the lessons need {each.name}{each.specifier}"
         said += f", but {each.name} {version(each.name)} does not fit: {wanted}. It was not changed"

@@ -117,24 +117,6 @@ def epochs_in(out):
     return torch.load(out / "last.ckpt", weights_only=True)["epoch"] + 1
 
 
-def test_both_strategies_train_the_same_and_a_resumed_run_ends_with_the_same_weights(
-    tmp_path, capsys
-):
-    two = {"devices": 2, "accelerator": "cpu"}
-    whole = run_lesson("air_rnn", strategy="ddp_spawn", epochs=3, out=tmp_path / "a", **two)
-    printed = capsys.readouterr().out
-    assert [f"epoch {number}/3: train_loss" in printed for number in (1, 2, 3)] == [True] * 3
-    first = run_lesson("air_rnn", strategy="ddp", epochs=1, out=tmp_path / "b", **two)
-    resumed = run_lesson(
-        "air_rnn", strategy="ddp", epochs=3, out=tmp_path / "b", resume=True, **two
-    )
-    assert whole.ranks == resumed.ranks == 2 and len(first.losses) == 1
-    assert resumed.losses == pytest.approx(whole.losses, abs=1e-6)
-    states = [torch.load(tmp_path / name / "last.ckpt", weights_only=True) for name in "ab"]
-    one, other = (state["state_dict"] for state in states)
-    assert all(torch.allclose(one[name], other[name], atol=1e-6) for name in one)
-
-
 def test_a_rank_that_raises_is_shown_with_its_traceback(own, tmp_path, capsys):
     out = tmp_path / "out"
     with pytest.raises(RunError, match="rank 1 raised ValueError: the data of rank 1 are broken"):
@@ -145,17 +127,27 @@ def test_a_rank_that_raises_is_shown_with_its_traceback(own, tmp_path, capsys):
     assert epochs_in(out) == 1
 
 
-def test_a_killed_rank_is_named_with_its_signal_and_its_checkpoint_is_continued(
-    launched, own, tmp_path
+def test_a_killed_rank_is_named_and_resumed_it_ends_as_an_unbroken_run_of_the_other_strategy(
+    launched, own, tmp_path, capsys
 ):
     launched.ranks()[1].kill()
     status, output, left = launched.end()
     assert (status, left) == (1, [])
     assert "rank 1 was killed by SIGKILL" in output and "leaked" not in output
-    epochs = epochs_in(tmp_path / "out")
-    assert epochs >= 2
-    how = {"devices": 1, "accelerator": "cpu", "out": tmp_path / "out", "resume": True}
-    assert len(run_lesson(f"{own}:slow", epochs=epochs + 1, **how).losses) == epochs + 1
+    done = epochs_in(tmp_path / "out")
+    assert done >= 2
+    how = {"epochs": done + 1, "devices": 2, "accelerator": "cpu"}
+    resumed = run_lesson(f"{own}:slow", strategy="ddp", out=tmp_path / "out", resume=True, **how)
+    capsys.readouterr()
+    whole = run_lesson("air_rnn", strategy="ddp_spawn", out=tmp_path / "whole", **how)
+    printed = capsys.readouterr().out
+    assert all(f"epoch {number}/{done + 1}: train_loss" in printed for number in range(1, done + 2))
+    assert whole.ranks == resumed.ranks == 2 and len(whole.losses) == done + 1
+    assert resumed.losses == pytest.approx(whole.losses, abs=1e-6)
+    folders = (tmp_path / "out", tmp_path / "whole")
+    states = [torch.load(folder / "last.ckpt", weights_only=True) for folder in folders]
+    one, other = (state["state_dict"] for state in states)
+    assert all(torch.allclose(one[name], other[name], atol=1e-6) for name in one)
 
 
 @pytest.mark.parametrize(
