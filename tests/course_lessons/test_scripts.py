@@ -229,7 +229,7 @@ def test_a_diff_holds_every_changed_line_and_fits_a_screen(old, new):
     # The new script is the old one without the lines that go and with those that come.
     kept = len([line for line in before if line.strip()]) - diff.removed
     assert kept + diff.added == len([line for line in after if line.strip()])
-    assert diff.removed + diff.added <= 65
+    assert diff.removed + diff.added <= 40  # 780 pixels of JupyterLab at 1280 x 900
     assert "<module>" not in diff._repr_html_()
 
 

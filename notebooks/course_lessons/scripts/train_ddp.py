@@ -1,6 +1,6 @@
 """Train a network on small images: one process a GPU, or several processes on the CPU.
 
-torchrun --nproc-per-node 2 train_ddp.py
+Start it with: torchrun --nproc-per-node 2 FILE
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Train a network on small images: each process holds a part of the network.
 
-torchrun --nproc-per-node 2 train_fsdp.py
+Start it with: torchrun --nproc-per-node 2 FILE
 """
 
 import argparse
@@ -65,8 +65,9 @@ if __name__ == "__main__":
     dist.init_process_group("nccl" if on_gpu else "gloo")
     rank, ranks = dist.get_rank(), dist.get_world_size()
     old_gpu = on_gpu and torch.cuda.get_device_capability(device) < (8, 0)  # as the T4
-    exact = args.fp32 or old_gpu
-    autocast = torch.autocast(device.type, torch.bfloat16, enabled=not exact)
+    half = torch.float16 if old_gpu else torch.bfloat16
+    autocast = torch.autocast(device.type, half, enabled=not args.fp32)
+    scaler = torch.amp.GradScaler(device.type, enabled=old_gpu)
 
     torch.manual_seed(0)
     network = Network().to(device)
@@ -90,6 +91,7 @@ if __name__ == "__main__":
         weights, moments = state["network"], state["optimizer"]
         states.set_model_state_dict(network, weights, options=whole)
         states.set_optimizer_state_dict(network, optimizer, moments, options=whole)
+        scaler.load_state_dict(state.get("scaler") or scaler.state_dict())
         done = state["epochs"]
 
     for epoch in range(done, args.epochs):
@@ -108,9 +110,10 @@ if __name__ == "__main__":
                 with autocast:
                     scores = network(pixel_parts[part])
                     loss = F.cross_entropy(scores, label_parts[part]) / parts
-                loss.backward()  # adds to the gradients
+                scaler.scale(loss).backward()  # adds to the gradients
                 total += loss.detach()
-            optimizer.step()
+            scaler.step(optimizer)
+            scaler.update()
         network.eval()
         with torch.no_grad(), autocast:
             for pixels, labels in valid_loader:
@@ -125,6 +128,7 @@ if __name__ == "__main__":
 
         state = {"epochs": epoch + 1, "network": weights}
         state["optimizer"] = moments
+        state["scaler"] = scaler.state_dict()
         torch.save(state, args.checkpoint + ".new")
         os.replace(args.checkpoint + ".new", args.checkpoint)  # whole or not at all
         loss, accuracy = total / len(train_loader), right / len(valid)
