@@ -19,12 +19,13 @@ from course_utils.estimate.gpu_kernels import GpuKernels, plain_attention_layer
 # automatic mixed precision
 HALF = {"fp16": torch.float16, "bf16": torch.bfloat16, "amp": torch.bfloat16}
 WHOLE = {"fp16-true": torch.float16, "bf16-true": torch.bfloat16}  # the weights too
-UNTRAINED = "no result of the model depends on a parameter that is trained. Pass training=False."
+VALUES = "Counting has no data. Leave out what depends on values, as .item() or x[mask]."
 ADVICE = {  # by what an error says
     'forward" function': "Pass the network inside it, or give it a forward that returns the loss.",
-    "data-dependent": "Counting has no data. Leave out what depends on values, as .item().",
-    "dynamic shape": "Counting has no data. Leave out what depends on values, as x[mask].",
-    "dynamic output shape": "Counting has no data. Leave out what depends on values, as x[mask].",
+    "data-dependent": VALUES,
+    "datadependent": VALUES,
+    "dynamic shape": VALUES,
+    "dynamicoutputshape": VALUES,
     "": "Check that the inputs fit: a tuple is several arguments, a dict names them, and a list "
     "is one. Shapes: {}.",
 }
@@ -37,6 +38,10 @@ Loss = Callable[[Any], Tensor]
 # called after each operation with the phase ("forward", "backward" or "optimizer"), the operator,
 # its (args, kwargs) and its result
 Note = Callable[[str, Any, Any, Any], None]
+
+
+class CannotCount(ValueError):
+    """A step that cannot be counted as it was asked for; its message says what to ask instead."""
 
 
 def positive(name: str, value: object) -> None:
@@ -52,23 +57,17 @@ def tensors(data: Any) -> list[Tensor]:
 
 
 def unwrapped(model: nn.Module) -> nn.Module:
-    """Return the model itself, without what spreads it over devices; raise TypeError where it is no
-    module.
+    """Return the model itself, without what copies it to several devices.
+
+    Raises:
+        TypeError: it is no module, or a program of TorchScript, which has no Python to follow.
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"model must be a torch.nn.Module, but got {model!r}.")
-    if isinstance(model, torch.jit.ScriptModule) or type(model).__name__.startswith(
-        ("FSDP", "FullySharded")
-    ):
-        raise TypeError(
-            f"a {type(model).__name__} cannot be copied without data. "
-            f"Pass the model from which it was made."
-        )
-    return (
-        model.module
-        if isinstance(model, (nn.DataParallel, nn.parallel.DistributedDataParallel))
-        else model
-    )
+    if isinstance(model, torch.jit.ScriptModule):
+        raise TypeError("a program of torch.jit has no Python. Pass the model it was made from.")
+    copies = (nn.DataParallel, nn.parallel.DistributedDataParallel)
+    return model.module if isinstance(model, copies) else model
 
 
 class Step(TorchDispatchMode):
@@ -184,8 +183,10 @@ class Step(TorchDispatchMode):
                     self.phase = "backward"
                     _backward(out)
                     del out
+        except CannotCount:
+            raise
         except Exception as error:
-            self._explain(error)
+            raise self._explained(error) from error
         finally:
             torch.backends.mha.set_fastpath_enabled(fast_path)
             torch.set_autocast_enabled("cuda", casts)
@@ -197,7 +198,7 @@ class Step(TorchDispatchMode):
     def _check_time(self, x: Tensor) -> None:
         """Refuse a recurrent layer that takes for time what was taken for the batch."""
         if self._asked_dim is None and x.shape[0] == self.batch != x.shape[1]:
-            raise ValueError(
+            raise CannotCount(
                 f"a recurrent layer reads the first dimension of {tuple(x.shape)} as time "
                 f"(batch_first=False), and so it is no batch. Pass batch_dim=1, or batch_dim=0 if "
                 f"the first dimension is the batch all the same."
@@ -216,15 +217,11 @@ class Step(TorchDispatchMode):
         logits = getattr(out, "logits", None)
         return out if logits is None else logits
 
-    def _explain(self, error: Exception) -> None:
-        """Raise an error that says where the model failed and what to do."""
-        if UNTRAINED in error.args or "batch_dim" in str(error):
-            raise error
+    def _explained(self, error: Exception) -> RuntimeError:
+        """Return an error that says where the model failed and what to do."""
         lines = (str(error) or type(error).__name__).splitlines()
         said = lines[0].partition(". ")[0][:200].rstrip(".!")
         kind = f"{type(error).__name__} {error}".lower()
-        kind = kind.replace("datadependentoutput", "data-dependent ")
-        kind = kind.replace("dynamicoutputshape", "dynamic output shape ")
         advice = next(text for sign, text in ADVICE.items() if sign in kind).format(self.shapes)
         others = str(Path(torch.__file__).parents[1]), str(Path(__file__).parent)
         frames = traceback.extract_tb(error.__traceback__)
@@ -232,7 +229,7 @@ class Step(TorchDispatchMode):
         where = f", in line {own[-1].lineno} of {Path(own[-1].filename).name}," if own else ""
         name = type(self.model).__name__
         failed = f"{name} cannot be counted: at operation {self.last!r}{where} it failed"
-        raise RuntimeError(f"{failed}: {said}. {advice}") from error
+        return RuntimeError(f"{failed}: {said}. {advice}")
 
 
 def _batch_of(inputs: Any, dim: int) -> int:
@@ -248,7 +245,9 @@ def _batch_of(inputs: Any, dim: int) -> int:
 def _backward(out: Any) -> None:
     results = [x.float().sum() for x in tensors(out) if x.requires_grad]
     if not results:
-        raise ValueError(UNTRAINED)
+        raise CannotCount(
+            "no result of the model depends on a parameter that is trained. Pass training=False."
+        )
     # Not Tensor.backward, which would hide what checkpointing computes again from `GpuKernels`.
     torch.autograd.backward(torch.stack(results).sum())
 

@@ -432,5 +432,5 @@ def test_a_failure_names_the_line_of_the_model_and_what_to_do():
 
 
 def test_a_program_of_jit_is_refused():
-    with pytest.raises(TypeError, match="Pass the model from which it was made"):
+    with pytest.raises(TypeError, match="Pass the model it was made from"):
         count_work(torch.jit.trace(nn.Linear(2, 2), torch.rand(1, 2)), torch.empty(1, 2))
