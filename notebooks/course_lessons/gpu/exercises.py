@@ -6,34 +6,27 @@ from unittest.mock import patch
 
 import torch
 from torch import nn
-from torch.overrides import TorchFunctionMode
 
+from course_lessons.exercises.calls import READS, Calls
 from course_lessons.exercises.frame import Mistakes, exercise
 from course_lessons.exercises.read_answer import Wrong, expect, expect_pair, number_of, quote, same
 
-# What makes the host wait until the device has done everything that was launched before.
-READS = {"item", "tolist", "numpy", "cpu", "__float__", "__format__"}
 BATCHES = 4
 
 
-class _Watch(TorchFunctionMode):
-    """Notes what is copied, and how often a value is read."""
+class _Watch(Calls):
+    """The calls of an answer, with what it copies to a device."""
 
     def __init__(self) -> None:
         super().__init__()
         self.copied: list[torch.dtype] = []
         self.blocking = 0
-        self.reads = 0
 
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
-        name = getattr(function, "__name__", "")
-        if name in READS:
-            self.reads += 1
-        if name in ("to", "cuda"):
+    def __torch_function__(self, function, types, args=(), kwargs=None) -> Any:
+        if getattr(function, "__name__", "") in ("to", "cuda"):
             self.copied.append(args[0].dtype)
-            self.blocking += not kwargs.get("non_blocking", args[-1] is True)
-        return function(*args, **kwargs)
+            self.blocking += not (kwargs or {}).get("non_blocking", args[-1] is True)
+        return super().__torch_function__(function, types, args, kwargs)
 
 
 def _small_training() -> tuple[nn.Module, list, torch.optim.Optimizer]:
@@ -109,9 +102,10 @@ def busy(answer: Any) -> Mistakes:
         "empty_cache gives the memory back to the driver, and the next step asks for it again, "
         "which waits. PyTorch reuses it by itself.",
     )
+    reads = watch.count(READS)
     yield (
-        watch.reads > 2,
-        f"Values leave the device {watch.reads} times, and each time the host waits. Add "
+        reads > 2,
+        f"Values leave the device {reads} times, and each time the host waits. Add "
         "`loss.detach()` and read the sum once.",
     )
     given = number_of(returned, "the mean loss")
