@@ -110,7 +110,9 @@ class Estimate:
         card = html_card(self.answer, HEADER, [row.cells() for row in self.rows])
         notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes())
         more = html.escape(self.details())
-        return f"{card}{notes}<details><summary>Details</summary><pre>{more}</pre></details>"
+        details = f"<details><summary>Details</summary><pre>{more}</pre></details>"
+        # or what stands between two dollar signs would be typeset as a formula
+        return f'<div class="mathjax_ignore tex2jax_ignore">{card}{notes}{details}</div>'
 
     def to_frame(self) -> "pd.DataFrame":
         """Return one row for each device as a pandas table."""

@@ -338,7 +338,9 @@ def test_the_result_is_a_table_json_and_safe_html(answer):
         this_machine=1.0,
         prices={"this machine": 1},
     )
-    assert "<script" not in hostile._repr_html_() and "T4" in hostile._repr_html_()
+    shown = hostile._repr_html_()
+    assert "<script" not in shown and "T4" in shown
+    assert shown.startswith('<div class="mathjax_ignore')  # two prices are no formula
 
 
 def test_every_chip_has_a_source_and_plausible_figures():
