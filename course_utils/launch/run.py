@@ -16,7 +16,16 @@ from course_utils.launch.trainings import check_training
 
 REFUSED = 2  # the exit status of a process that refuses the request
 # What torchrun or SLURM may have left in this shell: Lightning would wait for their ranks.
-FOREIGN = "RANK LOCAL_ NODE_RANK GROUP_ WORLD_SIZE MASTER_ TORCHELASTIC_ SLURM_".split()
+FOREIGN = (
+    "RANK",
+    "LOCAL_",
+    "NODE_RANK",
+    "GROUP_",
+    "WORLD_SIZE",
+    "MASTER_",
+    "TORCHELASTIC_",
+    "SLURM_",
+)
 
 
 class RunError(RuntimeError):
@@ -88,7 +97,7 @@ def _prepare_folder(request: Request) -> None:
 
 
 def _environment() -> dict[str, str]:
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(tuple(FOREIGN))}
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(FOREIGN)}
     environment["PYTHONUNBUFFERED"] = "1"
     # When a process is killed, multiprocessing removes its semaphores, and warns that it does.
     kept = os.environ.get("PYTHONWARNINGS", "")
