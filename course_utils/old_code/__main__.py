@@ -30,7 +30,7 @@ def _report(name: str, write: bool, several: bool) -> int:
     try:
         found = explain(sys.stdin.read() if name == "-" else Path(name))
         if write and name != "-":
-            _write(Path(name), found.text)
+            Path(name).write_bytes(found.text.encode())  # with the ends of lines as they were
     except (Unreadable, OSError) as error:
         print(error, file=sys.stderr)
         return 2
@@ -41,13 +41,6 @@ def _report(name: str, write: bool, several: bool) -> int:
     pieces = [f"{name}:" if several else "", found.diff(name), str(found)]
     show_result("\n".join(piece for piece in pieces if piece))
     return 1 if found.findings else 0
-
-
-def _write(path: Path, text: str) -> None:
-    """Write the new text; a mark that some editors begin a file with stays."""
-    mark = b"\xef\xbb\xbf"
-    kept = mark if path.read_bytes().startswith(mark) else b""
-    path.write_bytes(kept + text.encode())
 
 
 if __name__ == "__main__":

@@ -63,8 +63,8 @@ class Explanation:
 def explain(source: str | os.PathLike) -> Explanation:
     """Find what is outdated in code of 2017 to today. The code is parsed, never run.
 
-    What is not Python is left out: prose, the dots of a guide, what a session printed. The message
-    of an error alone is read too. What has gone is asked of the installed packages.
+    What is not Python is left out: prose, the dots of a guide. The message of an error alone is
+    read too. What has gone is asked of the installed packages.
 
     Args:
         source: the text itself, or the name of a file as a `Path` or as a text of one line:

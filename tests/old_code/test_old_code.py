@@ -183,6 +183,7 @@ REWRITES = [
     ("dict(gpus=2, max_epochs=3)", 'dict(accelerator="gpu", devices=2, max_epochs=3)'),
     ("print 'a'\nTrainer(gpus=2)", "print 'a'\nTrainer(accelerator=\"gpu\", devices=2)"),
     ("x.cuda(async=True)", "x.cuda(non_blocking=True)"),
+    ("x.to(device, async=flag)", "x.to(device, non_blocking=flag)"),
     ("loss.backward(retain_variables=True)", "loss.backward(retain_graph=True)"),
     ("total += loss.data[0]", "total += loss.item()"),
     ("batch = iter(loader).next()", "batch = next(iter(loader))"),
@@ -256,6 +257,8 @@ CURRENT = [
     "print(\"use device='cuda0'\")  # loss.data[0]",
     "from keras.callbacks import ModelCheckpoint\nModelCheckpoint(filepath=here)",
     "import torch.multiprocessing as mp\nmp.spawn(f, nprocs=8)",
+    "start(worker, async=True)",
+    "import lightning\nclass Net(nn.Module):\n    def test_end(self, outputs): ...",
     "import lightning\nself.trainer.num_processes = 2",
     "from transformers import Trainer\nself.trainer.gpus = 2",
     "!pip install torch==2.9.0 torch_xla[tpu]==2.9.0",
@@ -331,7 +334,7 @@ def test_the_command_prints_a_diff_and_says_by_its_status_what_it_found(tmp_path
     assert main([str(path)]) == 1
     assert '+Trainer(accelerator="gpu", devices=2)' in capsys.readouterr().out
     assert main([str(path), "--write"]) == 1
-    assert path.read_bytes() == b'\xef\xbb\xbfTrainer(accelerator="gpu", devices=2)\r\n'
+    assert path.read_bytes() == b'Trainer(accelerator="gpu", devices=2)\r\n'
     assert main([str(path)]) == 0
     assert main([str(path), str(tmp_path / "missing.py")]) == 2
     assert "cannot be read" in capsys.readouterr().err
