@@ -118,8 +118,8 @@ def second_card(answer: Any) -> Mistakes:
     gain = found.speedups[1]
     share = found.exchanges_s[1] / found.steps_s[0]
     estimate = (
-        f"Two {found.device} over {found.link} are estimated to be {gain:.2f} times as fast as "
-        f"one; the exchange takes {share:.2g} of a step."
+        f"Two devices are estimated to be {gain:.2f} times as fast as one; the exchange takes "
+        f"{share:.2g} of a step."
     )
     yield gain >= WORTH and choice == "more work", f"{estimate} They have enough work."
     yield (
