@@ -205,13 +205,13 @@ def _enough_workers(seen: LoopRecord, loader_s: float) -> int:
 
 def _advise(part: str, seen: LoopRecord, enough: int | None) -> str:
     if part == "loader":
-        advice = f"DataLoader(..., num_workers={enough}), which would be enough workers."
-        if enough is not None and enough > seen.cores:
-            advice += (
-                f" This machine has {seen.cores} cores: if the workers compute rather than wait "
-                "for a drive, prepare the data once and store them."
-            )
-        return advice
+        workers = f"DataLoader(..., num_workers={enough})"
+        if enough is None or enough <= seen.cores:
+            return f"{workers}, which would be enough workers."
+        return (
+            f"{workers} if the workers wait for a drive. If they compute, they need as many cores, "
+            f"and this machine has {seen.cores}: then prepare the data once and store them."
+        )
     if part == "copies":
         return (
             "DataLoader(..., pin_memory=True) and batch.to(device, non_blocking=True); copy the "

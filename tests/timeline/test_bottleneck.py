@@ -85,7 +85,9 @@ def test_the_advice_fits_what_limits(changes, advice):
     [
         (0, 0.050, 0.040, 8, 4),  # 40 ms for a batch, 10 ms for the rest
         (2, 0.025, 0.015, 8, 5),  # two workers give one each 25 ms, so each needs 50 ms
+        (0, 0.050, 0.040, 4, 4),
         (0, 0.050, 0.040, 2, 4),
+        (2, 0.025, 0.015, 2, 5),
     ],
 )
 def test_so_many_workers_are_enough_that_they_keep_up_with_the_step(
@@ -96,6 +98,7 @@ def test_so_many_workers_are_enough_that_they_keep_up_with_the_step(
     found = judge(replace(SEEN, workers=workers, cores=cores, **loop))
     assert (found.limit, found.workers_enough) == ("loader", enough)
     assert f"num_workers={enough}" in found.advice
+    assert (f"this machine has {cores}:" in found.advice) == (cores < enough)
     assert ("prepare the data once" in found.advice) == (cores < enough)
 
 
