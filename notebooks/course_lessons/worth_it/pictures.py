@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.ticker import FuncFormatter, LogLocator
 
+from course_utils.compare.charts import label_ends
 from course_utils.compare.comparison import Roof
 from course_utils.estimate.chips import Chip
 from course_utils.estimate.result import Estimate
@@ -85,7 +86,9 @@ def _roof_text(peak: float, bandwidth: float) -> str:
 def _roofline(axes: Axes, name: str, peak: float, bandwidth: float, color: str, style: str) -> None:
     intensities = (2**-4, peak / bandwidth, 2**12)
     points = {intensity: min(peak, bandwidth * intensity) for intensity in intensities}
-    _line(axes, points, name, color, style)
+    axes.plot([*points], [*points.values()], color=color, linestyle=style)
+    last = list(points.items())[-1]
+    label_end(axes, *last, name, color)
 
 
 def draw_held_out(pairs: Sequence[tuple[float, float]], device: str, share: float = 0.9) -> Picture:
@@ -133,21 +136,22 @@ def draw_crossover(
     title = _crossing(name, {batch: here_s[batch] / there[batch] for batch in here_s}, factor)
     axes = lecture_axes(title[:45], "samples in the batch (logarithmic)", "samples/s (log.)")
     here = _rates(here_s)
-    _line(axes, here, "this CPU,\nmeasured", CPU, "-", marker=LOOKS["cpu"]["marker"])
+    axes.plot([*here], [*here.values()], color=CPU, marker=LOOKS["cpu"]["marker"])
+    ends = [(*list(here.items())[-1], "CPU, measured", CPU)]
     said = [f"this CPU, measured: {_ends(here)}"]
     for number, (name, steps_s) in enumerate(there_s.items()):
         rates = _rates(steps_s)
-        shift = (0.75, 1.5)[number % 2]
-        _line(axes, rates, f"{name}, est.", GPU, LINES[1 + number % 3], shift)
+        axes.plot([*rates], [*rates.values()], color=GPU, linestyle=LINES[1 + number % 3])
+        ends.append((*list(rates.items())[-1], f"{name}, est.", GPU))
         low = [rate / factor for rate in rates.values()]
         high = [rate * factor for rate in rates.values()]
         axes.fill_between([*rates], low, high, color=GPU, alpha=0.15, linewidth=0)
         said.append(f"{name}, estimated: {_ends(rates)}")
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
-    axes.margins(y=0.12)  # the highest label stands above the end of its line
     _ticks(axes.xaxis, "{:,.0f}".format)
     _ticks(axes.yaxis, format_count)
+    label_ends(axes, ends)
     alt = f"{title}. Samples a second against the batch; {'; '.join(said)}."
     return picture(axes, alt, colors=24)
 
@@ -253,24 +257,6 @@ def _money(axes: Axes, row: Row) -> None:
         color=color,
         bbox={"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.8},
     )
-
-
-def _line(
-    axes: Axes,
-    points: Mapping[Any, float],
-    name: str,
-    color: str,
-    style: str,
-    shift: float = 1.0,
-    marker: str = "",
-) -> None:
-    """Draw a line and its name at its end.
-
-    `shift` moves the name up or down by a factor, away from a neighbour's.
-    """
-    axes.plot(list(points), list(points.values()), color=color, linestyle=style, marker=marker)
-    last = list(points)[-1]
-    label_end(axes, last, shift * points[last], name, color)
 
 
 def _ticks(axis: Axis, text: Callable[[float], str]) -> None:
