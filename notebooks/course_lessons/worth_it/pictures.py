@@ -6,7 +6,6 @@ logarithmic and say so.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
