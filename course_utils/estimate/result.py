@@ -29,7 +29,7 @@ FIGURES: tuple[str, ...] = (
     "fits",
     "needed_bytes",
 )
-FIGURES += ("limit", "step_s", "samples_per_s", "factor")
+FIGURES += ("limit", "step_s", "samples_per_s", "factor", "energy_kwh")
 FORMAT = "course_utils.estimate 3"
 
 
@@ -88,8 +88,8 @@ class Estimate:
         return [*lines, f"The same question on the page: {link}"] if link else lines
 
     def details(self) -> str:
-        """Return everything else as text: steps, memory, prices, sources, free sessions."""
-        header = ("device", "precision", "step", "samples/s", "memory", "factor")
+        """Return everything else as text: steps, memory, energy, prices, sources, free sessions."""
+        header = ("device", "precision", "step", "samples/s", "memory", "energy", "factor")
         table = text_table(header, [row.long_cells() for row in self.rows])
         reasons = [reason for row in self.rows for reason in row.evidence.reasons]
         lines = [f"{self.work!r}.", f"Host: {self.question.host}.", memory_note(self.work.training)]

@@ -63,6 +63,7 @@ class Row:
         parts: what the step consists of, or None where it was measured.
         needed_bytes: of memory in each device; None where it was measured.
         fits: whether the device has so much; None where that is not known.
+        watts: of all devices together, by the data sheet; None where it does not say.
         doubts: why a measured figure is unreliable, one sentence each.
     """
 
@@ -77,6 +78,7 @@ class Row:
     parts: StepTime | None = None
     needed_bytes: float | None = None
     fits: bool | None = None
+    watts: float | None = None
     doubts: tuple[str, ...] = ()
 
     @property
@@ -115,6 +117,11 @@ class Row:
         return self.parts.limit if self.parts else ""
 
     @property
+    def energy_kwh(self) -> float | None:
+        """Energy at the data sheet's watts, an upper bound without the machine around them."""
+        return None if self.watts is None else self.hours * self.watts / 1000
+
+    @property
     def cost(self) -> float | None:
         """Price of the whole job, or None where there is no price."""
         return None if self.price is None else self.hours * self.count * self.price.per_hour
@@ -141,7 +148,8 @@ class Row:
         rate = f"{self.samples_per_s:,.3g}"
         step = format_seconds(self.step_s)
         needed = format_bytes(self.needed_bytes)
-        return self.name, self.precision, step, rate, needed, f"{self.factor:.2g}"
+        energy = "?" if self.energy_kwh is None else f"{self.energy_kwh:.2g} kWh"
+        return self.name, self.precision, step, rate, needed, energy, f"{self.factor:.2g}"
 
 
 def span(hours: tuple[float, float]) -> str:

@@ -53,6 +53,7 @@ def test_each_device_has_a_row_whose_figures_hang_together(answer):
     assert row.hours == pytest.approx(10**6 / row.samples_per_s / 3600)
     assert row.hours_interval[0] < row.hours < row.hours_interval[1]
     assert row.cost == pytest.approx(row.hours * 0.5)
+    assert row.energy_kwh == pytest.approx(row.hours * 0.070)
     assert row.cost_interval[1] == pytest.approx(row.cost * row.factor)
 
 
@@ -75,6 +76,7 @@ def test_an_example_price_says_its_date_and_source_and_nobody_invents_a_price(an
     )
     assert answer["T4"].price.source == "your price"
     assert answer["TPU v5e"].price is None and answer["TPU v5e"].cost is None
+    assert answer["TPU v5e"].energy_kwh is None
 
 
 def test_a_tpu_has_a_wider_interval_and_says_that_nothing_was_checked(answer):
