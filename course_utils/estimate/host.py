@@ -19,7 +19,7 @@ def measure_host() -> Host:
     Published times of small batches (1 and 2 images, on T4, V100 and A100, in NVIDIA's
     DeepLearningExamples) check one half of this: on one host, five networks of 174 to 781 kernels
     need the same time for a kernel within a factor of 1.4, and it hardly depends on the card. The
-    other half, that a CPU's rate is that of a GPU's launches, nothing published can check: no
+    other half, that a CPU's rate is that of a GPU's launches, no table of this package checks: no
     source gives both for one host.
     """
     layers = [part for _ in range(LAYERS) for part in (nn.Linear(WIDTH, WIDTH), nn.ReLU())]
