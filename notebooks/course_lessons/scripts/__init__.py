@@ -17,22 +17,6 @@ STYLES = {
 }
 
 
-def write_script(name: str) -> str:
-    """Write a script of the course, such as "train_cpu.py", into the current folder.
-
-    An existing file of that name is overwritten.
-
-    Returns:
-        A sentence that says so.
-
-    Raises:
-        ValueError: there is no such script.
-    """
-    text = _read(name)
-    Path(name).write_text(text, encoding="utf-8")
-    return f"Wrote {name}, {len(text.splitlines())} lines, into this folder."
-
-
 class Diff:
     """The lines that turn one script into another, shown in colour in a notebook.
 
