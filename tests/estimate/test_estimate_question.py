@@ -236,6 +236,7 @@ def test_differences_within_the_interval_are_none():
 def test_a_session_ends_at_its_last_whole_checkpoint():
     # ten epochs of 5 hours in sessions of 12: two each, and 2 hours lost at the end of each
     assert cut_into_sessions(50, 10, 12) == (5, 2, 5, 2)
+    assert cut_into_sessions(55, 11, 12).sessions == 6  # the eleventh has one of its own
     assert cut_into_sessions(11, 10, 12).sessions == 1
     # three epochs of 20 hours: none fits into a session
     assert cut_into_sessions(60, 3, 12) == (20, 0, 5, 0)
@@ -416,6 +417,7 @@ def test_the_ring_moves_each_gradient_twice_and_a_slow_link_costs_speed():
 
 def test_eight_cards_are_faster_than_one(model):
     one, eight = (estimate(model, X, batch=4096, devices=["A100"], count=n).rows[0] for n in (1, 8))
+    assert eight.watts == 8 * one.watts
     assert (
         one.samples_per_s < eight.samples_per_s < 8 * one.samples_per_s and eight.batch == 8 * 4096
     )
