@@ -2,6 +2,8 @@
 
 import base64
 import io
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +11,8 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.text import Text
 from PIL import Image
+
+from course_utils.text import clean
 
 # Source: M. Okabe and K. Ito, Color Universal Design (2008).
 BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"
@@ -102,3 +106,32 @@ def picture(axes: Axes, alt: str, *, colors: int = 64) -> Picture:
     buffer = io.BytesIO()
     small.save(buffer, format="png", optimize=True)
     return Picture(buffer.getvalue(), alt)
+
+
+def label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> None:
+    """Write the names of lines at their ends (x, y, name, colour), moved apart where lines end
+    close together.
+
+    The axes need their final scales.
+    """
+    axes.figure.canvas.draw()
+    heights = [(axes.transData.transform(end[:2])[1], end) for end in ends]
+    free = -math.inf
+    for height, (x, y, name, color) in sorted(heights):
+        free = max(height, free + 34)
+        offset = (14, (free - height) * 72 / axes.figure.dpi)
+        look: Any = {"color": color, "va": "center", "annotation_clip": False}
+        axes.annotate(label_text(name), (x, y), offset, textcoords="offset points", **look)
+
+
+def note_doubts(axes: Axes, figures: Sequence[Any]) -> None:
+    """Mark in a corner of a picture how many of its figures are unreliable, if there are any."""
+    doubts = sum(bool(one.warnings) for one in figures)
+    if doubts:
+        words = f"{doubts} of {len(figures)} points unreliable"
+        axes.annotate(words, (0.01, 1.0), xycoords="axes fraction", va="top", color=MUTED)
+
+
+def label_text(label: str, most: int = 36) -> str:
+    """Return a text of at most `most` characters that matplotlib draws as it stands."""
+    return clean(label, most).replace("$", r"\$")  # a dollar sign would start a formula

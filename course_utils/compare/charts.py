@@ -1,6 +1,5 @@
 """The picture of a comparison: rates against sizes."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,8 +7,16 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator
 
 from course_utils.compare.measurement import Measurement
-from course_utils.figures import LOOKS, MUTED, Picture, lecture_axes, picture
-from course_utils.text import clean, format_count
+from course_utils.figures import (
+    LOOKS,
+    Picture,
+    label_ends,
+    label_text,
+    lecture_axes,
+    note_doubts,
+    picture,
+)
+from course_utils.text import format_count
 
 ONE_THREAD = {**LOOKS["cpu"], "marker": "v", "linestyle": ":", "markerfacecolor": "white"}
 OTHER = {**LOOKS["cuda"], "color": "#CC79A7", "marker": "D"}
@@ -42,9 +49,9 @@ def plot_rates(
     """
     work = lines[0][0]
     axes = lecture_axes(
-        _safe(title, 45),
-        f"{_safe(work.size_name, 22)} (logarithmic)",
-        f"{_safe(work.unit, 22)} a second (log.)",
+        label_text(title, 45),
+        f"{label_text(work.size_name, 22)} (logarithmic)",
+        f"{label_text(work.unit, 22)} a second (log.)",
     )
     for line in thin:
         _draw(axes, line, THIN)
@@ -80,34 +87,6 @@ def _in_words(line: Line) -> str:
     first, last = line[0], line[-1]
     rates = f"{format_count(first.rate)} at {first.size:,}, {format_count(last.rate)}"
     return f"{first.label}: {rates} at {last.size:,}."
-
-
-def _safe(label: str, most: int = 36) -> str:
-    return clean(label, most).replace("$", r"\$")  # a dollar sign would start a formula
-
-
-def note_doubts(axes: Axes, figures: Sequence[Any]) -> None:
-    """Mark in a corner of a picture how many of its figures are unreliable, if there are any."""
-    doubts = sum(bool(one.warnings) for one in figures)
-    if doubts:
-        words = f"{doubts} of {len(figures)} points unreliable"
-        axes.annotate(words, (0.01, 1.0), xycoords="axes fraction", va="top", color=MUTED)
-
-
-def label_ends(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> None:
-    """Write the names of lines at their ends (x, y, name, colour), moved apart where lines end
-    close together.
-
-    The axes need their final scales.
-    """
-    axes.figure.canvas.draw()
-    heights = [(axes.transData.transform(end[:2])[1], end) for end in ends]
-    free = -math.inf
-    for height, (x, y, name, color) in sorted(heights):
-        free = max(height, free + 34)
-        offset = (14, (free - height) * 72 / axes.figure.dpi)
-        look: Any = {"color": color, "va": "center", "annotation_clip": False}
-        axes.annotate(_safe(name), (x, y), offset, textcoords="offset points", **look)
 
 
 def log_axes(axes: Axes, sizes: Sequence[int]) -> None:

@@ -7,9 +7,16 @@ from typing import Any
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter
 
-from course_utils.compare.charts import label_ends, note_doubts
 from course_utils.copy_speed import CopyRate, latency
-from course_utils.figures import LOOKS, MUTED, Picture, lecture_axes, picture
+from course_utils.figures import (
+    LOOKS,
+    MUTED,
+    Picture,
+    label_ends,
+    lecture_axes,
+    note_doubts,
+    picture,
+)
 from course_utils.text import format_seconds
 
 # The T4: NVIDIA Turing Architecture Whitepaper (2018) for the multiprocessors and their lanes. Its

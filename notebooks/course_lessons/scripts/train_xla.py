@@ -18,7 +18,7 @@ from course_utils.data.images import load_images
 def load_data(count):
     images = load_images(download=False)  # True gets CIFAR-10 instead of drawn images
     data = TensorDataset(images.train[:count], images.train_labels[:count])
-    held_out = len(data) // 10
+    held_out = max(1, len(data) // 10)
     return TensorDataset(*data[held_out:]), TensorDataset(*data[:held_out])
 
 

@@ -11,13 +11,12 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.ticker import FuncFormatter, LogLocator
 
-from course_utils.compare.charts import label_ends
 from course_utils.compare.comparison import Roof
 from course_utils.estimate.chips import Chip
 from course_utils.estimate.result import Estimate
 from course_utils.estimate.row import Row
 from course_utils.estimate.work import Work
-from course_utils.figures import LOOKS, MUTED, Picture, label_end, lecture_axes, picture
+from course_utils.figures import LOOKS, MUTED, Picture, label_end, label_ends, lecture_axes, picture
 from course_utils.text import format_count, format_seconds
 
 CPU, GPU = LOOKS["cpu"]["color"], LOOKS["cuda"]["color"]
