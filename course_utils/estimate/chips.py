@@ -33,7 +33,10 @@ class Chip:
         watts: the power that the board is built for, or None where the vendor does not say.
         link: the name of what connects it to its neighbours, or "".
         source: address of the data sheet.
-        uncertain: the names of figures that come from secondary sources or were computed.
+        uncertain: the names of figures for which no second source was found, or that sources do not
+            agree on.
+        checked: the second sources of the other figures, by their keys in chips.json; none where
+            the data sheet itself was read.
         achieved_share: the share of the peak that matrix products reach, by "fp32" and "16 bits"
             (tf32 too), where it was measured or fitted.
     """
@@ -50,6 +53,7 @@ class Chip:
     link: str = ""
     source: str = "your own figures"
     uncertain: tuple[str, ...] = ()
+    checked: tuple[str, ...] = ()
     achieved_share: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -125,8 +129,9 @@ def all_chips() -> tuple[Chip, ...]:
 
 def _chip(row: dict[str, Any]) -> Chip:
     achieved = {precision: entry["share"] for precision, entry in row.pop("achieved").items()}
-    names, uncertain = tuple(row.pop("also")), tuple(row.pop("uncertain"))
-    return Chip(**row, also=names, uncertain=uncertain, achieved_share=achieved)
+    for several in ("also", "uncertain", "checked"):
+        row[several] = tuple(row.get(several, ()))
+    return Chip(**row, achieved_share=achieved)
 
 
 @cache
