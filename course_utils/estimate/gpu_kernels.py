@@ -216,6 +216,14 @@ def attention(
         mask = None if attn_mask is None or attn_mask.dim() < 3 else attn_mask.unsqueeze(1)
         query, key, value = (x.unsqueeze(1) for x in (query, key, value))
         return attention(query, key, value, mask, dropout_p, is_causal, scale).squeeze(1)
+    if query.dim() > 4:  # such as windows in front of the heads: they are more samples
+        front = query.shape[:-3]
+        if attn_mask is not None:
+            scores = *query.shape[:-1], key.shape[-2]
+            attn_mask = attn_mask.expand(scores).flatten(0, -4)
+        query, key, value = (x.flatten(0, -4) for x in (query, key, value))
+        out = attention(query, key, value, attn_mask, dropout_p, is_causal, scale)
+        return out.unflatten(0, front)
     heads = query.shape[1]
     if key.shape[1] != heads:
         key, value = (x.repeat_interleave(heads // x.shape[1], 1) for x in (key, value))

@@ -142,6 +142,18 @@ def test_fused_attention_writes_no_scores(masks, training):
     assert work.flops == pytest.approx(forward * (3 if training else 1), rel=0.1)
 
 
+@pytest.mark.parametrize("mask", [None, torch.zeros(49, 49)])
+def test_attention_within_windows_is_that_of_more_samples(mask):
+    class Attention(nn.Module):
+        def forward(self, x):
+            return F.scaled_dot_product_attention(x, x, x, mask)
+
+    windows = count_work(Attention(), torch.empty(2, 16, 4, 49, 32), training=False)
+    samples = count_work(Attention(), torch.empty(2 * 16, 4, 49, 32), training=False)
+    assert windows.attention == samples.attention
+    assert windows.flops == 2 * (2 * 2 * 16 * 4) * 49 * 49 * 32  # two products a head
+
+
 def test_attention_whose_weights_are_asked_for_is_counted_as_it_runs():
     layer, x = nn.MultiheadAttention(64, 4, batch_first=True), torch.empty(2, 512, 64)
     plain = count_work(layer, {"query": x, "key": x, "value": x}, training=False)
