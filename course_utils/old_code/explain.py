@@ -68,21 +68,19 @@ def explain(source: str | os.PathLike) -> Explanation:
 
     Args:
         source: the text itself, or the name of a file as a `Path` or as a text of one line:
-            Python, a notebook, Markdown, reST or plain text. The lines of a text that begins with a
-            new line, as one between triple quotes does, are counted from the next one.
+            Python, a notebook, Markdown, reST or plain text. The empty lines before a text, such
+            as the one after triple quotes, are left out.
 
     Raises:
         Unreadable: no such file, one of another kind, or a broken notebook.
     """
     text, suffix = _text_of(source)
-    # Three quotation marks and a new line begin a string: its code begins on the line after.
-    is_quoted = text is source and text.startswith("\n")
     parts = parts_of(text, suffix)
     names = Names(parts)
-    found = [_find_in(part, names, 0 if is_quoted else 1) for part in parts]
     notes: dict[Note, None] = {}  # each once
     changed = []
-    for part, findings in zip(parts, found, strict=True):
+    for part in parts:
+        findings = _find_in(part, names)
         notes |= dict.fromkeys(finding.note for finding in findings)
         changed.append((part.name, part.text, _with_edits(part.text, findings)))
     is_changed = any(new != old for _, old, new in changed)
@@ -95,7 +93,8 @@ def _text_of(source: str | os.PathLike) -> tuple[str, str]:
     if isinstance(source, str) and not os.path.isfile(source):
         if re.fullmatch(r"[\w./\\:~ -]+\.(py|ipynb|md|rst|txt)", source):
             raise Unreadable(f"There is no file {source!r} here.")
-        is_notebook = source.lstrip().startswith("{") and '"cell_type"' in source
+        source = source.lstrip("\n")
+        is_notebook = source.startswith("{") and '"cell_type"' in source
         return source, ".ipynb" if is_notebook else ""
     path = Path(source)
     suffix = path.suffix.lower()
@@ -109,8 +108,8 @@ def _text_of(source: str | os.PathLike) -> tuple[str, str]:
         raise Unreadable(f"{path} cannot be read: {error}") from None
 
 
-def _find_in(part: Part, names: Names, first_line: int) -> list[Finding]:
-    """Return what is outdated in one part, in the order of its lines; the first has a number."""
+def _find_in(part: Part, names: Names) -> list[Finding]:
+    """Return what is outdated in one part, in the order of its lines."""
     found: list[Finding] = []
     for code in part.codes:
         found += find_in_code(code, names)
@@ -122,7 +121,7 @@ def _find_in(part: Part, names: Names, first_line: int) -> list[Finding]:
     found.sort(key=lambda finding: finding.place)
     numbered = []
     for each in found:
-        number = part.text.count("\n", 0, each.place) + first_line
+        number = part.text.count("\n", 0, each.place) + 1
         numbered.append(replace(each, note=replace(each.note, line=number, cell=part.name)))
     return numbered
 

@@ -9,7 +9,7 @@ from course_utils.old_code.find_trainer_arguments import find_trainer_arguments
 from course_utils.old_code.names_in_code import Names, is_guarded
 from course_utils.old_code.parsed_code import Argument, Call, Code, Finding, source, steps
 from course_utils.old_code.read_text import parts_of
-from course_utils.old_code.trainer_arguments import Note, known
+from course_utils.old_code.trainer_arguments import Note
 
 
 def find_imports(code: Code, names: Names) -> Iterator[Finding]:
@@ -159,26 +159,6 @@ def find_hparams(code: Code, names: Names) -> Iterator[Finding]:
             yield Finding(note, code.span(node)[0], ((*code.span(node), new),))
 
 
-def find_loads(code: Code, names: Names) -> Iterator[Finding]:
-    """Find `model = torch.load(path)` where it is used as a model: it is refused today."""
-    why = (
-        "Since PyTorch 2.6 torch.load has weights_only=True and refuses a pickled model. Save"
-        " model.state_dict(), and load it into a new model. weights_only=False runs code of the"
-        " file: only for a file of your own."
-    )
-    for call in code.calls:
-        if names.full(call.name) != "torch.load" or call.keyword("weights_only"):
-            continue
-        statement = call.node.search_ancestor("expr_stmt")
-        is_value = statement is not None and call.node.parent is statement.children[-1]
-        loaded = source(statement.children[0] if is_value else call.node.parent)
-        function = call.node.search_ancestor("funcdef")
-        use = rf"(?<![\w.]){re.escape(loaded)}\.(eval|train|cuda|parameters|state_dict)\("
-        if re.search(use, source(function or code.tree)):
-            note = Note("torch.load(...)", "model.load_state_dict(torch.load(...))", why)
-            yield Finding(note, code.span(call.node)[0])
-
-
 def find_patterns(code: Code, names: Names) -> Iterator[Finding]:
     """Find `loss.data[0]`, `device="cuda0"` and the like, outside strings and comments."""
     for pattern, form, why in old_names.TABLES["patterns"]:
@@ -210,16 +190,9 @@ def find_in_text(text: str, place: int) -> Iterator[Finding]:
 
 def find_in_message(line: str, place: int) -> Iterator[Finding]:
     """Read the message of an error as the code that it is about."""
-    argument = re.search(r"__init__\(\) got an unexpected keyword argument '(\w+)'", line)
-    if argument:
-        # Python up to 3.9 does not say whose `__init__` it was.
-        is_trainers = argument[1] in known() or "Trainer.__init__" in line
-        texts = [f"{'Trainer' if is_trainers else 'Model'}({argument[1]}=...)"]
-    else:
-        rows = [(re.search(pattern, line), code) for pattern, code in old_names.TABLES["messages"]]
-        texts = [match.expand(code) for match, code in rows if match]
-    for text in texts:
-        for part in parts_of(text):
+    for pattern, code in old_names.TABLES["messages"]:
+        if match := re.search(pattern, line):
+            part = parts_of(match.expand(code))[0]
             for each in find_in_code(part.codes[0], Names([part])):
                 yield Finding(each.note, place)
     for pattern, new, why in old_names.TABLES["advice_on_messages"]:
@@ -241,7 +214,6 @@ _FINDERS: tuple[Callable[[Code, Names], Iterator[Finding]], ...] = (
     find_methods,
     find_results,
     find_hparams,
-    find_loads,
     find_patterns,
     find_strings,
 )
