@@ -1,6 +1,7 @@
 """Find old Trainer arguments in calls and dictionaries, and put new ones in their place."""
 
 import ast
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -12,11 +13,9 @@ from course_utils.old_code.parsed_code import Argument, Code, Edit, Finding, pai
 from course_utils.old_code.trainer_arguments import (
     Expression,
     Modern,
-    Note,
     known,
     removed,
     translate,
-    written,
 )
 
 
@@ -28,7 +27,7 @@ def find_trainer_arguments(code: Code, names: Names) -> Iterator[Finding]:
         is_update = method == "update" and names.holds_arguments(owner)
         is_default = method == "set_defaults" and names.reads_command_line
         if is_update or is_default or names.makes_trainer(call):
-            yield from _translated(code, call.arguments, whole=name == TRAINER)
+            yield from _translated(code, call.arguments)
     for node in code.nodes:
         pairs = pairs_of(node)
         keys = {each.name for each in pairs}
@@ -54,41 +53,27 @@ def _item(code: Code, statement: Any, names: Names) -> Iterator[Finding]:
             yield replace(each, edits=())
 
 
-def _translated(
-    code: Code,
-    arguments: Sequence[Argument],
-    *,
-    form: str = "{}={}",
-    whole: bool = False,
-) -> list[Finding]:
+def _translated(code: Code, arguments: Sequence[Argument], form: str = "{}={}") -> list[Finding]:
     """Return what became of the arguments of a Trainer; all edits are with the first of them.
 
     Args:
         code: where they are.
         arguments: all of them, in their order.
         form: of a new argument; a dictionary in braces has another one.
-        whole: whether these are all the arguments of a Trainer, so that a name which no Trainer
-            ever had is a mistake.
     """
     values: dict[str, Any] = {}
     places: dict[str, int] = {}
     for each in arguments:
-        if each.name in known() or (whole and each.name.isidentifier()):
+        if each.name in known():
             values[each.name] = _value_of(each.value)
             places[each.name] = code.span(each.first)[0]
-    modern = translate(values, whole=whole)
-    notes = dict(modern.changes)
-    for old, why in modern.refused.items():
-        notes[old] = Note(written(old, values[old]), "nothing that means the same", why)
+    modern = translate(values)
+    notes = {**modern.changes, **modern.refused}
     for each in arguments:
-        if each.name in notes and " if " in source(each.value):
-            why = f"It depends on a test: write both cases yourself. {notes[each.name].why}"
-            notes[each.name] = replace(notes[each.name], why=why)
-            modern.moved.pop(each.name, None)
-    if modern.fit_kwargs:
-        modern.moved.pop("resume_from_checkpoint", None)  # it stays, so that it fails
-    first = min(places.values(), default=0)
-    found = [Finding(note, places.get(old, first)) for old, note in notes.items()]
+        is_for_fit = modern.fit_kwargs and each.name == "resume_from_checkpoint"
+        if is_for_fit or " if " in source(each.value):
+            modern.moved.pop(each.name, None)  # it stays, for a person to change
+    found = [Finding(note, places[old]) for old, note in notes.items()]
     if found:
         found[0] = replace(found[0], edits=tuple(_edits(code, arguments, modern, form)))
     return found
@@ -103,13 +88,10 @@ def _value_of(node: Any) -> Any:
         return Expression(text)
 
 
-def _written_as_source(value: Any) -> str:
-    """Return a value as source, strings in double quotes."""
-    if isinstance(value, str):
-        return f'"{value}"' if not set(value) & set('"\\\n') else repr(value)
-    if isinstance(value, list):
-        return f"[{', '.join(map(_written_as_source, value))}]"
-    return repr(value)
+def _written(form: str, name: str, value: Any) -> str:
+    """Return a new argument as source, with a text in double quotes."""
+    text = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+    return form.format(name, text)
 
 
 def _edits(code: Code, arguments: Sequence[Argument], modern: Modern, form: str) -> Iterator[Edit]:
@@ -130,7 +112,7 @@ def _edits(code: Code, arguments: Sequence[Argument], modern: Modern, form: str)
         if names is None:
             is_any_kept = True
         elif new:
-            parts = [form.format(name, _written_as_source(modern.kwargs[name])) for name in new]
+            parts = [_written(form, name, modern.kwargs[name]) for name in new]
             yield (start, end, ", ".join(parts))
             is_any_kept = True
         elif is_any_kept and "#" not in before:  # with the comma before it

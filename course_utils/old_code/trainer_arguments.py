@@ -7,7 +7,7 @@ the Lightning that is installed.
 
 import json
 import reprlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -62,8 +62,8 @@ class Modern:
         old: the arguments as they were.
         kwargs: for `Trainer(**kwargs)`, or for the `pl_trainer_kwargs` of Darts.
         fit_kwargs: for `trainer.fit(model, **fit_kwargs)`, where Lightning has moved them.
-        changes: a note for each change, by old argument; "" is for an accelerator nobody named.
-        refused: by old argument, the reason why it has no translation.
+        changes: a note for each change, by old argument.
+        refused: a note for each old argument that has no translation.
         moved: by old argument, the new ones that took its place.
     """
 
@@ -71,7 +71,7 @@ class Modern:
     kwargs: dict
     fit_kwargs: dict = field(default_factory=dict)
     changes: dict[str, Note] = field(default_factory=dict)
-    refused: dict[str, str] = field(default_factory=dict)
+    refused: dict[str, Note] = field(default_factory=dict)
     moved: dict[str, list[str]] = field(default_factory=dict)
 
     @property
@@ -88,7 +88,8 @@ class Modern:
     def refuse(self, name: str, why: str) -> None:
         """Leave out an argument that has no translation."""
         del self.kwargs[name]
-        self.refused[name] = why
+        old = written(name, self.old[name])
+        self.refused[name] = Note(old, "nothing that means the same", why)
 
     def replace(self, name: str, new: dict, why: str) -> None:
         """Put `new` in the place of an old argument, or refuse it where another one disagrees."""
@@ -112,8 +113,7 @@ def modernize(kwargs: Mapping) -> Modern:
     """Translate old Trainer arguments, or the `pl_trainer_kwargs` of Darts, into today's.
 
     Arguments that today's Trainer takes stay as they are, unless their value is an old one
-    (`accelerator="ddp"`). An old Trainer that named no device used the CPU, and so does its
-    translation when a count of devices is among the old arguments (`gpus=None`).
+    (`accelerator="ddp"`).
 
     Args:
         kwargs: the arguments by name; it is not changed.
@@ -123,23 +123,18 @@ def modernize(kwargs: Mapping) -> Modern:
             such arguments.
         ModuleNotFoundError: no Lightning is installed.
     """
-    if not isinstance(kwargs, Mapping):
-        given = _SHORT.repr(kwargs)
-        raise CannotTranslate(f"{given}: Trainer arguments are a dict, such as {{'gpus': 2}}.")
     modern = translate(kwargs)
     if modern.refused:
-        reasons = modern.refused.items()
-        lines = [f"{written(name, kwargs[name])}: {why}" for name, why in reasons]
+        lines = [f"{note.old}: {note.why}" for note in modern.refused.values()]
         raise CannotTranslate("\n".join(lines))
     return modern
 
 
-def translate(kwargs: Mapping, *, whole: bool = True) -> Modern:
+def translate(kwargs: Mapping) -> Modern:
     """Return the translation as far as it goes, with the arguments that have none in `refused`.
 
     Args:
         kwargs: the arguments by name. A value may be an `Expression`.
-        whole: whether these are all the arguments of a Trainer; a dictionary can get others.
     """
     modern = Modern(kwargs, dict(kwargs))
     for name in kwargs:
@@ -149,16 +144,6 @@ def translate(kwargs: Mapping, *, whole: bool = True) -> Modern:
     for name in ROWS:
         if name in modern.kwargs:
             _translate_one(modern, name)
-    # An old Trainer that named no device used the CPU; today's takes the best one.
-    counts = [name for name in OLD_COUNTS if name in modern.changes]
-    if counts and "accelerator" not in modern.kwargs and not modern.refused:
-        why = (
-            "An old Trainer that named no device used the CPU; today's takes the best one."
-            " Omit it if you want that."
-        )
-        modern.kwargs["accelerator"] = "cpu"
-        modern.moved[counts[0]].append("accelerator")
-        modern.changes[""] = Note("no accelerator", "accelerator='cpu'", why)
     return modern
 
 
@@ -168,8 +153,7 @@ def _translate_one(modern: Modern, name: str) -> None:
     for kind, new, why in _rows_for(modern, name):
         if not _fits(kind, value):
             continue
-        shown = value[0] if kind == "core" else value
-        why = why.replace("VALUE", _SHORT.repr(shown))
+        why = why.replace("VALUE", _SHORT.repr(value))
         if new is None:
             modern.refuse(name, why)
             return
@@ -183,57 +167,39 @@ def _rows_for(modern: Modern, name: str) -> list:
     accelerator = modern.kwargs.get("accelerator")
     if name == "precision" and same(accelerator, "tpu"):
         return ROWS["precision on a TPU"]
-    is_backend = isinstance(accelerator, Expression) and modern.kwargs.keys() & set(OLD_COUNTS)
+    is_backend = isinstance(accelerator, Expression) and "gpus" in modern.old
     if name == "accelerator" and is_backend:  # up to 1.4 it was a distributed_backend
         return ROWS["distributed_backend"]
     return ROWS[name]
 
 
+_KINDS: dict[str, type | tuple[type, ...]] = {
+    "any": object,
+    "expression": Expression,
+    "list": (list, tuple),
+    "number": int,
+    "table": (dict, list),
+    "text": str,
+}
+
+
 def _fits(kind: str | list, value: Any) -> bool:
     """Say whether a value is one of a list of values, or of a kind."""
     if isinstance(kind, str):
-        return _KINDS[kind](value)
+        return isinstance(value, _KINDS[kind])
     return same(value.lower() if isinstance(value, str) else value, *kind)
-
-
-def _are_indices(value: Any) -> bool:
-    if not isinstance(value, list | tuple) or not value:
-        return False
-    are_whole = all(type(one) is int and one >= 0 for one in value)
-    return are_whole and len(set(value)) == len(value)
-
-
-_KINDS: dict[str, Callable[[Any], bool]] = {
-    "any": lambda value: True,
-    "callback": lambda value: hasattr(value, "on_train_start"),
-    "core": lambda value: _are_indices(value) and len(value) == 1 and 1 <= value[0] <= 8,
-    "count": lambda value: type(value) is int and (value > 0 or value == -1),
-    "expression": lambda value: isinstance(value, Expression),
-    "indices": _are_indices,
-    "table": lambda value: isinstance(value, dict | list),
-    "text": lambda value: isinstance(value, str),
-}
 
 
 def _fill(form: Any, value: Any) -> Any:
     """Return the new value of a row."""
     if form == "VALUE":
         return value
-    if form == "VALUE - 1":
-        return [value[0] - 1]
     return [value] if form == ["VALUE"] else form
 
 
 def same(value: Any, *others: Any) -> bool:
-    """Say whether a plain value equals one of others of its type (1 is not True).
-
-    Other objects equal only themselves.
-    """
-    is_plain = type(value) in (bool, int, float, str, list, Expression)
-    for other in others:
-        if value is other or (is_plain and type(value) is type(other) and value == other):
-            return True
-    return False
+    """Say whether a value equals one of others of its type (1 is not True)."""
+    return any(type(value) is type(other) and value == other for other in others)
 
 
 @cache
@@ -253,9 +219,9 @@ _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 80
 
 
-def written(name: object, value: object) -> str:
+def written(name: str, value: object) -> str:
     """Return an argument as one writes it, a long value cut short."""
-    return f"{name if isinstance(name, str) else _SHORT.repr(name)}={_SHORT.repr(value)}"
+    return f"{name}={_SHORT.repr(value)}"
 
 
 def listed(arguments: Mapping) -> str:
@@ -279,4 +245,3 @@ def _read_rows() -> dict[str, list]:
 # row is the values that it is for (or their kind), the new arguments (None: there are none that
 # mean the same), and why.
 ROWS = _read_rows()
-OLD_COUNTS = ("gpus", "tpu_cores", "num_tpu_cores", "ipus", "num_processes", "auto_select_gpus")

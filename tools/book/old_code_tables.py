@@ -75,14 +75,14 @@ def tables() -> str:
 
 def _examples() -> Iterable[tuple[str, str, str]]:
     for old in EXAMPLES:
-        modern = translate(old, whole=False)
+        modern = translate(old)
         what = ", ".join(f"{name}={value!r}" for name, value in old.items())
         new = ", ".join(f"{name}={value!r}" for name, value in modern.kwargs.items())
         if modern.fit_kwargs:
             new = f"trainer.fit(model, ckpt_path={modern.fit_kwargs['ckpt_path']!r})"
         if modern.refused:
             new = SEE_WHY
-        reasons = [note.why for note in modern.notes] + list(modern.refused.values())
+        reasons = [note.why for note in [*modern.notes, *modern.refused.values()]]
         yield what, new, " ".join(reasons)
 
 
