@@ -211,19 +211,14 @@ def attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Tensor:
-    """Return attention as a GPU's one kernel computes it, which never writes the scores."""
-    if query.dim() == 3:  # without heads: (batch, time, features)
-        mask = None if attn_mask is None or attn_mask.dim() < 3 else attn_mask.unsqueeze(1)
-        query, key, value = (x.unsqueeze(1) for x in (query, key, value))
-        return attention(query, key, value, mask, dropout_p, is_causal, scale).squeeze(1)
-    if query.dim() > 4:  # such as windows in front of the heads: they are more samples
-        front = query.shape[:-3]
-        if attn_mask is not None:
-            scores = *query.shape[:-1], key.shape[-2]
-            attn_mask = attn_mask.expand(scores).flatten(0, -4)
-        query, key, value = (x.flatten(0, -4) for x in (query, key, value))
-        out = attention(query, key, value, attn_mask, dropout_p, is_causal, scale)
-        return out.unflatten(0, front)
+    """Return attention as a GPU's one kernel computes it, which never writes the scores.
+
+    That kernel takes (batch, heads, time, features) alone (PyTorch's sdp_utils_cpp.h,
+    `check_tensor_shapes`); with other dimensions a GPU writes the scores, in 32 bits.
+    """
+    if query.dim() != 4:
+        in_steps = torch.ops.aten._scaled_dot_product_attention_math
+        return in_steps(query, key, value, attn_mask, dropout_p, is_causal, scale=scale)[0]
     heads = query.shape[1]
     if key.shape[1] != heads:
         key, value = (x.repeat_interleave(heads // x.shape[1], 1) for x in (key, value))
