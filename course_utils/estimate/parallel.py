@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from course_utils.estimate.chips import Chip, Link, find_chip, find_link
-from course_utils.estimate.step_time import numbers, step_time
+from course_utils.estimate.step_time import Host, numbers, step_time
 from course_utils.estimate.work import Work
 
 COUNTS = (1, 2, 4, 8, 16, 32, 64)  # published measurements were compared up to here
@@ -33,7 +33,13 @@ class Scaling:
 
 
 def scaling(
-    work: Work, device: str | Chip, *, link: str | None = None, counts: Sequence[int] = COUNTS
+    work: Work,
+    device: str | Chip,
+    *,
+    link: str | None = None,
+    counts: Sequence[int] = COUNTS,
+    host: Host | None = None,
+    compiled: bool = False,
 ) -> Scaling:
     """Estimate how much faster many devices train together than one.
 
@@ -43,6 +49,7 @@ def scaling(
         link: what carries the gradients, or None to take the chip's own. The slowest link of the
             ring decides.
         counts: how many devices; the first is what the others are compared with.
+        host, compiled: as for `step_time`.
 
     Raises:
         ValueError: the work is no training, a count is no positive integer, or the chip has no link
@@ -62,7 +69,8 @@ def scaling(
         raise ValueError(
             f"the {chip.name} has no link to a second one. Pass link=, such as link='Ethernet 10G'."
         )
-    wire, one_s = find_link(link or chip.link), step_time(work, chip).total_s
+    wire = find_link(link or chip.link)
+    one_s = step_time(work, chip, host=host, compiled=compiled).total_s
     hidden_s = one_s * 2 / 3  # the backward pass, during which gradients already travel
     steps, exchanges = [], []
     for count in counts:

@@ -172,7 +172,10 @@ def _row(
     together = count > 1 and work.training
     step_s = parts.total_s
     if together:
-        step_s = scaling(work, chip, link=question.link, counts=(count,)).steps_s[0]
+        several = scaling(
+            work, chip, link=question.link, counts=(count,), host=host, compiled=compiled
+        )
+        step_s = several.steps_s[0]
     return Row(
         device=chip.name,
         count=count,

@@ -438,6 +438,17 @@ def test_eight_cards_are_faster_than_one(model):
     )
 
 
+def test_several_cards_are_compiled_and_launched_as_one_is(model):
+    def step_s(count, **asked):
+        return estimate(model, X, devices=["A100"], count=count, **asked).rows[0].step_s
+
+    def ratio(count, **asked):
+        return step_s(count, **asked) / step_s(count)
+
+    for asked in ({"compiled": True}, {"host": Host(0.0, 1e-3, "slow")}):
+        assert ratio(2, **asked) == pytest.approx(ratio(1, **asked), rel=0.02)
+
+
 @pytest.mark.parametrize(
     "asked, words",
     [
