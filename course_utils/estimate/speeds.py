@@ -21,6 +21,10 @@ from course_utils.estimate.work import KINDS, Sums, Work
 TABLE = Path(__file__).parent / "published.csv.gz"
 COUNTED = Path(__file__).parent / "counted.csv.gz"
 LANGUAGE_MODELS = Path(__file__).parent / "language_models.csv"
+# timm's runs with this PyTorch merged the parallel branches of RepVGG, MobileOne and the like into
+# one convolution each (`--reparam` of its benchmark.py): the parameters that it published say so.
+MERGED_WITH = "2.9.1"
+MERGED = ", merged"  # after the name of such a network in the counted ones
 
 
 @dataclass(frozen=True)
@@ -158,7 +162,9 @@ def _sums(row: Mapping[str, str]) -> dict[str, Any]:
 def work_of(row: Speed) -> Work | None:
     """Return the work of a step that somebody measured, or None where it was not counted."""
     half = row.precision in ("fp16", "bf16")
-    network = networks().get((row.model, row.image, row.training, half))
+    name = row.model + MERGED if row.torch == MERGED_WITH else row.model
+    network = networks().get((name, row.image, row.training, half))
+    network = network or networks().get((row.model, row.image, row.training, half))
     return network.at(row.batch, row.precision) if network else None
 
 

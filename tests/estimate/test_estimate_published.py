@@ -153,6 +153,13 @@ def test_counted_operations_are_the_published_ones_for_nine_networks_in_ten():
     assert len(ratios) > 1100 and within(ratios, 1.03) >= 0.9
 
 
+def test_networks_that_were_measured_with_merged_branches_are_counted_so():
+    rows = published(**TIMM, device="RTX 5090", training=False)
+    rows = [row for row in rows if row.model.startswith(("repvgg_", "mobileone_"))]
+    ratios = [operations_of(row) / 2e9 / row.gmacs for row in rows]
+    assert len(ratios) == 16 and within(ratios, 1.02) == 1
+
+
 def operations_of(row):
     """Return the counted operations for one image, without those of LSTMs."""
     work = work_of(row)

@@ -9,7 +9,7 @@ from course_utils.estimate.finetuning import finetuning_evidence as finetuning
 from course_utils.estimate.finetuning import language_models
 from course_utils.estimate.memory_model import capacity_bytes, memory_evidence
 from course_utils.estimate.prices import DATA as PRICES
-from course_utils.estimate.speeds import networks
+from course_utils.estimate.speeds import MERGED, networks
 from course_utils.estimate.step_time import fitted, numbers
 
 
@@ -54,10 +54,12 @@ def _chips(prices: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _image_networks() -> dict[str, dict[str, Any]]:
-    """Return each network that was counted in 16 bits: its sums for one batch, and its memory."""
+    """Return each network that was counted in 16 bits as it is trained: its sums for one batch, and
+    its memory.
+    """
     models: dict[str, dict[str, Any]] = {}
     for (name, image, training, half), network in networks().items():
-        if not half:
+        if not half or name.endswith(MERGED):
             continue
         model = models.setdefault(f"{name} ({image})", {"steps": {}, "memory": {}})
         work = network.work
