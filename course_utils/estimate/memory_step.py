@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from course_utils.estimate.memory_model import KINDS, Moment
-from course_utils.estimate.no_data import Note, Step, tensors
+from course_utils.estimate.no_data import CannotCount, Note, Step, tensors
 
 Optimizer = Callable[[list[nn.Parameter]], torch.optim.Optimizer]
 
@@ -50,6 +50,7 @@ OPTIMIZERS: dict[str, Optimizer] = {
     "adamw": torch.optim.AdamW,
     "adam8bit": Adam8bit,
 }
+REFUSE_SPARSE = (torch.optim.Adam, torch.optim.AdamW, Adam8bit)
 
 
 class Tracker:
@@ -133,8 +134,16 @@ def _watch_gradients(model: nn.Module, tracker: Tracker, keep: bool) -> None:
 def _updated(step: Step, make: Optimizer, tracker: Tracker) -> list[Moment]:
     """Return the moments of a step that has run, its update, and the optimizer's state in each."""
     trained = [parameter for parameter in step.model.parameters() if parameter.grad is not None]
+    if not trained:  # a sparse table alone: its gradient is that of the rows that were looked up
+        trained = list(step.model.parameters())
     try:
         optimizer = make(trained)
+        if isinstance(optimizer, REFUSE_SPARSE) and _has_sparse_gradients(step.model):
+            raise CannotCount(
+                f"{type(optimizer).__name__} refuses the sparse gradients of an embedding with "
+                f"sparse=True. Pass optimizer='sgd' here, or sparse=False to the embedding. "
+                f"torch.optim.SparseAdam takes such layers, but no others, and is not counted."
+            )
         fused = _as_on_a_gpu(optimizer)
         optimizer.step()  # its first step makes the state
         kept = [list(state.values()) for state in optimizer.state.values()]
@@ -147,10 +156,17 @@ def _updated(step: Step, make: Optimizer, tracker: Tracker) -> list[Moment]:
         else:
             with step:
                 optimizer.step()
+    except CannotCount:
+        raise
     except Exception as error:
         raise ValueError(f"the optimizer cannot be followed without data: {error}") from error
     step_itself, update = tracker.moments[:before], tracker.moments[before:]
     return [moment._replace(optimizer=state_bytes) for moment in step_itself] + update
+
+
+def _has_sparse_gradients(model: nn.Module) -> bool:
+    tables = [part for part in model.modules() if isinstance(part, (nn.Embedding, nn.EmbeddingBag))]
+    return any(table.sparse and table.weight.requires_grad for table in tables)
 
 
 def _as_on_a_gpu(optimizer: torch.optim.Optimizer) -> bool:

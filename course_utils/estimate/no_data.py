@@ -1,6 +1,8 @@
 """Run a training step on PyTorch's fake tensors, which have shapes and no data."""
 
 import copy
+import inspect
+import logging
 import reprlib
 import traceback
 from collections.abc import Callable, Mapping
@@ -19,18 +21,22 @@ from course_utils.estimate.gpu_kernels import GpuKernels, plain_attention_layer
 # automatic mixed precision
 HALF = {"fp16": torch.float16, "bf16": torch.bfloat16, "amp": torch.bfloat16}
 WHOLE = {"fp16-true": torch.float16, "bf16-true": torch.bfloat16}  # the weights too
-VALUES = "Counting has no data. Leave out what depends on values, as .item() or x[mask]."
+VALUES = "Counting has no data. Leave out what depends on values, such as .item() or x[mask]."
 ADVICE = {  # by what an error says
     'forward" function': "Pass the network inside it, or give it a forward that returns the loss.",
     "data-dependent": VALUES,
     "datadependent": VALUES,
     "dynamic shape": VALUES,
     "dynamicoutputshape": VALUES,
+    ".numpy()": "Counting has no data for NumPy. Stay in PyTorch in what is counted.",
+    "sparsetensorimpl": "Sparse gradients of nn.EmbeddingBag cannot be counted. Pass sparse=False "
+    "to it, or count nn.Embedding(sparse=True) in its place.",
     "": "Check that the inputs fit: a tuple is several arguments, a dict names them, and a list "
     "is one. Shapes: {}.",
 }
 # The content of a mask is not known, so questions about all of it are answered as if it were full.
 ANSWERS = {"all": True, "any": False}
+LOGGER = logging.getLogger("torch._subclasses.fake_tensor")  # prints a traceback of its own
 MASKS = "where the model asks about the content of a mask, the mask was taken to hide nothing"
 
 
@@ -97,6 +103,10 @@ class Step(TorchDispatchMode):
         batch_dim: int | None = None,
     ):
         super().__init__()
+        if loss is not None:
+            _check_loss(loss)
+        if batch_dim is not None:
+            _check_dim(batch_dim)
         self.loss, self.loss_counted = loss, loss is not None
         self.precision = precision
         self.notes: tuple[Note, ...] = ()
@@ -123,6 +133,9 @@ class Step(TorchDispatchMode):
             # a tensor that is passed twice stays one tensor
             twins = {id(x): resized(x) for x in tensors(inputs)}
         self.model = _clone(unwrapped(model), precision, whole, self.fake).train(training)
+        for part in self.model.modules():
+            if isinstance(part, nn.MultiheadAttention) and not part.batch_first:
+                part.register_forward_pre_hook(self._check_attention, with_kwargs=True)
         # which takes a twin as the copy that it has made
         given = copy.deepcopy(inputs, dict(twins))
         self.shapes = ", ".join(str(tuple(x.shape)) for x in twins.values())
@@ -174,6 +187,8 @@ class Step(TorchDispatchMode):
         kernels = GpuKernels(self.half, self._tell, self._check_time)
         casts = torch.is_autocast_enabled("cuda")
         torch.set_autocast_enabled("cuda", self.half is not None)  # nn.LSTM asks whether any is on
+        silent = LOGGER.disabled
+        LOGGER.disabled = True
         try:
             with torch.set_grad_enabled(self.training), self, kernels:
                 out = self.model(**given) if isinstance(given, dict) else self.model(*given)
@@ -190,16 +205,22 @@ class Step(TorchDispatchMode):
         finally:
             torch.backends.mha.set_fastpath_enabled(fast_path)
             torch.set_autocast_enabled("cuda", casts)
+            LOGGER.disabled = silent
 
     def _tell(self, func: Any, given: Any, out: Any) -> None:
         for note in self.notes:
             note(self.phase, func, given, out)
 
-    def _check_time(self, x: Tensor) -> None:
-        """Refuse a recurrent layer that takes for time what was taken for the batch."""
+    def _check_attention(self, layer: nn.Module, args: Any, kwargs: dict[str, Any]) -> None:
+        query = args[0] if args else kwargs["query"]
+        if query.dim() == 3:
+            self._check_time(query, "an attention layer")
+
+    def _check_time(self, x: Tensor, what: str = "a recurrent layer") -> None:
+        """Refuse a layer that takes for time what was taken for the batch."""
         if self._asked_dim is None and x.shape[0] == self.batch != x.shape[1]:
             raise CannotCount(
-                f"a recurrent layer reads the first dimension of {tuple(x.shape)} as time "
+                f"{what} reads the first dimension of {tuple(x.shape)} as time "
                 f"(batch_first=False), and so it is no batch. Pass batch_dim=1, or batch_dim=0 if "
                 f"the first dimension is the batch all the same."
             )
@@ -230,6 +251,26 @@ class Step(TorchDispatchMode):
         name = type(self.model).__name__
         failed = f"{name} cannot be counted: at operation {self.last!r}{where} it failed"
         return RuntimeError(f"{failed}: {said}. {advice}")
+
+
+def _check_loss(loss: Loss) -> None:
+    """Raise TypeError unless a loss can be called with one argument."""
+    called = loss.forward if isinstance(loss, nn.Module) else loss
+    try:
+        inspect.signature(called).bind("what the model returns")
+    except ValueError:
+        pass  # a built-in function does not say what it takes
+    except TypeError as error:
+        raise TypeError(
+            f"loss must be a function of what the model returns alone, which makes its own "
+            f"targets, such as `lambda out: torch.nn.functional.cross_entropy(out, out.argmax(1))`,"
+            f" but got {loss!r}: {error}."
+        ) from None
+
+
+def _check_dim(dim: object) -> None:
+    if not isinstance(dim, int) or isinstance(dim, bool) or dim < 0:
+        raise ValueError(f"batch_dim must be 0, 1, 2 or so on, or None, but got {dim!r}.")
 
 
 def _batch_of(inputs: Any, dim: int) -> int:

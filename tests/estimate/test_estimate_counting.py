@@ -389,6 +389,38 @@ def test_time_first_is_refused_until_the_dimension_of_the_batch_is_named():
     assert named.flops == count_work(first, torch.empty(4, 100, 8), batch=64).flops
 
 
+@pytest.mark.parametrize("kind", [nn.TransformerEncoderLayer, nn.MultiheadAttention])
+def test_attention_over_the_first_dimension_is_refused_until_the_batch_is_named(kind):
+    def flops(x, **asked):
+        model = kind(64, 4, batch_first=asked.pop("batch_first", False))
+        inputs = (x, x, x) if kind is nn.MultiheadAttention else x
+        return count_work(model, inputs, batch=32, **asked).flops
+
+    time_first, batch_first = torch.empty(100, 1, 64), torch.empty(1, 100, 64)
+    with pytest.raises(ValueError, match=r"an attention layer reads.*Pass batch_dim=1"):
+        flops(time_first)
+    named = flops(time_first, batch_dim=1)
+    assert named == flops(batch_first, batch_first=True)
+    assert flops(time_first, batch_dim=0) < named / 50
+
+
+@pytest.mark.parametrize("dim", [-1, "1", True, 0.0])
+def test_a_dimension_that_is_none_is_refused(dim):
+    with pytest.raises(ValueError, match=f"batch_dim must be 0, 1.*{dim!r}"):
+        count_work(nn.Linear(4, 4), torch.empty(8, 4), batch_dim=dim)
+
+
+@pytest.mark.parametrize("loss", [nn.CrossEntropyLoss(), F.mse_loss, "mse"])
+def test_a_loss_that_wants_targets_is_refused_with_an_example_of_one_that_does_not(loss):
+    with pytest.raises(TypeError, match=r"function of what the model returns.*such as `lambda out"):
+        count_work(nn.Linear(4, 4), torch.empty(8, 4), loss=loss)
+
+
+@pytest.mark.parametrize("loss", [torch.sum, nn.Flatten(0), lambda out, weight=2: weight * out])
+def test_a_loss_may_be_whatever_takes_one_argument(loss):
+    assert count_work(nn.Linear(4, 4), torch.empty(8, 4), loss=loss).loss_counted
+
+
 def test_a_sparse_embedding_has_a_gradient_of_the_rows_that_were_looked_up():
     def bytes_of(rows, sparse):
         model = nn.Sequential(nn.Embedding(rows, 64, sparse=sparse), nn.Linear(64, 4))
@@ -428,7 +460,9 @@ def test_inputs_may_be_a_dataclass_or_what_a_tokenizer_returns():
     assert count_work(layer, UserDict(input=x), batch=8).flops == plain.flops
 
 
-def test_a_failure_names_the_line_of_the_model_and_what_to_do():
+def test_a_failure_names_the_line_of_the_model_and_what_to_do(caplog):
+    inference = {"training": False}
+
     def run(self, x):
         return self.layer(x[x > 0])
 
@@ -440,9 +474,12 @@ def test_a_failure_names_the_line_of_the_model_and_what_to_do():
     with pytest.raises(RuntimeError, match="Pass the network inside it"):
         count_work(nn.ModuleDict({"net": nn.Linear(2, 2)}), torch.empty(2, 2))
     with pytest.raises(RuntimeError, match="Leave out what depends on values"):
-        count_work(forward_of(lambda self, x: torch.unique(x)), torch.empty(2, 2), training=False)
+        count_work(forward_of(lambda self, x: torch.unique(x)), torch.empty(2, 2), **inference)
+    with pytest.raises(RuntimeError, match="Stay in PyTorch"):
+        count_work(forward_of(lambda self, x: x.detach().numpy()), torch.empty(2, 2), **inference)
     with pytest.raises(RuntimeError, match=r"Shapes: \(2, 3\)"):
         count_work(nn.Linear(2, 2), torch.empty(2, 3))
+    assert not caplog.records  # PyTorch has a traceback of its own to log
 
 
 def test_a_program_of_jit_is_refused():

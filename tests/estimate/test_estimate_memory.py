@@ -316,6 +316,29 @@ def test_a_chip_that_does_not_exist_and_a_batch_below_one_are_refused_later_too(
         found.at(0)
 
 
+class Sparse(nn.Module):
+    def __init__(self, kind):
+        super().__init__()
+        self.table, self.head = kind(100, 8, sparse=True), nn.Linear(8, 2)
+
+    def forward(self, x):
+        return self.head(self.table(x))
+
+
+def test_a_sparse_embedding_with_an_optimizer_that_refuses_it_is_refused():
+    words = torch.zeros(1, 4, dtype=torch.int64)
+    embedding = Sparse(nn.Embedding)
+    for refused in ("adam", "adamw", "adam8bit", torch.optim.AdamW):
+        with pytest.raises(ValueError, match=r"sparse gradients.*optimizer='sgd'.*SparseAdam"):
+            estimate_memory(embedding, words, optimizer=refused)
+    assert estimate_memory(embedding, words, optimizer="sgd").tensors_bytes > 0
+    assert estimate_memory(embedding, words, training=False).tensors_bytes > 0
+    alone = nn.Embedding(100, 8, sparse=True)
+    assert estimate_memory(alone, words, optimizer="sgd").tensors_bytes >= 4 * 100 * 8
+    with pytest.raises(RuntimeError, match=r"EmbeddingBag cannot be counted. Pass sparse=False"):
+        estimate_memory(Sparse(nn.EmbeddingBag), words, optimizer="sgd")
+
+
 def test_a_model_without_anything_to_train_and_inputs_without_a_tensor_are_refused():
     assert estimate_memory(nn.Linear(WIDTH, 1), EXAMPLE, shards=2).gathered == 4 * (WIDTH + 1)
     with pytest.raises(ValueError, match="training=False"):
