@@ -45,6 +45,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--batch", type=int, default=256)
+    parser.add_argument("--lr", type=float, default=1e-3, help="learning rate")
     parser.add_argument("--images", type=int, help="use only so many images")
     parser.add_argument("--checkpoint", default="checkpoint.pt")
     parser.add_argument("--resume", action="store_true", help="continue the checkpoint")
@@ -66,7 +67,7 @@ if __name__ == "__main__":
 
     torch.manual_seed(0)
     network = DistributedDataParallel(Network().to(device))
-    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
+    optimizer = torch.optim.Adam(network.parameters(), lr=args.lr)
 
     train, valid = load_data(args.images)
     valid_share = Subset(valid, range(rank, len(valid), ranks))

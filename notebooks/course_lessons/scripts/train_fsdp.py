@@ -49,6 +49,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--batch", type=int, default=256)
+    parser.add_argument("--lr", type=float, default=1e-3, help="learning rate")
     parser.add_argument("--images", type=int, help="use only so many images")
     parser.add_argument("--checkpoint", default="checkpoint.pt")
     parser.add_argument("--resume", action="store_true", help="continue the checkpoint")
@@ -73,7 +74,7 @@ if __name__ == "__main__":
     network = Network().to(device)
     for module in [*network.layers[:3], network]:
         fully_shard(module)  # each rank keeps 1 / ranks of its weights
-    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
+    optimizer = torch.optim.Adam(network.parameters(), lr=args.lr)
 
     train, valid = load_data(args.images)
     valid_share = Subset(valid, range(rank, len(valid), ranks))

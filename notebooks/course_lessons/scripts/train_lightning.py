@@ -43,11 +43,11 @@ def block(inputs, outputs):
 class Training(pl.LightningModule):
     def __init__(self, args):
         super().__init__()
-        self.network, self.batch = Network(), args.batch
+        self.network, self.batch, self.lr = Network(), args.batch, args.lr
         self.train_data, self.valid_data = load_data(args.images)
 
     def configure_optimizers(self):
-        return torch.optim.Adam(self.parameters(), lr=1e-3)
+        return torch.optim.Adam(self.parameters(), lr=self.lr)
 
     def train_dataloader(self):
         ranks, rank = self.trainer.world_size, self.trainer.global_rank
@@ -84,6 +84,7 @@ if __name__ == "__main__":  # ddp_spawn imports this file again in each process
     parser = argparse.ArgumentParser()
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--batch", type=int, default=256)
+    parser.add_argument("--lr", type=float, default=1e-3, help="learning rate")
     parser.add_argument("--images", type=int, help="use only so many images")
     parser.add_argument("--resume", action="store_true", help="continue the checkpoint")
     parser.add_argument("--accelerator", default="auto")
