@@ -21,7 +21,7 @@ from course_utils.xla import start_xla
 # The largest difference that rounding explains, as a share of the largest value: many times the
 # rounding of one number (2^-24, 2^-11, 2^-9, 2^-11), since products and losses add up many.
 TOLERANCE = {"fp32": 2e-5, "tf32": 1e-2, "bf16": 4e-2, "fp16": 1e-2}
-Devices = Sequence[Device | torch.device | str] | Device | torch.device | str
+Devices = Sequence[Device | torch.device | str | None] | Device | torch.device | str | None
 CALLS_TO_CHECK = 2  # a training step shows only in its next loss whether its gradients were right
 
 
@@ -50,8 +50,8 @@ def cpu_first() -> list[Device]:
 
 
 def contestants(devices: Devices = "all") -> list[Contestant]:
-    """Return who takes part: the CPU once with one thread and once with all that are set, and each
-    accelerator.
+    """Return the contestants: the CPU once with one thread and once with all that are set, and
+    each accelerator.
 
     Raises:
         ValueError: a device has a name that does not exist.
@@ -59,7 +59,7 @@ def contestants(devices: Devices = "all") -> list[Contestant]:
     """
     if devices == "all":
         chosen = cpu_first()
-    elif isinstance(devices, Device | torch.device | str):
+    elif isinstance(devices, Device | torch.device | str | None):
         chosen = [as_device(devices)]
     else:
         chosen = [as_device(device) for device in devices]
@@ -86,7 +86,8 @@ def compare_devices(
     Args:
         workload: one of `workloads.SUITE`, or a function of your own; see `Workload.of`.
         sizes: of the work, each at least 1.
-        devices: devices or their names, or a single one; "all" for all that are here.
+        devices: devices or their names, or a single one; "all" for all that are here, and None for
+            the best one.
         precision: one of the workload's.
         max_s: seconds to spend on timing each size, about.
 
@@ -100,24 +101,24 @@ def compare_devices(
         raise ValueError(
             f"{work.name!r} was requested in precision {precision!r}, but it knows {known}."
         )
-    who = contestants(devices)
+    entrants = contestants(devices)
     measurements: list[Measurement] = []
     with using_tf32(precision == "tf32"):
         for size in sizes:
-            _check(work, size, who, precision)
+            _check(work, size, entrants, precision)
         for size in sizes:
-            measurements += _time_size(work, size, who, precision, max_s)
+            measurements += _time_size(work, size, entrants, precision, max_s)
     return Result(tuple(measurements), **describe_machine())
 
 
-def _check(work: Workload, size: int, who: list[Contestant], precision: str) -> None:
+def _check(work: Workload, size: int, entrants: list[Contestant], precision: str) -> None:
     """Compare each contestant's answers with those of one CPU thread in fp32; stop at the first
     that is wrong.
     """
     cpu = Contestant(as_device("cpu"), 1)
     exact = "fp32" if "fp32" in work.precisions else precision
     right = _answers(work, size, cpu, exact)
-    for one in who:
+    for one in entrants:
         error = _largest_error(_answers(work, size, one, precision), right)
         if not error <= TOLERANCE[precision]:  # NaN is wrong too
             raise WrongAnswer(
@@ -129,17 +130,17 @@ def _check(work: Workload, size: int, who: list[Contestant], precision: str) -> 
             )
 
 
-def _answers(work: Workload, size: int, who: Contestant, precision: str) -> list[torch.Tensor]:
+def _answers(work: Workload, size: int, entrant: Contestant, precision: str) -> list[torch.Tensor]:
     answers = []
-    with using_threads(who.threads):
-        call = build_seeded(work, size, who.device, precision)
+    with using_threads(entrant.threads):
+        call = build_seeded(work, size, entrant.device, precision)
         for _ in range(CALLS_TO_CHECK):
             answer = call()
             if not isinstance(answer, torch.Tensor):
                 raise TypeError(
                     f"{work.name!r} answered with {type(answer).__name__}. Return a tensor."
                 )
-            wait_for(who.device)  # XLA then compiles the same programs as under the timer
+            wait_for(entrant.device)  # XLA then compiles the same programs as under the timer
             answers.append(answer.detach().cpu().double())  # on the CPU: MPS has no float64
     return answers
 
@@ -154,18 +155,18 @@ def _largest_error(answers: list[torch.Tensor], right: list[torch.Tensor]) -> fl
 
 
 def _time_size(
-    work: Workload, size: int, who: list[Contestant], precision: str, max_s: float
+    work: Workload, size: int, entrants: list[Contestant], precision: str, max_s: float
 ) -> list[Measurement]:
     works = {}
-    for one in who:
+    for one in entrants:
         call = build_seeded(work, size, one.device, precision)
         works[one.label] = Work(call, one.device, one.threads)
     timings = time_together(works, max_s=max_s).timings
-    return [_measurement(work, size, precision, one, timings[one.label]) for one in who]
+    return [_measurement(work, size, precision, one, timings[one.label]) for one in entrants]
 
 
 def _measurement(
-    work: Workload, size: int, precision: str, who: Contestant, timing: Timing
+    work: Workload, size: int, precision: str, entrant: Contestant, timing: Timing
 ) -> Measurement:
     return Measurement(
         workload=work.name,
@@ -174,10 +175,10 @@ def _measurement(
         size_name=work.size_name,
         unit=work.unit,
         items=work.items(size),
-        label=who.label,
-        kind=who.device.kind,
-        device=who.device.name,
-        threads=who.threads,
+        label=entrant.label,
+        kind=entrant.device.kind,
+        device=entrant.device.name,
+        threads=entrant.threads,
         rounds_s=timing.blocks_s,
         warnings=timing.warnings,
     )

@@ -18,8 +18,7 @@ import torch
 
 import course_utils
 from course_utils.compare.measurement import Measurement
-from course_utils.devices import cpu_name
-from course_utils.hardware.machine import read_package
+from course_utils.hardware.machine import cpu_name, read_package
 from course_utils.hardware.nvidia import read_driver
 from course_utils.in_turn import PRECISION, ratio_of_rounds
 
@@ -133,7 +132,7 @@ class Result:
 
         Args:
             elsewhere: results of the same work from other machines, drawn dashed.
-            title: what the picture shows, in at most 45 characters; by default, who wins.
+            title: what the picture shows, in at most 45 characters; by default the verdict.
 
         Raises:
             ValueError: nothing has been measured yet, or several kinds of work.

@@ -128,6 +128,13 @@ def test_every_workload_answers_alike_in_every_precision_that_it_knows(work):
         assert len(found.measurements) == len(contestants(["cpu"]))
 
 
+def test_none_is_the_best_device_and_not_all_of_them(monkeypatch):
+    monkeypatch.setenv("COURSE_DEVICE", "cpu")
+    assert contestants(None) == contestants("cpu")
+    found = compare_devices(PRODUCT, [8], None, max_s=0.01)
+    assert {one.kind for one in found.measurements} == {"cpu"}
+
+
 def test_the_workloads_compute_what_they_say():
     left, right = torch.randn(5, 5), torch.randn(5, 5)
     with torch.random.fork_rng():
