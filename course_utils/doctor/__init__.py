@@ -29,11 +29,11 @@ def diagnose(kinds: tuple[str, ...] = KINDS, *, limit_s: float = LIMIT_S) -> Dia
     """Say for each kind of device whether it works here, why not, and what to do.
 
     Args:
-        kinds: the kinds to examine, of "cpu", "cuda", "mps", "xpu", "xla" and "tpu".
+        kinds: the kinds to examine, of `KINDS`.
         limit_s: seconds that one child process may take.
 
     Raises:
-        ValueError: a kind is not one of the six.
+        ValueError: a kind is not one of `KINDS`.
     """
     unknown = [kind for kind in kinds if kind not in KINDS]
     if unknown:

@@ -26,7 +26,15 @@ def find_cause(kind: str, evidence: Evidence) -> Finding:
     if kind == "cpu" or "error" in cpu.facts:
         return judge(kind, cpu, evidence)
     rules = {"cuda": _cuda, "mps": _mps, "xpu": _xpu, "xla": _xla, "tpu": _tpu}
-    return rules[kind](evidence)
+    rule = rules.get(kind)
+    return rule(evidence) if rule else _other(kind, evidence)
+
+
+def _other(kind: str, evidence: Evidence) -> Finding:
+    probe = evidence.probe(kind)
+    if probe.kernels or no_answer(kind, probe, evidence):
+        return judge(kind, probe, evidence)
+    return evidence.finding(kind, "no-hardware", maker=f"{kind} device that torch can use")
 
 
 def _cuda(evidence: Evidence) -> Finding:

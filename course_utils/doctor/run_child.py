@@ -14,6 +14,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+BUILT_IN = ("nvidia", "cpu", "cuda", "mps", "xpu", "xla")  # need no backend that loads itself
 PREFIX = "@probe "  # of a line for the doctor, among whatever else libraries print
 
 
@@ -34,7 +35,7 @@ def run_probe(name: str, limit_s: float) -> Outcome:
     code = f"from course_utils.doctor import probes; probes.run({name!r})"
     folders = [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH")]
     variables = {"PYTHONPATH": os.pathsep.join(filter(None, folders))}
-    if name != "tpu":  # a backend that loads itself with torch must not spoil the other kinds
+    if name in BUILT_IN:  # a backend that loads itself with torch must not spoil these
         variables["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
     return run_limited([sys.executable, "-c", code], limit_s, **variables)
 

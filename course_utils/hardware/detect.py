@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from functools import partial
 
 import torch
 
-from course_utils.hardware import machine
+from course_utils.hardware import KINDS, machine
 from course_utils.hardware.nvidia import Card, read_driver, visible_cards
 
 
 def accelerators() -> list[tuple[str, int, Card]]:
     """Return kind, index and description of every accelerator that torch can use, best first."""
-    finders = {
+    finders: dict[str, Callable[[], list[Card]]] = {
         "tpu": torch_tpus,
         "cuda": rocm_cards if torch.version.hip else cuda_cards,
         "xla": xla_tpus,
         "xpu": xpus,
         "mps": mps,
     }
+    for kind in KINDS:
+        if kind != "cpu":
+            finders.setdefault(kind, partial(other_cards, kind))
     found = []
     for kind, find in finders.items():
         found += [(kind, index, card) for index, card in enumerate(find())]
     return found
+
+
+def other_cards(kind: str) -> list[Card]:
+    """Return the devices of a kind without a finder of its own, which torch.accelerator counts."""
+    current = torch.accelerator.current_accelerator()
+    if current is None or current.type != kind:
+        return []
+    return [Card(f"{kind} device")] * torch.accelerator.device_count()
 
 
 def cuda_cards() -> list[Card]:
@@ -61,7 +74,8 @@ def xla_tpus() -> list[Card]:
     for chip in machine.tpu_chips():
         name, devices, memory_gib = machine.TPU_CHIPS[chip]
         detail = f"1 of {devices} devices of its chip" if devices > 1 else "one chip"
-        found += [Card(name, memory_gib and memory_gib * 2**30, detail)] * devices
+        memory_bytes = None if memory_gib is None else memory_gib * 2**30
+        found += [Card(name, memory_bytes, detail)] * devices
     return found
 
 

@@ -15,7 +15,6 @@ import pytest
 from stand_ins import needs_linux
 
 from course_utils import doctor
-from course_utils.doctor import probes
 from course_utils.doctor.causes import find_cause
 from course_utils.doctor.evidence import Evidence, Package
 from course_utils.doctor.run_child import (
@@ -118,8 +117,7 @@ def test_children_that_hang_are_waited_for_side_by_side(monkeypatch):
     ].why
 
 
-def test_there_is_a_probe_for_every_kind_and_it_runs_in_a_child():
-    assert all(hasattr(probes, name) for name in (*KINDS, "nvidia"))
+def test_a_probe_runs_in_a_child():
     outcome = run_probe("nvidia", 20)
     assert (
         outcome.ended == "ok" and "NVIDIA" in outcome.facts["step"] and "error" not in outcome.facts
