@@ -27,7 +27,8 @@ from pathlib import Path
 import torch
 from torch.utils.benchmark import Timer
 
-from course_utils.devices import Device, cpu_name, find_devices, pick_device, wait_for
+from course_utils.devices import Device, find_devices, pick_device, wait_for
+from course_utils.hardware.machine import cpu_name
 from course_utils.in_turn import Work, time_together
 from course_utils.timing import time_call
 

@@ -31,7 +31,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from course_utils.data.models import AirRNN
 from course_utils.data.series import Scale, ShuffledBatches, air_passengers, make_windows
-from course_utils.devices import cpu_name
+from course_utils.hardware.machine import cpu_name
 from course_utils.lightning import EpochBar, Regression, pl, trainer_kwargs
 from course_utils.plain_training import train_plain
 

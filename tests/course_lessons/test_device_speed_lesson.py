@@ -10,7 +10,8 @@ from course_lessons.device_speed.neighbours import busy_neighbours
 from course_lessons.device_speed.pictures import draw_abba, draw_clocks, draw_readings
 from course_lessons.device_speed.published import published_curve, unlike_rows
 
-from course_utils.devices import pick_device, usable_cores
+from course_utils.devices import pick_device
+from course_utils.hardware.machine import usable_cores
 
 
 @pytest.mark.process
