@@ -63,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--input", type=int, nargs="+", default=[3, 224, 224], metavar="N", help=shape)
     add("--tokens", action="store_true", help="samples are whole numbers, such as tokens")
     several = f"chips ({', '.join(DEVICES)})"
-    add("--devices", nargs="+", default=list(DEVICES), metavar="CHIP", help=several)
+    add("--devices", nargs="+", metavar="CHIP", help=several)
     add("--batch", type=int, default=64, help="samples in a step on each device (64)")
     add("--precision", default="amp", help="amp, bf16, fp16, tf32 or fp32 (amp)")
     add("--inference", dest="training", action="store_false", help="the forward pass alone")

@@ -2,10 +2,12 @@
 
 import difflib
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from numbers import Real
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -56,6 +58,21 @@ class Chip:
     checked: tuple[str, ...] = ()
     achieved_share: Mapping[str, float] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        unknown = [precision for precision in self.peaks if precision not in PRECISIONS]
+        if unknown or not self.peaks:
+            raise ValueError(
+                f"peak_tflop_per_s of the {self.name} is one number, or one for each of "
+                f"{', '.join(PRECISIONS)}, but got {self.peak_tflop_per_s!r}."
+            )
+        amounts = [self.bandwidth_gb_per_s, self.memory_gb, *self.peaks.values()]
+        if not all(map(is_amount, amounts)):
+            raise ValueError(
+                f"peak_tflop_per_s, bandwidth_gb_per_s and memory_gb of the {self.name} must be "
+                f"positive numbers, but got {self.peak_tflop_per_s!r}, "
+                f"{self.bandwidth_gb_per_s!r} and {self.memory_gb!r}."
+            )
+
     @property
     def peaks(self) -> Mapping[str, float]:
         """The peaks by precision, in 10^12 operations a second."""
@@ -90,6 +107,11 @@ class Chip:
         return self.achieved_share.get(key, usual_share())
 
 
+def is_amount(value: object) -> bool:
+    """Return whether a value is a number above zero."""
+    return isinstance(value, Real) and not isinstance(value, bool) and 0 < float(value) < math.inf
+
+
 @dataclass(frozen=True)
 class Link:
     """What connects chips: `gb_per_s` in one direction from each chip, by the standard or the data
@@ -111,14 +133,16 @@ def find_chip(name: str | Chip) -> Chip:
     returned as it is.
 
     Raises:
-        ValueError: no chip has that name; the nearest names are listed.
+        ValueError: no chip has that name; names that are near it are listed.
     """
-    return name if isinstance(name, Chip) else _find(name, all_chips(), "chip")
+    if isinstance(name, Chip):
+        return name
+    return _find(name, all_chips(), "chip", "`python -m course_utils.estimate --help`")
 
 
 def find_link(name: str) -> Link:
     """Return the link with this name, as `find_chip` does for chips."""
-    return _find(name, all_links(), "link")
+    return _find(name, all_links(), "link", "`chips.all_links()`")
 
 
 @cache
@@ -147,7 +171,7 @@ def all_links() -> tuple[Link, ...]:
     return tuple(Link(**row) for row in json.loads(DATA.read_text(encoding="utf-8"))["links"])
 
 
-def _find(name: str, among: Sequence[Named], what: str) -> Named:
+def _find(name: str, among: Sequence[Named], what: str, how_to_list: str) -> Named:
     if not isinstance(name, str):
         raise TypeError(f"a {what} is asked for by its name, but got {name!r}.")
     known = {
@@ -155,12 +179,10 @@ def _find(name: str, among: Sequence[Named], what: str) -> Named:
     }
     if _plain(name) in known:
         return known[_plain(name)]
-    near = difflib.get_close_matches(_plain(name), known, n=6, cutoff=0.3) or list(known)
+    near = difflib.get_close_matches(_plain(name), known, n=6, cutoff=0.6)
     names = ", ".join(list(dict.fromkeys(known[label].name for label in near))[:3])
-    raise ValueError(
-        f"unknown {what} {name!r}: the nearest are {names}. "
-        f"`python -m course_utils.estimate --help` lists all."
-    )
+    nearest = f": the nearest are {names}" if near else ""
+    raise ValueError(f"unknown {what} {name!r}{nearest}. {how_to_list} lists all.")
 
 
 def _plain(name: str) -> str:

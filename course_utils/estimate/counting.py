@@ -22,6 +22,9 @@ FREE = frozenset(_FREE.split())
 # A batch norm that learns goes over its input once for the statistics and once more to use them,
 # both ways.
 TWICE = {"native_batch_norm", "native_batch_norm_backward", "_native_batch_norm_legit"}
+# What an update moves for each number that is trained: the parameter, its gradient and the state
+# are read, and all but the gradient are written, in 4 bytes each; Adam8bit's two moments in 1 byte.
+UPDATE_BYTES = {"sgd": 12, "momentum": 20, "adam": 28, "adamw": 28, "adam8bit": 16}
 
 
 @torch.inference_mode(False)  # in that mode `linear` is one operation, and nothing learns
@@ -82,20 +85,22 @@ class Counter:
     def note(self, phase: str, func: Any, given: Any, out: Any) -> None:
         """Count an operation; see `Step.run`."""
         if phase == "optimizer":
-            return  # one kernel stands for it, see `adam`
+            return  # one kernel stands for it, see `update`
         if isinstance(func, OneCall):
             moved, made = _moved(given, out)
             self.ops.append(Op(func.name, "recurrent", func.flops, moved, made, func.kernels))
         elif not (func.is_view or func.overloadpacket.__name__ in FREE):
             self.ops.append(_op(func.overloadpacket, given, out))
 
-    def work(self, step: Step) -> Work:
-        """Return what was counted of a step that has run."""
+    def work(self, step: Step, optimizer: str = "adam") -> Work:
+        """Return what was counted of a step that has run, and the update of an optimizer."""
         parameters = list(step.model.parameters())
-        ops = list(self.ops)
+        ops, assumed = list(self.ops), list(step.assumed)
         if step.training:
             trained = sum(p.numel() for p in parameters if p.grad is not None)
-            ops.append(adam(float(trained)))
+            ops.append(update(float(trained), optimizer))
+            if optimizer not in UPDATE_BYTES:
+                assumed.append(f"the update of {optimizer} takes as long as Adam's")
         return Work(
             batch=step.batch,
             parameters=sum(p.numel() for p in parameters),
@@ -103,18 +108,20 @@ class Counter:
             precision=step.precision,
             **sums_by_kind(ops),
             loss_counted=step.loss_counted and step.training,
-            assumed=tuple(step.assumed),
+            assumed=tuple(assumed),
             ops=tuple(ops),
         )
 
 
-def adam(trained: float) -> Op:
-    """Return Adam's update of so many numbers.
+def update(trained: float, optimizer: str) -> Op:
+    """Return an optimizer's update of so many numbers: one kernel for all parameters together.
 
-    It reads a parameter, its gradient and two moments, and writes all but the gradient: 7 x 4 bytes
-    in one kernel for all parameters together (PyTorch's foreach).
+    Args:
+        trained: how many numbers are updated.
+        optimizer: a key of `UPDATE_BYTES`; any other is counted as Adam.
     """
-    return Op("_foreach_adam", "other", 0.0, 28 * trained, trained)
+    name = optimizer if optimizer in UPDATE_BYTES else "adam"
+    return Op(f"_foreach_{name}", "other", 0.0, UPDATE_BYTES[name] * trained, trained)
 
 
 def size_bytes(x: Tensor) -> int:

@@ -121,7 +121,7 @@ def memory_evidence() -> dict[str, Any]:
     return dict(json.loads(FITTED.read_text(encoding="utf-8")))
 
 
-def memory_note(training: bool) -> str:
+def memory_note(training: bool, optimizer: str) -> str:
     """Return what the verdicts on memory stand on, in one or two sentences."""
     known = memory_evidence()
     right, asked = known["right"]["tested"], known["questions"]
@@ -129,5 +129,7 @@ def memory_note(training: bool) -> str:
     if training:
         published = f"verdicts on trainings published for the {known['card']}"
         checked = f"with Adam; {right} of {asked} {published} were right"
+        if optimizer != "adam":
+            checked = f"with {optimizer}; with Adam, {right} of {asked} {published} were right"
     advice = "`estimate_memory` says what fills it and which batch fits."
     return f"Memory is estimated {checked}. {advice}"

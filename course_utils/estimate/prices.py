@@ -1,12 +1,12 @@
 """Money: the user's own prices first, and dated examples with their source for some devices."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from course_utils.estimate.chips import find_chip
+from course_utils.estimate.chips import Chip, find_chip
 
 DATA = Path(__file__).parent / "prices.json"
 
@@ -26,14 +26,18 @@ def free_offers() -> list[dict[str, Any]]:
 
 
 def prices_by_device(
-    own: Mapping[str, float] | None, here: str, currency: str = "$"
+    own: Mapping[str, float] | None,
+    here: str,
+    currency: str = "$",
+    chips: Sequence[Chip] = (),
 ) -> dict[str, Price]:
     """Return the price of each device that has one: the user's own, else a dated example.
 
     Args:
-        own: price of an hour by device; names as in `find_chip`, or `here`.
+        own: price of an hour by device; names as in `find_chip`, of `chips`, or `here`.
         here: the name of the user's own machine, which costs nothing unless `own` says otherwise.
-        currency: of the user's own prices.
+        currency: of the user's own prices; the examples are used only with "$".
+        chips: those that are asked about, among them the user's own.
 
     Raises:
         TypeError: the prices are no mapping.
@@ -41,11 +45,13 @@ def prices_by_device(
     """
     if not isinstance(own or {}, Mapping):
         raise TypeError(f"prices is a dictionary such as {{'T4': 0.35}}, but got {own!r}.")
-    found = {here: Price(0.0, "no price given, so none is counted")}
-    for row in json.loads(DATA.read_text(encoding="utf-8"))["prices"]:
+    found = {here: Price(0.0, "no price given, so none is counted", currency)}
+    examples = json.loads(DATA.read_text(encoding="utf-8"))["prices"]
+    for row in examples if currency == "$" else ():
         found[row["device"]] = Price(
             row["usd_per_hour"], f"example in US dollars, {row['date']}, {row['source']}"
         )
+    named = {here, *(chip.name for chip in chips)}
     for name, price in (own or {}).items():
         if (
             isinstance(price, bool)
@@ -53,9 +59,10 @@ def prices_by_device(
             or not 0 <= price < float("inf")
         ):
             raise ValueError(
-                f"an hour of {name} must have a price that is not negative, but got {price!r}."
+                f"an hour of {name} must have a price that is a number and not negative, "
+                f"but got {price!r}."
             )
-        device = name if name == here else find_chip(name).name
+        device = name if name in named else find_chip(name).name
         found[device] = Price(float(price), "your price", currency)
     return found
 

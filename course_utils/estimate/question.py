@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from course_utils.estimate.chips import DEVICES, Chip, find_chip
+from course_utils.estimate.chips import DEVICES, PRECISIONS, Chip, find_chip, is_amount
 from course_utils.estimate.counting import Counter
 from course_utils.estimate.evidence import Evidence, evidence
 from course_utils.estimate.host import measure_host
@@ -39,7 +39,7 @@ def estimate(
     samples: int = 50_000,
     epochs: int = 1,
     deadline_hours: float | None = None,
-    devices: Sequence[str | Chip] = DEVICES,
+    devices: Sequence[str | Chip] | None = None,
     prices: Mapping[str, float] | None = None,
     currency: str = "$",
     count: int = 1,
@@ -71,9 +71,10 @@ def estimate(
         epochs: how many times all samples are used.
         deadline_hours: when it must be done, or None.
         devices: names of chips, such as "T4" or "RTX 5090", which `chips.all_chips()` lists; or a
-            `Chip` that you made from a data sheet.
+            `Chip` that you made from a data sheet. None takes those of `chips.DEVICES` that have
+            the asked precision.
         prices: your price of an hour of one device, by its name; dated examples stand in for some.
-        currency: of your prices; the examples are in US dollars.
+        currency: of your prices; the examples are in US dollars, and only used with "$".
         count: how many of each device work together, each with its own batch.
         link: what connects them, such as "Ethernet 10G", or None to take each chip's own.
         host: the computer that launches the kernels: "this machine" measures this one for a second;
@@ -88,14 +89,26 @@ def estimate(
         says what fills the memory.
 
     Raises:
-        ValueError: a number is not positive, a price negative, a chip unknown or without the asked
-            precision.
+        ValueError: a number is not positive, a price negative, a precision or a chip unknown, or a
+            chip without the asked precision.
         RuntimeError: an operation of the model needs data, so that it cannot be counted.
     """
-    chips = _chips(devices, this_machine)
+    if precision not in ("amp", *PRECISIONS):
+        raise ValueError(
+            f"unknown precision {precision!r}. Pass one of amp, {', '.join(PRECISIONS)}."
+        )
+    chips = _chips(DEVICES if devices is None else devices, this_machine)
+    left_out = []
+    if devices is None:  # of what nobody named, only those that have the precision
+        left_out = [chip.name for chip in chips if precision not in ("amp", *chip.peaks)]
+        chips = [chip for chip in chips if chip.name not in left_out]
     for name, number in {"samples": samples, "epochs": epochs, "count": count}.items():
         positive(name, number)
-    known = prices_by_device(prices, HERE, currency)
+    if deadline_hours is not None and not is_amount(deadline_hours):
+        raise ValueError(
+            f"deadline_hours must be a positive number, or None, but got {deadline_hours!r}."
+        )
+    known = prices_by_device(prices, HERE, currency, chips)
     precisions = [chip.at(precision) for chip in chips]
     like = _counted_in(model, precision)
     launcher = _host(host)
@@ -109,7 +122,9 @@ def estimate(
     step, memory = follow_two_batches(
         partial(Step, model, inputs, **asked), batch, optimizer, also=counter.note
     )
-    work = counter.work(step)
+    work = counter.work(step, memory.optimizer)
+    unasked = [f"the {name}, which has no {precision}, is not wanted" for name in left_out]
+    work = replace(work, assumed=(*work.assumed, *unasked))
     question = Question(
         batch=work.batch,
         precision=precision,
@@ -141,7 +156,12 @@ def _chips(devices: Sequence[str | Chip], this_machine: Any) -> list[Chip]:
         raise ValueError(
             "devices is empty. Name at least one chip; `chips.all_chips()` lists them."
         )
-    return [find_chip(name) for name in devices]
+    chips = []
+    for name in devices:
+        chip = find_chip(name)
+        if chip not in chips:
+            chips.append(chip)
+    return chips
 
 
 def _counted_in(model: nn.Module, precision: str) -> str:

@@ -92,7 +92,8 @@ class Estimate:
         header = ("device", "precision", "step", "samples/s", "memory", "energy", "factor")
         table = text_table(header, [row.long_cells() for row in self.rows])
         reasons = [reason for row in self.rows for reason in row.evidence.reasons]
-        lines = [f"{self.work!r}.", f"Host: {self.question.host}.", memory_note(self.work.training)]
+        stands_on = memory_note(self.work.training, self.question.optimizer)
+        lines = [f"{self.work!r}.", f"Host: {self.question.host}.", stands_on]
         lines += [f"{reason[:1].upper()}{reason[1:]}." for reason in dict.fromkeys(reasons)]
         lines += [f"{row.name}: {doubt}" for row in self.rows for doubt in row.doubts]
         for row in self.rows:

@@ -155,7 +155,8 @@ def test_the_optimizer_updates_what_has_a_gradient():
 
 
 @pytest.mark.parametrize(
-    "name", ["3090", "2080 Ti", "4070", "5060", "RTX 6000 Ada", "A100 PCIe", "GH200", "B300"]
+    "name",
+    ["3090", "2080 Ti", "4070", "5060", "RTX 6000 Ada", "A100 PCIe", "GH200", "B300", "PRO 6000"],
 )
 def test_cards_are_found_by_what_people_type(name):
     assert name.replace(" ", "") in find_chip(name).name.replace(" ", "")
@@ -166,6 +167,74 @@ def test_a_chip_of_your_own_is_one_line(model):
     twice = replace(mine, name="Twice", peak_tflop_per_s=200)
     found = estimate(model, X, batch=64, devices=[mine, twice])
     assert found["Mine"].parts.arithmetic_s == pytest.approx(2 * found.rows[1].parts.arithmetic_s)
+
+
+def test_a_chip_of_your_own_may_have_a_price(model):
+    mine = Chip("Lab card", 100, 800, 16)
+    row = estimate(model, X, devices=[mine], prices={"Lab card": 2}).rows[0]
+    assert row.cost == pytest.approx(2 * row.hours)
+
+
+@pytest.mark.parametrize(
+    "figures",
+    [
+        (-100, 800, 16),
+        ("100", 800, 16),
+        (100, 0, 16),
+        (100, 800, float("nan")),
+        ({}, 800, 16),
+        ({"fp8": 100}, 800, 16),
+        ({"fp16": True}, 800, 16),
+    ],
+)
+def test_a_chip_with_a_figure_that_is_none_is_refused(figures):
+    with pytest.raises(ValueError, match=r"of the Lab card .* but got"):
+        Chip("Lab card", *figures)
+
+
+@pytest.mark.parametrize("name", ["nonsense", "cpu"])
+def test_what_is_like_no_chip_is_answered_with_the_way_to_list_them(name):
+    with pytest.raises(ValueError, match=rf"unknown chip '{name}'. `python -m .*--help` lists all"):
+        find_chip(name)
+
+
+def test_a_chip_that_is_named_twice_has_one_row(model):
+    rows = estimate(model, X, devices=["A100", "a100", "A100 80GB", "T4"]).rows
+    assert [row.device for row in rows] == ["A100 80GB", "T4"]
+
+
+@pytest.mark.parametrize("precision", ["bf16", "tf32"])
+def test_where_no_chip_is_named_those_without_the_precision_are_left_out(model, precision):
+    found = estimate(model, X, precision=precision)
+    names = [row.device for row in found.rows]
+    assert "T4" not in names and "A100 80GB" in names and "RTX 5090" in names
+    assert f"the T4, which has no {precision}, is not wanted" in repr(found)
+    assert "T4" in repr(estimate(model, X)) and "not wanted" not in repr(estimate(model, X))
+
+
+def test_examples_in_dollars_do_not_stand_beside_prices_in_another_currency(model):
+    found = estimate(model, X, devices=["T4", "A100"], prices={"T4": 100}, currency="JPY")
+    assert found["T4"].price.currency == "JPY" and found["A100"].price is None
+    assert "$" not in repr(found) + found.details()
+
+
+@pytest.mark.parametrize(("optimizer", "moved"), [("sgd", 12), ("momentum", 20), ("adamw", 28)])
+def test_the_update_moves_what_the_optimizer_reads_and_writes(optimizer, moved):
+    net = nn.Linear(4096, 4096, bias=False)
+    found = estimate(net, torch.empty(1, 4096), devices=["T4"], optimizer=optimizer)
+    adam = estimate(net, torch.empty(1, 4096), devices=["T4"])
+    assert found.work.ops[-1].bytes_moved == moved * 4096**2
+    difference = adam.work.bytes_moved - found.work.bytes_moved
+    assert difference == (28 - moved) * 4096**2
+    assert (found.rows[0].step_s < adam.rows[0].step_s) == (moved < 28)
+    assert f"estimated with {optimizer}; with Adam, " in found.details()
+    assert "estimated with Adam; " in adam.details() and "Assumed" not in repr(adam)
+
+
+def test_an_optimizer_whose_update_is_not_known_is_counted_as_adam_and_the_result_says_so(model):
+    found = estimate(model, X, devices=["T4"], optimizer=torch.optim.RMSprop)
+    assert "Assumed: the update of RMSprop takes as long as Adam's." in repr(found)
+    assert found.work.ops[-1].bytes_moved == estimate(model, X).work.ops[-1].bytes_moved
 
 
 def test_a_launch_of_ones_own_host_takes_the_place_of_the_fitted_one(model):
@@ -387,7 +456,15 @@ def test_every_example_price_is_of_a_chip_and_says_when_and_where():
 
 
 @pytest.mark.parametrize(
-    "name, found", [("rtx4090", "RTX 4090"), ("v100", "V100 SXM2 16GB"), ("Tesla T4", "T4")]
+    "name, found",
+    [
+        ("rtx4090", "RTX 4090"),
+        ("v100", "V100 SXM2 16GB"),
+        ("Tesla T4", "T4"),
+        ("mi300", "MI300X"),
+        ("H100 80GB", "H100 SXM"),
+        ("G4", "RTX PRO 6000 Server"),  # what Colab calls it
+    ],
 )
 def test_chips_are_found_whatever_the_capitals_and_spaces(name, found):
     assert find_chip(name).name == found
@@ -454,10 +531,13 @@ def test_several_cards_are_compiled_and_launched_as_one_is(model):
     [
         ({"devices": ["RTX4091"]}, "unknown chip 'RTX4091'.*RTX 4090"),
         ({"devices": ["T4"], "precision": "bf16"}, "T4.*fp16, fp32"),
-        ({"devices": ["T4"], "precision": "int7"}, "int7"),
+        ({"devices": ["T4"], "precision": "fp8"}, "unknown precision 'fp8'. Pass one of amp, fp32"),
+        ({"deadline_hours": -3}, "deadline_hours must be a positive number.*-3"),
+        ({"deadline_hours": float("nan")}, "deadline_hours.*nan"),
+        ({"deadline_hours": "48"}, "deadline_hours.*'48'"),
         ({"prices": {"T4": -1}}, "T4.*not negative.*-1"),
         ({"prices": {"T4": float("nan")}}, "nan"),
-        ({"prices": {"T4": "0.35"}}, "'0.35'"),
+        ({"prices": {"T4": "0.35"}}, "price that is a number.*'0.35'"),
         ({"prices": {"T4": True}}, "True"),
         ({"prices": {"T5": 1}}, "unknown chip 'T5'"),
         ({"samples": 0}, "samples must be a positive integer.*0"),
@@ -532,6 +612,11 @@ def test_the_command_line_answers_in_text_and_json(capsys):
     )
 
 
+def test_the_command_line_leaves_out_chips_without_the_precision_too(capsys):
+    asked = ["torch.nn:Identity", "--input", "8", "--inference", "--precision", "bf16"]
+    assert main(asked) == 0 and "the T4, which has no bf16" in capsys.readouterr().out
+
+
 def test_the_command_line_takes_a_model_from_a_file_that_imports_its_neighbour(
     tmp_path, capsys, monkeypatch
 ):
@@ -602,6 +687,9 @@ print({"pandas", "matplotlib", "ipywidgets", "lightning", "torchvision", "PIL"} 
         ("Tesla V100-SXM2-16GB", "V100 SXM2 16GB"),
         ("NVIDIA H100 80GB HBM3", "H100 SXM"),
         ("AMD Instinct MI300X", "MI300X"),
+        ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "RTX PRO 6000 Server"),
+        ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "RTX PRO 6000"),
+        ("TPU v5 lite", "TPU v5e"),  # the kind of device that XLA names
     ],
 )
 def test_a_chip_is_found_by_the_name_that_its_driver_reports(reported, chip):
