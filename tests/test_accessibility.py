@@ -121,11 +121,13 @@ def test_every_picture_in_an_output_has_words_in_its_place():
     assert pictures > 15
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
-def test_the_headings_of_a_document_go_down_one_step_at_a_time(path):
-    levels = [
-        len(marks) for marks in re.findall(r"^(#+) ", without_code(path.read_text()), re.MULTILINE)
-    ]
+@pytest.mark.parametrize("path", [*DOCUMENTS, *LESSONS], ids=lambda path: path.name)
+def test_the_headings_of_a_text_go_down_one_step_at_a_time(path):
+    text = path.read_text()
+    if path in LESSONS:
+        cells = nbformat.reads(text, as_version=4).cells
+        text = "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    levels = [len(marks) for marks in re.findall(r"^(#+) ", without_code(text), re.MULTILINE)]
     assert levels[0] == 1 and levels.count(1) == 1
     assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
 

@@ -2,7 +2,6 @@
 their own.
 """
 
-import itertools
 import json
 import re
 from pathlib import Path
@@ -107,20 +106,6 @@ def test_the_closing_has_three_takeaways_a_limit_a_way_on_and_sources(notebook):
         assert part in closing, part
 
 
-def test_headings_go_down_one_step_at_a_time(notebook):
-    levels = [
-        len(mark)
-        for text in texts(notebook)
-        for mark in re.findall(r"^(#+) ", without_code(text), re.MULTILINE)
-    ]
-    assert levels[0] == 1 and levels.count(1) == 1
-    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
-
-
-def without_code(text: str) -> str:
-    return re.sub(r"```.*?```", "", text, flags=re.DOTALL)
-
-
 def test_code_cells_are_short_enough_to_project(notebook):
     _, _, *others = code_cells(notebook)  # the first is the set-up, folded; the second imports
     for cell in others:
@@ -141,15 +126,6 @@ def test_a_script_in_a_lesson_is_the_one_that_is_tested(lesson, notebook):
         script = lesson.parent / "course_lessons/scripts" / found[1] if found else None
         if script and script.exists():
             assert cell.source[found.end() :].strip() == script.read_text().strip(), cell.id
-
-
-def test_every_picture_has_alternative_text(notebook):
-    for cell in code_cells(notebook):
-        for output in cell.outputs:
-            if "image/png" in output.get("data", {}):
-                assert len(output.metadata.get("image/png", {}).get("alt", "").split()) >= 4, (
-                    cell.id
-                )
 
 
 def test_links_to_other_lessons_and_files_lead_somewhere(lesson, notebook):

@@ -34,8 +34,8 @@ DEVICES = {
     "cpu-i9_10940x": "Core i9-10940X",
 }
 TIMM_NAME = re.compile(
-    r"benchmark-(?P<mode>infer|train)-(?P<precision>amp|fp32)-nchw-pt(?P<torch>\d+)-(cu\d+-)?(?P<device>.+?)"
-    r"(?P<compiled>-dynamo)?\.csv"
+    r"benchmark-(?P<mode>infer|train)-(?P<precision>amp|fp32)-nchw-pt(?P<torch>\d+)-(cu\d+-)?"
+    r"(?P<device>.+?)(?P<compiled>-dynamo)?\.csv"
 )
 OLDER = {"113", "210", "221"}  # measured again with a newer torch
 # Folder in NVIDIA's repository -> the name that timm gives to the same network, and the side of its

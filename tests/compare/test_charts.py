@@ -51,7 +51,9 @@ def pixels(shown) -> Image.Image:
 
 
 def count(image: Image.Image, color: tuple[int, int, int], slack: int = 40) -> int:
-    near = lambda pixel: all(abs(a - b) <= slack for a, b in zip(pixel, color, strict=True))  # noqa: E731
+    def near(pixel):
+        return all(abs(a - b) <= slack for a, b in zip(pixel, color, strict=True))
+
     return sum(number for number, pixel in image.getcolors(2**24) if near(pixel))
 
 

@@ -74,7 +74,8 @@ def test_the_reference_names_each_thing_where_it_lives():
 
 
 def test_badges_become_links_in_words_since_the_book_loads_nothing(tmp_path, monkeypatch):
-    readme = "# A\n\n[![Open this lesson in Colab](https://x.org/badge.svg)](https://colab.research.google.com/y)\n"
+    badge = "[![Open this lesson in Colab](https://x.org/badge.svg)]"
+    readme = f"# A\n\n{badge}(https://colab.research.google.com/y)\n"
     monkeypatch.setattr(build, "ROOT", tmp_path)
     monkeypatch.setattr(build, "DOCUMENTS", {"README.md": "index.md"})
     (tmp_path / "README.md").write_text(readme)
