@@ -15,7 +15,6 @@ _HOMES = {
     "pick_device": "devices",
     "wait_for": "devices",
     "to_device": "moves",
-    "device_of": "moves",
     "copy_rate": "copy_speed",
     "Timing": "timing",
     "time_call": "timing",

@@ -36,16 +36,16 @@ QUIET = dict.fromkeys(
 class Regression(pl.LightningModule):
     """A model with the loss and the optimizer of `train_plain`, for a Lightning Trainer.
 
-    The model maps a batch of inputs to a batch of predictions; the learning rate is Adam's.
+    The model maps a batch of inputs to a batch of predictions.
     `train_loss`, the mean over the samples, is logged once an epoch: `self.log` in every step costs
     a tenth of the speed of a model this small.
     """
 
     loss_fn: Callable[..., torch.Tensor] = staticmethod(nn.functional.mse_loss)
 
-    def __init__(self, model: nn.Module, learning_rate: float = 1e-3):
+    def __init__(self, model: nn.Module):
         super().__init__()
-        self.model, self.learning_rate = model, learning_rate
+        self.model = model
 
     def on_train_epoch_start(self) -> None:
         """Start to add up the loss."""
@@ -68,7 +68,7 @@ class Regression(pl.LightningModule):
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         """Return the same Adam as the plain loop's."""
-        return fast_adam(self.parameters(), self.device, self.learning_rate)
+        return fast_adam(self.parameters(), self.device)
 
 
 class Classification(Regression):

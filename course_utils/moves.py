@@ -1,13 +1,12 @@
-"""Move nested data to a device, and say on which device it is."""
+"""Move nested data to a device."""
 
 import copy
 import dataclasses
-from collections import Counter, UserDict, UserList, deque
-from collections.abc import Callable, Iterator
+from collections import UserDict, UserList, deque
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import torch
-from torch.nn.utils.rnn import PackedSequence
 
 from course_utils.devices import Device, as_device
 from course_utils.xla import start_xla
@@ -93,66 +92,6 @@ def _mover(target: torch.device, queue: bool) -> Callable[[Any], Any]:
         return moved[id(leaf)][1]
 
     return move
-
-
-def device_of(obj: object) -> torch.device:
-    """Return the device that holds every tensor in `obj`: a tensor, a module, or nested containers.
-
-    Raises:
-        ValueError: there is no tensor in it, its tensors are on several devices, or it contains
-            itself.
-    """
-    try:
-        tensors = list(_tensors(obj, "obj"))
-    except RecursionError:
-        raise _endless(obj) from None
-    if not tensors:
-        raise ValueError(f"this {type(obj).__name__} holds no tensor, so it is on no device.")
-    counts = Counter(device for _, device in tensors)
-    if len(counts) == 1:
-        return tensors[0][1]
-    first = {device: path for path, device in reversed(tensors)}
-    parts = [f"{count} on {device} (such as {first[device]})" for device, count in counts.items()]
-    raise ValueError(
-        f"the tensors are on {len(counts)} devices: {' and '.join(parts)}. "
-        "Move all of them to one: obj = to_device(obj, device)."
-    )
-
-
-def _tensors(node: Any, path: str) -> Iterator[tuple[str, torch.device]]:
-    """Yield how to write each tensor in `node`, and its device."""
-    if isinstance(node, PackedSequence):  # its batch sizes stay on the CPU wherever the data are
-        yield path, node.data.device
-    elif isinstance(node, torch.nn.Module):
-        for name, tensor in (*node.named_parameters(), *node.named_buffers()):
-            yield f"{path}.{name}", tensor.device
-    elif _has_device(node):
-        yield path, torch.device(node.device)
-    else:
-        for part_path, part in _parts(node, path):
-            yield from _tensors(part, part_path)
-
-
-def _has_device(node: Any) -> bool:
-    # Hugging Face's tokenizers return a dict that has `to` and no `device`.
-    device = getattr(node, "device", None)
-    return hasattr(type(node), "to") and isinstance(device, str | torch.device)
-
-
-def _parts(node: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Yield how to write each part of a container, and the part."""
-    if isinstance(node, dict | UserDict):
-        for key, part in node.items():
-            yield f"{path}[{key!r}]", part
-    elif hasattr(node, "_fields"):  # a named tuple
-        for name in node._fields:
-            yield f"{path}.{name}", getattr(node, name)
-    elif dataclasses.is_dataclass(node) and not isinstance(node, type):
-        for field in dataclasses.fields(node):
-            yield f"{path}.{field.name}", getattr(node, field.name)
-    elif isinstance(node, list | UserList | tuple | deque):
-        for index, part in enumerate(node):
-            yield f"{path}[{index}]", part
 
 
 def _endless(obj: object) -> ValueError:

@@ -15,7 +15,7 @@ from lightning.fabric.utilities.apply_func import move_data_to_device
 from torch.nn.utils.rnn import pack_sequence
 
 from course_utils.devices import Device, pick_device
-from course_utils.moves import device_of, to_device
+from course_utils.moves import to_device
 
 pytestmark = pytest.mark.process
 
@@ -135,32 +135,18 @@ def test_lightning_moves_the_same_tree_to_the_same_place(tree):
         assert getattr(mine, "device", mine) == getattr(its, "device", its)
 
 
-@no_deadline
-@given(TREES)
-def test_device_of_names_the_device_of_every_tensor_or_says_that_there_is_none(tree):
-    if any(isinstance(leaf, torch.Tensor) for leaf in flat(tree)[0]):
-        assert device_of(to_device(tree, NOWHERE)) == META and device_of(tree) == torch.device(
-            "cpu"
-        )
-    else:
-        with pytest.raises(
-            ValueError, match=f"this {type(tree).__name__} holds no tensor, so it is on no device"
-        ):
-            device_of(tree)
-
-
 @pytest.mark.skipif(not importlib.util.find_spec("torch_xla"), reason="torch_xla is not installed")
 def test_values_survive_the_way_to_a_second_device_and_back():
     # In a process of its own: torch_xla changes variables for the rest of the one that it is loaded
     # into.
     code = """
 import torch
-from course_utils.moves import device_of, to_device
+from course_utils.moves import to_device
 kinds = (torch.float32, torch.int64, torch.bool, torch.uint8)
 tensors = {kind: torch.arange(6).to(kind).reshape(2, 3) for kind in kinds}
 batch = {"all": tensors, "twice": [tensors[torch.int64]] * 2, "name": "x"}
 there = to_device(batch, "xla")
-assert device_of(there).type == "xla"
+assert {tensor.device.type for tensor in there["all"].values()} == {"xla"}
 assert there["twice"][0] is there["twice"][1] and there["name"] == "x"
 back = to_device(there, "cpu")
 for kind in kinds:
@@ -187,11 +173,10 @@ def test_what_contains_itself_is_refused():
     batch, endless = Batch(POOL[0], None), [POOL[0]]
     batch.name = [batch]
     endless.append(endless)
-    for call in (lambda obj: to_device(obj, NOWHERE), device_of):
-        with pytest.raises(ValueError, match="this Batch contains itself, or is nested too deeply"):
-            call(batch)
-        with pytest.raises(ValueError, match="this list contains itself"):
-            call(endless)
+    with pytest.raises(ValueError, match="this Batch contains itself, or is nested too deeply"):
+        to_device(batch, NOWHERE)
+    with pytest.raises(ValueError, match="this list contains itself"):
+        to_device(endless, NOWHERE)
 
 
 @pytest.mark.parametrize(
@@ -230,7 +215,6 @@ def test_a_packed_sequence_moves_itself_and_keeps_its_batch_sizes_on_the_cpu():
     packed = pack_sequence([torch.ones(3), torch.ones(2)])
     moved = to_device([packed], NOWHERE)[0]
     assert moved.data.device == META and moved.batch_sizes.device.type == "cpu"
-    assert device_of([moved]) == META
 
 
 def test_nothing_keeps_a_moved_batch_alive_once_it_is_let_go():
@@ -248,9 +232,7 @@ def test_nothing_keeps_a_moved_batch_alive_once_it_is_let_go():
 def test_a_module_is_moved_in_place_and_its_buffers_too():
     model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
     assert to_device({"model": model}, NOWHERE)["model"] is model
-    assert {tensor.device for tensor in (*model.parameters(), *model.buffers())} == {
-        META
-    } and device_of(model) == META
+    assert {tensor.device for tensor in (*model.parameters(), *model.buffers())} == {META}
 
 
 class MovesItself:
@@ -316,39 +298,6 @@ def test_an_error_of_the_move_itself_is_not_hidden():
         to_device([POOL[0].to(META)], "cpu")
 
 
-def test_device_of_a_mix_names_an_example_on_each_device():
-    mix = {"a": [POOL[0]], "b": Batch(POOL[0].to(META), Pair(POOL[1].to(META), 3))}
-    with pytest.raises(ValueError) as error:
-        device_of(mix)
-    assert str(error.value) == (
-        "the tensors are on 2 devices: 1 on cpu (such as obj['a'][0]) and 2 on meta (such as "
-        "obj['b'].inputs). "
-        "Move all of them to one: obj = to_device(obj, device)."
-    )
-
-
-def test_device_of_looks_into_what_hugging_faces_tokenizers_return():
-    """Stand-in for transformers' BatchEncoding: a UserDict with a method `to` and no `device`."""
-    batch = type("BatchEncoding", (collections.UserDict,), {"to": lambda self, device: self})(
-        ids=torch.ones(2)
-    )
-    assert device_of(batch) == torch.device("cpu")
-
-
-def test_device_of_looks_into_a_dataclass_that_can_move_itself():
-    @dataclasses.dataclass
-    class Pair:
-        data: torch.Tensor
-        label: torch.Tensor
-
-        def to(self, device):
-            return self
-
-    assert device_of(Pair(torch.ones(1), torch.ones(1))) == torch.device("cpu")
-    with pytest.raises(ValueError, match="the tensors are on 2 devices"):
-        device_of(Pair(torch.ones(1, device="meta"), torch.ones(1)))
-
-
 def test_moving_reads_no_value_of_a_key():
     """The state of an optimizer has tensors as keys: to write one down would fetch it from the
     device.
@@ -359,6 +308,4 @@ def test_moving_reads_no_value_of_a_key():
             raise AssertionError("this key was written down")
 
     state = {Key(torch.ones(2)): {"step": torch.ones(1)}}
-    assert to_device(state, "cpu").keys() == state.keys() and device_of(
-        list(state.values())
-    ) == torch.device("cpu")
+    assert to_device(state, "cpu").keys() == state.keys()

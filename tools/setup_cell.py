@@ -103,9 +103,9 @@ class Address:
         return f"https://{owner.lower()}.github.io/{name}/"
 
 
-def read_address(root: Path = ROOT) -> Address:
+def read_address() -> Address:
     """Return what pyproject.toml says."""
-    read = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    read = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     return Address(**read["tool"]["accelerator-course"], version=read["project"]["version"])
 
 

@@ -83,7 +83,7 @@ class ImageCNN(nn.Module):
         return self.head(hidden)
 
 
-class Bottleneck(nn.Module):
+class ResNetBlock(nn.Module):
     """Convolutions of 1 x 1, 3 x 3 and 1 x 1 beside a shortcut, with four times `width` channels.
 
     `width` and `stride` are those of the middle convolution, as in version 1.5 of the network.
@@ -115,16 +115,16 @@ class ResNet50(nn.Module):
     Source: K. He et al., Deep Residual Learning (2015), arXiv:1512.03385.
     """
 
-    def __init__(self, classes: int = 1000):
+    def __init__(self):
         super().__init__()
         layers = [*conv_norm(3, 64, 7, 2), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1)]
         channels = 64
         for width, blocks, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
             for block in range(blocks):
-                layers.append(Bottleneck(channels, width, stride if block == 0 else 1))
+                layers.append(ResNetBlock(channels, width, stride if block == 0 else 1))
                 channels = 4 * width
         self.layers = nn.Sequential(
-            *layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, classes)
+            *layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 1000)
         )
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
