@@ -3,7 +3,6 @@
 import difflib
 import os
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -35,12 +34,6 @@ class Explanation:
     def __repr__(self) -> str:
         lines = [str(note) for note in self.findings]
         return "\n".join(lines) or "No outdated use of PyTorch, torch_xla, Lightning or Darts found"
-
-    def __iter__(self) -> Iterator[Note]:
-        return iter(self.findings)
-
-    def __len__(self) -> int:
-        return len(self.findings)
 
     def diff(self, name: str = "text") -> str:
         """Return the changes as a unified diff, that of a notebook cell by cell."""

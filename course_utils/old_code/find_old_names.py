@@ -88,20 +88,19 @@ def find_keywords(code: Code, names: Names) -> Iterator[Finding]:
 def _keyword(code: Code, call: Call, argument: Argument, names: Names) -> Iterator[Finding]:
     """Find a keyword that a function no longer takes."""
     name, keyword = names.full(call.name), argument.name
-    takes = old_names.parameters(name)
-    if not keyword.isidentifier() or (takes is not None and keyword in takes):
+    takes = old_names.takes(name, keyword)
+    if not keyword.isidentifier() or takes:
         return
     function = name.rpartition(".")[2]
     advice = old_names.KEYWORDS.get(f"*.{keyword}")
-    if takes is not None or not names.is_from_elsewhere(call.name):
+    if not names.is_from_elsewhere(call.name):
         advice = old_names.KEYWORDS.get(f"{function}.{keyword}", advice)
-    if advice is None and takes is not None and not is_guarded(call.node):
+    if advice is None and takes is False and not is_guarded(call.node):
         advice = ("", f"{old_names.version(name)}, which is installed here, has no such argument.")
     if advice is None:
         return
     start = code.span(argument.first)[0]
-    is_new_name = advice[0].isidentifier() and advice[0] != "nothing"
-    is_new_name = is_new_name and call.keyword(advice[0]) is None
+    is_new_name = advice[0].isidentifier() and call.keyword(advice[0]) is None
     edits = ((start, start + len(keyword), advice[0]),) if is_new_name else ()
     yield Finding(Note(f"{function}({keyword}=...)", *advice), start, edits)
 

@@ -105,8 +105,7 @@ def _edits(code: Code, arguments: Sequence[Argument], modern: Modern, form: str)
     for number, argument in enumerate(arguments):
         start, end = spans[number]
         names = modern.moved.get(argument.name)
-        new = [name for name in names or () if name in modern.kwargs]
-        new = [name for name in new if name not in written_already]
+        new = [name for name in names or () if name not in written_already]
         written_already |= set(new)
         before = code.text[spans[number - 1][1] - code.start : start - code.start] if number else ""
         if names is None:

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from course_utils.old_code.old_names import ALIASES, TRAINER, today
-from course_utils.old_code.parsed_code import Call, dotted, source, steps
+from course_utils.old_code.parsed_code import Call, source, steps
 from course_utils.old_code.read_text import Part
 from course_utils.old_code.trainer_arguments import known, removed
 
@@ -62,9 +62,9 @@ class Names:
         for call in calls:
             if self.full(call.name).startswith(TRAINER):
                 unpacked = [each.value for each in call.arguments if each.name == "**"]
-                self._unpacked |= {dotted(each) for each in unpacked}
+                self._unpacked |= {source(each) for each in unpacked}
             if given := call.keyword("pl_trainer_kwargs"):
-                self._unpacked.add(dotted(given))
+                self._unpacked.add(source(given))
 
     def _assign(self, statement: Any) -> None:
         target, value = source(statement.children[0]), statement.children[-1]
@@ -82,9 +82,11 @@ class Names:
             return f"{TRAINER}.{name.removeprefix('self.trainer.')}"
         if head in self.trainers:
             return f"{TRAINER}{dot}{rest}"
-        if head not in self.defined | self.assigned:
-            head = self.imported.get(head) or ALIASES.get(head, head)
-        return today(f"{self.imported.get(head, head)}{dot}{rest}")
+        if head in self.imported:
+            head = self.imported[head]
+        elif head not in self.defined | self.assigned:
+            head = ALIASES.get(head, head)
+        return today(f"{head}{dot}{rest}")
 
     def is_from_elsewhere(self, name: str) -> bool:
         """Say whether a name is the text's own, or of a package that this tool does not know."""

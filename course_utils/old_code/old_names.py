@@ -113,14 +113,30 @@ def version(name: str) -> str:
 
 
 @cache
-def parameters(name: str) -> Mapping[str, inspect.Parameter] | None:
-    """Return the parameters of a function or class; None where they are open or not known."""
+def parameters(name: str) -> Mapping[str, inspect.Parameter]:
+    """Return the parameters of an installed function or class; none where it cannot be asked."""
     try:
-        found = inspect.signature(find(name)).parameters
+        return inspect.signature(find(name)).parameters
     except (ValueError, TypeError):
-        return None
+        return {}
+
+
+def takes(name: str, keyword: str) -> bool | None:
+    """Say whether a function takes a keyword; None where that cannot be found out."""
+    found = parameters(name)
+    if keyword in found:
+        return True
     is_open = any(each.kind is each.VAR_KEYWORD for each in found.values())
-    return None if is_open or name.startswith("torch.jit.") else found
+    return None if not found or is_open or name.startswith("torch.jit.") else False
+
+
+def missing_arguments(name: str, positions: int, given: set[str]) -> list[str]:
+    """Return the arguments without which a metric or callback cannot be made, if not given."""
+    if not name.startswith(("torchmetrics.", "lightning.pytorch.callbacks.")):
+        return []
+    every = parameters(name).values()
+    after = [each for each in every if each.kind is each.POSITIONAL_OR_KEYWORD][positions:]
+    return [str(each) for each in after if each.default is each.empty and each.name not in given]
 
 
 @cache
@@ -132,15 +148,3 @@ def parameters_of_trainer() -> tuple[str, ...]:
     """
     trainer = importlib.import_module(_lightning()).Trainer
     return tuple(inspect.signature(trainer).parameters)
-
-
-def missing_arguments(name: str, positions: int, given: set[str]) -> list[str]:
-    """Return the arguments without which a metric or callback cannot be made, if not given."""
-    thing = find(name)
-    made = getattr(thing, "__init__", None) if inspect.isclass(thing) else thing
-    ours = name.startswith(("torchmetrics.", "lightning.pytorch.callbacks."))
-    if not ours or not inspect.isfunction(made):
-        return []
-    every = inspect.signature(thing).parameters.values()
-    after = [each for each in every if each.kind is each.POSITIONAL_OR_KEYWORD][positions:]
-    return [str(each) for each in after if each.default is each.empty and each.name not in given]

@@ -104,11 +104,6 @@ def steps(node: Any) -> list[tuple[str, Any]]:
     return found
 
 
-def dotted(node: Any) -> str:
-    """Return the name that an expression begins with, such as "a.b" of `a.b[0]`."""
-    return steps(node)[-1][0].rstrip("()[]")
-
-
 def pairs_of(node: Any) -> list[Argument]:
     """Return the pairs of a dictionary in braces as arguments; "*" where a key is no string."""
     if node.type != "dictorsetmaker":

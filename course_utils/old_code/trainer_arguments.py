@@ -187,7 +187,7 @@ def _fits(kind: str | list, value: Any) -> bool:
     """Say whether a value is one of a list of values, or of a kind."""
     if isinstance(kind, str):
         return isinstance(value, _KINDS[kind])
-    return same(value.lower() if isinstance(value, str) else value, *kind)
+    return same(value, *kind)
 
 
 def _fill(form: Any, value: Any) -> Any:

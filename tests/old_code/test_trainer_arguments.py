@@ -76,7 +76,6 @@ TRANSLATIONS = [
         {"accelerator": "gpu", "devices": 2, "strategy": "ddp_spawn"},
     ),
     ({"accelerator": "ddp"}, {"strategy": "ddp"}),
-    ({"accelerator": "DDP"}, {"strategy": "ddp"}),
     (
         {"accelerator": "ddp_cpu", "num_processes": 2},
         {"accelerator": "cpu", "devices": 2, "strategy": "ddp_spawn"},
