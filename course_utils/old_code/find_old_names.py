@@ -25,11 +25,10 @@ def find_uses(code: Code, names: Names) -> Iterator[Finding]:
     for node in code.nodes:
         chain = steps(node) if node.type in ("atom_expr", "power") else []
         chain = [(name, last) for name, last in chain if not set(name) & set("([")]
-        head = chain[0][0] if chain else ""
-        is_assigned = chain and node.parent.type == "expr_stmt" and node is node.parent.children[0]
-        is_shadowed = head in names.parameters and head in names.imported
-        is_other = is_assigned or is_shadowed or node.search_ancestor("tfpdef")  # an annotation
-        if chain and not is_other:
+        if not chain or node.search_ancestor("tfpdef"):  # an annotation
+            continue
+        is_assigned = node.parent.type == "expr_stmt" and node is node.parent.children[0]
+        if not is_assigned:
             yield from _use(code, chain, names)
 
 

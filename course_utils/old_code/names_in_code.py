@@ -26,9 +26,8 @@ class Names:
     """The names in the parts of a text, which share them.
 
     Attributes:
-        imported: the full name behind each imported name.
+        imported: the full name behind each imported name that no parameter hides.
         defined: functions and classes of the text itself.
-        parameters: the names of all parameters.
         assigned: the variables.
         trainers: those that hold a Trainer.
         called: the names that are called.
@@ -43,12 +42,12 @@ class Names:
         calls = [call for code in codes for call in code.calls]
         imports = [each for code in codes for each in code.imports if each.bound]
         text = "\n".join(part.text for part in parts)
-        self.imported = {each.bound: each.target for each in imports}
+        hidden = {each.name.value for each in nodes if each.type == "param"}
+        self.imported = {each.bound: each.target for each in imports if each.bound not in hidden}
         self.defined = {each.name.value for each in nodes if each.type in ("funcdef", "classdef")}
-        self.parameters = {each.name.value for each in nodes if each.type == "param"}
         self.called = {call.name for call in calls}
         self.names_lightning = bool(_LIGHTNING.search(text))
-        self.is_lightning = self.names_lightning or not self.imported
+        self.is_lightning = self.names_lightning or not imports
         self.reads_command_line = "argparse_args" in text
         self.assigned: set[str] = set()
         self.trainers: set[str] = set()
