@@ -274,6 +274,13 @@ def test_current_code_is_left_alone(text):
     assert explain(text).text == text
 
 
+@pytest.mark.parametrize("suffix", [".md", ".rst"])
+def test_prose_without_a_block_of_code_is_not_read_as_python(suffix, tmp_path):
+    path = tmp_path / f"readme{suffix}"
+    path.write_text("See `Trainer(gpus=2)` and\nhttps://pytorch-lightning.readthedocs.io\n")
+    assert not explain(path).findings
+
+
 def test_the_lines_of_a_quoted_text_are_counted_from_the_one_after_the_quotation_marks(tmp_path):
     text = """
 Trainer(gpus=2)
