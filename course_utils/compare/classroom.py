@@ -30,8 +30,10 @@ class ClassResult:
             first = line[0]
             one_thread = (first.kind, first.threads) == ("cpu", 1)
             groups.setdefault("cpu, 1 thread" if one_thread else first.kind, []).extend(line)
-        medians = [_median(f"median {name}", group) for name, group in groups.items()]
-        title = f"{everyone[0][0].workload}: the class of {len(self.results)}"
+        medians = [_median(f"{name} (median)", group) for name, group in groups.items()]
+        several = f"{len(self.results)} results and their medians"
+        words = several if len(self.results) > 1 else "one result"
+        title = f"{everyone[0][0].workload}: {words}"
         return plot_rates(medians, title, thin=everyone)
 
 

@@ -30,6 +30,9 @@ FETCH, STEP, SMALLEST = "wait for a batch", "step of the loop", "the smallest op
 # An operation on the CPU that takes less than so many times as long as an addition of two numbers
 # is overhead altogether.
 SMALL = 5
+# The most workers to try for each core. Those that wait for a drive need no core of their own, but
+# each is a process with its own memory.
+WORKERS_A_CORE = 4
 PARTS = ("loader", "copies", "launches", "arithmetic")
 VERDICTS = {
     "loader": "The loader limits this loop",
@@ -74,7 +77,8 @@ class Bottleneck:
     #: ("arithmetic"); they add up to the step
     parts_s: dict[str, float]
     operations: int  #: kernels, or on a CPU operations, in a step
-    workers_enough: int | None  #: workers that keep up with the step, where the loader limits
+    #: how many workers to try, where the loader limits; None where more would not help
+    workers_to_try: int | None
     advice: str  #: what to try first
     doubt: str  #: why there is no verdict, or ""
 
@@ -156,15 +160,15 @@ def judge(seen: LoopRecord) -> Bottleneck:
         )
     elif parts_s[first] - parts_s[second] < CLEAR * seen.step_s:
         doubt = f"The {first} and the {second} take about equally long."
-    enough = _enough_workers(seen, parts_s["loader"]) if first == "loader" else None
+    workers = _workers_to_try(seen, parts_s["loader"]) if first == "loader" else None
     return Bottleneck(
         device=seen.device,
         limit=None if doubt else first,
         step_s=seen.step_s,
         parts_s=parts_s,
         operations=round(seen.operations / max(seen.steps, 1)),
-        workers_enough=enough,
-        advice=_advise(first, seen, enough),
+        workers_to_try=workers,
+        advice=_advise(first, seen, workers),
         doubt=doubt,
     )
 
@@ -195,22 +199,35 @@ def _covered(spans: Iterable[Span]) -> float:
     return sum(span.seconds for span in union(spans))
 
 
-def _enough_workers(seen: LoopRecord, loader_s: float) -> int:
-    """Return how many workers prepare batches as fast as the rest of the step uses them."""
+def _workers_to_try(seen: LoopRecord, loader_s: float) -> int | None:
+    """Return how many workers prepare batches about as fast as the rest of the step uses them, but
+    no more than a few for each core; None if the loop has so many already.
+
+    The time of a batch is divided by that of the rest, and the shorter the rest is, the rougher is
+    the number.
+    """
     # of w workers that cannot keep up, each takes w steps for its batch
     one_batch_s = seen.step_s * seen.workers if seen.workers else seen.fetch_s
     rest_s = max(seen.step_s - loader_s, 1e-3 * seen.step_s)
-    return max(math.ceil(one_batch_s / rest_s), seen.workers + 1)
+    enough = max(math.ceil(one_batch_s / rest_s), seen.workers + 1)
+    workers = min(enough, WORKERS_A_CORE * seen.cores)
+    return workers if workers > seen.workers else None
 
 
-def _advise(part: str, seen: LoopRecord, enough: int | None) -> str:
+def _advise(part: str, seen: LoopRecord, workers: int | None) -> str:
     if part == "loader":
-        workers = f"DataLoader(..., num_workers={enough})"
-        if enough is None or enough <= seen.cores:
-            return f"{workers}, which would be enough workers."
+        if workers is None:
+            return (
+                f"prepare the data once and store them: {seen.workers} workers on {seen.cores} "
+                "cores do not keep up, and more would hardly help."
+            )
+        loader = f"DataLoader(..., num_workers={workers})"
+        if workers <= seen.cores:
+            return f"{loader}, which should be about enough."
         return (
-            f"{workers} if the workers wait for a drive. If they compute, they need as many cores, "
-            f"and this machine has {seen.cores}: then prepare the data once and store them."
+            f"{loader} if the workers wait for a drive, and then ask again: the number is rough. "
+            f"If they compute, they need as many cores, and this machine has {seen.cores}: then "
+            "prepare the data once and store them."
         )
     if part == "copies":
         return (

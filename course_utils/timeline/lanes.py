@@ -143,12 +143,20 @@ def _draw(axes: Any, y: float, lane: Lane, size: float, end_s: float) -> None:
     axes.broken_barh(_bars(lane.work, size), (y - 0.4, below), **look)
     hatch = {"facecolor": "white", "edgecolor": MUTED, "hatch": "///", "linewidth": 0}
     axes.broken_barh(_bars(lane.waits, size), (y - 0.4, below), **hatch)
+    height = y + 0.2 if lane.named else y - 0.4 + below / 2
+    words = {"va": "center", "parse_math": False}
+    fits = False
     for span in lane.named or (*lane.work, *lane.waits):
         if span.seconds > LETTER * end_s * (len(span.name) + 0.5):
             middle = (span.start_s + span.end_s) / 2 / size
-            height = y + 0.2 if lane.named else y - 0.4 + below / 2
-            words = {"ha": "center", "va": "center", "parse_math": False}
-            axes.text(middle, height, span.name, **words)
+            axes.text(middle, height, span.name, ha="center", **words)
+            fits = True
+    if lane.work and not lane.named and not fits:
+        first = lane.work[
+            0
+        ]  # all are too short for their names: that of the first stands before it
+        if first.start_s > LETTER * end_s * (len(first.name) + 1):
+            axes.text(first.start_s / size, height, f"{first.name} ", ha="right", **words)
 
 
 def _bars(spans: Iterable[Span], size: float) -> list[tuple[float, float]]:

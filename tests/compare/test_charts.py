@@ -139,9 +139,9 @@ def test_the_class_is_drawn_with_its_median():
     ]
     shown = ClassResult({str(number): one for number, one in enumerate(class_of_three)}, {}).plot()
     assert shown.alt.startswith(
-        "CNN step: the class of 3: CNN step (fp32), samples a second against batch, logarithmic."
+        "CNN step: 3 results and their medians: CNN step (fp32), samples a second against batch,"
     )
-    assert "median cpu: 200 at 16, 200 at 256." in shown.alt
+    assert "cpu (median): 200 at 16, 200 at 256." in shown.alt
 
 
 def test_lines_differ_in_more_than_colour():

@@ -46,7 +46,7 @@ def test_a_class_of_thirty_is_merged(folder):
     assert merged.left_out == {}
     # 30 times from 10 to 39 ms for 16 samples: the median rate lies between the two in the middle
     middle = statistics.median(16 / (0.01 + number / 1000) for number in range(30))
-    assert f"median cpu, 1 thread: {middle:.3g} at 16" in merged.plot().alt
+    assert f"cpu, 1 thread (median): {middle:.3g} at 16" in merged.plot().alt
 
 
 def test_a_copy_under_another_name_is_named(folder):

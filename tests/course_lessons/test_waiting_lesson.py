@@ -1,6 +1,6 @@
 import pytest
 import torch
-from course_lessons.waiting.compiled import gains
+from course_lessons.waiting.compiled import gains, gains_by_family
 from course_lessons.waiting.photographs import BATCH, SIDE, Photographs, watch_training
 from course_lessons.waiting.queues import SimulatedDevice, train
 from torch.utils.data import DataLoader
@@ -39,3 +39,12 @@ def test_published_pairs_are_those_that_the_lesson_names():
     four, five = gains("RTX 4090"), gains("RTX 5090")
     assert (len(four), len(five)) == (1278, 1324)
     assert four["resnet50 224"] == pytest.approx(1.7, abs=0.4)
+
+
+def test_the_table_of_gains_names_what_each_row_is():
+    column = gains_by_family("RTX 4090")["RTX 4090"]
+    found = sorted(gains("RTX 4090").values())
+    middle = (found[638] + found[639]) / 2  # of 1,278
+    assert column["networks measured"] == "1,278"
+    assert column["times as fast: median of all"] == f"{middle:.2f}"
+    assert column["slower when compiled"] == f"{sum(gain < 1 for gain in found) / 1278:.1%}"
