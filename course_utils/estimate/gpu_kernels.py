@@ -3,6 +3,7 @@
 Automatic mixed precision casts, attention is one kernel, and so is a recurrent layer.
 """
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -10,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map
@@ -89,6 +90,8 @@ class GpuKernels(TorchFunctionMode):
             args, kwargs = tree_map(partial(_cast, dtype=to), (args, kwargs))
         if name == "scaled_dot_product_attention":
             return attention(*args, **kwargs)
+        if func is F.multi_head_attention_forward:
+            return self._attention_layer(args, kwargs)
         if name in GATES:
             return self._recurrent(name, *args)
         if name == "dropout":
@@ -121,6 +124,16 @@ class GpuKernels(TorchFunctionMode):
             return torch.float32
         given = [getattr(x, "dtype", None) for x in tree_leaves((args, kwargs))]
         return torch.float32 if name in IN_WIDEST and torch.float32 in given else None
+
+    def _attention_layer(self, args: Any, kwargs: Any) -> tuple[Tensor, Tensor | None]:
+        whole = F.multi_head_attention_forward
+        call = inspect.signature(whole).bind(*args, **kwargs)
+        call.apply_defaults()
+        given = SimpleNamespace(**call.arguments)
+        if given.bias_k is not None or given.add_zero_attn or given.use_separate_proj_weight:
+            return whole(*args, **kwargs)
+        with self:  # so that its steps are seen
+            return _attention_layer(given)
 
     def _recurrent(self, name: str, x: Tensor, *given: Any) -> tuple[Tensor, ...]:
         """Return what torch.lstm, gru, rnn_tanh or rnn_relu would, counted as one call.
@@ -230,61 +243,50 @@ def attention(
     return kernel(query, key, value, attn_mask, learns, dropout_p, is_causal, scale=scale)[0]
 
 
-def plain_attention_layer(layer: nn.MultiheadAttention) -> None:
-    """Let a layer compute in steps that `GpuKernels` sees; its own function hides them."""
-    unusual = layer.bias_k is not None or layer.add_zero_attn or layer.in_proj_weight is None
-    if not unusual:
-        # the layer is in a copy that nobody else sees
-        layer.forward = partial(_attention_layer, layer)  # type: ignore[method-assign]
+def _attention_layer(call: SimpleNamespace) -> tuple[Tensor, Tensor | None]:
+    """Return what `F.multi_head_attention_forward` would, in steps that `GpuKernels` sees.
 
-
-def _attention_layer(
-    layer: nn.MultiheadAttention,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    key_padding_mask: Tensor | None = None,
-    need_weights: bool = True,
-    attn_mask: Tensor | None = None,
-    average_attn_weights: bool = True,
-    is_causal: bool = False,
-) -> tuple[Tensor, Tensor | None]:
-    swap = not layer.batch_first and query.dim() == 3
-    same = query is key is value
-    given = [x.transpose(0, 1) if swap else x for x in (query, key, value)]
-    projected = _projected(layer, given, same)
+    Args:
+        call: its arguments by name. Query, key and value are (time, batch, features), or without
+            the batch.
+    """
+    swap = call.query.dim() == 3
+    same = call.query is call.key is call.value
+    given = [x.transpose(0, 1) if swap else x for x in (call.query, call.key, call.value)]
+    projected = _projected(call, given, same)
     # (batch, heads, time, features of a head)
-    q, k, v = (x.unflatten(-1, (layer.num_heads, -1)).transpose(-3, -2) for x in projected)
-    mask = _joined_mask(layer, attn_mask, key_padding_mask, q)
-    dropout = layer.dropout if layer.training else 0.0
+    q, k, v = (x.unflatten(-1, (call.num_heads, -1)).transpose(-3, -2) for x in projected)
+    mask = _joined_mask(call, q)
+    dropout = call.dropout_p if call.training else 0.0
     weights = None
-    if need_weights:
+    if call.need_weights:
         scores = torch.matmul(q * q.shape[-1] ** -0.5, k.transpose(-2, -1))
         scores = scores if mask is None else scores + mask
-        weights = F.dropout(torch.softmax(scores, dim=-1), dropout, layer.training)
+        weights = F.dropout(torch.softmax(scores, dim=-1), dropout, call.training)
         mixed = torch.matmul(weights, v)
-        weights = weights.mean(dim=-3) if average_attn_weights else weights
+        weights = weights.mean(dim=-3) if call.average_attn_weights else weights
     else:
-        mixed = F.scaled_dot_product_attention(q, k, v, mask, dropout, is_causal and mask is None)
-    out = F.linear(mixed.transpose(-3, -2).flatten(-2), layer.out_proj.weight, layer.out_proj.bias)
+        causal = call.is_causal and mask is None
+        mixed = F.scaled_dot_product_attention(q, k, v, mask, dropout, causal)
+    joined = mixed.transpose(-3, -2).flatten(-2)
+    out = F.linear(joined, call.out_proj_weight, call.out_proj_bias)
     return (out.transpose(0, 1) if swap else out), weights
 
 
-def _projected(layer: nn.MultiheadAttention, given: list[Tensor], same: bool) -> Sequence[Tensor]:
-    weight, bias = layer.in_proj_weight, layer.in_proj_bias
+def _projected(call: SimpleNamespace, given: list[Tensor], same: bool) -> Sequence[Tensor]:
+    weight, bias = call.in_proj_weight, call.in_proj_bias
     if same:
         return F.linear(given[0], weight, bias).chunk(3, dim=-1)
     biases = (None, None, None) if bias is None else bias.chunk(3)
     return [F.linear(x, w, b) for x, w, b in zip(given, weight.chunk(3), biases, strict=True)]
 
 
-def _joined_mask(
-    layer: nn.MultiheadAttention, mask: Tensor | None, padding: Tensor | None, q: Tensor
-) -> Tensor | None:
+def _joined_mask(call: SimpleNamespace, q: Tensor) -> Tensor | None:
     """Return one additive mask that fits (batch, heads, time, time), or None."""
+    mask, padding = call.attn_mask, call.key_padding_mask
     if mask is not None:
         mask = mask.to(q.dtype)
-        mask = mask.unflatten(0, (-1, layer.num_heads)) if mask.dim() == 3 else mask
+        mask = mask.unflatten(0, (-1, call.num_heads)) if mask.dim() == 3 else mask
     if padding is not None and q.dim() == 4:
         padding = padding.to(q.dtype)[:, None, None, :]
         mask = padding if mask is None else mask + padding

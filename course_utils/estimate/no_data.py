@@ -16,7 +16,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from course_utils.estimate.gpu_kernels import GpuKernels, plain_attention_layer
+from course_utils.estimate.gpu_kernels import GpuKernels
 
 # automatic mixed precision
 HALF = {"fp16": torch.float16, "bf16": torch.bfloat16, "amp": torch.bfloat16}
@@ -316,8 +316,4 @@ def _clone(
             memo |= {id(x): empty(x) for x in made}
         memo |= {id(x): empty(x) for x in model.buffers()}
         memo |= {id(p): nn.Parameter(empty(p), p.requires_grad) for p in model.parameters()}
-    twin = copy.deepcopy(model, memo)
-    for part in twin.modules():
-        if isinstance(part, nn.MultiheadAttention):
-            plain_attention_layer(part)
-    return twin
+    return copy.deepcopy(model, memo)

@@ -296,6 +296,26 @@ def test_attention_that_returns_its_weights_is_cast_like_the_rest():
     assert half.bytes_moved < 0.95 * full.bytes_moved and half.flops == full.flops
 
 
+def test_the_function_behind_an_attention_layer_is_counted_as_the_layer():
+    class Own(nn.MultiheadAttention):
+        def forward(self, x):
+            return F.multi_head_attention_forward(
+                *(x, x, x, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias),
+                *(None, None, False, 0.0, self.out_proj.weight, self.out_proj.bias),
+                need_weights=False,
+            )[0]
+
+    x = torch.empty(512, 2, 64)
+    own = count_work(Own(64, 4), x, batch_dim=1)
+    layer = nn.MultiheadAttention(64, 4)
+    whole = count_work(
+        forward_of(lambda self, x: self.layer(x, x, x, need_weights=False)[0], layer=layer),
+        x,
+        batch_dim=1,
+    )
+    assert own.attention.flops > 0 and own.ops == whole.ops
+
+
 def test_a_precision_that_is_none_is_refused():
     with pytest.raises(
         ValueError, match=r"unknown precision 'amp'\. Pass one of fp32, tf32, fp16, bf16"
