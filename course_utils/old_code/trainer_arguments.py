@@ -74,16 +74,11 @@ class Modern:
     refused: dict[str, Note] = field(default_factory=dict)
     moved: dict[str, list[str]] = field(default_factory=dict)
 
-    @property
-    def notes(self) -> tuple[Note, ...]:
-        """One for each change; empty when nothing was old."""
-        return tuple(self.changes.values())
-
     def __repr__(self) -> str:
         lines = [f"Trainer({listed(self.kwargs)})"]
         if self.fit_kwargs:
             lines.append(f"trainer.fit(model, {listed(self.fit_kwargs)})")
-        return "\n".join(lines + [f"  {note}" for note in self.notes])
+        return "\n".join(lines + [f"  {note}" for note in self.changes.values()])
 
     def refuse(self, name: str, why: str) -> None:
         """Leave out an argument that has no translation."""

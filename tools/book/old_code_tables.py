@@ -82,7 +82,8 @@ def _examples() -> Iterable[tuple[str, str, str]]:
             new = f"trainer.fit(model, ckpt_path={modern.fit_kwargs['ckpt_path']!r})"
         if modern.refused:
             new = SEE_WHY
-        reasons = [note.why for note in [*modern.notes, *modern.refused.values()]]
+        notes = {**modern.changes, **modern.refused}
+        reasons = [note.why for note in notes.values()]
         yield what, new, " ".join(reasons)
 
 
