@@ -68,12 +68,15 @@ class ClearOutputs(ClearOutputPreprocessor):
 
 
 class ForPeople(Preprocessor):
-    """Name the accelerator that a lesson is about, for hosted notebooks."""
+    """For hosted notebooks: name the accelerator of the lesson, and fold what Jupyter folds."""
 
     def preprocess(self, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
         """Return the notebook with the metadata that hosts read."""
         colab, kaggle = ACCELERATORS.get(resources["metadata"]["name"], NO_ACCELERATOR)
         nb.metadata.update(nbformat.from_dict({**colab, "kaggle": KAGGLE | kaggle}))
+        for cell in nb.cells:
+            if cell.metadata.get("jupyter", {}).get("source_hidden"):
+                cell.metadata.update({"cellView": "form", "_kg_hide-input": True})
         return nb, resources
 
 

@@ -48,6 +48,9 @@ def by_hand(lesson: Path) -> str:
         "dataSources": [],
         "isInternetEnabled": True,
     }
+    for cell in made["cells"]:
+        if cell["metadata"].get("jupyter") == {"source_hidden": True}:
+            cell["metadata"] |= {"cellView": "form", "_kg_hide-input": True}
     made["metadata"] |= {
         **colab,
         "kaggle": {**kaggle, "language": "python", "sourceType": "notebook"},
