@@ -52,7 +52,8 @@ class Ratio:
 
     def __repr__(self) -> str:
         low, high = self.interval
-        return f"{self.median:.3f} times ({low:.3f} to {high:.3f}, {self.rounds} rounds)"
+        interval = f"95 % interval {low:.3f} to {high:.3f}"
+        return f"{self.median:.3f} times as long ({interval}, {self.rounds} rounds)"
 
 
 def ratio_of_rounds(these: Sequence[float], those: Sequence[float]) -> Ratio:

@@ -205,4 +205,5 @@ def test_rounds_that_do_not_belong_together_are_refused():
 
 
 def test_a_ratio_reads_as_one_phrase():
-    assert repr(Ratio(2.0, (1.9, 2.1), 12)) == "2.000 times (1.900 to 2.100, 12 rounds)"
+    words = "2.000 times as long (95 % interval 1.900 to 2.100, 12 rounds)"
+    assert repr(Ratio(2.0, (1.9, 2.1), 12)) == words
