@@ -5,10 +5,10 @@ from course_lessons.cpu.pictures import BATCHES, draw_batches, draw_series, time
 from course_utils.data.series import air_passengers
 
 
-def test_the_title_names_the_largest_batch_that_costs_hardly_more():
+def test_the_title_names_the_largest_batch_that_costs_hardly_more_and_says_how_much_more():
     times_s = dict(zip(BATCHES, (1e-3, 1.1e-3, 1.2e-3, 1.6e-3, 4e-3, 16e-3, 64e-3), strict=True))
     alt = draw_batches(times_s).alt
-    assert alt.startswith("16 windows cost hardly more than 1: a step takes 1 ms for 1 window")
+    assert alt.startswith("16 windows take 1.2 times as long as 1: a step takes 1 ms for 1 window")
     assert "64 ms for 4,096" in alt
 
 

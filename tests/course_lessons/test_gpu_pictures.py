@@ -45,20 +45,33 @@ def test_a_picture_is_opaque_on_white_and_of_lecture_size(name):
     assert image.getextrema()[3] == (255, 255) and image.getpixel((2, 716)) == (255, 255, 255, 255)
 
 
-def test_a_picture_of_copies_says_how_many_are_unreliable(monkeypatch):
+@pytest.fixture
+def words(monkeypatch):
+    """Return the alternative text and the texts of the picture that is drawn."""
     shown = []
-    monkeypatch.setattr(
-        pictures, "picture", lambda axes, alt, colors: shown.extend([alt, *axes.texts])
-    )
-    draw_copies(
-        CopyRate(
-            "cpu",
-            (Copy("in memory", False, 1024, 1e-6), Copy("in memory", False, 2048, 1, ("No.",))),
-        ),
-        "cpu",
-    )
-    assert shown[0].endswith("unreliable: 1 of 2 figures. First: 'No.'.")
-    assert "1 of 2 points unreliable" in [text.get_text() for text in shown[1:]]
+
+    def keep(axes, alt, colors):
+        shown.extend([alt, *(text.get_text() for text in axes.texts)])
+
+    monkeypatch.setattr(pictures, "picture", keep)
+    return shown
+
+
+def in_memory(size_bytes, median_s, *warnings):
+    return Copy("in memory", False, size_bytes, median_s, warnings)
+
+
+def test_a_picture_of_copies_says_how_many_are_unreliable(words):
+    draw_copies(CopyRate("cpu", (in_memory(1024, 1e-6), in_memory(2048, 1, "No."))), "cpu")
+    assert words[0].endswith("unreliable: 1 of 2 figures. First: 'No.'.")
+    assert "1 of 2 points unreliable" in words
+
+
+def test_a_copy_in_memory_is_not_doubted_because_it_takes_less_than_a_microsecond(words):
+    copies = in_memory(1024, 5e-7, "Hardly anything is that fast."), in_memory(2048, 1e-5)
+    draw_copies(CopyRate("cpu", copies), "cpu")
+    assert "in memory: at least 500 ns each" in words[0]
+    assert not [text for text in words if "unreliable" in text]
 
 
 def test_the_memory_of_the_picture_is_as_fast_as_the_data_sheet_says():

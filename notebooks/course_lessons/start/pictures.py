@@ -29,7 +29,7 @@ def published_rows() -> dict[str, Speed]:
 def draw_published_times() -> Picture:
     """Draw how long each of the published devices takes for the job."""
     seconds = {name: JOB / row.samples_per_s for name, row in published_rows().items()}
-    title = f"Half an hour on a CPU, {min(seconds.values()):.0f} seconds on a GPU"
+    title = f"{JOB:,} photographs: half an hour or {min(seconds.values()):.0f} seconds"
     return draw_times(seconds, title, "published speeds")
 
 
@@ -44,7 +44,7 @@ def published_conditions() -> "pd.DataFrame":
                 "device": row.device,
                 "images/s": round(row.samples_per_s),
                 "batch": row.batch,
-                "numbers": "16 bits" if row.precision == "fp16" else "32 bits",
+                "number format": "16 bits" if row.precision == "fp16" else "32 bits",
                 "compiled": "yes" if row.compiled else "no",
                 "torch": row.torch,
                 "published in": row.source,
