@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from course_utils.estimate.chips import DEVICES, all_chips
+from course_utils.estimate.chips import DEVICES, all_chips, all_links
 from course_utils.estimate.prices import read_prices
 from course_utils.text import show_result
 
@@ -54,8 +54,9 @@ def build(name: str) -> Any:
 
 def _parser() -> argparse.ArgumentParser:
     chips = f"Chips: {', '.join(chip.name for chip in all_chips())}."
+    links = f"Links: {', '.join(link.name for link in all_links())}."
     parser = argparse.ArgumentParser(
-        "python -m course_utils.estimate", description=ABOUT, epilog=chips
+        "python -m course_utils.estimate", description=ABOUT, epilog=f"{chips} {links}"
     )
     add = parser.add_argument
     add("model", help="package.module:factory, file.py:factory, or one of torchvision")
@@ -67,6 +68,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--batch", type=int, default=64, help="samples in a step on each device (64)")
     add("--precision", default="amp", help="amp, bf16, fp16, tf32 or fp32 (amp)")
     add("--inference", dest="training", action="store_false", help="the forward pass alone")
+    add("--optimizer", default="adam", help="sgd, momentum, adam, adamw or adam8bit (adam)")
+    add("--compiled", action="store_true", help="with torch.compile")
     add("--samples", type=int, default=50_000, help="samples in one epoch (50000)")
     add("--epochs", type=int, default=1, help="passes through the data (1)")
     deadline = "hours until it must be done"
@@ -88,7 +91,10 @@ def _answer(model: str, tokens: bool, as_json: bool, prices: list[str], **asked:
     kind = torch.int64 if tokens else torch.float32
     sample = torch.empty(1, *asked.pop("input"), dtype=kind, device="meta")
     result = estimate(build(model), sample, prices=dict(read_prices(",".join(prices))), **asked)
-    return result.to_json() if as_json else f"{result!r}\n\n{result.details()}"
+    if as_json:
+        return result.to_json()
+    text = f"{result!r}\n\n{result.details()}"
+    return text.replace("this_machine=", "--this-machine")
 
 
 if __name__ == "__main__":

@@ -41,9 +41,13 @@ def evidence(
         keys.append("own host" if own_host else "launches")
     if chip.vendor == "AMD":
         keys.append("AMD")
+        compared = known["AMD"]["checked"] if kind == known["AMD"]["kind"] else []
     elif chip.vendor != "NVIDIA":
         keys.append("vendor")
-    elif chip.name not in known[kind]["checked"]:
+        compared = [chip.name]  # the factor of the vendor says that none was
+    else:
+        compared = known[kind]["checked"]
+    if chip.name not in compared:
         keys.append("cards")
     if work.recurrent.flops > 0.1 * work.flops:
         keys.append("recurrent")

@@ -208,6 +208,7 @@ def _row(
         parts=parts,
         needed_bytes=memory.needed_bytes,
         fits=memory.needed_bytes <= capacity_bytes(chip),
+        capacity_bytes=capacity_bytes(chip),
         watts=None if chip.watts is None else chip.watts * count,
     )
 

@@ -2,15 +2,22 @@
 
 import html
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from course_utils.estimate.advice import advice, free_sessions, page_link, told_apart
+from course_utils.estimate.advice import (
+    advice,
+    free_sessions,
+    in_one_currency,
+    page_link,
+    told_apart,
+)
 from course_utils.estimate.chips import find_chip
 from course_utils.estimate.evidence import in_one_sentence
 from course_utils.estimate.memory_model import memory_note
 from course_utils.estimate.memory_result import Memory
 from course_utils.estimate.row import Question, Row, amount_text
+from course_utils.estimate.step_time import cloud_host
 from course_utils.estimate.work import Work
 from course_utils.text import html_card, text_table
 
@@ -61,10 +68,12 @@ class Estimate:
     def cheapest(self, deadline_hours: float | None = None) -> Row | None:
         """Return the device that costs least of those with a price and memory enough, or None.
 
+        Prices in another currency than the user's are left out.
+
         Args:
             deadline_hours: leave out devices whose interval reaches beyond it.
         """
-        able = [row for row in self.rows if row.fits is not False and row.cost is not None]
+        able = [row for row in in_one_currency(self.rows) if row.fits is not False]
         if deadline_hours is not None:
             able = [row for row in able if row.hours_interval[1] <= deadline_hours]
         return min(able, key=lambda row: row.cost or 0.0, default=None)
@@ -76,31 +85,43 @@ class Estimate:
 
     def notes(self) -> list[str]:
         """Return what has to be known beside the table, one sentence each."""
-        known = {row.name: row.evidence for row in self.rows if row.parts}
+        question = self.question
+        known = {row.device: row.evidence for row in self.rows if row.parts}
         lines = [in_one_sentence(known)] if known else []
+        if question.count > 1 and known:
+            lines.append("These factors are of one device; several together were not checked.")
         lines += told_apart(self.rows)
-        if self.question.training and not self.work.loss_counted:
-            lines.append("The loss is not counted: pass loss=, or let the model return it.")
+        if question.training and not self.work.loss_counted:
+            lines.append("The loss is not counted: none was given, and the model returns none.")
         lines += [f"Assumed: {sentence}." for sentence in self.work.assumed]
-        if self.question.compiled and self.question.training:
+        if question.compiled and question.training:
             lines.append("torch.compile was compared in inference; no training was.")
+        lines.append("Reading data is not included.")
         link = page_link(self.to_dict())
         return [*lines, f"The same question on the page: {link}"] if link else lines
 
     def details(self) -> str:
         """Return everything else as text: steps, memory, energy, prices, sources, free sessions."""
-        header = ("device", "precision", "step", "samples/s", "memory", "energy", "factor")
+        question = self.question
+        energy = "energy at most"  # by the data sheet's watts
+        header = ("device", "precision", "step", "samples/s", "memory", energy, "factor")
         table = text_table(header, [row.long_cells() for row in self.rows])
         reasons = [reason for row in self.rows for reason in row.evidence.reasons]
-        stands_on = memory_note(self.work.training, self.question.optimizer)
-        lines = [f"{self.work!r}.", f"Host: {self.question.host}.", stands_on]
+        half = self.work.precision in ("fp16", "bf16")  # counted alike, and each row says its own
+        work = replace(self.work, precision="16 bits") if half else self.work
+        host = question.host
+        if host == "cloud":
+            host = f"a typical one of clouds, fitted on {cloud_host().source}"
+        stands_on = memory_note(self.work.training, question.optimizer)
+        lines = [f"{work!r}.", f"Host: {host}.", stands_on]
         lines += [f"{reason[:1].upper()}{reason[1:]}." for reason in dict.fromkeys(reasons)]
         lines += [f"{row.name}: {doubt}" for row in self.rows for doubt in row.doubts]
         for row in self.rows:
             if row.price:
                 price = amount_text(row.price.per_hour, row.price.currency)
                 lines.append(f"{row.device}: {price} an hour ({row.price.source}).")
-        lines += [line for row in self.rows for line in free_sessions(row, self.question.epochs)]
+        epochs = question.epochs if question.training else None
+        lines += [line for row in self.rows for line in free_sessions(row, epochs)]
         return "\n".join([table, *lines])
 
     def __repr__(self) -> str:
@@ -151,4 +172,4 @@ def _flat(row: Row) -> dict[str, Any]:
     flat = {name: getattr(row, name) for name in FIGURES}
     flat["hours_low"], flat["hours_high"] = row.hours_interval
     flat["cost_low"], flat["cost_high"] = row.cost_interval or (None, None)
-    return flat | {"checked": row.evidence.checked}
+    return flat | {"currency": row.currency, "checked": row.checked}

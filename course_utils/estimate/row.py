@@ -1,5 +1,6 @@
 """What was asked, and the answer for one device."""
 
+import math
 from dataclasses import dataclass
 
 from course_utils.estimate.evidence import Evidence
@@ -8,7 +9,17 @@ from course_utils.estimate.step_time import StepTime
 from course_utils.text import format_bytes, format_seconds
 
 HERE = "this machine"
-UNITS = (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1))
+# a unit, its seconds, and how many of it a person would say, at least and at most
+UNITS = (
+    ("day", 86400, 2, math.inf),
+    ("hour", 3600, 1, 96),
+    ("minute", 60, 1, 120),
+    ("second", 1, 1, 120),
+    ("millisecond", 1e-3, 1, 1000),
+    ("microsecond", 1e-6, 0, 1000),
+)
+CENT = 0.01
+BRIM = 0.9  # a step that needs more of a memory only just fits
 WHY = {
     "launches": "limited by launching kernels",
     "memory": "limited by its memory bandwidth",
@@ -63,6 +74,7 @@ class Row:
         parts: what the step consists of, or None where it was measured.
         needed_bytes: of memory in each device; None where it was measured.
         fits: whether the device has so much; None where that is not known.
+        capacity_bytes: of the memory of each device; None where that is not known.
         watts: of all devices together, by the data sheet; None where it does not say.
         doubts: why a measured figure is unreliable, one sentence each.
     """
@@ -78,6 +90,7 @@ class Row:
     parts: StepTime | None = None
     needed_bytes: float | None = None
     fits: bool | None = None
+    capacity_bytes: float | None = None
     watts: float | None = None
     doubts: tuple[str, ...] = ()
 
@@ -90,6 +103,19 @@ class Row:
     def kind(self) -> str:
         """Either "estimated", or "measured" for the user's own machine."""
         return "estimated" if self.parts else "measured"
+
+    @property
+    def checked(self) -> bool:
+        """Whether such work on such a device was compared with published measurements.
+
+        Several devices that work together were not.
+        """
+        return self.evidence.checked and self.count == 1
+
+    @property
+    def currency(self) -> str | None:
+        """The currency of the price, or None where there is no price."""
+        return None if self.price is None else self.price.currency
 
     @property
     def factor(self) -> float:
@@ -134,50 +160,74 @@ class Row:
 
     def cells(self) -> tuple[str, ...]:
         """Return the row of the short table as text."""
-        needed = format_bytes(self.needed_bytes)
-        fits = {None: "?", True: "yes", False: f"no, it needs {needed}"}[self.fits]
         why = WHY[self.limit]
-        if self.parts and not self.evidence.checked:
+        if self.parts and not self.checked:
             why += ", unchecked"
         if self.doubts:
             why += f", unreliable: {self.doubts[0]}"
-        return self.name, span(self.hours_interval), money(self), fits, why
+        return self.name, span(self.hours_interval), money(self), self._fits(), why
+
+    def _fits(self) -> str:
+        if self.fits is False:
+            return f"no, it needs {format_bytes(self.needed_bytes)}"
+        needed, capacity = self.needed_bytes or 0.0, self.capacity_bytes or math.inf
+        return "just" if needed > BRIM * capacity else "yes"
 
     def long_cells(self) -> tuple[str, ...]:
         """Return the row of the long table as text."""
-        rate = f"{self.samples_per_s:,.3g}"
+        rate = number(self.samples_per_s)
         step = format_seconds(self.step_s)
         needed = format_bytes(self.needed_bytes)
-        energy = "?" if self.energy_kwh is None else f"{self.energy_kwh:.2g} kWh"
+        energy = energy_text(self.energy_kwh)
         return self.name, self.precision, step, rate, needed, energy, f"{self.factor:.2g}"
 
 
 def span(hours: tuple[float, float]) -> str:
-    """Return an interval of time in the unit that a person would use: "20 to 50 hours"."""
-    low, high = (3600 * number for number in hours)
-    middle = (low * high) ** 0.5
-    unit, size = next(((u, s) for u, s in UNITS if middle >= 2 * s), UNITS[-1])
-    first, last = _short(low / size), _short(high / size)
-    if first == last:
-        return f"{first} {unit}{'' if first == '1' else 's'}"
-    return f"{first} to {last} {unit}s"
+    """Return an interval of time in the units that a person would use: "20 to 50 hours".
+
+    Both ends have the same unit where one suits both.
+    """
+    ends = [3600 * end for end in hours]
+    for unit, size, least, most in UNITS:
+        first, last = (end / size for end in ends)
+        if first >= least and last <= most:
+            low, high = number(first), number(last)
+            return _with_unit(low, unit) if low == high else f"{low} to {_with_unit(high, unit)}"
+    low, high = (span((end, end)) for end in hours)
+    return f"{low} to {high}"
+
+
+def _with_unit(digits: str, unit: str) -> str:
+    return f"{digits} {unit}{'' if digits == '1' else 's'}"
+
+
+def number(value: float) -> str:
+    """Return a number with two digits, or all digits before the point: "0.35", "7.2", "1,240"."""
+    return f"{value:,.0f}" if value >= 9.95 else f"{value:.2g}"
+
+
+def energy_text(energy_kwh: float | None) -> str:
+    """Return an energy such as "8.2 kWh"."""
+    if energy_kwh is None:
+        return "?"
+    return "less than 0.01 kWh" if energy_kwh < 0.01 else f"{number(energy_kwh)} kWh"
 
 
 def money(row: Row) -> str:
     """Return what a row costs, as an interval with its currency."""
     if row.price is None or row.cost_interval is None:
-        return "?"
+        return "no price"
     if row.price.per_hour == 0:
         return "free"
     low, high = (amount_text(amount, row.price.currency) for amount in row.cost_interval)
+    if row.cost_interval[0] < CENT / 2 <= row.cost_interval[1]:
+        return f"up to {high}"
     return low if low == high else f"{low} to {high}"
-
-
-def _short(number: float) -> str:
-    return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
 
 
 def amount_text(amount: float, currency: str) -> str:
     """Return an amount of money: a sign such as "$" stands before it, a word behind it."""
-    number = f"{amount:,.0f}" if amount >= 10 else f"{amount:.2f}"
-    return f"{number} {currency}" if currency.isalpha() else f"{currency}{number}"
+    if 0 < amount < CENT / 2:
+        return f"less than {amount_text(CENT, currency)}"
+    digits = f"{amount:,.0f}" if amount >= 9.995 else f"{amount:.2f}"
+    return f"{digits} {currency}" if currency.isalpha() else f"{currency}{digits}"

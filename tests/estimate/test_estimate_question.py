@@ -29,7 +29,7 @@ from course_utils.estimate.memory import estimate_memory
 from course_utils.estimate.parallel import exchange_s, scaling
 from course_utils.estimate.prices import DATA as PRICES
 from course_utils.estimate.prices import Price, read_prices
-from course_utils.estimate.row import Row, span
+from course_utils.estimate.row import Row, money, span
 from course_utils.estimate.step_time import Host, StepTime, fitted, step_time
 
 X = torch.empty(1, 16)
@@ -254,53 +254,149 @@ def test_the_host_is_measured_by_launches_of_this_machine():
 
 
 @pytest.mark.parametrize(
-    ("hours", "words"),
+    ("seconds", "words"),
     [
-        ((25 / 3600, 25 / 3600), "25 seconds"),
-        ((20, 50), "20 to 50 hours"),
-        ((0.04, 0.06), "2.4 to 3.6 minutes"),
-        ((60, 90), "2.5 to 3.8 days"),
+        ((25, 25), "25 seconds"),
+        ((20 * 3600, 50 * 3600), "20 to 50 hours"),
+        ((22 * 3600, 55 * 3600), "22 to 55 hours"),
+        ((144, 216), "2.4 to 3.6 minutes"),
+        ((60 * 3600, 90 * 3600), "2.5 to 3.8 days"),
+        ((72 * 60, 182 * 60), "1.2 to 3 hours"),
+        ((41, 344), "41 seconds to 5.7 minutes"),
+        ((0.00042, 0.00094), "420 to 940 microseconds"),
+        ((3600, 3600), "1 hour"),
     ],
 )
-def test_times_are_in_the_unit_that_a_person_uses(hours, words):
-    assert span(hours) == words
+def test_times_are_in_the_units_that_a_person_uses(seconds, words):
+    assert span((seconds[0] / 3600, seconds[1] / 3600)) == words
 
 
-def row_of(device, hours, price, fits=True, factor=1.5):
+@pytest.mark.parametrize(
+    ("low", "high", "currency", "words"),
+    [
+        (0.001, 0.002, "$", "less than $0.01"),
+        (0.001, 0.02, "EUR", "up to 0.02 EUR"),
+        (9.999, 41.4, "$", "$10 to $41"),
+    ],
+)
+def test_amounts_of_money_are_never_written_as_nothing(low, high, currency, words):
+    middle, factor = (low * high) ** 0.5, (high / low) ** 0.5
+    row = row_of("T4", 1, middle, factor=factor, currency=currency)
+    assert money(row) == words
+
+
+def row_of(device, hours, price, fits=True, factor=1.5, currency="$"):
+    own = device == "this machine"
     return Row(
         device=device,
         count=1,
         precision="bf16",
         step_s=1.0,
         batch=1,
-        samples=int(hours * 3600),
-        price=None if price is None else Price(price, "your price"),
-        evidence=Evidence(factor, True, ()),
-        parts=StepTime(0.0, 1.0, 0.0),
-        fits=fits,
+        samples=hours * 3600,
+        price=None if price is None else Price(price, "your price", currency),
+        evidence=Evidence(1.0 if own else factor, True, ()),
+        parts=None if own else StepTime(0.0, 1.0, 0.0),
+        fits=None if own else fits,
     )
 
 
-@pytest.mark.parametrize(
-    ("rows", "deadline", "words"),
-    [
-        ([("T4", 100, 0.3), ("A100", 20, 2.0)], None, r"Rent the T4: .* days, \$20 to \$45\."),
-        ([("T4", 40, 0.3), ("A100", 20, 2.0)], 48, "may miss your 48 hours; the A100 is the cheap"),
-        ([("T4", 100, 0.3)], 48, "misses your 48 hours, and none of the others makes them"),
-        ([("T4", 100, None)], None, "The T4 is the fastest: .*no price is known"),
-    ],
-)
-def test_the_answer_is_a_sentence(rows, deadline, words):
-    assert re.search(words, advice([row_of(*row) for row in rows], deadline))
+ANSWERS = [
+    ([("T4", 100, 0.3), ("A100", 20, 2.0)], None, r"Rent the T4: .* days, \$20 to \$45\."),
+    # first the one that is in time, then the one that costs less
+    (
+        [("4090", 40, 0.3), ("A100", 20, 2.0), ("H100", 10, 9.0)],
+        48,
+        r"Rent the A100: 13 to 30 hours, \$27 to \$60\. "
+        r"The 4090 costs less \(\$8.00 to \$18\) but may miss your 48 hours\.",
+    ),
+    ([("A100", 20, 2.0), ("4090", 90, 0.3)], 48, r"Rent the A100: [^.]*\."),
+    # one that has no price is not denied
+    (
+        [("4090", 40, 0.3), ("5090", 20, None)],
+        48,
+        "The whole interval of the 5090 is within your 48 hours: 13 to 30 hours; no price is known "
+        r"here\. The 4090 may miss them: 27 to 60 hours, \$8.00 to \$18\.",
+    ),
+    (
+        [("L4", 30, None), ("5090", 20, None)],
+        48,
+        "The whole interval of the 5090 is within your 48 hours.*no price is known here.",
+    ),
+    # one that is certain to miss is not recommended
+    (
+        [("A100", 20, 2.0), ("H100", 10, 9.0), ("T4", 100, 0.1)],
+        12,
+        r"None makes your 12 hours with its whole interval\. The H100 may: 6.7 to 15 hours, .*",
+    ),
+    (
+        [("T4", 100, 0.3), ("A100", 20, 2.0)],
+        5,
+        "None of them makes your 5 hours: the fastest is the A100, 13 to 30 hours, .*",
+    ),
+    ([("this machine", 1512, 0), ("A100", 20, 2.0)], 48, r"Rent the A100: [^.]*\."),
+    (
+        [("this machine", 1512, 0), ("A100", 20, 2.0)],
+        None,
+        r"Stay on your own machine: 63 days, free\. The A100 would take 13 to 30 hours, .*",
+    ),
+    ([("this machine", 0.1, 0), ("A100", 0.01, 2.0)], 48, r"Stay on your own machine: 6 min.*"),
+    ([("T4", 100, None)], None, "The T4 is the fastest: .*no price is known here."),
+    (
+        [("T4", 0.001, 0.3)],
+        None,
+        r"The job is small: the T4 takes 2.4 to 5.4 seconds, less than \$0.01\. Your own CPU is "
+        "probably enough: measure a step on it and pass this_machine=.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("rows", "deadline", "words"), ANSWERS)
+def test_the_answer_names_what_is_in_time_then_what_costs_least(rows, deadline, words):
+    assert re.fullmatch(words, advice([row_of(*row) for row in rows], deadline))
 
 
 def test_what_does_not_fit_is_not_recommended_in_words():
     assert advice([row_of("T4", 1, 0.1, fits=False)], None).startswith("It fits none")
 
 
-def test_differences_within_the_interval_are_none():
-    rows = [row_of("A100", 20, 2.0), row_of("H100", 25, 3.0), row_of("T4", 200, 0.3)]
-    assert told_apart(rows) == ["A100 and H100 cannot be told apart in time."]
+def test_two_currencies_are_not_compared():
+    rows = [row_of("T4", 20, 9.0, currency="EUR"), row_of("A100", 20, 1.0)]
+    assert "Rent the T4" in advice(rows, 48)  # the examples are in dollars
+    free = row_of("this machine", 30, 0)  # what is free is so in every currency
+    assert "Stay on your own machine" in advice([*rows, free], 48)
+
+
+def test_a_table_names_the_currency(model):
+    pytest.importorskip("pandas")
+    found = estimate(model, X, devices=["T4", "L4"], prices={"t4": 9}, currency="EUR")
+    assert list(found.to_frame()["currency"]) == ["EUR", None]
+
+
+def test_devices_whose_intervals_overlap_are_not_told_apart():
+    names = {"A100": 20, "H100": 12, "4090": 40, "T4": 200, "5090": 24, "one": 2000}
+    (said,) = told_apart([row_of(name, hours, None) for name, hours in names.items()])
+    assert "their intervals overlap: H100, A100 and 5090; A100, 5090 and 4090." in said
+    assert told_apart([row_of("A100", 20, None), row_of("T4", 200, None)]) == []
+
+
+def test_only_what_was_compared_is_called_checked():
+    words = nn.Linear(1024, 1024), torch.empty(1, 512, 1024)
+    asked = {"batch": 4096, "devices": ["MI210", "MI300X", "A100"]}
+    full = estimate(*words, precision="fp32", **asked)
+    assert [row.checked for row in full.rows] == [True, False, True]
+    assert full["MI300X"].factor > full["MI210"].factor
+    assert not any(row.checked for row in estimate(*words, **asked).rows)
+    several = estimate(*words, precision="fp32", batch=4096, devices=["A100"], count=8)
+    assert not several.rows[0].checked and "unchecked" in repr(several)
+    assert "several together were not checked" in repr(several)
+
+
+def test_a_step_at_the_brim_just_fits_and_one_that_was_measured_fits():
+    row = row_of("T4", 1, 1.0)
+    full = replace(row, needed_bytes=15e9, capacity_bytes=16e9)
+    cells = [one.cells()[3] for one in (full, replace(full, needed_bytes=9e9))]
+    assert cells == ["just", "yes"] and row_of("this machine", 1, 0).cells()[3] == "yes"
 
 
 def test_a_session_ends_at_its_last_whole_checkpoint():
@@ -314,12 +410,16 @@ def test_a_session_ends_at_its_last_whole_checkpoint():
 
 def test_the_hours_are_also_sessions_and_weeks_of_what_is_free():
     colab, kaggle = free_sessions(row_of("T4", 50, 0.3), epochs=10)
-    assert "5 sessions of Colab" in colab and "keeps 2 epochs and loses the 2 hours" in colab
+    assert "about 5 sessions of Colab" in colab and "keeps 2 epochs and loses the 2 hours" in colab
     # four sessions of 12 hours and one of 10
-    assert "1.9 weeks of its quota" in kaggle and "https://" in kaggle
+    assert "about 2 weeks of its quota" in kaggle and "https://" in kaggle
     assert "within the epoch" in free_sessions(row_of("T4", 60, 0.3), epochs=3)[0]
     assert "checkpoint" not in free_sessions(row_of("T4", 5, 0.3), epochs=3)[0]
     assert not free_sessions(row_of("A100", 50, 0.3), epochs=10)
+    # it does not fit, it is done at once, or it has no epochs
+    assert not free_sessions(row_of("T4", 50, 0.3, fits=False), epochs=10)
+    assert not free_sessions(row_of("T4", 0.5, 0.3), epochs=10)
+    assert "epoch" not in free_sessions(row_of("T4", 50, 0.3), epochs=None)[0]
 
 
 def test_the_result_says_what_is_not_counted_and_links_to_the_page(model, monkeypatch):
@@ -605,7 +705,9 @@ def test_the_command_line_answers_in_text_and_json(capsys):
         "--price",
         "T4=0.35",
     ]
-    assert main(asked) == 0 and "your price" in capsys.readouterr().out
+    assert main([*asked, "--compiled", "--optimizer", "sgd"]) == 0
+    said = capsys.readouterr().out
+    assert "your price" in said and "--this-machine" in said and "loss=" not in said
     assert (
         main([*asked, "--json"]) == 0
         and json.loads(capsys.readouterr().out)["rows"][0]["device"] == "T4"
@@ -633,10 +735,11 @@ def test_the_command_line_takes_a_model_from_a_file_that_imports_its_neighbour(
     )
 
 
-def test_the_help_of_the_command_line_lists_every_chip(capsys):
+def test_the_help_of_the_command_line_lists_every_chip_and_link(capsys):
     with pytest.raises(SystemExit):
         main(["--help"])
-    assert "RTX PRO 6000 Max-Q" in " ".join(capsys.readouterr().out.split())
+    said = " ".join(capsys.readouterr().out.split())
+    assert "RTX PRO 6000 Max-Q" in said and "Ethernet 10G" in said
 
 
 @pytest.mark.parametrize(

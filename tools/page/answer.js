@@ -1,6 +1,7 @@
 // From estimated rows to an answer in words: which card to rent, and what cannot be told apart.
+// The sentences are those of course_utils/estimate/advice.py; a test compares them.
 
-import { say, sayBytes, sayMoney, sayTime, sayTimes } from "./numbers.js";
+import { sayBytes, sayMoney, sayTimes } from "./numbers.js";
 
 /**
  * One device and what the job would take on it.
@@ -21,111 +22,162 @@ import { say, sayBytes, sayMoney, sayTime, sayTimes } from "./numbers.js";
  */
 
 const HOUR = 3600;
-
-/** @param {[number, number, number]} one @param {[number, number, number]} other */
-function overlap(one, other) {
-  return one[0] <= other[2] && other[0] <= one[2];
-}
+const FREE_S = 600; // whoever is done in so many seconds on their own machine needs no other
+const SMALL_S = 60; // a card that needs no more has a job that a CPU can probably do
+const BRIM = 0.9; // a step that needs more of a memory only just fits
 
 /** @param {Row} row */
 export function label(row) {
   return row.count > 1 ? `${row.count} x ${row.device}` : row.device;
 }
 
+/** The cost, which is nothing on one's own machine. @param {Row} row */
+function costOf(row) {
+  return row.own && !row.cost ? [0, 0, 0] : row.cost;
+}
+
+/** @param {Row} row */
+function dollars(row) {
+  return costOf(row)?.[1] ?? Infinity;
+}
+
+/** @param {Row[]} rows */
+function fastest(rows) {
+  return [...rows].sort((one, other) => one.seconds[1] - other.seconds[1])[0];
+}
+
 /**
- * Say in a sentence or two what to do.
+ * Choose a device, as `choose` of course_utils/estimate/advice.py does.
+ * @param {Row[]} able rows that fit
+ * @param {number} limit in seconds
+ * @returns {{row: Row, why: string, cheaper: Row | null}}
+ */
+function choose(able, limit) {
+  const inTime = able.filter((row) => row.seconds[2] <= limit);
+  const perhaps = able.filter((row) => row.seconds[0] <= limit && limit < row.seconds[2]);
+  if (inTime.length === 0) {
+    const why = perhaps.length ? "perhaps" : "late";
+    return { row: fastest(perhaps.length ? perhaps : able), why, cheaper: null };
+  }
+  const own = inTime.find((row) => row.own && row.seconds[1] <= FREE_S);
+  if (own) return { row: own, why: "cheapest", cheaper: null };
+  const priced = able.filter((row) => costOf(row) && row.seconds[0] <= limit);
+  priced.sort((one, other) => dollars(one) - dollars(other));
+  const sure = priced.find((row) => row.seconds[2] <= limit);
+  const row = sure ?? fastest(inTime);
+  const cheaper = priced.length && priced[0] !== row ? priced[0] : null;
+  return { row, why: sure ? "cheapest" : "fastest", cheaper };
+}
+
+/**
+ * Say in a sentence or two what to do, as `advice` of course_utils/estimate/advice.py does.
  * @param {Row[]} rows
  * @param {number | null} deadlineHours
- * @returns {string[]} sentences
+ * @returns {string}
  */
 export function advise(rows, deadlineHours) {
-  const deadline = deadlineHours === null ? Infinity : deadlineHours * HOUR;
-  const own = rows.find((row) => row.own);
-  const cards = rows.filter((row) => !row.own && row.fits);
-  if (rows.length === 0) return ["Choose at least one card."];
-  const sentences = [];
-  if (own && own.seconds[1] <= deadline && (deadline < Infinity || own.seconds[1] <= HOUR)) {
-    sentences.push(`Your own machine is enough: ${sayTime(own.seconds[1])}, free.`);
+  if (rows.length === 0) return "Choose at least one card.";
+  const able = rows.filter((row) => row.fits);
+  if (able.length === 0) return nothingFits(rows);
+  const { row, why, cheaper } = choose(able, deadlineHours === null ? Infinity : deadlineHours * HOUR);
+  let limit = deadlineHours === null ? "" : `your ${deadlineHours} hours`;
+  if (deadlineHours === 1) limit = "your hour";
+  const [amount, name] = [amounts(row), the(row)];
+  if (why === "late") return `None of them makes ${limit}: the fastest is ${name}, ${amount}.`;
+  if (why === "perhaps") {
+    return `None makes ${limit} with its whole interval. ${capital(name)} may: ${amount}.`;
   }
-  if (cards.length === 0) {
-    const asked = rows.filter((row) => !row.own);
-    if (asked.length) sentences.push(nothingFits(asked));
-    return sentences;
+  if (why === "fastest") return sayFastest(row, cheaper, limit);
+  const measured = rows.some((each) => each.own);
+  if (row.seconds[2] <= SMALL_S && !measured) {
+    const then = "measure a step on it and fill in its seconds";
+    return `The job is small: ${name} takes ${amount}. Your own CPU is probably enough: ${then}.`;
   }
-  const priced = cards.filter((row) => row.cost !== null);
-  sentences.push(...recommend(priced.length ? priced : cards, deadline, deadlineHours));
-  return sentences;
+  const sentence = row.own ? `Stay on ${name}: ${amount}.` : `Rent ${name}: ${amount}.`;
+  if (cheaper) {
+    const less = dollars(cheaper) === 0 ? "is free" : `costs less (${costs(cheaper)})`;
+    return `${sentence} ${capital(the(cheaper))} ${less} but may miss ${limit}.`;
+  }
+  const faster = able.filter((each) => costOf(each) && each.seconds[2] < row.seconds[0]);
+  if (!row.own || row.seconds[1] <= FREE_S || faster.length === 0) return sentence;
+  const [least] = faster.sort((one, other) => dollars(one) - dollars(other));
+  return `${sentence} ${capital(the(least))} would take ${times(least)}, ${costs(least)}.`;
+}
+
+/** @param {Row} row @param {Row | null} cheaper @param {string} limit */
+function sayFastest(row, cheaper, limit) {
+  if (!limit) return `${capital(the(row))} is the fastest: ${amounts(row)}.`;
+  const sentence = `The whole interval of ${the(row)} is within ${limit}: ${amounts(row)}.`;
+  if (cheaper === null) return sentence;
+  return `${sentence} ${capital(the(cheaper))} may miss them: ${amounts(cheaper)}.`;
 }
 
 /** @param {Row[]} rows */
 function nothingFits(rows) {
   const [least] = [...rows].sort((a, b) => (a.needed ?? 0) - (b.needed ?? 0));
   const needed = least.needed ? sayBytes(least.needed) : "more memory";
-  return `It fits on none of these cards: a step needs about ${needed}. Try a smaller batch.`;
+  return `It fits none of these cards: a step needs about ${needed}. Try a smaller batch.`;
+}
+
+/** @param {Row} row */
+function the(row) {
+  if (row.own) return "your own machine";
+  return row.count > 1 ? label(row) : `the ${label(row)}`;
+}
+
+/** @param {string} text */
+function capital(text) {
+  return `${text[0].toUpperCase()}${text.slice(1)}`;
 }
 
 /**
- * @param {Row[]} rows that fit, all with a price or none
- * @param {number} deadline in seconds
- * @param {number | null} deadlineHours
+ * Say which devices are not told apart, as `told_apart` of course_utils/estimate/advice.py does.
+ * @param {Row[]} rows
+ * @returns {string[]} a sentence, or none
  */
-function recommend(rows, deadline, deadlineHours) {
-  const worth = (/** @type {Row} */ row) => (row.cost ? row.cost[1] : row.seconds[1]);
-  const byWorth = [...rows].sort((a, b) => worth(a) - worth(b));
-  const sure = byWorth.filter((row) => row.seconds[2] <= deadline);
-  const perhaps = byWorth.filter((row) => row.seconds[0] <= deadline && row.seconds[2] > deadline);
-  if (sure.length + perhaps.length === 0) {
-    const [fastest] = [...rows].sort((a, b) => a.seconds[1] - b.seconds[1]);
-    return [`None of these is in time: the fastest, ${label(fastest)}, takes ${times(fastest)}.`];
-  }
-  if (sure.length === 0) {
-    const [first] = perhaps;
-    return [`None is in time for sure. The cheapest that may be: ${label(first)}, ${amounts(first)}.`];
-  }
-  const [first] = sure;
-  const verb = first.cost ? "Rent" : "The fastest is";
-  const sentences = [`${verb} ${first.cost ? "the " : "the "}${label(first)}: ${amounts(first)}.`];
-  const equals = sure.slice(1).filter((row) => same(row, first));
-  if (equals.length) {
-    const names = equals.map(label).join(", ");
-    sentences.push(`${names} and ${label(first)} cannot be told apart: their intervals overlap.`);
-  }
-  const cheaper = perhaps.find((row) => row.cost && first.cost && row.cost[1] < first.cost[1]);
-  if (cheaper?.cost && first.cost) {
-    const share = Math.round((100 * cheaper.cost[1]) / first.cost[1]);
-    const late = `may miss your ${say(deadlineHours ?? 0)} h`;
-    sentences.push(`${label(cheaper)} costs about ${share} % of that, but ${late}.`);
-  }
-  return sentences;
+export function toldApart(rows) {
+  const able = rows.filter((row) => row.fits).sort((a, b) => a.seconds[1] - b.seconds[1]);
+  // for each, all that contain the moment at which its interval begins
+  const groups = able.map(({ seconds: [low] }) =>
+    able.filter((row) => row.seconds[0] <= low && low <= row.seconds[2]),
+  );
+  const within = (/** @type {Row[]} */ one, /** @type {Row[]} */ other) =>
+    one.length < other.length && one.every((row) => other.includes(row));
+  const largest = groups.filter((one) => one.length > 1 && !groups.some((other) => within(one, other)));
+  const alike = new Set(largest.map((group) => listed(group.map(label))));
+  if (alike.size === 0) return [];
+  const names = [...alike].join("; ");
+  return [`Not told apart in time, because their intervals overlap: ${names}.`];
 }
 
-/** Whether neither time nor cost tells two cards apart. @param {Row} one @param {Row} other */
-function same(one, other) {
-  const costs = !one.cost || !other.cost || overlap(one.cost, other.cost);
-  return costs && overlap(one.seconds, other.seconds);
+/** Names as "A, B and C". @param {string[]} names */
+function listed(names) {
+  return `${names.slice(0, -1).join(", ")} and ${names[names.length - 1]}`;
 }
 
 /** @param {Row} row */
 export function times(row) {
-  return row.own ? sayTime(row.seconds[1]) : sayTimes(row.seconds[0], row.seconds[2]);
+  return sayTimes(row.seconds[0], row.seconds[2]);
 }
 
 /** @param {Row} row */
 export function costs(row) {
-  if (row.own && !row.cost) return "free";
-  return row.cost ? sayMoney(row.cost[0], row.cost[2]) : "no price";
+  const cost = costOf(row);
+  return cost ? sayMoney(cost[0], cost[2]) : "no price";
 }
 
 /** @param {Row} row */
 function amounts(row) {
-  return row.cost ? `about ${times(row)}, ${costs(row)}` : `about ${times(row)}`;
+  return costOf(row) ? `${times(row)}, ${costs(row)}` : `${times(row)}; no price is known here`;
 }
 
 /** @param {Row} row */
 export function fit(row) {
   if (row.needed === null) return row.own ? "measured" : "not known";
   const room = row.capacity === null ? "" : ` of ${sayBytes(row.capacity)}`;
-  return `${row.fits ? "yes" : "no"}: ${sayBytes(row.needed)}${room}`;
+  if (!row.fits) return `no: ${sayBytes(row.needed)}${room}`;
+  const brim = row.capacity !== null && row.needed > BRIM * row.capacity;
+  return `${brim ? "just" : "yes"}: ${sayBytes(row.needed)}${room}`;
 }
 
 /**
@@ -136,7 +188,7 @@ export function fit(row) {
 export function onFreeNotebooks(rows, free) {
   const names = free.flatMap((offer) => offer.devices);
   const row = rows.find((each) => names.includes(each.device) && each.count === 1 && each.fits);
-  if (!row) return "";
+  if (!row || row.seconds[1] < HOUR) return "";
   const [low, , high] = row.seconds.map((seconds) => seconds / HOUR);
   const parts = free.map((offer) => {
     const sessions = between(low / offer.session_hours, high / offer.session_hours, "session");
@@ -162,7 +214,7 @@ export function table(rows) {
     row.fits ? times(row) : `(${times(row)})`,
     row.fits ? costs(row) : `(${costs(row)})`,
     fit(row),
-    row.own ? "measured by you" : row.limit,
+    row.own ? "measured by you" : `${row.limit}${row.checked ? "" : ", unchecked"}`,
   ]);
 }
 

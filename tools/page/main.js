@@ -1,6 +1,6 @@
 // The page itself: from its fields to a question, from the question to an answer, at each change.
 
-import { HEADER, advise, onFreeNotebooks, table, toMarkdown } from "./answer.js";
+import { HEADER, advise, onFreeNotebooks, table, toMarkdown, toldApart } from "./answer.js";
 import {
   CHIPS, FREE, MODELS, answerRows, evidence, leftOut, problemOf, readOwn, toPython,
 } from "./model.js";
@@ -217,12 +217,12 @@ function cardLine(name, id, chosen) {
 function show(notes = []) {
   const rows = answerRows(question);
   at("sentences").replaceChildren(
-    ...advise(rows, question.deadline).map((sentence) => paragraph(sentence)),
+    ...[advise(rows, question.deadline), ...toldApart(rows)].map(paragraph),
   );
   draw(at("picture"), rows, question.deadline, Math.max(320, at("picture").clientWidth));
   at("table").replaceChildren(...tableRows(rows));
   at("free").textContent = onFreeNotebooks(rows, FREE);
-  at("evidence").replaceChildren(...evidence(question).map(paragraph));
+  at("evidence").replaceChildren(...evidence(question, rows).map(paragraph));
   const model = MODELS.get(question.model);
   at("tuning-field").hidden = !model?.shape || question.task !== "training";
   at("rate-field").hidden = at("unit").value !== "hours";
@@ -293,7 +293,7 @@ function start() {
   at("copy-link").addEventListener("click", () => copy(location.href, "Address"));
   at("copy-markdown").addEventListener("click", () => {
     const rows = answerRows(question);
-    copy(toMarkdown(rows, advise(rows, question.deadline).join(" "), location.href), "Table");
+    copy(toMarkdown(rows, advise(rows, question.deadline), location.href), "Table");
   });
   at("copy-python").addEventListener("click", () => copy(toPython(question), "Python"));
   window.addEventListener("hashchange", load);

@@ -37,7 +37,8 @@
 const DATA = JSON.parse(document.getElementById("data")?.textContent ?? "{}");
 /** @type {Record<string, number>} */
 const NUMBERS = DATA.numbers;
-/** @type {Record<string, {factor: number, about: string, assumed?: boolean, checked?: string[]}>} */
+/** @type {Record<string, {factor: number, about: string, assumed?: boolean, kind?: string,
+ *   checked?: string[]}>} */
 const FACTORS = DATA.factors;
 const UNBOUNDED = 1e9;
 const LONGEST_JSON = 200_000;
@@ -119,9 +120,15 @@ function errorKeys(work, chip, precision, limit) {
   const kind = kindOf(work, precision);
   const keys = [kind];
   if (limit === "launches") keys.push("launches");
-  if (chip.vendor === "AMD") keys.push("AMD");
-  else if (chip.vendor !== "NVIDIA") keys.push("vendor");
-  else if (!FACTORS[kind].checked?.includes(chip.name)) keys.push("cards");
+  let compared = FACTORS[kind].checked;
+  if (chip.vendor === "AMD") {
+    keys.push("AMD");
+    compared = kind === FACTORS.AMD.kind ? FACTORS.AMD.checked : [];
+  } else if (chip.vendor !== "NVIDIA") {
+    keys.push("vendor");
+    compared = [chip.name]; // the factor of the vendor says that none was
+  }
+  if (!compared?.includes(chip.name)) keys.push("cards");
   if (work.recurrent > 0.1 * (work.convolution.flops + work.other.flops)) keys.push("recurrent");
   return keys;
 }
@@ -403,7 +410,7 @@ function rowOf(question, work, chip, precision) {
   const step = togetherTime(total, work, chip, question.count);
   const keys = errorKeys(work, chip, precision, limit);
   const factor = Math.exp(Math.hypot(...keys.map((key) => Math.log(FACTORS[key].factor))));
-  const checked = !keys.includes("cards") && !keys.some((key) => FACTORS[key].assumed);
+  const compared = !keys.includes("cards") && !keys.some((key) => FACTORS[key].assumed);
   const batch = work.batch * question.count;
   const seconds = (question.samples * question.epochs * step) / batch;
   const price = question.prices[chip.name] ?? chip.price;
@@ -421,7 +428,7 @@ function rowOf(question, work, chip, precision) {
     capacity: chip.capacity,
     fits: work.needed === null || work.needed <= chip.capacity,
     limit,
-    checked,
+    checked: compared && question.count === 1,
   };
 }
 
@@ -449,26 +456,33 @@ function ownRow(question, step) {
 /**
  * How sure the answer is, in sentences.
  * @param {Question} question
+ * @param {Row[]} rows its answer
  * @returns {string[]}
  */
-export function evidence(question) {
+export function evidence(question, rows) {
   const about = new Set();
-  let assumed = false;
   for (const chip of chipsOf(question)) {
     const precision = precisionOf(chip, question.precision);
     const work = workOf(question, question.batch ?? 1);
     if ("problem" in work || !(precision in chip.peaks)) continue;
     for (const key of errorKeys(work, chip, precision, stepTime(work, chip, precision).limit)) {
       about.add(FACTORS[key].about);
-      assumed = assumed || Boolean(FACTORS[key].assumed);
     }
   }
   const share = Math.round(100 * DATA.share);
-  const sentence = assumed
-    ? `Each interval is meant to hold the truth in ${share} of 100 cases; parts of it are assumed, not measured.`
-    : `In ${share} of 100 published measurements of such work the truth lay within such an interval.`;
-  const reasons = [...about].map((text) => `${text[0].toUpperCase()}${text.slice(1)}.`);
-  return [sentence, ...reasons];
+  const cards = rows.filter((row) => !row.own);
+  const names = (/** @type {boolean} */ checked) =>
+    cards.filter((row) => row.checked === checked).map((row) => row.device).join(", ");
+  const [known, unknown] = [names(true), names(false)];
+  const sentences = [];
+  if (known) {
+    const where = "of published measurements of such work the truth lay within such an interval";
+    sentences.push(`In ${share} of 100 ${where} (${known}).`);
+  }
+  if (unknown) sentences.push(`The intervals of these are assumed, not checked: ${unknown}.`);
+  if (question.count > 1) sentences.push("Several cards together were not checked.");
+  sentences.push("Reading data is not included.");
+  return [...sentences, ...[...about].map((text) => `${text[0].toUpperCase()}${text.slice(1)}.`)];
 }
 
 /** The call of the package that asks the same. @param {Question} question */

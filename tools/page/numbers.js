@@ -103,21 +103,52 @@ export function sayTime(seconds) {
   return `${say(seconds / size)} ${unit}`;
 }
 
-/** Write an interval in one unit: "9 to 20 h". @param {number} low @param {number} high */
+/** A unit, its seconds, and how many of it a person would say, at least and at most; as row.py. */
+const UNITS = /** @type {[string, number, number, number][]} */ ([
+  ["day", 86400, 2, Infinity],
+  ["hour", 3600, 1, 96],
+  ["minute", 60, 1, 120],
+  ["second", 1, 1, 120],
+  ["millisecond", 1e-3, 1, 1000],
+  ["microsecond", 1e-6, 0, 1000],
+]);
+
+/** Two digits, or all digits before the point. @param {number} value */
+function digits(value) {
+  if (value >= 9.95) return Math.round(value).toLocaleString("en-US");
+  return String(Number(value.toPrecision(2)));
+}
+
+/** @param {string} count @param {string} unit */
+function withUnit(count, unit) {
+  return `${count} ${unit}${count === "1" ? "" : "s"}`;
+}
+
+/**
+ * Write an interval of seconds, in one unit where one suits both ends: "9 to 20 hours".
+ * @param {number} low
+ * @param {number} high
+ * @returns {string}
+ */
 export function sayTimes(low, high) {
-  const [unit, size] = unitOf(low);
-  return range(say(low / size), say(high / size), unit);
+  for (const [unit, size, least, most] of UNITS) {
+    if (low / size >= least && high / size <= most) {
+      const [first, last] = [digits(low / size), digits(high / size)];
+      return first === last ? withUnit(first, unit) : `${first} to ${withUnit(last, unit)}`;
+    }
+  }
+  return `${sayTimes(low, low)} to ${sayTimes(high, high)}`;
 }
 
 /** Write an interval of money: "$15 to $33". @param {number} low @param {number} high */
 export function sayMoney(low, high) {
-  const write = (/** @type {number} */ cost) => `$${cost < 10 ? cost.toFixed(2) : say(cost)}`;
+  if (high === 0) return "free";
+  const write = (/** @type {number} */ cost) => {
+    if (cost > 0 && cost < 0.005) return "less than $0.01";
+    return `$${cost < 9.995 ? cost.toFixed(2) : Math.round(cost).toLocaleString("en-US")}`;
+  };
+  if (low < 0.005 && high >= 0.005) return `up to ${write(high)}`;
   return write(low) === write(high) ? write(low) : `${write(low)} to ${write(high)}`;
-}
-
-/** @param {string} low @param {string} high @param {string} unit */
-function range(low, high, unit) {
-  return low === high ? `${low} ${unit}` : `${low} to ${high} ${unit}`;
 }
 
 /** Write bytes in 10^9: "14.2 GB". @param {number} bytes */
