@@ -156,9 +156,18 @@ def test_sixteen_bits_end_within_one_percent_of_the_loss(runner, plain, script):
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("script", ["train_cpu.py", "train_ddp.py", "train_lightning.py"])
+@pytest.mark.parametrize(
+    "script", ["train_cpu.py", "train_ddp.py", "train_fsdp.py", "train_lightning.py"]
+)
 def test_fewer_images_than_a_batch_are_one_batch(runner, script):
     assert list(runner.run(script, "--epochs", "1", "--images", "6")) == [1]
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("script", ["train_ddp.py", "train_fsdp.py"])
+def test_ranks_that_hold_a_different_number_of_images_do_not_wait_for_each_other(runner, script):
+    # 9 images to validate on, in batches of 4: by themselves 5 and 4 would be two batches and one.
+    assert list(runner.run(script, "--epochs", "1", "--images", "90", "--batch", "8")) == [1]
 
 
 @pytest.mark.process

@@ -12,7 +12,7 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
-from torch.utils.data import DataLoader, DistributedSampler, Subset, TensorDataset
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 from course_utils.data.images import load_images
 
@@ -70,12 +70,12 @@ if __name__ == "__main__":
     optimizer = torch.optim.Adam(network.parameters(), lr=args.lr)
 
     train, valid = load_data(args.images)
-    valid_share = Subset(valid, range(rank, len(valid), ranks))
     order = DistributedSampler(train)  # gives each rank its share of the same order
+    valid_order = DistributedSampler(valid, shuffle=False)  # as many on each rank
     feed = {"batch_size": min(args.batch, len(train)) // ranks}
     feed |= {"num_workers": 2, "persistent_workers": True, "pin_memory": on_gpu}
     train_loader = DataLoader(train, sampler=order, drop_last=True, **feed)
-    valid_loader = DataLoader(valid_share, **feed)
+    valid_loader = DataLoader(valid, sampler=valid_order, **feed)
 
     done = 0
     if args.resume:
@@ -117,7 +117,7 @@ if __name__ == "__main__":
         state["scaler"] = scaler.state_dict()
         torch.save(state, args.checkpoint + ".new")
         os.replace(args.checkpoint + ".new", args.checkpoint)  # whole or not at all
-        loss, accuracy = total / len(train_loader), right / len(valid)
+        loss, accuracy = total / len(train_loader), right / valid_order.total_size
         result = f"epoch {epoch + 1}  loss {loss:.4f}  accuracy {accuracy:.1%}"
         print(f"{result}  {time.perf_counter() - start:.1f} s", flush=True)
     dist.destroy_process_group()
