@@ -133,3 +133,35 @@ def test_links_to_other_lessons_and_files_lead_somewhere(lesson, notebook):
     for text in texts(notebook):
         for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", text):
             assert (lesson.parent / target).exists() or Path(target).stem in planned, target
+
+
+def test_the_routes_of_the_readme_name_sections_and_count_their_cells():
+    folder = LESSONS[0].parent
+    lines = (folder.parent / "README.md").read_text().splitlines()
+    routes = [line for line in lines if re.search(r"\d+ cells, \d+ minutes", line)]
+    assert len(routes) == 5
+    for route in routes:
+        first, *parts = re.split(r"\[[Ll]esson \d\]\(notebooks/", route)
+        assert parts and " cells" not in first
+        for part in parts:
+            cells = nbformat.read(folder / part.partition(")")[0], nbformat.NO_CONVERT).cells
+            named = re.findall(r"(to the end of|section) \*(.+?)\* \((\d+) cells", part)
+            assert named, part
+            for kind, title, count in named:
+                start, end = section_of(cells, title)
+                first = 0 if kind == "to the end of" else start
+                assert int(count) == end - first, title
+
+
+def section_of(cells, title: str) -> tuple[int, int]:
+    """Return where a section begins and where the next heading of its level or above stands."""
+    levels = {}
+    for place, cell in enumerate(cells):
+        heading = re.search(r"^(##+) (?:\d\. )?(.+)$", cell.source, re.MULTILINE)
+        if cell.cell_type == "markdown" and heading:
+            levels[place] = len(heading[1]), heading[2]
+    start = next(place for place, (_, text) in levels.items() if text == title)
+    later = [
+        place for place, (level, _) in levels.items() if place > start and level <= levels[start][0]
+    ]
+    return start, later[0]
