@@ -40,25 +40,26 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--strategy",
-        default="ddp_spawn",
-        help="ddp_spawn: build the training once and send it to the processes (default); "
-        "ddp: build it in each process",
+        help="ddp_spawn: build the training once and send it to the processes; ddp: build it in "
+        "each process (default: %(default)s)",
     )
     parser.add_argument(
         "--devices", type=int, help="GPUs or CPU processes (default: all GPUs, or one process)"
     )
     parser.add_argument(
         "--accelerator",
-        default="auto",
-        help="auto, cpu or gpu. auto: the GPUs if there are any, otherwise the CPU (default)",
+        help="auto, cpu or gpu; auto takes the GPUs if there are any (default: %(default)s)",
     )
-    parser.add_argument("--epochs", type=int, default=20, help="default: 20")
+    parser.add_argument("--epochs", type=int, help="default: %(default)s")
     parser.add_argument(
-        "--out", default="runs/last", metavar="DIR", help="where the checkpoint and the result go"
+        "--out",
+        metavar="DIR",
+        help="where the checkpoint and the result go (default: %(default)s)",
     )
     parser.add_argument(
         "--resume", action="store_true", help="continue from the checkpoint in --out, if any"
     )
+    parser.set_defaults(**(run_lesson.__kwdefaults__ or {}))
     return parser
 
 

@@ -14,19 +14,19 @@ class LaunchError(ValueError):
 
 @dataclass(frozen=True)
 class Request:
-    """A training and how to launch it; see `python -m course_utils.launch --help`.
+    """A training and how to launch it: the arguments of `run_lesson`.
 
     Raises:
         LaunchError: a value makes no sense on any machine.
     """
 
     lesson: str
-    strategy: str = "ddp_spawn"
-    devices: int | None = None  # None: all GPUs, or one CPU process
-    accelerator: str = "auto"
-    epochs: int = 20
-    out: str = "runs/last"
-    resume: bool = False
+    strategy: str
+    devices: int | None
+    accelerator: str
+    epochs: int
+    out: str
+    resume: bool
 
     def __post_init__(self) -> None:
         if os.name != "posix":

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -39,7 +40,7 @@ def run_lesson(
     devices: int | None = None,
     accelerator: str = "auto",
     epochs: int = 20,
-    out: str | Path = "runs/notebook",
+    out: str | Path = "runs/last",
     resume: bool = False,
 ) -> RunResult:
     """Train in processes outside this kernel, and print what they print.
@@ -64,26 +65,38 @@ def run_lesson(
     request = Request(lesson, strategy, devices, accelerator, epochs, str(out), resume)
     check_training(lesson)
     _prepare_folder(request)
-    guard = subprocess.Popen(
-        [sys.executable, "-m", "course_utils.launch.guard", json.dumps(asdict(request))],
+    training = subprocess.Popen(
+        [sys.executable, "-m", "course_utils.launch.train", json.dumps(asdict(request))],
         stdin=subprocess.PIPE,  # closes when this process ends, even if it is killed
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         env=_environment(),
         text=True,
         errors="replace",
-        start_new_session=True,  # the group that the guard ends, out of reach of Ctrl-C
+        start_new_session=True,  # a group of its own, out of reach of Ctrl-C
     )
-    with guard:
-        threading.Thread(target=_end_leftovers, args=(guard,), daemon=True).start()
+    with training:
+        threading.Thread(target=_end_leftovers, args=(training,), daemon=True).start()
         try:
-            for line in guard.stdout or ():
+            for line in training.stdout or ():
                 if "connected peer ranks" not in line:  # Gloo announces each connection
                     print(line, end="", flush=True)
-        finally:
-            if guard.stdin:
-                guard.stdin.close()
-    return _outcome(request, guard.returncode)
+        except BaseException:
+            end_group(training.pid)
+            raise
+    return _outcome(request, training.returncode)
+
+
+def end_group(group: int) -> None:
+    """Ask every process of a group to end, and kill after a second what is left of it.
+
+    multiprocessing's resource tracker ignores the request: it uses the second to remove what the
+    others have left in shared memory.
+    """
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGTERM)
+        time.sleep(1)
+        os.killpg(group, signal.SIGKILL)
 
 
 def _prepare_folder(request: Request) -> None:
@@ -105,11 +118,10 @@ def _environment() -> dict[str, str]:
     return environment
 
 
-def _end_leftovers(guard: subprocess.Popen) -> None:
-    """Wait for the guard, then kill what is left of its group, which may hold the output open."""
-    guard.wait()
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(guard.pid, signal.SIGKILL)
+def _end_leftovers(training: subprocess.Popen) -> None:
+    """End what has outlived the training, which may hold the output open."""
+    if training.wait() < 0:  # it was killed, and could not end its ranks
+        end_group(training.pid)
 
 
 def _outcome(request: Request, status: int) -> RunResult:
@@ -117,9 +129,8 @@ def _outcome(request: Request, status: int) -> RunResult:
         return RunResult.load(request.result_file)
     if request.error_file.exists():
         why = request.error_file.read_text().strip()
-    elif status < 0 or status > 128:
-        number = -status if status < 0 else status - 128
-        why = f"the process that starts the ranks was killed by {signal.Signals(number).name}."
+    elif status < 0:
+        why = f"the process that starts the ranks was killed by {signal.Signals(-status).name}."
     else:
         why = f"the process that starts the ranks ended with status {status}."
     if status == REFUSED:

@@ -6,14 +6,16 @@ training for itself.
 """
 
 import importlib.util
+import io
 import json
 import os
 import re
 import signal
 import sys
+import threading
 import time
 import traceback
-from typing import Any
+from typing import Any, TextIO
 
 import torch
 from torch.distributed.elastic.utils.distributed import get_free_port
@@ -23,7 +25,7 @@ from course_utils.devices import find_devices, pick_device
 from course_utils.hardware.machine import usable_cores
 from course_utils.launch.request import LaunchError, Request
 from course_utils.launch.result import RunResult
-from course_utils.launch.run import REFUSED
+from course_utils.launch.run import REFUSED, end_group
 from course_utils.launch.trainings import load_training
 from course_utils.lightning import calm_lightning, pl
 from course_utils.xla import import_torch_xla
@@ -31,7 +33,7 @@ from course_utils.xla import import_torch_xla
 SEED = 42
 
 
-class WholeFiles(pl.plugins.TorchCheckpointIO):
+class AtomicCheckpoints(pl.plugins.TorchCheckpointIO):
     """Replaces a checkpoint in one step, so that an interrupted write leaves the old one."""
 
     def save_checkpoint(self, checkpoint: Any, path: Any, storage_options: Any = None) -> None:
@@ -45,7 +47,7 @@ class WholeFiles(pl.plugins.TorchCheckpointIO):
         return torch.load(path, map_location="cpu", weights_only=True)
 
 
-class EveryEpoch(pl.callbacks.Checkpoint):
+class EpochReport(pl.callbacks.Checkpoint):
     """Prints a line and saves a checkpoint after each epoch, and writes the result at the end.
 
     A `Checkpoint` has its turn after the module, which logs its loss at the end of an epoch.
@@ -156,8 +158,8 @@ def fit(request: Request, accelerator: str, devices: int) -> None:
         logger=False,
         enable_progress_bar=False,
         enable_model_summary=False,
-        callbacks=[EveryEpoch(request, accelerator)],
-        plugins=[WholeFiles()],
+        callbacks=[EpochReport(request, accelerator)],
+        plugins=[AtomicCheckpoints()],
     )
     resumes = request.resume and request.checkpoint.exists()
     trainer.fit(module, loader, ckpt_path=str(request.checkpoint) if resumes else None)
@@ -196,8 +198,21 @@ def without_library_frames(text: str) -> str:
     return "\n".join([*kept, "(The calls inside torch and Lightning are left out.)"])
 
 
+def end_with_the_launcher(pipe: TextIO) -> None:
+    """Wait until the launcher has ended, even if it was killed, then end this group of processes.
+
+    The launcher holds the other end of the pipe, and never writes to it.
+    """
+    pipe.read()
+    end_group(os.getpgrp())
+
+
 def main() -> int:
     """Train, leave the reason in the error file where that fails, and return the exit status."""
+    # A handler, since a signal that is ignored here would also be ignored by the ranks.
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    threading.Thread(target=end_with_the_launcher, args=(sys.stdin,), daemon=True).start()
+    sys.stdin = io.StringIO()  # empty, for a training that asks for input
     request = Request(**json.loads(sys.argv[1]))
     try:
         train(request)

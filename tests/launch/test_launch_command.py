@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from course_utils.launch.__main__ import main
-from course_utils.launch.request import LaunchError, Request
+from course_utils.launch.request import LaunchError
 from course_utils.launch.run import run_lesson
 
 
@@ -47,7 +47,7 @@ def test_a_notebook_reads_of_its_arguments_and_not_of_options_of_a_command():
 
 def test_true_is_not_a_number_of_devices():
     with pytest.raises(LaunchError, match="devices"):
-        Request("air_rnn", devices=True)
+        run_lesson("air_rnn", devices=True)
 
 
 @pytest.mark.process

@@ -8,6 +8,11 @@ import torch
 from course_utils.devices import Device
 from course_utils.launch import train
 from course_utils.launch.request import LaunchError, Request
+from course_utils.launch.run import run_lesson
+
+
+def request_for(**arguments):
+    return Request("air_rnn", **{**run_lesson.__kwdefaults__, **arguments})
 
 
 @pytest.fixture
@@ -42,7 +47,7 @@ def machine(monkeypatch):
 )
 def test_the_devices_come_from_the_machine(machine, gpus, accelerator, devices, chosen):
     machine(gpus)
-    request = Request("air_rnn", accelerator=accelerator, devices=devices)
+    request = request_for(accelerator=accelerator, devices=devices)
     assert train.choose_devices(request) == chosen
 
 
@@ -57,18 +62,18 @@ def test_the_devices_come_from_the_machine(machine, gpus, accelerator, devices, 
 def test_what_is_asked_for_and_missing_is_refused(machine, gpus, accelerator, devices, words):
     machine(gpus)
     with pytest.raises(LaunchError, match=words):
-        train.choose_devices(Request("air_rnn", accelerator=accelerator, devices=devices))
+        train.choose_devices(request_for(accelerator=accelerator, devices=devices))
 
 
 def test_another_kind_of_device_is_refused_and_not_replaced_by_the_cpu(monkeypatch):
     mps = Device(kind="mps", index=0, name="a Mac's GPU")
     monkeypatch.setattr(train, "pick_device", lambda name: mps)
     with pytest.raises(LaunchError, match="ask for accelerator cpu"):
-        train.choose_devices(Request("air_rnn"))
+        train.choose_devices(request_for())
 
 
 def test_an_interrupted_write_leaves_the_old_checkpoint(tmp_path, monkeypatch):
-    path, files = tmp_path / "last.ckpt", train.WholeFiles()
+    path, files = tmp_path / "last.ckpt", train.AtomicCheckpoints()
     files.save_checkpoint({"epoch": 1}, path)
 
     def stop(state, part):
@@ -88,7 +93,7 @@ class Hostile:
 
 @pytest.mark.parametrize("content", [b"", b"half a file", Hostile()])
 def test_a_checkpoint_that_is_torn_or_holds_code_is_refused(tmp_path, content):
-    request = Request("air_rnn", out=str(tmp_path), resume=True)
+    request = request_for(out=str(tmp_path), resume=True)
     if isinstance(content, bytes):
         request.checkpoint.write_bytes(content)
     else:
@@ -98,7 +103,7 @@ def test_a_checkpoint_that_is_torn_or_holds_code_is_refused(tmp_path, content):
 
 
 def test_a_run_that_has_had_all_its_epochs_is_refused(tmp_path):
-    request = Request("air_rnn", out=str(tmp_path), epochs=3, resume=True)
+    request = request_for(out=str(tmp_path), epochs=3, resume=True)
     torch.save({"epoch": 2}, request.checkpoint)
     with pytest.raises(LaunchError, match="trained for 3 epochs already"):
         train.check_checkpoint(request)
