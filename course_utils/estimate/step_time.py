@@ -28,6 +28,7 @@ from typing import Any
 
 from course_utils.estimate.chips import Chip
 from course_utils.estimate.work import Work
+from course_utils.text import format_seconds
 
 DATA = Path(__file__).parent / "step_time.json"
 
@@ -83,10 +84,11 @@ class StepTime:
 
     def __repr__(self) -> str:
         parts = (
-            f"launches {self.launch_s:.3g} s, memory {self.memory_s:.3g} s, "
-            f"arithmetic {self.arithmetic_s:.3g} s"
+            f"launches {format_seconds(self.launch_s)}, memory {format_seconds(self.memory_s)}, "
+            f"arithmetic {format_seconds(self.arithmetic_s)}"
         )
-        return f"estimated {self.total_s:.3g} s a step ({parts}): limited by {self.limit}"
+        total = format_seconds(self.total_s)
+        return f"estimated {total} a step ({parts}): limited by {self.limit}"
 
 
 @cache

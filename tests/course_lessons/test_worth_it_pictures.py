@@ -1,10 +1,14 @@
 import pytest
 from course_lessons.worth_it import pictures
-from course_lessons.worth_it.pictures import draw_crossover, draw_money, draw_roofs
+from course_lessons.worth_it.pictures import (
+    draw_crossover,
+    draw_held_out,
+    draw_roofs,
+)
 from torch import empty, nn
 
 from course_utils.compare.comparison import Roof
-from course_utils.estimate import count_work, estimate, find_chip
+from course_utils.estimate import count_work, find_chip
 
 
 def steps(rates):
@@ -62,18 +66,6 @@ def test_a_roof_that_was_disturbed_is_not_called_measured(warnings, said):
     assert "T4: 65 TFLOP/s and 320 GB/s" in drawn
 
 
-def test_money_is_drawn_with_what_does_not_fit_and_a_title_that_agrees():
-    wide = nn.Sequential(*(nn.Linear(2**14, 2**14, device="meta") for _ in range(6)))
-    asked = {"batch": 64, "samples": 10**6, "prices": {"T4": 0.01, "H100": 3}}
-    found = estimate(wide, empty(1, 2**14), devices=["T4", "H100"], **asked)
-    said = draw_money(found).alt
-    assert said.startswith("Cheapest: H100 SXM") and "T4" in said and "no, it needs" in said
-    late = estimate(nn.Linear(4, 4), empty(1, 4), devices=["A100"], deadline_hours=1e-9)
-    assert draw_money(late).alt.startswith("Cheapest (may be late): A100")
-    with pytest.raises(ValueError, match="needs a price"):
-        draw_money(estimate(nn.Linear(4, 4), empty(1, 4), devices=["B200"]))
-
-
 def test_the_words_of_a_picture_say_where_its_lines_begin_and_end():
     said = draw_crossover(steps([100, 1000, 1000]), {"T4": steps([10, 100, 10_000])}, factor=2).alt
     assert said.endswith(
@@ -82,3 +74,18 @@ def test_the_words_of_a_picture_say_where_its_lines_begin_and_end():
     assert pictures.draw_three_limits({10: 1e-6, 1000: 2e-6}).alt.endswith(
         " 10: 1 µs; 1,000: 2 µs."
     )
+
+
+@pytest.mark.parametrize("name", ["RTX PRO 6000 Max-Q", "a card with a name longer than any title"])
+def test_a_title_is_shortened_in_the_name_alone(name):
+    said = draw_crossover(steps([100, 100, 100]), {name: steps([60, 100, 190])}, factor=2).alt
+    title = said.partition(". ")[0]
+    assert len(title) <= 45 and title.startswith(name[:3])
+    assert title.endswith(": perhaps faster from batch 1 on")
+
+
+def test_the_test_of_the_estimate_says_how_many_it_leaves_out_and_how_bad_the_worst_is():
+    pairs = [(1.0, 1.1)] * 9 + [(2.0, 0.5)]  # nine are off by 1.1 and one by 4
+    said = draw_held_out(pairs, "RTX 5090", uncounted=3).alt
+    assert said.startswith("90% of 10 estimates: within 1.10 times. ")
+    assert "the worst: 4.0 times; not counted: 3 more" in said

@@ -3,8 +3,10 @@
 from typing import Any
 
 from course_lessons.exercises.frame import Mistakes, exercise
-from course_lessons.exercises.read_answer import expect, expect_pair, number_of, quote
+from course_lessons.exercises.read_answer import Wrong, expect, expect_pair, number_of, quote
+from course_utils.estimate.advice import in_one_currency
 from course_utils.estimate.result import Estimate
+from course_utils.estimate.row import Row, span
 
 
 @exercise(
@@ -34,21 +36,36 @@ def rent(answer: Any) -> Mistakes:
     expect(found, Estimate, "what `estimate` returned")
     deadline = found.question.deadline_hours
     yield deadline is None, "Your estimate has no deadline. Pass deadline_hours= to `estimate`."
-    priced = [row for row in found.rows if row.cost is not None]
+    priced = in_one_currency(found.rows)
     yield len(priced) < 2, "Compare at least two devices with a price: pass prices= for them."
     best = found.cheapest(deadline)
     if name is None:
-        yield best is not None, f"There is one that is surely in time: {best and best.device}."
+        in_time = f"The whole interval of the {best and best.device} is in time."
+        yield best is not None, in_time
         return
-    rows = [row for row in found.rows if str(name).casefold() in row.device.casefold()]
-    yield not rows, f"{quote(name)} is not among the devices of your estimate."
-    row = rows[0]
+    row = _row(found, getattr(name, "device", name))
+    if row is None:
+        raise Wrong(f"{quote(name)} is not among the devices of your estimate.")
     yield row.fits is False, f"The step does not fit into the memory of the {row.device}."
-    late = f"The {row.device} may take {row.hours_interval[1]:.2g} hours, and your deadline is "
-    late += f"{deadline:g}. Its whole interval has to lie before it."
+    late = f"The {row.device} may take {_text(row.hours_interval[1])}, and your deadline is "
+    late += f"{_text(deadline)}. Its whole interval has to lie before it."
     yield row.hours_interval[1] > deadline, late
-    cheaper = f"The {best and best.device} is surely in time too, and costs less."
-    yield best is not None and best.device != row.device, cheaper
+    yield row not in priced, f"The {row.device} has no price: pass one, or choose another device."
+    less = best is not None and (best.cost or 0.0) < (row.cost or 0.0)
+    yield less, f"The {best and best.device} costs less, and its whole interval is in time too."
+
+
+def _row(found: Estimate, name: Any) -> Row | None:
+    """Return the row of a device by any name that `estimate` takes, or by a part of its name."""
+    try:
+        return found[name]
+    except (KeyError, TypeError, ValueError):
+        part = str(name).casefold()
+        return next((row for row in found.rows if part in row.device.casefold()), None)
+
+
+def _text(hours: float) -> str:
+    return span((hours, hours))
 
 
 # What a vendor wrote: images a second, made up for this exercise. Only one of the claims compares

@@ -8,6 +8,7 @@ prices = {"T4": 0.5, "A100": 2.0}
 def ask(**more):
     asked = {"batch": 64, "samples": 10**9, "devices": ["T4", "A100", "H100"], "prices": prices}
     return estimate(my_model, my_inputs, **asked | more)
+UNPRICED = ask(deadline_hours=1e6, devices=["T4", "A100", "B200"])
 """
 LATE = "ask(deadline_hours=1e-3)"
 
@@ -15,6 +16,8 @@ RIGHT = {
     "rent": [
         "def my_rent():\n    found = ask(deadline_hours=1e6)\n    return found, 'T4'",
         f"my_rent = lambda: ({LATE}, None)",
+        "my_rent = lambda: (ask(deadline_hours=1e6), 'tesla t4')",
+        "my_rent = lambda: (ask(deadline_hours=1e6), ask().cheapest())",
     ],
     "speed_up": ["my_claim = ['C', 2]"],
 }
@@ -25,7 +28,8 @@ WRONG = {
         (f"my_rent = lambda: ({LATE}, 'A100')", "has to lie before it"),
         ("my_rent = lambda: (ask(), 'T4')", "no deadline"),
         ("my_rent = lambda: (ask(deadline_hours=1e6), 'B200')", "not among the devices"),
-        ("my_rent = lambda: (ask(deadline_hours=1e6), None)", "surely in time"),
+        ("my_rent = lambda: (ask(deadline_hours=1e6), None)", "whole interval of the T4"),
+        ("my_rent = lambda: (UNPRICED, 'B200')", "has no price"),
         ("my_rent = lambda: 'T4'", "a pair"),
     ],
     "speed_up": [

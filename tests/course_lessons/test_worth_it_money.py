@@ -1,0 +1,101 @@
+"""The picture of money and time: it agrees with the answer in words, and can be read."""
+
+import itertools
+
+import pytest
+from course_lessons.worth_it import money
+from course_lessons.worth_it.money import draw_money
+from torch import empty, nn
+
+from course_utils.estimate import Chip, estimate
+
+SMALL = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 10)), empty(1, 64)
+PRICES = {"T4": 0.35, "RTX 4090": 0.34, "A100": 1.5, "H100": 3.0}
+
+
+def ask(**more):
+    asked = {"batch": 64, "samples": 10**11, "devices": list(PRICES), "prices": PRICES}
+    return estimate(*SMALL, **asked | more)
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """Return a function that draws an estimate and returns its axes."""
+    seen, finish = [], money.picture
+    monkeypatch.setattr(money, "picture", lambda axes, alt: seen.append(axes) or finish(axes, alt))
+
+    def draw(found):
+        draw_money(found)
+        return seen[-1]
+
+    return draw
+
+
+@pytest.mark.parametrize(
+    ("asked", "title"),
+    [
+        ({}, "Cheapest: {}"),
+        ({"deadline_hours": 1e9}, "Cheapest, whole interval in time: {}"),
+        ({"deadline_hours": 1e9, "count": 8}, "Cheapest in time: {}"),
+        ({"deadline_hours": 1600}, "May be in time: {}"),
+        ({"deadline_hours": 1}, "None is in time; the fastest: {}"),
+        ({"samples": 1000}, "A small job: try your own CPU first"),
+        ({"samples": 1000, "this_machine": 1e-3}, "Stay on your own machine"),
+    ],
+)
+def test_the_title_names_the_device_that_the_answer_names(asked, title, drawn):
+    found = ask(**asked)
+    shown = drawn(found).get_title(loc="left")
+    start, _, _ = title.partition("{}")
+    assert shown.startswith(start)
+    name = shown.removeprefix(start)
+    if "{}" in title:
+        assert name in [row.name for row in found.rows] and name in found.answer
+    else:
+        assert "CPU" in found.answer or "your own machine" in found.answer
+
+
+def test_a_step_that_fits_no_device_recommends_none():
+    wide = nn.Sequential(*(nn.Linear(2**14, 2**14, device="meta") for _ in range(6)))
+    asked = {"batch": 64, "samples": 10**6, "prices": {"T4": 0.01, "H100": 3}}
+    said = draw_money(estimate(wide, empty(1, 2**14), devices=["T4", "H100"], **asked)).alt
+    assert said.startswith("Cheapest: H100 SXM") and "no, it needs" in said
+    said = draw_money(estimate(wide, empty(1, 2**14), devices=["T4"], **asked)).alt
+    assert said.startswith("It fits none of them")
+
+
+def test_a_marker_is_hollow_where_the_interval_is_assumed(drawn):
+    convolutions = nn.Sequential(nn.Conv2d(64, 64, 3), nn.Conv2d(64, 64, 3))
+    asked = {"batch": 8192, "devices": ["A100", "H100"], "prices": PRICES}
+    found = estimate(convolutions, empty(1, 64, 64, 64), **asked)
+    assert [row.checked for row in found.rows] == [True, False]
+    axes = drawn(found)
+    markers = [line for line in axes.lines if line.get_marker() == "s"]
+    assert [line.get_markerfacecolor() == "white" for line in markers] == [False, True]
+    assert "hollow" in axes.get_xlabel()
+
+
+def test_devices_without_a_price_are_named_and_not_drawn(drawn):
+    label = drawn(ask(devices=["T4", "B200", "MI300X"], currency="EUR")).get_xlabel()
+    assert label.endswith("not drawn: no price for B200 and MI300X")
+    with pytest.raises(ValueError, match="needs a price"):
+        draw_money(ask(devices=["B200"]))
+
+
+@pytest.mark.parametrize("samples", [10**4, 10**7, 10**11])
+def test_names_and_ticks_can_be_read_whatever_the_size_of_the_job(samples, drawn):
+    axes = drawn(ask(samples=samples, deadline_hours=48, this_machine=1e-3))
+    names = [text for text in axes.texts if text.get_text()]
+    assert len(names) == 5
+    boxes = [text.get_window_extent() for text in names]
+    assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
+    for axis in (axes.xaxis, axes.yaxis):
+        ticks = [text.get_text() for text in axis.get_ticklabels()]
+        assert 2 <= len(ticks) <= 9 and len(set(ticks)) == len(ticks)
+        assert not any("e-" in text for text in ticks)
+
+
+def test_a_dollar_sign_in_a_name_is_drawn_as_it_stands():
+    own = Chip("a $5 card, not $6", peak_tflop_per_s=9, bandwidth_gb_per_s=300, memory_gb=24)
+    said = draw_money(ask(devices=[own], prices={own.name: 0.1}, deadline_hours=10**7)).alt
+    assert "a $5 card" in said
