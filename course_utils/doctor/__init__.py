@@ -44,7 +44,7 @@ def diagnose(kinds: tuple[str, ...] = KINDS, *, limit_s: float = LIMIT_S) -> Dia
     evidence = _examine(kinds, limit_s)
     findings = tuple(find_cause(kind, evidence) for kind in kinds)
     return Diagnosis(
-        place=evidence.place,
+        host_kind=evidence.host_kind,
         torch=f"torch {evidence.torch.version}" if evidence.torch.version else "no torch",
         devices=tuple(evidence.probe("cpu").facts.get("devices", ())),
         findings=findings,
@@ -65,7 +65,7 @@ def _examine(kinds: tuple[str, ...], limit_s: float) -> Evidence:
     }
     tried = [kind for kind in kinds if torch.version and possible.get(kind, True)]
     return Evidence(
-        place=machine.place(),
+        host_kind=machine.host_kind(),
         torch=torch,
         torch_xla=torch_xla,
         torch_tpu=torch_tpu,
@@ -89,7 +89,7 @@ def _run_probes(kinds: list[str], limit_s: float) -> dict[str, Outcome]:
 def _facts(evidence: Evidence) -> dict[str, str]:
     """Return what somebody who helps from afar will ask for."""
     facts = {"system": f"{platform.platform()}, Python {platform.python_version()}"}
-    around = {"a container": evidence.container, "WSL": evidence.wsl, evidence.place: True}
+    around = {"a container": evidence.container, "WSL": evidence.wsl, evidence.host_kind: True}
     facts["inside"] = ", ".join(name for name, true in around.items() if true)
     for name in ("torch", "torch_xla", "torch_tpu"):
         package = getattr(evidence, name)

@@ -130,7 +130,7 @@ def _not_started(evidence: Evidence, hardware: str) -> Finding:
         return evidence.finding("cuda", "driver-error", error=error)
     smi = evidence.probe("nvidia-smi").output
     failed = re.search("NVIDIA-SMI (has failed|couldn't find).*", smi)
-    off = evidence.place in ("colab", "kaggle") and not evidence.tpu_chips
+    off = evidence.host_kind in ("colab", "kaggle") and not evidence.tpu_chips
     if hardware or (failed and not off):
         in_container = evidence.container and hardware
         return evidence.finding(

@@ -17,7 +17,7 @@ from course_utils.text import clean
 # What the doctor says of every cause that it can name: `remedies.ini`, one section a cause.
 REMEDIES = configparser.ConfigParser(interpolation=None, delimiters="=")
 REMEDIES.read_string((pkgutil.get_data("course_utils.doctor", "remedies.ini") or b"").decode())
-PLACES = REMEDIES["places"]
+HOSTS = REMEDIES["hosts"]
 IN_A_CLONE = (Path(__file__).parents[2] / "Makefile").exists()
 INSTALL = REMEDIES["install"]["course" if IN_A_CLONE else "elsewhere"]
 # Patterns of messages of a kernel, a driver or nvidia-smi, and the cause that each names.
@@ -34,7 +34,7 @@ class Finding:
     usable: bool  # True when a kernel ran on it and its answer agreed with the CPU's
     cause: str  # for scripts, such as "works" or "no-driver": a section of `remedies.ini`
     why: str  # the cause in words, with the evidence for it
-    fix: str  # what to do about it, in the place where this runs; "" when there is nothing to do
+    fix: str  # what to do about it, on the host where this runs; "" when there is nothing to do
 
     @property
     def works(self) -> str:
@@ -54,7 +54,7 @@ class Finding:
 class Evidence:
     """All that was read from files and variables, and how each child process ended."""
 
-    place: str  # where this runs: a key of [places] in `remedies.ini`
+    host_kind: str  # where this runs: a key of [hosts] in `remedies.ini`
     torch: Package
     probes: dict[str, Outcome]
     torch_xla: Package = field(default_factory=Package)
@@ -77,9 +77,9 @@ class Evidence:
     def finding(self, kind: str, cause: str, *, usable: bool = False, **words: object) -> Finding:
         """Return the finding of one cause, its braces filled in with `words`, and its fix."""
         section = REMEDIES[cause]
-        shared = REMEDIES[section.get("places", cause)]  # fixes by place that several causes share
+        shared = REMEDIES[section.get("hosts", cause)]  # fixes by host that several causes share
         known = {
-            "place": PLACES[self.place],
+            "host": HOSTS[self.host_kind],
             "install": INSTALL,
             "python": sys.executable,
             "version": self.torch.version,
@@ -91,7 +91,7 @@ class Evidence:
             **words,
         }
         fix = section["fix"]
-        for key in (f"fix.{words.get('maker', kind)}", f"fix.{self.place}"):
+        for key in (f"fix.{words.get('maker', kind)}", f"fix.{self.host_kind}"):
             fix = section.get(key) or shared.get(key) or fix
         why, fix = (text.replace("\n", " ").format(**known) for text in (section["why"], fix))
         return Finding(kind, usable, cause, why, fix)

@@ -33,8 +33,8 @@ TPU_CHIPS = {
     "0x006f": ("TPU v6e", 1, 32),
     "0x0076": ("TPU 7x", 2, 96),
 }
-# A variable that a hosted machine sets, and where that is.
-HOSTED = {
+# A variable that a hosted machine sets, and the kind of host that it shows.
+HOSTS = {
     "COLAB_RELEASE_TAG": "colab",
     "KAGGLE_KERNEL_RUN_TYPE": "kaggle",
     "BINDER_SERVICE_HOST": "binder",
@@ -97,10 +97,12 @@ def host_memory_bytes() -> int:
     return min(sizes)
 
 
-def place() -> str:
+def host_kind() -> str:
     """Return where this Python runs: "colab", "kaggle", "binder", "ci", "tpu-vm" or "computer"."""
-    hosts = (host for variable, host in HOSTED.items() if os.environ.get(variable))
-    return next(hosts, "tpu-vm" if tpu_chips() else "computer")
+    for variable, host in HOSTS.items():
+        if os.environ.get(variable):
+            return host
+    return "tpu-vm" if tpu_chips() else "computer"
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ NO_LIBRARY = {
 NO_CUDA = {"cuda": Outcome("ok", NO_LIBRARY)}
 
 
-def on_mac(place, error):
+def on_mac(host_kind, error):
     """What GitHub's macOS runners answer: MPS is available, and the first bytes are refused."""
     kernel = {
         "device": "mps",
@@ -30,7 +30,7 @@ def on_mac(place, error):
         "cpu": Outcome("ok", {}, ({"device": "cpu"},)),
         "mps": Outcome("ok", {"built": True, "available": True}, (kernel,)),
     }
-    return find_cause("mps", Evidence(place=place, torch=Package("2.9.0"), probes=probes))
+    return find_cause("mps", Evidence(host_kind=host_kind, torch=Package("2.9.0"), probes=probes))
 
 
 def test_a_real_mac_whose_memory_is_taken_is_out_of_memory():
@@ -60,7 +60,7 @@ def test_a_torch_that_dies_while_it_is_imported_has_a_fix(noise, cause, advice):
         }
         for kind in probes:
             found = find_cause(
-                kind, Evidence(place="computer", torch=Package("2.10.0"), probes=probes)
+                kind, Evidence(host_kind="computer", torch=Package("2.10.0"), probes=probes)
             )
             assert (
                 found.cause == cause
@@ -100,7 +100,7 @@ def test_where_torch_cannot_be_imported_every_kind_says_so_and_none_blames_the_h
 
 
 @pytest.mark.parametrize(
-    ("place", "cause", "word"),
+    ("host_kind", "cause", "word"),
     [
         ("colab", "accelerator-off", "Runtime > Change runtime type"),
         ("kaggle", "accelerator-off", "Settings > Accelerator"),
@@ -109,10 +109,10 @@ def test_where_torch_cannot_be_imported_every_kind_says_so_and_none_blames_the_h
         ("computer", "no-hardware", "Colab"),
     ],
 )
-def test_where_there_is_no_card_the_fix_is_one_for_the_place(place, cause, word):
+def test_where_there_is_no_card_the_fix_is_one_for_the_host(host_kind, cause, word):
     # a build for the CPU is no fault where there is nothing else
     for torch in (TORCH, Package("2.9.0+cpu")):
-        found = find_cause("cuda", Evidence(place, torch, NO_CUDA))
+        found = find_cause("cuda", Evidence(host_kind, torch, NO_CUDA))
         assert found.cause == cause and word in found.fix
 
 
@@ -577,7 +577,7 @@ def on_tpu(*told, **machine):
         (on_cuda(variables={"CUDA_VISIBLE_DEVICES": ""}), "no-hardware", ""),
         (on_cuda(graphics=[("0x8086", "0x56a0")]), "no-hardware", ""),
         (on_cuda(smi="No devices found", container=True), "no-hardware", ""),
-        (replace(on_cuda(tpu_chips=1), place="colab"), "no-hardware", ""),
+        (replace(on_cuda(tpu_chips=1), host_kind="colab"), "no-hardware", ""),
         (on_cuda(driver={"cuda": [12, 4]}, torch=ROCM), "no-hardware", ""),
         # A card, and what keeps it away.
         (on_cuda(smi="NVIDIA T4"), "no-driver", "NVIDIA T4"),

@@ -71,7 +71,7 @@ def test_a_containers_cpu_quota_counts(root):
 
 
 @pytest.mark.parametrize(
-    ("variable", "place"),
+    ("variable", "host_kind"),
     [
         ("COLAB_RELEASE_TAG", "colab"),
         ("KAGGLE_KERNEL_RUN_TYPE", "kaggle"),
@@ -80,15 +80,15 @@ def test_a_containers_cpu_quota_counts(root):
         ("CI", "ci"),
     ],
 )
-def test_a_place_is_known_by_its_variable(root, monkeypatch, variable, place):
-    assert machine.place() == "computer"
+def test_a_host_is_known_by_its_variable(root, monkeypatch, variable, host_kind):
+    assert machine.host_kind() == "computer"
     monkeypatch.setenv(variable, "1")
-    assert machine.place() == place
+    assert machine.host_kind() == host_kind
 
 
 def test_a_machine_with_a_tpu_is_a_tpu_vm(root):
     machine_with(root, ("0x1ae0", "0x005e", "0x088000"))
-    assert machine.place() == "tpu-vm"
+    assert machine.host_kind() == "tpu-vm"
 
 
 def test_linux_inside_of_windows_is_known_by_its_kernel(root):
