@@ -18,7 +18,7 @@ def draw_readings(first_s: float, readings_s: Sequence[float]) -> Picture:
     """Draw a dot for each timing of a call, and name the numbers that might sum them up."""
     apart = max(readings_s) / min(readings_s)
     axes = lecture_axes(
-        f"One step, {len(readings_s)} timings, {apart:.1f} times apart",
+        f"The same step varies by a factor of {apart:.1f}",
         "timing",
         "milliseconds (logarithmic)",
     )
@@ -31,15 +31,17 @@ def draw_readings(first_s: float, readings_s: Sequence[float]) -> Picture:
     axes.yaxis.set_minor_formatter(lambda seconds, _: "")
     named = {
         "mean of all": (statistics.fmean([first_s, *readings_s]), "dotted"),
-        "median without the first": (statistics.median(readings_s), "solid"),
+        "median of the dots": (statistics.median(readings_s), "solid"),
         "minimum": (min(readings_s), "dashed"),
     }
+    said = [f"{name} {format_seconds(seconds)}" for name, (seconds, _) in named.items()]
     for seconds, style in named.values():
         axes.axhline(seconds, color=MUTED, linestyle=style, linewidth=2)
-    label_ends(axes, [(right, seconds, name, "black") for name, (seconds, _) in named.items()])
-    words = f" the first call: {format_seconds(first_s)}"
-    axes.text(0.3, first_s, words, va="center", bbox={"color": "white", "alpha": 0.8, "pad": 2})
-    said = [f"{name} {format_seconds(seconds)}" for name, (seconds, _) in named.items()]
+    heights = [seconds for seconds, _ in named.values()]
+    ends = [(right, height, name, "black") for height, name in zip(heights, said, strict=True)]
+    label_ends(axes, ends)
+    words = f"first call {format_seconds(first_s)}"
+    axes.text(0.8, first_s, words, va="center", bbox={"color": "white", "alpha": 0.8, "pad": 2})
     return picture(
         axes,
         f"{len(readings_s)} timings of one training step. The first call {format_seconds(first_s)},"
@@ -67,12 +69,14 @@ def time_waits(
     return seen
 
 
-def draw_clocks(seen: Mapping[str, float]) -> Picture:
-    """Draw how much of a product each clock has seen when it stops; the last one waits for it."""
+def draw_clocks(seen: Mapping[str, float], device: Device | torch.device) -> Picture:
+    """Draw how much of a product on `device` each clock has seen when it stops; the last one waits
+    for it.
+    """
     whole_s = list(seen.values())[-1]
     early = [name for name, seconds in seen.items() if seconds < 0.5 * whole_s]
     title = f"{len(early)} of {len(seen)} clocks stop too early"
-    axes = lecture_axes(title, "milliseconds since the product was called")
+    axes = lecture_axes(title, f"milliseconds since the product was called, on {device}")
     for row, (name, seconds) in enumerate(seen.items()):
         axes.barh(-row, 1e3 * seconds, 0.6, color=B if name in early else A)
         axes.text(1e3 * seconds, -row, f" {format_seconds(seconds)}", va="center")
@@ -84,7 +88,9 @@ def draw_clocks(seen: Mapping[str, float]) -> Picture:
 
 def draw_abba(drift: float = 0.06) -> Picture:
     """Draw two equal calls on a machine that becomes slower, timed in two orders (computed)."""
-    axes = lecture_axes("A slowing machine: only A B B A is fair", "time, in undisturbed calls")
+    axes = lecture_axes(
+        "A slowing machine: only A B B A is fair", "time, in undisturbed calls (computed)"
+    )
     said = []
     for row, order in enumerate(("AAAABBBB", "ABBAABBA")):
         now, took = 0.0, {"A": 0.0, "B": 0.0}

@@ -52,4 +52,4 @@ def unlike_rows() -> pd.DataFrame:
             "PyTorch": row.torch or "not said",
         }
         rows.append(line)
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows).set_index("device")
