@@ -32,7 +32,7 @@ PRECISION = 0.005
 
 
 @dataclass(frozen=True)
-class Work:
+class TimedCall:
     """A call to compare with others."""
 
     fn: Callable[[], object]  # without arguments
@@ -82,7 +82,7 @@ class Together:
 
 
 def time_together(
-    works: Mapping[str, Work | Callable[[], object]],
+    works: Mapping[str, TimedCall | Callable[[], object]],
     *,
     device: Device | torch.device | str | None = None,
     max_s: float = 4.0,
@@ -91,7 +91,8 @@ def time_together(
 
     Args:
         works: the contestants by name, at least one: functions without arguments, as `time_call`
-            takes them. A `Work`, from this module, has a device and a number of threads of its own.
+            takes them. A `TimedCall`, from this module, has a device and a number of threads of its
+            own.
         device: where the functions work, as in `time_call`.
         max_s: stop after about this many seconds of timed work, but not before six rounds.
 
@@ -104,21 +105,21 @@ def time_together(
             f"time_together needs work and a positive time, but got {len(works)} works, {max_s=}."
         )
     device = as_device(device)
-    placed = {
-        name: work if isinstance(work, Work) else Work(work, device) for name, work in works.items()
-    }
-    watches = {name: Stopwatch(work.fn, work.device) for name, work in placed.items()}
+    calls: dict[str, TimedCall] = {}
+    for name, work in works.items():
+        calls[name] = work if isinstance(work, TimedCall) else TimedCall(work, device)
+    watches = {name: Stopwatch(call.fn, call.device) for name, call in calls.items()}
     with paused_gc():
         for name, watch in watches.items():
-            with using_threads(placed[name].threads):
+            with using_threads(calls[name].threads):
                 watch.warm_up()
         _share_block_size(watches)
-        readings = _read_in_turn(placed, watches, max_s)
+        readings = _read_in_turn(calls, watches, max_s)
     used = _usable_rounds(readings)
     timings = {}
-    for name, work in placed.items():
+    for name, call in calls.items():
         blocks = watches[name].blocks(readings[name], used[name])
-        timings[name] = summarise(blocks, work.threads)
+        timings[name] = summarise(blocks, call.threads)
     return Together(timings)
 
 
@@ -135,13 +136,13 @@ def _share_block_size(watches: dict[str, Stopwatch]) -> None:
 
 
 def _read_in_turn(
-    works: Mapping[str, Work], watches: dict[str, Stopwatch], max_s: float
+    calls: Mapping[str, TimedCall], watches: dict[str, Stopwatch], max_s: float
 ) -> dict[str, list[Reading]]:
-    readings: dict[str, list[Reading]] = {name: [] for name in works}
+    readings: dict[str, list[Reading]] = {name: [] for name in calls}
     spent, rounds = 0.0, 0
     while rounds < MAX_ROUNDS and (spent < max_s or rounds < FEWEST or rounds % 2):
         for name in watches if rounds % 4 in (0, 3) else reversed(watches):
-            with using_threads(works[name].threads):
+            with using_threads(calls[name].threads):
                 watches[name].lead_in()
                 readings[name].append(watches[name].read())
         rounds += 1

@@ -44,7 +44,10 @@ def to_device(
     try:
         return _walk(obj, _mover(target, non_blocking and target.type != "cpu"))
     except RecursionError:
-        raise _endless(obj) from None
+        raise ValueError(
+            f"this {type(obj).__name__} contains itself, or is nested too deeply to be walked "
+            "through."
+        ) from None
 
 
 def _walk(node: Any, move: Callable[[Any], Any]) -> Any:
@@ -92,9 +95,3 @@ def _mover(target: torch.device, queue: bool) -> Callable[[Any], Any]:
         return moved[id(leaf)][1]
 
     return move
-
-
-def _endless(obj: object) -> ValueError:
-    return ValueError(
-        f"this {type(obj).__name__} contains itself, or is nested too deeply to be walked through."
-    )

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from course_utils.devices import Device
-from course_utils.in_turn import Ratio, Work, ratio_of_rounds, time_together
+from course_utils.in_turn import Ratio, TimedCall, ratio_of_rounds, time_together
 from course_utils.stopwatch import Stopwatch
 
 CPU = Device("cpu", 0, "a cpu")
@@ -19,12 +19,12 @@ class SlowingMachine:
     def __init__(self, growth: float):
         self.now, self.growth, self.order = 0.0, growth, []
 
-    def work(self, name: str, seconds: float) -> Work:
+    def work(self, name: str, seconds: float) -> TimedCall:
         def fn():
             self.order.append(name)
             self.now += seconds * (1 + self.growth * self.now)
 
-        return Work(fn, CPU)
+        return TimedCall(fn, CPU)
 
 
 @pytest.fixture
@@ -51,13 +51,13 @@ def test_a_contestant_does_not_pay_for_what_the_one_before_it_left_in_the_caches
 ):
     machine, before = machine_that_slows(0), [""]
 
-    def work(name: str) -> Work:
+    def work(name: str) -> TimedCall:
         def fn():
             # the first call after something else ran
             machine.now += 1e-4 * (1.5 if before != [name] else 1.0)
             before[:] = [name]
 
-        return Work(fn, CPU)
+        return TimedCall(fn, CPU)
 
     found = time_together({name: work(name) for name in "ab"}, max_s=0.1)
     assert found.ratio("a", "b").median == pytest.approx(1, abs=1e-9)
@@ -99,7 +99,7 @@ def test_noise_makes_it_go_on_until_the_ratio_is_known_to_half_a_per_cent(machin
     def noisy():
         machine.now += 0.01 * noise.uniform(0.97, 1.03)
 
-    works = {"a": Work(noisy, CPU), "b": machine.work("b", 0.01)}
+    works = {"a": TimedCall(noisy, CPU), "b": machine.work("b", 0.01)}
     found = time_together(works, max_s=99).ratio("a", "b")
     low, high = found.interval
     assert 40 < found.rounds < 800
@@ -109,13 +109,13 @@ def test_noise_makes_it_go_on_until_the_ratio_is_known_to_half_a_per_cent(machin
 def test_it_goes_on_until_the_ratios_of_all_pairs_are_known(machine_that_slows):
     machine = machine_that_slows(0)
 
-    def shaking(size: float) -> Work:
+    def shaking(size: float) -> TimedCall:
         signs = itertools.cycle([1, -1])
 
         def fn():
             machine.now += 0.01 * (1 + size * next(signs))
 
-        return Work(fn, CPU)
+        return TimedCall(fn, CPU)
 
     # b and c are each within half a per cent of a, and not of each other.
     works = {"a": machine.work("a", 0.01), "b": shaking(0.004), "c": shaking(-0.004)}
@@ -130,7 +130,7 @@ def test_rounds_without_a_clean_one_are_said_to_be_disturbed_though_each_contest
     monkeypatch.setattr(Stopwatch, "cpu_clock", lambda watch: machine.mine)
     machine.mine = 0.0
 
-    def disturbed(clean: int) -> Work:
+    def disturbed(clean: int) -> TimedCall:
         calls = itertools.count()
 
         def fn():
@@ -138,7 +138,7 @@ def test_rounds_without_a_clean_one_are_said_to_be_disturbed_though_each_contest
             # another program has the core half of the time
             machine.now += 0.01 if next(calls) % 3 == clean else 0.02
 
-        return Work(fn, CPU)
+        return TimedCall(fn, CPU)
 
     found = time_together({name: disturbed(clean) for clean, name in enumerate("abc")})
     for timed in found.timings.values():
@@ -156,7 +156,7 @@ def test_a_timing_stands_on_the_rounds_that_the_ratio_stands_on(monkeypatch):
         machine.mine += 0.01
         machine.now += 0.02 if next(calls) % 4 == 0 else 0.01
 
-    found = time_together({"a": Work(disturbed, CPU), "b": lambda: disturbed() or disturbed()})
+    found = time_together({"a": TimedCall(disturbed, CPU), "b": lambda: disturbed() or disturbed()})
     ratio, counts = found.ratio("a", "b"), {len(timed.blocks_s) for timed in found.timings.values()}
     assert counts == {ratio.rounds} and {
         timed.left_out > 0 for timed in found.timings.values()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from course_utils import timing
 from course_utils.devices import Device
-from course_utils.in_turn import Work, time_together
+from course_utils.in_turn import TimedCall, time_together
 from course_utils.stopwatch import Blocks, Reading, Stopwatch, seconds_spent_queueing
 from course_utils.timeline.record import timeline
 from course_utils.timing import Timing, median_interval, summarise, time_call, using_threads
@@ -302,7 +302,7 @@ def test_threads_that_no_machine_has_are_refused_before_anything_is_timed(thread
     with pytest.raises(ValueError, match=f"can use 1 to 1024 threads, but got threads={threads}"):
         time_call(lambda: 1 / 0, threads=threads)
     with pytest.raises(ValueError, match=f"can use 1 to 1024 threads, but got threads={threads}"):
-        time_together({"a": Work(lambda: 1 / 0, CPU, threads)})
+        time_together({"a": TimedCall(lambda: 1 / 0, CPU, threads)})
 
 
 @given(st.integers(min_value=6, max_value=1000))

@@ -19,7 +19,7 @@ from course_utils.xla import start_xla
 device = start_xla()
 from course_utils.compare.comparison import compare_devices
 from course_utils.devices import pick_device, wait_for
-from course_utils.in_turn import Work, time_together
+from course_utils.in_turn import TimedCall, time_together
 from course_utils.compare.workloads import PRODUCT
 from course_utils.timing import time_call
 from course_utils.xla import xla_counters
@@ -37,7 +37,7 @@ did = xla_counters() - before
 found["calls"], found["executed"], found["compiled"] = calls[0], did.executions, did.compilations
 found["first"], found["median"] = timed.first_s, timed.median_s
 calls, before = [0], xla_counters()
-time_together({name: Work(counted, pick_device("xla")) for name in "ab"}, max_s=0.1)
+time_together({name: TimedCall(counted, pick_device("xla")) for name in "ab"}, max_s=0.1)
 found["calls_in_turn"], found["executed_in_turn"] = calls[0], (xla_counters() - before).executions
 
 def error_of(fn):

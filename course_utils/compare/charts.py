@@ -22,7 +22,7 @@ ONE_THREAD = {**LOOKS["cpu"], "marker": "v", "linestyle": ":", "markerfacecolor"
 OTHER = {**LOOKS["cuda"], "color": "#CC79A7", "marker": "D"}
 DASHED = {"linestyle": (0, (4, 4)), "markerfacecolor": "white", "linewidth": 2}
 THIN = {"marker": "", "alpha": 0.25}
-Line = Sequence[Measurement]  # of one contestant, smallest size first
+Curve = Sequence[Measurement]  # of one contestant, smallest size first
 
 
 def look_of(kind: str, threads: int | None = None) -> dict[str, Any]:
@@ -33,11 +33,11 @@ def look_of(kind: str, threads: int | None = None) -> dict[str, Any]:
 
 
 def plot_rates(
-    lines: Sequence[Line],
+    lines: Sequence[Curve],
     title: str,
     *,
-    dashed: Sequence[Line] = (),
-    thin: Sequence[Line] = (),
+    dashed: Sequence[Curve] = (),
+    thin: Sequence[Curve] = (),
 ) -> Picture:
     """Draw the rates of one workload against its sizes, both logarithmic.
 
@@ -74,16 +74,16 @@ def plot_rates(
     return picture(axes, f"{words} {work.size_name}, logarithmic. {said}", colors=24)
 
 
-def _draw(axes: Axes, line: Line, changes: dict[str, Any]) -> None:
+def _draw(axes: Axes, line: Curve, changes: dict[str, Any]) -> None:
     look = look_of(line[0].kind, line[0].threads) | changes
     axes.plot([one.size for one in line], [one.rate for one in line], **look)
 
 
-def _end(line: Line) -> tuple[float, float, str, str]:
+def _end(line: Curve) -> tuple[float, float, str, str]:
     return line[-1].size, line[-1].rate, line[0].label, look_of(line[0].kind)["color"]
 
 
-def _in_words(line: Line) -> str:
+def _in_words(line: Curve) -> str:
     first, last = line[0], line[-1]
     rates = f"{format_count(first.rate)} at {first.size:,}, {format_count(last.rate)}"
     return f"{first.label}: {rates} at {last.size:,}."

@@ -14,7 +14,7 @@ from course_utils.compare.measurement import Measurement
 from course_utils.compare.results import Result, describe_machine
 from course_utils.compare.workloads import ELEMENTWISE, PRODUCT, Workload, build_seeded, using_tf32
 from course_utils.devices import Device, as_device, find_devices, wait_for
-from course_utils.in_turn import Work, time_together
+from course_utils.in_turn import TimedCall, time_together
 from course_utils.timing import Timing, time_call, using_threads
 from course_utils.xla import start_xla
 
@@ -160,7 +160,7 @@ def _time_size(
     works = {}
     for one in entrants:
         call = build_seeded(work, size, one.device, precision)
-        works[one.label] = Work(call, one.device, one.threads)
+        works[one.label] = TimedCall(call, one.device, one.threads)
     timings = time_together(works, max_s=max_s).timings
     return [_measurement(work, size, precision, one, timings[one.label]) for one in entrants]
 

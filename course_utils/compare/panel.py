@@ -20,7 +20,7 @@ USUAL_SIZES = {
     "elements": (1024, 32_768, 2**20, 2**25),
     "size": (10, 100, 1000, 10_000),
 }
-WIDTH = 680  # pixels of the picture: with the controls it fits a screen of 1280 x 800
+PICTURE_WIDTH = 680  # pixels of the picture: with the controls it fits a screen of 1280 x 800
 NO_WIDGETS = "[The panel: it appears when this cell runs in a notebook that shows widgets.]"
 HINT = HTML("<small>No controls above? They need a running kernel: run this cell.</small>")
 EMPTY = HTML("<em>The picture and the table appear here.</em>"), HTML("")
@@ -154,7 +154,7 @@ class SpeedLab:
     def _show(self) -> None:
         if self.result:
             data, metadata = self.result.plot()._repr_mimebundle_()
-            metadata["image/png"]["width"] = WIDTH
+            metadata["image/png"]["width"] = PICTURE_WIDTH
             self._outputs[0].update(data, metadata=metadata, raw=True)
             table = self.result.to_frame().round(3).to_html(index=False)  # which escapes
             self._outputs[1].update(HTML(table))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from course_utils.doctor.evidence import Evidence, Finding, judge, meaning, no_answer
+from course_utils.doctor.evidence import Evidence, Finding, judge_probe, meaning, no_answer
 from course_utils.hardware.machine import AMD, INTEL, NVIDIA
 from course_utils.hardware.nvidia import Card, split_version, visible_cards
 
@@ -24,7 +24,7 @@ def find_cause(kind: str, evidence: Evidence) -> Finding:
     if torch.minor < OLDEST_TORCH:
         return evidence.finding(kind, "torch-too-old")
     if kind == "cpu" or "error" in cpu.facts:
-        return judge(kind, cpu, evidence)
+        return judge_probe(kind, cpu, evidence)
     rules = {"cuda": _cuda, "mps": _mps, "xpu": _xpu, "xla": _xla, "tpu": _tpu}
     rule = rules.get(kind)
     return rule(evidence) if rule else _other(kind, evidence)
@@ -33,7 +33,7 @@ def find_cause(kind: str, evidence: Evidence) -> Finding:
 def _other(kind: str, evidence: Evidence) -> Finding:
     probe = evidence.probe(kind)
     if probe.kernels or no_answer(kind, probe, evidence):
-        return judge(kind, probe, evidence)
+        return judge_probe(kind, probe, evidence)
     return evidence.finding(kind, "no-hardware", maker=f"{kind} device that torch can use")
 
 
@@ -41,7 +41,7 @@ def _cuda(evidence: Evidence) -> Finding:
     torch, probe, cards = evidence.torch, evidence.probe("cuda"), _known_cards(evidence)
     hardware = ", ".join(card.name for card in cards)
     if probe.kernels:
-        return judge("cuda", probe, evidence)
+        return judge_probe("cuda", probe, evidence)
     if hardware and not torch.cuda and not torch.hip:
         build = _build(tuple(evidence.probe("nvidia").facts.get("cuda", ())), cards)
         return evidence.finding("cuda", "cpu-only-build", hardware=hardware, build=build)
@@ -123,7 +123,7 @@ def _not_started(evidence: Evidence, hardware: str) -> Finding:
     cards, maker = evidence.cards, "AMD" if evidence.torch.hip else "NVIDIA"
     error = evidence.probe("cuda").facts.get("error", "torch lists no card.")
     if evidence.probe("nvidia").ended in ("timed out", "killed"):
-        return judge("cuda", evidence.probe("nvidia"), evidence)
+        return judge_probe("cuda", evidence.probe("nvidia"), evidence)
     if evidence.wsl and not cards:
         return evidence.finding("cuda", "wsl-driver", error=error, maker=maker)
     if cards and "NVIDIA driver" not in error:
@@ -156,14 +156,14 @@ def _mps(evidence: Evidence) -> Finding:
     if probe.kernels and not probe.facts["available"]:
         error = probe.kernels[0].get("error", "no error")
         return evidence.finding("mps", "mps-unavailable", error=error)
-    return judge("mps", probe, evidence)
+    return judge_probe("mps", probe, evidence)
 
 
 def _xpu(evidence: Evidence) -> Finding:
     probe, built = evidence.probe("xpu"), evidence.torch.xpu
     there = ", ".join(model for vendor, model in evidence.graphics if vendor == INTEL)
     if built and (probe.kernels or no_answer("xpu", probe, evidence)):
-        return judge("xpu", probe, evidence)
+        return judge_probe("xpu", probe, evidence)
     if not there:
         maker = "Intel graphics card that torch can use" if built else "Intel graphics card"
         return evidence.finding("xpu", "no-hardware", maker=maker)
@@ -178,7 +178,7 @@ def _xla(evidence: Evidence) -> Finding:
     if not xla.version:
         return evidence.finding("xla", "torch-xla-absent")
     error, pjrt = probe.facts.get("error", ""), evidence.variables.get("PJRT_DEVICE")
-    judged = judge("xla", probe, evidence)
+    judged = judge_probe("xla", probe, evidence)
     if judged.cause == "broken-install":
         return judged
     if xla.minor != evidence.torch.minor and not probe.kernels:
@@ -208,7 +208,7 @@ def _tpu(evidence: Evidence) -> Finding:
     if not package.version:
         return evidence.finding("tpu", "torchtpu-absent")
     if evidence.tpu_chips:
-        return judge("tpu", probe, evidence)
+        return judge_probe("tpu", probe, evidence)
     problem = no_answer("tpu", probe, evidence)
     error = problem.why[:1].lower() + problem.why[1:] if problem else "it has nothing to run on."
     return evidence.finding("tpu", "torchtpu-off-cloud", version=package.version, error=error)

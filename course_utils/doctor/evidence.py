@@ -17,7 +17,7 @@ from course_utils.text import clean
 # What the doctor says of every cause that it can name: `remedies.ini`, one section a cause.
 REMEDIES = configparser.ConfigParser(interpolation=None, delimiters="=")
 REMEDIES.read_string((pkgutil.get_data("course_utils.doctor", "remedies.ini") or b"").decode())
-HOSTS = REMEDIES["hosts"]
+HOST_NAMES = REMEDIES["hosts"]
 IN_A_CLONE = (Path(__file__).parents[2] / "Makefile").exists()
 INSTALL = REMEDIES["install"]["course" if IN_A_CLONE else "elsewhere"]
 # Patterns of messages of a kernel, a driver or nvidia-smi, and the cause that each names.
@@ -79,7 +79,7 @@ class Evidence:
         section = REMEDIES[cause]
         shared = REMEDIES[section.get("hosts", cause)]  # fixes by host that several causes share
         known = {
-            "host": HOSTS[self.host_kind],
+            "host": HOST_NAMES[self.host_kind],
             "install": INSTALL,
             "python": sys.executable,
             "version": self.torch.version,
@@ -97,7 +97,7 @@ class Evidence:
         return Finding(kind, usable, cause, why, fix)
 
 
-def judge(kind: str, outcome: Outcome, evidence: Evidence) -> Finding:
+def judge_probe(kind: str, outcome: Outcome, evidence: Evidence) -> Finding:
     """Return why a probe reported nothing useful, or else what its kernels say.
 
     A kind of device is usable when the answers of one device agree with the CPU's; the cause is the

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from course_utils.doctor.evidence import HOSTS, Finding
+from course_utils.doctor.evidence import HOST_NAMES, Finding
 from course_utils.text import format_bytes, html_card, text_table
 
 
@@ -27,7 +27,7 @@ class Diagnosis:
     @property
     def title(self) -> str:
         """Where this is, and with which torch."""
-        return f"This is {HOSTS[self.host_kind]}, with {self.torch}"
+        return f"This is {HOST_NAMES[self.host_kind]}, with {self.torch}"
 
     def to_markdown(self) -> str:
         """Return the report for a public issue, folded, with the home folder written as "~".

@@ -64,7 +64,7 @@ def run_limited(command: list[str], limit_s: float, **variables: str) -> Outcome
             printed, _ = child.communicate(timeout=2)
         except subprocess.TimeoutExpired as still:  # it is stuck inside the kernel
             printed = still.output or b""
-    return describe(child.returncode, printed, limit_s if timed_out else 0)
+    return read_outcome(child.returncode, printed, limit_s if timed_out else 0)
 
 
 def report(**facts: object) -> None:
@@ -78,7 +78,7 @@ def _end_session(child: subprocess.Popen) -> None:
         os.killpg(child.pid, signal.SIGKILL) if os.name == "posix" else child.kill()
 
 
-def describe(status: int | None, printed: bytes, limit_s: float = 0) -> Outcome:
+def read_outcome(status: int | None, printed: bytes, limit_s: float = 0) -> Outcome:
     """Return the outcome of a child with this exit status; `limit_s` is 0 unless it timed out."""
     facts: dict = {}
     kernels, others = [], []

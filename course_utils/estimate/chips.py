@@ -11,7 +11,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, TypeVar
 
-DATA = Path(__file__).parent / "chips.json"
+CHIPS_FILE = Path(__file__).parent / "chips.json"
 
 
 DEVICES = ("T4", "L4", "A100", "H100", "RTX 4090", "RTX 5090")  # where no chip is named
@@ -148,7 +148,7 @@ def find_link(name: str) -> Link:
 @cache
 def all_chips() -> tuple[Chip, ...]:
     """Return every chip of chips.json, in its order."""
-    return tuple(_chip(row) for row in json.loads(DATA.read_text(encoding="utf-8"))["chips"])
+    return tuple(_chip(row) for row in json.loads(CHIPS_FILE.read_text(encoding="utf-8"))["chips"])
 
 
 def _chip(row: dict[str, Any]) -> Chip:
@@ -168,7 +168,7 @@ def usual_share() -> float:
 @cache
 def all_links() -> tuple[Link, ...]:
     """Return every link of chips.json."""
-    return tuple(Link(**row) for row in json.loads(DATA.read_text(encoding="utf-8"))["links"])
+    return tuple(Link(**row) for row in json.loads(CHIPS_FILE.read_text(encoding="utf-8"))["links"])
 
 
 def _find(name: str, among: Sequence[Named], what: str, how_to_list: str) -> Named:

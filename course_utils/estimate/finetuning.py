@@ -37,7 +37,7 @@ from typing import Any
 from course_utils.estimate.memory_model import framework_bytes
 from course_utils.text import format_bytes, text_table
 
-DATA = Path(__file__).parent / "finetuning.json"
+FINETUNING_FILE = Path(__file__).parent / "finetuning.json"
 
 
 @dataclass(frozen=True)
@@ -263,4 +263,4 @@ def published_errors(used_for: str) -> list[float]:
 @cache
 def finetuning_evidence() -> dict[str, Any]:
     """Return finetuning.json: the fitted number, the shapes and the published figures."""
-    return dict(json.loads(DATA.read_text(encoding="utf-8")))
+    return dict(json.loads(FINETUNING_FILE.read_text(encoding="utf-8")))

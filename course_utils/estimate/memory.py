@@ -12,9 +12,9 @@ from torch import nn
 from course_utils.estimate.memory_model import Moment
 from course_utils.estimate.memory_result import Memory
 from course_utils.estimate.memory_step import OPTIMIZERS, Optimizer, find_blocks, follow
-from course_utils.estimate.no_data import HALF, WHOLE, Loss, Note, Step, positive
+from course_utils.estimate.no_data import HALF, WHOLE, Loss, Observer, Step, positive
 
-PRECISIONS = ("fp32", "tf32", *HALF, *WHOLE)
+STEP_PRECISIONS = ("fp32", "tf32", *HALF, *WHOLE)
 
 
 @torch.inference_mode(False)
@@ -64,8 +64,10 @@ def estimate_memory(
         RuntimeError: an operation of the model needs data; the message names it.
     """
     positive("shards", shards)
-    if precision not in PRECISIONS:
-        raise ValueError(f"unknown precision {precision!r}. Pass one of {', '.join(PRECISIONS)}.")
+    if precision not in STEP_PRECISIONS:
+        raise ValueError(
+            f"unknown precision {precision!r}. Pass one of {', '.join(STEP_PRECISIONS)}."
+        )
     asked: dict[str, Any] = {
         "precision": precision,
         "training": training,
@@ -84,7 +86,7 @@ def follow_two_batches(
     optimizer: str | Optimizer,
     *,
     keep_gradients: bool = False,
-    also: Note | None = None,
+    also: Observer | None = None,
 ) -> tuple[Step, Memory]:
     """Return a step that has run, and the memory of it at any batch.
 

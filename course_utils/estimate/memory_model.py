@@ -30,9 +30,9 @@ from typing import Any, NamedTuple
 
 from course_utils.estimate.chips import Chip
 
-FITTED = Path(__file__).parent / "memory.json"
+MEMORY_FILE = Path(__file__).parent / "memory.json"
 GIB = 2**30
-KINDS = ("parameters", "gradients", "optimizer", "activations")
+MEMORY_PARTS = ("parameters", "gradients", "optimizer", "activations")
 # On these cards error correction takes a sixteenth: nvidia-smi shows 15,360 MiB of a T4's 16 GiB.
 CORRECTED = ("T4", "A10", "L4", "L40S")
 UNBOUNDED = 10**9  # samples: where nothing grows with the batch
@@ -118,7 +118,7 @@ def capacity_bytes(chip: Chip) -> float:
 @cache
 def memory_evidence() -> dict[str, Any]:
     """Return memory.json: the two fitted numbers, and how well they did on other trainings."""
-    return dict(json.loads(FITTED.read_text(encoding="utf-8")))
+    return dict(json.loads(MEMORY_FILE.read_text(encoding="utf-8")))
 
 
 def memory_note(training: bool, optimizer: str) -> str:

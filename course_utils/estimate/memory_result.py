@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from course_utils.estimate.chips import find_chip
 from course_utils.estimate.memory_model import (
-    KINDS,
+    MEMORY_PARTS,
     Line,
     Moment,
     capacity_bytes,
@@ -73,7 +73,7 @@ class Memory:
 
     def parts(self) -> dict[str, float]:
         """Return the bytes of each part at the peak."""
-        held = {kind: float(getattr(self.peak, kind)) for kind in KINDS}
+        held = {kind: float(getattr(self.peak, kind)) for kind in MEMORY_PARTS}
         return held | {"framework": self.framework_bytes + self.gathered}
 
     def at(self, batch: int) -> "Memory":
@@ -170,16 +170,18 @@ class Memory:
         from course_utils.figures import lecture_axes, picture
 
         peak = self.peak
-        sizes = {kind: getattr(peak, kind) for kind in KINDS}
-        most = max(KINDS, key=sizes.__getitem__)
+        sizes = {kind: getattr(peak, kind) for kind in MEMORY_PARTS}
+        most = max(MEMORY_PARTS, key=sizes.__getitem__)
         what = "The optimizer is" if most == "optimizer" else f"{most.capitalize()} are"
         share = f"{sizes[most] / peak.total:.0%} of {format_bytes(peak.total)}"
         axes = lecture_axes(
             f"{what} {share} at the peak", "operations of one step, in their order", "GB in use"
         )
         end = len(self.moments) - 1
-        bands_gb = [[getattr(moment, kind) / 1e9 for moment in self.moments] for kind in KINDS]
-        stack = axes.stackplot(range(end + 1), bands_gb, colors=BANDS, labels=KINDS)
+        bands_gb = []
+        for part in MEMORY_PARTS:
+            bands_gb.append([getattr(moment, part) / 1e9 for moment in self.moments])
+        stack = axes.stackplot(range(end + 1), bands_gb, colors=BANDS, labels=MEMORY_PARTS)
         for band, hatch in zip(stack, HATCHED, strict=True):
             band.set_hatch(hatch)
         axes.plot(self.moments.index(peak), peak.total / 1e9, "kv", markersize=16)
@@ -194,7 +196,7 @@ class Memory:
             )
         axes.set(xlim=(0, end), ylim=(0, 1.3 * peak.total / 1e9))
         # below the names of the phases
-        above = axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.95), ncols=len(KINDS))
+        above = axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.95), ncols=len(MEMORY_PARTS))
         above.get_frame().set(edgecolor="none", alpha=1)
         parts = ", ".join(f"{kind} {format_bytes(size)}" for kind, size in sizes.items())
         alt = f"What fills the memory over one step; at the peak {parts}."

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from course_utils.estimate.memory_model import KINDS, Moment
-from course_utils.estimate.no_data import CannotCount, Note, Step, tensors
+from course_utils.estimate.memory_model import MEMORY_PARTS, Moment
+from course_utils.estimate.no_data import CannotCount, Observer, Step, tensors
 
 Optimizer = Callable[[list[nn.Parameter]], torch.optim.Optimizer]
 
@@ -61,7 +61,7 @@ class Tracker:
 
     def __init__(self) -> None:
         self.moments: list[Moment] = []
-        self.in_use = dict.fromkeys(KINDS, 0)  # bytes
+        self.in_use = dict.fromkeys(MEMORY_PARTS, 0)  # bytes
         self._known: dict[int, tuple[str, int]] = {}
 
     def own(self, found: Iterable[Tensor], kind: str) -> None:
@@ -95,7 +95,7 @@ def follow(
     step: Step,
     make: Optimizer,
     keep_gradients: bool = False,
-    also: Note | None = None,
+    also: Observer | None = None,
 ) -> list[Moment]:
     """Return every moment of a step in which the optimizer already has its state.
 

@@ -43,7 +43,7 @@ MASKS = "where the model asks about the content of a mask, the mask was taken to
 Loss = Callable[[Any], Tensor]
 # called after each operation with the phase ("forward", "backward" or "optimizer"), the operator,
 # its (args, kwargs) and its result
-Note = Callable[[str, Any, Any, Any], None]
+Observer = Callable[[str, Any, Any, Any], None]
 
 
 class CannotCount(ValueError):
@@ -109,7 +109,7 @@ class Step(TorchDispatchMode):
             _check_dim(batch_dim)
         self.loss, self.loss_counted = loss, loss is not None
         self.precision = precision
-        self.notes: tuple[Note, ...] = ()
+        self.observers: tuple[Observer, ...] = ()
         self.training, self.half, whole = training, HALF.get(precision), WHOLE.get(precision)
         self.phase, self.last = "forward", "its first operation"
         self.assumed: list[str] = []
@@ -177,9 +177,9 @@ class Step(TorchDispatchMode):
         if sentence not in self.assumed:
             self.assumed.append(sentence)
 
-    def run(self, *notes: Note) -> None:
-        """Run the step once, without an optimizer, and call `notes` after each operation."""
-        self.notes = notes
+    def run(self, *observers: Observer) -> None:
+        """Run the step once, without an optimizer, and call `observers` after each operation."""
+        self.observers = observers
         # so that the batch goes when nothing needs it any more
         given, self.arguments = self.arguments, ()
         fast_path = torch.backends.mha.get_fastpath_enabled()
@@ -208,8 +208,8 @@ class Step(TorchDispatchMode):
             LOGGER.disabled = silent
 
     def _tell(self, func: Any, given: Any, out: Any) -> None:
-        for note in self.notes:
-            note(self.phase, func, given, out)
+        for observe in self.observers:
+            observe(self.phase, func, given, out)
 
     def _check_attention(self, layer: nn.Module, args: Any, kwargs: dict[str, Any]) -> None:
         query = args[0] if args else kwargs["query"]

@@ -8,7 +8,7 @@ from typing import Any
 
 from course_utils.estimate.chips import Chip, find_chip
 
-DATA = Path(__file__).parent / "prices.json"
+PRICES_FILE = Path(__file__).parent / "prices.json"
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Price:
 
 def free_offers() -> list[dict[str, Any]]:
     """Return what is free for how many hours, each with its date and source."""
-    return list(json.loads(DATA.read_text(encoding="utf-8"))["free"])
+    return list(json.loads(PRICES_FILE.read_text(encoding="utf-8"))["free"])
 
 
 def prices_by_device(
@@ -46,7 +46,7 @@ def prices_by_device(
     if not isinstance(own or {}, Mapping):
         raise TypeError(f"prices is a dictionary such as {{'T4': 0.35}}, but got {own!r}.")
     found = {here: Price(0.0, "no price given, so none is counted", currency)}
-    examples = json.loads(DATA.read_text(encoding="utf-8"))["prices"]
+    examples = json.loads(PRICES_FILE.read_text(encoding="utf-8"))["prices"]
     for row in examples if currency == "$" else ():
         found[row["device"]] = Price(
             row["usd_per_hour"], f"example in US dollars, {row['date']}, {row['source']}"

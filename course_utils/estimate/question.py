@@ -10,7 +10,7 @@ from torch import nn
 
 from course_utils.estimate.chips import DEVICES, PRECISIONS, Chip, find_chip, is_amount
 from course_utils.estimate.counting import Counter
-from course_utils.estimate.evidence import Evidence, evidence
+from course_utils.estimate.error_factor import ErrorFactor, error_factor
 from course_utils.estimate.host import measure_host
 from course_utils.estimate.memory import follow_two_batches
 from course_utils.estimate.memory_model import capacity_bytes
@@ -93,21 +93,12 @@ def estimate(
             chip without the asked precision.
         RuntimeError: an operation of the model needs data, so that it cannot be counted.
     """
-    if precision not in ("amp", *PRECISIONS):
-        raise ValueError(
-            f"unknown precision {precision!r}. Pass one of amp, {', '.join(PRECISIONS)}."
-        )
+    _check(precision, deadline_hours, samples=samples, epochs=epochs, count=count)
     chips = _chips(DEVICES if devices is None else devices, this_machine)
     left_out = []
     if devices is None:  # of what nobody named, only those that have the precision
         left_out = [chip.name for chip in chips if precision not in ("amp", *chip.peaks)]
         chips = [chip for chip in chips if chip.name not in left_out]
-    for name, number in {"samples": samples, "epochs": epochs, "count": count}.items():
-        positive(name, number)
-    if deadline_hours is not None and not is_amount(deadline_hours):
-        raise ValueError(
-            f"deadline_hours must be a positive number, or None, but got {deadline_hours!r}."
-        )
     known = prices_by_device(prices, HERE, currency, chips)
     precisions = [chip.at(precision) for chip in chips]
     like = _counted_in(model, precision)
@@ -145,6 +136,20 @@ def estimate(
     if this_machine is not None:
         rows.append(_measured(this_machine, question, known[HERE]))
     return Estimate(tuple(rows), replace(work, precision=like), question, memory)
+
+
+def _check(precision: str, deadline_hours: float | None, **counts: int) -> None:
+    """Raise ValueError for what makes no sense on any device."""
+    if precision not in ("amp", *PRECISIONS):
+        raise ValueError(
+            f"unknown precision {precision!r}. Pass one of amp, {', '.join(PRECISIONS)}."
+        )
+    for name, number in counts.items():
+        positive(name, number)
+    if deadline_hours is not None and not is_amount(deadline_hours):
+        raise ValueError(
+            f"deadline_hours must be a positive number, or None, but got {deadline_hours!r}."
+        )
 
 
 def _chips(devices: Sequence[str | Chip], this_machine: Any) -> list[Chip]:
@@ -204,7 +209,7 @@ def _row(
         batch=work.batch * count,
         samples=question.samples * question.epochs,
         price=price,
-        evidence=evidence(work, chip, parts, compiled=compiled, own_host=host is not None),
+        evidence=error_factor(work, chip, parts, compiled=compiled, own_host=host is not None),
         parts=parts,
         needed_bytes=memory.needed_bytes,
         fits=memory.needed_bytes <= capacity_bytes(chip),
@@ -230,6 +235,6 @@ def _measured(timing: Any, question: Question, price: Price) -> Row:
         batch=question.batch,
         samples=question.samples * question.epochs,
         price=price,
-        evidence=Evidence(high / step_s, checked=True, reasons=()),
+        evidence=ErrorFactor(high / step_s, checked=True, reasons=()),
         doubts=tuple(getattr(timing, "warnings", ())),
     )

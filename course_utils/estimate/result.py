@@ -13,7 +13,7 @@ from course_utils.estimate.advice import (
     told_apart,
 )
 from course_utils.estimate.chips import find_chip
-from course_utils.estimate.evidence import in_one_sentence
+from course_utils.estimate.error_factor import in_one_sentence
 from course_utils.estimate.memory_model import memory_note
 from course_utils.estimate.memory_result import Memory
 from course_utils.estimate.row import Question, Row, amount_text

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from course_utils.estimate.evidence import Evidence
+from course_utils.estimate.error_factor import ErrorFactor
 from course_utils.estimate.prices import Price
 from course_utils.estimate.step_time import StepTime
 from course_utils.text import format_bytes, format_seconds
@@ -86,7 +86,7 @@ class Row:
     batch: int
     samples: int
     price: Price | None
-    evidence: Evidence
+    evidence: ErrorFactor
     parts: StepTime | None = None
     needed_bytes: float | None = None
     fits: bool | None = None

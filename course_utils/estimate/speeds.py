@@ -16,7 +16,7 @@ from typing import Any
 
 from course_utils.estimate.chips import find_chip
 from course_utils.estimate.step_time import StepTime, step_time
-from course_utils.estimate.work import KINDS, Sums, Work
+from course_utils.estimate.work import OP_KINDS, Sums, Work
 
 TABLE = Path(__file__).parent / "published.csv.gz"
 COUNTED = Path(__file__).parent / "counted.csv.gz"
@@ -153,7 +153,7 @@ def _network(row: Mapping[str, str], training: bool, half: bool) -> Network:
 def _sums(row: Mapping[str, str]) -> dict[str, Any]:
     """Return the sums of each kind; what a table has no column for is 0."""
     kinds = {}
-    for kind in KINDS:
+    for kind in OP_KINDS:
         names = (f"{kind}_{amount}" for amount in ("flops", "bytes", "kernels"))
         kinds[kind] = Sums(*(float(row.get(name) or 0) for name in names))
     return kinds
@@ -207,7 +207,7 @@ class LanguageStep:
 
 
 @cache
-def language_models() -> tuple[LanguageStep, ...]:
+def language_steps() -> tuple[LanguageStep, ...]:
     """Return the measured steps of language models; the file's first line names their source."""
     lines = LANGUAGE_MODELS.read_text(encoding="utf-8").splitlines()
     return tuple(_language_step(row) for row in csv.DictReader(lines[1:]))

@@ -30,7 +30,7 @@ from course_utils.estimate.chips import Chip
 from course_utils.estimate.work import Work
 from course_utils.text import format_seconds
 
-DATA = Path(__file__).parent / "step_time.json"
+STEP_TIME_FILE = Path(__file__).parent / "step_time.json"
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class StepTime:
 @cache
 def fitted() -> dict[str, Any]:
     """Return the fitted numbers, each with what it was fitted on, and the measured errors."""
-    return dict(json.loads(DATA.read_text(encoding="utf-8")))
+    return dict(json.loads(STEP_TIME_FILE.read_text(encoding="utf-8")))
 
 
 @cache

@@ -6,7 +6,7 @@ from typing import Any
 
 from course_utils.text import format_bytes, format_count
 
-KINDS = ("convolution", "matrix", "attention", "recurrent", "other")
+OP_KINDS = ("convolution", "matrix", "attention", "recurrent", "other")
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class Op:
 
     Attributes:
         name: PyTorch's name of it, such as "addmm".
-        kind: one of `KINDS`.
+        kind: one of `OP_KINDS`.
         flops: arithmetic operations, where a multiply-add is two; 0 for "other".
         bytes_moved: bytes read and written.
         elements: numbers in the results.
@@ -75,7 +75,7 @@ class Work:
     @property
     def kinds(self) -> dict[str, Sums]:
         """The sums by kind of operation."""
-        return {kind: getattr(self, kind) for kind in KINDS}
+        return {kind: getattr(self, kind) for kind in OP_KINDS}
 
     @property
     def flops(self) -> float:
@@ -107,7 +107,7 @@ class Work:
 def sums_by_kind(ops: Sequence[Op]) -> dict[str, Sums]:
     """Return the sums of each kind of operation, as `Work` takes them."""
     found = {}
-    for kind in KINDS:
+    for kind in OP_KINDS:
         alike = [op for op in ops if op.kind == kind]
         found[kind] = Sums(
             flops=sum(op.flops for op in alike),

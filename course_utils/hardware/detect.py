@@ -19,7 +19,7 @@ def accelerators() -> list[tuple[str, int, Card]]:
         "cuda": rocm_cards if torch.version.hip else cuda_cards,
         "xla": xla_tpus,
         "xpu": xpus,
-        "mps": mps,
+        "mps": mps_gpus,
     }
     for kind in KINDS:
         if kind != "cpu":
@@ -115,7 +115,7 @@ def xpus() -> list[Card]:
     return [Card("Intel graphics card")] * count
 
 
-def mps() -> list[Card]:
+def mps_gpus() -> list[Card]:
     """Return the graphics part of Apple's chip, which shares the computer's memory."""
     if not torch.backends.mps.is_available():
         return []

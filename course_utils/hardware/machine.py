@@ -34,7 +34,7 @@ TPU_CHIPS = {
     "0x0076": ("TPU 7x", 2, 96),
 }
 # A variable that a hosted machine sets, and the kind of host that it shows.
-HOSTS = {
+HOST_VARIABLES = {
     "COLAB_RELEASE_TAG": "colab",
     "KAGGLE_KERNEL_RUN_TYPE": "kaggle",
     "BINDER_SERVICE_HOST": "binder",
@@ -99,7 +99,7 @@ def host_memory_bytes() -> int:
 
 def host_kind() -> str:
     """Return where this Python runs: "colab", "kaggle", "binder", "ci", "tpu-vm" or "computer"."""
-    for variable, host in HOSTS.items():
+    for variable, host in HOST_VARIABLES.items():
         if os.environ.get(variable):
             return host
     return "tpu-vm" if tpu_chips() else "computer"

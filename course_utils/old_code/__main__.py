@@ -7,13 +7,13 @@ import argparse
 import sys
 from pathlib import Path
 
-KINDS = "Python (.py), notebooks (.ipynb), Markdown, reST or plain text"
+READABLE = "Python (.py), notebooks (.ipynb), Markdown, reST or plain text"
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Report on each file and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m course_utils.old_code", description=__doc__)
-    help_text = f"{KINDS}; - reads code or the message of an error from standard input"
+    help_text = f"{READABLE}; - reads code or the message of an error from standard input"
     parser.add_argument("files", nargs="+", metavar="FILE", help=help_text)
     parser.add_argument("--write", action="store_true", help="change the files")
     options = parser.parse_args(arguments)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from course_utils.old_code.find_old_names import find_in_code, find_in_message, find_in_text
 from course_utils.old_code.names_in_code import Names
-from course_utils.old_code.parsed_code import Finding
+from course_utils.old_code.parsed_code import Outdated
 from course_utils.old_code.read_text import Part, Unreadable, is_python, joined, parts_of
 from course_utils.old_code.trainer_arguments import Note
 from course_utils.text import html_card
@@ -101,9 +101,9 @@ def _text_of(source: str | os.PathLike) -> tuple[str, str]:
         raise Unreadable(f"{path} cannot be read: {error}") from None
 
 
-def _find_in(part: Part, names: Names) -> list[Finding]:
+def _find_in(part: Part, names: Names) -> list[Outdated]:
     """Return what is outdated in one part, in the order of its lines."""
-    found: list[Finding] = []
+    found: list[Outdated] = []
     for code in part.codes:
         found += find_in_code(code, names)
     for place, command in part.commands:
@@ -119,7 +119,7 @@ def _find_in(part: Part, names: Names) -> list[Finding]:
     return numbered
 
 
-def _with_edits(text: str, findings: list[Finding]) -> str:
+def _with_edits(text: str, findings: list[Outdated]) -> str:
     """Return a text with its edits, unless they made Python no Python.
 
     An edit that overlaps an earlier one is left out.

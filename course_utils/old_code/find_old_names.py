@@ -7,20 +7,20 @@ from typing import Any
 from course_utils.old_code import old_names
 from course_utils.old_code.find_trainer_arguments import find_trainer_arguments
 from course_utils.old_code.names_in_code import Names, is_guarded
-from course_utils.old_code.parsed_code import Argument, Call, Code, Finding, source, steps
+from course_utils.old_code.parsed_code import Argument, Call, Code, Outdated, source, steps
 from course_utils.old_code.read_text import parts_of
 from course_utils.old_code.trainer_arguments import Note
 
 
-def find_imports(code: Code, names: Names) -> Iterator[Finding]:
+def find_imports(code: Code, names: Names) -> Iterator[Outdated]:
     """Find imported names that have gone or moved."""
     for each in code.imports:
         advice = _advise_called(each.name, each.bound, names)
         if advice and not is_guarded(each.node):
-            yield Finding(Note(each.name, *advice), code.span(each.node)[0])
+            yield Outdated(Note(each.name, *advice), code.span(each.node)[0])
 
 
-def find_uses(code: Code, names: Names) -> Iterator[Finding]:
+def find_uses(code: Code, names: Names) -> Iterator[Outdated]:
     """Find names such as `torch.a.b` and attributes of a Trainer that are outdated."""
     for node in code.nodes:
         chain = steps(node) if node.type in ("atom_expr", "power") else []
@@ -32,7 +32,7 @@ def find_uses(code: Code, names: Names) -> Iterator[Finding]:
             yield from _use(code, chain, names)
 
 
-def _use(code: Code, chain: list[tuple[str, Any]], names: Names) -> Iterator[Finding]:
+def _use(code: Code, chain: list[tuple[str, Any]], names: Names) -> Iterator[Outdated]:
     """Find the first part of a name such as `torch.a.b` that is outdated."""
     head, first = chain[0]
     imported = names.imported.get(head, "")
@@ -47,7 +47,7 @@ def _use(code: Code, chain: list[tuple[str, Any]], names: Names) -> Iterator[Fin
         else:
             advice = _advise_called(name, written, names)
         if advice and not is_guarded(first):
-            yield Finding(Note(written, *advice), code.span(last)[0])
+            yield Outdated(Note(written, *advice), code.span(last)[0])
             return
 
 
@@ -60,7 +60,7 @@ def _advise_called(name: str, written: str, names: Names) -> tuple[str, str] | N
     return old_names.advise(name)
 
 
-def find_keywords(code: Code, names: Names) -> Iterator[Finding]:
+def find_keywords(code: Code, names: Names) -> Iterator[Outdated]:
     """Find keywords that a function no longer takes, and arguments that it needs today."""
     for call in code.calls:
         name = names.full(call.name)
@@ -71,7 +71,7 @@ def find_keywords(code: Code, names: Names) -> Iterator[Finding]:
         if processes and processes.type != "name" and source(processes) not in ("1", "None"):
             why = "It takes nprocs=1 or None today. launch has no number: it uses all devices."
             note = Note(f"{call.name}(nprocs=...)", "torch_xla.launch(function)", why)
-            yield Finding(note, place)
+            yield Outdated(note, place)
         given = {each.name for each in call.arguments}
         values = [source(each.value) for each in call.arguments]
         is_open = bool({"*", "**"} & given) or "..." in values
@@ -79,12 +79,12 @@ def find_keywords(code: Code, names: Names) -> Iterator[Finding]:
             by_position = sum(not each.name for each in call.arguments)
             for needed in old_names.missing_arguments(name, by_position, given):
                 why = f"{old_names.version(name)}, which is installed here, needs this argument."
-                yield Finding(Note(f"{call.name}(...)", needed, why), place)
+                yield Outdated(Note(f"{call.name}(...)", needed, why), place)
         for each in call.arguments:
             yield from _keyword(code, call, each, names)
 
 
-def _keyword(code: Code, call: Call, argument: Argument, names: Names) -> Iterator[Finding]:
+def _keyword(code: Code, call: Call, argument: Argument, names: Names) -> Iterator[Outdated]:
     """Find a keyword that a function no longer takes."""
     name, keyword = names.full(call.name), argument.name
     takes = old_names.takes(name, keyword)
@@ -101,10 +101,10 @@ def _keyword(code: Code, call: Call, argument: Argument, names: Names) -> Iterat
     start = code.span(argument.first)[0]
     is_new_name = advice[0].isidentifier() and call.keyword(advice[0]) is None
     edits = ((start, start + len(keyword), advice[0]),) if is_new_name else ()
-    yield Finding(Note(f"{function}({keyword}=...)", *advice), start, edits)
+    yield Outdated(Note(f"{function}({keyword}=...)", *advice), start, edits)
 
 
-def find_methods(code: Code, names: Names) -> Iterator[Finding]:
+def find_methods(code: Code, names: Names) -> Iterator[Outdated]:
     """Find hooks that Lightning no longer calls, and old parameters of those that it calls."""
     for node in code.nodes:
         if node.type != "funcdef":
@@ -121,14 +121,14 @@ def find_methods(code: Code, names: Names) -> Iterator[Finding]:
             new_name = re.search(r"def (\w+)", old_names.METHODS[name][0])
             around = source(owner) if owner else ""
             if not (new_name and re.search(rf"def {new_name[1]}\b", around)):
-                yield Finding(Note(f"def {name}", *old_names.METHODS[name]), place)
+                yield Outdated(Note(f"def {name}", *old_names.METHODS[name]), place)
         for argument in arguments:
             if name.endswith("_step") and f"{name}.{argument}" in old_names.KEYWORDS:
                 advice = old_names.KEYWORDS[f"{name}.{argument}"]
-                yield Finding(Note(f"{name}(..., {argument})", *advice), place)
+                yield Outdated(Note(f"{name}(..., {argument})", *advice), place)
 
 
-def find_results(code: Code, names: Names) -> Iterator[Finding]:
+def find_results(code: Code, names: Names) -> Iterator[Outdated]:
     """Find "log" and "progress_bar" among the keys of what a step returns."""
     why = "Today only the loss is read from what a step returns."
     for node in code.nodes:
@@ -141,10 +141,10 @@ def find_results(code: Code, names: Names) -> Iterator[Finding]:
         is_ours = names.may_be_lightnings(node.search_ancestor("classdef"))
         if is_key and is_hook and is_ours and names.names_lightning:
             note = Note(f"{node.value}: ...", "self.log_dict(...)", why)
-            yield Finding(note, code.span(node)[0])
+            yield Outdated(note, code.span(node)[0])
 
 
-def find_hparams(code: Code, names: Names) -> Iterator[Finding]:
+def find_hparams(code: Code, names: Names) -> Iterator[Outdated]:
     """Find `self.hparams = ...` in a module of Lightning: it cannot be assigned any more."""
     for node in code.nodes:
         if node.type != "expr_stmt" or source(node.children[0]) != "self.hparams":
@@ -154,10 +154,10 @@ def find_hparams(code: Code, names: Names) -> Iterator[Finding]:
         if node.children[1] == "=" and is_module and names.may_be_lightnings(owner):
             new = f"self.save_hyperparameters({source(node.children[-1])})"
             note = Note("self.hparams = ...", new, "hparams cannot be assigned today.")
-            yield Finding(note, code.span(node)[0], ((*code.span(node), new),))
+            yield Outdated(note, code.span(node)[0], ((*code.span(node), new),))
 
 
-def find_patterns(code: Code, names: Names) -> Iterator[Finding]:
+def find_patterns(code: Code, names: Names) -> Iterator[Outdated]:
     """Find `loss.data[0]`, `device="cuda0"` and the like, outside strings and comments."""
     for pattern, form, why in old_names.TABLES["patterns"]:
         for match in re.finditer(pattern, code.text):
@@ -169,42 +169,42 @@ def find_patterns(code: Code, names: Names) -> Iterator[Finding]:
             if leaf and not is_inside_string:
                 start, end = code.start + match.start(), code.start + match.end()
                 new = match.expand(form)
-                yield Finding(Note(match[0], new, why), start, ((start, end, new),))
+                yield Outdated(Note(match[0], new, why), start, ((start, end, new),))
 
 
-def find_strings(code: Code, names: Names) -> Iterator[Finding]:
+def find_strings(code: Code, names: Names) -> Iterator[Outdated]:
     """Find old packages and variables in strings, but not in docstrings."""
     for node in code.nodes:
         if node.type == "string" and not node.value.startswith(('"""', "'''", 'r"""')):
             yield from find_in_text(node.value, code.span(node)[0])
 
 
-def find_in_text(text: str, place: int) -> Iterator[Finding]:
+def find_in_text(text: str, place: int) -> Iterator[Outdated]:
     """Find what is outdated in a command or a string: wheels, versions, variables."""
     for pattern, new, why in old_names.TABLES["texts"]:
         if match := re.search(pattern, text):
-            yield Finding(Note(match[0], new, why), place + match.start())
+            yield Outdated(Note(match[0], new, why), place + match.start())
 
 
-def find_in_message(line: str, place: int) -> Iterator[Finding]:
+def find_in_message(line: str, place: int) -> Iterator[Outdated]:
     """Read the message of an error as the code that it is about."""
     for pattern, code in old_names.TABLES["messages"]:
         if match := re.search(pattern, line):
             part = parts_of(match.expand(code))[0]
             for each in find_in_code(part.codes[0], Names([part])):
-                yield Finding(each.note, place)
+                yield Outdated(each.note, place)
     for pattern, new, why in old_names.TABLES["advice_on_messages"]:
         if re.search(pattern, line):
-            yield Finding(Note(line[:80], new, why), place)
+            yield Outdated(Note(line[:80], new, why), place)
 
 
-def find_in_code(code: Code, names: Names) -> Iterator[Finding]:
+def find_in_code(code: Code, names: Names) -> Iterator[Outdated]:
     """Find everything in a stretch of code that is outdated."""
     for find in _FINDERS:
         yield from find(code, names)
 
 
-_FINDERS: tuple[Callable[[Code, Names], Iterator[Finding]], ...] = (
+_FINDERS: tuple[Callable[[Code, Names], Iterator[Outdated]], ...] = (
     find_imports,
     find_uses,
     find_trainer_arguments,

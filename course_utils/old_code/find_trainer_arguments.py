@@ -9,7 +9,7 @@ from typing import Any
 
 from course_utils.old_code.names_in_code import Names
 from course_utils.old_code.old_names import TRAINER
-from course_utils.old_code.parsed_code import Argument, Code, Edit, Finding, pairs_of, source
+from course_utils.old_code.parsed_code import Argument, Code, Edit, Outdated, pairs_of, source
 from course_utils.old_code.trainer_arguments import (
     Expression,
     Modern,
@@ -19,7 +19,7 @@ from course_utils.old_code.trainer_arguments import (
 )
 
 
-def find_trainer_arguments(code: Code, names: Names) -> Iterator[Finding]:
+def find_trainer_arguments(code: Code, names: Names) -> Iterator[Outdated]:
     """Find old arguments of a Trainer, wherever they are written."""
     for call in code.calls:
         name = names.full(call.name)
@@ -37,7 +37,7 @@ def find_trainer_arguments(code: Code, names: Names) -> Iterator[Finding]:
             yield from _item(code, node, names)
 
 
-def _item(code: Code, statement: Any, names: Names) -> Iterator[Finding]:
+def _item(code: Code, statement: Any, names: Names) -> Iterator[Outdated]:
     """Find `kwargs["gpus"] = 2` and `args.trainer.gpus = 2`, which a person has to change."""
     target, _, value = statement.children
     item = re.fullmatch(r"(.+?)(?:\[['\"](\w+)['\"]\]|\.(\w+))", source(target), re.DOTALL)
@@ -53,7 +53,7 @@ def _item(code: Code, statement: Any, names: Names) -> Iterator[Finding]:
             yield replace(each, edits=())
 
 
-def _translated(code: Code, arguments: Sequence[Argument], form: str = "{}={}") -> list[Finding]:
+def _translated(code: Code, arguments: Sequence[Argument], form: str = "{}={}") -> list[Outdated]:
     """Return what became of the arguments of a Trainer; all edits are with the first of them.
 
     Args:
@@ -73,7 +73,7 @@ def _translated(code: Code, arguments: Sequence[Argument], form: str = "{}={}") 
         is_for_fit = modern.fit_kwargs and each.name == "resume_from_checkpoint"
         if is_for_fit or " if " in source(each.value):
             modern.moved.pop(each.name, None)  # it stays, for a person to change
-    found = [Finding(note, places[old]) for old, note in notes.items()]
+    found = [Outdated(note, places[old]) for old, note in notes.items()]
     if found:
         found[0] = replace(found[0], edits=tuple(_edits(code, arguments, modern, form)))
     return found

@@ -13,7 +13,7 @@ Edit = tuple[int, int, str]  # what stands between two places of a text is repla
 
 
 @dataclass(frozen=True)
-class Finding:
+class Outdated:
     """A note, its place in the text, and the edits that are safe to make; () leaves it to you."""
 
     note: Note

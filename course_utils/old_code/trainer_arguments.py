@@ -75,9 +75,9 @@ class Modern:
     moved: dict[str, list[str]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        lines = [f"Trainer({listed(self.kwargs)})"]
+        lines = [f"Trainer({as_arguments(self.kwargs)})"]
         if self.fit_kwargs:
-            lines.append(f"trainer.fit(model, {listed(self.fit_kwargs)})")
+            lines.append(f"trainer.fit(model, {as_arguments(self.fit_kwargs)})")
         return "\n".join(lines + [f"  {note}" for note in self.changes.values()])
 
     def refuse(self, name: str, why: str) -> None:
@@ -89,7 +89,7 @@ class Modern:
     def replace(self, name: str, new: dict, why: str) -> None:
         """Put `new` in the place of an old argument, or refuse it where another one disagrees."""
         others = {key: value for key, value in self.kwargs.items() if key != name}
-        text = listed(new)
+        text = as_arguments(new)
         if "ckpt_path" in new:
             self.fit_kwargs, new = new, {}
             text = f"trainer.fit(model, {text})"
@@ -219,7 +219,7 @@ def written(name: str, value: object) -> str:
     return f"{name}={_SHORT.repr(value)}"
 
 
-def listed(arguments: Mapping) -> str:
+def as_arguments(arguments: Mapping) -> str:
     """Return arguments as one writes them in a call."""
     return ", ".join(written(name, value) for name, value in arguments.items())
 

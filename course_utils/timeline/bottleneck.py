@@ -4,7 +4,7 @@ import math
 import statistics
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -255,24 +255,10 @@ def record_loop(
     """Run the loop, first without and then with the profiler, and return what was seen."""
     workers = getattr(loader, "num_workers", 0)
     lead_in = WARM_UP + 2 * workers  # until the batches that the workers have ready are used up
-    fetches_s: list[float] = []
-    steps_s: list[float] = []
-    own_s = 0.0  # in which this thread had a core
     with closing(_endless(loader)) as batches:
         for _ in range(lead_in):
             step(next(batches))
-        wait_for(device)
-        start = clock()
-        while len(steps_s) < steps and (len(steps_s) < WARM_UP or clock() - start < max_s):
-            asked = clock()
-            batch = next(batches)
-            fetched, own_start = clock(), time.thread_time()
-            step(batch)
-            steps_s.append(clock() - fetched)
-            fetches_s.append(fetched - asked)
-            own_s += time.thread_time() - own_start
-        wait_for(device)
-        mean_s = (clock() - start) / len(steps_s)
+        timed = _time_steps(step, batches, device, steps, max_s, clock)
 
         def profiled_steps() -> None:
             for _ in range(lead_in + PROFILED):
@@ -284,19 +270,45 @@ def record_loop(
                 _run_smallest()
 
         trace = run_profiled(profiled_steps, device)
+    return add_spans(replace(timed, workers=workers), trace["traceEvents"])
+
+
+def _time_steps(
+    step: Callable[[Any], object],
+    batches: Iterator[Any],
+    device: Device,
+    steps: int,
+    max_s: float,
+    clock: Callable[[], float],
+) -> LoopRecord:
+    """Time steps of the loop without the profiler; how many workers it has is not known here."""
+    fetches_s: list[float] = []
+    steps_s: list[float] = []
+    own_s = 0.0  # in which this thread had a core
+    wait_for(device)
+    start = clock()
+    while len(steps_s) < steps and (len(steps_s) < WARM_UP or clock() - start < max_s):
+        asked = clock()
+        batch = next(batches)
+        fetched, own_start = clock(), time.thread_time()
+        step(batch)
+        steps_s.append(clock() - fetched)
+        fetches_s.append(fetched - asked)
+        own_s += time.thread_time() - own_start
+    wait_for(device)
+    mean_s = (clock() - start) / len(steps_s)
     fetch_s = statistics.mean(fetches_s)  # workers deliver in bursts, so the mean counts
     on_cpu = device.kind == "cpu"
-    timed = LoopRecord(
+    return LoopRecord(
         device=str(device),
         kind=device.kind,
         step_s=fetch_s + min(steps_s) if on_cpu else mean_s,
         fetch_s=fetch_s,
-        workers=workers,
+        workers=0,
         cores=usable_cores(),
         steps=PROFILED,
         disturbed=on_cpu and own_s < CALM * min(steps_s) * len(steps_s),
     )
-    return add_spans(timed, trace["traceEvents"])
 
 
 def add_spans(seen: LoopRecord, events: Iterable[Mapping[str, Any]]) -> LoopRecord:

@@ -114,11 +114,11 @@ def draw_runs(runs: Mapping[str, Sequence[Lane]], title: str) -> Picture:
     axes.set(xlim=(0, end_s / size), ylim=(y + 0.5, 0.5))
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
-    said = [f"{name}: {describe(lanes, ends[name])}" for name, lanes in runs.items()]
+    said = [f"{name}: {in_words(lanes, ends[name])}" for name, lanes in runs.items()]
     return picture(axes, " ".join(said), colors=32)
 
 
-def describe(lanes: Sequence[Lane], end_s: float) -> str:
+def in_words(lanes: Sequence[Lane], end_s: float) -> str:
     """Return in words what the picture of these lanes shows."""
     rows = []
     for lane in lanes:
@@ -152,9 +152,7 @@ def _draw(axes: Any, y: float, lane: Lane, size: float, end_s: float) -> None:
             axes.text(middle, height, span.name, ha="center", **words)
             fits = True
     if lane.work and not lane.named and not fits:
-        first = lane.work[
-            0
-        ]  # all are too short for their names: that of the first stands before it
+        first = lane.work[0]  # all are too short for their names: its name stands before it
         if first.start_s > LETTER * end_s * (len(first.name) + 1):
             axes.text(first.start_s / size, height, f"{first.name} ", ha="right", **words)
 

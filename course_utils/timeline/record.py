@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from course_utils.devices import Device, as_device, wait_for
 from course_utils.figures import Picture
 from course_utils.stopwatch import check_ran
-from course_utils.timeline.lanes import Lane, Span, describe, draw_runs
+from course_utils.timeline.lanes import Lane, Span, draw_runs, in_words
 from course_utils.timeline.trace import lanes_of, run_profiled
 
 
@@ -42,7 +42,7 @@ class Timeline:
         return draw_runs({"one run": self.lanes}, title)
 
     def __repr__(self) -> str:
-        return describe(self.lanes, self.end_s)
+        return in_words(self.lanes, self.end_s)
 
     def _repr_mimebundle_(
         self, include: object = None, exclude: object = None

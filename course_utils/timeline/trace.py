@@ -15,7 +15,7 @@ from torch.profiler import ProfilerActivity, _ExperimentalConfig, profile, recor
 from course_utils.devices import Device, wait_for
 from course_utils.timeline.lanes import Lane, Span, outermost, without
 
-KINDS = ("host", "copies", "device")  # of lanes, in the order of the picture
+LANE_KINDS = ("host", "copies", "device")  # of lanes, in the order of the picture
 ON_DEVICE = {"kernel": "device", "gpu_memcpy": "copies", "gpu_memset": "copies"}
 ON_HOST = ("cpu_op", "user_annotation", "cuda_runtime", "cuda_driver")
 WAITING = re.compile(r"wait\b|(cuda|cu|hip)\w*Synchronize")
@@ -83,7 +83,7 @@ def lanes_of(events: Iterable[Event], threads: Mapping[int | None, str]) -> tupl
 
     def order(place: tuple[str, str, Any]) -> tuple:
         kind, name, _ = place
-        return KINDS.index(kind), name != "host", first[place]
+        return LANE_KINDS.index(kind), name != "host", first[place]
 
     return tuple(_lane(place, groups[place], start) for place in sorted(groups, key=order))
 

@@ -28,11 +28,11 @@ from timm.utils import reparameterize_model
 
 from course_utils.estimate.counting import count_work
 from course_utils.estimate.speeds import COUNTED, MERGED, MERGED_WITH, networks, published
-from course_utils.estimate.work import KINDS
+from course_utils.estimate.work import OP_KINDS
 
 KEY = ("model", "image", "training", "half")
 AMOUNTS = {"flops": "flops", "bytes": "bytes_moved", "kernels": "kernels"}
-SUMS = [f"{kind}_{amount}" for kind in KINDS for amount in AMOUNTS]
+SUMS = [f"{kind}_{amount}" for kind in OP_KINDS for amount in AMOUNTS]
 COLUMNS = (*KEY, "batch", "parameters", "trained", *SUMS)
 
 
@@ -117,7 +117,7 @@ def distance(known, row):
     """Return the largest of how many times as much is counted now: FLOPs, bytes, kernels."""
     ratios = []
     for amount, attribute in AMOUNTS.items():
-        now = sum(float(row[f"{kind}_{amount}"] or 0) for kind in KINDS)
+        now = sum(float(row[f"{kind}_{amount}"] or 0) for kind in OP_KINDS)
         ratios.append(now / getattr(known.work, attribute))
     return max(max(ratio, 1 / ratio) for ratio in ratios)
 

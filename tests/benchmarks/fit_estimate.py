@@ -29,11 +29,11 @@ import numpy as np
 from course_utils.estimate.chips import find_chip
 from course_utils.estimate.speeds import (
     LANGUAGE_MODELS,
-    language_models,
+    language_steps,
     published,
     work_of,
 )
-from course_utils.estimate.step_time import DATA, Host, fitted, numbers, seconds
+from course_utils.estimate.step_time import STEP_TIME_FILE, Host, fitted, numbers, seconds
 
 CARDS = {  # as NeuSight writes them; of the others, one die of an MI250 and no P4
     "Tesla_P100-PCIE-16GB": "P100 PCIe",
@@ -96,7 +96,7 @@ def search(groups, values, names, rounds=3):
 def language_rows(vendor="NVIDIA"):
     """Return (work, chip, seconds) of the language models, by chip."""
     found = defaultdict(list)
-    for row in language_models():
+    for row in language_steps():
         chip = find_chip(row.device)
         if chip.vendor == vendor:
             found[chip.name].append((row.work, chip, row.measured_s))
@@ -168,7 +168,7 @@ def report(left_out, language, seen, values, names):
     ours = [left_out[card, work] / s for card, work, _, s in pairs]
     show("ours", ours)
     for method in METHODS.values():
-        known = [row for row in language_models() if find_chip(row.device).vendor == "NVIDIA"]
+        known = [row for row in language_steps() if find_chip(row.device).vendor == "NVIDIA"]
         show(method, [row.predicted_s[method] / row.measured_s for row in known])
     for title, starts in CLASSES.items():
         part = [r for r, (card, *_) in zip(ours, pairs, strict=True) if card.startswith(starts)]
@@ -198,12 +198,12 @@ def report(left_out, language, seen, values, names):
 
 def write(values, left_out):
     """Keep the numbers, and what was predicted with each card left out."""
-    data = json.loads(DATA.read_text())
+    data = json.loads(STEP_TIME_FILE.read_text())
     for name, value in values.items():
         data["numbers"][name]["value"] = float(f"{value:.3g}")
-    DATA.write_text(json.dumps(data, indent=2) + "\n")
+    STEP_TIME_FILE.write_text(json.dumps(data, indent=2) + "\n")
     rows = []
-    for row in language_models():
+    for row in language_steps():
         chip = find_chip(row.device)
         ours = left_out.get((chip.name, row.work)) or predict(row.work, chip, values)
         rows.append(replace(row, predicted_s=row.predicted_s | {"ours": ours}))

@@ -21,7 +21,7 @@ import torch
 
 from course_utils.estimate.chips import find_chip
 from course_utils.estimate.memory import estimate_memory
-from course_utils.estimate.memory_model import FITTED, capacity_bytes
+from course_utils.estimate.memory_model import MEMORY_FILE, capacity_bytes
 from course_utils.estimate.speeds import published
 
 BATCHES = (512, 384, 256, 192, 128, 96, 64, 48, 32, 24, 16, 12, 8, 6, 4, 3, 2, 1)
@@ -147,7 +147,9 @@ def main():
             "not_traced": failed,
             "tested": tested,
         }
-        FITTED.write_text(json.dumps(json.loads(FITTED.read_text()) | known, indent=1) + "\n")
+        MEMORY_FILE.write_text(
+            json.dumps(json.loads(MEMORY_FILE.read_text()) | known, indent=1) + "\n"
+        )
 
 
 if __name__ == "__main__":

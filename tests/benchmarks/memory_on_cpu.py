@@ -26,7 +26,7 @@ import torch
 from course_lessons.memory.record import record_memory
 
 from course_utils.estimate.memory import estimate_memory
-from course_utils.estimate.memory_model import FITTED
+from course_utils.estimate.memory_model import MEMORY_FILE
 
 WAYS = ("recorded", "in_ram_returned", "in_ram")
 M_MMAP_THRESHOLD = -3  # of malloc.h
@@ -107,8 +107,8 @@ def main():
     if asked.write:
         where = f"{date.today()}, PyTorch {torch.__version__}, {platform.platform()}"
         where += f", {torch.get_num_threads()} thread"
-        known = json.loads(FITTED.read_text()) | {"on_cpu_measured": where, "on_cpu": rows}
-        FITTED.write_text(json.dumps(known, indent=1) + "\n")
+        known = json.loads(MEMORY_FILE.read_text()) | {"on_cpu_measured": where, "on_cpu": rows}
+        MEMORY_FILE.write_text(json.dumps(known, indent=1) + "\n")
 
 
 if __name__ == "__main__":

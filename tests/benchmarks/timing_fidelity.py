@@ -29,7 +29,7 @@ from torch.utils.benchmark import Timer
 
 from course_utils.devices import Device, find_devices, pick_device, wait_for
 from course_utils.hardware.machine import cpu_name
-from course_utils.in_turn import Work, time_together
+from course_utils.in_turn import TimedCall, time_together
 from course_utils.timing import time_call
 
 torch.manual_seed(0)
@@ -184,7 +184,7 @@ def aa(repeats: int) -> dict:
         fn, errors, naive = CALLS[name], [], []
         for _ in range(repeats if name != "200 ms" else max(3, repeats // 3)):
             result = time_together(
-                {"a": Work(lambda fn=fn: fn(), cpu), "b": Work(lambda fn=fn: fn(), cpu)},
+                {"a": TimedCall(lambda fn=fn: fn(), cpu), "b": TimedCall(lambda fn=fn: fn(), cpu)},
                 max_s=max_s,
             )
             errors.append(abs(result.ratio("a", "b").median - 1))

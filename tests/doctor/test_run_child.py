@@ -20,7 +20,7 @@ from course_utils.doctor.evidence import Evidence, Package
 from course_utils.doctor.run_child import (
     PREFIX,
     Outcome,
-    describe,
+    read_outcome,
     run_limited,
     run_probe,
 )
@@ -125,5 +125,7 @@ def test_a_probe_runs_in_a_child():
 
 
 def test_a_child_that_windows_has_ended_was_killed():
-    assert describe(0xC0000005, b"").signal == "0xC0000005"
-    assert describe(0xC0000005, b"").ended == "killed" and describe(1, b"").ended == "failed"
+    assert read_outcome(0xC0000005, b"").signal == "0xC0000005"
+    assert (
+        read_outcome(0xC0000005, b"").ended == "killed" and read_outcome(1, b"").ended == "failed"
+    )

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from course_utils.estimate.chips import find_chip
 from course_utils.estimate.counting import count_work
 from course_utils.estimate.memory import estimate_memory
-from course_utils.estimate.speeds import language_models
+from course_utils.estimate.speeds import language_steps
 from course_utils.estimate.step_time import fitted, step_time
 
 WIDE = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
@@ -97,7 +97,7 @@ def test_a_loss_over_a_large_vocabulary_takes_memory():
 
 
 def nvidia():
-    return [row for row in language_models() if find_chip(row.device).vendor == "NVIDIA"]
+    return [row for row in language_steps() if find_chip(row.device).vendor == "NVIDIA"]
 
 
 def ratios_of(rows, method="ours"):
@@ -134,6 +134,6 @@ def test_the_interval_covers_nine_in_ten_of_each_class_of_cards():
 
 
 def test_the_cards_of_another_vendor_are_met_within_their_factor():
-    rows = [row for row in language_models() if find_chip(row.device).vendor == "AMD"]
+    rows = [row for row in language_steps() if find_chip(row.device).vendor == "AMD"]
     ratios = [step_time(row.work, find_chip(row.device)).total_s / row.measured_s for row in rows]
     assert len(ratios) > 40 and within(ratios, 0.9) < fitted()["factors"]["AMD"]["factor"]

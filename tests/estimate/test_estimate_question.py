@@ -20,15 +20,13 @@ from course_utils.estimate.advice import (
     free_sessions,
     told_apart,
 )
-from course_utils.estimate.chips import DATA as CHIPS
-from course_utils.estimate.chips import all_chips, all_links, find_chip
+from course_utils.estimate.chips import CHIPS_FILE, all_chips, all_links, find_chip
 from course_utils.estimate.counting import count_work
-from course_utils.estimate.evidence import Evidence
+from course_utils.estimate.error_factor import ErrorFactor
 from course_utils.estimate.host import measure_host
 from course_utils.estimate.memory import estimate_memory
 from course_utils.estimate.parallel import exchange_s, scaling
-from course_utils.estimate.prices import DATA as PRICES
-from course_utils.estimate.prices import Price, read_prices
+from course_utils.estimate.prices import PRICES_FILE, Price, read_prices
 from course_utils.estimate.row import Row, money, span
 from course_utils.estimate.step_time import Host, StepTime, fitted, step_time
 
@@ -295,7 +293,7 @@ def row_of(device, hours, price, fits=True, factor=1.5, currency="$"):
         batch=1,
         samples=hours * 3600,
         price=None if price is None else Price(price, "your price", currency),
-        evidence=Evidence(1.0 if own else factor, True, ()),
+        evidence=ErrorFactor(1.0 if own else factor, True, ()),
         parts=None if own else StepTime(0.0, 1.0, 0.0),
         fits=None if own else fits,
     )
@@ -526,7 +524,7 @@ def test_every_chip_has_a_source_and_plausible_figures():
 
 
 def test_every_source_that_figures_were_compared_with_is_described_and_used():
-    described = json.loads(CHIPS.read_text(encoding="utf-8"))["checked_sources"]
+    described = json.loads(CHIPS_FILE.read_text(encoding="utf-8"))["checked_sources"]
     assert {key for chip in all_chips() for key in chip.checked} == set(described)
 
 
@@ -547,7 +545,7 @@ def test_no_two_chips_answer_to_one_name():
 
 def test_every_example_price_is_of_a_chip_and_says_when_and_where():
     names = {chip.name for chip in all_chips()}
-    for row in json.loads(PRICES.read_text(encoding="utf-8"))["prices"]:
+    for row in json.loads(PRICES_FILE.read_text(encoding="utf-8"))["prices"]:
         assert row["device"] in names, f"no chip of chips.json has the name {row['device']!r}"
         assert re.fullmatch(r"20\d\d-\d\d(-\d\d)?", row["date"]) and row["source"].startswith(
             "https://"

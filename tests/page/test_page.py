@@ -18,7 +18,7 @@ sys.path.pop(0)
 from course_utils.estimate.advice import advice, told_apart
 from course_utils.estimate.chips import Chip, all_chips, find_chip
 from course_utils.estimate.counted_models import counted_language, counted_memory
-from course_utils.estimate.evidence import Evidence, evidence
+from course_utils.estimate.error_factor import ErrorFactor, error_factor
 from course_utils.estimate.finetuning import estimate_finetuning
 from course_utils.estimate.memory_model import capacity_bytes, framework_bytes
 from course_utils.estimate.parallel import scaling
@@ -134,7 +134,7 @@ def expected_rows(question: dict, chips: list[Chip]) -> list[dict]:
             {
                 "device": chip.name,
                 "seconds": seconds,
-                "factor": evidence(work, chip, parts).factor,
+                "factor": error_factor(work, chip, parts).factor,
                 "cost": None
                 if price is None
                 else seconds / 3600 * price.per_hour * question["count"],
@@ -218,7 +218,7 @@ def as_package_row(shown: dict) -> Row:
         batch=1,
         samples=1,
         price=price,
-        evidence=Evidence(high / middle, shown["checked"], ()),
+        evidence=ErrorFactor(high / middle, shown["checked"], ()),
         parts=None if shown["own"] else StepTime(0.0, middle, 0.0),
         fits=shown["fits"],
     )

@@ -9,8 +9,8 @@ from PIL import Image
 from course_utils.timeline.lanes import (
     Lane,
     Span,
-    describe,
     draw_runs,
+    in_words,
     outermost,
     union,
     without,
@@ -56,7 +56,7 @@ LANES = (
 
 
 def test_the_words_say_what_is_busy_and_what_waits():
-    said = describe(LANES, 4.0)
+    said = in_words(LANES, 4.0)
     assert said.startswith("A timeline of 4 s. host (launch, wait): busy for 25%, waiting for 75%")
     assert said.endswith("; device: busy for 50%.")
 

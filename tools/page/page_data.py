@@ -8,14 +8,14 @@ from course_utils.estimate.counted_models import counted_language, counted_memor
 from course_utils.estimate.finetuning import finetuning_evidence as finetuning
 from course_utils.estimate.finetuning import language_models
 from course_utils.estimate.memory_model import capacity_bytes, memory_evidence
-from course_utils.estimate.prices import DATA as PRICES
+from course_utils.estimate.prices import PRICES_FILE
 from course_utils.estimate.speeds import MERGED, networks
 from course_utils.estimate.step_time import fitted, numbers
 
 
 def page_data() -> dict[str, Any]:
     """Return what the page needs, ready for JSON; `model.js` says what each part is."""
-    prices = json.loads(PRICES.read_text(encoding="utf-8"))
+    prices = json.loads(PRICES_FILE.read_text(encoding="utf-8"))
     return {
         "numbers": numbers(),
         "share": fitted()["share"],

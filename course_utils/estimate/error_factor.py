@@ -10,7 +10,7 @@ from course_utils.estimate.work import Work
 
 
 @dataclass(frozen=True)
-class Evidence:
+class ErrorFactor:
     """What an interval stands on.
 
     Attributes:
@@ -24,9 +24,9 @@ class Evidence:
     reasons: tuple[str, ...]
 
 
-def evidence(
+def error_factor(
     work: Work, chip: Chip, time: StepTime, *, compiled: bool = False, own_host: bool = False
-) -> Evidence:
+) -> ErrorFactor:
     """Return how far the estimate of `work` on `chip` may be off, by what was checked for its like.
 
     Errors of different origin are independent of each other, so their logarithms add like the sides
@@ -54,7 +54,7 @@ def evidence(
     used = [known[key] for key in keys]
     total = math.hypot(*(math.log(entry["factor"]) for entry in used))
     checked = "cards" not in keys and not any(entry.get("assumed") for entry in used)
-    return Evidence(math.exp(total), checked, tuple(entry["about"] for entry in used))
+    return ErrorFactor(math.exp(total), checked, tuple(entry["about"] for entry in used))
 
 
 def kind_of(work: Work) -> str:
@@ -65,7 +65,7 @@ def kind_of(work: Work) -> str:
     return f"matrix products, {'fp32' if work.precision == 'fp32' else '16 bits'}"
 
 
-def in_one_sentence(known: dict[str, Evidence]) -> str:
+def in_one_sentence(known: dict[str, ErrorFactor]) -> str:
     """Return in one sentence how sure the estimates for these devices are."""
     share = f"{fitted()['share']:.0%}"
     checked = {device: one for device, one in known.items() if one.checked}
@@ -83,7 +83,7 @@ def in_one_sentence(known: dict[str, Evidence]) -> str:
     return f"{sentence[:1].upper()}{sentence[1:]}."
 
 
-def _factors(known: Iterable[Evidence]) -> str:
+def _factors(known: Iterable[ErrorFactor]) -> str:
     found = sorted({f"{one.factor:.2g}" for one in known})
     return found[0] if len(found) == 1 else f"{found[0]} to {found[-1]}"
 
