@@ -23,12 +23,13 @@ from course_utils.estimate.row import Row, span
             best = found.cheapest(24)
             return found, best.device if best else None
     """,
-    right="Rent it for ten minutes first, measure one step, and compare it with the estimate.",
+    right="Whatever you rent: take it for ten minutes first, measure a step, and compare.",
 )
 def rent(answer: Any) -> Mistakes:
-    """Write my_rent(): your estimate and the device that you would rent, or None.
+    """Write my_rent(): your estimate and the cheapest device that is in time, or None.
 
-    The estimate is of your own model, with a deadline and at least two priced devices.
+    The estimate is of your own model, with a deadline and at least two priced devices. A device is
+    in time if its whole interval is.
     """
     given = answer()
     expect_pair(given, "the estimate and the name of a device")
@@ -39,20 +40,20 @@ def rent(answer: Any) -> Mistakes:
     priced = in_one_currency(found.rows)
     yield len(priced) < 2, "Compare at least two devices with a price: pass prices= for them."
     best = found.cheapest(deadline)
+    best_name = "" if best is None else _the(best)
     if name is None:
-        in_time = f"The whole interval of the {best and best.device} is in time."
-        yield best is not None, in_time
+        yield best is not None, f"The whole interval of {best_name} is in time."
         return
     row = _row(found, getattr(name, "device", name))
     if row is None:
         raise Wrong(f"{quote(name)} is not among the devices of your estimate.")
-    yield row.fits is False, f"The step does not fit into the memory of the {row.device}."
-    late = f"The {row.device} may take {_text(row.hours_interval[1])}, and your deadline is "
-    late += f"{_text(deadline)}. Its whole interval has to lie before it."
+    yield row.fits is False, f"The step does not fit into the memory of {_the(row)}."
+    late = f"With {_the(row)} it may take {_text(row.hours_interval[1])}, and your deadline is "
+    late += f"{_text(deadline)}. The whole interval has to lie before it."
     yield row.hours_interval[1] > deadline, late
-    yield row not in priced, f"The {row.device} has no price: pass one, or choose another device."
+    yield row not in priced, f"There is no price for {_the(row)}: pass one, or take another."
     less = best is not None and (best.cost or 0.0) < (row.cost or 0.0)
-    yield less, f"The {best and best.device} costs less, and its whole interval is in time too."
+    yield less, f"By the estimate {best_name} costs less, and is in time with its whole interval."
 
 
 def _row(found: Estimate, name: Any) -> Row | None:
@@ -61,7 +62,11 @@ def _row(found: Estimate, name: Any) -> Row | None:
         return found[name]
     except (KeyError, TypeError, ValueError):
         part = str(name).casefold()
-        return next((row for row in found.rows if part in row.device.casefold()), None)
+        return next((row for row in found.rows if part in row.name.casefold()), None)
+
+
+def _the(row: Row) -> str:
+    return f"the {row.device}" if row.parts else "your own machine"
 
 
 def _text(hours: float) -> str:
@@ -91,6 +96,7 @@ def speed_up(answer: Any) -> Mistakes:
     """
     expect_pair(answer, "such as ('A', 6.0)")
     name, ratio = answer
+    name = str(name).strip().upper()
     yield name == "A", "Claim A compares fp32 with bf16: how fast is the old card in bf16?"
     launches = "at batch 1 the launches are the limit, on both cards"
     yield name == "B", f"Claim B compares batch 1 with batch 256: {launches}."

@@ -8,6 +8,7 @@ prices = {"T4": 0.5, "A100": 2.0}
 def ask(**more):
     asked = {"batch": 64, "samples": 10**9, "devices": ["T4", "A100", "H100"], "prices": prices}
     return estimate(my_model, my_inputs, **asked | more)
+AT_HOME = ask(deadline_hours=1e6, this_machine=1e-3)
 UNPRICED = ask(deadline_hours=1e6, devices=["T4", "A100", "B200"])
 """
 LATE = "ask(deadline_hours=1e-3)"
@@ -19,17 +20,18 @@ RIGHT = {
         "my_rent = lambda: (ask(deadline_hours=1e6), 'tesla t4')",
         "my_rent = lambda: (ask(deadline_hours=1e6), ask().cheapest())",
     ],
-    "speed_up": ["my_claim = ['C', 2]"],
+    "speed_up": ["my_claim = ['C', 2]", "my_claim = ('c', 2.0)"],
 }
 
 WRONG = {
     "rent": [
         ("my_rent = lambda: (ask(deadline_hours=1e6), 'A100')", "costs less"),
         (f"my_rent = lambda: ({LATE}, 'A100')", "has to lie before it"),
+        ("my_rent = lambda: (AT_HOME, 'T4')", "your own machine costs less"),
         ("my_rent = lambda: (ask(), 'T4')", "no deadline"),
         ("my_rent = lambda: (ask(deadline_hours=1e6), 'B200')", "not among the devices"),
         ("my_rent = lambda: (ask(deadline_hours=1e6), None)", "whole interval of the T4"),
-        ("my_rent = lambda: (UNPRICED, 'B200')", "has no price"),
+        ("my_rent = lambda: (UNPRICED, 'B200')", "no price for the B200"),
         ("my_rent = lambda: 'T4'", "a pair"),
     ],
     "speed_up": [
