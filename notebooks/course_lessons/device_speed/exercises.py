@@ -104,6 +104,7 @@ def own_step(answer: Any) -> Mistakes:
     ratio, said = answer
     expect(ratio, Ratio, 'what time_together(...).ratio("a", "b") returns')
     expect(said, str, '"a", "b" or "cannot tell"')
+    said = said.strip().lower()
     low, high = ratio.interval
     faster = "cannot tell"
     if low > 1 + PRECISION:

@@ -90,7 +90,7 @@ def my_timer(fn, wait, clock):
     ],
     "own_step": [
         'my_verdict = [ratio(0.8, 0.9), "a"]',
-        'my_verdict = (ratio(1.1, 1.3), "b")',
+        'my_verdict = (ratio(1.1, 1.3), " B")',
         'my_verdict = (ratio(1.001, 1.003), "cannot tell")',
     ],
 }
