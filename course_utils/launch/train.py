@@ -175,7 +175,8 @@ def train(request: Request) -> None:
     """Train in as many processes as there are devices; raises what torch raises of a rank."""
     accelerator, devices = choose_devices(request)
     check_checkpoint(request)
-    print(f"training {request.lesson} with {devices} rank(s) on {accelerator}", flush=True)
+    ranks = "1 rank" if devices == 1 else f"{devices} ranks"
+    print(f"training {request.lesson} with {ranks} on {accelerator}", flush=True)
     if request.strategy == "ddp_spawn":
         fit(request, accelerator, devices)
     else:

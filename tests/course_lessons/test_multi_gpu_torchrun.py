@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from course_lessons.multi_gpu.torchrun import Run, torchrun, torchrun_on_two_hosts
+from course_lessons.multi_gpu.torchrun import Run, compare_two, torchrun, torchrun_on_two_hosts
 
 pytestmark = pytest.mark.process
 
@@ -68,3 +68,11 @@ def test_ranks_meet_on_a_machine_that_does_not_find_itself_by_its_name(tmp_path,
 def test_the_time_of_an_epoch_is_the_shortest_after_the_first():
     lines = ("epoch 1  loss 2.3  1.0 s", "epoch 2  loss 2.2  9.5 s", "epoch 3  loss 2.1  7.9 s")
     assert Run(lines).epoch_s == 7.9
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "words"), [("3.0", "2.0", "1.50 times"), ("0.1", "0.0", "too short")]
+)
+def test_two_ranks_are_compared_with_one_where_their_epochs_last_long_enough(one, two, words):
+    runs = [Run(("epoch 1  9.0 s", f"epoch 2  {seconds} s")) for seconds in (one, two)]
+    assert words in compare_two(*runs)

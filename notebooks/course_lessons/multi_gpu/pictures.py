@@ -13,7 +13,9 @@ NUMBERS = {"fp16": "16-bit numbers\n(mixed precision)", "tf32": "32-bit numbers\
 
 def draw_published_scaling() -> Picture:
     """Draw how many times as fast as one GPU eight of them train, as NVIDIA published it."""
-    axes = lecture_axes("Eight GPUs train 6.7 to 7.7 times as fast", "speed, one GPU = 1")
+    axes = lecture_axes(
+        "Eight GPUs train 6.7 to 7.7 times as fast", "speed on ResNet-50, one A100 = 1 (published)"
+    )
     words = []
     for position, precision in enumerate(NUMBERS):
         same = {"model": "resnet50", "device": "A100 80GB", "precision": precision}
@@ -53,11 +55,11 @@ def draw_ddp() -> Picture:
 
 def draw_ring(ranks: int = 4) -> Picture:
     """Draw the ring in which ranks add up their gradients."""
-    axes = _canvas("In a ring each rank has two neighbours")
+    axes = _canvas("A ring: each rank sends only to the next")
     places = []
     for rank in range(ranks):
         angle = math.pi / 2 - 2 * math.pi * rank / ranks
-        places.append((3.4 + 2.6 * math.cos(angle), 4.5 + 2.9 * math.sin(angle)))
+        places.append((3.1 + 2.3 * math.cos(angle), 4.5 + 2.9 * math.sin(angle)))
     for rank, (x, y) in enumerate(places):
         _box(axes, x - 0.7, y - 0.6, 1.4, f"rank {rank}", BLUE, height=1.2)
         other_x, other_y = places[(rank + 1) % ranks]
@@ -73,7 +75,7 @@ def draw_ring(ranks: int = 4) -> Picture:
         f"Sent by each rank: {2 * (ranks - 1)}/{ranks} of the gradients.",
         "With many ranks: never more than twice.",
     ]
-    axes.text(6.9, 4.5, "\n".join(lines), va="center", linespacing=1.7)
+    axes.text(7.0, 4.5, "\n".join(lines), va="center", linespacing=1.7)
     return picture(axes, f"{ranks} ranks in a ring; each sends to the next. {' '.join(lines)}")
 
 

@@ -15,9 +15,10 @@ from course_utils.lightning import calm_lightning, messages_to_stdout, trainer_k
 # Some ranks die of this race in PyTorch after their last line:
 # https://github.com/pytorch/pytorch/issues/190489
 DIED_AT_EXIT = "terminate called without an active exception"
+SHORT_S = 0.5  # below it, a time that is printed in tenths may be wrong by more than 10 %
 
 
-def set_up() -> None:
+def prepare() -> None:
     """Let cells begin with `%%needs ranks` or `%%needs copies`, and keep Lightning quiet.
 
     The folder for the scripts of the lesson is created.
@@ -45,6 +46,13 @@ class Run:
 
     def __repr__(self) -> str:
         return "\n".join(self.lines)
+
+
+def compare_two(one: Run, two: Run) -> str:
+    """Return how many times as fast two ranks were as one, as a sentence."""
+    if min(one.epoch_s, two.epoch_s) < SHORT_S:
+        return "The epochs are too short to compare: their times are printed in tenths of a second."
+    return f"Two ranks are {one.epoch_s / two.epoch_s:.2f} times as fast as one."
 
 
 def torchrun(*arguments: str, ranks: int = 2, threads: int = 1) -> Run:

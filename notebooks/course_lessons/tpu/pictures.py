@@ -49,12 +49,16 @@ def draw_steps(times: Sequence[StepTime]) -> Picture:
         base += heights
     axes.set_xticks(numbers)
     last = times[-1]
-    words = f"step {len(times)}: trace {format_seconds(last.trace_s)}, "
-    words += f"run {format_seconds(last.run_s)}"
-    axes.text(len(times) + 0.4, 0.55 * base.max(), words, ha="right")
-    axes.text(len(times) + 0.4, 0.85 * base.max(), "compile (hatched)", color=GREEN, ha="right")
-    axes.text(len(times) + 0.4, 0.7 * base.max(), "run", color=BLUE, ha="right")
-    return picture(axes, f"{title}; {words}.", colors=24)
+    trace, run = format_seconds(last.trace_s), format_seconds(last.run_s)
+    step = f"in step {len(times)}"
+    labels = (
+        (f"run: {run} {step}", BLUE),
+        ("compile (hatched)", GREEN),
+        (f"trace: {trace} {step}", ORANGE),
+    )
+    for height, (label, colour) in zip((0.85, 0.7, 0.55), labels, strict=True):
+        axes.text(len(times) + 0.4, height * base.max(), label, color=colour, ha="right")
+    return picture(axes, f"{title}; step {len(times)}: trace {trace}, run {run}.", colors=24)
 
 
 def draw_systolic_array(side: int = 4) -> Picture:
@@ -78,7 +82,7 @@ def draw_systolic_array(side: int = 4) -> Picture:
     axes.text(right, top - 4.5, "sums flow down,\neach cell adds one product", color=ORANGE)
     size = f"weights stay.\nHere {side} x {side} cells;\na TPU has 128 x 128\nor 256 x 256"
     axes.text(right, top - 7, size, color=GREEN)
-    axes.set(xlim=(-2, right + 6.5), ylim=(-1, top - 0.3), aspect="equal")
+    axes.set(xlim=(-2, right + 6.5), ylim=(-1, top - 0.3))
     axes.axis("off")
     alt = "A grid of cells that hold weights: inputs flow to the right, and sums of products down."
     return picture(axes, alt, colors=32)
