@@ -71,13 +71,6 @@ def lecture_axes(title: str, xlabel: str = "", ylabel: str = "") -> Axes:
     return axes
 
 
-def label_end(axes: Axes, x: float, y: float, text: str, color: str) -> None:
-    """Write a line's name at its end, in its colour, in place of a legend."""
-    axes.annotate(
-        text, (x, y), (12, 0), textcoords="offset points", color=color, va="center", clip_on=False
-    )
-
-
 def picture(axes: Axes, alt: str, *, colors: int = 64) -> Picture:
     """Finish the figure of `axes`, with text and lines large enough for a hall, and return it.
 

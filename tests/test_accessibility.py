@@ -254,7 +254,5 @@ def test_lines_that_a_cell_draws_differ_in_more_than_colour_or_are_named(path):
             tuple(ast.dump(k.value) for k in call.keywords if k.arg in ("marker", "linestyle"))
             for call in lines
         ]
-        names = len(drawing_calls(cell.source, "label_end")) + len(
-            drawing_calls(cell.source, "text")
-        )
+        names = len(drawing_calls(cell.source, "text"))
         assert len(set(looks)) == len(looks) or names >= len(looks) - 1, cell.id

@@ -30,8 +30,6 @@ class Chip:
         memory_gb: size of its memory as the vendor writes it, in GiB.
         also: other names by which it is found.
         vendor: who makes it.
-        kind: "gpu" or "tpu".
-        year: when it came out.
         watts: the power that the board is built for, or None where the vendor does not say.
         link: the name of what connects it to its neighbours, or "".
         source: address of the data sheet.
@@ -49,8 +47,6 @@ class Chip:
     memory_gb: float
     also: tuple[str, ...] = ()
     vendor: str = "NVIDIA"
-    kind: str = "gpu"
-    year: int = 0
     watts: float | None = None
     link: str = ""
     source: str = "your own figures"

@@ -121,6 +121,21 @@ class Step(TorchDispatchMode):
         self.batch = size if batch is None else batch
         positive("batch", self.batch)
         self.fake = FakeTensorMode(allow_non_fake_inputs=True)
+        given = self._without_data(inputs, size, whole)
+        self.shapes = ", ".join(str(tuple(x.shape)) for x in dict.fromkeys(tensors(given)))
+        self.arguments: Any = given if isinstance(given, (dict, tuple)) else (given,)
+        self.model = _clone(unwrapped(model), precision, whole, self.fake).train(training)
+        for part in self.model.modules():
+            if isinstance(part, nn.MultiheadAttention) and not part.batch_first:
+                part.register_forward_pre_hook(self._check_attention, with_kwargs=True)
+        if training and not any(p.requires_grad for p in self.model.parameters()):
+            raise ValueError("the model has no parameter that is trained. Pass training=False.")
+
+    def _without_data(self, inputs: Any, size: int, whole: torch.dtype | None) -> Any:
+        """Return the inputs as fake tensors, with the step's batch in place of a batch of `size`.
+
+        A tensor that is passed twice stays one tensor.
+        """
 
         def resized(x: Tensor) -> Tensor:
             shape = list(x.shape)
@@ -130,18 +145,8 @@ class Step(TorchDispatchMode):
             return torch.empty(shape, dtype=dtype)
 
         with self.fake:
-            # a tensor that is passed twice stays one tensor
-            twins = {id(x): resized(x) for x in tensors(inputs)}
-        self.model = _clone(unwrapped(model), precision, whole, self.fake).train(training)
-        for part in self.model.modules():
-            if isinstance(part, nn.MultiheadAttention) and not part.batch_first:
-                part.register_forward_pre_hook(self._check_attention, with_kwargs=True)
-        # which takes a twin as the copy that it has made
-        given = copy.deepcopy(inputs, dict(twins))
-        self.shapes = ", ".join(str(tuple(x.shape)) for x in twins.values())
-        self.arguments: Any = given if isinstance(given, (dict, tuple)) else (given,)
-        if training and not any(p.requires_grad for p in self.model.parameters()):
-            raise ValueError("the model has no parameter that is trained. Pass training=False.")
+            twins: dict[int, Any] = {id(x): resized(x) for x in tensors(inputs)}
+        return copy.deepcopy(inputs, twins)  # takes a twin as the copy that it has made already
 
     def __enter__(self) -> "Step":
         self.fake.__enter__()
