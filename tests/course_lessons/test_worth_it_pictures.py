@@ -5,7 +5,7 @@ from course_lessons.worth_it.pictures import (
     draw_held_out,
     draw_roofs,
 )
-from torch import empty, nn
+from torch import empty, int64, nn, zeros
 
 from course_utils.compare.comparison import Roof
 from course_utils.estimate import count_work, find_chip
@@ -89,3 +89,10 @@ def test_the_test_of_the_estimate_says_how_many_it_leaves_out_and_how_bad_the_wo
     said = draw_held_out(pairs, "RTX 5090", uncounted=3).alt
     assert said.startswith("90% of 10 estimates: within 1.10 times. ")
     assert "the worst: 4.0 times; not counted: 3 more" in said
+
+
+def test_a_model_without_products_has_a_roofline_without_dots():
+    lookup = count_work(nn.Embedding(9, 4), zeros(1, 3, dtype=int64), batch=8, precision="fp16")
+    chips = [find_chip(name) for name in ("T4", "L4", "A100", "H100")]
+    said = draw_roofs(Roof(90e9, 20e9), chips, lookup).alt
+    assert said.startswith("T4: 0% of the FLOP under its roof") and "H100 SXM" in said

@@ -60,11 +60,12 @@ def draw_roofs(here: Roof, chips: Sequence[Chip], work: Work) -> Picture:
     peak, bandwidth = _sheet(chips[0])
     products = [op for op in work.ops if op.flops and op.bytes_moved]
     under = [op.flops for op in products if op.flops / op.bytes_moved > peak / bandwidth]
-    share = f": {sum(under) / work.flops:.0%} of the FLOP under its roof"
-    title = title_of(chips[0].name, after=share)
+    share = sum(under) / (work.flops or 1)
+    title = title_of(chips[0].name, after=f": {share:.0%} of the FLOP under its roof")
     axes = lecture_axes(title, "FLOP for each byte (log.)", "FLOP/s (log.)")
     said, ends = [], []
-    for chip, style in zip(chips, LINES[1:], strict=False):
+    for number, chip in enumerate(chips):
+        style = LINES[1 + number % 3]
         ends.append((*_roofline(axes, *_sheet(chip), GPU, style), chip.name, GPU))
         said.append(f"{chip.name}: {_roof_text(*_sheet(chip))}")
     for op in products:  # where the data sheet puts them
