@@ -105,7 +105,8 @@ def _check_gradients(found: list[Tensor], right: list[Tensor], case: str) -> Mis
 @exercise(
     "Return your model (any `nn.Module`), one example of its input, with a first dimension of 1, "
     "and a batch. `estimate_memory(model, example).largest_batch('T4')` says how far you can go.",
-    "Take half to all of the largest batch that the estimate gives. Powers of two are customary.",
+    "Take half to nine tenths of the largest batch that the estimate gives. Powers of two are "
+    "customary.",
     solution="""
         def my_plan():
             model = torch.nn.Sequential(

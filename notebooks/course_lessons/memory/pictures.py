@@ -78,7 +78,7 @@ def draw_questions(
         axes,
         "Estimated need of trainings that fitted and of those that did not: "
         f"{right} of {asked} lie on the right side of the line at {room:.1f} GB.",
-        colors=8,
+        colors=16,
     )
 
 
@@ -121,27 +121,26 @@ def draw_checkpointing(blocks: int = 5, now: int = 3) -> Picture:
         blocks: of the model.
         now: the block whose backward pass runs in the last row.
     """
-    axes = lecture_axes("Checkpointing keeps the inputs alone")
+    axes = lecture_axes("Checkpointing keeps only the inputs")
     looks: dict[str, Any] = {
-        "input, kept": {"facecolor": CPU, "edgecolor": "black"},
-        "results inside, kept": {"facecolor": "#F0E442", "edgecolor": "black"},
+        "input": {"facecolor": CPU, "edgecolor": "black"},
+        "results inside": {"facecolor": "#F0E442", "edgecolor": "black"},
         "computed again": {"facecolor": GPU, "edgecolor": "black", "hatch": "/"},
-        "gone": {"facecolor": "white", "edgecolor": MUTED, "linestyle": ":"},
+        "freed": {"facecolor": "white", "edgecolor": MUTED, "linestyle": ":"},
     }
-    _, kept, again, gone = looks
+    _, kept, again, freed = looks
 
     def box(x: float, y: float, kind: str) -> None:
-        axes.add_patch(Rectangle((x, y), 0.5, 0.6, **looks[kind]))
+        axes.add_patch(Rectangle((x, y), 0.5, 0.6, clip_on=False, **looks[kind]))
 
     for block in range(blocks):
-        inner = (kept, gone, again if block == now else gone)
+        inner = (kept, freed, again if block == now else freed)
         for row, kind in enumerate(inner):
-            if row < 2 or block <= now:
-                box(3 * block, row, "input, kept")
+            box(3 * block, row, "input" if row < 2 or block <= now else freed)
             for result in range(3):
                 box(3 * block + 0.65 + 0.55 * result, row, kind)
         axes.text(3 * block + 1.1, -0.2, f"block {block + 1}", ha="center")
-    for x, kind in zip((0, 4.3, 10.4), looks, strict=False):
+    for x, kind in zip((-2.6, 0.6, 6.0, 11.6), looks, strict=True):
         box(x, 3.2, kind)
         axes.text(x + 0.7, 3.5, kind, va="center")
     rows = ("baseline: all is kept", "checkpointing, forward", f"backward, block {now + 1}")
@@ -187,32 +186,26 @@ def draw_holders(ranks: int = 4) -> Picture:
     )
 
 
-def draw_cures(found: Mapping[str, tuple[float, float]]) -> Picture:
-    """Draw the peak memory and the time of a step for each way to train, relative to the baseline.
-
-    Args:
-        found: bytes, and the time relative to the first, by the name of the way; the first is the
-            baseline.
-    """
+def draw_cures(peaks_bytes: Mapping[str, int], times_s: Mapping[str, float]) -> Picture:
+    """Draw the peak memory and the CPU time of each way to train, relative to the first."""
     axes = lecture_axes(
-        "What each cure saves, and what it costs", "peak memory and time of a step, relative"
+        "What each cure saves, and what it costs", "peak memory and CPU time, baseline = 1"
     )
-    whole, _ = next(iter(found.values()))
-    for place, (size, time) in enumerate(found.values()):
-        for shift, part, colour, what in (
-            (-0.2, size / whole, CPU, "memory"),
-            (0.2, time, GPU, "time"),
-        ):
-            bars = axes.barh([place + shift], [min(part, LONGEST)], height=0.38, color=colour)
-            label = f"{what} {part:.2f}" if part <= LONGEST else f"{what} {part:.0f}, off the scale"
-            axes.bar_label(bars, [label], **BESIDE)
+    first = next(iter(peaks_bytes))
+    memory = {name: size / peaks_bytes[first] for name, size in peaks_bytes.items()}
+    time = {name: times_s[name] / times_s[first] for name in peaks_bytes}
+    for what, values, shift, colour in (("memory", memory, -0.2, CPU), ("time", time, 0.2, GPU)):
+        for place, value in enumerate(values.values()):
+            bars = axes.barh([place + shift], [min(value, LONGEST)], height=0.38, color=colour)
+            label = f"{value:.2f}" if value <= LONGEST else f"{value:.0f}, off the scale"
+            axes.bar_label(bars, [f"{what} {label}"], **BESIDE)
     axes.axvline(1, color=MUTED, linestyle=":", zorder=0)
-    axes.set_yticks(range(len(found)), list(found))
+    axes.set_yticks(range(len(memory)), list(memory))
     axes.invert_yaxis()
-    axes.margins(x=0.25 if max(time for _, time in found.values()) <= LONGEST else 0.6)
-    said = ", ".join(
-        f"{name} {size / whole:.0%} and {time:.0%}" for name, (size, time) in found.items()
-    )
+    axes.margins(x=0.25 if max(time.values()) <= LONGEST else 0.6)
+    said = ", ".join(f"{name} {memory[name]:.0%} and {time[name]:.0%}" for name in memory)
     return picture(
-        axes, f"Peak memory and time of each way to train, relative to the first: {said}.", colors=8
+        axes,
+        f"Peak memory and CPU time of each way to train, relative to the first: {said}.",
+        colors=8,
     )

@@ -1,9 +1,9 @@
-"""Measure the memory that PyTorch's CPU allocator hands out while something runs, with PyTorch's
-own profiler.
-"""
+"""Measure what something takes of the CPU: the memory that PyTorch hands out, and the time."""
 
 import os
-from collections.abc import Callable
+import statistics
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -11,6 +11,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from course_utils.text import format_bytes
 from course_utils.timeline.trace import read_trace
+from course_utils.timing import using_threads
 
 
 @dataclass(frozen=True)
@@ -54,3 +55,26 @@ def record_memory(work: Callable[[], object]) -> Record:
     used = accumulate(event["args"]["Bytes"] for event in found)
     times = tuple((event["ts"] - found[0]["ts"]) / 1e6 for event in found)
     return Record(times, tuple(used))
+
+
+def cpu_times_s(
+    runs: Mapping[str, Callable[[], object]], *, rounds: int = 3, enough_s: float = 15
+) -> dict[str, float]:
+    """Return the median CPU time of each run in seconds, with one thread.
+
+    CPU time is the processor's work for this process alone. Of several threads it would also count
+    the waiting for each other, which is longer on a busy machine. The runs take turns, so that a
+    change of the clock speed hits all of them; after a round that ends beyond `enough_s` seconds
+    there is no other.
+    """
+    times_s: dict[str, list[float]] = {name: [] for name in runs}
+    begin = time.process_time()
+    with using_threads(1):
+        for _ in range(rounds):
+            for name, run in runs.items():
+                start = time.process_time()
+                run()
+                times_s[name].append(time.process_time() - start)
+            if time.process_time() - begin > enough_s:
+                break
+    return {name: statistics.median(each) for name, each in times_s.items()}

@@ -107,7 +107,6 @@ if __name__ == "__main__":
             optimizer.zero_grad()
             pixel_parts, label_parts = pixels.chunk(parts), labels.chunk(parts)
             for part in range(parts):
-                network.set_requires_gradient_sync(part == parts - 1)  # once a step
                 with autocast:
                     scores = network(pixel_parts[part])
                     loss = F.cross_entropy(scores, label_parts[part]) / parts
