@@ -73,8 +73,8 @@ def _text(hours: float) -> str:
     return span((hours, hours))
 
 
-# What a vendor wrote: images a second, made up for this exercise. Only one of the claims compares
-# like with like.
+# What a vendor wrote: photographs a second, made up for this exercise. Only one of the claims
+# compares like with like.
 CLAIMS = {
     "A": {"old": ("fp32", 256, 400.0), "new": ("bf16", 256, 2400.0)},
     "B": {"old": ("bf16", 1, 95.0), "new": ("bf16", 256, 1900.0)},
@@ -92,7 +92,8 @@ CLAIMS = {
 def speed_up(answer: Any) -> Mistakes:
     """Set my_claim to the one fair claim and its speed-up, such as ("A", 6.0).
 
-    Each claim in ex.CLAIMS gives precision, batch and images a second of an old and a new card.
+    Each claim in ex.CLAIMS gives precision, batch and photographs a second of an old and a new
+    card.
     """
     expect_pair(answer, "such as ('A', 6.0)")
     name, ratio = answer
@@ -104,5 +105,5 @@ def speed_up(answer: Any) -> Mistakes:
     yield name == "D", f"Claim D compares bf16 with 8 bits, and {zeros}."
     yield name != "C", f"There are the claims A, B, C and D, and no {quote(name)}."
     ratio = number_of(ratio, "the speed-up of claim C")
-    other = f"Claim C goes from 1,200 to 2,400 images a second. {ratio:g} is not that ratio."
+    other = f"Claim C goes from 1,200 to 2,400 photographs a second. {ratio:g} is not that ratio."
     yield abs(ratio - 2.0) > 0.01, other
