@@ -22,7 +22,7 @@ PINNABLE = ("cuda", "xpu")
 
 @dataclass(frozen=True)
 class Copy:
-    """What one copy took, from the call until the data have arrived."""
+    """The time of one copy, from the call until the data have arrived."""
 
     #: "to the device", "from the device", or "in memory" where there is no device but the CPU
     direction: str
@@ -39,7 +39,7 @@ class Copy:
 
 @dataclass(frozen=True)
 class CopyRate:
-    """What copies between the host's memory and a device cost, by size."""
+    """The cost of copies between the host's memory and a device, by size."""
 
     device: str  #: its name, such as "cuda"
     copies: tuple[Copy, ...]

@@ -42,7 +42,7 @@ class TimedCall:
 
 @dataclass(frozen=True)
 class Ratio:
-    """How many times as long one call took as another."""
+    """The ratio of the times of two calls."""
 
     median: float  # over the rounds
     # 95 % confidence interval of the median; equal calls differ by up to 0.4 % besides, which no

@@ -37,7 +37,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Blocks:
-    """What a stopwatch found out about one function."""
+    """The readings of a stopwatch for one function."""
 
     device: Device
     first_s: float  # of the very first call
@@ -89,8 +89,7 @@ class Stopwatch:
         wait_for(self.device)
         self.first_s = self.clock() - start
         check_ran(result)
-        # A result on an accelerator other than the one waited for shows that the clock was told the
-        # wrong device.
+        # A result on another accelerator shows that the clock waited for the wrong device.
         where = getattr(result, "device", None)
         self.waited = not (
             isinstance(where, torch.device) and where.type not in ("cpu", "meta", self.device.kind)

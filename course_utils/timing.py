@@ -33,7 +33,7 @@ SHORTEST_S = 1e-6  # hardly any PyTorch operation takes less
 
 @dataclass(frozen=True)
 class Timing:
-    """What repeated, synchronised measurement of one call found."""
+    """The result of repeated, synchronised measurements of one call."""
 
     device: str  #: where the work ran, as PyTorch writes it, such as "cpu"
     threads: int  #: how many CPU threads PyTorch could use for one operation
@@ -58,7 +58,7 @@ class Timing:
 
     @property
     def runs(self) -> int:
-        """How many timed calls the figures stand on."""
+        """The number of timed calls behind the figures."""
         return len(self.blocks_s) * self.calls_per_block
 
     def __repr__(self) -> str:

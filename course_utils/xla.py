@@ -126,7 +126,7 @@ def run_recorded(device: torch.device) -> None:
 
 @dataclass(frozen=True)
 class XLACounters:
-    """What XLA has done since this process started.
+    """Counts of what XLA has done since this process started.
 
     Subtract an earlier reading to see what a piece of code did.
     """

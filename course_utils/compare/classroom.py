@@ -17,7 +17,7 @@ from course_utils.text import clean, show_result
 
 @dataclass(frozen=True)
 class ClassResult:
-    """What a class measured, and which files could not be used."""
+    """The results of a class, and the files that could not be used."""
 
     results: dict[str, Result]  #: by the name of their file
     left_out: dict[str, str]  #: names of files, with the reason

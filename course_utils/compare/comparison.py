@@ -201,7 +201,7 @@ def measure(
 
 @dataclass(frozen=True)
 class Roof:
-    """What a device reached in its best cases."""
+    """The best rates that a device reached."""
 
     flop_per_s: float  #: of the best product of matrices, in fp32
     #: read and written, of the best elementwise operation on arrays larger than most caches

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Measurement:
-    """How long one call of a workload took in one size."""
+    """The time of one call of a workload in one size."""
 
     workload: str  #: its name, such as "CNN step"
     precision: str  #: such as "fp32"

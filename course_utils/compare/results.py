@@ -32,10 +32,10 @@ SCHEMA = {"schema": "accelerator-course result", "version": 2}
 
 @dataclass(frozen=True)
 class Result:
-    """What was measured or published, and how."""
+    """A set of measured or published figures, and how they were obtained."""
 
     measurements: tuple[Measurement, ...] = ()  #: the figures
-    origin: Literal["measured", "published"] = "measured"  #: with this course, or by somebody else
+    origin: Literal["measured", "published"] = "measured"  #: with this course, or by others
     date: str = ""  #: when, as 2026-11-21
     command: str = ""  #: what measured it, if that was a command
     source: str = ""  #: where it was published

@@ -1,4 +1,4 @@
-"""Why an accelerator is missing or unusable, and the fix: `python -m course_utils.doctor`.
+"""Find out why an accelerator is missing or unusable, and the fix: `python -m course_utils.doctor`.
 
 It reads files and variables first, then tries a kernel on every device in child processes with a
 time limit, so that nothing here can hang or die with a driver. It starts without torch, since torch
@@ -87,7 +87,7 @@ def _run_probes(kinds: list[str], limit_s: float) -> dict[str, Outcome]:
 
 
 def _facts(evidence: Evidence) -> dict[str, str]:
-    """Return what somebody who helps from afar will ask for."""
+    """Return the facts that people will ask for in an issue."""
     facts = {"system": f"{platform.platform()}, Python {platform.python_version()}"}
     around = {"a container": evidence.container, "WSL": evidence.wsl, evidence.host_kind: True}
     facts["inside"] = ", ".join(name for name, true in around.items() if true)

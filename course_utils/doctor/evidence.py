@@ -1,4 +1,4 @@
-"""The evidence that was collected, what the doctor says of it, and rules that all kinds share."""
+"""The collected evidence, the doctor's findings, and the rules that all kinds of device share."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MESSAGES = {
 
 @dataclass(frozen=True, repr=False)
 class Finding:
-    """What the doctor says of one kind of device."""
+    """The doctor's verdict on one kind of device."""
 
     kind: str  # one of `KINDS`
     usable: bool  # True when a kernel ran on it and its answer agreed with the CPU's

@@ -11,7 +11,7 @@ from course_utils.text import format_bytes, html_card, text_table
 
 @dataclass(frozen=True, repr=False)
 class Diagnosis:
-    """Where the doctor ran, the devices that were listed, and a finding for each kind of device."""
+    """The devices that were listed, and a finding for each kind of device."""
 
     host_kind: str
     torch: str
@@ -26,13 +26,13 @@ class Diagnosis:
 
     @property
     def title(self) -> str:
-        """Where this is, and with which torch."""
+        """The host and its version of torch, in a sentence."""
         return f"This is {HOST_NAMES[self.host_kind]}, with {self.torch}"
 
     def to_markdown(self) -> str:
         """Return the report for a public issue, folded, with the home folder written as "~".
 
-        Nothing else is removed: whoever pastes it has to read it first.
+        Nothing else is removed, so read it before you paste it.
         """
         causes = ", ".join(f"{kinds}: {one.cause}" for kinds, one in self._by_cause())
         lines = [f"{name}: {' '.join(value.split())}" for name, value in self.facts.items()]

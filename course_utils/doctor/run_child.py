@@ -20,7 +20,7 @@ PREFIX = "@probe "  # of a line for the doctor, among whatever else libraries pr
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a child process ended, and the facts that it reported until then."""
+    """The end of a child process, and the facts that it reported until then."""
 
     ended: str  # "ok", "failed" (by its exit status), "killed" (by a signal) or "timed out"
     facts: dict = field(default_factory=dict)  # the last "step" among them

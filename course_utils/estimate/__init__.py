@@ -1,4 +1,4 @@
-"""How long a job takes on a device that is not here, and for what money, and how sure that is.
+"""Estimate the time and money that a job takes on a device that you do not have.
 
     from course_utils.estimate import estimate
     estimate(model, inputs, batch=64, samples=50_000, devices=["T4", "RTX 4090"])

@@ -12,7 +12,7 @@ from course_utils.estimate.row import HERE, Row, money, number, span
 
 # The address of the page that answers without Python; unset, no link is shown.
 PAGE = "COURSE_PAGE"
-FREE_S = 600  # whoever is done in so many seconds on their own machine needs no other
+FREE_S = 600  # a job that takes so many seconds on one's own machine needs no other
 SAVED = "What it has found must be saved before a session ends"
 SMALL_S = 60  # a card that needs no more has a job that a CPU can probably do
 
@@ -153,7 +153,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 class Sessions(NamedTuple):
-    """How a job that saves a checkpoint after each epoch is cut into sessions."""
+    """The sessions of a job that saves a checkpoint after each epoch."""
 
     epoch_hours: float
     kept: int  # whole epochs in a full session; 0 where an epoch is longer than a session

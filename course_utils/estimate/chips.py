@@ -110,7 +110,7 @@ def is_amount(value: object) -> bool:
 
 @dataclass(frozen=True)
 class Link:
-    """What connects chips: `gb_per_s` in one direction from each chip, by the standard or the data
+    """A link between chips: `gb_per_s` in one direction from each chip, by the standard or the data
     sheet.
     """
 

@@ -1,4 +1,4 @@
-"""What was counted of models by their names, for the page "Is it worth it?"; no torch is needed."""
+"""Counted models by name, for the page "Is it worth it?"; no torch is needed."""
 
 import csv
 import gzip

@@ -63,8 +63,8 @@ def count_work(
         The counted work.
 
     Raises:
-        ValueError: the precision is unknown, the batch no positive integer, there is no tensor
-            among the inputs, or their first dimension is the time of a recurrent layer.
+        ValueError: the precision is unknown, the batch is not a positive integer, there is no
+            tensor among the inputs, or their first dimension is the time of a recurrent layer.
         RuntimeError: an operation of the model needs data, so that it cannot be counted; the
             message names it.
     """

@@ -1,4 +1,4 @@
-"""How far off an estimate may be: measured factors, and wider ones where nothing was checked."""
+"""Error factors of an estimate: measured ones, and wider ones where nothing was checked."""
 
 import math
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from course_utils.estimate.work import Work
 
 @dataclass(frozen=True)
 class ErrorFactor:
-    """What an interval stands on.
+    """The factor by which an estimate may be off, and the reasons for it.
 
     Attributes:
         factor: the truth lies between estimate / factor and estimate * factor in nine cases of ten.

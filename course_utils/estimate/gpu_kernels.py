@@ -1,4 +1,4 @@
-"""What a GPU runs in place of the operations that PyTorch chooses for tensors without data.
+"""The kernels of a GPU, in place of the operations that PyTorch chooses for tensors without data.
 
 Automatic mixed precision casts, attention is one kernel, and so is a recurrent layer.
 """
@@ -53,7 +53,7 @@ class OneCall:
 
     @property
     def overloadpacket(self) -> SimpleNamespace:
-        """What has the name, as for an operator of PyTorch."""
+        """An object with the name, as an operator of PyTorch has one."""
         return SimpleNamespace(__name__=self.name)
 
 

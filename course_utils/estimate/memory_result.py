@@ -1,4 +1,4 @@
-"""What a memory estimate found: the parts at the peak, the largest batch, a table and a picture."""
+"""The result of a memory estimate: the parts at the peak, the largest batch, table and picture."""
 
 import math
 from dataclasses import dataclass, replace

@@ -66,7 +66,7 @@ def unwrapped(model: nn.Module) -> nn.Module:
     """Return the model itself, without what copies it to several devices.
 
     Raises:
-        TypeError: it is no module, or a program of TorchScript, which has no Python to follow.
+        TypeError: it is not a module, or a program of TorchScript, which has no Python to follow.
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"model must be a torch.nn.Module, but got {model!r}.")

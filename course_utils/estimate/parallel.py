@@ -52,8 +52,8 @@ def scaling(
         host, compiled: as for `step_time`.
 
     Raises:
-        ValueError: the work is no training, a count is no positive integer, or the chip has no link
-            of its own.
+        ValueError: the work is not a training, a count is not a positive integer, or the chip has
+            no link of its own.
     """
     if not work.training:
         raise ValueError(

@@ -13,7 +13,7 @@ PRICES_FILE = Path(__file__).parent / "prices.json"
 
 @dataclass(frozen=True)
 class Price:
-    """What an hour of one device costs, in which currency, and who says so."""
+    """The price of an hour of one device, with its currency and source."""
 
     per_hour: float
     source: str
@@ -40,8 +40,8 @@ def prices_by_device(
         chips: those that are asked about, among them the user's own.
 
     Raises:
-        TypeError: the prices are no mapping.
-        ValueError: a price is negative or no number, or a device is unknown.
+        TypeError: the prices are not a mapping.
+        ValueError: a price is negative or not a number, or a device is unknown.
     """
     if not isinstance(own or {}, Mapping):
         raise TypeError(f"prices is a dictionary such as {{'T4': 0.35}}, but got {own!r}.")

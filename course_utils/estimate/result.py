@@ -1,4 +1,4 @@
-"""What an estimate found: a sentence, a row for each device, a table, a picture and a file."""
+"""The result of an estimate: a sentence, a row for each device, a table and a file."""
 
 import html
 import json
@@ -42,7 +42,7 @@ FORMAT = "course_utils.estimate 3"
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a training or an inference would take on each device.
+    """The time and money of a training or an inference on each device.
 
     Attributes:
         rows: one for each device, in the order of the question.

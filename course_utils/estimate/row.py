@@ -1,4 +1,4 @@
-"""What was asked, and the answer for one device."""
+"""The question of an estimate, and its answer for one device."""
 
 import math
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ WHY = {
 
 @dataclass(frozen=True)
 class Question:
-    """What was asked, beside the model and the devices.
+    """The question, apart from the model and the devices.
 
     Attributes:
         batch: samples in a step on each device.
@@ -69,8 +69,8 @@ class Row:
         step_s: seconds of a step.
         batch: samples in a step on all devices together.
         samples: samples of the whole job, all epochs.
-        price: of an hour of one device, or None where nobody gave one.
-        evidence: what the interval stands on.
+        price: of an hour of one device, or None where none is known.
+        evidence: how far the estimate may be off, and why.
         parts: what the step consists of, or None where it was measured.
         needed_bytes: of memory in each device; None where it was measured.
         fits: whether the device has so much; None where that is not known.

@@ -1,4 +1,4 @@
-"""What one step of a model does, as counted sums; no torch is needed to read or to use them."""
+"""The counted work of one step of a model; no torch is needed to read or to use it."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -45,7 +45,7 @@ class Sums:
 
 @dataclass(frozen=True)
 class Work:
-    """What one step of a model does: counted, neither measured nor estimated.
+    """The work of one step of a model: counted, neither measured nor estimated.
 
     Attributes:
         batch: samples in the step on one device.

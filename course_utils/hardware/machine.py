@@ -1,6 +1,4 @@
-"""What this machine has, read from files and variables alone: no driver is asked and nothing is
-started.
-"""
+"""Facts about this machine, from files and environment variables alone; no driver is asked."""
 
 from __future__ import annotations
 

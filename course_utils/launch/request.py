@@ -1,4 +1,4 @@
-"""What a launch is asked to do."""
+"""A request to the launcher, and the values that it refuses."""
 
 import os
 from dataclasses import dataclass

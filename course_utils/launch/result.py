@@ -9,7 +9,7 @@ from course_utils.text import format_seconds, text_table
 
 @dataclass(frozen=True)
 class RunResult:
-    """What a launch trained, and how far it came."""
+    """The losses, time and checkpoint of a launch."""
 
     lesson: str
     strategy: str

@@ -18,7 +18,7 @@ _SUFFIXES = ("", ".py", ".ipynb", ".md", ".markdown", ".rst", ".txt")
 
 @dataclass(frozen=True, repr=False)
 class Explanation:
-    """What is outdated in a text, and the text as it has to read today.
+    """The outdated parts of a text, and the text as it has to read today.
 
     Attributes:
         findings: in the order of the lines. One without a change needs a person.

@@ -52,7 +52,7 @@ def _use(code: Code, chain: list[tuple[str, Any]], names: Names) -> Iterator[Out
 
 
 def _advise_called(name: str, written: str, names: Names) -> tuple[str, str] | None:
-    """Return the advice for a name; a check of a type that still works is no use of it."""
+    """Return the advice for a name, but none for a check of a type that still works."""
     for type_name in old_names.TABLES["fine_in_type_checks"]:
         is_check = name == type_name and written not in names.called
         if is_check or name.startswith(f"{type_name}."):

@@ -1,4 +1,4 @@
-"""What the names in a text stand for: imports, Trainers, and dictionaries for a Trainer."""
+"""The meaning of the names in a text: imports, Trainers, and dictionaries for a Trainer."""
 
 import re
 from typing import Any

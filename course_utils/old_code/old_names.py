@@ -1,4 +1,4 @@
-"""What to write in place of an old name: the table `old_names.json`, and the installed packages.
+"""Look up what replaces an old name: in `old_names.json`, and in the installed packages.
 
 Every entry was tried with torch 2.9, torch_xla 2.9, Lightning 2.6 and Darts 0.48, and the tests try
 it again. A name that has gone without an entry is found by asking the installed packages.

@@ -105,7 +105,7 @@ def steps(node: Any) -> list[tuple[str, Any]]:
 
 
 def pairs_of(node: Any) -> list[Argument]:
-    """Return the pairs of a dictionary in braces as arguments; "*" where a key is no string."""
+    """Return the pairs of a dictionary in braces as arguments; "*" where a key is not a string."""
     if node.type != "dictorsetmaker":
         return []
     found = []

@@ -125,7 +125,7 @@ def _read_blocks(part: Part, suffix: str) -> None:
 
 
 def _only_python(part: Part, text: str, start: int) -> str:
-    """Blank out what is no Python, so that each line is as long as it was.
+    """Blank out what is not Python, so that each line keeps its length.
 
     The commands are added to the part.
     """

@@ -22,7 +22,7 @@ class CannotTranslate(ValueError):
 
 @dataclass(frozen=True)
 class Note:
-    """What became of one old argument, name or call.
+    """The replacement of one old argument, name or call, and the reason.
 
     Attributes:
         old: as it was written, such as "gpus=2".

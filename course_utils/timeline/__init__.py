@@ -1,1 +1,1 @@
-"""Timelines: what the host and the device did, and when."""
+"""Timelines of the host and the device, and what limits a training loop."""

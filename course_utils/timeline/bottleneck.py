@@ -45,7 +45,7 @@ VERDICTS = {
 
 @dataclass(frozen=True)
 class LoopRecord:
-    """What was seen of a training loop: its times without the profiler, and its spans with it."""
+    """A recorded training loop: its times without the profiler, and its spans with it."""
 
     device: str  #: as PyTorch writes it, such as "cuda:0"
     kind: str  #: of device
@@ -66,7 +66,7 @@ class LoopRecord:
 
 @dataclass(frozen=True)
 class Bottleneck:
-    """What limits a training loop, with the numbers behind the verdict."""
+    """The part that limits a training loop, with the numbers behind the verdict."""
 
     device: str  #: where the loop ran
     limit: str | None  #: "loader", "copies", "launches" or "arithmetic"; None if it is not clear

@@ -1,4 +1,4 @@
-"""Lanes of a timeline: what each thread or stream did and when, and their picture."""
+"""The lanes of a timeline, one for each thread or stream, and their picture."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Lane:
-    """What one thread or stream did.
+    """The work and the waits of one thread or stream.
 
     Attributes:
         name: of the thread or stream.

@@ -12,7 +12,7 @@ from course_utils.timeline.trace import lanes_of, run_profiled
 
 @dataclass(frozen=True)
 class Timeline:
-    """What went on, and when."""
+    """The recorded work of host and device over time."""
 
     lanes: tuple[Lane, ...]  #: the threads of the host, then copies and streams of the device
 
