@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -175,3 +176,18 @@ def test_the_guides_arguments_are_arguments_of_the_model():
     # taken by the base class as **kwargs
     named = {"batch_size", "n_epochs", "optimizer_kwargs", "random_state"}
     assert GUIDE.keys() - named <= known
+
+
+def test_a_step_is_timed_with_one_thread_and_with_all_and_the_faster_counts(monkeypatch):
+    # a stand-in for the timer: 3 s with one thread, 2 s with all four
+    taken = {1: 3.0, 4: 2.0}
+    monkeypatch.setattr(forecasters, "ALL_THREADS", 4)
+    monkeypatch.setattr(forecasters, "training_step", lambda model, batch: None)
+    monkeypatch.setattr(
+        forecasters,
+        "time_call",
+        lambda step, device, threads, max_s: SimpleNamespace(median_s=taken[threads]),
+    )
+    assert forecasters.measured_s(None, batch=32) == 2.0
+    taken[1] = 1.0
+    assert forecasters.measured_s(None, batch=32) == 1.0

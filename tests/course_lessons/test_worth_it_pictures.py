@@ -29,7 +29,7 @@ def steps(rates):
         ([100, 100, 100], [60, 100, 190], "T4: perhaps faster from batch 1 on"),
         # From 1/4 to 1 over a decade: 1/2 is halfway. From 1 to 4: so is 2.
         ([100, 100, 100], [25, 25, 100], "T4: perhaps faster from batch 30 on"),
-        ([100, 100, 100], [100, 100, 400], "T4 overtakes at batch 1 to 30"),
+        ([100, 100, 100], [100, 100, 400], "T4: faster from batch 30 on, or earlier"),
     ],
 )
 def test_the_title_says_between_which_batches_the_first_chip_overtakes(here, there, title):

@@ -27,6 +27,7 @@ GUIDE: dict[str, Any] = {
     "training_length": 20,
     "input_chunk_length": 14,
 }
+ALL_THREADS = torch.get_num_threads()  # the default, before a lesson sets fewer
 # Enough to make the network of a Darts model: it does not exist before `fit`.
 ONE_BATCH = {**QUIET, "accelerator": "cpu", "limit_train_batches": 1}
 
@@ -176,8 +177,13 @@ def training_step(model: Any, batch: int) -> Callable[[], None]:
 
 
 def measured_s(model: Any, batch: int, max_s: float = 1.0) -> float:
-    """Return the median seconds of a training step on this CPU."""
-    return time_call(training_step(model, batch), device="cpu", max_s=max_s).median_s
+    """Return the median seconds of a training step on this CPU, with one thread or with all: a
+    large step is faster with all of them, a tiny one with one.
+    """
+    step, counts = training_step(model, batch), {1, ALL_THREADS}
+    share_s = max_s / len(counts)
+    timings = [time_call(step, device="cpu", threads=n, max_s=share_s) for n in counts]
+    return min(timing.median_s for timing in timings)
 
 
 def estimated(model: Any, batch: int, chip: Chip, precision: str = "fp32") -> StepTime:

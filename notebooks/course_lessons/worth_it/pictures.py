@@ -143,7 +143,11 @@ def error_factor(pairs: Sequence[tuple[float, float]], share: float) -> float:
 
 
 def draw_crossover(
-    here_s: Mapping[int, float], there_s: Mapping[str, Mapping[int, float]], *, factor: float
+    here_s: Mapping[int, float],
+    there_s: Mapping[str, Mapping[int, float]],
+    *,
+    factor: float,
+    cpu: str = "",
 ) -> Picture:
     """Draw samples a second over the batch: measured here, and estimated for chips.
 
@@ -151,6 +155,7 @@ def draw_crossover(
         here_s: seconds of a step by batch, measured, smallest batch first.
         there_s: the same for chips by name, estimated; the title is about the first.
         factor: an estimate may be off by it, up or down, which is the band around its line.
+        cpu: the name of the measured line; without one it says how many threads there are.
     """
     name, there = next(iter(there_s.items()))
     crossing = _crossing({batch: here_s[batch] / there[batch] for batch in here_s}, factor)
@@ -158,7 +163,7 @@ def draw_crossover(
     axes = lecture_axes(title, "samples in the batch (logarithmic)", "samples/s (log.)")
     here = _rates(here_s)
     axes.plot([*here], [*here.values()], color=CPU, marker=LOOKS["cpu"]["marker"])
-    ends = [(*list(here.items())[-1], _this_cpu(), CPU)]
+    ends = [(*list(here.items())[-1], cpu or _this_cpu(), CPU)]
     said = [f"this CPU, measured: {_ends(here)}"]
     for number, (name, steps_s) in enumerate(there_s.items()):
         rates = _rates(steps_s)
@@ -193,6 +198,8 @@ def _crossing(ratios: Mapping[int, float], factor: float) -> str:
         return ": slower throughout"
     if surely is None:
         return f": perhaps faster from batch {perhaps:,.0f} on"
+    if perhaps == next(iter(ratios)) < surely:
+        return f": faster from batch {surely:,.0f} on, or earlier"
     if perhaps == surely:
         return f": faster from batch {surely:,.0f} on"
     return f" overtakes at batch {perhaps:,.0f} to {surely:,.0f}"
