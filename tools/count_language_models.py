@@ -2,7 +2,7 @@
 
     python tools/count_language_models.py
 
-It writes course_utils/estimate/counted_language.json: for each shape of finetuning.json the sums of
+It writes tools/page/counted_language.json: for each shape of finetuning.json the sums of
 a step with one sample and what one sample more adds, for training all weights, LoRA, LoRA on 4-bit
 weights, and inference, in 16 bits. What is counted is a plain transformer of that shape, with
 causal attention, checkpointing of each block and the loss; no weights are made.
@@ -20,7 +20,7 @@ from torch.utils.checkpoint import checkpoint
 from course_utils.estimate.counting import count_work
 from course_utils.estimate.finetuning import LanguageModel, finetuning_evidence, language_models
 
-TARGET = Path(__file__).parent.parent / "course_utils/estimate/counted_language.json"
+TARGET = Path(__file__).parent / "page/counted_language.json"
 LENGTHS = (512, 2048)  # tokens of a sample
 LONGEST = {"BERT": 512, "GPT-2": 1024}  # that a family was made for
 RANK = 16

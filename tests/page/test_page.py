@@ -17,7 +17,6 @@ import build
 sys.path.pop(0)
 from course_utils.estimate.advice import advice, told_apart
 from course_utils.estimate.chips import Chip, all_chips, find_chip
-from course_utils.estimate.counted_models import counted_language, counted_memory
 from course_utils.estimate.error_factor import ErrorFactor, error_factor
 from course_utils.estimate.finetuning import estimate_finetuning
 from course_utils.estimate.memory_model import capacity_bytes, framework_bytes
@@ -27,6 +26,7 @@ from course_utils.estimate.row import Row
 from course_utils.estimate.speeds import MERGED, networks
 from course_utils.estimate.step_time import StepTime, step_time
 from course_utils.estimate.work import Sums, Work
+from tools.page.counted_models import counted_language, counted_memory
 
 pytestmark = pytest.mark.browser
 

@@ -1,16 +1,16 @@
-"""The data of the page "Is it worth it?", all of it from the package's own files."""
+"""The data of the page "Is it worth it?", from the package and from the counted models beside it."""
 
 import json
 from typing import Any
 
 from course_utils.estimate import chips as chip_data
-from course_utils.estimate.counted_models import counted_language, counted_memory
 from course_utils.estimate.finetuning import finetuning_evidence as finetuning
 from course_utils.estimate.finetuning import language_models
 from course_utils.estimate.memory_model import capacity_bytes, memory_evidence
 from course_utils.estimate.prices import PRICES_FILE
 from course_utils.estimate.speeds import MERGED, networks
 from course_utils.estimate.step_time import fitted, numbers
+from tools.page.counted_models import counted_language, counted_memory
 
 
 def page_data() -> dict[str, Any]:
