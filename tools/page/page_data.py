@@ -1,4 +1,4 @@
-"""The data of the page "Is it worth it?", from the package and from the counted models beside it."""
+"""The data of the page "Is it worth it?", from the package and the counted models beside it."""
 
 import json
 from typing import Any
