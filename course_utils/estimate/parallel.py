@@ -19,11 +19,13 @@ class Scaling:
         counts: how many devices.
         steps_s: seconds of a step with each count.
         exchanges_s: seconds that the gradients spend on the link in each.
+        limit: what limits the step of one device: "launches", "memory" or "arithmetic".
     """
 
     counts: tuple[int, ...]
     steps_s: tuple[float, ...]
     exchanges_s: tuple[float, ...]
+    limit: str
 
     @property
     def speedups(self) -> tuple[float, ...]:
@@ -70,7 +72,8 @@ def scaling(
             f"the {chip.name} has no link to a second one. Pass link=, such as link='Ethernet 10G'."
         )
     wire = find_link(link or chip.link)
-    one_s = step_time(work, chip, host=host, compiled=compiled).total_s
+    one = step_time(work, chip, host=host, compiled=compiled)
+    one_s = one.total_s
     hidden_s = one_s * 2 / 3  # the backward pass, during which gradients already travel
     steps, exchanges = [], []
     for count in counts:
@@ -78,7 +81,7 @@ def scaling(
         alone_s = one_s * numbers()["doubling"] ** math.log2(count)
         steps.append(alone_s + max(0.0, exchange - hidden_s))
         exchanges.append(exchange)
-    return Scaling(tuple(counts), tuple(steps), tuple(exchanges))
+    return Scaling(tuple(counts), tuple(steps), tuple(exchanges), one.limit)
 
 
 def exchange_s(parameters: int, link: Link, count: int) -> float:

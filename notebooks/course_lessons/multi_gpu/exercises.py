@@ -94,14 +94,15 @@ CHOICES = ("second card", "more work")
 
 
 @exercise(
-    "`scaling(count_work(model, batch), card, link=link, counts=(1, 2))`, as in section 3. "
-    "Its `speedups` hold what two cards bring.",
-    f"Where `found.speedups[1]` is {WORTH} or more, it is a second card. Below that, first give "
-    "each card more work.",
+    "`scaling(count_work(model, batch), card, link=link, counts=(1, 2))`, as in section 3, where "
+    "a T4 gets `precision='fp16'`. Its `speedups` hold what two cards bring.",
+    f"Where `found.speedups[1]` is {WORTH} or more, it is a second card. Below that, or where "
+    "`found.limit` is 'launches', first give each card more work.",
     solution=f"""
         work = count_work(ResNet50(), torch.rand(64, 3, 224, 224))
         found = scaling(work, "A100 80GB", link="PCIe 4.0 x16", counts=(1, 2))
-        my_plan = found, "second card" if found.speedups[1] >= {WORTH} else "more work"
+        worth = found.speedups[1] >= {WORTH} and found.limit != "launches"
+        my_plan = found, "second card" if worth else "more work"
     """,
     right="Which batch, or which link, would turn your decision round? Before you pay for a month, "
     "rent two cards for ten minutes and time both.",
@@ -121,9 +122,18 @@ def second_card(answer: Any) -> Mistakes:
         f"Two devices are estimated to be {gain:.2f} times as fast as one; the exchange takes "
         f"{share:.2g} of a step."
     )
-    yield gain >= WORTH and choice == "more work", f"{estimate} They have enough work."
+    idle = found.limit == "launches"
+    yield (
+        gain >= WORTH and not idle and choice == "more work",
+        f"{estimate} They have enough work.",
+    )
     yield (
         gain < WORTH and choice == "second card",
         f"{estimate} A larger batch, or several batches between two exchanges, comes first.",
+    )
+    yield (
+        idle and choice == "second card",
+        f"{estimate} But one card waits for launches most of the time: with a larger batch its "
+        "step takes hardly longer, and that costs nothing.",
     )
     return estimate

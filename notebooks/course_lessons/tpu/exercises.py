@@ -1,6 +1,6 @@
 """The exercises of lesson 4: sizes for one's own lengths, and an operation XLA does not know."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -29,9 +29,13 @@ def buckets(answer: Any) -> Mistakes:
     that the padding is at most half of what one size for all would need.
     """
     expect_pair(answer, "your lengths and your sizes")
+    for part, what in zip(answer, ("lengths", "sizes"), strict=True):
+        expect(part, Iterable, f"a list of {what}")
     lengths = [number_of(length, "a length") for length in answer[0]]
     sizes = sorted(number_of(size, "a size") for size in answer[1])
+    yield not lengths or not sizes, "Give at least one length and one size."
     longest = max(lengths)
+    yield min(lengths) < 1, "A length of 0 holds no data: leave it out."
     yield len(sizes) > 4, f"These are {len(sizes)} programs: each new shape is compiled."
     yield longest > sizes[-1], f"Your longest length is {longest:g}, and {sizes[-1]:g} cuts it off."
     padded = sum(next(size for size in sizes if size >= length) for length in lengths)

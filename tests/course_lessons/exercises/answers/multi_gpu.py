@@ -12,6 +12,8 @@ layers = [torch.nn.Linear(4096, 4096) for _ in range(4)]
 work = count_work(torch.nn.Sequential(*layers), torch.rand(8, 4096))
 link = "PCIe 4.0 x16"
 slow = scaling(work, "A100 80GB", link=link, counts=(1, 2))
+little = count_work(torch.nn.Linear(10, 10), torch.rand(4, 10))
+idle = scaling(little, "A100 80GB", link=link, counts=(1, 2))
 
 shared = ex.BROKEN.replace("shuffle=True", "sampler=(sampler := DistributedSampler(data))")
 exchanged = shared.replace("(network(inputs)", "(model(inputs)")
@@ -35,6 +37,7 @@ WRONG = {
     "second_card": [
         ("my_plan = slow, 'second card'", "A larger batch"),
         ("my_plan = slow, 'two'", "Decide for"),
+        ("my_plan = idle, 'second card'", "waits for launches"),
         ("my_plan = 1.9, 'second card'", "what `scaling` returned"),
         (
             "my_plan = scaling(work, 'A100 80GB', link=link, counts=(1, 4)), 'more work'",
@@ -51,6 +54,7 @@ RIGHT = {
     ],
     "second_card": [
         "my_plan = [slow, 'more work']",
+        "my_plan = idle, 'more work'",
         "my_plan = scaling(work, 'A100 80GB', link=link), 'more work'",
     ],
 }

@@ -14,6 +14,9 @@ WRONG = {
         ("my_buckets = lengths, [64]", "more than half the padding"),
         ("my_buckets = lengths, [16, 32, 48]", "48 cuts it off"),
         ("my_buckets = [16, 32, 48, 64]", "a pair, your lengths and your sizes"),
+        ("my_buckets = lengths, 64", "a list of sizes"),
+        ("my_buckets = lengths, []", "at least one length and one size"),
+        ("my_buckets = [0, 5], [5]", "leave it out"),
     ],
     "fallback": [
         ("my_loss = ex.robust_loss", "still falls back"),
