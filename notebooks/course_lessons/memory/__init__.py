@@ -1,1 +1,1 @@
-"""Lesson 8, Does it fit?: its measurement, its pictures, its panel and its exercises."""
+"""Lesson 8, Does it fit?: its measurements, its pictures and its exercises."""

@@ -13,6 +13,7 @@ from course_utils.estimate.memory_model import capacity_bytes
 from course_utils.text import format_bytes
 
 CHIP = "T4"
+BUSY = 256  # a batch that is called large enough, however small the model is
 
 
 @exercise(
@@ -105,8 +106,8 @@ def _check_gradients(found: list[Tensor], right: list[Tensor], case: str) -> Mis
 @exercise(
     "Return your model (any `nn.Module`), one example of its input, with a first dimension of 1, "
     "and a batch. `estimate_memory(model, example).largest_batch('T4')` says how far you can go.",
-    "Take half to nine tenths of the largest batch that the estimate gives. Powers of two are "
-    "customary.",
+    "Take half to nine tenths of the largest batch that the estimate gives. For a small model some "
+    "hundreds are enough. Powers of two are customary.",
     solution="""
         def my_plan():
             model = torch.nn.Sequential(
@@ -131,7 +132,9 @@ def plan(answer: Any) -> Mistakes:
     try:
         memory = estimate_memory(model, example, batch=batch)
     except (RuntimeError, TypeError, ValueError) as error:
-        raise Wrong(f"The step could not be followed: {error}") from error
+        raise Wrong(
+            f"The step could not be followed: {error} (Here the first dimension is the batch.)"
+        ) from error
     room = capacity_bytes(find_chip(CHIP))
     need = f"{format_bytes(memory.needed_bytes)} of the {format_bytes(room)} of a {CHIP}"
     largest = memory.largest_batch(CHIP)
@@ -145,6 +148,7 @@ def plan(answer: Any) -> Mistakes:
     over = f"A batch of {batch:,} needs {need}; {largest:,} would fit."
     yield batch > largest, f"{over} Take fewer, and accumulate them if the step needs so many."
     spare = f"A batch of {batch:,} needs {need}, so most of the card stays empty; {largest:,}"
-    small = batch < largest / 4 and memory.needed_bytes < room / 2
-    yield small, f"{spare} would fit. A larger batch keeps a GPU busier."
+    enough = min(largest // 4, BUSY)
+    small = batch < enough and memory.needed_bytes < room / 2
+    yield small, f"{spare} would fit. A larger batch keeps a GPU busier: take {enough} or more."
     return f"{need}; the largest batch is {largest:,}."

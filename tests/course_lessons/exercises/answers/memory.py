@@ -46,7 +46,7 @@ def step(**parts):
 
 RIGHT = {
     "budget": [step(stride="1", size="1", scale=" / len(inputs)")],
-    "plan": [plan(EXAMPLE + "2_000_000"), plan(EXAMPLE + "1e6")],
+    "plan": [plan(EXAMPLE + "2_000_000"), plan(EXAMPLE + "1e6"), plan(EXAMPLE + "256")],
 }
 
 WRONG = {
