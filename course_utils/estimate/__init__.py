@@ -14,12 +14,12 @@ from course_utils.estimate.step_time import step_time
 
 if TYPE_CHECKING:
     from course_utils.estimate.counting import count_work
+    from course_utils.estimate.estimate_job import estimate
     from course_utils.estimate.memory import estimate_memory
-    from course_utils.estimate.question import estimate
 
 __all__ = ["Chip", "count_work", "estimate", "estimate_memory", "find_chip", "step_time"]
 # These need torch, and are imported when they are first asked for.
-_HOMES = {"count_work": "counting", "estimate_memory": "memory", "estimate": "question"}
+_HOMES = {"count_work": "counting", "estimate_memory": "memory", "estimate": "estimate_job"}
 
 
 def __getattr__(name: str) -> Any:

@@ -86,7 +86,7 @@ def _parser() -> argparse.ArgumentParser:
 def _answer(model: str, tokens: bool, as_json: bool, prices: list[str], **asked: Any) -> str:
     import torch  # not at the top, so that --help costs nothing
 
-    from course_utils.estimate.question import estimate
+    from course_utils.estimate.estimate_job import estimate
 
     kind = torch.int64 if tokens else torch.float32
     sample = torch.empty(1, *asked.pop("input"), dtype=kind, device="meta")

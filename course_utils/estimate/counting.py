@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import flop_registry
 
 from course_utils.estimate.chips import PRECISIONS
+from course_utils.estimate.fake_step import Loss, Step, tensors
 from course_utils.estimate.gpu_kernels import OneCall
-from course_utils.estimate.no_data import Loss, Step, tensors
 from course_utils.estimate.work import Op, Work, sums_by_kind
 
 # No kernel runs for these: they allocate, or they give the same memory another shape.

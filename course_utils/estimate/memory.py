@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import nn
 
+from course_utils.estimate.fake_step import HALF, WHOLE, Loss, Observer, Step, check_positive
 from course_utils.estimate.memory_model import Moment
 from course_utils.estimate.memory_result import Memory
 from course_utils.estimate.memory_step import OPTIMIZERS, Optimizer, find_blocks, follow
-from course_utils.estimate.no_data import HALF, WHOLE, Loss, Observer, Step, positive
 
 STEP_PRECISIONS = ("fp32", "tf32", *HALF, *WHOLE)
 
@@ -63,18 +63,14 @@ def estimate_memory(
         ValueError: a number is not positive, a name unknown, or nothing in the model is trained.
         RuntimeError: an operation of the model needs data; the message names it.
     """
-    positive("shards", shards)
+    check_positive("shards", shards)
     if precision not in STEP_PRECISIONS:
         raise ValueError(
             f"unknown precision {precision!r}. Pass one of {', '.join(STEP_PRECISIONS)}."
         )
-    asked: dict[str, Any] = {
-        "precision": precision,
-        "training": training,
-        "loss": loss,
-        "batch_dim": batch_dim,
-    }
-    make_step = partial(Step, model, inputs, **asked)
+    make_step = partial(
+        Step, model, inputs, precision=precision, training=training, loss=loss, batch_dim=batch_dim
+    )
     _, found = follow_two_batches(make_step, batch, optimizer, keep_gradients=keep_gradients)
     return found if shards == 1 else _sharded(found, model, shards)
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from course_utils.estimate.chips import find_chip
+from course_utils.estimate.fake_step import check_positive
 from course_utils.estimate.memory_model import (
     MEMORY_PARTS,
     Line,
@@ -14,7 +15,6 @@ from course_utils.estimate.memory_model import (
     highest_lines,
     largest_batch,
 )
-from course_utils.estimate.no_data import positive
 from course_utils.text import format_bytes, html_card, text_table
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Memory:
         Raises:
             ValueError: the batch is not a positive integer, or only this batch could be followed.
         """
-        positive("batch", batch)
+        check_positive("batch", batch)
         self._check_growth()
         more = batch - self.batch
         moments = []

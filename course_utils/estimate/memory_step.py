@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from course_utils.estimate.fake_step import CannotCount, Observer, Step, tensors
 from course_utils.estimate.memory_model import MEMORY_PARTS, Moment
-from course_utils.estimate.no_data import CannotCount, Observer, Step, tensors
 
 Optimizer = Callable[[list[nn.Parameter]], torch.optim.Optimizer]
 

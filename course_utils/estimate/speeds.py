@@ -19,7 +19,7 @@ from course_utils.estimate.step_time import StepTime, step_time
 from course_utils.estimate.work import OP_KINDS, Sums, Work
 
 TABLE = Path(__file__).parent / "published.csv.gz"
-COUNTED = Path(__file__).parent / "counted.csv.gz"
+COUNTED = Path(__file__).parent / "counted_networks.csv.gz"
 LANGUAGE_MODELS = Path(__file__).parent / "language_models.csv"
 # timm's runs with this PyTorch merged the parallel branches of RepVGG, MobileOne and the like into
 # one convolution each (`--reparam` of its benchmark.py): the parameters that it published say so.

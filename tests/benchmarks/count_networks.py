@@ -3,8 +3,9 @@
     PYTHONPATH=.venv/networks nice -n 19 python tests/benchmarks/count_networks.py ROWS.csv
     PYTHONPATH=.venv/networks python tests/benchmarks/count_networks.py --sample 40
 
-The first counts the 2,370 steps of counted.csv.gz with the present engine, in 40 minutes of CPU,
-and then replaces that file. What it has counted stands in ROWS.csv, so it can be stopped and go on.
+The first counts the 2,370 steps of counted_networks.csv.gz with the present engine, in 40 minutes
+of CPU, and then replaces that file. What it has counted stands in ROWS.csv, so it can be stopped
+and go on.
 The second counts so many steps, drawn with a fixed seed, and says how far they are from the file.
 
 89 networks are counted twice: as they are trained, and with their parallel branches merged, which

@@ -11,12 +11,12 @@ from torch import nn
 from course_utils.estimate.chips import DEVICES, PRECISIONS, Chip, find_chip, is_amount
 from course_utils.estimate.counting import Counter
 from course_utils.estimate.error_factor import ErrorFactor, error_factor
+from course_utils.estimate.fake_step import Loss, Step, check_positive, unwrapped
 from course_utils.estimate.host import measure_host
 from course_utils.estimate.memory import follow_two_batches
 from course_utils.estimate.memory_model import capacity_bytes
 from course_utils.estimate.memory_result import Memory
 from course_utils.estimate.memory_step import Optimizer
-from course_utils.estimate.no_data import Loss, Step, positive, unwrapped
 from course_utils.estimate.parallel import scaling
 from course_utils.estimate.prices import Price, prices_by_device
 from course_utils.estimate.result import Estimate
@@ -103,16 +103,11 @@ def estimate(
     precisions = [chip.at(precision) for chip in chips]
     like = _counted_in(model, precision)
     launcher = _host(host)
-    asked: dict[str, Any] = {
-        "precision": like,
-        "training": training,
-        "loss": loss,
-        "batch_dim": batch_dim,
-    }
-    counter = Counter()  # counts while memory is followed: the model runs but once for both
-    step, memory = follow_two_batches(
-        partial(Step, model, inputs, **asked), batch, optimizer, also=counter.note
+    make_step = partial(
+        Step, model, inputs, precision=like, training=training, loss=loss, batch_dim=batch_dim
     )
+    counter = Counter()  # counts while memory is followed: the model runs but once for both
+    step, memory = follow_two_batches(make_step, batch, optimizer, also=counter.note)
     work = counter.work(step, memory.optimizer)
     unasked = [f"the {name}, which has no {precision}, is not wanted" for name in left_out]
     work = replace(work, assumed=(*work.assumed, *unasked))
@@ -145,7 +140,7 @@ def _check(precision: str, deadline_hours: float | None, **counts: int) -> None:
             f"unknown precision {precision!r}. Pass one of amp, {', '.join(PRECISIONS)}."
         )
     for name, number in counts.items():
-        positive(name, number)
+        check_positive(name, number)
     if deadline_hours is not None and not is_amount(deadline_hours):
         raise ValueError(
             f"deadline_hours must be a positive number, or None, but got {deadline_hours!r}."

@@ -50,7 +50,7 @@ class CannotCount(ValueError):
     """A step that cannot be counted as it was asked for; its message says what to ask instead."""
 
 
-def positive(name: str, value: object) -> None:
+def check_positive(name: str, value: object) -> None:
     """Raise ValueError unless `value` is a positive integer."""
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise ValueError(f"{name} must be a positive integer, but got {value!r}.")
@@ -119,7 +119,7 @@ class Step(TorchDispatchMode):
         inputs = dict(inputs) if isinstance(inputs, Mapping) else inputs
         size = _batch_of(inputs, self._dim)
         self.batch = size if batch is None else batch
-        positive("batch", self.batch)
+        check_positive("batch", self.batch)
         self.fake = FakeTensorMode(allow_non_fake_inputs=True)
         given = self._without_data(inputs, size, whole)
         self.shapes = ", ".join(str(tuple(x.shape)) for x in dict.fromkeys(tensors(given)))
