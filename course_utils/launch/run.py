@@ -119,9 +119,9 @@ def _environment() -> dict[str, str]:
 
 
 def _end_leftovers(training: subprocess.Popen) -> None:
-    """End what has outlived the training, which may hold the output open."""
-    if training.wait() < 0:  # it was killed, and could not end its ranks
-        end_group(training.pid)
+    """Wait for the training, and end what has outlived it, which may hold the output open."""
+    training.wait()
+    end_group(training.pid)
 
 
 def _outcome(request: Request, status: int) -> RunResult:
