@@ -1,6 +1,6 @@
 """The model of time: from the counted sums of a step to seconds on a chip, without torch.
 
-    launches    step_s + launch_s * kernels                             (on a TPU, one kernel)
+    launches    s * step_s + launch_s * kernels                         (on a TPU, one kernel)
     memory      (memory * bytes + convolution_memory * bytes of convolutions) / bandwidth
     arithmetic  (arithmetic * FLOPs + c * FLOPs of convolutions) / (peak * achieved)
     seconds     hypot(launches, memory + arithmetic)                    host and chip overlap
@@ -14,6 +14,9 @@ torch.compile, memory and arithmetic and launches are divided by `compiled`.
 
 Memory and arithmetic are added: a chip overlaps them inside one kernel but not from kernel to
 kernel, and a sum fits published measurements better than a maximum.
+
+s is 1 from `step_kernels` kernels on. A step of fewer was measured nowhere, so its host is given the
+seconds for each kernel that the smallest measured one has: s is kernels / step_kernels.
 
 The numbers are in step_time.json, each with what it was fitted on, beside the measured error.
 """
@@ -164,9 +167,10 @@ def seconds(
     calculated = numbers["arithmetic"] * other_flops
     calculated += of_convolutions * convolution.flops
     launches = 1 if one_launch else work.kernels
+    share = 1.0 if one_launch else min(1.0, max(1, work.kernels) / numbers["step_kernels"])
     gain = numbers["compiled"] if compiled else 1.0
     return StepTime(
-        launch_s=(host.step_s + host.launch_s * launches) / gain,
+        launch_s=(share * host.step_s + host.launch_s * launches) / gain,
         memory_s=moved / bandwidth / gain,
         arithmetic_s=calculated / peak / gain,
     )

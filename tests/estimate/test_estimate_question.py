@@ -105,12 +105,22 @@ def test_a_tpu_launches_one_program_a_step_however_many_operations_it_has():
             count_work(net, torch.empty(1, 8), precision="bf16"), find_chip(chip)
         ).launch_s
 
-    assert (
-        launches_s(1, "v5e")
-        == launches_s(20, "v5e")
-        < launches_s(1, "A100")
-        < launches_s(20, "A100")
-    )
+    assert launches_s(1, "v5e") == launches_s(200, "v5e") < launches_s(200, "A100")
+
+
+def test_a_step_of_few_kernels_takes_the_seconds_a_kernel_of_the_smallest_step_that_was_measured():
+    chip = find_chip("A100")
+    times = {}
+    for layers in (10, 20, 500, 1000):
+        network = torch.nn.Sequential(*[torch.nn.ReLU() for _ in range(layers)])
+        work = count_work(network, torch.empty(1, 8), training=False)
+        assert work.kernels == layers
+        times[layers] = step_time(work, chip).launch_s
+    known = {name: entry["value"] for name, entry in fitted()["numbers"].items()}
+    smallest_s = known["step_s"] + known["launch_s"] * known["step_kernels"]
+    assert times[10] == pytest.approx(smallest_s * 10 / known["step_kernels"])
+    assert times[20] == pytest.approx(2 * times[10])
+    assert times[1000] - times[500] == pytest.approx(500 * known["launch_s"])
 
 
 class Named(nn.Module):

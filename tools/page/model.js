@@ -77,8 +77,10 @@ function stepTime(work, chip, precision) {
     NUMBERS.memory * work.other.bytes + again * NUMBERS.convolution_memory * work.convolution.bytes;
   const calculated =
     NUMBERS.arithmetic * work.other.flops + ofConvolutions * work.convolution.flops;
-  const launches = chip.vendor === "Google" ? 1 : work.kernels;
-  const launch = NUMBERS.step_s + NUMBERS.launch_s * launches;
+  const oneLaunch = chip.vendor === "Google";
+  const share = oneLaunch ? 1 : Math.min(1, Math.max(1, work.kernels) / NUMBERS.step_kernels);
+  const launches = oneLaunch ? 1 : work.kernels;
+  const launch = share * NUMBERS.step_s + NUMBERS.launch_s * launches;
   const memory = moved / bandwidth;
   const arithmetic = calculated / peak;
   let limit = memory > arithmetic ? "memory" : "arithmetic";
