@@ -15,7 +15,7 @@ torch.compile, memory and arithmetic and launches are divided by `compiled`.
 Memory and arithmetic are added: a chip overlaps them inside one kernel but not from kernel to
 kernel, and a sum fits published measurements better than a maximum.
 
-s is 1 from `step_kernels` kernels on. A step of fewer was measured nowhere, so its host is given the
+s is 1 from `step_kernels` kernels on. No step of fewer was measured, so its host is given the
 seconds for each kernel that the smallest measured one has: s is kernels / step_kernels.
 
 The numbers are in step_time.json, each with what it was fitted on, beside the measured error.
