@@ -88,8 +88,8 @@ class Chip:
         if precision not in known:
             raise ValueError(
                 f"precision {precision!r} was asked of the {self.name}, whose data sheet has "
-                f'{", ".join(known)}. Pass one of these, or "amp", which takes bf16 where there '
-                f"is bf16 and fp16 elsewhere."
+                f'{", ".join(known)}. Pass one of these; `estimate` also takes "amp", which is '
+                f"bf16 where there is bf16 and fp16 elsewhere."
             )
         return precision
 
