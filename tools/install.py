@@ -68,7 +68,7 @@ def make_environment(home: Path, uv: list) -> None:
         sys.exit(f"The course needs Python 3.11 or later, and {sys.executable} is older.")
     if not fits:
         print("No Python before 3.14 could be had: the course comes without torch_xla.", flush=True)
-    venv.create(home, with_pip=True)
+    venv.create(home, with_pip=True, clear=True)  # uv may have left a part of one
 
 
 def wants_cpu_build() -> bool:
@@ -83,6 +83,8 @@ def main(folder: str, extra: str = "learn") -> int:
         sys.exit(
             "PyTorch has no recent release for Intel Macs: open the course on Colab or Kaggle."
         )
+    # The network of a company or a school may have a certificate that only the system knows.
+    os.environ.setdefault("UV_SYSTEM_CERTS", "1")
     home = Path(folder).resolve()
     python, uv = python_in(home), find_uv(home)
     if not works(python, "-m", "pip", "--version", quiet=True):

@@ -104,3 +104,13 @@ def test_a_wrong_call_makes_no_environment(tmp_path):
     command = [sys.executable, install.ROOT / "tools" / "install.py", "--quick"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 1 and "usage:" in done.stderr and not list(tmp_path.iterdir())
+
+
+def test_where_uv_leaves_half_an_environment_this_python_makes_it_anew(tmp_path, monkeypatch):
+    home = tmp_path / "env"
+    (home / "bin").mkdir(parents=True)
+    for name in ("python", "python3"):
+        (home / "bin" / name).symlink_to(Path(sys.executable).resolve())
+    monkeypatch.setattr(install, "works", lambda *words, **_: False)
+    install.make_environment(home, ["uv"])
+    subprocess.run([install.python_in(home), "-m", "pip", "--version"], check=True)
