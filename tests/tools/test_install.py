@@ -109,8 +109,8 @@ def test_a_wrong_call_makes_no_environment(tmp_path):
 def test_where_uv_leaves_half_an_environment_this_python_makes_it_anew(tmp_path, monkeypatch):
     home = tmp_path / "env"
     (home / "bin").mkdir(parents=True)
-    for name in ("python", "python3"):
-        (home / "bin" / name).symlink_to(Path(sys.executable).resolve())
+    base = Path(sys._base_executable)
+    (home / "bin" / base.name).symlink_to(base)
     monkeypatch.setattr(install, "works", lambda *words, **_: False)
     install.make_environment(home, ["uv"])
     subprocess.run([install.python_in(home), "-m", "pip", "--version"], check=True)
