@@ -13,7 +13,8 @@ _GUARD = re.compile(
     r"hasattr|getattr|version|_?has_|available|TYPE_CHECKING|GREATER|ImportError", re.IGNORECASE
 )
 _EXCEPT = re.compile(
-    r"except\b(\s*|[^:\n]*(ImportError|ModuleNotFound|AttributeError|Exception)[^:\n]*):(?!\s*raise)"
+    r"except\b(\s*|[^:\n]*(ImportError|ModuleNotFound|AttributeError|Exception)[^:\n]*):"
+    r"(?!\s*raise)"
 )
 _MAKERS = (TRAINER, f"{TRAINER}.from_argparse_args")
 # Bases of classes that are neither a module nor a callback nor a data module of Lightning.
