@@ -84,11 +84,15 @@ def test_devices_without_a_price_are_named_and_not_drawn(drawn):
 
 @pytest.mark.parametrize("samples", [10**4, 10**7, 10**11])
 def test_names_and_ticks_can_be_read_whatever_the_size_of_the_job(samples, drawn):
-    axes = drawn(ask(samples=samples, deadline_hours=48, this_machine=1e-3))
+    own = Chip("the slow and dear one", peak_tflop_per_s=0.1, bandwidth_gb_per_s=1, memory_gb=24)
+    more = {"devices": [*PRICES, own], "prices": PRICES | {own.name: 9}}
+    axes = drawn(ask(samples=samples, deadline_hours=48, this_machine=1e-3, **more))
     names = [text for text in axes.texts if text.get_text()]
-    assert len(names) == 5
+    assert len(names) == 6
     boxes = [text.get_window_extent() for text in names]
     assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
+    frame = axes.bbox.padded(1)
+    assert all(frame.contains(*corner) for box in boxes for corner in box.corners())
     for axis in (axes.xaxis, axes.yaxis):
         ticks = [text.get_text() for text in axis.get_ticklabels()]
         assert 2 <= len(ticks) <= 9 and len(set(ticks)) == len(ticks)
