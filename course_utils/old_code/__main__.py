@@ -4,6 +4,7 @@ Exit status: 0 where nothing is outdated, 1 where something is, 2 where a file c
 """
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -13,7 +14,7 @@ READABLE = "Python (.py), notebooks (.ipynb), Markdown, reST or plain text"
 def main(arguments: list[str] | None = None) -> int:
     """Report on each file and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m course_utils.old_code", description=__doc__)
-    help_text = f"{READABLE}; - reads code or the message of an error from standard input"
+    help_text = f"{READABLE}; the message of an error in quotes; - reads standard input"
     parser.add_argument("files", nargs="+", metavar="FILE", help=help_text)
     parser.add_argument("--write", action="store_true", help="change the files")
     options = parser.parse_args(arguments)
@@ -27,10 +28,15 @@ def _report(name: str, write: bool, several: bool) -> int:
     from course_utils.old_code.explain import Unreadable, explain
     from course_utils.text import show_result
 
+    source: str | Path = Path(name)
+    if name == "-":
+        source = sys.stdin.read()
+    elif " " in name and not os.path.exists(name):
+        source = name  # the message of an error
     try:
-        found = explain(sys.stdin.read() if name == "-" else Path(name))
-        if write and name != "-":
-            Path(name).write_bytes(found.text.encode())  # with the ends of lines as they were
+        found = explain(source)
+        if write and isinstance(source, Path):
+            source.write_bytes(found.text.encode())  # with the ends of lines as they were
     except (Unreadable, OSError) as error:
         print(error, file=sys.stderr)
         return 2

@@ -344,6 +344,12 @@ def test_the_command_prints_a_diff_and_says_by_its_status_what_it_found(tmp_path
     assert "cannot be read" in capsys.readouterr().err
 
 
+def test_the_message_of_an_error_can_be_pasted_in_the_place_of_a_file(capsys):
+    assert main(["__init__() got an unexpected keyword argument 'gpus'", "--write"]) == 1
+    assert "accelerator='gpu'" in capsys.readouterr().out
+    assert main(["no such file.py"]) == 2
+
+
 def test_a_kind_of_file_it_does_not_read_is_refused_and_the_others_are_read(tmp_path, capsys):
     (tmp_path / "run.sh").write_text("python train.py --gpus 2")
     (tmp_path / "train.py").write_text("Trainer(gpus=2)")
