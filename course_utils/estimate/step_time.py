@@ -15,8 +15,9 @@ torch.compile, memory and arithmetic and launches are divided by `compiled`.
 Memory and arithmetic are added: a chip overlaps them inside one kernel but not from kernel to
 kernel, and a sum fits published measurements better than a maximum.
 
-s is 1 from `step_kernels` kernels on. No step of fewer was measured, so its host is given the
-seconds for each kernel that the smallest measured one has: s is kernels / step_kernels.
+s is 1 from `step_kernels` kernels on. No step of fewer was published at a small batch, where the
+host limits it. It is given the seconds for each kernel of one with `step_kernels`, as an
+assumption: s is kernels / step_kernels.
 
 The numbers are in step_time.json, each with what it was fitted on, beside the measured error.
 """
