@@ -1,0 +1,46 @@
+"""Write a file that is whole at every moment: it holds the old content or the new one."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+
+def write_whole(path: str | Path, data: str | bytes) -> None:
+    """Write `data`, text as UTF-8, in place of the file at `path`.
+
+    A write that fails or is interrupted, such as on a full disk, leaves the file as it was and
+    nothing beside it. A link stays a link, and a file keeps its mode.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    with open_whole(path) as file:
+        file.write(data.encode() if isinstance(data, str) else data)
+
+
+@contextmanager
+def open_whole(path: str | Path) -> Iterator[BinaryIO]:
+    """Open a file as `write_whole` does, for content that is written piece by piece.
+
+    It takes its place when the block ends, unless the block raises an error.
+    """
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():  # /dev/stdout or a pipe must not be replaced
+        with target.open("wb") as file:
+            yield file
+        return
+    part = target.with_name(f"{target.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            shutil.copymode(target, part)
+        os.replace(part, target)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,72 @@
+"""Files that are replaced as a whole, or not at all."""
+
+import os
+import sys
+
+import pytest
+
+from course_utils.whole_file import open_whole, write_whole
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="links, modes and limits of POSIX")
+
+
+@pytest.fixture
+def full_disk():
+    """Let no file of this process grow beyond 4,096 bytes, as a full disk would."""
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_text_and_bytes_are_written(tmp_path):
+    path = tmp_path / "żółw.txt"
+    write_whole(path, "zwölf\r\n")
+    assert path.read_bytes() == "zwölf\r\n".encode()
+    write_whole(path, b"\xff")
+    assert path.read_bytes() == b"\xff"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@posix
+def test_a_full_disk_leaves_the_old_file_and_nothing_beside_it(tmp_path, full_disk):
+    path = tmp_path / "results.json"
+    path.write_text("old")
+    with pytest.raises(OSError, match="File too large"):
+        write_whole(path, b"n" * 40_112)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_interrupted_write_leaves_the_old_file_and_nothing_beside_it(tmp_path):
+    path = tmp_path / "results.json"
+    path.write_text("old")
+    with pytest.raises(KeyboardInterrupt), open_whole(path) as file:
+        file.write(b"new")
+        raise KeyboardInterrupt
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@posix
+def test_a_link_stays_a_link_and_a_file_keeps_its_mode(tmp_path):
+    path, link = tmp_path / "script.py", tmp_path / "link.py"
+    path.write_text("old")
+    path.chmod(0o750)
+    link.symlink_to(path)
+    write_whole(link, "new")
+    assert link.is_symlink() and path.read_text() == "new"
+    assert path.stat().st_mode & 0o777 == 0o750
+
+
+@posix
+def test_a_pipe_is_written_and_not_replaced(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    write_whole(path, "to the reader")
+    assert os.read(reader, 100) == b"to the reader"
+    os.close(reader)
+    assert path.is_fifo()
