@@ -1,7 +1,7 @@
-"""Helpers of the accelerator course: find a device, move data, time honestly, compare, and launch.
+"""Helpers of the accelerator course: find a device, move data, time honestly, and launch.
 
 A public name is imported when it is first asked for, so `import course_utils` costs next to
-nothing and `python -m course_utils.doctor` starts where torch does not.
+nothing, and works where torch does not start.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ _HOMES = {
     "Timing": "timing",
     "time_call": "timing",
     "time_together": "in_turn",
-    "compare_devices": "compare.comparison",
-    "diagnose": "doctor",
     "run_lesson": "launch.run",
 }
 

@@ -58,7 +58,7 @@ def find_devices() -> DeviceList:
 
     Names and memory come from the driver's management library and from files, so CUDA is not
     initialized, torch_xla is not imported and no network is used. A listed device is not yet known
-    to work: `python -m course_utils.doctor` runs a kernel on each.
+    to work: `python -m course_tools.doctor` runs a kernel on each.
     """
     devices = [
         Device(kind, index, card.name, card.memory_bytes, card.detail)
@@ -107,7 +107,7 @@ def pick_device(name: str | torch.device | None = None) -> Device:
         here = " and ".join(["cpu", *(str(one) for one in find_devices() if one.kind != "cpu")])
         raise RuntimeError(
             f"device {name!r} {requested}, but this machine has {here}. {advice} "
-            f"To learn why it is missing: python -m course_utils.doctor --require {kind}"
+            f"To learn why it is missing: python -m course_tools.doctor --require {kind}"
         ) from None
 
 

@@ -21,7 +21,7 @@ MARKED = {"browser": "browser"}
 FIRST = ("test_launch_processes.py", "notebooks", "browser", "tools", "doctor")
 FIRST += ("test_xla.py", "test_setup_cell.py")
 # The launcher runs on Linux and macOS.
-collect_ignore_glob = ["launch/test_launch_*"] if sys.platform == "win32" else []
+collect_ignore_glob = ["course_utils/launch/test_launch_*"] if sys.platform == "win32" else []
 
 
 def pytest_configure():

@@ -129,15 +129,15 @@ def doctor(root: Path | None = None) -> list[str]:
     import pathlib, runpy
     from course_utils.hardware import machine
     machine.ROOT = pathlib.Path({str(root)!r})
-    runpy.run_module("course_utils.doctor", run_name="__main__")
+    runpy.run_module("course_tools.doctor", run_name="__main__")
     """
-    return ["-c", textwrap.dedent(code)] if root else ["-m", "course_utils.doctor"]
+    return ["-c", textwrap.dedent(code)] if root else ["-m", "course_tools.doctor"]
 
 
 def run_doctor(
     *arguments: str, python: str = sys.executable, path=None, root=None, **variables: str
 ):
-    """Run `python -m course_utils.doctor --json` on such a machine; return its exit status and its
+    """Run `python -m course_tools.doctor --json` on such a machine; return its exit status and its
     report.
     """
     environment = {key: value for key, value in os.environ.items() if key not in FOREIGN}

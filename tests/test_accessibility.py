@@ -10,6 +10,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import nbformat
 import pytest
+from course_lessons.device_speed.classroom import ClassResult
 from course_lessons.multi_gpu.pictures import draw_ddp, draw_published_scaling, draw_ring
 from course_lessons.tpu.pictures import draw_cache
 from matplotlib.colors import to_hex
@@ -18,8 +19,7 @@ from test_charts import CPU_ROWS, GPU_ROWS, comparison, rows
 from test_gpu_pictures import PICTURES
 from test_lanes import LANES
 
-from course_utils.compare.classroom import ClassResult
-from course_utils.timeline.lanes import draw_runs
+from course_tools.timeline.lanes import draw_runs
 
 ROOT = Path(__file__).resolve().parent.parent
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))

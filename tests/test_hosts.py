@@ -22,7 +22,7 @@ LOCAL = re.compile(r"127\.0\.0\.1|localhost|\[::1\]|0\.0\.0\.0|\{.*")
 # file: the hosts that its code may name, none of which a lesson has to reach
 ALLOWED = {
     # the CIFAR-10 download; without it there are offline images
-    "course_utils/data/images.py": {"www.cs.toronto.edu"},
+    "notebooks/course_lessons/data/images.py": {"www.cs.toronto.edu"},
 }
 # What opens an address: a module, or a name out of one
 OPENERS = re.compile(
@@ -30,8 +30,12 @@ OPENERS = re.compile(
     r"|pooch|timm|torchvision|torch\.hub)"
     r"(\..*)?|urllib\.request(\.url(open|retrieve))?"
 )
-MAY_OPEN = {"course_utils/data/images.py": {"pooch"}}
-CODE = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "course_utils").rglob("*.py"))
+MAY_OPEN = {"notebooks/course_lessons/data/images.py": {"pooch"}}
+CODE = sorted(
+    path.relative_to(ROOT).as_posix()
+    for package in ("course_utils", "course_tools", "notebooks/course_lessons")
+    for path in (ROOT / package).rglob("*.py")
+)
 
 
 def hosts_in(text: str) -> set[str]:

@@ -1,12 +1,13 @@
-"""Which part of the two packages may import which."""
+"""Which part of the three packages may import which."""
 
 import ast
 import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-HOMES = {"course_utils": ROOT, "course_lessons": ROOT / "notebooks"}
-TOOLS = ("compare", "timeline", "doctor", "launch", "estimate", "old_code")
+# from the ground floor up: a package imports itself and those before it
+HOMES = {"course_utils": ROOT, "course_tools": ROOT, "course_lessons": ROOT / "notebooks"}
+FLOORS = [*HOMES]
 
 
 def modules() -> dict[str, str]:
@@ -37,21 +38,22 @@ def imports(name: str, source: str, known: dict[str, str]) -> set[str]:
     return homes
 
 
-def height(module: str) -> int:
-    """Return the floor of the house on which a module stands; imports go down or stay level."""
+def upward(arrows: dict[str, set[str]]) -> list[str]:
+    """Return the imports that go up a floor."""
+    pairs = [(one, other) for one, others in arrows.items() for other in others]
+    return [f"{one} -> {other}" for one, other in pairs if floor(other) > floor(one)]
+
+
+def floor(module: str) -> int:
+    """Return the floor of the house on which a module stands."""
+    return FLOORS.index(module.partition(".")[0])
+
+
+def tool_of(module: str) -> str:
+    """Return the name of the tool that a module is a part of, or "" for what is no tool."""
     package, _, rest = module.partition(".")
     part = rest.partition(".")[0]
-    if package == "course_lessons":
-        return 3
-    if part in TOOLS:
-        return 2
-    return 0 if part in ("hardware", "text", "figures", "progress_bars", "data") else 1
-
-
-def upward(arrows: dict[str, set[str]]) -> list[str]:
-    """Return the imports that go up."""
-    pairs = [(one, other) for one, others in arrows.items() for other in others]
-    return [f"{one} -> {other}" for one, other in pairs if height(other) > height(one)]
+    return part if package == "course_tools" and part != "figures" else ""
 
 
 def circles(arrows: dict[str, set[str]]) -> list[str]:
@@ -64,12 +66,38 @@ def circles(arrows: dict[str, set[str]]) -> list[str]:
     return sorted(left)
 
 
+def imported(module: str) -> set[str]:
+    """Return the names that a module imports from the house, but for those that it publishes."""
+    if "__all__" in KNOWN[module]:
+        return set()
+    names = set()
+    for node in ast.parse(KNOWN[module]).body:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in HOMES:
+            names |= {alias.asname or alias.name for alias in node.names}
+    return names
+
+
 KNOWN = modules()
 ARROWS = {name: imports(name, text, KNOWN) for name, text in KNOWN.items() if name not in HOMES}
 
 
 def test_imports_go_down_the_house():
     assert not upward(ARROWS)
+
+
+def test_no_tool_imports_another():
+    pairs = [(tool_of(one), tool_of(other)) for one in ARROWS for other in ARROWS[one]]
+    assert not [pair for pair in pairs if all(pair) and pair[0] != pair[1]]
+
+
+def test_a_name_is_imported_from_the_module_that_defines_it():
+    handed_on = []
+    for name, others in ARROWS.items():
+        for node in ast.walk(ast.parse(KNOWN[name])):
+            if isinstance(node, ast.ImportFrom) and node.module in others:
+                taken = {alias.name for alias in node.names} & imported(node.module)
+                handed_on += [f"{name}: {each} from {node.module}" for each in sorted(taken)]
+    assert not handed_on
 
 
 def test_no_modules_import_each_other_in_a_circle():

@@ -19,7 +19,7 @@ def wheel(tmp_path_factory):
 
 def test_it_is_small_and_holds_every_file_of_the_two_packages_and_nothing_else(wheel):
     assert wheel.stat().st_size < MEGABYTE
-    packages = {"course_utils": ROOT, "course_lessons": ROOT / "notebooks"}
+    packages = {"course_utils": ROOT, "course_tools": ROOT, "course_lessons": ROOT / "notebooks"}
     tree = {}
     for name, home in packages.items():
         command = ["git", "ls-files", "-co", "--exclude-standard", name]

@@ -5,12 +5,15 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PARTS = ("__init__.py", "devices.py", "text.py", "hardware/*.py", "doctor/*")
+PARTS = (
+    *("course_utils/__init__.py", "course_utils/devices.py", "course_utils/text.py"),
+    *("course_utils/hardware/*.py", "course_tools/__init__.py", "course_tools/doctor/*"),
+)
 START = """import runpy, sys
 
 if sys.version_info < (3, 8):
     sys.exit("The doctor needs Python 3.8 or later, and this is %d.%d." % sys.version_info[:2])
-runpy.run_module("course_utils.doctor", run_name="__main__", alter_sys=True)
+runpy.run_module("course_tools.doctor", run_name="__main__", alter_sys=True)
 """
 
 
@@ -18,7 +21,7 @@ def write(target: Path) -> None:
     """Write the file: a shebang and a zip, which Python runs (its documentation: zipapp)."""
     files = []
     for part in PARTS:
-        files += sorted(path for path in (ROOT / "course_utils").glob(part) if path.is_file())
+        files += sorted(path for path in ROOT.glob(part) if path.is_file())
     with target.open("wb") as file:
         file.write(b"#!/usr/bin/env python3\n")
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -6,7 +6,7 @@ It runs the doctor, the tests of tests/gpu, the measurements below and every les
 process of its own with a time limit, and writes to the folder (default gpu-results):
 
     report.md        how each part ended, and every figure, to paste into an issue
-    recording.json   the times, as `course_utils.compare` keeps them, with device, versions and date
+    recording.json   the times, as `course_tools.compare` keeps them, with device, versions and date
     lessons/         the executed lessons, where this Python has nbconvert
     logs/            what each part printed
 
@@ -42,7 +42,7 @@ class Part:
 def parts(out: Path, dry: bool) -> list[Part]:
     """Return all parts, the most valuable first."""
     kind = "cpu" if dry else "cuda"
-    doctor = ("-m", "course_utils.doctor", "--require", kind, "--limit", "120")
+    doctor = ("-m", "course_tools.doctor", "--require", kind, "--limit", "120")
     measure = (__file__, "--measure", "--out", str(out), *(["--dry"] if dry else []))
     tests = ("-m", "pytest", "tests/gpu", "-o", "addopts=", "-o", "filterwarnings=default", "-q")
     found = [
@@ -88,10 +88,11 @@ def run(part: Part, out: Path, dry: bool) -> str:
 def measure(out: Path, dry: bool) -> None:
     """Time copies, products and training steps, and hold the estimate against two of them."""
     import torch
+    from course_lessons.device_speed.image_step import CNN_STEP
 
-    from course_utils.compare.comparison import measure as measure_one
-    from course_utils.compare.results import Result, describe_machine
-    from course_utils.compare.workloads import CNN_STEP, PRODUCT
+    from course_tools.compare.comparison import measure as measure_one
+    from course_tools.compare.results import Result, describe_machine
+    from course_tools.compare.workloads import PRODUCT
     from course_utils.copy_speed import copy_rate
     from course_utils.devices import as_device
 
@@ -120,11 +121,11 @@ def measure(out: Path, dry: bool) -> None:
 def compare_estimates(device, dry: bool) -> None:
     """Print the estimated over the measured time of training steps of two networks."""
     import torch
+    from course_lessons.data.models import ImageCNN, ResNet50
+    from course_lessons.device_speed.image_step import training_step
     from torch import nn
 
-    from course_utils.compare.workloads import training_step
-    from course_utils.data.models import ImageCNN, ResNet50
-    from course_utils.estimate import count_work, find_chip, step_time
+    from course_tools.estimate import count_work, find_chip, step_time
     from course_utils.timing import time_call
 
     try:

@@ -1,19 +1,17 @@
 """Write every lesson as one file that carries the course: `make standalone` makes standalone/.
 
-The course's wheel stands as text in the folded set-up cell, without the data and the other lessons'
-parts that this lesson does not use. The cell checks its hash, unpacks it into a temporary folder
-for this kernel alone, and adds the packages that are missing; nothing that is there is changed.
+The course's wheel stands as text in the folded set-up cell. The cell checks its hash, unpacks it
+into a temporary folder for this kernel alone, and adds the packages that are missing; nothing that
+is there is changed.
 """
 
 import argparse
-import ast
 import base64
 import gzip
 import hashlib
 import io
 import json
 import lzma
-import re
 import subprocess
 import sys
 import tempfile
@@ -22,11 +20,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
-import course_utils  # noqa: E402
 from tools.copies import LESSONS, copy_of  # noqa: E402
 
 LINE = 1000  # characters of text in a line
-ALWAYS = ("course_lessons/exercises/", "course_lessons/scripts/")
 CELL = """
 # @title Set-up: run this first
 # This file carries the course that it needs, as text at the end of this cell. Nothing of it is
@@ -84,69 +80,6 @@ def build_wheel() -> dict[str, bytes]:
             return {name: archive.read(name) for name in archive.namelist()}
 
 
-def imports(source: str) -> set[str]:
-    """Return the dotted names that a program imports, anywhere in it."""
-    found = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        if isinstance(node, ast.ImportFrom) and node.module:
-            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return found
-
-
-def reached(mentioned: set[str], files: dict[str, bytes]) -> set[str]:
-    """Return the modules of the course that dotted names lead to, as names of files.
-
-    A tool, which is a folder of course_utils, counts as a whole: some import their parts late.
-    """
-    modules, left = set(), set(mentioned)
-    while left:
-        name = left.pop()
-        if name.startswith("course_utils.") and name.count(".") == 1:
-            public = getattr(course_utils, name.partition(".")[2], None)
-            if home := getattr(public, "__module__", None):
-                left.add(home)
-        path = name.replace(".", "/")
-        found = {f"{path}.py", f"{path}/__init__.py", f"{path}/__main__.py"} & files.keys()
-        if path.startswith("course_utils/"):
-            folder = "/".join(path.split("/")[:2]) + "/"
-            found |= {each for each in files if each.startswith(folder) and each.endswith(".py")}
-        for new in found - modules:
-            modules.add(new)
-            left |= imports(files[new].decode())
-    return modules
-
-
-def used_by(notebook: dict, files: dict[str, bytes]) -> dict[str, bytes]:
-    """Return the files of the wheel that a lesson can come to use.
-
-    Every module of course_utils stays, since it is small. Data stay if a module that the lesson
-    reaches names them or their folder, and of course_lessons what the lesson reaches.
-    """
-    sources = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
-    text = "\n".join(sources)
-    mentioned = set(re.findall(r"course_(?:utils|lessons)(?:\.\w+)*", text))
-    for package, names in re.findall(r"from (course_\S+) import \(?([\w, \n]+)", text):
-        mentioned |= {f"{package}.{name}" for name in re.findall(r"\w+", names)}
-    modules = reached(mentioned, files)
-    code = "\n".join(files[name].decode() for name in modules)
-    kept = {}
-    for name, data in files.items():
-        path = Path(name)
-        if ".dist-info/" in name or name.startswith(ALWAYS) or len(path.parts) == 2:
-            needed = True
-        elif path.parts[0] == "course_lessons":
-            needed = any(each.startswith(f"{path.parent}/") for each in modules)
-        elif path.suffix == ".py":
-            needed = True
-        else:
-            needed = path.name in code or f'"{path.parent.name}"' in code
-        if needed:
-            kept[name] = data
-    return kept
-
-
 def pack(files: dict[str, bytes]) -> bytes:
     """Return files as a zip archive that is compressed as a whole, the same bytes for the same."""
     archive = io.BytesIO()
@@ -167,11 +100,11 @@ def setup_cell(packed: bytes) -> str:
     return cell.replace("{text}", "\n".join(lines))
 
 
-def standalone(lesson: Path, files: dict[str, bytes]) -> str:
+def standalone(lesson: Path, packed: bytes) -> str:
     """Return the text of a learner's copy of a lesson that carries the course."""
     notebook = json.loads(copy_of(lesson))
     cell = next(cell for cell in notebook["cells"] if cell["id"].endswith("-setup"))
-    cell["source"] = setup_cell(pack(used_by(notebook, files))).splitlines(keepends=True)
+    cell["source"] = setup_cell(packed).splitlines(keepends=True)
     folded = {"jupyter": {"source_hidden": True}, "cellView": "form", "_kg_hide-input": True}
     cell["metadata"] |= folded
     return json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
@@ -183,9 +116,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=ROOT / "standalone")
     out = parser.parse_args().out
     out.mkdir(parents=True, exist_ok=True)
-    files = build_wheel()
+    packed = pack(build_wheel())
     for lesson in LESSONS:
-        text = standalone(lesson, files)
+        text = standalone(lesson, packed)
         (out / lesson.name).write_text(text, encoding="utf-8", newline="\n")
         print(f"{out / lesson.name}: {len(text) / 1000:.0f} kB")
 

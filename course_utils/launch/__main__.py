@@ -9,9 +9,10 @@ from course_utils.launch.request import LaunchError
 from course_utils.launch.run import RunError, run_lesson
 
 EXAMPLES = """examples:
-  python -m course_utils.launch --lesson air_rnn --devices 2 --epochs 10 --out runs/first
-  python -m course_utils.launch --lesson air_rnn --devices 2 --epochs 20 --out runs/first --resume
-  python -m course_utils.launch --lesson my_training.py:make_training --strategy ddp
+  python -m course_utils.launch --lesson my_training.py:make --devices 2 --epochs 10 --out runs/1
+  python -m course_utils.launch --lesson my_training.py:make --devices 2 --epochs 20 --out runs/1 \\
+    --resume
+  python -m course_utils.launch --lesson course_lessons.air_rnn:air_rnn --strategy ddp
 
 exit status: 0 trained, 1 a rank raised or was killed, 2 the request was refused, 130 Ctrl-C."""
 
@@ -35,8 +36,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--lesson",
         required=True,
-        help="air_rnn, or your own: path/to/file.py:function, which returns a LightningModule and "
-        "its DataLoader",
+        help="path/to/file.py:function or package.module:function, which returns a "
+        "LightningModule and its DataLoader",
     )
     parser.add_argument(
         "--strategy",

@@ -46,7 +46,7 @@ def run_lesson(
     """Train in processes outside this kernel, and print what they print.
 
     Args:
-        lesson: "air_rnn", or your own "path/to/file.py:function", which returns a
+        lesson: "path/to/file.py:function" or "package.module:function", which returns a
             LightningModule and its DataLoader. (`%%writefile` writes a cell to such a file.)
         strategy: "ddp_spawn" builds the training once and sends it to the processes; "ddp" builds
             it in each of them.

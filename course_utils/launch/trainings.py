@@ -1,35 +1,22 @@
-"""The trainings that the launcher knows by name, and how it loads one from a file."""
+"""How the launcher loads a training, from a file or by its dotted name."""
 
 import importlib
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from course_utils.launch.request import LaunchError
 
 
-def air_rnn() -> tuple[Any, Any]:
-    """Return the 481-parameter RNN and the windows of AirPassengers that it learns from."""
-    from torch.utils.data import DataLoader, TensorDataset
-
-    from course_utils.data.models import AirRNN
-    from course_utils.data.series import Scale, air_passengers, make_windows
-    from course_utils.lightning import Regression
-
-    series, _ = air_passengers()
-    # A window of 25 months leaves 96 of them, which 1, 2, 3, 4, 6 or 8 ranks share evenly.
-    windows = make_windows(Scale.fit(series).apply(series), 25)
-    return Regression(AirRNN()), DataLoader(TensorDataset(*windows), batch_size=16, shuffle=True)
-
-
-TRAININGS = {"air_rnn": air_rnn}
-
-
 def check_training(name: str) -> None:
     """Raise LaunchError if there is no such training or file, without running any code of it."""
-    if name in TRAININGS:
+    home, _ = _split(name)
+    if not home.endswith(".py"):
+        if not find_spec(home.partition(".")[0]):
+            raise LaunchError(f"there is no package {home.partition('.')[0]!r} to import.")
         return
-    path, _ = _split(name)
+    path = Path(home)
     if not path.is_file():
         raise LaunchError(f"there is no file {str(path)!r} in {Path.cwd()}.")
 
@@ -44,16 +31,16 @@ def load_training(name: str) -> tuple[Any, Any]:
 
     from course_utils.lightning import pl
 
-    if name in TRAININGS:
-        returned = TRAININGS[name]()
-    else:
-        path, function = _split(name)
+    home, function = _split(name)
+    if home.endswith(".py"):
         # A spawned rank gets this search path too, and imports the file again by its name.
-        sys.path.insert(0, str(path.parent.absolute()))
-        module = importlib.import_module(path.stem)
-        if not hasattr(module, function):
-            raise LaunchError(f"{path} defines no function {function!r}.")
-        returned = getattr(module, function)()
+        sys.path.insert(0, str(Path(home).parent.absolute()))
+        module = importlib.import_module(Path(home).stem)
+    else:
+        module = importlib.import_module(home)
+    if not hasattr(module, function):
+        raise LaunchError(f"{home} defines no function {function!r}.")
+    returned = getattr(module, function)()
     parts = returned if isinstance(returned, tuple) else (returned,)
     wanted = (pl.LightningModule, DataLoader)
     if len(parts) != 2 or not all(map(isinstance, parts, wanted)):
@@ -62,11 +49,11 @@ def load_training(name: str) -> tuple[Any, Any]:
     return parts
 
 
-def _split(name: str) -> tuple[Path, str]:
-    path, colon, function = name.rpartition(":")
-    if not colon or not path.endswith(".py"):
-        known = ", ".join(TRAININGS)
+def _split(name: str) -> tuple[str, str]:
+    home, _, function = name.rpartition(":")
+    if not home or not function.isidentifier():
         raise LaunchError(
-            f"there is no lesson {name!r}. Write {known}, or path/to/file.py:function."
+            f"there is no lesson {name!r}. Write path/to/file.py:function or "
+            "package.module:function."
         )
-    return Path(path), function
+    return home, function

@@ -15,9 +15,9 @@ from transformers import (
     AutoModelForSequenceClassification,
 )
 
-from course_utils.estimate.counting import count_work
-from course_utils.estimate.speeds import LanguageStep
-from course_utils.estimate.work import Work, sums_by_kind
+from course_tools.estimate.counting import count_work
+from course_tools.estimate.speeds import LanguageStep
+from course_tools.estimate.work import Work, sums_by_kind
 
 FOLDER = "scripts/asplos/data/DLmodel_configs"
 

@@ -27,9 +27,9 @@ import timm
 import torch
 from timm.utils import reparameterize_model
 
-from course_utils.estimate.counting import count_work
-from course_utils.estimate.speeds import COUNTED, MERGED, MERGED_WITH, networks, published
-from course_utils.estimate.work import OP_KINDS
+from course_tools.estimate.counting import count_work
+from course_tools.estimate.speeds import COUNTED, MERGED, MERGED_WITH, networks, published
+from course_tools.estimate.work import OP_KINDS
 
 KEY = ("model", "image", "training", "half")
 AMOUNTS = {"flops": "flops", "bytes": "bytes_moved", "kernels": "kernels"}
@@ -126,7 +126,7 @@ def distance(known, row):
 def save(rows):
     """Write the file of the package from the rows that were counted."""
     about = {
-        "counted": f"by course_utils.estimate.counting, of the networks of timm {timm.__version__}"
+        "counted": f"by course_tools.estimate.counting, of the networks of timm {timm.__version__}"
     }
     with rows.open() as lines:
         found = sorted(csv.DictReader(lines), key=lambda row: [row[name] for name in KEY])

@@ -27,13 +27,14 @@ from importlib.metadata import version
 from pathlib import Path
 
 import torch
+from course_lessons.data.models import AirRNN
+from course_lessons.data.series import Scale, ShuffledBatches, air_passengers, make_windows
+from course_lessons.lightning_training import EpochBar, Regression
+from course_lessons.plain_training import train_plain
 from torch.utils.data import DataLoader, TensorDataset
 
-from course_utils.data.models import AirRNN
-from course_utils.data.series import Scale, ShuffledBatches, air_passengers, make_windows
 from course_utils.hardware.machine import cpu_name
-from course_utils.lightning import EpochBar, Regression, pl, trainer_kwargs
-from course_utils.plain_training import train_plain
+from course_utils.lightning import pl, trainer_kwargs
 
 EPOCHS = 60
 BATCH = 16

@@ -45,8 +45,8 @@ HOSTILE = "<img src=x onerror='window.hacked=1'><script>window.hacked=1</script>
 PANEL = f"""
 import time
 import torch
-from course_utils.compare.panel import SpeedLab
-from course_utils.compare.workloads import PRODUCT
+from course_lessons.device_speed.panel import SpeedLab
+from course_tools.compare.workloads import PRODUCT
 from course_utils.devices import Device
 
 def slow(size, device):

@@ -1,8 +1,7 @@
 """The pictures of lesson 1: what their titles and words say is what they were given."""
 
 from course_lessons.cpu.pictures import BATCHES, draw_batches, draw_series, time_batches
-
-from course_utils.data.series import air_passengers
+from course_lessons.data.series import air_passengers
 
 
 def test_the_title_names_the_largest_batch_that_costs_hardly_more_and_says_how_much_more():

@@ -10,9 +10,9 @@ import torch
 from course_lessons.darts import forecasters
 from course_lessons.darts.forecasters import GUIDE, ONE_BATCH, air_series, darts_problem
 from course_lessons.darts.pictures import Gain, draw_gains, times_text
+from course_lessons.data.series import AIR_PASSENGERS
 
-from course_utils.data.series import AIR_PASSENGERS
-from course_utils.estimate import count_work, find_chip
+from course_tools.estimate import count_work, find_chip
 
 needs_darts = pytest.mark.skipif(darts_problem() is not None, reason=str(darts_problem()))
 ROOT = Path(__file__).resolve().parents[2]

@@ -5,8 +5,8 @@ from course_lessons.gpu import pictures
 from course_lessons.gpu.pictures import draw_copies, draw_losses, draw_memories
 from PIL import Image
 
+from course_tools.estimate.chips import find_chip
 from course_utils.copy_speed import Copy, CopyRate
-from course_utils.estimate.chips import find_chip
 
 
 def copies(*directions):

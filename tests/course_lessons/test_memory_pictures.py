@@ -7,7 +7,7 @@ import torch
 from course_lessons.memory import pictures
 from torch import nn
 
-from course_utils.estimate import estimate_memory
+from course_tools.estimate import estimate_memory
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_a_cure_that_takes_forty_times_as_long_leaves_the_others_to_be_seen(draw
 
 
 def test_neighbours_in_a_stack_differ_without_their_colours(drawn, monkeypatch):
-    monkeypatch.setattr("course_utils.figures.lecture_axes", pictures.lecture_axes)
+    monkeypatch.setattr("course_tools.figures.lecture_axes", pictures.lecture_axes)
     estimate_memory(nn.Linear(1000, 1000), torch.empty(1, 1000), batch=2).plot()
     bands = drawn[-1].collections
     assert len(bands) == 4
@@ -71,6 +71,6 @@ def test_neighbours_in_a_stack_differ_without_their_colours(drawn, monkeypatch):
 
 
 def test_the_title_says_what_takes_most_of_the_memory(drawn, monkeypatch):
-    monkeypatch.setattr("course_utils.figures.lecture_axes", pictures.lecture_axes)
+    monkeypatch.setattr("course_tools.figures.lecture_axes", pictures.lecture_axes)
     estimate_memory(nn.Linear(1000, 1000), torch.empty(1, 1000), batch=2).plot()
     assert drawn[-1].get_title("left") == "The optimizer is 60% of 20 MB at the peak"

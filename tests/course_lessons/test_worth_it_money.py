@@ -7,7 +7,7 @@ from course_lessons.worth_it import money
 from course_lessons.worth_it.money import draw_money
 from torch import empty, nn
 
-from course_utils.estimate import Chip, estimate
+from course_tools.estimate import Chip, estimate
 
 SMALL = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 10)), empty(1, 64)
 PRICES = {"T4": 0.35, "RTX 4090": 0.34, "A100": 1.5, "H100": 3.0}

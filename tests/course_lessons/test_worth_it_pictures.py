@@ -7,8 +7,8 @@ from course_lessons.worth_it.pictures import (
 )
 from torch import empty, int64, nn, zeros
 
-from course_utils.compare.comparison import Roof
-from course_utils.estimate import count_work, find_chip
+from course_tools.compare.comparison import Roof
+from course_tools.estimate import count_work, find_chip
 
 
 def steps(rates):

@@ -11,14 +11,15 @@ import sys
 
 import pytest
 import torch
+from course_lessons.device_speed.image_step import cnn_step
 from course_lessons.scripts import FOLDER
 
-from course_utils.compare.workloads import cnn_step, using_tf32
+from course_tools.compare.workloads import using_tf32
+from course_tools.timeline.bottleneck import find_bottleneck
+from course_tools.timeline.record import timeline
 from course_utils.copy_speed import _copiers, copy_rate
 from course_utils.devices import find_devices, pick_device, wait_for
 from course_utils.moves import to_device
-from course_utils.timeline.bottleneck import find_bottleneck
-from course_utils.timeline.record import timeline
 from course_utils.timing import time_call
 
 CPU = pick_device("cpu")
@@ -104,8 +105,10 @@ def test_the_timer_waits_for_the_device(device):
 @needs_cuda_or_dry
 def test_lightning_trains_on_the_device(device, tmp_path):
     pytest.importorskip("lightning")
-    from course_utils.data.models import AirRNN
-    from course_utils.lightning import Regression, pl, trainer_kwargs
+    from course_lessons.data.models import AirRNN
+    from course_lessons.lightning_training import Regression
+
+    from course_utils.lightning import pl, trainer_kwargs
 
     data = torch.utils.data.TensorDataset(torch.rand(32, 12, 1), torch.rand(32, 12, 1))
     model = Regression(AirRNN())

@@ -15,17 +15,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools/page"))
 import build
 
 sys.path.pop(0)
-from course_utils.estimate.advice import advice, told_apart
-from course_utils.estimate.chips import Chip, all_chips, find_chip
-from course_utils.estimate.error_factor import ErrorFactor, error_factor
-from course_utils.estimate.finetuning import estimate_finetuning
-from course_utils.estimate.memory_model import capacity_bytes, framework_bytes
-from course_utils.estimate.parallel import scaling
-from course_utils.estimate.prices import Price, prices_by_device
-from course_utils.estimate.row import Row
-from course_utils.estimate.speeds import MERGED, networks
-from course_utils.estimate.step_time import StepTime, step_time
-from course_utils.estimate.work import Sums, Work
+from course_tools.estimate.advice import advice, told_apart
+from course_tools.estimate.chips import Chip, all_chips, find_chip
+from course_tools.estimate.error_factor import ErrorFactor, error_factor
+from course_tools.estimate.finetuning import estimate_finetuning
+from course_tools.estimate.memory_model import capacity_bytes, framework_bytes
+from course_tools.estimate.parallel import scaling
+from course_tools.estimate.prices import Price, prices_by_device
+from course_tools.estimate.row import Row
+from course_tools.estimate.speeds import MERGED, networks
+from course_tools.estimate.step_time import StepTime, step_time
+from course_tools.estimate.work import Sums, Work
 from tools.page.counted_models import counted_language, counted_memory
 
 pytestmark = pytest.mark.browser
@@ -265,10 +265,10 @@ def test_a_card_of_ones_own_is_a_chip_of_four_numbers(inside):
 
 def test_an_estimate_is_the_same_as_json_and_behind_its_link(inside, monkeypatch):
     import torch
+    from course_lessons.data.models import ImageCNN
 
-    from course_utils.data.models import ImageCNN
-    from course_utils.estimate import estimate
-    from course_utils.estimate.advice import page_link
+    from course_tools.estimate import estimate
+    from course_tools.estimate.advice import page_link
 
     def loss(scores):
         return torch.nn.functional.cross_entropy(
@@ -416,5 +416,5 @@ def test_a_table_and_a_call_of_python_can_be_copied(page, browser):
     assert "| Device | Time | Cost |" in text and "worth-it.html#" in text
     page.locator("#copy-python").click()
     text = page.evaluate("navigator.clipboard.readText()")
-    assert "from course_utils.estimate import estimate" in text
+    assert "from course_tools.estimate import estimate" in text
     compile(text, "copied", "exec")

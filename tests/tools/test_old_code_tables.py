@@ -1,5 +1,5 @@
-from course_utils.old_code.old_names import NAMES
-from course_utils.old_code.trainer_arguments import removed
+from course_tools.old_code.old_names import NAMES
+from course_tools.old_code.trainer_arguments import removed
 from tools.book.old_code_tables import tables
 
 

@@ -11,7 +11,7 @@ from small_machines import GOOD, SmallMachine, empty_environment
 
 from course_utils import __version__
 from tools.copies import LESSONS
-from tools.standalone import build_wheel, pack, setup_cell, standalone, used_by
+from tools.standalone import build_wheel, pack, setup_cell, standalone
 
 pytestmark = pytest.mark.process
 NAMES = [lesson.stem for lesson in LESSONS]
@@ -53,24 +53,14 @@ def test_a_damaged_file_is_refused_in_one_line_before_anything_of_it_runs(machin
         assert "Traceback" not in done.stdout + done.stderr and "Course " not in done.stdout
 
 
-def test_only_lessons_about_estimates_carry_the_published_measurements(files):
-    def carried(number: str) -> set[str]:
-        lesson = next(lesson for lesson in LESSONS if lesson.stem.startswith(number))
-        return set(used_by(json.loads(lesson.read_text("utf-8")), files))
-
-    table = "course_utils/estimate/published.csv.gz"
-    assert table in carried("07") and table not in carried("01")
-    assert "course_lessons/cpu/exercises.py" in carried("01") - carried("07")
-
-
 def test_it_is_the_learners_copy_with_another_folded_set_up_cell(files):
-    notebook = json.loads(standalone(LESSONS[0], files))
+    notebook = json.loads(standalone(LESSONS[0], pack(files)))
     codes = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
     (opening,) = [cell for cell in codes if cell["outputs"]]
     assert opening["metadata"]["tags"] == ["opening"]
     (cell,) = [cell for cell in codes if cell["id"].endswith("-setup")]
     assert cell["metadata"]["jupyter"] == {"source_hidden": True}
     assert (
-        standalone(LESSONS[0], files)
+        standalone(LESSONS[0], pack(files))
         == json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
     )

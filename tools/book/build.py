@@ -24,8 +24,11 @@ from tools.copies import LESSONS, copy_of  # noqa: E402
 from tools.page.build import page as worth_it_page  # noqa: E402
 from tools.setup_cell import launch_links, read_address  # noqa: E402
 
-TOOLS = ("compare", "data", "doctor", "estimate", "launch", "old_code", "timeline")
-IMPORT = re.compile(r"from (course_utils(?:\.\w+)*) import (\([^)]*\)|[^\n]*)")
+TOOLS = (
+    "course_utils.launch",
+    *(f"course_tools.{tool}" for tool in ("compare", "doctor", "estimate", "old_code", "timeline")),
+)
+IMPORT = re.compile(r"from (course_(?:utils|tools)(?:\.\w+)*) import (\([^)]*\)|[^\n]*)")
 DOCUMENTS = {
     "README.md": "index.md",
     "notebooks/TEACHING.md": "teaching.md",
@@ -148,7 +151,7 @@ def public_names(tool: str) -> dict[str, set[str]]:
     """Return what readers import from a tool, by the module that each name is imported from."""
     found: dict[str, set[str]] = {}
     for module, names in imported_names().items():
-        if module != f"course_utils.{tool}" and not module.startswith(f"course_utils.{tool}."):
+        if module != tool and not module.startswith(f"{tool}."):
             continue
         for name in names:
             thing = getattr(importlib.import_module(module), name, None)
@@ -161,11 +164,12 @@ def write_reference(source: Path) -> None:
     """Write a page for the flat files of the package, and one for each of its tools."""
     flat = sorted(path.stem for path in (ROOT / "course_utils").glob("[a-z]*.py"))
     pages = {"helpers": {f"course_utils.{name}": set() for name in flat}}
-    pages |= {tool: public_names(tool) for tool in TOOLS}
+    pages |= {tool.partition(".")[2]: public_names(tool) for tool in TOOLS}
+    titles = {tool.partition(".")[2]: tool for tool in TOOLS}
     folder = source / "reference"
     folder.mkdir()
     for page, modules in pages.items():
-        title = "The helper package" if page == "helpers" else f"course_utils.{page}"
+        title = titles.get(page, "The helper package")
         parts = [f"# {title}\n"]
         if page != "helpers" and title not in modules:
             parts.append(f"```{{eval-rst}}\n.. automodule:: {title}\n   :no-members:\n```\n")

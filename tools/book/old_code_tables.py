@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from course_utils.old_code.old_names import ATTRIBUTES, KEYWORDS, METHODS, NAMES
-from course_utils.old_code.trainer_arguments import ROWS, removed, translate
+from course_tools.old_code.old_names import ATTRIBUTES, KEYWORDS, METHODS, NAMES
+from course_tools.old_code.trainer_arguments import ROWS, removed, translate
 
 HERE = Path(__file__).resolve().parent
 MARK = "<!-- The tables are written here by tools/book/old_code_tables.py. -->"

@@ -1,4 +1,4 @@
-// The model of time and memory, as in course_utils/estimate: counted sums in, seconds and bytes out.
+// The model of time and memory, as in course_tools/estimate: counted sums in, seconds and bytes out.
 
 /** @typedef {import("./question.js").Question} Question */
 /** @typedef {import("./answer.js").Row} Row */
@@ -489,7 +489,7 @@ export function evidence(question, rows) {
 
 /** The call of the package that asks the same. @param {Question} question */
 export function toPython(question) {
-  const lines = ["from course_utils.estimate import estimate", ""];
+  const lines = ["from course_tools.estimate import estimate", ""];
   const known = question.model === "own" ? "your model" : question.model;
   const list = (/** @type {string[]} */ names) => `[${names.map((name) => JSON.stringify(name)).join(", ")}]`;
   lines.push(`# model: ${known.replace(/[\r\n]/g, " ")}; inputs: one example of its input`);

@@ -3,13 +3,13 @@
 import json
 from typing import Any
 
-from course_utils.estimate import chips as chip_data
-from course_utils.estimate.finetuning import finetuning_evidence as finetuning
-from course_utils.estimate.finetuning import language_models
-from course_utils.estimate.memory_model import capacity_bytes, memory_evidence
-from course_utils.estimate.prices import PRICES_FILE
-from course_utils.estimate.speeds import MERGED, networks
-from course_utils.estimate.step_time import fitted, numbers
+from course_tools.estimate import chips as chip_data
+from course_tools.estimate.finetuning import finetuning_evidence as finetuning
+from course_tools.estimate.finetuning import language_models
+from course_tools.estimate.memory_model import capacity_bytes, memory_evidence
+from course_tools.estimate.prices import PRICES_FILE
+from course_tools.estimate.speeds import MERGED, networks
+from course_tools.estimate.step_time import fitted, numbers
 from tools.page.counted_models import counted_language, counted_memory
 
 

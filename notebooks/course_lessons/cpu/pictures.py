@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 import torch
 from torch.nn.functional import mse_loss
 
-from course_utils.data.models import AirRNN
-from course_utils.data.series import Scale, air_passengers, make_windows
-from course_utils.figures import BLUE, MUTED, ORANGE, Picture, lecture_axes, picture
+from course_lessons.data.models import AirRNN
+from course_lessons.data.series import Scale, air_passengers, make_windows
+from course_tools.figures import BLUE, MUTED, ORANGE, Picture, lecture_axes, picture
 from course_utils.text import format_seconds
 from course_utils.timing import time_call
 

@@ -62,7 +62,7 @@ def _seconds(time: Any) -> float:
 
 @exercise(
     "What does a list mean? And from which number did old Lightning count, from which today's?",
-    "`modernize` in course_utils.old_code.trainer_arguments knows both arguments: print what it "
+    "`modernize` in course_tools.old_code.trainer_arguments knows both arguments: print what it "
     "makes of them, and read its notes.",
     solution="""
         my_arguments = {"accelerator": "tpu", "devices": [3], "max_epochs": 3}

@@ -9,10 +9,10 @@ import pandas as pd
 import torch
 from torch import nn
 
+from course_lessons.data.series import AIR_PASSENGERS
+from course_tools.estimate import Chip, count_work, step_time
+from course_tools.estimate.step_time import StepTime
 from course_utils import time_call
-from course_utils.data.series import AIR_PASSENGERS
-from course_utils.estimate import Chip, count_work, step_time
-from course_utils.estimate.step_time import StepTime
 from course_utils.lightning import QUIET
 
 # The arguments of the guide, without its logs on disk.

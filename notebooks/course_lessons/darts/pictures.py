@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from matplotlib.ticker import FuncFormatter
 
-from course_utils.figures import LOOKS, MUTED, Picture, lecture_axes, picture
+from course_tools.figures import LOOKS, MUTED, Picture, lecture_axes, picture
 
 FACTOR = 3  # by which an estimate may be off: no such estimate was checked on these networks
 CLEAR = {"facecolor": "white", "edgecolor": "none", "pad": 2}  # behind text that meets a line

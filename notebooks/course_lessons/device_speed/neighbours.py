@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from course_utils.devices import usable_cores
+from course_utils.hardware.machine import usable_cores
 
 # It ends with its standard input, and so with the process that started it, however that ends.
 BUSY = """

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 from matplotlib.ticker import LogLocator
 
+from course_tools.figures import MUTED, Picture, label_ends, lecture_axes, picture
 from course_utils.devices import Device, as_device, wait_for
-from course_utils.figures import MUTED, Picture, label_ends, lecture_axes, picture
 from course_utils.text import format_seconds
 
 A, B = "#56B4E9", "#E69F00"  # of Okabe and Ito's colours, two that mean no device

@@ -2,9 +2,9 @@
 
 import pandas as pd
 
-from course_utils.compare.measurement import Measurement
-from course_utils.compare.results import Result
-from course_utils.estimate.speeds import published
+from course_tools.compare.measurement import Measurement
+from course_tools.compare.results import Result
+from course_tools.estimate.speeds import published
 
 
 def published_curve(device: str, precision: str, model: str, workload: str) -> Result:

@@ -8,8 +8,7 @@ from typing import Any
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter
 
-from course_utils.copy_speed import CopyRate, latency
-from course_utils.figures import (
+from course_tools.figures import (
     LOOKS,
     MUTED,
     Picture,
@@ -18,6 +17,7 @@ from course_utils.figures import (
     note_doubts,
     picture,
 )
+from course_utils.copy_speed import CopyRate, latency
 from course_utils.text import format_seconds
 from course_utils.timing import SHORTEST_S
 

@@ -7,9 +7,9 @@ from matplotlib.patches import Rectangle
 from torch import Tensor, nn
 
 from course_lessons.memory.record import Record
-from course_utils.estimate.memory import estimate_memory
-from course_utils.estimate.memory_result import Memory
-from course_utils.figures import LOOKS, MUTED, Picture, lecture_axes, picture
+from course_tools.estimate.memory import estimate_memory
+from course_tools.estimate.memory_result import Memory
+from course_tools.figures import LOOKS, MUTED, Picture, lecture_axes, picture
 from course_utils.text import format_bytes
 
 CPU, GPU = LOOKS["cpu"]["color"], LOOKS["cuda"]["color"]

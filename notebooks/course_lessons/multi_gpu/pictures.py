@@ -3,8 +3,8 @@
 import math
 from typing import Any
 
-from course_utils.estimate.speeds import published
-from course_utils.figures import BLUE, MUTED, ORANGE, Picture, lecture_axes, picture
+from course_tools.estimate.speeds import published
+from course_tools.figures import BLUE, MUTED, ORANGE, Picture, lecture_axes, picture
 
 SKY = "#56B4E9"
 DARK = "#111111"

@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
-from course_utils.data.images import load_images
+from course_lessons.data.images import load_images
 
 
 # YOUR DATA, 1 of 2: return two data sets of (input, label), to train on and to validate.

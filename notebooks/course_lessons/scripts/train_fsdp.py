@@ -16,7 +16,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.utils.checkpoint import checkpoint_sequential
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
-from course_utils.data.images import load_images
+from course_lessons.data.images import load_images
 
 
 # YOUR DATA, 1 of 2: return two data sets of (input, label), to train on and to validate.

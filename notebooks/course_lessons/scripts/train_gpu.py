@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.data import DataLoader, RandomSampler, TensorDataset
 
-from course_utils.data.images import load_images
+from course_lessons.data.images import load_images
 
 
 # YOUR DATA, 1 of 2: return two data sets of (input, label), to train on and to validate.

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
-from course_utils.data.images import load_images
+from course_lessons.data.images import load_images
 
 try:
     import lightning.pytorch as pl

@@ -11,7 +11,7 @@ import torch_xla.core.xla_model as xm
 from torch import nn
 from torch.utils.data import DataLoader, RandomSampler, TensorDataset
 
-from course_utils.data.images import load_images
+from course_lessons.data.images import load_images
 
 
 # YOUR DATA, 1 of 2: return two data sets of (input, label), to train on and to validate.

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from course_utils.estimate.speeds import Speed, published
-from course_utils.figures import BLUE, ORANGE, Picture, lecture_axes, picture
+from course_tools.estimate.speeds import Speed, published
+from course_tools.figures import BLUE, ORANGE, Picture, lecture_axes, picture
 from course_utils.text import format_seconds
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from course_lessons.tpu.counting import StepTime
-from course_utils.figures import BLUE, GREEN, MUTED, ORANGE, Picture, lecture_axes, picture
+from course_tools.figures import BLUE, GREEN, MUTED, ORANGE, Picture, lecture_axes, picture
 from course_utils.text import format_seconds
 
 PALE = "#E5F2EE"

@@ -7,7 +7,7 @@ import torch
 from course_lessons.exercises.calls import READS, Calls
 from course_lessons.exercises.frame import Mistakes, exercise
 from course_lessons.exercises.read_answer import expect, number_of
-from course_utils.timeline.bottleneck import Bottleneck
+from course_tools.timeline.bottleneck import Bottleneck
 
 BATCHES = 20
 

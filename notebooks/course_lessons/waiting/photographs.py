@@ -7,8 +7,8 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, get_worker_info
 
+from course_tools.timeline.record import Timeline
 from course_utils.devices import as_device, wait_for
-from course_utils.timeline.record import Timeline
 
 SIDE, BATCH = 64, 4  # of the images that the network sees, in pixels; and their number in a batch
 STORAGE_S = 0.07  # the pause that stands for a slow network drive

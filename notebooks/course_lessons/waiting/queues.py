@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch.profiler import record_function
 
+from course_tools.timeline.record import Timeline, timeline
 from course_utils.devices import Device, as_device
-from course_utils.timeline.record import Timeline, timeline
 from course_utils.timing import time_call
 
 STEP_S = 8e-3  # of the simulation, and at least so long a step on a GPU takes

@@ -13,10 +13,10 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from matplotlib.transforms import Bbox
 
 from course_lessons.worth_it.pictures import LONGEST_TITLE, title_of
-from course_utils.estimate.advice import SMALL_S, choose, in_one_currency, listed
-from course_utils.estimate.result import Estimate
-from course_utils.estimate.row import CENT, Row, amount_text
-from course_utils.figures import LOOKS, MUTED, STYLE, Picture, label_text, lecture_axes, picture
+from course_tools.estimate.advice import SMALL_S, choose, in_one_currency, listed
+from course_tools.estimate.result import Estimate
+from course_tools.estimate.row import CENT, Row, amount_text
+from course_tools.figures import LOOKS, MUTED, STYLE, Picture, label_text, lecture_axes, picture
 
 FAR = 10  # a deadline so many times beyond all devices is not drawn
 MOST_TICKS = 8  # on an axis

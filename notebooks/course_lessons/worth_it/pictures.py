@@ -12,10 +12,10 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.ticker import FuncFormatter
 
-from course_utils.compare.comparison import Roof
-from course_utils.estimate.chips import Chip
-from course_utils.estimate.work import Work
-from course_utils.figures import (
+from course_tools.compare.comparison import Roof
+from course_tools.estimate.chips import Chip
+from course_tools.estimate.work import Work
+from course_tools.figures import (
     LOOKS,
     MUTED,
     Picture,

@@ -3,7 +3,7 @@
 CONTEXT = """
 from types import SimpleNamespace
 
-from course_utils.estimate import find_chip
+from course_tools.estimate import find_chip
 
 # Neither Darts nor a clock is needed to judge a choice.
 many_series, nhits = (lambda count: None), (lambda series, batch_size: None)
@@ -43,7 +43,7 @@ RIGHT = {
         "def my_choice():\n    return SimpleNamespace(median_s=1.0), 0.1, 'rent'",
     ],
     "core": [
-        "from course_utils.old_code.trainer_arguments import modernize\n"
+        "from course_tools.old_code.trainer_arguments import modernize\n"
         "my_arguments = modernize({'tpu_cores': [4], 'max_epochs': 3})",
         "my_arguments = dict(accelerator='tpu', devices=(3,), max_epochs=3)",
     ],

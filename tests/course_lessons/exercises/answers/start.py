@@ -1,7 +1,7 @@
 """Answers to the exercises of lesson 0."""
 
 CONTEXT = """
-from course_utils.data.models import ResNet50
+from course_lessons.data.models import ResNet50
 from course_utils.devices import pick_device
 
 best = pick_device()

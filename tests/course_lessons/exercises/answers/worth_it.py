@@ -2,7 +2,7 @@
 
 CONTEXT = """
 import torch
-from course_utils.estimate import estimate
+from course_tools.estimate import estimate
 my_model, my_inputs = torch.nn.Linear(64, 64), torch.rand(1, 64)
 prices = {"T4": 0.5, "A100": 2.0}
 def ask(**more):

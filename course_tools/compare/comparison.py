@@ -1,0 +1,232 @@
+"""Compare the same work on several devices: first whether they agree on the answer, then how fast
+they find it.
+
+Also: the time of one workload on one device, and the best that a device reaches.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from course_tools.compare.measurement import Measurement
+from course_tools.compare.results import Result, describe_machine
+from course_tools.compare.workloads import ELEMENTWISE, PRODUCT, Workload, build_seeded, using_tf32
+from course_utils.devices import Device, as_device, find_devices, wait_for
+from course_utils.in_turn import TimedCall, time_together
+from course_utils.timing import Timing, time_call, using_threads
+from course_utils.xla import start_xla
+
+# The largest difference that rounding explains, as a share of the largest value: many times the
+# rounding of one number (2^-24, 2^-11, 2^-9, 2^-11), since products and losses add up many.
+TOLERANCE = {"fp32": 2e-5, "tf32": 1e-2, "bf16": 4e-2, "fp16": 1e-2}
+Devices = Sequence[Device | torch.device | str | None] | Device | torch.device | str | None
+CALLS_TO_CHECK = 2  # a training step shows only in its next loss whether its gradients were right
+
+
+class WrongAnswer(RuntimeError):
+    """A device does not compute what the CPU computes."""
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """A device, with a number of CPU threads."""
+
+    device: Device
+    threads: int
+
+    @property
+    def label(self) -> str:
+        """The name in tables and pictures."""
+        if self.device.kind == "cpu":
+            return f"cpu, {self.threads} thread{'s' if self.threads > 1 else ''}"
+        return f"{self.device} (rehearsal)" if self.device.rehearsal else str(self.device)
+
+
+def cpu_first() -> list[Device]:
+    """Return every device here, the CPU first, since the others are compared with it."""
+    return sorted(find_devices(), key=lambda device: device.kind != "cpu")
+
+
+def contestants(devices: Devices = "all") -> list[Contestant]:
+    """Return the contestants: the CPU once with one thread and once with all that are set, and
+    each accelerator.
+
+    Raises:
+        ValueError: a device has a name that does not exist.
+        RuntimeError: a device is not in this machine.
+    """
+    if devices == "all":
+        chosen = cpu_first()
+    elif isinstance(devices, Device | torch.device | str | None):
+        chosen = [as_device(devices)]
+    else:
+        chosen = [as_device(device) for device in devices]
+    found = []
+    for device in chosen:
+        if device.kind == "xla":
+            start_xla()
+        if device.kind == "cpu" and torch.get_num_threads() > 1:
+            found.append(Contestant(device, 1))
+        found.append(Contestant(device, torch.get_num_threads()))
+    return found
+
+
+def compare_devices(
+    workload: Workload | Callable,
+    sizes: Sequence[int],
+    devices: Devices = "all",
+    *,
+    precision: str = "fp32",
+    max_s: float = 2.0,
+) -> Result:
+    """Check that every device computes the same, then time them in turn.
+
+    Args:
+        workload: one of `workloads`, or a function of your own; see `Workload.of`.
+        sizes: of the work, each at least 1.
+        devices: devices or their names, or a single one; "all" for all that are here, and None for
+            the best one.
+        precision: one of the workload's.
+        max_s: seconds to spend on timing each size, about.
+
+    Raises:
+        ValueError, RuntimeError, TypeError: a request that cannot be met; nothing was timed.
+        WrongAnswer: a device disagrees with the CPU; nothing was timed.
+    """
+    work, sizes = Workload.of(workload), sorted(set(sizes))
+    if precision not in work.precisions:
+        known = ", ".join(work.precisions)
+        raise ValueError(
+            f"{work.name!r} was requested in precision {precision!r}, but it knows {known}."
+        )
+    entrants = contestants(devices)
+    measurements: list[Measurement] = []
+    with using_tf32(precision == "tf32"):
+        for size in sizes:
+            _check(work, size, entrants, precision)
+        for size in sizes:
+            measurements += _time_size(work, size, entrants, precision, max_s)
+    return Result(tuple(measurements), **describe_machine())
+
+
+def _check(work: Workload, size: int, entrants: list[Contestant], precision: str) -> None:
+    """Compare each contestant's answers with those of one CPU thread in fp32; stop at the first
+    that is wrong.
+    """
+    cpu = Contestant(as_device("cpu"), 1)
+    exact = "fp32" if "fp32" in work.precisions else precision
+    right = _answers(work, size, cpu, exact)
+    for one in entrants:
+        error = _largest_error(_answers(work, size, one, precision), right)
+        if not error <= TOLERANCE[precision]:  # NaN is wrong too
+            raise WrongAnswer(
+                f"{one.label} disagrees with {cpu.label} in {exact} on {work.name!r} with "
+                f"{work.size_name} {size}: they differ by {error:.2g} of the largest value, but "
+                f"rounding in {precision} explains only {TOLERANCE[precision]:.2g}. Nothing was "
+                "timed. (Dropout and NaN never agree, nor do random numbers drawn on two devices: "
+                "draw them on the CPU, and move them with .to(device).)"
+            )
+
+
+def _answers(work: Workload, size: int, entrant: Contestant, precision: str) -> list[torch.Tensor]:
+    answers = []
+    with using_threads(entrant.threads):
+        call = build_seeded(work, size, entrant.device, precision)
+        for _ in range(CALLS_TO_CHECK):
+            answer = call()
+            if not isinstance(answer, torch.Tensor):
+                raise TypeError(
+                    f"{work.name!r} answered with {type(answer).__name__}. Return a tensor."
+                )
+            wait_for(entrant.device)  # XLA then compiles the same programs as under the timer
+            answers.append(answer.detach().cpu().double())  # on the CPU: MPS has no float64
+    return answers
+
+
+def _largest_error(answers: list[torch.Tensor], right: list[torch.Tensor]) -> float:
+    errors = []
+    for this, that in zip(answers, right, strict=True):
+        if this.shape != that.shape:
+            return math.inf
+        errors.append((this - that).abs().max() / that.abs().max().clamp_min(1e-30))
+    return float(torch.stack(errors).max())  # NaN, if there is one
+
+
+def _time_size(
+    work: Workload, size: int, entrants: list[Contestant], precision: str, max_s: float
+) -> list[Measurement]:
+    works = {}
+    for one in entrants:
+        call = build_seeded(work, size, one.device, precision)
+        works[one.label] = TimedCall(call, one.device, one.threads)
+    timings = time_together(works, max_s=max_s).timings
+    return [_measurement(work, size, precision, one, timings[one.label]) for one in entrants]
+
+
+def _measurement(
+    work: Workload, size: int, precision: str, entrant: Contestant, timing: Timing
+) -> Measurement:
+    return Measurement(
+        workload=work.name,
+        precision=precision,
+        size=size,
+        size_name=work.size_name,
+        unit=work.unit,
+        items=work.items(size),
+        label=entrant.label,
+        kind=entrant.device.kind,
+        device=entrant.device.name,
+        threads=entrant.threads,
+        rounds_s=timing.blocks_s,
+        warnings=timing.warnings,
+    )
+
+
+def measure(
+    device: Device | torch.device | str | None,
+    work: Workload,
+    size: int,
+    precision: str = "fp32",
+    *,
+    max_s: float = 1.0,
+) -> Measurement:
+    """Return the time of one call of a workload on a device."""
+    device = as_device(device)
+    with using_tf32(precision == "tf32"):
+        timing = time_call(build_seeded(work, size, device, precision), device=device, max_s=max_s)
+    return _measurement(work, size, precision, Contestant(device, timing.threads), timing)
+
+
+@dataclass(frozen=True)
+class Roof:
+    """The best rates that a device reached."""
+
+    flop_per_s: float  #: of the best product of matrices, in fp32
+    #: read and written, of the best elementwise operation on arrays larger than most caches
+    bytes_per_s: float
+    #: why these two are unreliable; disturbed ones are too low
+    warnings: tuple[str, ...] = ()
+
+
+def measure_roof(device: Device | torch.device | str | None = None, *, max_s: float = 0.5) -> Roof:
+    """Measure the most arithmetic and the most memory traffic of a device, in up to five
+    measurements of about `max_s`.
+
+    Source: S. Williams, A. Waterman and D. Patterson, Roofline: An Insightful Visual Performance
+    Model for Multicore Architectures, Communications of the ACM 52(4), 2009.
+    """
+    device = as_device(device)
+    small = device.kind == "cpu" or device.rehearsal
+    sides = (512, 1024, 1536) if small else (4096, 8192)
+    # three arrays of 4 bytes an element each
+    elements = (2**23, 2**24) if small else (2**26, 2**28)
+    product = _best(device, PRODUCT, sides, max_s)
+    sweep = _best(device, ELEMENTWISE, elements, max_s)
+    return Roof(product.rate, 12 * sweep.rate, product.warnings + sweep.warnings)
+
+
+def _best(device: Device, work: Workload, sizes: Sequence[int], max_s: float) -> Measurement:
+    found = [measure(device, work, size, max_s=max_s) for size in sizes]
+    return max(found, key=lambda one: one.rate)

@@ -1,0 +1,214 @@
+"""From the evidence to a cause for each kind of device; nothing here asks the machine anything.
+
+The rules of a kind stand in order, and the first that applies decides.
+"""
+
+from __future__ import annotations
+
+import re
+
+from course_tools.doctor.evidence import Evidence, Finding, judge_probe, meaning, no_answer
+from course_utils.hardware.machine import AMD, INTEL, NVIDIA
+from course_utils.hardware.nvidia import Card, split_version, visible_cards
+
+OLDEST_TORCH = (2, 6)
+
+
+def find_cause(kind: str, evidence: Evidence) -> Finding:
+    """Return the finding of one kind: first what is wrong with torch itself, then with the kind."""
+    torch, cpu = evidence.torch, evidence.probe("cpu")
+    if not torch.version:
+        return evidence.finding(kind, "torch-absent")
+    if torch.shadow:
+        return evidence.finding(kind, "torch-shadowed", file=torch.shadow)
+    if torch.minor < OLDEST_TORCH:
+        return evidence.finding(kind, "torch-too-old")
+    if kind == "cpu" or "error" in cpu.facts:
+        return judge_probe(kind, cpu, evidence)
+    rules = {"cuda": _cuda, "mps": _mps, "xpu": _xpu, "xla": _xla, "tpu": _tpu}
+    rule = rules.get(kind)
+    return rule(evidence) if rule else _other(kind, evidence)
+
+
+def _other(kind: str, evidence: Evidence) -> Finding:
+    probe = evidence.probe(kind)
+    if probe.kernels or no_answer(kind, probe, evidence):
+        return judge_probe(kind, probe, evidence)
+    return evidence.finding(kind, "no-hardware", maker=f"{kind} device that torch can use")
+
+
+def _cuda(evidence: Evidence) -> Finding:
+    torch, probe, cards = evidence.torch, evidence.probe("cuda"), _known_cards(evidence)
+    hardware = ", ".join(card.name for card in cards)
+    if probe.kernels:
+        return judge_probe("cuda", probe, evidence)
+    if hardware and not torch.cuda and not torch.hip:
+        build = _build(tuple(evidence.probe("nvidia").facts.get("cuda", ())), cards)
+        return evidence.finding("cuda", "cpu-only-build", hardware=hardware, build=build)
+    names = ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES") if torch.hip else ()
+    for name in (*names, "CUDA_VISIBLE_DEVICES"):
+        value = evidence.variables.get(name)
+        if hardware and not visible_cards(cards, value):
+            return evidence.finding("cuda", "hidden", variable=name, value=value, hardware=hardware)
+    refused = _refused(evidence)
+    if refused:
+        return refused
+    silence = no_answer("cuda", probe, evidence)
+    # An error before CUDA has started, when no `archs` were reported, is explained below, unless
+    # its message names the cause.
+    early = "error" in probe.facts and "archs" not in probe.facts
+    if silence and (silence.cause != "kernel-failed" or not early):
+        return silence
+    return _not_started(evidence, hardware)
+
+
+def _known_cards(evidence: Evidence) -> list[Card]:
+    """Return the cards of this machine, from the driver, from nvidia-smi or from the PCI bus."""
+    if evidence.cards:
+        return evidence.cards
+    smi = evidence.probe("nvidia-smi")
+    if smi.ended == "ok" and smi.output and "No devices" not in smi.output:
+        names = smi.output.splitlines()
+    else:
+        vendor, maker = (AMD, "AMD") if evidence.torch.hip else (NVIDIA, "NVIDIA")
+        models = [model for its, model in evidence.graphics if its == vendor]
+        names = [f"{maker} device {model} on the PCI bus" for model in models]
+    return [Card(name, uuid=str(index)) for index, name in enumerate(names)]
+
+
+def _refused(evidence: Evidence) -> Finding | None:
+    """Return the cause that the driver's version or a message points to, if any."""
+    error, needed = evidence.probe("cuda").facts.get("error", ""), evidence.torch.cuda
+    too_old = re.search(r"too old \(found version (\d+)\)", error)
+    if too_old:
+        newest: tuple[int, ...] = split_version(int(too_old[1]))
+    else:
+        newest = tuple(evidence.probe("nvidia").facts.get("cuda", ()))
+    # A driver runs every CUDA of its own major version (CUDA Compatibility, "minor version"). A
+    # version of (0, 0) says nothing.
+    if needed and any(newest) and (too_old or newest[0] < int(needed.split(".")[0])):
+        return evidence.finding(
+            "cuda",
+            "driver-too-old",
+            found=f"{newest[0]}.{newest[1]}",
+            needed=needed,
+            compat="-".join(needed.split(".")[:2]),
+            build=_build(newest, evidence.cards),
+        )
+    for message in (" ".join(evidence.probe("nvidia-smi").output.split()), error):
+        cause = meaning(message)
+        if cause:
+            return evidence.finding("cuda", cause, device="cuda", error=message)
+    return None
+
+
+def _build(newest: tuple[int, ...], cards: list[Card]) -> str:
+    """Return the newest build of PyTorch, in uv's word, that a driver and its cards can use.
+
+    `newest` is the newest CUDA that the driver runs, or empty where no driver reports it.
+    """
+    # Since torch 2.11 those for CUDA 12.8 begin at 7.5 (pytorch/pytorch 172352), as those for CUDA
+    # 13 do.
+    matches = [re.search(r"capability (\d+\.\d+)", card.detail) for card in cards]
+    old_card = any(match and float(match[1]) < 7.5 for match in matches)
+    if (0, 0) < newest < (12, 0):
+        return "cu118"
+    if old_card or (0, 0) < newest < (12, 8):
+        return "cu126"
+    return "cu130" if newest >= (13, 0) else "cu128"
+
+
+def _not_started(evidence: Evidence, hardware: str) -> Finding:
+    """Return why CUDA shows no card where no message names the cause."""
+    cards, maker = evidence.cards, "AMD" if evidence.torch.hip else "NVIDIA"
+    error = evidence.probe("cuda").facts.get("error", "torch lists no card.")
+    if evidence.probe("nvidia").ended in ("timed out", "killed"):
+        return judge_probe("cuda", evidence.probe("nvidia"), evidence)
+    if evidence.wsl and not cards:
+        return evidence.finding("cuda", "wsl-driver", error=error, maker=maker)
+    if cards and "NVIDIA driver" not in error:
+        return evidence.finding("cuda", "driver-error", error=error)
+    smi = evidence.probe("nvidia-smi").output
+    failed = re.search("NVIDIA-SMI (has failed|couldn't find).*", smi)
+    off = evidence.host_kind in ("colab", "kaggle") and not evidence.tpu_chips
+    if hardware or (failed and not off):
+        in_container = evidence.container and hardware
+        return evidence.finding(
+            "cuda",
+            "container-without-gpu" if in_container else "no-driver",
+            hardware=hardware or "nvidia-smi is installed",
+            detail=failed[0] if failed else error,
+            maker=maker,
+        )
+    amd = [model for vendor, model in evidence.graphics if vendor == AMD]
+    if amd:
+        return evidence.finding("cuda", "not-built", maker=f"ROCm (AMD graphics {', '.join(amd)})")
+    cause = "accelerator-off" if off else "no-hardware"
+    return evidence.finding("cuda", cause, maker=f"{maker} graphics card")
+
+
+def _mps(evidence: Evidence) -> Finding:
+    probe = evidence.probe("mps")
+    if "mps" not in evidence.probes:  # it is tried on a Mac only
+        return evidence.finding("mps", "other-platform")
+    if not probe.facts.get("built", True):
+        return evidence.finding("mps", "not-built", maker="MPS")
+    if probe.kernels and not probe.facts["available"]:
+        error = probe.kernels[0].get("error", "no error")
+        return evidence.finding("mps", "mps-unavailable", error=error)
+    return judge_probe("mps", probe, evidence)
+
+
+def _xpu(evidence: Evidence) -> Finding:
+    probe, built = evidence.probe("xpu"), evidence.torch.xpu
+    there = ", ".join(model for vendor, model in evidence.graphics if vendor == INTEL)
+    if built and (probe.kernels or no_answer("xpu", probe, evidence)):
+        return judge_probe("xpu", probe, evidence)
+    if not there:
+        maker = "Intel graphics card that torch can use" if built else "Intel graphics card"
+        return evidence.finding("xpu", "no-hardware", maker=maker)
+    if built:
+        detail = "torch counts no XPU device"
+        return evidence.finding("xpu", "no-driver", hardware=f"Intel {there}", detail=detail)
+    return evidence.finding("xpu", "not-built", maker=f"XPU (Intel graphics {there})")
+
+
+def _xla(evidence: Evidence) -> Finding:
+    probe, xla, chips = evidence.probe("xla"), evidence.torch_xla, evidence.tpu_chips
+    if not xla.version:
+        return evidence.finding("xla", "torch-xla-absent")
+    error, pjrt = probe.facts.get("error", ""), evidence.variables.get("PJRT_DEVICE")
+    judged = judge_probe("xla", probe, evidence)
+    if judged.cause == "broken-install":
+        return judged
+    if xla.minor != evidence.torch.minor and not probe.kernels:
+        maker, error = "TPU" if chips else "none", error or f"its process {probe.ended}."
+        return evidence.finding("xla", "torch-xla-mismatch", error=error, maker=maker)
+    if "libtpu not found" in error and chips:
+        return evidence.finding("xla", "libtpu-absent", error=error)
+    if error and pjrt is not None and not (pjrt == "TPU" and chips):
+        error = f"no TPU was found here ({error})." if pjrt == "TPU" else error
+        return evidence.finding("xla", "pjrt-device-wrong", value=pjrt, error=error)
+    if pjrt == "CPU" and chips and probe.kernels:
+        return evidence.finding(
+            "xla",
+            "pjrt-device-wrong",
+            usable=judged.usable,
+            value=pjrt,
+            error="this machine has a TPU, which it hides.",
+        )
+    if judged.cause == "works" and probe.facts.get("hardware") == "CPU":
+        cause = "libtpu-absent" if chips else "rehearsal"
+        judged = evidence.finding("xla", cause, usable=True, error="it took the CPU.")
+    return judged
+
+
+def _tpu(evidence: Evidence) -> Finding:
+    probe, package = evidence.probe("tpu"), evidence.torch_tpu
+    if not package.version:
+        return evidence.finding("tpu", "torchtpu-absent")
+    if evidence.tpu_chips:
+        return judge_probe("tpu", probe, evidence)
+    problem = no_answer("tpu", probe, evidence)
+    error = problem.why[:1].lower() + problem.why[1:] if problem else "it has nothing to run on."
+    return evidence.finding("tpu", "torchtpu-off-cloud", version=package.version, error=error)

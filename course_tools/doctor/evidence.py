@@ -1,0 +1,171 @@
+"""The collected evidence, the doctor's findings, and the rules that all kinds of device share."""
+
+from __future__ import annotations
+
+import configparser
+import pkgutil
+import re
+import sys
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from course_tools.doctor.run_child import Outcome
+from course_utils.hardware.machine import Package
+from course_utils.hardware.nvidia import Card
+from course_utils.text import clean
+
+# What the doctor says of every cause that it can name: `remedies.ini`, one section a cause.
+REMEDIES = configparser.ConfigParser(interpolation=None, delimiters="=")
+REMEDIES.read_string((pkgutil.get_data("course_tools.doctor", "remedies.ini") or b"").decode())
+HOST_NAMES = REMEDIES["hosts"]
+IN_A_CLONE = (Path(__file__).parents[2] / "Makefile").exists()
+INSTALL = REMEDIES["install"]["course" if IN_A_CLONE else "elsewhere"]
+# Patterns of messages of a kernel, a driver or nvidia-smi, and the cause that each names.
+MESSAGES = {
+    section["message"]: cause for cause, section in REMEDIES.items() if "message" in section
+}
+
+
+@dataclass(frozen=True, repr=False)
+class Finding:
+    """The doctor's verdict on one kind of device."""
+
+    kind: str  # one of `KINDS`
+    usable: bool  # True when a kernel ran on it and its answer agreed with the CPU's
+    cause: str  # for scripts, such as "works" or "no-driver": a section of `remedies.ini`
+    why: str  # the cause in words, with the evidence for it
+    fix: str  # what to do about it, on the host where this runs; "" when there is nothing to do
+
+    @property
+    def works(self) -> str:
+        """Return "yes" or "no", for a person."""
+        return "yes" if self.usable else "no"
+
+    def __repr__(self) -> str:
+        return f"{self.kind}: {self.cause}\n{self.advice()}"
+
+    def advice(self) -> str:
+        """Return the cause in words and the fix, on lines of their own."""
+        fix = f"\n  Fix: {clean(self.fix, 600)}" if self.fix else ""
+        return f"  Why: {clean(self.why, 900)}{fix}"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that was read from files and variables, and how each child process ended."""
+
+    host_kind: str  # where this runs: a key of [hosts] in `remedies.ini`
+    torch: Package
+    probes: dict[str, Outcome]
+    torch_xla: Package = field(default_factory=Package)
+    torch_tpu: Package = field(default_factory=Package)
+    variables: dict[str, str] = field(default_factory=dict)
+    graphics: list[tuple[str, str]] = field(default_factory=list)  # PCI numbers of vendor and model
+    tpu_chips: int = 0
+    container: bool = False
+    wsl: bool = False  # Linux inside of Windows
+
+    def probe(self, name: str) -> Outcome:
+        """Return how one probe ended; a probe that was not started counts as failed."""
+        return self.probes.get(name, Outcome("failed"))
+
+    @property
+    def cards(self) -> list[Card]:
+        """The cards that the NVIDIA driver lists."""
+        return [Card(**card) for card in self.probe("nvidia").facts.get("cards", ())]
+
+    def finding(self, kind: str, cause: str, *, usable: bool = False, **words: object) -> Finding:
+        """Return the finding of one cause, its braces filled in with `words`, and its fix."""
+        section = REMEDIES[cause]
+        shared = REMEDIES[section.get("hosts", cause)]  # fixes by host that several causes share
+        known = {
+            "host": HOST_NAMES[self.host_kind],
+            "install": INSTALL,
+            "python": sys.executable,
+            "version": self.torch.version,
+            "xla": self.torch_xla.version,
+            "name": "unknown",
+            "capability": "unknown",
+            "archs": "unknown",
+            "step": "unknown",
+            **words,
+        }
+        fix = section["fix"]
+        for key in (f"fix.{words.get('maker', kind)}", f"fix.{self.host_kind}"):
+            fix = section.get(key) or shared.get(key) or fix
+        why, fix = (text.replace("\n", " ").format(**known) for text in (section["why"], fix))
+        return Finding(kind, usable, cause, why, fix)
+
+
+def judge_probe(kind: str, outcome: Outcome, evidence: Evidence) -> Finding:
+    """Return why a probe reported nothing useful, or else what its kernels say.
+
+    A kind of device is usable when the answers of one device agree with the CPU's; the cause is the
+    first thing that is wrong.
+    """
+    bad = [kernel for kernel in outcome.kernels if "failed" in kernel or "wrong" in kernel]
+    good = [kernel["device"] for kernel in outcome.kernels if kernel not in bad]
+    silence = no_answer(kind, outcome, evidence)
+    if silence:
+        return replace(silence, usable=bool(good))
+    if not bad:
+        ran = "ran" if kind == "cpu" else f"on {', '.join(good)} agree with the CPU's"
+        what = f"An addition, a matrix product, a convolution and a gradient {ran}."
+        return evidence.finding(kind, "works", usable=bool(good), what=what)
+    first, archs = bad[0], outcome.facts.get("archs", [])
+    card = outcome.facts.get(first["device"], {})
+    capability = card.get("capability", [])
+    words = {
+        **card,
+        **first,
+        "step": first.get("wrong") or first.get("failed"),
+        "error": first.get("error", ""),
+        "capability": ".".join(map(str, capability)) or "unknown",
+        "archs": " ".join(archs),
+    }
+    cause = _cause(first, capability, archs)
+    return evidence.finding(kind, cause, usable=bool(good), **words)
+
+
+def no_answer(kind: str, outcome: Outcome, evidence: Evidence) -> Finding | None:
+    """Return why a probe reported nothing useful, or None when it did."""
+    step = outcome.facts.get("step", "starting Python")
+    error = outcome.facts.get("error")
+    if error and step.endswith(" torch"):  # importing it, or loading TorchTPU with it
+        return evidence.finding(kind, meaning(error) or "broken-install", error=error)
+    if outcome.ended == "ok" and not error:
+        return None
+    if step == "listing the devices":  # a driver may die there, which is another probe's business
+        return None
+    lines = [error] if error else outcome.output.splitlines() or ["no message"]
+    message = next(filter(meaning, lines), lines[-1])
+    ended = {"killed": "died", "timed out": "hangs"}.get(outcome.ended, "kernel-failed")
+    return evidence.finding(
+        kind,
+        meaning(message) or ("kernel-failed" if error else ended),
+        step=step,
+        signal=outcome.signal,
+        limit=f"{outcome.limit_s:g}",
+        device=kind,
+        error=message,
+    )
+
+
+def meaning(message: str) -> str:
+    """Return the cause that a message names, or "" when it names none."""
+    for pattern, cause in MESSAGES.items():
+        if re.search(pattern, message):
+            return cause
+    return ""
+
+
+def _cause(kernel: dict, capability: list[int], archs: list[str]) -> str:
+    """Return why a kernel went wrong under a torch that was built for the architectures `archs`."""
+    if "wrong" in kernel:
+        return "wrong-answer"
+    error = kernel["error"]
+    cause = meaning(error) or "kernel-failed"
+    built = [(int(arch[3:-1]), int(arch[-1])) for arch in archs if re.fullmatch(r"sm_\d+", arch)]
+    if cause == "card-too-old" and built and tuple(capability) > max(built):
+        return "card-too-new"
+    return cause

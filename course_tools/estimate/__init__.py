@@ -1,0 +1,28 @@
+"""Estimate the time and money that a job takes on a device that you do not have.
+
+    from course_tools.estimate import estimate
+    estimate(model, inputs, batch=64, samples=50_000, devices=["T4", "RTX 4090"])
+
+In a terminal: `python -m course_tools.estimate --help`.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from course_tools.estimate.chips import Chip, find_chip
+from course_tools.estimate.step_time import step_time
+
+if TYPE_CHECKING:
+    from course_tools.estimate.counting import count_work
+    from course_tools.estimate.estimate_job import estimate
+    from course_tools.estimate.memory import estimate_memory
+
+__all__ = ["Chip", "count_work", "estimate", "estimate_memory", "find_chip", "step_time"]
+# These need torch, and are imported when they are first asked for.
+_HOMES = {"count_work": "counting", "estimate_memory": "memory", "estimate": "estimate_job"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,0 +1,101 @@
+"""The estimate for a terminal: `python -m course_tools.estimate --help`."""
+
+import argparse
+import pkgutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from course_tools.estimate.chips import DEVICES, all_chips, all_links
+from course_tools.estimate.prices import read_prices
+from course_utils.text import show_result
+
+ABOUT = "Estimate the hours and money that training takes on devices that you do not have."
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Answer the command line and return the exit status, 2 where there is no answer."""
+    asked = vars(_parser().parse_args(arguments))
+    try:
+        show_result(_answer(**asked))
+    except (ValueError, TypeError, RuntimeError) as error:
+        print(f"estimate: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def build(name: str) -> Any:
+    """Make a torch.nn.Module from "package.module:factory" or "folder/file.py:factory".
+
+    A name alone is looked up in torchvision.
+
+    Raises:
+        ValueError: there is no such factory, or it makes no module.
+    """
+    from torch import nn
+
+    place, _, factory = name.rpartition(":")
+    if place.endswith(".py"):
+        sys.path.insert(0, str(Path(place).resolve().parent))  # as for a script that runs there
+        place = Path(place).stem
+    try:
+        model = pkgutil.resolve_name(f"{place or 'torchvision.models'}:{factory}")()
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"model {name!r} was asked for: {error}. Pass package.module:factory or "
+            f"file.py:factory, where factory() returns a model, or the name of a torchvision model "
+            f"where torchvision is installed."
+        ) from error
+    if not isinstance(model, nn.Module):
+        raise ValueError(f"{name} made {type(model).__name__}, which is not a torch.nn.Module.")
+    return model
+
+
+def _parser() -> argparse.ArgumentParser:
+    chips = f"Chips: {', '.join(chip.name for chip in all_chips())}."
+    links = f"Links: {', '.join(link.name for link in all_links())}."
+    parser = argparse.ArgumentParser(
+        "python -m course_tools.estimate", description=ABOUT, epilog=f"{chips} {links}"
+    )
+    add = parser.add_argument
+    add("model", help="package.module:factory, file.py:factory, or one of torchvision")
+    shape = "shape of one sample (3 224 224)"
+    add("--input", type=int, nargs="+", default=[3, 224, 224], metavar="N", help=shape)
+    add("--tokens", action="store_true", help="samples are whole numbers, such as tokens")
+    several = f"chips ({', '.join(DEVICES)})"
+    add("--devices", nargs="+", metavar="CHIP", help=several)
+    add("--batch", type=int, default=64, help="samples in a step on each device (64)")
+    add("--precision", default="amp", help="amp, bf16, fp16, tf32 or fp32 (amp)")
+    add("--inference", dest="training", action="store_false", help="the forward pass alone")
+    add("--optimizer", default="adam", help="sgd, momentum, adam, adamw or adam8bit (adam)")
+    add("--compiled", action="store_true", help="with torch.compile")
+    add("--samples", type=int, default=50_000, help="samples in one epoch (50000)")
+    add("--epochs", type=int, default=1, help="passes through the data (1)")
+    deadline = "hours until it must be done"
+    add("--deadline", dest="deadline_hours", type=float, metavar="H", help=deadline)
+    add("--count", type=int, default=1, help="how many of each device (1)")
+    price = "your price for an hour, such as T4=0.35"
+    add("--price", dest="prices", nargs="+", default=[], metavar="CHIP=X", help=price)
+    own = "seconds of one such step, measured on this machine"
+    add("--this-machine", type=float, metavar="S", help=own)
+    add("--json", dest="as_json", action="store_true", help="print JSON")
+    return parser
+
+
+def _answer(model: str, tokens: bool, as_json: bool, prices: list[str], **asked: Any) -> str:
+    import torch  # not at the top, so that --help costs nothing
+
+    from course_tools.estimate.estimate_job import estimate
+
+    kind = torch.int64 if tokens else torch.float32
+    sample = torch.empty(1, *asked.pop("input"), dtype=kind, device="meta")
+    result = estimate(build(model), sample, prices=dict(read_prices(",".join(prices))), **asked)
+    if as_json:
+        return result.to_json()
+    text = f"{result!r}\n\n{result.details()}"
+    return text.replace("this_machine=", "--this-machine")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,234 @@
+"""The answer in words: which device, for how long and for what money."""
+
+import json
+import math
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+from course_tools.estimate.prices import free_offers
+from course_tools.estimate.row import HERE, Row, money, number, span
+
+# The address of the page that answers without Python; unset, no link is shown.
+PAGE = "COURSE_PAGE"
+FREE_S = 600  # a job that takes so many seconds on one's own machine needs no other
+SAVED = "What it has found must be saved before a session ends"
+SMALL_S = 60  # a card that needs no more has a job that a CPU can probably do
+
+
+class Choice(NamedTuple):
+    """The device to take, and why.
+
+    Attributes:
+        row: the device, or None where the step fits none.
+        why: "cheapest" or "fastest" of those whose whole interval is in time (all of them, where
+            there is no deadline); "perhaps" where no such device is and this one has the best
+            chance; "late" where none can be in time and this one is the fastest.
+        cheaper: the cheapest device, where it costs less but only may be in time, or None.
+    """
+
+    row: Row | None
+    why: str
+    cheaper: Row | None = None
+
+
+def choose(rows: Sequence[Row], deadline_hours: float | None) -> Choice:
+    """Choose a device: one that is in time with its whole interval and costs least.
+
+    Without a price that can be compared it is the fastest one.
+    """
+    able = [row for row in rows if row.fits is not False]
+    if not able:
+        return Choice(None, "fits none")
+    limit = math.inf if deadline_hours is None else deadline_hours
+    in_time = [row for row in able if row.hours_interval[1] <= limit]
+    perhaps = [row for row in able if row.hours_interval[0] <= limit < row.hours_interval[1]]
+    if not in_time:
+        return Choice(_fastest(perhaps or able), "perhaps" if perhaps else "late")
+    own = [row for row in in_time if not row.parts and row.hours * 3600 <= FREE_S]
+    if own:
+        return Choice(own[0], "cheapest")
+    priced = [row for row in in_one_currency(able) if row.hours_interval[0] <= limit]
+    priced.sort(key=lambda row: row.cost or 0.0)
+    sure = [row for row in priced if row.hours_interval[1] <= limit]
+    best = sure[0] if sure else _fastest(in_time)
+    cheaper = priced[0] if priced and priced[0] != best else None
+    return Choice(best, "cheapest" if sure else "fastest", cheaper)
+
+
+def _fastest(rows: Sequence[Row]) -> Row:
+    return min(rows, key=lambda row: row.hours)
+
+
+def in_one_currency(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows whose prices can be compared: those in the user's own currency.
+
+    The examples are in dollars, so any other currency is the user's. What is free is so in all.
+    """
+    priced = [row for row in rows if row.price is not None]
+    others = [row.currency for row in priced if row.currency not in (None, "$")]
+    currency = others[0] if others else "$"
+    return [row for row in priced if row.currency == currency or row.cost == 0]
+
+
+def advice(rows: Sequence[Row], deadline_hours: float | None) -> str:
+    """Return which device to take, in a sentence or two; `choose` says by what rule."""
+    row, why, cheaper = choose(rows, deadline_hours)
+    if row is None:
+        return "It fits none of these devices: a smaller batch, or the cures of lesson 8, may help."
+    limit = "" if deadline_hours is None else f"your {deadline_hours:g} hours"
+    if deadline_hours == 1:
+        limit = "your hour"
+    amounts, name = _amounts(row), _the(row)
+    if why == "late":
+        return f"None of them makes {limit}: the fastest is {name}, {amounts}."
+    if why == "perhaps":
+        return f"None makes {limit} with its whole interval. {_start(name)} may: {amounts}."
+    if why == "fastest":
+        if not limit:
+            return f"{_start(name)} is the fastest: {amounts}."
+        sentence = f"The whole interval of {name} is within {limit}: {amounts}."
+        if cheaper is None:
+            return sentence
+        return f"{sentence} {_start(_the(cheaper))} may miss them: {_amounts(cheaper)}."
+    measured = any(not each.parts for each in rows)
+    if row.hours_interval[1] * 3600 <= SMALL_S and not measured:
+        return (
+            f"The job is small: {name} takes {amounts}. Your own CPU is probably enough: "
+            f"measure a step on it and pass this_machine=."
+        )
+    sentence = f"Rent {name}: {amounts}." if row.parts else f"Stay on {name}: {amounts}."
+    if cheaper:
+        less = "is free" if cheaper.cost == 0 else f"costs less ({money(cheaper)})"
+        return f"{sentence} {_start(_the(cheaper))} {less} but may miss {limit}."
+    faster = [each for each in in_one_currency(rows) if _surely_faster(each, row)]
+    if row.parts or row.hours * 3600 <= FREE_S or not faster:
+        return sentence
+    least = min(faster, key=lambda each: each.cost or 0.0)
+    return (
+        f"{sentence} {_start(_the(least))} would take {span(least.hours_interval)}, {money(least)}."
+    )
+
+
+def _surely_faster(one: Row, other: Row) -> bool:
+    return one.fits is not False and one.hours_interval[1] < other.hours_interval[0]
+
+
+def _the(row: Row) -> str:
+    if not row.parts:
+        return "your own machine"
+    return row.name if row.count > 1 else f"the {row.name}"
+
+
+def _start(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def _amounts(row: Row) -> str:
+    unpriced = "; no price is known here"
+    return span(row.hours_interval) + (unpriced if row.price is None else f", {money(row)}")
+
+
+def told_apart(rows: Sequence[Row]) -> list[str]:
+    """Return a sentence on the devices that are not told apart: whose intervals all overlap."""
+    able = sorted((row for row in rows if row.fits is not False), key=lambda row: row.hours)
+    groups: list[list[Row]] = []
+    for first in able:
+        # all that contain the moment at which the interval of one begins
+        low = first.hours_interval[0]
+        group = [row for row in able if row.hours_interval[0] <= low <= row.hours_interval[1]]
+        groups.append(group)
+    largest = [one for one in groups if not any(set(one) < set(other) for other in groups)]
+    alike = dict.fromkeys(listed([row.name for row in group]) for group in largest if group[1:])
+    if not alike:
+        return []
+    groups_text = "; ".join(alike)
+    return [f"Not told apart in time, because their intervals overlap: {groups_text}."]
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names as "A, B and C"."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
+class Sessions(NamedTuple):
+    """The sessions of a job that saves a checkpoint after each epoch."""
+
+    epoch_hours: float
+    kept: int  # whole epochs in a full session; 0 where an epoch is longer than a session
+    sessions: int  # that the job takes
+    lost_hours: float  # after the last checkpoint of a full session: to be computed again
+
+
+def cut_into_sessions(hours: float, epochs: int, session_hours: float) -> Sessions:
+    """Cut a job into sessions, each of which goes on from the last checkpoint of the one before."""
+    epoch_hours = hours / epochs
+    kept = math.floor(session_hours / epoch_hours)
+    if kept == 0:  # it has to save inside the epoch, and then hardly anything is lost
+        return Sessions(epoch_hours, 0, math.ceil(hours / session_hours), 0.0)
+    lost_hours = session_hours - kept * epoch_hours
+    return Sessions(epoch_hours, kept, math.ceil(epochs / kept), lost_hours)
+
+
+def free_sessions(row: Row, epochs: int | None) -> list[str]:
+    """Return how many sessions or weeks of what is free a job on this device would take.
+
+    A job of less than an hour needs no such plan, and what does not fit cannot be run.
+
+    Args:
+        row: the device.
+        epochs: of a training that saves a checkpoint after each, or None for an inference.
+    """
+    found: list[str] = []
+    if row.fits is False or row.count > 1 or row.hours < 1:
+        return found
+    for offer in free_offers():
+        if row.device not in offer["devices"]:
+            continue
+        cut = cut_into_sessions(row.hours, epochs or 1, offer["session_hours"])
+        sessions = "one session" if cut.sessions == 1 else f"about {number(cut.sessions)} sessions"
+        text = f"{_start(_time(row.hours))} on a {row.device}: {sessions} of {offer['name']}"
+        if offer["week_hours"]:
+            weeks = (row.hours + (cut.sessions - 1) * cut.lost_hours) / offer["week_hours"]
+            about = f"about {weeks:,.0f} weeks" if weeks > 1.5 else "about a week"
+            text += f", or {'part of a week' if weeks < 0.5 else about} of its quota"
+        if cut.sessions > 1:
+            text += f". {_checkpoints(cut) if epochs else SAVED}"
+        found.append(f"{text} ({offer['what']}; {offer['date']}, {offer['source']}).")
+    return found
+
+
+def _checkpoints(cut: Sessions) -> str:
+    epoch = f"An epoch takes {_time(cut.epoch_hours)}"
+    if cut.kept == 0:
+        return f"{epoch}, longer than a session: save a checkpoint within the epoch too"
+    epochs = "1 epoch" if cut.kept == 1 else f"{cut.kept:,} epochs"
+    lost = f"loses the {_time(cut.lost_hours)} after the last one"
+    return f"{epoch}: with a checkpoint after each, a session keeps {epochs} and {lost}"
+
+
+def _time(hours: float) -> str:
+    return span((hours, hours))
+
+
+def page_link(data: dict[str, Any]) -> str:
+    """Return the address of this question on the page, or "" where the page has no address.
+
+    The page's question.js and model.js say what the fields mean.
+    """
+    address = os.environ.get(PAGE, "")
+    if not address:
+        return ""
+    question = data["question"]
+    own = {name: data[name] for name in ("counted", "memory")}
+    asked = {
+        "own": json.dumps(own, separators=(",", ":")),
+        "precision": question["precision"],
+        "samples": question["samples"],
+        "epochs": question["epochs"],
+        "count": question["count"],
+        "deadline": question["deadline_hours"] or "none",
+        "devices": ",".join(row["device"] for row in data["rows"] if row["device"] != HERE),
+    }
+    return f"{address}#{urlencode(asked)}"

@@ -1,0 +1,186 @@
+"""Chips and the links between them: figures of data sheets, kept in chips.json."""
+
+import difflib
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from numbers import Real
+from pathlib import Path
+from typing import Any, TypeVar
+
+CHIPS_FILE = Path(__file__).parent / "chips.json"
+
+
+DEVICES = ("T4", "L4", "A100", "H100", "RTX 4090", "RTX 5090")  # where no chip is named
+PRECISIONS = ("fp32", "tf32", "fp16", "bf16")
+
+
+@dataclass(frozen=True)
+class Chip:
+    """One chip, by its data sheet: published figures. Four of them are enough for one of your own.
+
+    Attributes:
+        name: as this course writes it, such as "RTX 4090".
+        peak_tflop_per_s: dense arithmetic in 10^12 operations a second, a multiply-add being two:
+            one number for each precision ("fp32", "tf32", "fp16", "bf16"), or one for all of them.
+        bandwidth_gb_per_s: of its memory, in 10^9 bytes a second.
+        memory_gb: size of its memory as the vendor writes it, in GiB.
+        also: other names by which it is found.
+        vendor: who makes it.
+        watts: the power that the board is built for, or None where the vendor does not say.
+        link: the name of what connects it to its neighbours, or "".
+        source: address of the data sheet.
+        uncertain: the names of figures for which no second source was found, or that sources do not
+            agree on.
+        checked: the second sources of the other figures, by their keys in chips.json; none where
+            the data sheet itself was read.
+        achieved_share: the share of the peak that matrix products reach, by "fp32" and "16 bits"
+            (tf32 too), where it was measured or fitted.
+    """
+
+    name: str
+    peak_tflop_per_s: float | Mapping[str, float]
+    bandwidth_gb_per_s: float
+    memory_gb: float
+    also: tuple[str, ...] = ()
+    vendor: str = "NVIDIA"
+    watts: float | None = None
+    link: str = ""
+    source: str = "your own figures"
+    uncertain: tuple[str, ...] = ()
+    checked: tuple[str, ...] = ()
+    achieved_share: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        unknown = [precision for precision in self.peaks if precision not in PRECISIONS]
+        if unknown or not self.peaks:
+            raise ValueError(
+                f"peak_tflop_per_s of the {self.name} is one number, or one for each of "
+                f"{', '.join(PRECISIONS)}, but got {self.peak_tflop_per_s!r}."
+            )
+        amounts = [self.bandwidth_gb_per_s, self.memory_gb, *self.peaks.values()]
+        if not all(map(is_amount, amounts)):
+            raise ValueError(
+                f"peak_tflop_per_s, bandwidth_gb_per_s and memory_gb of the {self.name} must be "
+                f"positive numbers, but got {self.peak_tflop_per_s!r}, "
+                f"{self.bandwidth_gb_per_s!r} and {self.memory_gb!r}."
+            )
+
+    @property
+    def peaks(self) -> Mapping[str, float]:
+        """The peaks by precision, in 10^12 operations a second."""
+        if isinstance(self.peak_tflop_per_s, Mapping):
+            return self.peak_tflop_per_s
+        return dict.fromkeys(PRECISIONS, self.peak_tflop_per_s)
+
+    def at(self, precision: str) -> str:
+        """Return what the chip computes in for `precision`; "amp" is its own 16 bits.
+
+        Raises:
+            ValueError: the chip has no such precision.
+        """
+        known = self.peaks
+        if precision == "amp":
+            return "bf16" if "bf16" in known else "fp16"
+        if precision not in known:
+            raise ValueError(
+                f"precision {precision!r} was asked of the {self.name}, whose data sheet has "
+                f'{", ".join(known)}. Pass one of these; `estimate` also takes "amp", which is '
+                f"bf16 where there is bf16 and fp16 elsewhere."
+            )
+        return precision
+
+    def peak(self, precision: str) -> float:
+        """Return the dense peak of the data sheet in operations a second."""
+        return self.peaks[self.at(precision)] * 1e12
+
+    def achieved(self, precision: str) -> float:
+        """Return the share of the peak that matrix products reach; where unknown, the usual one."""
+        key = "fp32" if self.at(precision) == "fp32" else "16 bits"
+        return self.achieved_share.get(key, usual_share())
+
+
+def is_amount(value: object) -> bool:
+    """Return whether a value is a number above zero."""
+    return isinstance(value, Real) and not isinstance(value, bool) and 0 < float(value) < math.inf
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link between chips: `gb_per_s` in one direction from each chip, by the standard or the data
+    sheet.
+    """
+
+    name: str
+    gb_per_s: float
+    reckoned_from: str
+    source: str
+    uncertain: bool
+
+
+Named = TypeVar("Named", bound=Chip | Link)
+
+
+def find_chip(name: str | Chip) -> Chip:
+    """Return the chip with this name, whatever its capitals and spaces. A chip of your own is
+    returned as it is.
+
+    Raises:
+        ValueError: no chip has that name; names that are near it are listed.
+    """
+    if isinstance(name, Chip):
+        return name
+    return _find(name, all_chips(), "chip", "`python -m course_tools.estimate --help`")
+
+
+def find_link(name: str) -> Link:
+    """Return the link with this name, as `find_chip` does for chips."""
+    return _find(name, all_links(), "link", "`chips.all_links()`")
+
+
+@cache
+def all_chips() -> tuple[Chip, ...]:
+    """Return every chip of chips.json, in its order."""
+    return tuple(_chip(row) for row in json.loads(CHIPS_FILE.read_text(encoding="utf-8"))["chips"])
+
+
+def _chip(row: dict[str, Any]) -> Chip:
+    achieved = {precision: entry["share"] for precision, entry in row.pop("achieved").items()}
+    for several in ("also", "uncertain", "checked"):
+        row[several] = tuple(row.get(several, ()))
+    return Chip(**row, achieved_share=achieved)
+
+
+@cache
+def usual_share() -> float:
+    """Return the share of the peak that stands for chips whose own is not known."""
+    known = json.loads((Path(__file__).parent / "step_time.json").read_text(encoding="utf-8"))
+    return float(known["numbers"]["achieved"]["value"])
+
+
+@cache
+def all_links() -> tuple[Link, ...]:
+    """Return every link of chips.json."""
+    return tuple(Link(**row) for row in json.loads(CHIPS_FILE.read_text(encoding="utf-8"))["links"])
+
+
+def _find(name: str, among: Sequence[Named], what: str, how_to_list: str) -> Named:
+    if not isinstance(name, str):
+        raise TypeError(f"a {what} is asked for by its name, but got {name!r}.")
+    known = {
+        _plain(label): item for item in among for label in (item.name, *getattr(item, "also", ()))
+    }
+    if _plain(name) in known:
+        return known[_plain(name)]
+    near = difflib.get_close_matches(_plain(name), known, n=6, cutoff=0.6)
+    names = ", ".join(list(dict.fromkeys(known[label].name for label in near))[:3])
+    nearest = f": the nearest are {names}" if near else ""
+    raise ValueError(f"unknown {what} {name!r}{nearest}. {how_to_list} lists all.")
+
+
+def _plain(name: str) -> str:
+    # Drivers write the vendor and the series before the name: "NVIDIA GeForce RTX 4090".
+    return re.sub(r"nvidia|geforce|tesla|amd|instinct|[^a-z0-9]", "", name.casefold())

@@ -1,0 +1,160 @@
+"""Count what a step of a model does: operations, bytes and kernels, without its data."""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.flop_counter import flop_registry
+
+from course_tools.estimate.chips import PRECISIONS
+from course_tools.estimate.fake_step import Loss, Step, tensors
+from course_tools.estimate.gpu_kernels import OneCall
+from course_tools.estimate.work import Op, Work, sums_by_kind
+
+# No kernel runs for these: they allocate, or they give the same memory another shape.
+_FREE = """
+    empty empty_like empty_strided new_empty new_empty_strided _unsafe_view unsafe_split
+    unsafe_split_with_sizes lift_fresh _reshape_alias set_ detach alias device _local_scalar_dense
+    _record_function_enter_new _record_function_exit
+"""
+FREE = frozenset(_FREE.split())
+# A batch norm that learns goes over its input once for the statistics and once more to use them,
+# both ways.
+TWICE = {"native_batch_norm", "native_batch_norm_backward", "_native_batch_norm_legit"}
+# What an update moves for each number that is trained: the parameter, its gradient and the state
+# are read, and all but the gradient are written, in 4 bytes each; Adam8bit's two moments in 1 byte.
+UPDATE_BYTES = {"sgd": 12, "momentum": 20, "adam": 28, "adamw": 28, "adam8bit": 16}
+
+
+@torch.inference_mode(False)  # in that mode `linear` is one operation, and nothing learns
+def count_work(
+    model: nn.Module,
+    inputs: Any,
+    *,
+    batch: int | None = None,
+    precision: str = "bf16",
+    training: bool = True,
+    loss: Loss | None = None,
+    batch_dim: int | None = None,
+) -> Work:
+    """Count the operations, bytes and kernels of one step of `model`, in a second or two.
+
+    A copy of the model runs on PyTorch's fake tensors, which have shapes and no data, and take no
+    memory. The model itself is not touched. The optimizer of a training step is Adam.
+
+    Args:
+        model: any module, on any device.
+        inputs: one example input: a tensor, a tuple of positional arguments or a dict of keyword
+            arguments (such as a tokenizer returns), nested as the model wants them. Their content
+            does not matter. The first dimension of the first tensor is the batch; every tensor that
+            has the same size there gets the same batch.
+        batch: samples in a step, or None to take the example's.
+        precision: "fp32", "tf32", "fp16" or "bf16"; the last two are automatic mixed precision,
+            with its casts.
+        training: count forward, backward and optimizer, or the forward pass alone.
+        loss: a function of what the model returns, which makes its own targets, such as
+            `lambda out: torch.nn.functional.cross_entropy(out, out.argmax(1))`. None takes the loss
+            that the model returns, as those of Transformers do when they get labels; without one,
+            the sum of all results stands for it, and the work says so.
+        batch_dim: which dimension is the batch, or None for the first.
+
+    Returns:
+        The counted work.
+
+    Raises:
+        ValueError: the precision is unknown, the batch is not a positive integer, there is no
+            tensor among the inputs, or their first dimension is the time of a recurrent layer.
+        RuntimeError: an operation of the model needs data, so that it cannot be counted; the
+            message names it.
+    """
+    if precision not in PRECISIONS:
+        raise ValueError(f"unknown precision {precision!r}. Pass one of {', '.join(PRECISIONS)}.")
+    step = Step(model, inputs, batch, precision, training, loss, batch_dim)
+    counter = Counter()
+    step.run(counter.note)
+    return counter.work(step)
+
+
+class Counter:
+    """Counts the operations of a step while it runs."""
+
+    def __init__(self) -> None:
+        self.ops: list[Op] = []
+
+    def note(self, phase: str, func: Any, given: Any, out: Any) -> None:
+        """Count an operation; see `Step.run`."""
+        if phase == "optimizer":
+            return  # one kernel stands for it, see `update`
+        if isinstance(func, OneCall):
+            moved, made = _moved(given, out)
+            self.ops.append(Op(func.name, "recurrent", func.flops, moved, made, func.kernels))
+        elif not (func.is_view or func.overloadpacket.__name__ in FREE):
+            self.ops.append(_op(func.overloadpacket, given, out))
+
+    def work(self, step: Step, optimizer: str = "adam") -> Work:
+        """Return what was counted of a step that has run, and the update of an optimizer."""
+        parameters = list(step.model.parameters())
+        ops, assumed = list(self.ops), list(step.assumed)
+        if step.training:
+            trained = sum(p.numel() for p in parameters if p.grad is not None)
+            ops.append(update(float(trained), optimizer))
+            if optimizer not in UPDATE_BYTES:
+                assumed.append(f"the update of {optimizer} takes as long as Adam's")
+        return Work(
+            batch=step.batch,
+            parameters=sum(p.numel() for p in parameters),
+            training=step.training,
+            precision=step.precision,
+            **sums_by_kind(ops),
+            loss_counted=step.loss_counted and step.training,
+            assumed=tuple(assumed),
+            ops=tuple(ops),
+        )
+
+
+def update(trained: float, optimizer: str) -> Op:
+    """Return an optimizer's update of so many numbers: one kernel for all parameters together.
+
+    Args:
+        trained: how many numbers are updated.
+        optimizer: a key of `UPDATE_BYTES`; any other is counted as Adam.
+    """
+    name = optimizer if optimizer in UPDATE_BYTES else "adam"
+    return Op(f"_foreach_{name}", "other", 0.0, UPDATE_BYTES[name] * trained, trained)
+
+
+def size_bytes(x: Tensor) -> int:
+    """Return the bytes behind a tensor; what `expand` repeats is read once."""
+    return x.element_size() * math.prod(
+        n for n, stride in zip(x.shape, x.stride(), strict=True) if stride
+    )
+
+
+def _moved(given: Any, out: Any) -> tuple[float, float]:
+    """Return the bytes that an operation reads and writes, and the numbers in its result."""
+    results = tensors(out)
+    moved = sum(map(size_bytes, [*tensors(given), *results]))
+    return float(moved), float(sum(x.numel() for x in results))
+
+
+def _op(packet: Any, given: tuple[Any, dict[str, Any]], out: Any) -> Op:
+    (args, kwargs), name = given, packet.__name__
+    formula = flop_registry.get(packet)
+    flops = float(formula(*args, **kwargs, out_val=out)) if formula else 0.0
+    moved, made = _moved(given, out)
+    kind = "other" if not flops else "attention" if "attention" in name else "matrix"
+    if name.startswith("convolution"):
+        kind = "convolution"
+    if name == "convolution_backward":
+        grad, image, weight, needed = args[0], args[1], args[2], args[10]
+        # The registry's formula takes every group of a grouped convolution for a whole one; a
+        # transposed convolution has its roles exchanged.
+        pixels = (image if args[7] else grad).numel()
+        flops = 2.0 * pixels * math.prod(weight.shape[1:]) * sum(needed[:2])
+        moved += size_bytes(grad) if all(needed[:2]) else 0  # read by two kernels
+    if name == "embedding":  # reads the rows that it looks up, not the whole table
+        moved = float(sum(map(size_bytes, [args[1], out, out])))
+    if name in TWICE and (name.endswith("backward") or args[5]):
+        moved += sum(map(size_bytes, tensors(given)))
+    return Op(name, kind, flops, moved, made)

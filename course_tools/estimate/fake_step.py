@@ -1,0 +1,324 @@
+"""Run a training step on PyTorch's fake tensors, which have shapes and no data."""
+
+import copy
+import inspect
+import logging
+import reprlib
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import is_dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from course_tools.estimate.gpu_kernels import GpuKernels
+
+# automatic mixed precision
+HALF = {"fp16": torch.float16, "bf16": torch.bfloat16, "amp": torch.bfloat16}
+WHOLE = {"fp16-true": torch.float16, "bf16-true": torch.bfloat16}  # the weights too
+VALUES = "Counting has no data. Leave out what depends on values, such as .item() or x[mask]."
+ADVICE = {  # by what an error says
+    'forward" function': "Pass the network inside it, or give it a forward that returns the loss.",
+    "data-dependent": VALUES,
+    "datadependent": VALUES,
+    "dynamic shape": VALUES,
+    "dynamicoutputshape": VALUES,
+    ".numpy()": "Counting has no data for NumPy. Stay in PyTorch in what is counted.",
+    "sparsetensorimpl": "Sparse gradients of nn.EmbeddingBag cannot be counted. Pass sparse=False "
+    "to it, or count nn.Embedding(sparse=True) in its place.",
+    "": "Check that the inputs fit: a tuple is several arguments, a dict names them, and a list "
+    "is one. Shapes: {}.",
+}
+# The content of a mask is not known, so questions about all of it are answered as if it were full.
+ANSWERS = {"all": True, "any": False}
+LOGGER = logging.getLogger("torch._subclasses.fake_tensor")  # prints a traceback of its own
+MASKS = "where the model asks about the content of a mask, the mask was taken to hide nothing"
+
+
+Loss = Callable[[Any], Tensor]
+# called after each operation with the phase ("forward", "backward" or "optimizer"), the operator,
+# its (args, kwargs) and its result
+Observer = Callable[[str, Any, Any, Any], None]
+
+
+class CannotCount(ValueError):
+    """A step that cannot be counted as it was asked for; its message says what to ask instead."""
+
+
+def check_positive(name: str, value: object) -> None:
+    """Raise ValueError unless `value` is a positive integer."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name} must be a positive integer, but got {value!r}.")
+
+
+def tensors(data: Any) -> list[Tensor]:
+    """Return the tensors in nested data, those in the fields of dataclasses too."""
+    leaves = [vars(leaf) if is_dataclass(leaf) else leaf for leaf in tree_leaves(data)]
+    return [leaf for leaf in tree_leaves(leaves) if isinstance(leaf, Tensor)]
+
+
+def unwrapped(model: nn.Module) -> nn.Module:
+    """Return the model itself, without what copies it to several devices.
+
+    Raises:
+        TypeError: it is not a module, or a program of TorchScript, which has no Python to follow.
+    """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model must be a torch.nn.Module, but got {model!r}.")
+    if isinstance(model, torch.jit.ScriptModule):
+        raise TypeError("a program of torch.jit has no Python. Pass the model it was made from.")
+    copies = (nn.DataParallel, nn.parallel.DistributedDataParallel)
+    return model.module if isinstance(model, copies) else model
+
+
+class Step(TorchDispatchMode):
+    """One step of a copy of a model, on fake tensors.
+
+    Args:
+        model, inputs, batch, batch_dim: as for `count_work`.
+        precision: what to compute in; a key of `HALF` or `WHOLE`; any other name means 32 bits.
+        training: forward and backward, or the forward pass alone.
+        loss: a function of what the model returns, which gives the loss, or None for the model's
+            own (what it returns as `loss`) or else the sum of all results.
+
+    Attributes:
+        batch: samples in the step.
+        loss_counted: whether a loss is part of the step; known after `run`.
+        assumed: what was assumed because there is no data, one sentence each.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        inputs: Any,
+        batch: int | None,
+        precision: str,
+        training: bool,
+        loss: Loss | None = None,
+        batch_dim: int | None = None,
+    ):
+        super().__init__()
+        if loss is not None:
+            _check_loss(loss)
+        if batch_dim is not None:
+            _check_dim(batch_dim)
+        self.loss, self.loss_counted = loss, loss is not None
+        self.precision = precision
+        self.observers: tuple[Observer, ...] = ()
+        self.training, self.half, whole = training, HALF.get(precision), WHOLE.get(precision)
+        self.phase, self.last = "forward", "its first operation"
+        self.assumed: list[str] = []
+        self._answers: list[tuple[Tensor, bool]] = []
+        self._asked_dim, self._dim = batch_dim, batch_dim or 0
+        # such as what a tokenizer returns
+        inputs = dict(inputs) if isinstance(inputs, Mapping) else inputs
+        size = _batch_of(inputs, self._dim)
+        self.batch = size if batch is None else batch
+        check_positive("batch", self.batch)
+        self.fake = FakeTensorMode(allow_non_fake_inputs=True)
+        given = self._without_data(inputs, size, whole)
+        self.shapes = ", ".join(str(tuple(x.shape)) for x in dict.fromkeys(tensors(given)))
+        self.arguments: Any = given if isinstance(given, (dict, tuple)) else (given,)
+        self.model = _clone(unwrapped(model), precision, whole, self.fake).train(training)
+        for part in self.model.modules():
+            if isinstance(part, nn.MultiheadAttention) and not part.batch_first:
+                part.register_forward_pre_hook(self._check_attention, with_kwargs=True)
+        if training and not any(p.requires_grad for p in self.model.parameters()):
+            raise ValueError("the model has no parameter that is trained. Pass training=False.")
+
+    def _without_data(self, inputs: Any, size: int, whole: torch.dtype | None) -> Any:
+        """Return the inputs as fake tensors, with the step's batch in place of a batch of `size`.
+
+        A tensor that is passed twice stays one tensor.
+        """
+
+        def resized(x: Tensor) -> Tensor:
+            shape = list(x.shape)
+            if len(shape) > self._dim and shape[self._dim] == size:
+                shape[self._dim] = self.batch
+            dtype = whole if whole and x.is_floating_point() else x.dtype
+            return torch.empty(shape, dtype=dtype)
+
+        with self.fake:
+            twins: dict[int, Any] = {id(x): resized(x) for x in tensors(inputs)}
+        return copy.deepcopy(inputs, twins)  # takes a twin as the copy that it has made already
+
+    def __enter__(self) -> "Step":
+        self.fake.__enter__()
+        super().__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        self.fake.__exit__(*error)
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        self.last = name = func.overloadpacket.__name__
+        if name == "_local_scalar_dense":
+            if self.phase == "optimizer":
+                return 1.0  # the number of the step
+            known = [answer for asked, answer in self._answers if asked is args[0]]
+            if known:
+                self._assume(MASKS)
+                return known[0]
+        if name == "nonzero" and args[0].dtype == torch.bool:
+            self._assume(MASKS)
+            out = torch.empty(args[0].numel(), args[0].dim(), dtype=torch.int64)
+        else:
+            out = func(*args, **(kwargs or {}))
+        if name in ANSWERS and isinstance(out, Tensor) and out.dim() == 0:
+            self._answers.append((out, ANSWERS[name]))
+        self._tell(func, (args, kwargs or {}), out)
+        return out
+
+    def _assume(self, sentence: str) -> None:
+        if sentence not in self.assumed:
+            self.assumed.append(sentence)
+
+    def run(self, *observers: Observer) -> None:
+        """Run the step once, without an optimizer, and call `observers` after each operation."""
+        self.observers = observers
+        # so that the batch goes when nothing needs it any more
+        given, self.arguments = self.arguments, ()
+        fast_path = torch.backends.mha.get_fastpath_enabled()
+        torch.backends.mha.set_fastpath_enabled(False)  # it looks into masks
+        kernels = GpuKernels(self.half, self._tell, self._check_time)
+        casts = torch.is_autocast_enabled("cuda")
+        torch.set_autocast_enabled("cuda", self.half is not None)  # nn.LSTM asks whether any is on
+        silent = LOGGER.disabled
+        LOGGER.disabled = True
+        try:
+            with torch.set_grad_enabled(self.training), self, kernels:
+                out = self.model(**given) if isinstance(given, dict) else self.model(*given)
+                del given
+                if self.training:
+                    out = self._loss(out)
+                    self.phase = "backward"
+                    _backward(out)
+                    del out
+        except CannotCount:
+            raise
+        except Exception as error:
+            raise self._explained(error) from error
+        finally:
+            torch.backends.mha.set_fastpath_enabled(fast_path)
+            torch.set_autocast_enabled("cuda", casts)
+            LOGGER.disabled = silent
+
+    def _tell(self, func: Any, given: Any, out: Any) -> None:
+        for observe in self.observers:
+            observe(self.phase, func, given, out)
+
+    def _check_attention(self, layer: nn.Module, args: Any, kwargs: dict[str, Any]) -> None:
+        query = args[0] if args else kwargs["query"]
+        if query.dim() == 3:
+            self._check_time(query, "an attention layer")
+
+    def _check_time(self, x: Tensor, what: str = "a recurrent layer") -> None:
+        """Refuse a layer that takes for time what was taken for the batch."""
+        if self._asked_dim is None and x.shape[0] == self.batch != x.shape[1]:
+            raise CannotCount(
+                f"{what} reads the first dimension of {tuple(x.shape)} as time "
+                f"(batch_first=False), and so it is no batch. Pass batch_dim=1, or batch_dim=0 if "
+                f"the first dimension is the batch all the same."
+            )
+
+    def _loss(self, out: Any) -> Any:
+        """Return the loss of a result, or the result itself where it has none."""
+        if self.loss is not None:
+            return self.loss(out)
+        own = out.get("loss") if isinstance(out, Mapping) else getattr(out, "loss", None)
+        if own is None and isinstance(out, Tensor) and out.dim() == 0:
+            own = out
+        self.loss_counted = isinstance(own, Tensor)
+        if self.loss_counted:
+            return own
+        logits = getattr(out, "logits", None)
+        return out if logits is None else logits
+
+    def _explained(self, error: Exception) -> RuntimeError:
+        """Return an error that says where the model failed and what to do."""
+        lines = (str(error) or type(error).__name__).splitlines()
+        said = lines[0].partition(". ")[0][:200].rstrip(".!")
+        kind = f"{type(error).__name__} {error}".lower()
+        advice = next(text for sign, text in ADVICE.items() if sign in kind).format(self.shapes)
+        others = str(Path(torch.__file__).parents[1]), str(Path(__file__).parent)
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [frame for frame in frames if not frame.filename.startswith(others)]
+        where = f", in line {own[-1].lineno} of {Path(own[-1].filename).name}," if own else ""
+        name = type(self.model).__name__
+        failed = f"{name} cannot be counted: at operation {self.last!r}{where} it failed"
+        return RuntimeError(f"{failed}: {said}. {advice}")
+
+
+def _check_loss(loss: Loss) -> None:
+    """Raise TypeError unless a loss can be called with one argument."""
+    called = loss.forward if isinstance(loss, nn.Module) else loss
+    try:
+        inspect.signature(called).bind("what the model returns")
+    except ValueError:
+        pass  # a built-in function does not say what it takes
+    except TypeError as error:
+        raise TypeError(
+            f"loss must be a function of what the model returns alone, which makes its own "
+            f"targets, such as `lambda out: torch.nn.functional.cross_entropy(out, out.argmax(1))`,"
+            f" but got {loss!r}: {error}."
+        ) from None
+
+
+def _check_dim(dim: object) -> None:
+    if not isinstance(dim, int) or isinstance(dim, bool) or dim < 0:
+        raise ValueError(f"batch_dim must be 0, 1, 2 or so on, or None, but got {dim!r}.")
+
+
+def _batch_of(inputs: Any, dim: int) -> int:
+    """Return the size of a dimension of the first tensor that has it."""
+    found = [x for x in tensors(inputs) if x.dim() > dim]
+    if not found:
+        raise ValueError(
+            f"inputs need a tensor whose dimension {dim} is the batch, not {reprlib.repr(inputs)}."
+        )
+    return found[0].shape[dim]
+
+
+def _backward(out: Any) -> None:
+    results = [x.float().sum() for x in tensors(out) if x.requires_grad]
+    if not results:
+        raise CannotCount(
+            "no result of the model depends on a parameter that is trained. Pass training=False."
+        )
+    # Not Tensor.backward, which would hide what checkpointing computes again from `GpuKernels`.
+    torch.autograd.backward(torch.stack(results).sum())
+
+
+def _clone(
+    model: nn.Module, precision: str, whole: torch.dtype | None, fake: FakeTensorMode
+) -> nn.Module:
+    """Return a copy of a model with fake tensors in the place of its own."""
+    own = {p.dtype for p in model.parameters()} & {torch.float16, torch.bfloat16}
+    if own and precision in ("fp32", "tf32"):
+        raise ValueError(
+            f"precision {precision!r} was asked of a model in {own.pop()}. "
+            f"Pass 'bf16', or model.float()."
+        )
+
+    def empty(x: Tensor) -> Tensor:
+        return torch.empty(x.shape, dtype=whole if whole and x.is_floating_point() else x.dtype)
+
+    # What deepcopy finds in `memo` it takes as already copied: the structure is copied and the data
+    # are not.
+    memo: dict[int, Any] = {}
+    with fake:
+        for part in model.modules():
+            made = [x for x in vars(part).values() if isinstance(x, Tensor)]  # of parameters
+            memo |= {id(x): empty(x) for x in made}
+        memo |= {id(x): empty(x) for x in model.buffers()}
+        memo |= {id(p): nn.Parameter(empty(p), p.requires_grad) for p in model.parameters()}
+    return copy.deepcopy(model, memo)

@@ -1,0 +1,266 @@
+"""Memory of fine-tuning a language model, from its shape: full, LoRA or 4-bit weights; no torch.
+
+With h hidden, i intermediate, q = heads * head_dim, k = kv_heads * head_dim, L layers, V words,
+T tokens in a step (samples times their length) and r the rank of LoRA, in numbers, then in bytes:
+
+    linear     = L * (2*h*q + 2*h*k + 3*h*i)        what LoRA and 4 bits are for
+    rest       = V*h (twice, if the head is its own) + (2*L + 1) * h
+    adapters   = r * sum of (inputs + outputs) over the linear layers that get one
+
+    weights    = 2 * (linear + rest)                16 bits; "4-bit": nf4 * linear + 2 * rest
+    trained    = all weights in "full", else the adapters, each with its gradient and optimizer
+    block      = T * (12*h + 4*q + 4*k + 8*i)       what a layer keeps for the backward pass
+    logits     = T / chunks * V * bytes_per_logit   of the head and the loss
+    activations = T * 2*L*h + max(block, logits)    with checkpointing, else L * block + logits
+    temporary  = what Adam makes while it updates, when the activations have gone
+
+    peak       = weights + trained + max(activations, temporary)
+
+A block keeps, a token, two inputs of norms in 32 bits and the two normed ones (12 h), the query and
+what attention returns (4 q), key and value (4 k), and four results between the two halves of the
+feed-forward network (8 i). Without a gate, linear has 2*h*i and a block keeps 4 i. Scores of
+attention are not kept (flash attention). `nf4` is half a byte a weight, an 8-bit scale for 64 of
+them, and a 32-bit scale for 256 of those (QLoRA, arXiv 2305.14314).
+An optimizer keeps `state` copies of each trained number, and makes `update` copies while it
+updates; 8-bit Adam keeps two bytes and their scales (`state_bytes`). `bytes_per_logit` is the one
+fitted number: the logits in 16 bits and 32, the loss and a gradient. finetuning.json has all of
+these, with the published figures that the last was fitted and tested on.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from course_tools.estimate.memory_model import framework_bytes
+from course_utils.text import format_bytes, text_table
+
+FINETUNING_FILE = Path(__file__).parent / "finetuning.json"
+
+
+@dataclass(frozen=True)
+class LanguageModel:
+    """The shape of a transformer of the Llama family, as its config.json gives it.
+
+    Attributes:
+        layers: num_hidden_layers.
+        hidden: hidden_size.
+        intermediate: intermediate_size.
+        heads: num_attention_heads.
+        kv_heads: num_key_value_heads.
+        vocabulary: vocab_size.
+        tied: whether the head uses the embedding's weights (tie_word_embeddings).
+        gated: whether the feed-forward network has a gate, as Llama's has and GPT-2's has not.
+        head_dim: width of a head, or None for hidden_size / num_attention_heads.
+    """
+
+    layers: int
+    hidden: int
+    intermediate: int
+    heads: int
+    kv_heads: int
+    vocabulary: int
+    tied: bool = False
+    gated: bool = True
+    head_dim: int | None = None
+
+    @property
+    def query(self) -> int:
+        """Width of the queries of all heads."""
+        return self.heads * self.head_dim if self.head_dim else self.hidden
+
+    @property
+    def kv(self) -> int:
+        """Width of keys and values."""
+        return self.query * self.kv_heads // self.heads
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, int]]:
+        """Inputs and outputs of the linear layers of one block."""
+        hidden, between = self.hidden, self.intermediate
+        shapes = {
+            "q": (hidden, self.query),
+            "k": (hidden, self.kv),
+            "v": (hidden, self.kv),
+            "o": (self.query, hidden),
+            "up": (hidden, between),
+            "down": (between, hidden),
+        }
+        return shapes | {"gate": (hidden, between)} if self.gated else shapes
+
+    @property
+    def linear(self) -> int:
+        """Weights of the linear layers of all blocks."""
+        return self.layers * sum(inputs * outputs for inputs, outputs in self.shapes.values())
+
+    @property
+    def rest(self) -> int:
+        """Weights of the embedding, the head and the norms."""
+        tables = 1 if self.tied else 2
+        return tables * self.vocabulary * self.hidden + (2 * self.layers + 1) * self.hidden
+
+    def adapters(self, rank: int, targets: Iterable[str]) -> int:
+        """Weights that LoRA adds: two narrow matrices beside each of the target layers."""
+        wide = 0
+        for name in targets:
+            inputs, outputs = _look_up("target", name, self.shapes)
+            wide += inputs + outputs
+        return self.layers * rank * wide
+
+    def block_bytes(self, tokens: int) -> int:
+        """Bytes that one block keeps for its backward pass, in 16 bits with norms in 32."""
+        results = 4 if self.gated else 2
+        attention = 4 * self.query + 4 * self.kv
+        return tokens * (12 * self.hidden + attention + 2 * results * self.intermediate)
+
+
+@dataclass(frozen=True)
+class FineTuning:
+    """The memory of one step of fine-tuning on one GPU; every figure in bytes.
+
+    Attributes:
+        method: "full", "lora" or "4-bit".
+        trained: numbers that are trained.
+        weights: of the model, as they are kept, and of LoRA's adapters.
+        gradients: of what is trained.
+        optimizer: its state, and what it makes while it updates where the peak is there.
+        activations: kept for the backward pass, with the logits; 0 where they have gone at the
+            peak.
+    """
+
+    method: str
+    trained: int
+    weights: float
+    gradients: float
+    optimizer: float
+    activations: float
+
+    @property
+    def tensors_bytes(self) -> float:
+        """Bytes of all tensors at the peak."""
+        return self.weights + self.gradients + self.optimizer + self.activations
+
+    @property
+    def needed_bytes(self) -> float:
+        """What a GPU must have: the tensors, and CUDA and gaps between them."""
+        return self.tensors_bytes + framework_bytes(self.tensors_bytes)
+
+    def parts(self) -> dict[str, float]:
+        """Return the bytes of each part at the peak, the framework with them."""
+        return {
+            "weights": self.weights,
+            "gradients": self.gradients,
+            "optimizer": self.optimizer,
+            "activations": self.activations,
+            "framework": framework_bytes(self.tensors_bytes),
+        }
+
+    def __repr__(self) -> str:
+        sizes = self.parts() | {"needed": self.needed_bytes}
+        rows = [(name, format_bytes(size)) for name, size in sizes.items()]
+        return text_table(("part, estimated", self.method), rows)
+
+
+def estimate_finetuning(
+    model: str | LanguageModel,
+    method: str = "lora",
+    *,
+    batch: int = 1,
+    length: int = 2048,
+    rank: int = 16,
+    targets: Sequence[str] | None = None,
+    optimizer: str = "adam",
+    trained_bytes: int = 4,
+    checkpointing: bool = True,
+    chunks: int = 1,
+) -> FineTuning:
+    """Estimate the memory of fine-tuning a language model on one GPU.
+
+    Args:
+        model: a name in `language_models()`, or the shape of your own.
+        method: "full" trains all weights, "lora" two narrow matrices beside each target, over
+            frozen weights in 16 bits, "4-bit" the same over frozen weights in 4 bits (QLoRA).
+        batch: samples in a step.
+        length: tokens of a sample.
+        rank: of LoRA's matrices.
+        targets: the linear layers that get them, of "q", "k", "v", "o", "gate", "up", "down", or
+            None for all.
+        optimizer: "adam" as PyTorch runs it on a GPU, "fused", "adam8bit" or "sgd".
+        trained_bytes: of a number that is trained: 4 where it is kept in 32 bits, as mixed
+            precision and PEFT do, or 2 where it is in 16 bits, with its gradient and its moments.
+        checkpointing: keep each block's input, and compute the rest again.
+        chunks: pieces in which the head and the loss are computed: 1 in Transformers, 8 in
+            torchtune.
+
+    Raises:
+        ValueError: a name is unknown.
+    """
+    known = language_models()
+    shape: LanguageModel = _look_up("model", model, known) if isinstance(model, str) else model
+    numbers = finetuning_evidence()
+    kept = _look_up("optimizer", optimizer, numbers["optimizers"])
+    frozen = {  # bytes of the weights that are not trained
+        "full": 0,
+        "lora": 2 * (shape.linear + shape.rest),
+        "4-bit": numbers["nf4_bytes"] * shape.linear + 2 * shape.rest,
+    }
+    frozen_bytes = _look_up("method", method, frozen)
+    trained = shape.linear + shape.rest
+    if method != "full":
+        trained = shape.adapters(rank, shape.shapes if targets is None else targets)
+    tokens = batch * length
+    block = shape.block_bytes(tokens)
+    logits = tokens / chunks * shape.vocabulary * numbers["bytes_per_logit"]
+    activations = shape.layers * block + logits
+    if checkpointing:  # the logits have gone when the first block is computed again
+        activations = tokens * 2 * shape.layers * shape.hidden + max(block, logits)
+    state = trained * kept.get("state_bytes", trained_bytes * kept.get("state", 0))
+    update = trained * trained_bytes * kept["update"]
+    in_update = update > activations  # when the peak comes
+    return FineTuning(
+        method=method,
+        trained=trained,
+        weights=frozen_bytes + trained_bytes * trained,
+        gradients=trained_bytes * trained,
+        optimizer=state + update if in_update else state,
+        activations=0 if in_update else activations,
+    )
+
+
+def _look_up(what: str, name: str, known: Mapping[str, Any]) -> Any:
+    if name not in known:
+        raise ValueError(f"unknown {what} {name!r}. Pass one of {', '.join(known)}.")
+    return known[name]
+
+
+def language_models() -> dict[str, LanguageModel]:
+    """Return the shapes of some language models by name, from their config.json."""
+    rows = finetuning_evidence()["models"]
+    return {name: LanguageModel(**row) for name, row in rows.items()}
+
+
+def published_errors(used_for: str) -> list[float]:
+    """Return by how much the estimates of published figures are wrong, as shares of the figures.
+
+    Args:
+        used_for: "fit" or "test": `bytes_per_logit` was chosen on the one half, without the other.
+    """
+    beside = ("source", "gb", "used_for", "counts")  # all else is what was run
+    errors = []
+    for row in finetuning_evidence()["published"]:
+        if row["used_for"] != used_for:
+            continue
+        run = {name: value for name, value in row.items() if name not in beside}
+        estimated = estimate_finetuning(**run)
+        only_tensors = row.get("counts") == "tensors"
+        size = estimated.tensors_bytes if only_tensors else estimated.needed_bytes
+        errors.append(abs(size / 1e9 / row["gb"] - 1))
+    return errors
+
+
+@cache
+def finetuning_evidence() -> dict[str, Any]:
+    """Return finetuning.json: the fitted number, the shapes and the published figures."""
+    return dict(json.loads(FINETUNING_FILE.read_text(encoding="utf-8")))

@@ -1,0 +1,203 @@
+"""The result of a memory estimate: the parts at the peak, the largest batch, table and picture."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from course_tools.estimate.chips import find_chip
+from course_tools.estimate.fake_step import check_positive
+from course_tools.estimate.memory_model import (
+    MEMORY_PARTS,
+    Line,
+    Moment,
+    capacity_bytes,
+    framework_bytes,
+    highest_lines,
+    largest_batch,
+)
+from course_utils.text import format_bytes, html_card, text_table
+
+if TYPE_CHECKING:
+    # figures need matplotlib, which is imported to draw one
+    from course_tools.figures import Picture
+
+HEADER = ("part", "at the peak")
+BANDS = ("#0072B2", "#D55E00", "#CC79A7", "#F0E442")  # Okabe and Ito
+HATCHED = ("", "/", ".", "")  # neighbours differ in grey, too
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The memory of one step on one device, estimated; every figure in bytes.
+
+    Attributes:
+        batch: samples in a step on this device.
+        precision: as asked.
+        optimizer: its name.
+        shards: devices that share parameters, gradients and optimizer state.
+        training: a training step, or a forward pass alone.
+        loss_counted: whether the loss is among what was counted.
+        moments: what is in use after each operation, in the order of the step, and what one more
+            sample adds to it (nan where only this batch could be followed).
+        gathered: bytes of parameters that are in use whole at a time where they are shared, else 0.
+    """
+
+    batch: int
+    precision: str
+    optimizer: str
+    shards: int
+    training: bool
+    loss_counted: bool
+    moments: tuple[Moment, ...]
+    gathered: int = 0
+
+    @property
+    def peak(self) -> Moment:
+        """The moment at which most is in use, with its amounts."""
+        return max(self.moments, key=lambda moment: moment.total)
+
+    @property
+    def tensors_bytes(self) -> int:
+        """Bytes of all tensors at the peak, as `torch.cuda.max_memory_allocated` shows them."""
+        return self.peak.total + self.gathered
+
+    @property
+    def framework_bytes(self) -> float:
+        """Bytes that a GPU needs beside the tensors, for CUDA, work space and gaps."""
+        return framework_bytes(self.tensors_bytes)
+
+    @property
+    def needed_bytes(self) -> float:
+        """Bytes that a GPU must have, for the tensors at the peak and the framework."""
+        return self.tensors_bytes + self.framework_bytes
+
+    def parts(self) -> dict[str, float]:
+        """Return the bytes of each part at the peak."""
+        held = {kind: float(getattr(self.peak, kind)) for kind in MEMORY_PARTS}
+        return held | {"framework": self.framework_bytes + self.gathered}
+
+    def at(self, batch: int) -> "Memory":
+        """Return the same for another batch, without following the step again.
+
+        Raises:
+            ValueError: the batch is not a positive integer, or only this batch could be followed.
+        """
+        check_positive("batch", batch)
+        self._check_growth()
+        more = batch - self.batch
+        moments = []
+        for moment in self.moments:
+            activations = round(moment.activations + moment.per_sample * more)
+            moments.append(moment._replace(activations=activations))
+        return replace(self, batch=batch, moments=tuple(moments))
+
+    def fits(self, chip: str) -> bool:
+        """Say whether it fits a chip, such as "T4".
+
+        Raises:
+            ValueError: no chip has that name.
+        """
+        return self.needed_bytes <= capacity_bytes(find_chip(chip))
+
+    def largest_batch(self, chip: str) -> int:
+        """Return the largest batch that fits a chip, or 0 where not even one sample does.
+
+        Raises:
+            ValueError: no chip has that name, or only this batch could be followed.
+        """
+        return largest_batch(self.lines(), capacity_bytes(find_chip(chip)))
+
+    def lines(self) -> list[Line]:
+        """Return the bytes over the batch: the straight lines that are the highest somewhere.
+
+        Raises:
+            ValueError: only this batch could be followed.
+        """
+        self._check_growth()
+        lines = []
+        for moment in self.moments:
+            held = moment.total + self.gathered - moment.per_sample * self.batch
+            lines.append(Line(held, moment.per_sample))
+        return highest_lines(lines)
+
+    @property
+    def _grows(self) -> bool:
+        """Whether it is known what one more sample adds."""
+        return not math.isnan(self.moments[0].per_sample)
+
+    def _check_growth(self) -> None:
+        if not self._grows:
+            raise ValueError(
+                f"the memory is known for a batch of {self.batch} only: with twice as many samples "
+                f"the model ends in an error, or does other operations. Estimate each batch by "
+                f"itself."
+            )
+
+    def __repr__(self) -> str:
+        return f"{text_table(HEADER, self._rows())}\n{self._note()}"
+
+    def _repr_html_(self) -> str:
+        return html_card("Does it fit?", HEADER, self._rows(), self._note())
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        sizes = self.parts() | {"needed": self.needed_bytes}
+        return [(name, format_bytes(size)) for name, size in sizes.items()]
+
+    def _note(self) -> str:
+        samples = "1 sample" if self.batch == 1 else f"{self.batch:,} samples"
+        what = f"{samples}, {self.precision}, {self.optimizer if self.training else 'inference'}"
+        if self.shards > 1:
+            what += f", shared by {self.shards} devices"
+        when = "optimizer's step" if self.peak.phase == "optimizer" else f"{self.peak.phase} pass"
+        note = f"Estimated for {what}. The peak comes in the {when}, after {self.peak.operation!r}."
+        if self.training and not self.loss_counted:
+            note += " The loss is not counted: pass loss=, or labels to a model that takes them."
+        return note
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what a program in another language needs for any batch; see `memory_model`.
+
+        Where only this batch could be followed, there is one line, which is right for this batch.
+        """
+        lines = self.lines() if self._grows else [Line(self.tensors_bytes, 0)]
+        return {"batch": self.batch, "lines": [line._asdict() for line in lines]}
+
+    def plot(self) -> "Picture":
+        """Draw what fills the memory over one step, stacked from the bottom up.
+
+        The phases are marked, and the peak.
+        """
+        from course_tools.figures import lecture_axes, picture
+
+        peak = self.peak
+        sizes = {kind: getattr(peak, kind) for kind in MEMORY_PARTS}
+        most = max(MEMORY_PARTS, key=sizes.__getitem__)
+        what = "The optimizer is" if most == "optimizer" else f"{most.capitalize()} are"
+        share = f"{sizes[most] / peak.total:.0%} of {format_bytes(peak.total)}"
+        axes = lecture_axes(
+            f"{what} {share} at the peak", "operations of one step, in their order", "GB in use"
+        )
+        end = len(self.moments) - 1
+        bands_gb = []
+        for part in MEMORY_PARTS:
+            bands_gb.append([getattr(moment, part) / 1e9 for moment in self.moments])
+        stack = axes.stackplot(range(end + 1), bands_gb, colors=BANDS, labels=MEMORY_PARTS)
+        for band, hatch in zip(stack, HATCHED, strict=True):
+            band.set_hatch(hatch)
+        axes.plot(self.moments.index(peak), peak.total / 1e9, "kv", markersize=16)
+        phases = [moment.phase for moment in self.moments]
+        for phase in dict.fromkeys(phases):
+            start = phases.index(phase)
+            axes.axvline(start, color="black", linestyle=":", linewidth=2)
+            side, shift = ("right", -6) if start > 0.85 * end else ("left", 6)
+            top = (start, 1.0)
+            axes.annotate(
+                phase, top, (shift, -22), ("data", "axes fraction"), "offset points", ha=side
+            )
+        axes.set(xlim=(0, end), ylim=(0, 1.3 * peak.total / 1e9))
+        # below the names of the phases
+        above = axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.95), ncols=len(MEMORY_PARTS))
+        above.get_frame().set(edgecolor="none", alpha=1)
+        parts = ", ".join(f"{kind} {format_bytes(size)}" for kind, size in sizes.items())
+        alt = f"What fills the memory over one step; at the peak {parts}."
+        return picture(axes, alt, colors=16)

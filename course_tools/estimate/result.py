@@ -1,0 +1,175 @@
+"""The result of an estimate: a sentence, a row for each device, a table and a file."""
+
+import html
+import json
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from course_tools.estimate.advice import (
+    advice,
+    free_sessions,
+    in_one_currency,
+    page_link,
+    told_apart,
+)
+from course_tools.estimate.chips import find_chip
+from course_tools.estimate.error_factor import in_one_sentence
+from course_tools.estimate.memory_model import memory_note
+from course_tools.estimate.memory_result import Memory
+from course_tools.estimate.row import Question, Row, amount_text
+from course_tools.estimate.step_time import cloud_host
+from course_tools.estimate.work import Work
+from course_utils.text import html_card, text_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+HEADER = ("device", "time", "cost", "fits", "why")
+# of a row, in `to_frame` and in the file
+FIGURES: tuple[str, ...] = (
+    "device",
+    "kind",
+    "count",
+    "precision",
+    "hours",
+    "cost",
+    "fits",
+    "needed_bytes",
+)
+FIGURES += ("limit", "step_s", "samples_per_s", "factor", "energy_kwh")
+FORMAT = "course_tools.estimate 3"
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The time and money of a training or an inference on each device.
+
+    Attributes:
+        rows: one for each device, in the order of the question.
+        work: the counted step of one device.
+        question: what was asked.
+        memory: what fills the memory of one device, as `estimate_memory` says.
+    """
+
+    rows: tuple[Row, ...]
+    work: Work
+    question: Question
+    memory: Memory
+
+    def __getitem__(self, device: str) -> Row:
+        known = {row.device: row for row in self.rows}
+        name = device if device in known else find_chip(device).name
+        if name not in known:
+            raise KeyError(
+                f"{device!r} is not among the devices of this estimate: {', '.join(known)}"
+            )
+        return known[name]
+
+    def cheapest(self, deadline_hours: float | None = None) -> Row | None:
+        """Return the device that costs least of those with a price and memory enough, or None.
+
+        Prices in another currency than the user's are left out.
+
+        Args:
+            deadline_hours: leave out devices whose interval reaches beyond it.
+        """
+        able = [row for row in in_one_currency(self.rows) if row.fits is not False]
+        if deadline_hours is not None:
+            able = [row for row in able if row.hours_interval[1] <= deadline_hours]
+        return min(able, key=lambda row: row.cost or 0.0, default=None)
+
+    @property
+    def answer(self) -> str:
+        """The answer in a sentence or two."""
+        return advice(self.rows, self.question.deadline_hours)
+
+    def notes(self) -> list[str]:
+        """Return what has to be known beside the table, one sentence each."""
+        question = self.question
+        known = {row.device: row.evidence for row in self.rows if row.parts}
+        lines = [in_one_sentence(known)] if known else []
+        if question.count > 1 and known:
+            lines.append("These factors are of one device; several together were not checked.")
+        lines += told_apart(self.rows)
+        if question.training and not self.work.loss_counted:
+            lines.append("The loss is not counted: none was given, and the model returns none.")
+        lines += [f"Assumed: {sentence}." for sentence in self.work.assumed]
+        if question.compiled and question.training:
+            lines.append("torch.compile was compared in inference; no training was.")
+        lines.append("Reading data is not included.")
+        link = page_link(self.to_dict())
+        return [*lines, f"The same question on the page: {link}"] if link else lines
+
+    def details(self) -> str:
+        """Return everything else as text: steps, memory, energy, prices, sources, free sessions."""
+        question = self.question
+        energy = "energy at most"  # by the data sheet's watts
+        header = ("device", "precision", "step", "samples/s", "memory", energy, "factor")
+        table = text_table(header, [row.long_cells() for row in self.rows])
+        reasons = [reason for row in self.rows for reason in row.evidence.reasons]
+        half = self.work.precision in ("fp16", "bf16")  # counted alike, and each row says its own
+        work = replace(self.work, precision="16 bits") if half else self.work
+        host = question.host
+        if host == "cloud":
+            host = f"a typical one of clouds, fitted on {cloud_host().source}"
+        stands_on = memory_note(self.work.training, question.optimizer)
+        lines = [f"{work!r}.", f"Host: {host}.", stands_on]
+        lines += [f"{reason[:1].upper()}{reason[1:]}." for reason in dict.fromkeys(reasons)]
+        lines += [f"{row.name}: {doubt}" for row in self.rows for doubt in row.doubts]
+        for row in self.rows:
+            if row.price:
+                price = amount_text(row.price.per_hour, row.price.currency)
+                lines.append(f"{row.device}: {price} an hour ({row.price.source}).")
+        epochs = question.epochs if question.training else None
+        lines += [line for row in self.rows for line in free_sessions(row, epochs)]
+        return "\n".join([table, *lines])
+
+    def __repr__(self) -> str:
+        table = text_table(HEADER, [row.cells() for row in self.rows])
+        return "\n".join([self.answer, "", table, *self.notes()])
+
+    def _repr_html_(self) -> str:
+        card = html_card(self.answer, HEADER, [row.cells() for row in self.rows])
+        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes())
+        more = html.escape(self.details())
+        details = f"<details><summary>Details</summary><pre>{more}</pre></details>"
+        # or what stands between two dollar signs would be typeset as a formula
+        return f'<div class="mathjax_ignore tex2jax_ignore">{card}{notes}{details}</div>'
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return one row for each device as a pandas table."""
+        import pandas as pd
+
+        return pd.DataFrame([_flat(row) for row in self.rows])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the estimate ready for JSON, without the list of operations.
+
+        Its parts::
+
+            format      "course_tools.estimate 3"
+            question    the fields of `Question`
+            counted     the fields of `work.Work`: for each kind of operation flops, bytes_moved and
+                        kernels of one step at the question's batch
+            memory      what `Memory.to_dict` gives: lines of bytes over the batch
+            rows        for each device what `to_frame` has, with the three parts of a step, the
+                        evidence and the price
+        """
+        return {
+            "format": FORMAT,
+            "question": asdict(self.question),
+            "counted": self.work.to_dict(),
+            "memory": self.memory.to_dict(),
+            "rows": [asdict(row) | _flat(row) for row in self.rows],
+        }
+
+    def to_json(self) -> str:
+        """Return `to_dict` as text."""
+        return json.dumps(self.to_dict(), indent=1)
+
+
+def _flat(row: Row) -> dict[str, Any]:
+    flat = {name: getattr(row, name) for name in FIGURES}
+    flat["hours_low"], flat["hours_high"] = row.hours_interval
+    flat["cost_low"], flat["cost_high"] = row.cost_interval or (None, None)
+    return flat | {"currency": row.currency, "checked": row.checked}

@@ -1,0 +1,117 @@
+"""A class's files: merged, or named and left out."""
+
+import json
+import os
+import pickle
+import statistics
+import subprocess
+import sys
+
+import pytest
+from course_lessons.device_speed import classroom
+
+from course_tools.compare.measurement import Measurement
+from course_tools.compare.results import Result
+
+pytestmark = pytest.mark.process
+
+
+def result(median_s: float, workload: str = "CNN step", **made) -> Result:
+    one = Measurement(
+        workload=workload,
+        precision="fp32",
+        size=16,
+        size_name="batch",
+        unit="samples",
+        items=16.0,
+        label="cpu, 1 thread",
+        kind="cpu",
+        device="a cpu",
+        threads=1,
+        rounds_s=(median_s,),
+    )
+    return Result((one,), machine={"cpu": "a cpu"}, **made)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for number in range(30):
+        result(0.01 + number / 1000).save(tmp_path / f"student{number:02}.json")
+    return tmp_path
+
+
+def test_a_class_of_thirty_is_merged(folder):
+    merged = classroom.merge(folder.glob("*.json"))
+    assert len(merged.results) == 30
+    assert merged.left_out == {}
+    # 30 times from 10 to 39 ms for 16 samples: the median rate lies between the two in the middle
+    middle = statistics.median(16 / (0.01 + number / 1000) for number in range(30))
+    assert f"cpu, 1 thread (median): {middle:.3g} at 16" in merged.plot().alt
+
+
+def test_a_copy_under_another_name_is_named(folder):
+    result(0.01, date="another day").save(folder / "zoe.json")
+    left_out = classroom.merge(folder.glob("*.json")).left_out
+    assert left_out == {str(folder / "zoe.json"): "the same measurements as student00.json"}
+
+
+def test_files_that_do_not_fit_are_named_with_the_reason(folder):
+    result(0.5, workload="RNN step").save(folder / "x-other.json")
+    both = (*result(0.5).measurements, *result(0.5, workload="RNN step").measurements)
+    Result(both).save(folder / "x-two.json")
+    (folder / "x-torn.json").write_text('{"schema":')
+    (folder / "x-pickle.json").write_bytes(pickle.dumps({"a": 1}))
+    (folder / "x-foreign.json").write_text(json.dumps({"speed": "high"}))
+    paths = [*folder.glob("*.json"), folder / "x-missing.json", folder]
+    left_out = {
+        name.removeprefix(str(folder)): why for name, why in classroom.merge(paths).left_out.items()
+    }
+    assert left_out["/x-other.json"] == "RNN step in fp32, while most files are CNN step in fp32"
+    assert "holds 2 of them" in left_out["/x-two.json"]
+    assert "x-torn.json is not a result" in left_out["/x-torn.json"]
+    assert "x-pickle.json is not a result" in left_out["/x-pickle.json"]
+    assert "its schema and version are" in left_out["/x-foreign.json"]
+    assert "No such file" in left_out["/x-missing.json"]
+    assert len(left_out) == 7
+
+
+def test_the_command_writes_a_picture(folder, tmp_path, capsys):
+    files = [str(path) for path in folder.glob("*.json")]
+    classroom.main([*files, "--out", str(tmp_path / "all.png")])
+    assert (tmp_path / "all.png").read_bytes().startswith(b"\x89PNG")
+    assert "merged 30 of 30 files" in capsys.readouterr().out
+
+
+def test_a_file_name_cannot_steer_the_terminal(tmp_path, capsys):
+    good, odd = tmp_path / "good.json", tmp_path / "bad\x1b[2J.json"
+    result(0.01).save(good)
+    odd.write_text("{")
+    classroom.main([str(good), str(odd), "--out", str(tmp_path / "all.png")])
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert "left out" in out
+
+
+def test_without_a_good_file_the_command_fails_also_where_the_terminal_lacks_a_letter(tmp_path):
+    (tmp_path / "Łukasz.json").write_text("{")
+    run = [
+        sys.executable,
+        "-m",
+        "course_lessons.device_speed.classroom",
+        str(tmp_path / "Łukasz.json"),
+        "--out",
+        str(tmp_path / "all.png"),
+    ]
+    windows = {**os.environ, "PYTHONIOENCODING": "cp1252"}  # which has no Ł
+    done = subprocess.run(run, capture_output=True, text=True, check=False, env=windows)
+    assert done.returncode == 1
+    assert r"\u0141ukasz.json" in done.stdout
+    assert "none of 1 files could be used" in done.stderr
+    assert not (tmp_path / "all.png").exists()
+
+
+def test_a_pattern_that_the_shell_left_alone_is_read_as_the_files_that_it_names(
+    folder, tmp_path, capsys
+):
+    classroom.main([str(folder / "*.json"), "--out", str(tmp_path / "all.png")])
+    assert "merged 30 of 30 files" in capsys.readouterr().out

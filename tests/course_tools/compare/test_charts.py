@@ -1,0 +1,164 @@
+"""The pictures of lesson 5, looked at as pixels and as words."""
+
+import dataclasses
+import io
+import itertools
+
+import pytest
+from course_lessons.device_speed.classroom import ClassResult
+from PIL import Image
+
+from course_tools.compare.charts import log_axes, look_of
+from course_tools.compare.measurement import Measurement
+from course_tools.compare.results import Result
+from course_tools.figures import lecture_axes, picture
+
+CPU_BLUE, CUDA_ORANGE, XLA_GREEN = (0, 114, 178), (213, 94, 0), (0, 158, 115)
+
+
+def rows(label: str, kind: str, *rates: float, work: str = "CNN step") -> list[Measurement]:
+    found = []
+    for size, rate in ((16 * 4**k, rate) for k, rate in enumerate(rates)):
+        one = Measurement(
+            workload=work,
+            precision="fp32",
+            size=size,
+            size_name="batch",
+            unit="samples",
+            items=float(size),
+            label=label,
+            kind=kind,
+            device="d",
+            threads=1 if label.endswith(" 1 thread") else 2,
+            rounds_s=tuple(size / (rate * f) for f in (0.9, 1, 1.1)),
+        )
+        found.append(one)
+    return found
+
+
+def comparison(*parts: list[Measurement]) -> Result:
+    return Result(tuple(row for part in parts for row in part))
+
+
+CPU_ROWS, GPU_ROWS = (
+    rows("cpu, 2 threads", "cpu", 900, 1000, 1100),
+    rows("cuda:0", "cuda", 300, 3000, 30000),
+)
+
+
+def pixels(shown) -> Image.Image:
+    return Image.open(io.BytesIO(shown.png)).convert("RGB")
+
+
+def count(image: Image.Image, color: tuple[int, int, int], slack: int = 40) -> int:
+    def near(pixel):
+        return all(abs(a - b) <= slack for a, b in zip(pixel, color, strict=True))
+
+    return sum(number for number, pixel in image.getcolors(2**24) if near(pixel))
+
+
+def test_each_device_has_its_colour():
+    image = pixels(comparison(CPU_ROWS, GPU_ROWS).plot())
+    assert image.size == (1280, 720)
+    assert image.getpixel((2, 2)) == (255, 255, 255)
+    assert count(image, CPU_BLUE) > 1000
+    assert count(image, CUDA_ORANGE) > 1000
+    assert count(image, XLA_GREEN) == 0
+
+
+def test_the_words_say_what_the_picture_shows():
+    alt = comparison(CPU_ROWS, GPU_ROWS).plot().alt
+    assert "cpu, 2 threads: 900 at 16, 1.1k at 256." in alt
+    assert "cuda:0: 300 at 16, 30k at 256." in alt
+
+
+@pytest.mark.parametrize(
+    ("rates", "title"),
+    [
+        ((300, 3000, 30000), "cuda:0: faster from 64 on"),
+        ((3000, 3000, 30000), "cuda:0: faster at every size"),
+        ((3000, 3000, 300), "cuda:0 does not win at 256"),
+    ],
+)
+def test_the_title_says_who_wins_and_the_axes_that_they_are_logarithmic(rates, title):
+    alt = comparison(CPU_ROWS, rows("cuda:0", "cuda", *rates)).plot().alt
+    assert alt.startswith(f"{title}: CNN step (fp32), samples a second against batch, logarithmic.")
+    assert comparison(CPU_ROWS).plot().alt.startswith("CNN step (fp32): ")
+    assert comparison(CPU_ROWS).plot(title="Mine").alt.startswith("Mine: ")
+
+
+def test_points_that_are_not_to_be_trusted_are_counted_in_the_picture():
+    doubtful = [dataclasses.replace(row, warnings=("noise",)) for row in CPU_ROWS]
+    assert (
+        pixels(comparison(doubtful).plot()).tobytes()
+        != pixels(comparison(CPU_ROWS).plot()).tobytes()
+    )
+
+
+@pytest.mark.parametrize(("doubtful", "sure"), [(3, True), (4, False)])  # of six points
+def test_a_title_names_no_winner_where_most_points_are_not_to_be_trusted(doubtful, sure):
+    both = [*CPU_ROWS, *GPU_ROWS]
+    marked = [dataclasses.replace(row, warnings=("noise",)) for row in both[:doubtful]] + both[
+        doubtful:
+    ]
+    assert comparison(marked).plot().alt.startswith("cuda:0: faster from 64 on") == sure
+
+
+def test_a_result_from_elsewhere_is_drawn_and_says_where_it_is_from():
+    published = Result(tuple(rows("TPU", "xla", 5000, 6000, 7000)), origin="published")
+    shown = comparison(CPU_ROWS).plot([published])
+    assert count(pixels(shown), XLA_GREEN) > 300
+    assert "TPU (published): 5k at 16" in shown.alt
+
+
+@pytest.mark.parametrize(
+    "name", ["$\\frac{1}{$", "x" * 400, "a\nb\x1b[31m", "<script>alert(1)</script>"]
+)
+def test_any_name_can_be_drawn(name):
+    assert (
+        count(pixels(comparison(rows(name, "cuda", 1, 2, 3, work=name)).plot()), CUDA_ORANGE) > 300
+    )
+
+
+def test_lines_that_end_together_keep_their_labels_apart():
+    alone = count(pixels(comparison(CPU_ROWS).plot()), CPU_BLUE)
+    twins = [rows(f"cpu, {n} threads", "cpu", 900, 1000, 1100) for n in (2, 3, 4)]
+    # Three lines on top of each other add no ink but that of their names; on top of each other
+    # these would not either.
+    assert count(pixels(comparison(*twins).plot()), CPU_BLUE) > alone + 2000
+
+
+def test_a_picture_of_nothing_is_refused():
+    with pytest.raises(ValueError, match="holds 0 of them"):
+        comparison().plot()
+
+
+def test_the_class_is_drawn_with_its_median():
+    class_of_three = [
+        comparison(rows("cpu, 2 threads", "cpu", rate, rate, rate)) for rate in (100, 200, 900)
+    ]
+    shown = ClassResult({str(number): one for number, one in enumerate(class_of_three)}, {}).plot()
+    assert shown.alt.startswith(
+        "CNN step: 3 results and their medians: CNN step (fp32), samples a second against batch,"
+    )
+    assert "cpu (median): 200 at 16, 200 at 256." in shown.alt
+
+
+def test_lines_differ_in_more_than_colour():
+    looks = [look_of("cpu", 2), look_of("cpu", 1), look_of("cuda"), look_of("xla")]
+    assert len({(look["marker"], look["linestyle"]) for look in looks}) == 4
+    assert look_of("tpu") == look_of("xla")
+
+
+@pytest.mark.parametrize(
+    "sizes", [range(16, 1025, 16), range(100, 1001, 100), [2**k for k in range(4, 14)], [64]]
+)
+def test_the_sizes_on_the_axis_never_touch(sizes):
+    axes = lecture_axes("Sizes")
+    axes.plot(sizes, sizes, marker="o")
+    log_axes(axes, sizes)
+    axes.figure.canvas.draw()
+    boxes = sorted(label.get_window_extent().extents.tolist() for label in axes.get_xticklabels())
+    assert all(one[2] < other[0] for one, other in itertools.pairwise(boxes))
+    assert axes.get_xticks()[0] == sizes[-1]
+    picture(axes, "The sizes of a comparison on its axis.")  # closes it

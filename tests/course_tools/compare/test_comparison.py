@@ -1,0 +1,345 @@
+"""Comparisons: first the answers, then the times."""
+
+import math
+from types import SimpleNamespace
+
+import pytest
+import torch
+from course_lessons.device_speed.image_step import CNN_STEP, SUITE
+from torch.overrides import TorchFunctionMode
+
+from course_tools.compare.comparison import (
+    Contestant,
+    WrongAnswer,
+    compare_devices,
+    contestants,
+    measure_roof,
+)
+from course_tools.compare.measurement import Measurement
+from course_tools.compare.results import Result
+from course_tools.compare.workloads import ELEMENTWISE, PRODUCT, Workload, build_seeded
+from course_utils.devices import Device
+
+CPU = Device("cpu", 0, "a cpu")
+GPU = Device("cuda", 0, "a gpu of this test")
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """A device that PyTorch waits for, and whose work is done by whatever a test builds."""
+    monkeypatch.setattr(torch.accelerator, "synchronize", lambda device: None)
+    return GPU
+
+
+def answering(on_cpu, on_gpu) -> Workload:
+    """Return work that answers with these values, one call after another, on either device."""
+
+    def build(size, device, precision):
+        answers = iter([*(on_gpu if device.kind == "cuda" else on_cpu)] + [0.0] * 10**6)
+        return lambda: torch.tensor(next(answers))
+
+    return Workload("Answer", build, precisions=("fp32", "bf16", "fp16", "tf32"))
+
+
+def row(size: int, label: str, *rounds_s: float, kind: str = "cpu", **more) -> Measurement:
+    return Measurement(
+        workload="Work",
+        precision="fp32",
+        size=size,
+        size_name="batch",
+        unit="samples",
+        items=float(size),
+        label=label,
+        kind=kind,
+        device="d",
+        threads=1,
+        rounds_s=rounds_s,
+        **more,
+    )
+
+
+def comparison(*rows: Measurement) -> Result:
+    return Result(rows, date="2026-11-20")
+
+
+def test_a_wrong_answer_stops_the_comparison_and_says_which(gpu):
+    work = answering(on_cpu=[2.0, 2.0], on_gpu=[2.0, 2.5])
+    message = (
+        r"cuda:0 disagrees with cpu, 1 thread in fp32 on 'Answer' with size 7: they differ by 0.25 "
+        r"of the largest value, but rounding in fp32 explains only 2e-05. Nothing was timed."
+    )
+    with pytest.raises(WrongAnswer, match=message):
+        compare_devices(work, [7], [CPU, gpu], max_s=0.01)
+
+
+def test_nothing_is_timed_before_all_answers_are_checked(gpu):
+    timed = []
+
+    def build(size, device, precision):
+        calls = iter(range(10**6))
+
+        def fn():
+            if next(calls) >= 2:
+                timed.append(size)
+            return torch.tensor(float(device.kind == "cuda" and size == 9))
+
+        return fn
+
+    with pytest.raises(WrongAnswer, match="with size 9"):
+        compare_devices(Workload("Late", build), [1, 9], [CPU, gpu], max_s=0.01)
+    assert timed == []
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, [2.0, 2.0]])
+def test_nan_infinity_and_another_shape_are_wrong(gpu, wrong):
+    with pytest.raises(WrongAnswer):
+        compare_devices(answering([2.0, 2.0], [wrong, wrong]), [1], [gpu], max_s=0.01)
+
+
+@pytest.mark.parametrize(
+    ("precision", "error", "right"),
+    [
+        ("fp32", 1e-5, True),
+        ("fp32", 1e-4, False),
+        ("bf16", 0.02, True),
+        ("bf16", 0.2, False),
+        ("fp16", 0.02, False),
+    ],
+)
+def test_each_precision_has_its_tolerance(gpu, precision, error, right):
+    work = answering([1.0, 1.0], [1.0, 1.0 + error])
+    if right:
+        assert compare_devices(work, [1], [gpu], precision=precision, max_s=0.01).measurements
+    else:
+        with pytest.raises(WrongAnswer):
+            compare_devices(work, [1], [gpu], precision=precision, max_s=0.01)
+
+
+@pytest.mark.parametrize("work", SUITE, ids=[work.name for work in SUITE])
+def test_every_workload_answers_alike_in_every_precision_that_it_knows(work):
+    for precision in work.precisions:
+        found = compare_devices(work, [8], ["cpu"], precision=precision, max_s=0.01)
+        assert len(found.measurements) == len(contestants(["cpu"]))
+
+
+def test_none_is_the_best_device_and_not_all_of_them(monkeypatch):
+    monkeypatch.setenv("COURSE_DEVICE", "cpu")
+    assert contestants(None) == contestants("cpu")
+    found = compare_devices(PRODUCT, [8], None, max_s=0.01)
+    assert {one.kind for one in found.measurements} == {"cpu"}
+
+
+def test_the_workloads_compute_what_they_say():
+    left, right = torch.randn(5, 5), torch.randn(5, 5)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        left, right = torch.randn(5, 5), torch.randn(5, 5)
+    assert torch.allclose(
+        build_seeded(PRODUCT, 5, CPU, "fp32")(), (left.double() @ right.double()).float()
+    )
+    assert PRODUCT.items(10) == 2000
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        a, b = torch.randn(6), torch.randn(6)
+    assert torch.allclose(build_seeded(ELEMENTWISE, 6, CPU, "fp32")(), a + 2 * b)
+
+
+def test_the_cpu_takes_part_with_one_thread_and_with_all():
+    threads = torch.get_num_threads()
+    found = compare_devices(ELEMENTWISE, [64], ["cpu"], max_s=0.01)
+    assert found.labels == [Contestant(CPU, number).label for number in sorted({1, threads})]
+    assert [one.threads for one in found.measurements] == sorted({1, threads})
+
+
+def test_a_function_of_your_own_is_compared():
+    def outer(size, device):
+        values = torch.arange(size, dtype=torch.float32, device=device)
+        return lambda: values[:, None] * values
+
+    found = compare_devices(outer, [4, 16], ["cpu"], max_s=0.01)
+    assert (found.work.workload, found.sizes, found.work.unit) == ("outer", (4, 16), "calls")
+    assert all(line.rate == pytest.approx(1 / line.median_s) for line in found.measurements)
+
+
+class LikeMPS(TorchFunctionMode):
+    """Stand-in for a device without float64: a copy from it cannot convert on the way."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        given = [*args, *(kwargs or {}).values()]
+        if (
+            func is torch.Tensor.to
+            and torch.float64 in given
+            and any(isinstance(one, str) for one in given)
+        ):
+            raise TypeError(
+                "Cannot convert a MPS Tensor to float64 dtype as the MPS framework doesn't "
+                "support float64."
+            )
+        return func(*args, **(kwargs or {}))
+
+
+def test_answers_are_compared_in_float64_also_where_a_device_has_none():
+    with LikeMPS():
+        assert compare_devices(ELEMENTWISE, [16], ["cpu"], max_s=0.01).measurements
+
+
+def test_a_function_that_does_the_work_instead_of_returning_it_is_refused():
+    wrong = r"workload 'at_once' returned Tensor, but .* a function without"
+    with pytest.raises(TypeError, match=wrong) as refused:
+        compare_devices(at_once, [4], ["cpu"])
+    example = {"torch": torch}  # the one in the message runs
+    exec(str(refused.value).partition("such as: ")[2], example)
+    assert compare_devices(example["work"], [4], ["cpu"], max_s=0.01).work.workload == "work"
+
+
+def at_once(size, device):
+    return torch.ones(size, device=device)
+
+
+@pytest.mark.parametrize("device", ["cpu", torch.device("cpu"), CPU])
+def test_a_single_device_needs_no_list(device):
+    found = compare_devices(PRODUCT, [4], device, max_s=0.01)
+    assert found.labels == compare_devices(PRODUCT, [4], [device], max_s=0.01).labels
+    assert {line.kind for line in found.measurements} == {"cpu"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            {"sizes": [1], "precision": "fp8"},
+            "requested in precision 'fp8', but it knows fp32, tf32, bf16, fp16",
+        ),
+        (
+            {"sizes": [1], "devices": ["cpu"], "max_s": 0},
+            "needs work and a positive time, but got . works, max_s=0",
+        ),
+    ],
+)
+def test_requests_that_cannot_be_met_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        compare_devices(PRODUCT, **arguments)
+
+
+def test_a_missing_device_is_an_error():
+    with pytest.raises(RuntimeError, match="device 'cuda:7' was requested, but this machine has"):
+        compare_devices(PRODUCT, [8], ["cpu", "cuda:7"])
+
+
+def test_a_size_that_is_asked_for_twice_is_measured_once():
+    found = compare_devices(ELEMENTWISE, [8, 4, 8], ["cpu"], max_s=0.01)
+    assert [one.size for one in found.of("cpu, 1 thread")] == [4, 8]
+
+
+def test_tf32_is_a_precision_of_a_function_of_your_own_too():
+    seen = []
+
+    def ones(size, device):
+        backend = torch.backends.cuda.matmul
+        now = backend.fp32_precision if hasattr(backend, "fp32_precision") else backend.allow_tf32
+        seen.append(now in ("tf32", True))
+        return lambda: torch.ones(size, device=device)
+
+    for precision in ("fp32", "tf32"):
+        seen.clear()
+        compare_devices(ones, [4], ["cpu"], precision=precision, max_s=0.01)
+        assert set(seen) == {precision == "tf32"}
+
+
+def test_the_callers_settings_stay_as_they_were():
+    torch.manual_seed(5)
+    before = torch.get_num_threads(), torch.get_rng_state().tolist()
+    compare_devices(CNN_STEP, [4], ["cpu"], max_s=0.01)
+    assert (torch.get_num_threads(), torch.get_rng_state().tolist()) == before
+
+
+def line(label, *seconds, kind="cpu"):
+    """Return the rows of a contestant that takes so many seconds at the sizes 1, 2, 4, ..."""
+    return [row(2**step, label, *[each] * 8, kind=kind) for step, each in enumerate(seconds)]
+
+
+ONE_THREAD = line("cpu, 1 thread", 1.0, 2.0, 4.0, 8.0)
+TWO_THREADS = line("cpu, 2 threads", 2.0, 4.0, 8.0, 16.0)
+
+
+@pytest.mark.parametrize(
+    ("lines", "verdict"),
+    [
+        ([ONE_THREAD], ""),
+        ([ONE_THREAD, line("cuda:0", 3, 3, 3, 3, kind="cuda")], "cuda:0: faster from 4 on"),
+        # over both numbers of threads, of which one thread is the better one here
+        (
+            [ONE_THREAD, TWO_THREADS, line("cuda:0", 3, 3, 3, 3, kind="cuda")],
+            "cuda:0: faster from 4 on",
+        ),
+        # faster in between, and not in the end
+        ([ONE_THREAD, line("cuda:0", 3, 1, 1, 9, kind="cuda")], "cuda:0 does not win at 8"),
+        ([TWO_THREADS, ONE_THREAD], "cpu, 1 thread: faster at every size"),
+        (
+            [line(f"cuda:{n}", s, kind="cuda") for n, s in enumerate((2, 1))],
+            "cuda:0 does not win at 1",
+        ),
+    ],
+)
+def test_the_verdict_says_from_where_on_one_is_faster_for_good(lines, verdict):
+    assert comparison(*(one for line in lines for one in line)).verdict() == verdict
+
+
+def test_a_lead_within_the_noise_is_no_lead():
+    noisy = (0.5, 1.5, 0.6, 1.4, 0.7, 1.3, 0.4, 1.2)
+    found = comparison(row(1, "cpu, 1 thread", *[1.0] * 8), row(1, "cuda:0", *noisy, kind="cuda"))
+    assert found.verdict() == "cuda:0 does not win at 1"
+
+
+@pytest.mark.parametrize(("lead", "wins"), [(1.003, False), (1.01, True)])
+def test_a_lead_that_equal_calls_can_have_is_no_lead_however_little_noise_there_is(lead, wins):
+    found = comparison(
+        row(1, "cpu, 1 thread", *[lead] * 40), row(1, "cuda:0", *[1.0] * 40, kind="cuda")
+    )
+    assert ("faster at every size" in found.verdict()) == wins
+
+
+def test_who_is_faster_is_decided_round_by_round():
+    # Both slow down tenfold from round to round; within a round one is always twice as fast.
+    found = comparison(row(1, "slow", 2.0, 20.0, 200.0), row(1, "fast", 1.0, 10.0, 100.0))
+    assert list(found.to_frame()["95 % interval"]) == ["1.00 to 1.00", "2.00 to 2.00"]
+    assert found.verdict() == "fast: faster at every size"
+
+
+def test_a_frame_has_one_line_for_each_size_and_contestant():
+    frame = comparison(row(2, "slow", 2.0, 2.0), row(2, "fast", 0.5, 0.5)).to_frame()
+    assert list(frame["device"]) == ["slow", "fast"]
+    assert list(frame["samples/s"]) == [1.0, 4.0]
+    assert list(frame["times slow"]) == [1.0, 4.0]
+    assert list(frame["reliable"]) == [True, True]
+
+
+def test_a_roof_is_measured():
+    roof = measure_roof(CPU, max_s=0.02)
+    assert roof.flop_per_s > 0 and roof.bytes_per_s > 0
+
+
+def test_a_roof_is_the_best_of_its_measurements_in_operations_and_bytes(monkeypatch):
+    rates = {512: 4.0, 1024: 0.25, 1536: 0.1, 2**23: 3.0, 2**24: 1.0}  # calls a second, by size
+
+    def measured(device, work, size, max_s):
+        return SimpleNamespace(rate=work.items(size) * rates[size], warnings=(f"noise at {size}",))
+
+    monkeypatch.setattr("course_tools.compare.comparison.measure", measured)
+    roof = measure_roof(CPU)
+    assert roof.warnings == ("noise at 512", f"noise at {2**23}")
+    assert roof.flop_per_s == pytest.approx(4 * 2 * 512**3)
+    assert roof.bytes_per_s == pytest.approx(3 * 3 * 4 * 2**23)
+
+
+@pytest.mark.parametrize("answer", [None, {"loss": torch.ones(())}, (torch.ones(2), torch.ones(3))])
+def test_an_answer_that_is_no_numbers_is_refused_with_what_to_return(answer):
+    with pytest.raises(
+        TypeError, match=r"'work' answered with (NoneType|dict|tuple)\. Return a tensor"
+    ):
+        compare_devices(Workload("work", lambda **asked: lambda: answer), [1], ["cpu"], max_s=0.01)
+
+
+def test_numbers_that_were_drawn_on_the_device_get_the_advice_to_draw_them_on_the_cpu(gpu):
+    with pytest.raises(WrongAnswer, match="draw them on the CPU, and move them"):
+        compare_devices(answering([0.1, 0.2], [0.7, 0.4]), [1], [CPU, gpu], max_s=0.01)

@@ -1,0 +1,78 @@
+"""Results on disk."""
+
+from dataclasses import replace
+
+import pytest
+
+from course_tools.compare.measurement import Measurement
+from course_tools.compare.results import Result, describe_machine
+
+ONE = Measurement(
+    workload="CNN step",
+    precision="fp32",
+    size=16,
+    size_name="batch",
+    unit="samples",
+    items=16.0,
+    label="cpu, 1 thread",
+    kind="cpu",
+    device="a cpu",
+    threads=1,
+    rounds_s=(0.01, 0.02),
+    warnings=("noise",),
+)
+GPU = "a <GPU> & co"
+PUBLISHED = replace(
+    ONE, label=GPU, kind="cuda", device=GPU, threads=None, rounds_s=(0.001,), warnings=()
+)
+SAVED = Result(
+    (ONE, PUBLISHED),
+    date="2026-11-20",
+    command="a command",
+    versions={"torch": "2.9.0", "driver": "575.57.08"},
+    machine={"cpu": "a cpu"},
+)
+
+
+def test_what_was_saved_is_loaded(tmp_path):
+    SAVED.save(tmp_path / "mine.json")
+    assert Result.load(tmp_path / "mine.json") == SAVED
+
+
+def test_a_result_says_what_made_it():
+    made = describe_machine()
+    assert {"cpu", "system"} <= made["machine"].keys()
+    assert {"python", "torch", "course"} <= made["versions"].keys()
+    assert Result(**made).date
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"version": 2', '"version": 1', "its schema and version are"),
+        ('"label"', '"lable"', "lable"),
+        ('"warnings"', '"worries"', "warnings"),
+        ("{", "", "Extra data"),
+        ("{", "[", "delimiter"),
+    ],
+)
+def test_a_file_that_is_no_result_is_an_error_with_its_name(tmp_path, old, new, message):
+    SAVED.save(tmp_path / "mine.json")
+    text = (tmp_path / "mine.json").read_text().replace(old, new, 1)
+    (tmp_path / "odd.json").write_text(text)
+    wrong = r"odd\.json is not a result that this course can read"
+    with pytest.raises(ValueError, match=wrong) as refused:
+        Result.load(tmp_path / "odd.json")
+    assert message in str(refused.value)
+
+
+def test_a_missing_file_is_said_to_be_missing(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        Result.load(tmp_path / "none.json")
+
+
+def test_two_kinds_of_work_are_neither_drawn_nor_tabled():
+    both = Result((ONE, replace(ONE, workload="RNN step")))
+    for show in (both.plot, both.to_frame):
+        with pytest.raises(ValueError, match="this result holds 2 of them"):
+            show()

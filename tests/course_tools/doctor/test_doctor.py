@@ -1,0 +1,310 @@
+"""The doctor as a command, on a real Python with a real torch and few stand-ins."""
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import asdict
+
+import pytest
+import torch
+from stand_ins import (
+    REPOSITORY,
+    changed_torch,
+    compile_stub,
+    doctor,
+    environment_without,
+    finding,
+    needs_gcc,
+    needs_linux,
+    needs_no_gpu,
+    run_doctor,
+    stub_package,
+    stub_smi,
+)
+
+from course_tools.doctor import diagnose
+
+pytestmark = [needs_linux, pytest.mark.process]
+
+
+has_xla = pytest.mark.skipif(
+    importlib.util.find_spec("torch_xla") is None, reason="needs torch_xla"
+)
+
+
+@pytest.fixture
+def bare(tmp_path):
+    """A machine whose /sys, /proc and /dev show nothing at all."""
+    (tmp_path / "bare").mkdir()
+    return tmp_path / "bare"
+
+
+# NVIDIA: no hardware, no driver, the wrong driver
+
+
+@needs_no_gpu
+def test_no_nvidia_hardware_is_named(bare):
+    """Real where this machine has no card; only its /sys is replaced by an empty one."""
+    found = finding("cuda", root=bare)
+    assert (found["cause"], found["usable"]) == ("no-hardware", False)
+    assert "No NVIDIA graphics card" in found["why"] and "Colab" in found["fix"]
+
+
+@needs_no_gpu
+def test_an_nvidia_smi_that_reaches_no_driver_is_named(tmp_path, bare):
+    """Stand-in: an nvidia-smi on the PATH that says what the real one says without a driver."""
+    said = "NVIDIA-SMI has failed because it could not communicate with the NVIDIA driver."
+    found = finding("cuda", root=bare, **stub_smi(tmp_path, said, status=9))
+    assert found["cause"] == "no-driver" and said in found["why"]
+
+
+# NVIDIA: the wrong torch, the wrong variable, the wrong card
+
+
+def test_a_cpu_only_torch_on_a_machine_with_a_card_is_named(tmp_path, bare):
+    """Stand-in: nvidia-smi, and a torch without its CUDA entry points, which is how the CPU build
+    differs.
+    """
+    entry_points = "[name for name in dir(torch._C) if name.startswith('_cuda_')]"
+    without_cuda = f"torch.version.cuda = None; [delattr(torch._C, n) for n in {entry_points}]"
+    path = changed_torch(tmp_path / "cpu", without_cuda)
+    found = finding("cuda", root=bare, path=path, **stub_smi(tmp_path, "NVIDIA H200"))
+    assert found["cause"] == "cpu-only-build"
+    assert (
+        "+cpu" in found["why"] and "NVIDIA H200" in found["why"] and "--reinstall" in found["fix"]
+    )
+
+
+@needs_gcc
+@needs_no_gpu
+@pytest.mark.parametrize(("does", "cause"), [("for (;;) pause()", "hangs"), ("abort()", "died")])
+def test_a_driver_that_hangs_or_dies_when_it_is_asked_does_not_spoil_the_cpu(
+    tmp_path, bare, does, cause
+):
+    """Stand-in: an NVML that never answers, as under a stuck driver (NVIDIA/go-nvml 152), or that
+    aborts.
+    """
+    (tmp_path / "nvml.c").write_text(
+        f"#include <stdlib.h>\n#include <unistd.h>\nint nvmlInit_v2(void) {{ {does}; }}"
+    )
+    compile_stub(tmp_path / "nvml.c", tmp_path / "libnvidia-ml.so.1")
+    asked, library = (
+        ("--require", "cpu", "--require", "cuda", "--limit", "5"),
+        {"LD_LIBRARY_PATH": str(tmp_path)},
+    )
+    status, report = run_doctor(*asked, root=bare, **library)
+    cpu, cuda = report["findings"]
+    assert (status, cpu["cause"], cuda["cause"]) == (
+        0,
+        "works",
+        cause,
+    ) and "management library" in cuda["why"]
+
+
+@pytest.mark.skipif(
+    shutil.which("nvidia-smi") is None, reason="needs a machine with an NVIDIA card that works"
+)
+def test_a_card_that_works_is_called_usable():
+    found = finding("cuda")
+    assert (found["cause"], found["usable"], found["fix"]) == ("works", True, "")
+    assert "cuda:0" in found["why"]
+
+
+# Hosted notebooks
+
+
+@needs_no_gpu
+def test_a_hosted_notebook_with_its_accelerator_switched_off_is_named(bare):
+    """Stand-in: the variable that the host sets. That there is no card is real."""
+    found = finding("cuda", root=bare, COLAB_RELEASE_TAG="release")
+    assert (
+        found["cause"] == "accelerator-off"
+        and "Google Colab" in found["why"]
+        and "Runtime > Change" in found["fix"]
+    )
+
+
+# torch itself
+
+
+def test_a_library_that_does_not_load_is_a_broken_install(tmp_path):
+    """Real: an empty libstdc++ before the system's, the most common way to break an install from
+    outside.
+    """
+    (tmp_path / "libstdc++.so.6").touch()
+    found = finding("cpu", LD_LIBRARY_PATH=str(tmp_path))
+    assert found["cause"] == "broken-install"
+    assert "libstdc++" in found["why"] and "LD_LIBRARY_PATH" in found["fix"]
+
+
+@pytest.mark.parametrize("name", ["torch.py", "torch/__init__.py"])
+def test_a_students_own_file_that_python_takes_for_torch_is_named_for_every_kind(tmp_path, name):
+    """Real: a first script, saved under the name of what it imports."""
+    file = tmp_path / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("import torch\nprint(torch.arange(3))\n")
+    status, report = run_doctor(path=tmp_path)
+    assert status == 1 and {found["cause"] for found in report["findings"]} == {"torch-shadowed"}
+    found = report["findings"][0]
+    assert str(file) in found["why"] and "Rename" in found["fix"] and "driver" not in found["fix"]
+
+
+def test_the_doctor_starts_where_there_is_no_torch_at_all(tmp_path):
+    """Real: an environment without torch."""
+    found = finding("cpu", python=environment_without(tmp_path / "empty", "torch"))
+    assert found["cause"] == "torch-absent" and "make lab" in found["fix"]
+
+
+# MPS and XPU
+
+
+@pytest.fixture(scope="module")
+def mps_and_cpu(tmp_path_factory):
+    """The doctor's status and report of two kinds, of which one works, on a machine whose /sys
+    shows nothing.
+    """
+    return run_doctor("--require", "mps", "--require", "cpu", root=tmp_path_factory.mktemp("bare"))
+
+
+def test_mps_on_another_platform_needs_no_fix(mps_and_cpu):
+    assert mps_and_cpu[1]["findings"][0]["cause"] == "other-platform"
+
+
+# XLA
+
+
+@needs_gcc
+def test_a_torch_xla_of_another_minor_version_is_named_with_its_undefined_symbol(tmp_path):
+    """Stand-in: a torch_xla 2.4.0 whose compiled part misses a symbol of torch; the error is the
+    linker's own.
+    """
+    path = stub_package(tmp_path, "torch_xla", "2.4.0", "import torch; import _XLAC")
+    (tmp_path / "xlac.c").write_text(
+        "int of_torch_2_4(void); int PyInit__XLAC(void) { return of_torch_2_4(); }"
+    )
+    compile_stub(tmp_path / "xlac.c", tmp_path / "_XLAC.so", "-Wl,-z,now")
+    found = finding("xla", path=path)
+    assert found["cause"] == "torch-xla-mismatch"
+    assert "2.4.0" in found["why"] and torch.__version__ in found["why"]
+    assert (
+        "undefined symbol: of_torch_2_4" in found["why"]
+        and "torch==2.9.0 torch_xla==2.9.0" in found["fix"]
+    )
+
+
+@has_xla
+def test_a_wrong_pjrt_device_is_named_with_its_error(
+    bare, value="GPU", error="No PjRtPlugin registered for: GPU"
+):
+    """Real: torch_xla with that variable."""
+    found = finding("xla", root=bare, PJRT_DEVICE=value)
+    assert found["cause"] == "pjrt-device-wrong"
+    assert (
+        f"PJRT_DEVICE is {value!r}" in found["why"]
+        and error in found["why"]
+        and "Unset PJRT_DEVICE" in found["fix"]
+    )
+
+
+def test_torchtpu_off_googles_cloud_is_stopped_and_named(tmp_path, bare):
+    """Stand-in: a torch_tpu that loads itself with torch, as the real one does, and never
+    answers.
+    """
+    entry = "[torch.backends]\ntorch_tpu = torch_tpu:start\n"
+    code = "import time\ndef start():\n    time.sleep(600)\n"
+    path = stub_package(tmp_path, "torch_tpu", "0.2.0", code, entry_points=entry)
+    status, report = run_doctor(
+        "--require", "tpu", "--require", "cpu", "--limit", "5", root=bare, path=path
+    )
+    tpu, cpu = report["findings"]
+    assert (
+        tpu["cause"] == "torchtpu-off-cloud"
+        and "after 5 s" in tpu["why"]
+        and "uninstall" in tpu["fix"]
+    )
+    assert cpu["usable"] and status == 0, "the other kinds are tried without it"
+
+
+# The report
+
+
+@has_xla
+def test_a_cpu_machine_works_and_rehearses(bare):
+    status, report = run_doctor(root=bare)
+    causes = {found["kind"]: found["cause"] for found in report["findings"]}
+    assert status == 0 and causes["cpu"] == "works" and causes["xla"] == "rehearsal"
+    assert [device["kind"] for device in report["devices"]][-2:] == ["cpu", "xla"]
+
+
+def test_a_kind_that_was_not_asked_for_is_not_examined(mps_and_cpu):
+    assert [found["kind"] for found in mps_and_cpu[1]["findings"]] == ["mps", "cpu"]
+
+
+def test_one_working_kind_of_those_required_is_enough(mps_and_cpu):
+    status, report = mps_and_cpu
+    assert status == 0 and [found["usable"] for found in report["findings"]] == [False, True]
+
+
+def test_the_terminal_report_names_cause_why_and_fix_and_json_is_json(bare):
+    command = [sys.executable, *doctor(bare), "--require", "tpu"]
+    text = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=120)
+    assert (
+        "tpu: torchtpu-absent\n  Why: TorchTPU" in text.stdout
+        and "\n  Fix: " in text.stdout
+        and text.stderr == ""
+    )
+
+
+@needs_no_gpu
+def test_a_hostile_card_name_stays_text_in_a_terminal_that_knows_ascii_only(tmp_path, bare):
+    """Stand-in: an nvidia-smi that prints markup, an escape sequence and Chinese."""
+    hostile = stub_smi(tmp_path, "<script>\x1b[31m图形</script>")
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(REPOSITORY),
+        "PYTHONIOENCODING": "ascii",
+        **hostile,
+    }
+    command = [sys.executable, *doctor(bare), "--require", "cuda"]
+    done = subprocess.run(command, env=environment, capture_output=True, timeout=120)
+    assert b"no-driver" in done.stdout and b"<script>" in done.stdout and done.returncode == 1
+    assert b"\x1b" not in done.stdout and done.stdout.isascii() and done.stderr == b""
+
+
+def test_a_report_for_an_issue_hides_the_home_folder_and_asks_to_be_read():
+    done = subprocess.run(
+        [sys.executable, "-m", "course_tools.doctor", "--require", "mps", "--report"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "HOME": REPOSITORY.as_posix(), "LD_LIBRARY_PATH": f"{REPOSITORY}/lib"},
+    )
+    assert "LD_LIBRARY_PATH: ~/lib" in done.stdout and str(REPOSITORY) not in done.stdout
+    assert done.stdout.startswith("<details><summary>Doctor's report (mps: other-platform)")
+    assert "before you paste" in done.stderr
+
+
+@needs_linux
+@pytest.mark.parametrize(
+    ("limit", "cause"), [("-v 2000000", "address-space"), ("-n 9", "open-files")]
+)
+def test_a_limit_of_the_shell_is_not_called_a_broken_installation(limit, cause):
+    """Real: the shell's own limits on memory and on open files."""
+    command = f"ulimit {limit}; exec {sys.executable} -m course_tools.doctor --json"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=180)
+    causes = {found["cause"] for found in json.loads(done.stdout)["findings"]}
+    assert cause in causes and not causes & {"broken-install", "no-driver"}
+
+
+def test_diagnose_in_python_shows_a_card_and_becomes_json():
+    report = diagnose(("mps", "tpu"))
+    assert report.finding("tpu").cause == "torchtpu-absent"
+    assert report._repr_html_().count("<tr") == 3
+    assert json.loads(json.dumps(asdict(report)))["findings"][0]["kind"] == "mps"
+
+
+def test_an_unknown_kind_is_refused_with_the_known_ones():
+    with pytest.raises(ValueError, match="'gpu' was requested, but the kinds of device are cpu, "):
+        diagnose(("gpu",))

@@ -1,0 +1,507 @@
+"""Counting is checked against what others published, against FlopCounterMode, and against sums done
+by hand.
+"""
+
+import copy
+import dataclasses
+from collections import UserDict
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.utils.flop_counter import FlopCounterMode
+
+from course_tools.estimate.counting import count_work
+
+# Multiply-adds that torchvision publishes with its weights, and millions of activations from table
+# 4 and the appendix of I. Radosavovic et al., Designing Network Design Spaces (2020), and of
+# pytorch-image-models (resnet18, resnet152).
+KNOWN = {
+    "resnet18": "ResNet18_Weights",
+    "resnet50": "ResNet50_Weights",
+    "resnet101": "ResNet101_Weights",
+    "vgg16": "VGG16_Weights",
+    "densenet121": "DenseNet121_Weights",
+    "mobilenet_v2": "MobileNet_V2_Weights",
+    "efficientnet_b0": "EfficientNet_B0_Weights",
+    "convnext_tiny": "ConvNeXt_Tiny_Weights",
+    "vit_b_16": "ViT_B_16_Weights",
+    "regnet_x_800mf": "RegNet_X_800MF_Weights",
+}
+ACTIVATIONS = {
+    "resnet50": 11.1,
+    "resnet101": 16.2,
+    "resnet152": 22.6,
+    "efficientnet_b0": 6.7,
+    "regnet_x_400mf": 3.1,
+}
+ACTIVATIONS |= {
+    "regnet_x_800mf": 5.1,
+    "regnet_x_1_6gf": 7.9,
+    "regnet_y_400mf": 3.9,
+    "resnet18": 2.48,
+}
+ACTIVATIONS |= {"regnet_y_1_6gf": 8.0}
+
+
+def picture(side=224):
+    return torch.empty(1, 3, side, side, device="meta")
+
+
+@pytest.fixture
+def network(torchvision):
+    """Make a network of torchvision by its name."""
+
+    def make(name):
+        # regnet reads its own numbers when built
+        with torch.device("cpu" if name.startswith("regnet") else "meta"):
+            return getattr(torchvision.models, name)()
+
+    return make
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_operations_agree_with_those_that_torchvision_publishes(name, network, torchvision):
+    published = getattr(torchvision.models, KNOWN[name]).DEFAULT.meta["_ops"]
+    counted = count_work(network(name), picture(), precision="fp32", training=False).flops / 2e9
+    assert counted == pytest.approx(published, rel=0.03)
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activations_agree_with_the_published_ones(name, network):
+    ops = count_work(network(name), picture(), precision="fp32", training=False).ops
+    # what papers call activations
+    counted = sum(op.elements for op in ops if op.kind != "other") / 1e6
+    assert counted == pytest.approx(ACTIVATIONS[name], rel=0.03)
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("name", ["resnet18", "vit_b_16"])
+def test_operations_agree_with_flop_counter_mode(name, training, network):
+    model = network(name).train(training)
+    if name == "vit_b_16" and training:
+        pytest.skip("FlopCounterMode sees attention taken apart here, with fewer products backward")
+    with FlopCounterMode(display=False) as counter, torch.set_grad_enabled(training):
+        out = model(torch.empty(2, 3, 224, 224, device="meta"))
+        if training:
+            out.sum().backward()
+    counted = count_work(model, picture(), batch=2, precision="fp32", training=training)
+    assert counted.flops == pytest.approx(counter.get_total_flops(), rel=1e-6)
+
+
+def test_the_backward_pass_of_a_grouped_convolution_has_twice_its_operations():
+    layers = nn.Sequential(
+        nn.Conv2d(8, 8, 3, groups=8, padding=1), nn.Conv2d(8, 8, 3, groups=8, padding=1)
+    )
+    forward = count_work(layers, torch.empty(4, 8, 10, 10), precision="fp32", training=False).flops
+    assert forward == 2 * (2 * 4 * 8 * 100 * 9)
+    training = count_work(layers, torch.empty(4, 8, 10, 10), precision="fp32").flops
+    assert training == forward * 2.5  # the first layer needs no gradient of its input
+
+
+def test_bytes_of_a_linear_layer_are_input_weight_bias_and_output():
+    work = count_work(
+        nn.Linear(100, 10), torch.empty(1, 100), batch=8, precision="fp32", training=False
+    )
+    assert work.bytes_moved == 4 * (8 * 100 + 100 * 10 + 10 + 8 * 10)
+    assert work.kernels == 1 and work.flops == 2 * 8 * 100 * 10
+
+
+def test_mixed_precision_halves_the_activations_and_casts_the_weights():
+    work = count_work(
+        nn.Linear(100, 10), torch.empty(1, 100), batch=8, precision="bf16", training=False
+    )
+    casts = [op for op in work.ops if op.name == "_to_copy"]
+    assert sorted(op.elements for op in casts) == [10, 800, 1000]  # bias, input, weight
+    assert sum(op.bytes_moved for op in casts) == 1810 * 6
+    assert work.bytes_moved - 1810 * 6 == 2 * (8 * 100 + 100 * 10 + 10 + 8 * 10)
+
+
+def test_twice_the_batch_is_twice_the_operations(network):
+    model = network("resnet18")
+    one, two = (count_work(model, picture(), batch=batch) for batch in (16, 32))
+    assert two.flops == 2 * one.flops and two.kernels == one.kernels and two.batch == 32
+
+
+@pytest.mark.parametrize("masks", [{}, {"mask": 0}, {"padding": 1}, {"mask": 0, "padding": 1}])
+@pytest.mark.parametrize("training", [False, True])
+def test_fused_attention_writes_no_scores(masks, training):
+    layer = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True)
+    x = torch.empty(2, 512, 64)
+    inputs = {"src": x}
+    inputs |= {"src_mask": torch.zeros(512, 512)} if "mask" in masks else {}
+    inputs |= {"src_key_padding_mask": torch.zeros(2, 512)} if "padding" in masks else {}
+    work = count_work(layer, inputs, precision="bf16", training=training)
+    assert [op.kind for op in work.ops].count("attention") == (2 if training else 1)
+    products = [op for op in work.ops if op.kind != "other"]
+    assert max(op.elements for op in products) < 2 * 4 * 512 * 512
+    # Four products of 64 x 64, two of 64 x 128 and the scores twice; backward does each product
+    # twice.
+    forward = 2 * (2 * 512) * (4 * 64 * 64 + 2 * 64 * 128) + 2 * 2 * 2 * 512 * 512 * 64
+    assert work.flops == pytest.approx(forward * (3 if training else 1), rel=0.1)
+
+
+@pytest.mark.parametrize("front", [(2 * 16 * 4,), (2, 16, 4)])
+def test_attention_without_four_dimensions_writes_its_scores_in_32_bits(front):
+    # Twins, Hiera and Nest have windows in front of the heads; a GPU has no kernel for that.
+    class Attention(nn.Module):
+        def forward(self, x):
+            return F.scaled_dot_product_attention(x, x, x)
+
+    work = count_work(Attention(), torch.empty(*front, 49, 32), precision="bf16", training=False)
+    product = 2 * (2 * 16 * 4) * 49 * 49 * 32
+    assert work.attention.flops == 0 and work.matrix.flops == 2 * product
+    scores = 2 * 16 * 4 * 49 * 49 * 4
+    assert work.bytes_moved > 4 * scores  # written, read and written by softmax, read
+
+
+def test_attention_whose_weights_are_asked_for_is_counted_as_it_runs():
+    layer, x = nn.MultiheadAttention(64, 4, batch_first=True), torch.empty(2, 512, 64)
+    plain = count_work(layer, {"query": x, "key": x, "value": x}, training=False)
+    fused = count_work(
+        layer, {"query": x, "key": x, "value": x, "need_weights": False}, training=False
+    )
+    other = count_work(
+        layer, {"query": x, "key": x + 0, "value": x, "need_weights": False}, training=False
+    )
+    assert plain.bytes_moved > 3 * fused.bytes_moved and plain.flops == fused.flops == other.flops
+    assert other.kernels > fused.kernels
+
+
+def test_the_model_is_not_touched():
+    model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Dropout()).eval()
+    before = copy.deepcopy(model.state_dict())
+    count_work(model, torch.randn(2, 4), batch=64)
+    assert not model.training and all(p.grad is None for p in model.parameters())
+    assert all(torch.equal(before[key], value) for key, value in model.state_dict().items())
+
+
+def test_nested_inputs_are_resized_where_their_first_dimension_is_the_batch():
+    class Model(nn.Module):
+        def forward(self, x, rest):
+            assert rest["mask"].shape == (7, 5) and rest["table"].shape == (9, 2)
+            return x * rest["mask"].sum()
+
+    inputs = (torch.empty(3, 4), {"mask": torch.empty(3, 5), "table": torch.empty(9, 2)})
+    assert count_work(Model(), inputs, batch=7, training=False).batch == 7
+
+
+@pytest.mark.parametrize(
+    "model, x",
+    [
+        (nn.LSTM(8, 16, batch_first=True), torch.empty(5, 2, 8)),
+        (nn.Embedding(100, 8), torch.zeros(2, 5, dtype=torch.int64)),
+    ],
+)
+def test_recurrent_and_embedding_layers_can_be_counted(model, x):
+    assert count_work(model, x).kernels > 2
+
+
+def test_a_step_that_needs_data_says_which_operation():
+    class Model(nn.Module):
+        def forward(self, x):
+            return x * 2 if x.sum().item() > 0 else x
+
+    with pytest.raises(RuntimeError, match="'_local_scalar_dense'"):
+        count_work(Model(), torch.empty(2, 2), training=False)
+
+
+@pytest.mark.parametrize("batch", [0, -1, 2.5, True])
+def test_a_batch_that_is_no_positive_integer_is_refused(batch):
+    with pytest.raises(ValueError, match="positive integer"):
+        count_work(nn.Linear(2, 2), torch.empty(1, 2), batch=batch)
+
+
+@dataclasses.dataclass
+class Result:
+    logits: torch.Tensor
+    loss: torch.Tensor | None = None
+
+
+def test_a_result_may_be_a_dataclass():
+    class Model(nn.Linear):
+        def forward(self, x):
+            return Result(super().forward(x))
+
+    plain, wrapped = (
+        count_work(model, torch.empty(1, 4), batch=8) for model in (nn.Linear(4, 4), Model(4, 4))
+    )
+    assert wrapped == plain
+
+
+def test_inputs_without_a_tensor_are_refused():
+    with pytest.raises(ValueError, match="dimension 0 is the batch"):
+        count_work(nn.Linear(2, 2), (3, "x"))
+
+
+def test_training_needs_something_to_train():
+    with pytest.raises(ValueError, match="training=False"):
+        count_work(nn.ReLU(), torch.empty(1, 2))
+
+    class Detached(nn.Linear):
+        def forward(self, x):
+            return super().forward(x).detach()
+
+    with pytest.raises(
+        ValueError, match="no result of the model depends on a parameter that is trained"
+    ):
+        count_work(Detached(2, 2), torch.empty(1, 2))
+
+
+def test_a_model_with_a_way_of_its_own_to_move_is_counted():
+    class Moves(nn.Linear):
+        # as students write it: for a name of a device, and without returning the model
+        def to(self, device):
+            self.on_gpu = device.startswith("cuda")
+            super().to(device)
+
+    assert (
+        count_work(Moves(2, 2), torch.empty(1, 2)).flops
+        == count_work(nn.Linear(2, 2), torch.empty(1, 2)).flops
+    )
+
+
+@pytest.mark.parametrize("recurrent", [nn.LSTM, nn.GRU, nn.RNN])
+def test_a_recurrent_layer_may_follow_one_whose_results_have_16_bits(recurrent):
+    model = nn.Sequential(nn.Linear(8, 16), recurrent(16, 16, batch_first=True))
+    assert (
+        count_work(model, torch.empty(4, 10, 8), precision="fp16", training=False).flops
+        > 2 * 40 * 16 * 8
+    )
+    assert not torch.is_autocast_enabled("cuda")
+
+
+def test_a_readers_inference_mode_hides_nothing():
+    model, x = nn.Sequential(nn.Linear(8, 16), nn.ReLU()), torch.empty(4, 8)
+    outside = count_work(model, x, training=False)
+    with torch.inference_mode():
+        assert count_work(model, x, training=False) == outside and outside.flops == 2 * 4 * 8 * 16
+        assert count_work(model, x).flops > outside.flops
+
+
+def test_attention_that_returns_its_weights_is_cast_like_the_rest():
+    class Attention(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.attention = nn.MultiheadAttention(512, 8, batch_first=True)
+
+        def forward(self, x):
+            return self.attention(x, x, x)[0]
+
+    half, full = (
+        count_work(Attention(), torch.empty(8, 256, 512), precision=name)
+        for name in ("bf16", "fp32")
+    )
+    assert half.bytes_moved < 0.95 * full.bytes_moved and half.flops == full.flops
+
+
+def test_the_function_behind_an_attention_layer_is_counted_as_the_layer():
+    class Own(nn.MultiheadAttention):
+        def forward(self, x):
+            return F.multi_head_attention_forward(
+                *(x, x, x, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias),
+                *(None, None, False, 0.0, self.out_proj.weight, self.out_proj.bias),
+                need_weights=False,
+            )[0]
+
+    x = torch.empty(512, 2, 64)
+    own = count_work(Own(64, 4), x, batch_dim=1)
+    layer = nn.MultiheadAttention(64, 4)
+    whole = count_work(
+        forward_of(lambda self, x: self.layer(x, x, x, need_weights=False)[0], layer=layer),
+        x,
+        batch_dim=1,
+    )
+    assert own.attention.flops > 0 and own.ops == whole.ops
+
+
+def test_a_precision_that_is_none_is_refused():
+    with pytest.raises(
+        ValueError, match=r"unknown precision 'amp'\. Pass one of fp32, tf32, fp16, bf16"
+    ):
+        count_work(nn.Linear(2, 2), torch.empty(1, 2), precision="amp")
+
+
+def forward_of(function, **parts):
+    """Make a network of parts whose forward pass is `function`, with the network first."""
+    model = type("Model", (nn.Module,), {"forward": function})()
+    for name, part in parts.items():
+        setattr(model, name, part)
+    return model
+
+
+def test_padding_may_be_masked_without_training():
+    # asks for nested ones
+    encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 2, 32, batch_first=True), 2)
+    inputs = {
+        "src": torch.empty(4, 6, 16),
+        "src_key_padding_mask": torch.zeros(4, 6, dtype=torch.bool),
+    }
+    plain = count_work(encoder, inputs["src"], training=False)
+    assert count_work(encoder, inputs, training=False).flops == plain.flops > 0
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_a_transformer_may_find_out_by_itself_whether_its_mask_is_causal(training):
+    model, x = nn.Transformer(16, 2, 1, 1, 32, batch_first=True), torch.empty(4, 6, 16)
+    masked = {"src": x, "tgt": x + 0, "tgt_mask": model.generate_square_subsequent_mask(6)}
+    told = count_work(model, {**masked, "tgt_is_causal": False}, training=training)
+    assert count_work(model, masked, training=training).flops == told.flops
+
+
+@pytest.mark.parametrize("wrap", [nn.utils.weight_norm, nn.utils.parametrizations.weight_norm])
+@pytest.mark.filterwarnings("ignore:.*weight_norm:FutureWarning")
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_weight_norm_is_counted_as_the_layer_and_a_little(wrap, precision):
+    plain, normed = (
+        count_work(net(nn.Conv1d(8, 8, 3)), torch.empty(4, 8, 64), precision=precision)
+        for net in (nn.Sequential, wrap)
+    )
+    assert normed.flops == plain.flops and normed.kernels > plain.kernels
+
+
+@pytest.mark.parametrize("wrap", [nn.utils.spectral_norm, nn.utils.parametrizations.spectral_norm])
+def test_products_of_two_types_take_the_wider_one(wrap):
+    layer = wrap(nn.Linear(16, 16))
+    assert count_work(layer, torch.empty(4, 16), precision="fp16").flops > 0
+    halves = torch.empty(10, 8, dtype=torch.float16)
+    summed = forward_of(
+        lambda self, x, to: x.scatter_add(0, to.expand(-1, 8), x), layer=nn.Linear(2, 2)
+    )
+    wide = count_work(
+        summed, (halves, torch.zeros(10, 1, dtype=torch.int64)), precision="fp16", training=False
+    )
+    assert not [op for op in wide.ops if op.name == "_to_copy"]  # what is in 16 bits stays there
+
+
+def test_what_is_made_on_the_cpu_meets_the_input():
+    def run(self, x):
+        return self.layer(x) * self.table + torch.ones(16)
+
+    model = forward_of(run, layer=nn.Linear(16, 16), table=torch.rand(16))
+    model(torch.rand(4, 16))
+    work = count_work(model, torch.empty(4, 16), precision="fp32", training=False)
+    assert work.flops == 2 * 4 * 16 * 16 and [op.name for op in work.ops][:2] == ["addmm", "mul"]
+
+
+def test_a_model_may_open_autocast_for_the_device_of_its_input_and_make_tensors_there():
+    def run(self, x):
+        # as the rotary embeddings of Hugging Face do
+        with torch.autocast(device_type=x.device.type, enabled=False):
+            places = torch.arange(x.shape[1], device=x.device).float()
+        return torch.utils.checkpoint.checkpoint(self.layer, x * places, use_reentrant=False)
+
+    layers = nn.Sequential(nn.Linear(16, 16), nn.GELU(), nn.Linear(16, 16))
+    # Two products forward, one of them again, and three backward, as the input needs no gradient.
+    assert (
+        count_work(forward_of(run, layer=layers), torch.empty(4, 16)).flops >= 6 * 2 * 4 * 16 * 16
+    )
+
+
+def test_time_first_is_refused_until_the_dimension_of_the_batch_is_named():
+    layer, x = nn.LSTM(8, 16), torch.empty(100, 4, 8)
+    with pytest.raises(ValueError, match="Pass batch_dim=1"):
+        count_work(layer, x, batch=64)
+    first = nn.LSTM(8, 16, batch_first=True)
+    named = count_work(layer, x, batch=64, batch_dim=1)
+    assert named.batch == 64
+    assert named.flops == count_work(first, torch.empty(4, 100, 8), batch=64).flops
+
+
+@pytest.mark.parametrize("kind", [nn.TransformerEncoderLayer, nn.MultiheadAttention])
+def test_attention_over_the_first_dimension_is_refused_until_the_batch_is_named(kind):
+    def flops(x, **asked):
+        model = kind(64, 4, batch_first=asked.pop("batch_first", False))
+        inputs = (x, x, x) if kind is nn.MultiheadAttention else x
+        return count_work(model, inputs, batch=32, **asked).flops
+
+    time_first, batch_first = torch.empty(100, 1, 64), torch.empty(1, 100, 64)
+    with pytest.raises(ValueError, match=r"an attention layer reads.*Pass batch_dim=1"):
+        flops(time_first)
+    named = flops(time_first, batch_dim=1)
+    assert named == flops(batch_first, batch_first=True)
+    assert flops(time_first, batch_dim=0) < named / 50
+
+
+@pytest.mark.parametrize("dim", [-1, "1", True, 0.0])
+def test_a_dimension_that_is_none_is_refused(dim):
+    with pytest.raises(ValueError, match=f"batch_dim must be 0, 1.*{dim!r}"):
+        count_work(nn.Linear(4, 4), torch.empty(8, 4), batch_dim=dim)
+
+
+@pytest.mark.parametrize("loss", [nn.CrossEntropyLoss(), F.mse_loss, "mse"])
+def test_a_loss_that_wants_targets_is_refused_with_an_example_of_one_that_does_not(loss):
+    with pytest.raises(TypeError, match=r"function of what the model returns.*such as `lambda out"):
+        count_work(nn.Linear(4, 4), torch.empty(8, 4), loss=loss)
+
+
+@pytest.mark.parametrize("loss", [torch.sum, nn.Flatten(0), lambda out, weight=2: weight * out])
+def test_a_loss_may_be_whatever_takes_one_argument(loss):
+    assert count_work(nn.Linear(4, 4), torch.empty(8, 4), loss=loss).loss_counted
+
+
+def test_a_sparse_embedding_has_a_gradient_of_the_rows_that_were_looked_up():
+    def bytes_of(rows, sparse):
+        model = nn.Sequential(nn.Embedding(rows, 64, sparse=sparse), nn.Linear(64, 4))
+        return count_work(model, torch.zeros(4, 50, dtype=torch.int64)).bytes_moved
+
+    assert bytes_of(10**6, sparse=True) == bytes_of(10**4, sparse=True)
+    assert bytes_of(10**6, sparse=False) > 50 * bytes_of(10**4, sparse=True)
+
+
+def test_the_loss_is_counted_where_it_is_given_or_returned():
+    layer, x = nn.Linear(16, 1000), torch.empty(8, 16)
+    without = count_work(layer, x)
+    given = count_work(layer, x, loss=lambda out: F.cross_entropy(out, out.argmax(1)))
+    own = count_work(forward_of(lambda self, x: Result(x, self.layer(x).mean()), layer=layer), x)
+    assert not without.loss_counted and given.loss_counted and own.loss_counted
+    assert given.bytes_moved > without.bytes_moved and given.flops == without.flops
+
+
+def test_lengths_of_sequences_may_be_an_input():
+    def run(self, x, lengths):
+        packed = nn.utils.rnn.pack_padded_sequence(
+            x, lengths.cpu(), batch_first=True, enforce_sorted=False
+        )
+        return nn.utils.rnn.pad_packed_sequence(self.rnn(packed)[0], batch_first=True)[0]
+
+    model = forward_of(run, rnn=nn.modules.rnn.GRU(8, 16, batch_first=True))
+    given = torch.rand(4, 10, 8), torch.tensor([10, 7, 5, 2])
+    assert model(*given).shape == (4, 10, 16)
+    assert count_work(model, given).flops == count_work(model.rnn, given[0]).flops
+
+
+def test_inputs_may_be_a_dataclass_or_what_a_tokenizer_returns():
+    layer, x = nn.Linear(4, 4), torch.rand(2, 4)
+    plain = count_work(layer, x, batch=8)
+    model = forward_of(lambda self, given: self.layer(given.logits), layer=layer)
+    assert count_work(model, Result(x), batch=8).flops == plain.flops
+    assert count_work(layer, UserDict(input=x), batch=8).flops == plain.flops
+
+
+def test_a_failure_names_the_line_of_the_model_and_what_to_do(caplog):
+    inference = {"training": False}
+
+    def run(self, x):
+        return self.layer(x[x > 0])
+
+    line = run.__code__.co_firstlineno + 1
+    with pytest.raises(
+        RuntimeError, match=rf"in line {line} of test_estimate_counting.py.*x\[mask\]"
+    ):
+        count_work(forward_of(run, layer=nn.Linear(2, 2)), torch.empty(2, 2))
+    with pytest.raises(RuntimeError, match="Pass the network inside it"):
+        count_work(nn.ModuleDict({"net": nn.Linear(2, 2)}), torch.empty(2, 2))
+    with pytest.raises(RuntimeError, match="Leave out what depends on values"):
+        count_work(forward_of(lambda self, x: torch.unique(x)), torch.empty(2, 2), **inference)
+    with pytest.raises(RuntimeError, match="Stay in PyTorch"):
+        count_work(forward_of(lambda self, x: x.detach().numpy()), torch.empty(2, 2), **inference)
+    with pytest.raises(RuntimeError, match=r"Shapes: \(2, 3\)"):
+        count_work(nn.Linear(2, 2), torch.empty(2, 3))
+    assert not caplog.records  # PyTorch has a traceback of its own to log
+
+
+def test_a_program_of_jit_is_refused():
+    with pytest.raises(TypeError, match="Pass the model it was made from"):
+        count_work(torch.jit.trace(nn.Linear(2, 2), torch.rand(1, 2)), torch.empty(1, 2))

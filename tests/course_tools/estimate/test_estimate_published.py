@@ -1,0 +1,230 @@
+"""Bounds and intervals against what others measured and published, on cards that the numbers were
+not fitted on.
+"""
+
+import math
+import random
+import statistics
+from functools import cache
+
+import pytest
+import torch
+from course_lessons.data.models import ResNet50
+
+from course_tools.estimate.chips import find_chip
+from course_tools.estimate.counting import count_work
+from course_tools.estimate.speeds import TABLE, estimate_published, published, sources, work_of
+from course_tools.estimate.step_time import fitted, step_time
+
+TIMM = {"source": "pytorch-image-models", "precision": "fp16", "compiled": False}
+CARDS = {
+    "RTX 3090": "2.4.0",
+    "RTX 4090": "2.9.1",
+    "RTX 5090": "2.9.1",
+    "RTX PRO 6000 Max-Q": "2.9.1",
+}
+
+
+def errors(device, **asked):
+    """Return estimated / measured by network and image."""
+    rows = published(**TIMM, device=device, **asked)
+    both = [(row, estimate_published(row)) for row in rows]
+    return {(row.model, row.image): time.total_s / row.step_s for row, time in both if time}
+
+
+def factor_of(step):
+    """Return the stated factor of image networks."""
+    return fitted()["factors"][f"convolutions, {step}"]["factor"]
+
+
+def within(ratios, factor):
+    """Return the share of ratios that are off by no more than a factor."""
+    ratios = list(ratios)
+    return sum(1 / factor <= ratio <= factor for ratio in ratios) / len(ratios)
+
+
+@pytest.mark.parametrize("device", ["RTX 4090", "RTX 5090"])
+def test_on_cards_not_fitted_half_are_within_115_and_nine_in_ten_within_160(device):
+    found = errors(device, training=False, torch=CARDS[device])
+    assert len(found) > 1400
+    assert within(found.values(), 1.15) >= 0.5 and within(found.values(), 1.6) >= 0.9
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "torch_of_old", "torch_of_new", "bound"),
+    [
+        ("RTX 3090", "RTX 4090", "2.4.0", "2.4.0", 1.25),
+        ("RTX 3090", "RTX 5090", "2.4.0", "2.9.1", 1.25),
+        # Not reached between cards that were both not fitted on; lesson 6 says so.
+        ("RTX 4090", "RTX 5090", "2.9.1", "2.9.1", 1.35),
+        ("RTX 5090", "RTX PRO 6000 Max-Q", "2.9.1", "2.9.1", 1.35),
+    ],
+)
+def test_nine_in_ten_speed_ups_from_card_to_card_are_within_the_bound(
+    old, new, torch_of_old, torch_of_new, bound
+):
+    before, after = (
+        errors(old, training=False, torch=torch_of_old),
+        errors(new, training=False, torch=torch_of_new),
+    )
+    ratios = [before[key] / after[key] for key in before.keys() & after.keys()]
+    assert len(ratios) > 1400 and within(ratios, bound) >= 0.9
+
+
+def test_every_network_is_counted_but_those_that_the_library_has_no_longer():
+    for training, most_missing in ((False, 0), (True, 12)):
+        rows = published(**TIMM, device="RTX 3090", training=training)
+        assert (
+            sum(estimate_published(row) is None for row in rows) <= most_missing < 0.02 * len(rows)
+        )
+
+
+def test_nine_in_ten_trainings_on_the_card_that_was_fitted_are_within_140():
+    found = errors("RTX 3090", training=True)
+    assert len(found) > 800 and within(found.values(), 1.4) >= 0.9
+
+
+@pytest.mark.parametrize("device", ["RTX 4090", "RTX 5090", "RTX PRO 6000 Max-Q"])
+def test_the_interval_covers_about_as_many_as_it_says(device):
+    known = fitted()
+    found = errors(device, training=False, torch=CARDS[device])
+    assert within(found.values(), factor_of("inference")) >= known["share"] - 0.05
+
+
+@pytest.mark.parametrize("cards", [("T4",), ("V100 SXM2 16GB", "A100 80GB")])
+def test_the_interval_covers_about_as_many_on_cards_of_data_centres(cards):
+    found = []
+    for row in published(source="DeepLearningExamples", training=False):
+        if row.device in cards:
+            found.append(estimate_published(row).total_s / row.step_s)
+    assert len(found) > 50 and within(found, factor_of("inference")) >= fitted()["share"] - 0.05
+
+
+def test_the_interval_of_a_training_covers_about_as_many_as_it_says():
+    known = fitted()
+    assert (
+        within(errors("RTX 3090", training=True).values(), factor_of("training"))
+        >= known["share"] - 0.05
+    )
+
+
+def test_trainings_on_cards_that_were_not_fitted_are_right_on_average_and_within_the_interval():
+    rows = published(source="DeepLearningExamples", training=True, count=1)
+    ratios = [estimate_published(row).total_s / row.step_s for row in rows]
+    assert len(ratios) == 30 and 0.9 < statistics.median(ratios) < 1.1
+    known = fitted()
+    assert within(ratios, factor_of("training")) >= known["share"] - 0.05
+
+
+@pytest.mark.parametrize("device", ["RTX 3090", "RTX 4090", "RTX 5090"])
+def test_networks_of_lstms_are_met_though_no_number_was_fitted_to_their_kernels(device):
+    found = errors(device, training=False, torch=CARDS[device])
+    lstms = [ratio for (model, _), ratio in found.items() if model.startswith("sequencer2d")]
+    assert len(lstms) == 3 and within(lstms, 1.25) == 1
+
+
+@pytest.mark.parametrize(
+    ("device", "precision"),
+    [
+        ("T4", "fp16"),
+        ("T4", "fp32"),
+        ("V100 SXM2 16GB", "fp16"),
+        ("V100 SXM2 16GB", "fp32"),
+        ("A100 80GB", "fp16"),
+        ("A100 80GB", "tf32"),
+    ],
+)
+def test_on_one_host_networks_agree_on_the_seconds_for_a_kernel(device, precision):
+    asked = {"device": device, "precision": precision, "training": False, "count": 1}
+    rows = [row for row in published(source="DeepLearningExamples", **asked) if row.batch <= 2]
+    rates = [row.step_s / work_of(row).kernels for row in rows]
+    assert len(rates) >= 4 and max(rates) < 1.41 * min(rates)
+
+
+def test_counted_operations_are_the_published_ones_for_nine_networks_in_ten():
+    # A different program counted those, in 10^9 multiply-adds to two digits after the point, and
+    # leaves out LSTMs.
+    rows = [
+        row
+        for row in published(**TIMM, device="RTX 5090", training=False)
+        if row.gmacs and row.gmacs > 0.5
+    ]
+    ratios = [operations_of(row) / 2e9 / row.gmacs for row in rows if estimate_published(row)]
+    assert len(ratios) > 1100 and within(ratios, 1.03) >= 0.9
+
+
+def test_networks_that_were_measured_with_merged_branches_are_counted_so():
+    rows = published(**TIMM, device="RTX 5090", training=False)
+    rows = [row for row in rows if row.model.startswith(("repvgg_", "mobileone_"))]
+    ratios = [operations_of(row) / 2e9 / row.gmacs for row in rows]
+    assert len(ratios) == 16 and within(ratios, 1.02) == 1
+
+
+def operations_of(row):
+    """Return the counted operations for one image, without those of LSTMs."""
+    work = work_of(row)
+    return (work.flops - work.recurrent.flops) / row.batch
+
+
+@cache
+def count_resnet50(batch, precision):
+    with torch.device("meta"):
+        model = ResNet50()
+    return count_work(
+        model, torch.empty(1, 3, 224, 224), batch=batch, precision=precision, training=False
+    )
+
+
+@pytest.mark.parametrize("device", ["T4", "V100 SXM2 16GB"])
+@pytest.mark.parametrize("precision", ["fp16", "fp32"])
+def test_every_published_batch_of_resnet50_is_within_one_and_a_half(device, precision):
+    rows = published(device=device, model="resnet50", precision=precision, training=False)
+    assert {row.batch for row in rows} >= {1, 2, 4, 8, 16, 32, 64, 128, 256}
+    for row in rows:
+        work = count_resnet50(row.batch, precision)
+        assert 1 / 1.5 < step_time(work, find_chip(device)).total_s / row.step_s < 1.5, row
+
+
+def test_what_is_kept_of_a_network_is_what_counting_it_gives(timm):
+    rows = [
+        row
+        for row in published(**TIMM, device="RTX 5090", training=False)
+        if row.image <= 256 and row.batch >= 256
+    ]
+    for row in random.Random(3).sample([row for row in rows if estimate_published(row)], 4):
+        with torch.device("meta"):
+            model = timm.create_model(row.model)
+        image = torch.empty(1, 3, row.image, row.image)
+        work = count_work(model, image, batch=row.batch, precision="fp16", training=False)
+        kept, now = estimate_published(row), step_time(work, find_chip("RTX 5090"))
+        assert kept.total_s == pytest.approx(now.total_s, rel=0.05), row.model
+
+
+def test_each_source_names_commit_date_licence_and_address():
+    assert all(
+        {"commit", "date", "licence", "address"} <= set(source) for source in sources().values()
+    )
+    assert {row.source for row in published()} == set(sources())
+    assert len(published()) > 15_000 and TABLE.stat().st_size < 400_000
+
+
+def test_eight_gpus_are_within_a_fifth_of_what_was_published():
+    one = {
+        (row.device, row.model, row.precision): row
+        for row in published(count=1, training=True, compiled=False)
+    }
+    found = []
+    for row in published(count=8, training=True):
+        alone = one.get((row.device, row.model, row.precision))
+        # one network is listed with 17 times the speed
+        if alone and row.samples_per_s / alone.samples_per_s < 9:
+            found.append(row.samples_per_s / alone.samples_per_s)
+    assert len(found) >= 10
+    ours = 8 / fitted()["numbers"]["doubling"]["value"] ** math.log2(8)
+    assert statistics.median(found) == pytest.approx(ours, rel=0.2)
+
+
+def test_each_fitted_number_and_each_factor_says_where_it_comes_from():
+    known = fitted()
+    assert all(entry["value"] > 0 and entry["fitted_on"] for entry in known["numbers"].values())
+    assert all(entry["factor"] > 1 and entry["about"] for entry in known["factors"].values())

@@ -1,0 +1,108 @@
+"""Recurrent layers are one operation: of the shapes that PyTorch gives, with the products of the
+textbook.
+"""
+
+import pytest
+import torch
+from torch import nn
+
+from course_tools.estimate import count_work, estimate, estimate_memory
+from course_tools.estimate.fake_step import Step, tensors
+
+TIME, BATCH, WIDE, HIDDEN = 7, 3, 10, 16
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+@pytest.mark.parametrize(
+    "how",
+    [
+        {},
+        {"num_layers": 3, "batch_first": True},
+        {"bidirectional": True, "bias": False, "num_layers": 2},
+    ],
+)
+def test_results_have_the_shapes_that_pytorch_gives(kind, how):
+    layer = kind(WIDE, HIDDEN, **how)
+    x = torch.rand(BATCH, TIME, WIDE) if how.get("batch_first") else torch.rand(TIME, BATCH, WIDE)
+    assert shapes_counted(layer, x) == [t.shape for t in tensors(layer(x))]
+
+
+def shapes_counted(layer, x):
+    """Return the shapes of what a layer returns when it is counted."""
+
+    class Seen(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = layer
+
+        def forward(self, x):
+            results.extend(tensors(self.layer(x)))
+
+    results = []
+    Step(Seen(), x, None, "fp32", training=False, batch_dim=0).run(lambda *call: None)
+    return [result.shape for result in results]
+
+
+# of PyTorch, about its own CPU kernel
+@pytest.mark.filterwarnings("ignore:LSTM with projections:UserWarning")
+def test_a_projected_lstm_has_its_shapes_too():
+    layer, x = nn.LSTM(WIDE, HIDDEN, proj_size=5, bidirectional=True), torch.rand(TIME, BATCH, WIDE)
+    assert shapes_counted(layer, x) == [t.shape for t in tensors(layer(x))]
+
+
+@pytest.mark.parametrize(("kind", "gates"), [(nn.LSTM, 4), (nn.GRU, 3), (nn.RNN, 1)])
+def test_products_are_those_of_the_gates_and_kernels_grow_with_time(kind, gates):
+    layer, x = kind(WIDE, HIDDEN, batch_first=True), torch.empty(1, TIME, WIDE)
+    work = count_work(layer, x, batch=BATCH, precision="fp32", training=False)
+    assert work.flops == 2 * TIME * BATCH * gates * HIDDEN * (WIDE + HIDDEN)
+    trained = count_work(layer, x, batch=BATCH, precision="fp32")
+    assert trained.flops == 3 * work.flops
+    longer = count_work(
+        layer, torch.empty(1, 10 * TIME, WIDE), batch=BATCH, precision="fp32", training=False
+    )
+    assert longer.flops == 10 * work.flops and longer.kernels - work.kernels == 2 * 9 * TIME
+
+
+def test_the_memory_of_a_long_sequence_grows_with_its_length():
+    layer = nn.LSTM(WIDE, HIDDEN, batch_first=True)
+    short, long = (
+        estimate_memory(layer, torch.empty(1, n, WIDE), batch=8).peak.activations for n in (50, 500)
+    )
+    assert 8 < long / short < 12
+
+
+def test_an_estimate_of_a_recurrent_network_is_wide_and_says_why():
+    layer, x = nn.LSTM(WIDE, HIDDEN, batch_first=True), torch.empty(1, 100, WIDE)
+    row = estimate(layer, x, batch=64, devices=["T4"]).rows[0]
+    plain = estimate(nn.Linear(WIDE, HIDDEN), x, batch=64, devices=["T4"]).rows[0]
+    assert (
+        row.factor > 1.3 * plain.factor
+        and "recurrent" in repr(row.evidence)
+        and not row.evidence.checked
+    )
+
+
+def test_a_packed_sequence_is_counted_as_the_padded_one():
+    class Packed(nn.Module):
+        def __init__(self, packed):
+            super().__init__()
+            self.packed = packed
+            # torch_xla puts a class of its own in the place of nn.GRU
+            self.rnn = nn.modules.rnn.GRU(WIDE, HIDDEN)
+
+        def forward(self, x):
+            if not self.packed:
+                return self.rnn(x)[0]
+            lengths = torch.full((x.shape[1],), len(x), device="cpu")
+            return self.rnn(nn.utils.rnn.pack_padded_sequence(x, lengths))[0].data
+
+    for training in (False, True):
+        works = [
+            count_work(Packed(how), torch.empty(TIME, BATCH, WIDE), training=training, batch_dim=1)
+            for how in (True, False)
+        ]
+        packed, padded = ([op for op in work.ops if op.kind == "recurrent"] for work in works)
+        assert len(packed) == len(padded) == 1 + training
+        assert [(op.flops, op.kernels) for op in packed] == [
+            (op.flops, op.kernels) for op in padded
+        ]

@@ -1,0 +1,483 @@
+import importlib
+import inspect
+import re
+import subprocess
+import sys
+
+import nbformat
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from course_tools.old_code.__main__ import main
+from course_tools.old_code.explain import explain
+from course_tools.old_code.old_names import ATTRIBUTES, KEYWORDS, METHODS, NAMES, TABLES, advise
+from course_tools.old_code.read_text import Unreadable
+
+
+def summary(text):
+    return [(note.line, note.old, note.new) for note in explain(text).findings]
+
+
+# The forms that guides have, written anew.
+DARTS_GUIDE = """\
+On Colab, install these first:
+
+```
+!pip install cloud-tpu-client==0.10 https://example.org/torch_xla-1.9-cp37-cp37m-linux_x86_64.whl
+!pip install torch==1.9.0+cu111
+```
+
+then give the model a TPU:
+
+```python
+model = RNNModel(
+    model="LSTM",
+    ...
+    pl_trainer_kwargs={
+        "accelerator": "tpu",
+        "tpu_cores": [4],
+    },
+)
+```
+
+With several GPUs it is
+
+`pl_trainer_kwargs = {"accelerator": "gpu", "auto_select_gpus": True}`
+"""
+
+LIGHTNING_GUIDE = """\
+Samplers
+--------
+Lightning sets the sampler of the trainer. You need none.
+
+.. code-block:: python
+
+    import torch_xla.core.xla_model as xm
+
+    def train_dataloader(self):
+        return DistributedSampler(data, num_replicas=xm.xrt_world_size(), rank=xm.get_ordinal())
+
+.. code-block:: bash
+
+    $ python -m torch_xla.distributed.xla_dist --tpu=$NAME -- python train.py
+
+Precision
+---------
+
+.. code-block:: python
+
+    import pytorch_lightning as pl
+    trainer = pl.Trainer(num_tpu_cores=8, precision=16)
+"""
+
+NOTEBOOK_AS_TEXT = """\
+## Devices
+Invalid names are refused.
+
+In [3]:
+first = torch.device('cuda0')
+
+RuntimeError: Invalid device string: 'cuda0'
+
+In [4]:
+net.to('cuda1')
+"""
+
+GUIDES = [
+    (
+        DARTS_GUIDE,
+        [
+            (4, "cloud-tpu-client==0.10", ""),
+            (4, "torch_xla-1.9-cp37", ""),
+            (5, "torch==1.9.0+cu111", ""),
+            (16, "tpu_cores=[4]", "accelerator='tpu', devices=[3]"),
+            (23, "auto_select_gpus=True", ""),
+        ],
+    ),
+    (
+        LIGHTNING_GUIDE,
+        [
+            (10, "xm.xrt_world_size", "torch_xla.runtime.world_size"),
+            (10, "xm.get_ordinal", "torch_xla.runtime.global_ordinal"),
+            (14, "torch_xla.distributed.xla_dist", "torchrun"),
+            (22, "num_tpu_cores=8", "accelerator='tpu', devices=8"),
+            (22, "precision=16", "precision='bf16-true'"),
+        ],
+    ),
+    (NOTEBOOK_AS_TEXT, [(5, "'cuda0'", "'cuda:0'"), (10, "'cuda1'", "'cuda:1'")]),
+]
+
+
+@pytest.mark.parametrize(("guide", "found"), GUIDES, ids=["darts", "lightning", "notebook"])
+def test_an_old_guide_is_read_with_its_dots_and_commands(guide, found):
+    assert summary(guide) == found
+
+
+@pytest.mark.parametrize(("suffix", "number"), [(".md", 0), (".rst", 1), (".txt", 2)])
+def test_a_file_is_read_as_its_text_is(suffix, number, tmp_path):
+    guide, found = GUIDES[number]
+    path = tmp_path / f"guide{suffix}"
+    path.write_text(guide)
+    assert summary(path) == found
+
+
+@pytest.mark.parametrize(
+    ("message", "new"),
+    [
+        ("__init__() got an unexpected keyword argument 'gpus'", "accelerator='gpu', devices=..."),
+        (
+            "TypeError: __init__() got an unexpected keyword argument 'tpu_cores'",
+            "accelerator='tpu', devices=...",
+        ),
+        (
+            "TypeError: Trainer.__init__() got an unexpected keyword argument 'gpus'",
+            "accelerator='gpu', devices=...",
+        ),
+        (
+            "TypeError: __init__() got an unexpected keyword argument 'torch_device_str'",
+            'pl_trainer_kwargs={"accelerator": ..., "devices": ...}',
+        ),
+        (
+            "AttributeError: 'Trainer' object has no attribute 'lr_schedulers'",
+            "trainer.lr_scheduler_configs",
+        ),
+        (
+            "ModuleNotFoundError: No module named 'torch._six'",
+            "str, int or collections.abc",
+        ),
+        ("RuntimeError: Invalid device string: 'cuda0'", "cuda:0"),
+        (
+            "_pickle.UnpicklingError: Weights only load failed. In PyTorch 2.6, we changed",
+            "torch.save(model.state_dict(), path), then model.load_state_dict(torch.load(path))",
+        ),
+    ],
+)
+def test_the_message_of_an_error_alone_says_what_is_outdated(message, new):
+    assert [note.new for note in explain(message).findings] == [new]
+
+
+def test_the_message_of_another_class_says_nothing():
+    message = "TypeError: __init__() got an unexpected keyword argument 'colour'"
+    assert not explain(message).findings
+
+
+# Old code, and the same code after the changes that are sure.
+REWRITES = [
+    ("Trainer(gpus=n, accelerator='ddp')", 'Trainer(accelerator="gpu", devices=n, strategy="ddp")'),
+    (
+        "Trainer(\n    weights_summary='top',  # as ever\n    max_epochs=3,\n)",
+        "Trainer(\n    # as ever\n    max_epochs=3,\n)",
+    ),
+    (
+        "Trainer(logger,  # mine\n    weights_summary='top', max_epochs=3, profiler=False)",
+        "Trainer(logger,  # mine\n    max_epochs=3)",
+    ),
+    ("Trainer(weights_summary='top', profiler=False)", "Trainer()"),
+    (
+        "Trainer(gpus=2, precision=16, checkpoint_callback=a, early_stop_callback=b)",
+        'Trainer(accelerator="gpu", devices=2, precision="16-mixed", callbacks=[a, b])',
+    ),
+    ("Trainer(a, profiler=False, weights_summary='top')", "Trainer(a)"),
+    ("Trainer(checkpoint_callback=saver)", "Trainer(callbacks=[saver])"),
+    ("dict(gpus=2, max_epochs=3)", 'dict(accelerator="gpu", devices=2, max_epochs=3)'),
+    ("print 'a'\nTrainer(gpus=2)", "print 'a'\nTrainer(accelerator=\"gpu\", devices=2)"),
+    ("x.cuda(async=True)", "x.cuda(non_blocking=True)"),
+    ("x.to(device, async=flag)", "x.to(device, non_blocking=flag)"),
+    ("loss.backward(retain_variables=True)", "loss.backward(retain_graph=True)"),
+    ("total += loss.data[0]", "total += loss.item()"),
+    ("batch = iter(loader).next()", "batch = next(iter(loader))"),
+    ("d = torch.device('cuda0')", "d = torch.device('cuda:0')"),
+    ('torch.ones(3, device="cuda1")', 'torch.ones(3, device="cuda:1")'),
+    (
+        "class M(pl.LightningModule):\n    def f(self, h):\n        self.hparams = h",
+        "class M(pl.LightningModule):\n    def f(self, h):\n        self.save_hyperparameters(h)",
+    ),
+    ("trainer.fit(model, train_dataloader=d)", "trainer.fit(model, train_dataloaders=d)"),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), REWRITES)
+def test_old_code_is_rewritten_once_and_the_rest_stays(old, new):
+    assert explain(old).text == new
+    assert explain(new).text == new
+
+
+# What a person has to change, and the beginning of the advice.
+ADVICE = [
+    ("Trainer(gpus=1 if cuda else 0)", "accelerator='gpu', devices=1 if cuda else 0"),
+    ("Trainer(gpus=2, strategy='dp')", "accelerator='gpu'"),
+    ("Trainer(resume_from_checkpoint=path)", "trainer.fit(model, ckpt_path=path)"),
+    ("trainer_args['gpus'] = 2", "accelerator='gpu', devices=2"),
+    ("import lightning\nconfig.trainer.gpus = 2", "accelerator='gpu', devices=2"),
+    ("DDPPlugin(x=1)", "lightning.pytorch.strategies.DDPStrategy"),
+    (
+        "from pytorch_lightning.plugins import DDPPlugin\nDDPPlugin()",
+        "pytorch_lightning.strategies.DDPStrategy",
+    ),
+    ("from pytorch_lightning.metrics import Precision", "torchmetrics"),
+    ("xmp.spawn(f, nprocs=8)", "torch_xla.launch(function)"),
+    ("from torch.cuda.amp import autocast", 'torch.amp.autocast("cuda", ...)'),
+    ("from torch.autograd import Variable\nVariable(x)", "the tensor itself"),
+    ("from torch import nn\nnn.DataParallel(m)", "torch.nn.parallel.DistributedDataParallel"),
+    ("class M(pl.LightningModule):\n    def test_end(self, o): ...", "def on_test_epoch_end"),
+    ("ModelCheckpoint(filepath=here)", "dirpath=..., filename=..."),
+    ("import torchmetrics as t\nt.Accuracy(num_classes=3)", "task: Literal['binary'"),
+    ("from pytorch_lightning.metrics import Accuracy", "torchmetrics"),
+    ("import torch\ntorch.nothing_of_the_kind(1)", ""),
+    (
+        "class M(pl.LightningModule):\n    def test_step(self, b):\n        return {'log': 1}",
+        "self.log_dict(...)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "new"), ADVICE)
+def test_what_a_person_has_to_change_is_named_with_advice(text, new):
+    notes = explain(text).findings
+    assert notes[0].new.startswith(new)
+    if "gpus=2" not in text:
+        assert explain(text).text == text
+
+
+CURRENT = [
+    "Trainer(accelerator='gpu', devices=[0], max_epochs=3)",
+    "Trainer(precision=p if cuda else '32-true')",
+    "RNNModel(pl_trainer_kwargs={'accelerator': 'cpu'})",
+    "from transformers import Trainer\nTrainer(model, gpus=2)",
+    "class Mine:\n    def validation_epoch_end(self, outputs): ...",
+    "try:\n    from torch._six import inf\nexcept ImportError:\n    from math import inf",
+    "import torch\nif hasattr(torch, 'nothing'):\n    torch.nothing()",
+    "from torch import nn\nm = m.module if isinstance(m, nn.DataParallel) else m",
+    "torch.device('cuda:0'), x.to('cuda'), print('cuda0')",
+    "print(\"use device='cuda0'\")  # loss.data[0]",
+    "from keras.callbacks import ModelCheckpoint\nModelCheckpoint(filepath=here)",
+    "import torch.multiprocessing as mp\nmp.spawn(f, nprocs=8)",
+    "start(worker, async=True)",
+    "import lightning\nclass Net(nn.Module):\n    def test_end(self, outputs): ...",
+    "import lightning\nself.trainer.num_processes = 2",
+    "from transformers import Trainer\nself.trainer.gpus = 2",
+    "!pip install torch==2.9.0 torch_xla[tpu]==2.9.0",
+    "from torchmetrics import Accuracy\nAccuracy(task='binary')\nAccuracy(**options)",
+    "trainer.callback_metrics, trainer.fit_loop, trainer.my_own",
+    "class L(Logger):\n    def f(self):\n        self.hparams = 1  # lightning",
+    "hidden = output.data[0]",
+    "# gpus=2",
+    "",
+]
+
+
+@pytest.mark.parametrize("text", CURRENT)
+def test_current_code_is_left_alone(text):
+    assert summary(text) == []
+    assert explain(text).text == text
+
+
+@pytest.mark.parametrize("suffix", [".md", ".rst"])
+def test_prose_without_a_block_of_code_is_not_read_as_python(suffix, tmp_path):
+    path = tmp_path / f"readme{suffix}"
+    path.write_text("See `Trainer(gpus=2)` and\nhttps://pytorch-lightning.readthedocs.io\n")
+    assert not explain(path).findings
+
+
+def test_the_lines_of_a_quoted_text_are_counted_from_the_one_after_the_quotation_marks(tmp_path):
+    text = """
+Trainer(gpus=2)
+"""
+    assert [note.line for note in explain(text).findings] == [1]
+    (tmp_path / "train.py").write_text(text)
+    assert [note.line for note in explain(tmp_path / "train.py").findings] == [2]
+
+
+@pytest.mark.parametrize("before", ["# a\n", "x = 1\n\n  \n", "a b\x0c\n", "a b\r\n"])
+def test_a_line_is_counted_as_an_editor_counts_it(before):
+    line = before.count("\n") + 1
+    assert [note.line for note in explain(f"{before}Trainer(gpus=2)").findings] == [line]
+    assert [note.line for note in explain(f"{before}!pip install torch==1.9.0").findings] == [line]
+
+
+def test_an_old_name_inside_a_long_string_is_on_its_own_line():
+    text = 'run("""\n\npip install cloud-tpu-client""")\nx = "\\\n\\\nXRT_TPU_CONFIG"\n'
+    assert [note.line for note in explain(text).findings] == [6]
+
+
+def test_a_notebook_is_read_cell_by_cell_and_stays_a_notebook(tmp_path):
+    cells = [
+        nbformat.v4.new_markdown_cell("gpus=2"),
+        nbformat.v4.new_code_cell("!pip install torch==1.9.0\nimport pytorch_lightning as pl"),
+        nbformat.v4.new_code_cell("pl.Trainer(gpus=2)"),
+    ]
+    path = tmp_path / "old.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    found = explain(path)
+    assert [(note.cell, note.line) for note in found.findings] == [("cell 2", 1), ("cell 3", 1)]
+    assert explain(path.read_text()).findings == found.findings  # pasted, without a name
+    new = nbformat.reads(found.text, 4)
+    nbformat.validate(new)
+    assert new.cells[2].source == 'pl.Trainer(accelerator="gpu", devices=2)'
+    assert "cell 3 (today)" in found.diff("old.ipynb")
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ('{"cells": [{"cell_type"', "notebook"),
+        ('{"metadata": {}, "cell": {"cell_type": 1}}', "'cells'"),
+        ("missing.py", "no file"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_the_reason(source, reason):
+    with pytest.raises(Unreadable, match=reason):
+        explain(source)
+
+
+def test_the_command_prints_a_diff_and_says_by_its_status_what_it_found(tmp_path, capsys):
+    path = tmp_path / "train.py"
+    path.write_bytes(b"\xef\xbb\xbfTrainer(gpus=2)\r\n")
+    assert main([str(path)]) == 1
+    assert '+Trainer(accelerator="gpu", devices=2)' in capsys.readouterr().out
+    assert main([str(path), "--write"]) == 1
+    assert path.read_bytes() == b'Trainer(accelerator="gpu", devices=2)\r\n'
+    assert main([str(path)]) == 0
+    assert main([str(path), str(tmp_path / "missing.py")]) == 2
+    assert "cannot be read" in capsys.readouterr().err
+
+
+def test_the_message_of_an_error_can_be_pasted_in_the_place_of_a_file(capsys):
+    assert main(["__init__() got an unexpected keyword argument 'gpus'", "--write"]) == 1
+    assert "accelerator='gpu'" in capsys.readouterr().out
+    assert main(["no such file.py"]) == 2
+
+
+def test_a_kind_of_file_it_does_not_read_is_refused_and_the_others_are_read(tmp_path, capsys):
+    (tmp_path / "run.sh").write_text("python train.py --gpus 2")
+    (tmp_path / "train.py").write_text("Trainer(gpus=2)")
+    assert main([str(tmp_path / "run.sh"), str(tmp_path / "train.py")]) == 2
+    shown = capsys.readouterr()
+    assert "a .sh file" in shown.err and "train.py:" in shown.out
+
+
+@pytest.mark.process
+def test_the_help_imports_neither_torch_nor_lightning():
+    program = (
+        "import runpy, sys\n"
+        "sys.argv = ['old_code', '--help']\n"
+        "try: runpy.run_module('course_tools.old_code', run_name='__main__')\n"
+        "except SystemExit: print({'torch', 'lightning', 'parso'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.endswith("set()\n")
+
+
+def test_a_card_shows_each_finding_with_its_text_escaped():
+    html = explain("Trainer(gpus=2, weights_summary='<b>')")._repr_html_()
+    assert "gpus=2" in html and "&lt;b&gt;" in html and "<b>'" not in html
+
+
+def test_code_is_never_run(tmp_path):
+    target = tmp_path / "made"
+    explain(f"open({str(target)!r}, 'w')\nTrainer(gpus=exit())\nimport this")
+    assert not target.exists() and "this" not in sys.modules
+
+
+ALPHABET = "Trainer(gpus=2)\n !%$.,:{}[]'\"pl_kwargs=dict>>>...\\xmspawn@#\t\x0c\r0"
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.text() | st.text(ALPHABET))
+def test_any_text_is_explained_or_refused_and_changed_once(text):
+    try:
+        found = explain(text)
+    except Unreadable as refusal:
+        assert str(refusal)
+        return
+    lines = [note.line for note in found.findings]
+    assert lines == sorted(lines)
+    assert explain(found.text).text == found.text
+
+
+# The tables, against the installed packages.
+
+
+def is_there(dotted):
+    """Say whether a full name can be imported; `find` of the tool asks in another way."""
+    first, *parts = dotted.rstrip(".").split(".")
+    thing = importlib.import_module(first)
+    for part in parts:
+        if not hasattr(thing, part):
+            try:
+                importlib.import_module(f"{thing.__name__}.{part}")
+            except (ImportError, AttributeError):
+                return False
+        thing = getattr(thing, part)
+    return True
+
+
+def old_names():
+    """Return the names that must be gone: not those of which the advice says they still work."""
+    still = ("still works", "raises RuntimeError", "the private name", "public one", "It still")
+    ours = [name for name in NAMES if not name.startswith(("apex", "torch_xla"))]
+    ours = [name for name in ours if not any(words in NAMES[name][1] for words in still)]
+    return [name for name in ours if name != "lightning.pytorch.logging."]  # Python's own
+
+
+@pytest.mark.parametrize("name", sorted(old_names()))
+def test_an_outdated_name_is_really_gone(name):
+    assert not is_there(name)
+
+
+def places():
+    rows = (re.match(r"(torch|torchmetrics|lightning)(\.\w+)+", new) for new, _ in NAMES.values())
+    return sorted({row[0] for row in rows if row and not row[0].startswith("torch_xla")})
+
+
+@pytest.mark.parametrize("name", places())
+def test_what_replaces_it_is_really_there(name):
+    assert is_there(name)
+
+
+def test_methods_keywords_and_attributes_are_gone_and_the_new_ones_are_there():
+    import lightning.pytorch as pl
+
+    homes = (pl.LightningModule, pl.Callback, pl.LightningDataModule)
+    for method, (new, _) in METHODS.items():
+        assert not any(hasattr(home, method) for home in homes), method
+        named = re.search(r"^def (\w+)", new)
+        assert not named or any(hasattr(home, named[1]) for home in homes), new
+    assert not [name for name in ATTRIBUTES if hasattr(pl.Trainer, name)]
+    for key, (new, _) in KEYWORDS.items():
+        function, _, old = key.partition(".")
+        is_checkpoint = function == "ModelCheckpoint"
+        thing = (
+            pl.callbacks.ModelCheckpoint if is_checkpoint else getattr(pl.Trainer, function, None)
+        )
+        if thing is not None:
+            names = inspect.signature(thing).parameters
+            assert old not in names
+            assert not new.isidentifier() or new in names or not new
+
+
+def test_torch_refuses_the_device_names_and_the_pickled_model_that_are_reported(tmp_path):
+    with pytest.raises(RuntimeError, match="Invalid device string"):
+        torch.device("cuda0")
+    torch.save(torch.nn.Linear(2, 1), tmp_path / "model")
+    with pytest.raises(Exception, match="Weights only load failed"):
+        torch.load(tmp_path / "model")
+
+
+def test_every_pattern_of_a_command_matches_what_a_guide_printed():
+    printed = """
+        torch_xla-{}-cp36-cp36m-linux_x86_64.whl cloud-tpu-client==0.10 xrt==1.15.0 XLA_USE_BF16
+        torch==1.9.0+cu111 python -m torch_xla.distributed.xla_dist pytorch-xla-env-setup.py
+        pytorch-lightning==1.3.4 python -m torch.distributed.launch torch_xla[tpu]~=2.1.0
+        conda install pytorch torchvision cudatoolkit=10.2 -c pytorch PJRT_DEVICE=CUDA
+        gcloud compute tpus create a --version=pytorch-1.9 parser.add_argument('--local_rank')
+    """
+    assert all(re.search(pattern, printed) for pattern, _, _ in TABLES["texts"])
+
+
+def test_a_name_that_moved_is_named_under_the_readers_own_package():
+    new, _ = advise("pytorch_lightning.profiler.SimpleProfiler")
+    assert new == "pytorch_lightning.profilers.SimpleProfiler"
+    assert advise("torch.nn.Linear") is None

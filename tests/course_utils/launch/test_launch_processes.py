@@ -1,0 +1,168 @@
+"""Launches with two real ranks on the CPU: what they train, how they end, and what they leave."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from contextlib import suppress
+
+import psutil
+import pytest
+import torch
+
+from course_utils.launch.run import RunError, run_lesson
+
+pytestmark = pytest.mark.process
+
+ENDED_S = 30  # patience, not a promise: a busy machine takes its time
+TRAININGS = """
+import time
+from course_lessons.air_rnn import air_rnn
+from course_lessons.lightning_training import Regression
+
+class Slow(Regression):
+    def training_step(self, batch, index):
+        time.sleep(0.02)
+        return super().training_step(batch, index)
+
+class Faulty(Regression):
+    def training_step(self, batch, index):
+        if self.trainer.global_rank == 1 and self.current_epoch == 1:
+            raise ValueError("the data of rank 1 are broken")
+        return super().training_step(batch, index)
+
+def slow():
+    module, loader = air_rnn()
+    return Slow(module.model), loader
+
+def faulty():
+    module, loader = air_rnn()
+    return Faulty(module.model), loader
+"""
+
+
+@pytest.fixture
+def own(tmp_path):
+    """The file with the trainings of these tests."""
+    path = tmp_path / "trainings_of_these_tests.py"
+    path.write_text(TRAININGS)
+    return path
+
+
+def family(mark):
+    """The processes that have inherited this value of the variable FAMILY, and still run."""
+    members = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.environ().get("FAMILY") == mark and process.status() != "zombie":
+                members.append(process)
+    return members
+
+
+def command_line(process):
+    with suppress(psutil.Error):
+        return " ".join(process.cmdline())
+    return ""
+
+
+class Launch:
+    """A long training by the command, after its second epoch."""
+
+    def __init__(self, lesson, out):
+        self.mark = uuid.uuid4().hex
+        options = ["--lesson", lesson, "--devices", "2", "--accelerator", "cpu"]
+        options += ["--strategy", "ddp", "--epochs", "1000", "--out", str(out)]
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "course_utils.launch", *options],
+            env=os.environ | {"FAMILY": self.mark},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        printed = []
+        for line in self.process.stdout:
+            printed.append(line)
+            if line.startswith("epoch 2/1000"):
+                return
+        pytest.fail("it did not train: " + "".join(printed))
+
+    def ranks(self):
+        spawned = [one for one in family(self.mark) if "spawn_main" in command_line(one)]
+        return sorted(spawned, key=lambda one: one.pid)
+
+    def end(self):
+        """Return its exit status and the rest of its output, and what still runs afterwards."""
+        deadline = time.monotonic() + ENDED_S
+        while (left := family(self.mark)) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        for process in left:
+            process.kill()
+        output, _ = self.process.communicate()
+        return self.process.returncode, output, [command_line(one) for one in left]
+
+
+@pytest.fixture
+def launched(own, tmp_path):
+    launch = Launch(f"{own}:slow", tmp_path / "out")
+    yield launch
+    for process in family(launch.mark):
+        process.kill()
+    launch.process.stdout.close()
+    launch.process.wait()
+
+
+def epochs_in(out):
+    return torch.load(out / "last.ckpt", weights_only=True)["epoch"] + 1
+
+
+def test_a_rank_that_raises_is_shown_with_its_traceback(own, tmp_path, capsys):
+    out = tmp_path / "out"
+    with pytest.raises(RunError, match="rank 1 raised ValueError: the data of rank 1 are broken"):
+        run_lesson(f"{own}:faulty", devices=2, accelerator="cpu", epochs=3, out=out)
+    printed = capsys.readouterr().out
+    assert 'raise ValueError("the data of rank 1 are broken")' in printed
+    assert "leaked" not in printed
+    assert epochs_in(out) == 1
+
+
+def test_a_killed_rank_is_named_and_resumed_it_ends_as_an_unbroken_run_of_the_other_strategy(
+    launched, own, tmp_path, capsys
+):
+    launched.ranks()[1].kill()
+    status, output, left = launched.end()
+    assert (status, left) == (1, [])
+    assert "rank 1 was killed by SIGKILL" in output and "leaked" not in output
+    done = epochs_in(tmp_path / "out")
+    assert done >= 2
+    how = {"epochs": done + 1, "devices": 2, "accelerator": "cpu"}
+    resumed = run_lesson(f"{own}:slow", strategy="ddp", out=tmp_path / "out", resume=True, **how)
+    capsys.readouterr()
+    whole = run_lesson(
+        "course_lessons.air_rnn:air_rnn", strategy="ddp_spawn", out=tmp_path / "whole", **how
+    )
+    printed = capsys.readouterr().out
+    assert all(f"epoch {number}/{done + 1}: train_loss" in printed for number in range(1, done + 2))
+    assert whole.ranks == resumed.ranks == 2 and len(whole.losses) == done + 1
+    assert resumed.losses == pytest.approx(whole.losses, abs=1e-6)
+    folders = (tmp_path / "out", tmp_path / "whole")
+    states = [torch.load(folder / "last.ckpt", weights_only=True) for folder in folders]
+    one, other = (state["state_dict"] for state in states)
+    assert all(torch.allclose(one[name], other[name], atol=1e-6) for name in one)
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [
+        (signal.SIGINT, 130),
+        (signal.SIGTERM, 143),
+        (signal.SIGKILL, -9),
+    ],
+)
+def test_a_launcher_that_is_ended_leaves_nothing_running(launched, tmp_path, number, expected):
+    launched.process.send_signal(number)
+    status, output, left = launched.end()
+    assert (status, left) == (expected, [])
+    assert "leaked" not in output and "Traceback" not in output
+    assert epochs_in(tmp_path / "out") >= 2

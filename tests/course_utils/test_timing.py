@@ -1,0 +1,344 @@
+"""The timer, with a clock of our own wherever a figure is asserted."""
+
+import functools
+import math
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from course_tools.timeline.record import timeline
+from course_utils import timing
+from course_utils.devices import Device
+from course_utils.in_turn import TimedCall, time_together
+from course_utils.stopwatch import Blocks, Reading, Stopwatch, seconds_spent_queueing
+from course_utils.timing import Timing, median_interval, summarise, time_call, using_threads
+
+pytestmark = pytest.mark.process
+
+
+CPU = Device("cpu", 0, "a cpu")
+
+
+class World:
+    """Time passes only when somebody works, and another program may take the core meanwhile."""
+
+    now = mine = 0.0
+
+    def work(self, seconds: float, core: float = 1.0) -> None:
+        self.mine += seconds
+        self.now += seconds / core
+
+    def time(self, fn, **options) -> Timing:
+        # One thread: what other threads queue for is the kernel's to say, and this world has no
+        # kernel.
+        return time_call(fn, threads=1, **options)
+
+
+@pytest.fixture
+def world(monkeypatch):
+    world = World()
+    monkeypatch.setattr(Stopwatch, "clock", lambda watch: world.now)
+    monkeypatch.setattr(Stopwatch, "cpu_clock", lambda watch: world.mine)
+    monkeypatch.setattr(timing, "seconds_spent_queueing", lambda: 0.0)
+    return world
+
+
+def working(world: World, costs):
+    """Return a function whose calls take these seconds, one after another."""
+    costs = iter(costs)
+    return lambda: world.work(next(costs))
+
+
+def forever(*costs: float):
+    yield from costs
+    while True:
+        yield costs[-1]
+
+
+def test_the_first_call_is_kept_apart_from_the_steady_state(world):
+    timed = world.time(working(world, forever(5.0, 0.003)))
+    assert timed.first_s == pytest.approx(5.0)
+    assert timed.median_s == pytest.approx(0.003)
+    assert timed.warnings == ()
+
+
+def test_what_compiling_leaves_behind_is_over_before_the_steady_state_counts(world):
+    # 20 calls of 6 ms end within the 0.15 s
+    slow_at_first = working(world, forever(1.0, *[0.006] * 20, 0.003))
+    timed = world.time(slow_at_first)
+    assert timed.blocks_s == pytest.approx([0.003] * len(timed.blocks_s))
+    assert timed.warnings == ()
+
+
+def test_a_short_call_is_not_made_to_settle(world):
+    timed = world.time(working(world, forever(0.001, *[0.0006] * 2, 0.0003)))
+    assert timed.runs * 0.0003 == pytest.approx(world.now - 0.001, rel=0.5)
+
+
+def test_it_stops_as_soon_as_the_interval_is_narrow(world):
+    timed = world.time(working(world, forever(0.01)), max_s=100)
+    assert len(timed.blocks_s) == timing.MIN_BLOCKS
+    assert timed.runs == timing.MIN_BLOCKS
+
+
+def test_it_stops_at_the_time_limit_and_says_that_the_figure_is_vague(world):
+    noisy = (cost for _ in range(10_000) for cost in (0.01, 0.03))
+    timed = world.time(working(world, noisy), max_s=1.0)
+    assert sum(timed.blocks_s) == pytest.approx(1.0, abs=0.04)
+    assert any(
+        "may lie anywhere from 10 ms to 30 ms: raise max_s" in warning for warning in timed.warnings
+    )
+
+
+def test_short_calls_are_timed_many_at_once(world):
+    timed = world.time(working(world, forever(1e-6)))
+    assert timed.calls_per_block >= 200
+    assert timed.median_s == pytest.approx(1e-6)
+
+
+def test_short_calls_are_timed_for_long_enough_to_be_known_and_not_for_longer(world):
+    timed = world.time(working(world, forever(5e-6)))
+    assert timing.MIN_S <= timed.runs * 5e-6 <= 1.3 * timing.MIN_S
+    assert world.time(working(world, forever(5e-6)), max_s=1e-3).runs * 5e-6 <= 1.3e-3
+
+
+def test_too_few_runs_are_said_to_be_too_few(world):
+    timed = world.time(working(world, forever(3.0)), max_s=5.0)
+    assert len(timed.blocks_s) == 2
+    assert (
+        "only 2 readings, and a 95 % interval needs 6: raise max_s or give fn less work."
+        in timed.warnings
+    )
+
+
+@pytest.mark.parametrize(("growth", "word"), [(1.02, "slower"), (0.98, "faster")])
+def test_work_that_drifts_is_noticed(world, growth, word):
+    timed = world.time(working(world, (0.01 * growth**k for k in range(10_000))), max_s=0.5)
+    assert any(f"{word} as it went" in warning for warning in timed.warnings)
+
+
+def test_steady_noise_is_not_taken_for_drift(world):
+    noise = torch.Generator().manual_seed(0)
+    flagged = 0
+    for _ in range(200):
+        costs = (0.01 + 0.0005 * torch.rand((), generator=noise).item() for _ in range(10_000))
+        flagged += bool(world.time(working(world, costs), max_s=0.3).warnings)
+    assert flagged <= 4
+
+
+def test_work_that_is_done_on_the_first_call_only_is_noticed():
+    @functools.cache
+    def fn():
+        return torch.randn(500, 500) @ torch.randn(500, 500)
+
+    timed = time_call(fn)
+    assert (
+        "hardly any PyTorch operation is that fast: does fn do its work at the first call only?"
+        in timed.warnings
+    )
+
+
+def test_an_operation_of_pytorch_is_not_taken_for_work_that_is_not_done():
+    values = torch.randn(64)
+    assert not any(
+        "first call only" in warning for warning in time_call(lambda: values + 1).warnings
+    )
+
+
+def test_blocks_in_which_another_program_had_the_core_are_left_out(world):
+    shares = iter([1.0, 1.0] + [1.0, 0.4] * 1000)
+    timed = world.time(lambda: world.work(0.01, next(shares)))
+    assert timed.blocks_s == pytest.approx([0.01] * len(timed.blocks_s))
+    assert timed.left_out >= 4
+    assert timed.warnings == ()
+
+
+def test_when_most_blocks_are_left_out_the_others_do_not_pass_for_the_typical_call(world):
+    # as when two of three calls wait for a batch
+    shares = iter([1.0, 1.0] + [1.0, 0.1, 0.1] * 1000)
+    timed = world.time(lambda: world.work(0.01, next(shares)))
+    assert timed.left_out > len(timed.blocks_s) >= timing.FEWEST
+    assert any("a core for only 10% of the time" in warning for warning in timed.warnings)
+
+
+def blocks_of(readings, used=None, device=CPU):
+    """What a stopwatch would return with these readings."""
+    used = readings if used is None else used
+    return Blocks(device, first_s=0.1, calls=1, readings=readings, used=used, waited=True)
+
+
+def test_most_blocks_may_be_left_out_where_this_process_queued_for_a_core_meanwhile():
+    clean = [Reading(0.01)] * 10
+    for queued, doubts in ((0.0, 1), (0.4, 0)):
+        found = summarise(blocks_of(clean + [Reading(0.02, 0.5)] * 20, used=clean), 1, queued)
+        assert (found.left_out, len(found.warnings)) == (20, doubts)
+
+
+def test_without_a_clean_block_the_contention_is_said(world):
+    timed = world.time(lambda: world.work(0.01, core=0.5))
+    assert timed.warnings == (
+        "the calling thread had a core for only 50% of the time: other programs compete for "
+        "the cores, "
+        "or fn itself waits, for a disk or another process.",
+    )
+    assert "unreliable: the calling thread" in repr(timed)
+
+
+def test_a_wait_inside_the_work_is_said_too():
+    assert any(
+        "or fn itself waits" in warning for warning in time_call(lambda: time.sleep(0.002)).warnings
+    )
+
+
+@pytest.fixture
+def one_core_with_a_neighbour():
+    """Put this process and a busy one on the same core."""
+    if not hasattr(os, "sched_setaffinity"):
+        pytest.skip("a process can be put on one core under Linux only")
+    cores = os.sched_getaffinity(0)
+    one = {min(cores)}
+    spin = f"import os; os.sched_setaffinity(0, {one}); print(flush=True)\nwhile True: pass"
+    neighbour = subprocess.Popen([sys.executable, "-c", spin], stdout=subprocess.PIPE)
+    neighbour.stdout.readline()  # it spins from here on
+    os.sched_setaffinity(0, one)
+    yield
+    os.sched_setaffinity(0, cores)
+    neighbour.kill()
+    neighbour.communicate()
+
+
+def test_another_process_on_the_same_core_is_caught(one_core_with_a_neighbour):
+    square = torch.randn(1200, 1200)
+    timed = time_call(lambda: square @ square, threads=1, max_s=1.0)
+    assert any("other programs compete for the cores" in warning for warning in timed.warnings)
+
+
+def test_the_time_spent_queueing_for_a_core_is_counted(one_core_with_a_neighbour):
+    before, end = seconds_spent_queueing(), time.perf_counter() + 0.3
+    while time.perf_counter() < end:
+        pass
+    assert seconds_spent_queueing() - before > 0.05
+
+
+def test_threads_that_queue_for_a_core_are_noticed():
+    with using_threads(2):
+        watch = Stopwatch(lambda: None, CPU)
+        readings = [watch.read()] * 10
+        timed = summarise(watch.blocks(readings, readings), None, queued=0.3)
+    assert any(
+        "threads got one for only 70% of the time for which they wanted one" in w
+        for w in timed.warnings
+    )
+
+
+@pytest.mark.parametrize(("queued", "noticed"), [(0.3, False), (0.5, True)])
+def test_xla_queues_behind_itself_and_only_more_than_that_is_contention(queued, noticed):
+    readings = [Reading(0.001)] * 10
+    timed = summarise(blocks_of(readings, device=Device("xla", 0, "rehearsal")), None, queued)
+    assert (
+        any("other programs compete for the cores" in warning for warning in timed.warnings)
+        == noticed
+    )
+
+
+def test_a_result_on_another_device_means_that_the_clock_did_not_wait():
+    class Elsewhere:
+        device = torch.device("cuda", 0)
+
+    timed = time_call(Elsewhere)
+    assert (
+        "the result is not on cpu, so the clock did not wait for it: pass its device."
+        in timed.warnings
+    )
+    assert not any(
+        "pass its device" in warning for warning in time_call(lambda: torch.ones(3)).warnings
+    )
+
+
+def test_a_gpu_is_waited_for_before_and_after_each_block(monkeypatch):
+    events = []
+    monkeypatch.setattr(torch.accelerator, "synchronize", lambda device: events.append(str(device)))
+    watch = Stopwatch(lambda: events.append("call"), Device("cuda", 1, "a gpu"))
+    watch.calls = 3
+    watch.read()
+    assert events == ["cuda:1", "call", "call", "call", "cuda:1"]
+
+
+def test_a_torch_device_is_taken_as_to_device_takes_it():
+    assert time_call(lambda: 1, device=torch.device("cpu"), max_s=0.001).device == "cpu"
+
+
+def test_the_number_of_threads_is_set_for_the_timing_only():
+    before, seen = torch.get_num_threads(), set()
+    timed = time_call(lambda: seen.add(torch.get_num_threads()), threads=before + 1)
+    assert seen == {before + 1}
+    assert timed.threads == before + 1
+    assert torch.get_num_threads() == before
+
+
+def test_the_settings_come_back_when_the_work_fails():
+    import gc
+
+    before = torch.get_num_threads()
+    with pytest.raises(ZeroDivisionError):
+        time_call(lambda: 1 / 0, threads=before + 1)
+    assert gc.isenabled()
+    assert torch.get_num_threads() == before
+
+
+def test_a_time_that_is_not_positive_is_refused():
+    with pytest.raises(ValueError, match="needs a positive time, but got max_s=0"):
+        time_call(lambda: None, max_s=0)
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1025])
+def test_threads_that_no_machine_has_are_refused_before_anything_is_timed(threads):
+    with pytest.raises(ValueError, match=f"can use 1 to 1024 threads, but got threads={threads}"):
+        time_call(lambda: 1 / 0, threads=threads)
+    with pytest.raises(ValueError, match=f"can use 1 to 1024 threads, but got threads={threads}"):
+        time_together({"a": TimedCall(lambda: 1 / 0, CPU, threads)})
+
+
+@given(st.integers(min_value=6, max_value=1000))
+def test_the_interval_of_the_median_has_its_coverage(count):
+    # Oracle: the exact chance that the median lies between the order statistics k and n + 1 - k.
+    low, high = median_interval(range(1, count + 1))
+    coverage = sum(math.comb(count, k) for k in range(low, high)) / 2**count
+    assert coverage >= 0.95
+    assert low + high == count + 1
+
+
+def test_a_timing_reads_as_one_sentence():
+    timed = Timing("cpu", 1, 0.5, (0.001, 0.002, 0.003), 10)
+    spread = "middle half 1.5 ms to 2.5 ms, 30 calls; the first took 500 ms"
+    assert repr(timed) == f"2 ms a call on cpu, 1 thread ({spread})"
+
+
+def test_a_timing_says_how_many_blocks_it_left_out():
+    timed = Timing("cpu", 2, 0.5, (0.001, 0.002, 0.003), 10, left_out=4)
+    assert "on cpu, 2 threads" in repr(
+        timed
+    ) and "30 calls, disturbed blocks left out: 4; the first" in repr(timed)
+
+
+def a_generator():
+    yield torch.ones(2)
+
+
+async def a_coroutine():
+    return torch.ones(2)
+
+
+@pytest.mark.parametrize("fn", [a_generator, a_coroutine, lambda: (1 for _ in range(3))])
+@pytest.mark.parametrize("use", [time_call, lambda fn: time_together({"it": fn}), timeline])
+def test_a_call_that_has_done_none_of_its_work_is_refused(fn, use):
+    with pytest.raises(
+        TypeError, match=r"returned a (generator|coroutine), and none of its work was done. Pass a"
+    ):
+        use(fn)

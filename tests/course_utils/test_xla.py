@@ -1,0 +1,405 @@
+import os
+import platform
+import re
+import subprocess
+import sys
+
+import pytest
+import torch
+import torch_xla_stand_ins as stand_ins
+from course_lessons.data.models import AirRNN
+from course_lessons.data.series import Scale, ShuffledBatches, air_passengers, make_windows
+from course_lessons.lightning_training import Regression
+from course_lessons.plain_training import train_plain
+
+from course_utils import Device
+from course_utils.hardware.machine import tpu_chips
+from course_utils.lightning import trainer_kwargs
+from course_utils.xla import (
+    XLACounters,
+    _fix,
+    run_recorded,
+    start_xla,
+    started_xla,
+    variable_default,
+    xla_counters,
+    xla_problem,
+)
+
+pytestmark = pytest.mark.process
+
+
+SERIES = air_passengers()[0]
+WINDOWS, TARGETS = make_windows(Scale.fit(SERIES).apply(SERIES), 6)
+
+
+def run_python(code: str, **variables: str) -> subprocess.CompletedProcess:
+    without = {name: value for name, value in os.environ.items() if name != "PJRT_DEVICE"}
+    command = [sys.executable, "-W", "error::UserWarning:course_utils", "-c", code]
+    return subprocess.run(
+        command, env={**without, **variables}, capture_output=True, text=True, timeout=120
+    )
+
+
+# Importing
+
+
+def test_importing_the_course_never_imports_torch_xla():
+    names = ("course_utils.xla", "course_utils.timing", "course_utils.lightning")
+    modules = ", ".join(("course_utils", *names, "course_lessons.tpu.exercises"))
+    done = run_python(
+        f"import sys, {modules}, course_lessons.tpu.pictures; print('torch_xla' in sys.modules)"
+    )
+    assert done.stdout.strip() == "False", done.stderr
+
+
+def test_importing_and_starting_xla_leaves_no_message_no_handler_and_no_choice_of_device(in_xla):
+    code = """
+import logging, os
+from course_utils.xla import import_torch_xla, start_xla
+import_torch_xla()
+start_xla()
+names = sorted(name for name in os.environ if name.startswith(("PJRT_DEV", "PJRT_SEL", "XLA_USE")))
+print(names, logging.root.handlers)
+"""
+    done = run_python(code)
+    assert (done.stdout.strip(), done.stderr) == ("[] []", "")
+
+
+def test_whether_xla_was_started_is_known_without_starting_it(in_xla):
+    assert started_xla() is None
+    assert in_xla(started_xla) == in_xla(start_xla) == torch.device("xla", 0)
+
+
+def test_a_choice_of_device_that_was_there_before_is_kept(in_xla):
+    done = run_python(
+        "import os; from course_utils.xla import start_xla; start_xla(); "
+        "print(os.environ['PJRT_DEVICE'])",
+        PJRT_DEVICE="CPU",
+    )
+    assert done.stdout.strip() == "CPU", done.stderr
+
+
+@pytest.mark.skipif(
+    torch.accelerator.is_available(),
+    reason="an accelerator makes PyTorch prepare for a device anyway",
+)
+def test_starting_xla_after_a_backward_pass_says_what_to_do(in_xla):
+    done = run_python(
+        "import torch; torch.ones(1, requires_grad=True).sum().backward()\n"
+        "from course_utils.xla import start_xla; start_xla()"
+    )
+    assert "RuntimeError: XLA was started too late" in done.stderr
+    assert (
+        "Restart the kernel and call start_xla() of course_utils.xla in the first cell."
+        in done.stderr
+    )
+    assert "name them: compare_devices(..., devices=['cpu'])" in done.stderr
+
+
+def test_a_default_of_a_variable_ends_with_its_block_and_a_given_value_stays(monkeypatch):
+    monkeypatch.setenv("COURSE_TEST", "given")
+    with variable_default("COURSE_TEST", "inside"):
+        assert os.environ["COURSE_TEST"] == "given"
+    assert os.environ["COURSE_TEST"] == "given"
+    monkeypatch.delenv("COURSE_TEST")
+    with pytest.raises(ZeroDivisionError), variable_default("COURSE_TEST", "inside"):
+        assert os.environ["COURSE_TEST"] == "inside"
+        raise ZeroDivisionError
+    assert "COURSE_TEST" not in os.environ
+
+
+# The pair of torch and torch_xla
+
+
+PROBLEM = "from course_utils.xla import xla_problem; print(xla_problem())"
+
+
+def test_a_torch_xla_that_is_not_there_is_one_sentence_with_the_fix(tmp_path):
+    done = stand_ins.run(stand_ins.without_torch_xla(tmp_path / "site"), PROBLEM)
+    assert done.stdout.startswith(
+        "torch_xla is not installed here: install it with `pip install torch_xla=="
+    ), done.stderr
+    assert done.stdout.count("\n") == 1
+
+
+def test_a_torch_xla_with_an_undefined_symbol_is_one_sentence_with_the_fix(tmp_path):
+    done = stand_ins.run(stand_ins.with_another_torch_xla(tmp_path / "site"), PROBLEM)
+    minor = ".".join(torch.__version__.split(".")[:2])
+    assert re.fullmatch(
+        rf"torch_xla 2\.8\.0 does not load with torch {re.escape(torch.__version__)} "
+        rf"\(_XLAC\.[\w.-]+: undefined symbol: _ZN5torch\w*\): "
+        rf"replace it with `pip install torch_xla=={re.escape(minor)}\.0`, which leaves torch "
+        rf"alone, and restart\.\n",
+        done.stdout,
+    ), done.stdout + done.stderr
+
+
+def test_a_torch_xla_of_another_minor_version_that_loads_all_the_same_is_named(tmp_path):
+    done = stand_ins.run(
+        stand_ins.with_another_torch_xla(tmp_path / "site", "2.7.1", loads=True), PROBLEM
+    )
+    assert done.stdout.startswith(
+        f"torch_xla 2.7.1 was not built for torch {torch.__version__}: replace it"
+    ), done.stderr
+
+
+def test_a_trainer_says_why_it_cannot_be_built_beside_a_torch_xla_that_does_not_load(tmp_path):
+    code = "from course_utils.lightning import trainer_kwargs; trainer_kwargs('cpu')"
+    done = stand_ins.run(stand_ins.with_another_torch_xla(tmp_path / "site"), code)
+    assert (
+        "RuntimeError: Lightning loads torch_xla for every Trainer, but torch_xla 2.8.0 does "
+        "not load" in done.stderr
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "system", "advice"),
+    [
+        (
+            "2.8.1+cpu",
+            "Linux",
+            "install it with `pip install torch_xla==2.8.0`, which leaves torch alone, and restart",
+        ),
+        (
+            "2.11.0+cu128",
+            "Linux",
+            "no torch_xla was made for torch 2.11, so leave this torch alone and run the lesson",
+        ),
+        (
+            "2.9.0",
+            "Darwin",
+            "it has builds for Linux on x86-64 only, so run this lesson there, or on Colab or "
+            "Kaggle",
+        ),
+    ],
+)
+def test_the_fix_never_touches_torch(monkeypatch, version, system, advice):
+    monkeypatch.setattr(torch, "__version__", version)
+    monkeypatch.setattr(platform, "system", lambda: system)
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    assert _fix("install").startswith(advice)
+
+
+@pytest.mark.parametrize("asked", ["TPU", "cpu"])
+def test_a_pjrt_device_that_is_not_here_is_one_sentence_and_nothing_is_started(in_xla, asked):
+    if asked == "TPU" and tpu_chips():
+        pytest.skip("there is a TPU")
+    sentence = f"PJRT_DEVICE is {asked!r}, but no such device was found: unset it, and restart."
+    done = run_python(
+        f"{PROBLEM}; from course_utils.xla import start_xla; start_xla()", PJRT_DEVICE=asked
+    )
+    assert done.stdout == f"{sentence}\n"
+    assert done.stderr.endswith(f"RuntimeError: XLA cannot start: {sentence}\n")
+
+
+def test_a_tpu_that_only_its_library_sees_is_left_to_it(tmp_path):
+    (tmp_path / "libtpu.py").write_text("def get_library_path(): return 'libtpu.so'")
+    done = run_python(
+        f"import sys; sys.path.append({str(tmp_path)!r}); {PROBLEM}", PJRT_DEVICE="TPU"
+    )
+    assert done.stdout == "None\n", done.stderr
+
+
+def test_the_pair_that_the_course_installs_has_no_problem(in_xla):
+    assert in_xla(xla_problem) is None
+
+
+# Counters
+
+
+def count_a_program_three_times() -> list[XLACounters]:
+    counts, device = [], torch.device("xla", 0)
+    values = [torch.full((2, 3), float(n)).to(device) for n in range(2)] + [
+        torch.ones(5, 7).to(device)
+    ]
+    for value in values:
+        before = xla_counters()
+        result = (value + value).tanh().sum()
+        recorded = xla_counters() - before
+        run_recorded(device)
+        counts += [recorded, xla_counters() - before]
+        del result
+    return counts
+
+
+def test_a_program_is_counted_when_it_runs_and_compiled_once_for_each_shape(in_xla):
+    counts = in_xla(count_a_program_three_times)
+    assert [(count.compilations, count.executions) for count in counts] == [
+        (0, 0),
+        (1, 1),
+        (0, 0),
+        (0, 1),
+        (0, 0),
+        (1, 1),
+    ]
+    assert counts[1].compile_s > 0 and counts[3].compile_s == 0
+
+
+def count_reading_and_falling_back() -> tuple[XLACounters, XLACounters]:
+    value = torch.arange(9.0).to("xla:0")
+    start = xla_counters()
+    assert value.sum().item() == 36
+    read = xla_counters()
+    result = value.median() + 1
+    run_recorded(value.device)
+    fallen = xla_counters()
+    assert result.item() == 5
+    return read - start, fallen - read
+
+
+def test_reading_a_value_is_a_transfer_and_an_unknown_operation_is_a_fallback(in_xla):
+    read, fallen = in_xla(count_reading_and_falling_back)
+    assert (read.from_device, read.fallbacks) == (1, 0)
+    assert (fallen.from_device, fallen.to_device, fallen.fallbacks) == (1, 1, 1)
+
+
+def test_counters_read_as_a_sentence():
+    assert (
+        repr(XLACounters(1, 0.5, 2, 3, 4, 5))
+        == "1 compiled, 2 executed, 3 to the device, 4 from it, 5 fallbacks"
+    )
+
+
+# Training
+
+
+def train_on(place: str, epochs: int) -> tuple[list[float], list[torch.Tensor], int]:
+    torch.manual_seed(42)
+    # five batches of 23 windows
+    model, batches = AirRNN().to(place), ShuffledBatches(len(WINDOWS), 23)
+    before = xla_counters()
+    losses = train_plain(
+        model, WINDOWS.to(place), TARGETS.to(place), batches=batches, epochs=epochs
+    )
+    return (
+        losses,
+        [weight.detach().cpu() for weight in model.parameters()],
+        (xla_counters() - before).compilations,
+    )
+
+
+def test_the_plain_loop_computes_the_same_on_xla_and_stops_compiling(in_xla):
+    cpu_losses, cpu_weights, _ = in_xla(train_on, "cpu", 12)
+    losses, weights, first_time = in_xla(train_on, "xla:0", 12)
+    assert len(losses) == 12 and losses == pytest.approx(cpu_losses, abs=1e-6)
+    assert all(torch.allclose(a, b, atol=1e-6) for a, b in zip(weights, cpu_weights, strict=True))
+    assert first_time <= 3  # a zero, the first step, all other steps
+    assert in_xla(train_on, "xla:0", 3)[2] == 0
+
+
+def fit_on(kind: str, package_name: str, **options) -> tuple[str, float, list[str]]:
+    import importlib
+    import logging
+    import warnings
+
+    from torch.utils.data import DataLoader, TensorDataset
+
+    warnings.simplefilter("ignore")
+    logging.disable()
+    package = importlib.import_module(package_name)
+    torch.manual_seed(42)
+    before = dict(os.environ)
+    off = {
+        "logger": False,
+        "enable_checkpointing": False,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+    }
+    trainer = package.Trainer(
+        **trainer_kwargs(kind, package=package), max_epochs=2, **off, **options
+    )
+    loader = DataLoader(
+        TensorDataset(WINDOWS, TARGETS), sampler=ShuffledBatches(len(WINDOWS), 23), batch_size=None
+    )
+    module = regression_of(package)
+    trainer.fit(module, loader)
+    changed = [name for name in os.environ if os.environ[name] != before.get(name)]
+    return str(trainer.strategy.root_device), module.last_loss, changed
+
+
+def regression_of(package):
+    class Plain(package.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.model = AirRNN()
+
+        def training_step(self, batch, index):
+            self.loss = torch.nn.functional.mse_loss(self.model(batch[0]), batch[1])
+            return self.loss
+
+        def on_train_end(self):
+            self.last_loss = self.loss.item()
+
+        def configure_optimizers(self):
+            return torch.optim.Adam(self.parameters(), lr=1e-3)
+
+    return Plain()
+
+
+@pytest.mark.parametrize("package", ["lightning.pytorch", "pytorch_lightning"])
+def test_a_trainer_of_either_package_trains_on_the_rehearsal_and_the_next_one_on_the_cpu(
+    in_xla, package
+):
+    on_xla = in_xla(fit_on, "xla", package)
+    on_cpu = in_xla(fit_on, "cpu", package)
+    assert (on_xla[0], on_cpu[0]) == ("xla:0", "cpu")
+    assert on_xla[1] == pytest.approx(on_cpu[1], abs=1e-6)
+    assert on_xla[2] == on_cpu[2] == []
+
+
+def what_stays_of_tied_weights() -> tuple[bool, bool]:
+    encoder, decoder = torch.nn.Embedding(5, 4), torch.nn.Linear(4, 5, bias=False)
+    decoder.weight = encoder.weight
+    optimizer = torch.optim.SGD(encoder.parameters(), lr=0.1)
+    torch.nn.Sequential(encoder, decoder).to("xla")
+    return encoder.weight is decoder.weight, encoder.weight is optimizer.param_groups[0]["params"][
+        0
+    ]
+
+
+def test_a_move_to_xla_unties_weights_and_leaves_an_optimizer_behind_as_lesson_4_says(in_xla):
+    assert in_xla(what_stays_of_tied_weights) == (False, False)
+
+
+def regression_losses(kind: str) -> float:
+    import logging
+    import warnings
+
+    from torch.utils.data import DataLoader, TensorDataset
+
+    from course_utils.lightning import pl
+
+    warnings.simplefilter("ignore")
+    logging.disable()
+    torch.manual_seed(42)
+    trainer = pl.Trainer(**trainer_kwargs(kind), max_epochs=2, barebones=True)
+    loader = DataLoader(
+        TensorDataset(WINDOWS, TARGETS), sampler=ShuffledBatches(len(WINDOWS), 23), batch_size=None
+    )
+    module = Regression(AirRNN())
+    trainer.fit(module, loader)
+    return (module.total / module.samples).item()
+
+
+def test_the_lesson_module_has_the_same_loss_on_both(in_xla):
+    assert in_xla(regression_losses, "xla") == pytest.approx(
+        in_xla(regression_losses, "cpu"), abs=1e-6
+    )
+
+
+def test_a_precision_leaves_no_variable_behind(in_xla):
+    assert in_xla(fit_with_bf16)[2] == []
+
+
+def fit_with_bf16():
+    return fit_on("xla", "lightning.pytorch", precision="bf16-true")
+
+
+def kwargs_of_a_tpu() -> dict:
+    return trainer_kwargs(Device("xla", 0, "TPU v5e"))
+
+
+def test_a_real_tpu_gets_lightnings_own_accelerator(in_xla):
+    kwargs = in_xla(kwargs_of_a_tpu)
+    assert (kwargs["accelerator"], kwargs["devices"]) == ("tpu", [0])
