@@ -39,7 +39,7 @@ page: $(VENV)/ready-learn ## the page "Is it worth it?", one file without a serv
 lint-page: ## types and rules of the page's modules
 	cd tools/page && npm install --silent --no-package-lock --no-audit --no-fund && npm run --silent check
 
-doctor.pyz: ## the doctor in one file, for any Python from 3.8 on: python doctor.pyz
+doctor.pyz: ## the doctor in one file, for any Python from 3.11 on: python doctor.pyz
 	$(PYTHON) tools/doctor_file.py $@
 
 setup-cell: $(VENV)/ready-test ## write the set-up cell, and the launch links if there is an address, into every lesson

@@ -7,11 +7,14 @@ be had from here, and are imported when they are first asked for.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+
+TYPE_CHECKING = False  # in place of typing's: the doctor starts beside a file called typing.py too
+if TYPE_CHECKING:
+    from typing import Any
 
 _HOMES = {
     "compare_devices": "compare.comparison",
-    "diagnose": "doctor",
+    "diagnose": "doctor.diagnosis",
 }
 
 __all__ = [*_HOMES]

@@ -7,7 +7,10 @@ nothing, and works where torch does not start.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+
+TYPE_CHECKING = False  # in place of typing's: the doctor starts beside a file called typing.py too
+if TYPE_CHECKING:
+    from typing import Any
 
 _HOMES = {
     "Device": "devices",

@@ -1,6 +1,6 @@
 """Measure what a copy between the host's memory and a device costs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -91,13 +91,17 @@ def latency(copies: Sequence[Copy]) -> float:
 def copy_rate(
     device: Device | torch.device | str | None = None,
     *,
-    sizes_bytes: Sequence[int] = COPY_SIZES_BYTES,
+    sizes_bytes: Iterable[int] = COPY_SIZES_BYTES,
     max_s: float = 0.1,
 ) -> CopyRate:
     """Measure copies from the host's memory to a device and back, with and without pinned memory.
 
     Each copy is waited for, so its time holds the latency and the bytes. A CPU has no other memory
     to copy to, so there it measures copies within the host's memory.
+
+    >>> rate = copy_rate("cpu", sizes_bytes=[1024], max_s=0.01)
+    >>> rate.copies[0].direction, rate.copies[0].size_bytes
+    ('in memory', 1024)
 
     Args:
         device: a `Device`, a `torch.device` or its name; None takes the best one here.
@@ -109,8 +113,9 @@ def copy_rate(
             does.
         RuntimeError: as `pick_device` does.
     """
+    sizes_bytes = tuple(sizes_bytes)
     if not sizes_bytes or min(sizes_bytes) < 1:
-        raise ValueError(f"copy_rate needs sizes of at least 1 byte, but got {tuple(sizes_bytes)}.")
+        raise ValueError(f"copy_rate needs sizes of at least 1 byte, but got {sizes_bytes}.")
     device = as_device(device)
     copies = []
     for pinned in (False, True) if device.kind in PINNABLE else (False,):

@@ -14,9 +14,6 @@ from course_utils.text import format_bytes, html_card, text_table
 
 HEADER = ("device", "name", "memory", "detail")
 _NAME = re.compile(rf"({'|'.join(KINDS)})(?::([0-9]+))?")
-# The devices found so far, by each name that always means the same one: looking for devices takes
-# a millisecond, and `to_device` asks for every batch.
-_found: dict[object, Device] = {}
 
 
 @dataclass(frozen=True)
@@ -35,6 +32,15 @@ class Device:
         """The `torch.device` to give to `.to(...)`."""
         return torch.device("cpu") if self.kind == "cpu" else torch.device(self.kind, self.index)
 
+    def describe(self) -> str:
+        """Return the name and the memory in words: "NVIDIA H200 with 151 GB".
+
+        A card whose memory is not known until it runs says so.
+        """
+        if self.memory_bytes is None:
+            return f"{self.name} (memory not known yet)"
+        return f"{self.name} with {format_bytes(self.memory_bytes)}"
+
     def __str__(self) -> str:
         return str(self.torch_device)
 
@@ -42,8 +48,7 @@ class Device:
         return html_card("Device", HEADER, [_row(self)])
 
 
-# a plain list, because the doctor also runs on Python 3.8, where `list[Device]` fails
-class DeviceList(list):
+class DeviceList(list[Device]):
     """Devices, best first: a list that prints as a table, and in a notebook as a card."""
 
     def __repr__(self) -> str:
@@ -54,11 +59,15 @@ class DeviceList(list):
 
 
 def find_devices() -> DeviceList:
-    """Return every device that PyTorch can use here, best first, without initializing any of them.
+    """Return every device that PyTorch can use here, best first, without starting any of them.
 
-    Names and memory come from the driver's management library and from files, so CUDA is not
-    initialized, torch_xla is not imported and no network is used. A listed device is not yet known
-    to work: `python -m course_tools.doctor` runs a kernel on each.
+    PyTorch counts them. Their names and memory come from the driver's management library and from
+    files, so no context is made on a GPU, torch_xla is not imported and no network is used. A card
+    that these cannot tie to one of PyTorch's devices is described once PyTorch has started it. A
+    listed device is not yet known to work: `python -m course_tools.doctor` runs a kernel on each.
+
+    >>> [device.kind for device in find_devices() if device.kind == "cpu"]
+    ['cpu']
     """
     devices = [
         Device(kind, index, card.name, card.memory_bytes, card.detail)
@@ -75,40 +84,23 @@ def find_devices() -> DeviceList:
 def pick_device(name: str | torch.device | None = None) -> Device:
     """Return the device called `name`, or the best one here.
 
+    >>> pick_device("cpu").torch_device
+    device(type='cpu')
+
     Args:
         name: such as "cpu", "cuda", "cuda:1" or `torch.device("cuda")`. A name without an index
             means PyTorch's current device of that kind, which is the first one unless your program
             has set another. None takes the device that the variable `COURSE_DEVICE` names, or
-            without it the best one, for which the rehearsal never counts.
+            without it PyTorch's current accelerator, or without one the CPU; never the rehearsal.
 
     Raises:
         ValueError: the name is not the name of any kind of device.
         RuntimeError: the device asked for is not in this machine. There is no silent fallback.
     """
-    requested, advice = "was requested", "Pass None to take the best one."
-    if name is None and os.environ.get("COURSE_DEVICE"):
-        name = os.environ["COURSE_DEVICE"]
-        requested = "was requested by the variable COURSE_DEVICE"
-        advice = "Unset COURSE_DEVICE to take the best one."
-    if name is None:
-        return next(device for device in find_devices() if not device.rehearsal)
-    name = str(name)  # of a torch.device too
-    match = _NAME.fullmatch(name)
-    if not match:
-        raise ValueError(
-            f"device {name!r} {requested}, but that names no kind of device. "
-            f"Write one of {', '.join(KINDS)}, with an index if you like: 'cuda:1'."
-        )
-    kind = match[1]
-    index = int(match[2]) if match[2] else _current_index(kind)
-    try:
-        return _device_called(kind, index)
-    except LookupError:
-        here = " and ".join(["cpu", *(str(one) for one in find_devices() if one.kind != "cpu")])
-        raise RuntimeError(
-            f"device {name!r} {requested}, but this machine has {here}. {advice} "
-            f"To learn why it is missing: python -m course_tools.doctor --require {kind}"
-        ) from None
+    chosen = as_torch_device(name)
+    if chosen.type == "cpu":
+        return _cpu()
+    return next(device for device in find_devices() if device.torch_device == chosen)
 
 
 def as_device(device: Device | torch.device | str | None) -> Device:
@@ -120,9 +112,40 @@ def as_device(device: Device | torch.device | str | None) -> Device:
     Raises:
         ValueError, RuntimeError: as `pick_device` does.
     """
+    return device if isinstance(device, Device) else pick_device(device)
+
+
+def as_torch_device(device: Device | torch.device | str | None) -> torch.device:
+    """Return the `torch.device` that is meant, as `pick_device` chooses it, in microseconds.
+
+    Raises:
+        ValueError, RuntimeError: as `pick_device` does.
+    """
     if isinstance(device, Device):
-        return device
-    return _found.get(device) or pick_device(device)
+        return device.torch_device
+    requested, advice = "was requested", "Pass None to take the best one."
+    if device is None and os.environ.get("COURSE_DEVICE"):
+        device = os.environ["COURSE_DEVICE"]
+        requested = "was requested by the variable COURSE_DEVICE"
+        advice = "Unset COURSE_DEVICE to take the best one."
+    if device is None:
+        return _current_device()
+    name = str(device)  # of a torch.device too
+    match = _NAME.fullmatch(name)
+    if not match:
+        raise ValueError(
+            f"device {name!r} {requested}, but that names no kind of device. "
+            f"Write one of {', '.join(KINDS)}, with an index if you like: 'cuda:1'."
+        )
+    kind = match[1]
+    index = int(match[2]) if match[2] else detect.current_index(kind)
+    if index < _count(kind):
+        return torch.device("cpu") if kind == "cpu" else torch.device(kind, index)
+    here = " and ".join(["cpu", *(str(one) for one in find_devices() if one.kind != "cpu")])
+    raise RuntimeError(
+        f"device {name!r} {requested}, but this machine has {here}. {advice} "
+        f"To learn why it is missing: python -m course_tools.doctor --require {kind}"
+    )
 
 
 def wait_for(device: Device | torch.device | str | None = None) -> None:
@@ -131,36 +154,35 @@ def wait_for(device: Device | torch.device | str | None = None) -> None:
     A CPU operation has finished when its call returns. CUDA, MPS and XPU only queue it, and XLA
     only records it. On XLA this also runs what was recorded; `torch_xla.sync(wait=True)` alone
     returns before an XLA:CPU program has run (measured with torch_xla 2.9.0).
+
+    >>> wait_for("cpu")
     """
-    device = as_device(device)
-    if device.kind == "xla":
+    device = as_torch_device(device)
+    if device.type == "xla":
         import torch_xla
         from torch_xla.core import xla_model
 
         torch_xla.sync()
         xla_model.wait_device_ops()
-    elif device.kind != "cpu":
-        torch.accelerator.synchronize(device.torch_device)
+    elif device.type != "cpu":
+        torch.accelerator.synchronize(device)
 
 
-def _device_called(kind: str, index: int) -> Device:
-    """Return a device, or raise LookupError where it is missing."""
-    name = f"{kind}:{index}"
-    if name not in _found:
-        # The CPU is always here, and the others need not be asked.
-        devices = [_cpu()] if name == "cpu:0" else find_devices()
-        for device in devices:
-            if (device.kind, device.index) == (kind, index):
-                _found.update({name: device, str(device): device, device.torch_device: device})
-    return _found[name]
+def _current_device() -> torch.device:
+    """Return PyTorch's current accelerator, a TPU, or the CPU."""
+    kind, count = detect.torch_accelerator()
+    if count:
+        return torch.device(kind, detect.current_index(kind))
+    return torch.device("xla", 0) if detect.xla_tpus() else torch.device("cpu")
 
 
-def _current_index(kind: str) -> int:
-    if kind in ("cuda", "xpu"):
-        backend = getattr(torch, kind)
-        if backend.is_initialized():
-            return backend.current_device()
-    return 0
+def _count(kind: str) -> int:
+    if kind == "cpu":
+        return 1
+    if kind == "xla":
+        return len(detect.xla_tpus()) or int(detect.can_rehearse())
+    torch_kind, count = detect.torch_accelerator()
+    return count if kind == torch_kind else 0
 
 
 def _cpu() -> Device:

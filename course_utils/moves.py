@@ -8,12 +8,15 @@ from typing import Any, TypeVar
 
 import torch
 
-from course_utils.devices import Device, as_device
+from course_utils.devices import Device, as_torch_device
 from course_utils.xla import start_xla
 
 T = TypeVar("T")
 # what batches hold most often besides tensors
 PLAIN = frozenset({str, bytes, int, float, bool, type(None)})
+# A queued copy to these is not safe. From a GPU, Python could read the CPU's tensor before its data
+# have arrived; MPS may read the CPU's tensor after it was freed (pytorch/pytorch 189690).
+BLOCKING = ("cpu", "mps")
 
 
 def to_device(
@@ -27,22 +30,26 @@ def to_device(
     stays shared, but two views of one storage become two tensors. Containers are copied, never
     changed. Any other object is returned as it is, without a look inside.
 
+    >>> batch = to_device({"pixels": torch.ones(2, 3), "names": ["a", "b"]}, "cpu")
+    >>> batch["pixels"].device, batch["names"]
+    (device(type='cpu'), ['a', 'b'])
+
     Args:
         obj: a tensor, or any nesting of containers around tensors.
         device: where to; a `Device`, its name, a `torch.device`, or None for the best one here.
         non_blocking: queue each copy and return before it has ended. It helps when the tensor is
-            pinned: the device then fetches it while Python goes on. Copies to the CPU always block;
-            otherwise you could read the data before it has arrived.
+            pinned: the device then fetches it while Python goes on. Copies to the CPU and to MPS
+            always block, because a queued one could read or give wrong data.
 
     Raises:
         ValueError: `device` does not name a kind of device, or `obj` contains itself.
         RuntimeError: the device is not in this machine.
     """
-    target = as_device(device).torch_device
+    target = as_torch_device(device)
     if target.type == "xla":
         start_xla()  # without it torch has no such device
     try:
-        return _walk(obj, _mover(target, non_blocking and target.type != "cpu"))
+        return _walk(obj, _mover(target, non_blocking and target.type not in BLOCKING))
     except RecursionError:
         raise ValueError(
             f"this {type(obj).__name__} contains itself, or is nested too deeply to be walked "

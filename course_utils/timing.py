@@ -1,18 +1,24 @@
-"""Time a call on any device: wait for it, keep the first call apart, repeat, show the spread."""
+"""Time a call on any device: wait for it, keep the first call apart, repeat, show the spread.
+
+A `Stopwatch` reads the time of one function block by block; `time_call` reads until the median is
+known, and says why a figure is unreliable.
+"""
 
 import gc
 import math
+import os
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import repeat
 
 import torch
 
-from course_utils.devices import Device, as_device
-from course_utils.stopwatch import Blocks, Reading, Stopwatch, seconds_spent_queueing
+from course_utils.devices import Device, as_device, wait_for
 from course_utils.text import format_seconds
+from course_utils.xla import XLACounters, start_xla, xla_counters
 
 # stop when the 95 % interval of the median reaches no further than this share of it to either side
 SPREAD = 0.02
@@ -25,10 +31,151 @@ FEWEST = 6  # fewer readings than this have no 95 % interval of the median
 CLEAN = 0.97  # a block in which the thread had a core for less of the time than this is left out
 MOST_THREADS = 1024  # more crash the library that makes them (libgomp)
 DOUBT = 0.05  # a share of the median from which drift, spread or contention is worth a warning
-# XLA spreads each call over several threads, and on few cores they queue behind one another: up to
-# 0.36 was seen on two quiet cores, and 0.34 to 0.58 with two busy neighbours.
-QUEUED = {"xla": 0.4}
 SHORTEST_S = 1e-6  # hardly any PyTorch operation takes less
+# One reading of the clock spans at least this: the clock itself costs about 1e-7, and waiting for a
+# GPU about 1e-5, once a block. XLA is waited for at every call. The system's timer interrupts come
+# every 1 to 4 ms and miss most blocks of this length, and so the median; in a long loop they cost
+# 2.5 % on the virtual machine where this was measured.
+BLOCK_S = {"cpu": 2e-4, "xla": 2e-4}
+QUEUED_BLOCK_S = 4e-3
+COMPILED_S = 0.02  # a first call longer than this, and than ten blocks, has compiled,
+SETTLE_S = 0.15  # and for so long after it calls are slower
+LEAD_IN_S = 2e-3  # blocks shorter than this feel what ran before them, see `Stopwatch.lead_in`
+MOST_COMPILING = 10  # blocks that may compile on XLA before that is called a fault of the call
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One timed block."""
+
+    seconds: float  # of one call
+    # the part of the time in which the calling thread had a core; 1 where that says nothing
+    cpu_share: float = 1.0
+
+
+class Stopwatch:
+    """Reads the time of a function without arguments, in blocks of calls, on one device."""
+
+    clock: Callable[[], float] = staticmethod(time.perf_counter)
+    # The seconds in which this thread had a core; None where that says nothing: Windows counts them
+    # in steps of 16 ms.
+    cpu_clock: Callable[[], float] | None = (
+        None if os.name == "nt" else staticmethod(time.thread_time)
+    )
+
+    def __init__(self, fn: Callable[[], object], device: Device):
+        if device.kind == "xla":
+            start_xla()
+        self.fn, self.device = fn, device
+        if device.kind != "cpu":
+            # while a device works, the thread that waits for it may well sleep
+            self.cpu_clock = None
+        self.calls = 1  # in a block
+        self.first_s = 0.0  # of the very first call
+        self.call_s = math.inf  # of one call at the end of the warm-up
+        # whether the clock waited for the device that held the result of the first call
+        self.waited = True
+        self._run = self._run_recorded if device.kind == "xla" else self._run_many
+
+    def _read_first(self) -> None:
+        wait_for(self.device)
+        start = self.clock()
+        result = self.fn()
+        wait_for(self.device)
+        self.first_s = self.clock() - start
+        check_ran(result)
+        # A result on another accelerator shows that the clock waited for the wrong device.
+        where = getattr(result, "device", None)
+        if isinstance(where, torch.device) and where.type not in ("cpu", "meta"):
+            # XLA waits for all of its devices at once
+            same_index = where.type == "xla" or where.index in (None, self.device.index)
+            self.waited = where.type == self.device.kind and same_index
+
+    def warm_up(self) -> None:
+        """Time the first call, choose the calls in a block, and go on until the state is steady."""
+        self._read_first()
+        block_s = BLOCK_S.get(self.device.kind, QUEUED_BLOCK_S)
+        while (spent := self.read().seconds * self.calls) < block_s and self.calls < 10**7:
+            wanted = math.ceil(1.1 * block_s * self.calls / max(spent, 1e-9))
+            self.calls = max(2 * self.calls, min(20 * self.calls, wanted))
+        self.call_s = spent / self.calls
+        if self.first_s > COMPILED_S and self.first_s > 10 * spent:
+            end = self.clock() + SETTLE_S
+            while self.clock() < end:
+                self.read()
+
+    def lead_in(self) -> None:
+        """Call once, uncounted, so that a short block starts with its own data in the caches."""
+        if self.call_s * self.calls < LEAD_IN_S:
+            result = self.fn()  # held, or XLA would leave it out
+            wait_for(self.device)
+            del result
+
+    def read(self) -> Reading:
+        """Time one block of calls. A block in which XLA compiled is taken again.
+
+        Raises:
+            RuntimeError: XLA's counters say that it compiles again and again, or does not run one
+                program a call.
+        """
+        if self.device.kind != "xla":
+            return self._read_block()
+        for _ in range(MOST_COMPILING):
+            before = xla_counters()
+            reading = self._read_block()
+            did = xla_counters() - before
+            self._check_executions(did)
+            if did.compilations == 0:
+                return reading
+        raise RuntimeError(
+            f"the call to be timed compiled a new program {MOST_COMPILING} times, so it has no "
+            "steady state. A shape or a constant changes from call to call: pad to one shape, and "
+            "make the constant a tensor."
+        )
+
+    def _read_block(self) -> Reading:
+        wait_for(self.device)
+        cpu_start = self.cpu_clock() if self.cpu_clock else 0.0
+        start = self.clock()
+        self._run()
+        seconds = self.clock() - start
+        cpu_s = self.cpu_clock() - cpu_start if self.cpu_clock else seconds
+        return Reading(seconds / self.calls, cpu_s / seconds if seconds > 0 else 1.0)
+
+    def _check_executions(self, did: XLACounters) -> None:
+        # a copy runs no program
+        copied = did.executions == 0 and did.to_device + did.from_device >= self.calls
+        ran = f"the call to be timed ran {did.executions} programs on XLA in {self.calls} calls"
+        if did.executions < self.calls and not copied:
+            raise RuntimeError(f"{ran}. XLA leaves out what nobody holds: return its result.")
+        if did.executions > self.calls:
+            raise RuntimeError(
+                f"{ran}, so it reads values or syncs in its middle. "
+                "Take that out, or time the parts."
+            )
+
+    def _run_many(self) -> None:
+        fn = self.fn
+        for _ in repeat(None, self.calls):
+            fn()
+        wait_for(self.device)
+
+    def _run_recorded(self) -> None:
+        # XLA merges identical recorded calls into one, and drops those whose results nobody holds.
+        for _ in repeat(None, self.calls):
+            result = self.fn()
+            wait_for(self.device)
+        del result
+
+
+def check_ran(result: object) -> None:
+    """Raise TypeError if a call returned a generator or a coroutine: its work was not done."""
+    if isinstance(result, Generator | Coroutine):
+        result.close()
+        raise TypeError(
+            f"the call returned a {type(result).__name__}, and none of its work was done. "
+            "Pass a function that does all of the work, such as: lambda: list(work())"
+        )
 
 
 @dataclass(frozen=True)
@@ -86,6 +233,10 @@ def time_call(
     changes more slowly than the timing lasts, often less than 0.1 s, does not show: the clock rate
     of the cores, or what other programs do.
 
+    >>> timing = time_call(lambda: torch.ones(1000).sum(), device="cpu", max_s=0.05)
+    >>> timing.device, timing.median_s < timing.first_s + 1
+    ('cpu', True)
+
     Args:
         fn: the work, without arguments. It must do the same work at every call.
         device: where `fn` works, and so what to wait for; a `Device`, a `torch.device` or its name;
@@ -106,35 +257,38 @@ def time_call(
     watch = Stopwatch(fn, as_device(device))
     with paused_gc(), using_threads(threads):
         watch.warm_up()
-        queued_s, ran_s = seconds_spent_queueing(), time.process_time()
         readings = read_until_narrow(watch, max_s)
-        queued_s, ran_s = seconds_spent_queueing() - queued_s, time.process_time() - ran_s
-    queued = queued_s / (queued_s + ran_s or 1)
-    return summarise(watch.blocks(readings, usable(readings)), threads, queued)
+    return summarise(watch, readings, usable(readings), threads)
 
 
-def summarise(blocks: Blocks, threads: int | None, queued: float = 0.0) -> Timing:
-    """Return the timing that blocks amount to, taken with `threads` as in `time_call`.
+def summarise(
+    watch: Stopwatch, readings: Sequence[Reading], used: Sequence[Reading], threads: int | None
+) -> Timing:
+    """Return the timing that the `used` readings of a stopwatch amount to.
 
-    `queued` is the share of the time for which this process's threads wanted a core in which they
-    queued for one.
+    It was taken with `threads` as in `time_call`.
     """
     threads = threads or torch.get_num_threads()
-    values = tuple(reading.seconds for reading in blocks.used)
-    warnings = list(_doubts(blocks.first_s, values))
-    warnings += _disturbances(blocks, threads, queued)
-    if not blocks.waited:
+    values = tuple(reading.seconds for reading in used)
+    warnings = list(_doubts(watch.first_s, values))
+    share = statistics.median_high(reading.cpu_share for reading in readings)
+    if share < CLEAN:
         warnings.append(
-            f"the result is not on {blocks.device}, so the clock did not wait for it: "
+            f"the calling thread had a core for only {share:.0%} of the time: other programs "
+            "compete for the cores, or fn itself waits, for a disk or another process."
+        )
+    if not watch.waited:
+        warnings.append(
+            f"the result is not on {watch.device}, so the clock did not wait for it: "
             "pass its device."
         )
     return Timing(
-        device=str(blocks.device),
+        device=str(watch.device),
         threads=threads,
-        first_s=blocks.first_s,
+        first_s=watch.first_s,
         blocks_s=values,
-        calls_per_block=blocks.calls,
-        left_out=len(blocks.readings) - len(blocks.used),
+        calls_per_block=watch.calls,
+        left_out=len(readings) - len(used),
         warnings=tuple(warnings),
     )
 
@@ -166,25 +320,6 @@ def _is_narrow(readings: Sequence[Reading]) -> bool:
     values = [reading.seconds for reading in readings]
     low, high = median_interval(values)
     return high - low <= 2 * SPREAD * statistics.median(values)
-
-
-def _disturbances(blocks: Blocks, threads: int, queued: float) -> Iterator[str]:
-    """Yield a warning where other programs competed for the cores."""
-    kind = blocks.device.kind
-    # If no thread was queued, fn itself was waiting.
-    counted = blocks.used if queued > DOUBT else blocks.readings
-    share = statistics.median_high(reading.cpu_share for reading in counted)
-    others_matter = threads > 1 or kind != "cpu"
-    if share < CLEAN:
-        yield (
-            f"the calling thread had a core for only {share:.0%} of the time: other programs "
-            "compete for the cores, or fn itself waits, for a disk or another process."
-        )
-    elif others_matter and queued > QUEUED.get(kind, DOUBT):
-        yield (
-            "other programs compete for the cores: this process's threads got one for only "
-            f"{1 - queued:.0%} of the time for which they wanted one."
-        )
 
 
 def _doubts(first_s: float, values: Sequence[float]) -> Iterator[str]:

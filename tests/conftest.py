@@ -57,14 +57,6 @@ def pytest_collection_modifyitems(items):
     )
 
 
-@pytest.fixture(autouse=True)
-def devices_are_looked_for_anew():
-    """Let no test find a device that an earlier one has made up."""
-    devices = sys.modules.get("course_utils.devices")
-    if devices:
-        devices._found.clear()
-
-
 @pytest.fixture
 def root(tmp_path, monkeypatch):
     """A folder in whose /sys, /proc and /dev the package looks, in place of this machine's."""

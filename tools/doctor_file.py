@@ -1,4 +1,4 @@
-"""Write the doctor as one file for Python 3.8 or later: `tools/doctor_file.py doctor.pyz`."""
+"""Write the doctor as one file: `tools/doctor_file.py doctor.pyz`."""
 
 import sys
 import zipfile
@@ -11,8 +11,9 @@ PARTS = (
 )
 START = """import runpy, sys
 
-if sys.version_info < (3, 8):
-    sys.exit("The doctor needs Python 3.8 or later, and this is %d.%d." % sys.version_info[:2])
+if sys.version_info < (3, 11):
+    sys.exit("The doctor needs Python 3.11 or later, as PyTorch does today: this is %d.%d."
+             % sys.version_info[:2])
 runpy.run_module("course_tools.doctor", run_name="__main__", alter_sys=True)
 """
 

@@ -29,7 +29,7 @@ def look_of(kind: str, threads: int | None = None) -> dict[str, Any]:
     """Return the colour, marker and line style of a kind of device."""
     if (kind, threads) == ("cpu", 1):
         return {**ONE_THREAD, "markersize": 10}
-    return {**LOOKS.get("xla" if kind == "tpu" else kind, OTHER), "markersize": 10}
+    return {**LOOKS.get(kind, OTHER), "markersize": 10}
 
 
 def plot_rates(

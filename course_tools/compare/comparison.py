@@ -5,6 +5,7 @@ Also: the time of one workload on one device, and the best that a device reaches
 """
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -45,20 +46,26 @@ class Contestant:
 
 
 def cpu_first() -> list[Device]:
-    """Return every device here, the CPU first, since the others are compared with it."""
-    return sorted(find_devices(), key=lambda device: device.kind != "cpu")
+    """Return every device here, the CPU first, since the others are compared with it.
+
+    The rehearsal is no device of its own: it takes part where it is named.
+    """
+    real = [device for device in find_devices() if not device.rehearsal]
+    return sorted(real, key=lambda device: device.kind != "cpu")
 
 
 def contestants(devices: Devices = "all") -> list[Contestant]:
     """Return the contestants: the CPU once with one thread and once with all that are set, and
     each accelerator.
 
+    "all" leaves out a TPU that this process can no longer start, with a warning.
+
     Raises:
         ValueError: a device has a name that does not exist.
-        RuntimeError: a device is not in this machine.
+        RuntimeError: a device is not in this machine, or XLA was named and cannot start.
     """
     if devices == "all":
-        chosen = cpu_first()
+        chosen = [device for device in cpu_first() if device.kind != "xla" or _can_start_xla()]
     elif isinstance(devices, Device | torch.device | str | None):
         chosen = [as_device(devices)]
     else:
@@ -73,6 +80,15 @@ def contestants(devices: Devices = "all") -> list[Contestant]:
     return found
 
 
+def _can_start_xla() -> bool:
+    try:
+        start_xla()
+    except RuntimeError as error:
+        warnings.warn(f"the TPU takes no part: {error}", stacklevel=4)
+        return False
+    return True
+
+
 def compare_devices(
     workload: Workload | Callable,
     sizes: Sequence[int],
@@ -83,11 +99,18 @@ def compare_devices(
 ) -> Result:
     """Check that every device computes the same, then time them in turn.
 
+    >>> def work(size, device):
+    ...     numbers = torch.ones(size).to(device)
+    ...     return lambda: numbers.sum()
+    >>> result = compare_devices(work, [100, 200], "cpu", max_s=0.02)
+    >>> result.sizes
+    (100, 200)
+
     Args:
         workload: one of `workloads`, or a function of your own; see `Workload.of`.
         sizes: of the work, each at least 1.
-        devices: devices or their names, or a single one; "all" for all that are here, and None for
-            the best one.
+        devices: devices or their names, or a single one; "all" for all that are here, without a
+            rehearsal, and None for the best one.
         precision: one of the workload's.
         max_s: seconds to spend on timing each size, about.
 

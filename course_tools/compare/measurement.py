@@ -1,5 +1,6 @@
 """One measured or published figure."""
 
+import math
 import statistics
 from dataclasses import dataclass
 
@@ -23,6 +24,17 @@ class Measurement:
     rounds_s: tuple[float, ...]
     warnings: tuple[str, ...] = ()  #: why the figure is unreliable
 
+    def __post_init__(self) -> None:
+        """Refuse what no comparison writes, since a file may come from anybody."""
+        for name in ("workload", "precision", "size_name", "unit", "label", "kind", "device"):
+            if not isinstance(getattr(self, name), str):
+                raise ValueError(f"{name} is {getattr(self, name)!r}, not a text")
+        for name in ("size", "items", "rounds_s"):
+            value = getattr(self, name)
+            numbers = value if name == "rounds_s" else (value,)
+            if not numbers or not all(map(_is_positive, numbers)):
+                raise ValueError(f"{name} is {value!r}, not above 0")
+
     @property
     def median_s(self) -> float:
         """Median seconds of a call."""
@@ -40,3 +52,7 @@ class Measurement:
             return self.rate, self.rate
         low_s, _, high_s = statistics.quantiles(self.rounds_s, n=4, method="inclusive")
         return self.items / high_s, self.items / low_s
+
+
+def _is_positive(number: object) -> bool:
+    return isinstance(number, int | float) and 0 < number < math.inf

@@ -20,7 +20,7 @@ import course_utils
 from course_tools.compare.measurement import Measurement
 from course_utils.hardware.machine import cpu_name, read_package
 from course_utils.hardware.nvidia import read_driver
-from course_utils.in_turn import PRECISION, ratio_of_rounds
+from course_utils.in_turn import PRECISION, Ratio, ratio_of_rounds
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,12 +74,12 @@ class Result:
         return sorted(found, key=lambda one: one.size)
 
     def verdict(self) -> str:
-        """Return from which size on an accelerator, or the CPU with the most threads, is faster
-        than the CPU, in 45 characters or fewer; of a single contestant, nothing.
+        """Return from which size on the fastest accelerator, or the CPU with the most threads, is
+        faster than the CPU, in 45 characters or fewer; of a single contestant, nothing.
         """
         cpus = [label for label in self.labels if self.of(label)[0].kind == "cpu"]
         others = [label for label in self.labels if label not in cpus]
-        winner = others[0] if others else self.labels[-1]
+        winner = max(others, key=self._best_at_the_end) if others else self.labels[-1]
         rivals = [label for label in cpus or self.labels if label != winner]
         if not rivals:
             return ""
@@ -95,12 +95,19 @@ class Result:
             return f"{winner}: faster at every size"
         return f"{winner}: faster from {size:,} on"
 
+    def _best_at_the_end(self, label: str) -> tuple[int, float]:
+        """Return the largest size of a contestant and its rate there, which decide who is first."""
+        last = self.of(label)[-1]
+        return last.size, last.rate
+
     def _wins_from(self, winner: str, rival: str) -> float:
         """Return the smallest size from which on the winner is faster, or infinity."""
+        rounds_s = {one.size: one.rounds_s for one in self.of(rival)}
         size = math.inf
-        for mine, theirs in zip(self.of(winner), self.of(rival), strict=True):
-            low, _ = ratio_of_rounds(theirs.rounds_s, mine.rounds_s).interval
-            if low <= 1 + PRECISION:  # equal calls can differ by less than that
+        for mine in self.of(winner):
+            times = times_as_fast(mine.rounds_s, rounds_s.get(mine.size, ()))
+            # equal calls can differ by less than the precision
+            if times is None or times.interval[0] <= 1 + PRECISION:
                 size = math.inf
             elif size == math.inf:
                 size = mine.size
@@ -114,14 +121,14 @@ class Result:
         base = {one.size: one.rounds_s for one in self.of(first)}
         lines = []
         for one in self.measurements:
-            times = ratio_of_rounds(base[one.size], one.rounds_s)
+            times = times_as_fast(one.rounds_s, base.get(one.size, ()))
             line = {
                 work.size_name: one.size,
                 "device": one.label,
                 "median ms": one.median_s * 1e3,
                 f"{work.unit}/s": one.rate,
-                f"times {first}": times.median,
-                "95 % interval": f"{times.interval[0]:.2f} to {times.interval[1]:.2f}",
+                f"times {first}": times.median if times else math.nan,
+                "95 % interval": "{:.2f} to {:.2f}".format(*times.interval) if times else "",
                 "reliable": not one.warnings,
             }
             lines.append(line)
@@ -172,7 +179,7 @@ class Result:
                 rounds_s, warnings = tuple(each.pop("rounds_s")), tuple(each.pop("warnings"))
                 measurements.append(Measurement(**each, rounds_s=rounds_s, warnings=warnings))
             return cls(tuple(measurements), **content)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise ValueError(
                 f"{Path(path).name} is not a result that this course can read: {error}"
             ) from error
@@ -184,6 +191,11 @@ class Result:
             f"{', '.join(works)}: {len(self.sizes)} sizes, {'; '.join(self.labels)}, "
             f"{self.origin} {self.date}, {doubts} of {len(self.measurements)} figures unreliable"
         )
+
+
+def times_as_fast(these_s: Sequence[float], those_s: Sequence[float]) -> Ratio | None:
+    """Return how many times as fast these are as those; None where they are not the same rounds."""
+    return ratio_of_rounds(those_s, these_s) if len(these_s) == len(those_s) else None
 
 
 def describe_machine() -> dict[str, Any]:

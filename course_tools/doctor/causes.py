@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 
 from course_tools.doctor.evidence import Evidence, Finding, judge_probe, meaning, no_answer
-from course_utils.hardware.machine import AMD, INTEL, NVIDIA
-from course_utils.hardware.nvidia import Card, split_version, visible_cards
+from course_tools.doctor.run_child import Outcome
+from course_tools.doctor.surroundings import AMD, INTEL, NVIDIA
+from course_utils.hardware.nvidia import Card, card_called, split_version
 
 OLDEST_TORCH = (2, 6)
 
@@ -23,18 +24,30 @@ def find_cause(kind: str, evidence: Evidence) -> Finding:
         return evidence.finding(kind, "torch-shadowed", file=torch.shadow)
     if torch.minor < OLDEST_TORCH:
         return evidence.finding(kind, "torch-too-old")
+    tried = [evidence.probes[name] for name in ("cpu", kind) if name in evidence.probes]
+    for probe in tried:
+        if evidence.folder_deleted and _has_not_imported_torch(probe):
+            return evidence.finding(kind, "folder-deleted")
+        if evidence.shadows and _has_not_imported_torch(probe):
+            return _shadowed(kind, probe, evidence)
     if kind == "cpu" or "error" in cpu.facts:
         return judge_probe(kind, cpu, evidence)
-    rules = {"cuda": _cuda, "mps": _mps, "xpu": _xpu, "xla": _xla, "tpu": _tpu}
-    rule = rules.get(kind)
-    return rule(evidence) if rule else _other(kind, evidence)
+    rules = {"cuda": _cuda, "mps": _mps, "xpu": _xpu, "xla": _xla}
+    return rules[kind](evidence)
 
 
-def _other(kind: str, evidence: Evidence) -> Finding:
-    probe = evidence.probe(kind)
-    if probe.kernels or no_answer(kind, probe, evidence):
-        return judge_probe(kind, probe, evidence)
-    return evidence.finding(kind, "no-hardware", maker=f"{kind} device that torch can use")
+def _has_not_imported_torch(probe: Outcome) -> bool:
+    failed = probe.ended != "ok" or "error" in probe.facts
+    return failed and probe.facts.get("step", "importing torch") == "importing torch"
+
+
+def _shadowed(kind: str, probe: Outcome, evidence: Evidence) -> Finding:
+    """Return that a file of the working folder keeps torch from being imported."""
+    error = probe.facts.get("error") or probe.output
+    named = [file for file in evidence.shadows if file in error]
+    files = ", ".join(named or evidence.shadows)
+    last = error.splitlines()[-1] if error else f"the process {probe.ended}"
+    return evidence.finding(kind, "module-shadowed", file=files, error=last)
 
 
 def _cuda(evidence: Evidence) -> Finding:
@@ -48,7 +61,7 @@ def _cuda(evidence: Evidence) -> Finding:
     names = ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES") if torch.hip else ()
     for name in (*names, "CUDA_VISIBLE_DEVICES"):
         value = evidence.variables.get(name)
-        if hardware and not visible_cards(cards, value):
+        if hardware and value is not None and _hides_all(cards, value):
             return evidence.finding("cuda", "hidden", variable=name, value=value, hardware=hardware)
     refused = _refused(evidence)
     if refused:
@@ -60,6 +73,23 @@ def _cuda(evidence: Evidence) -> Finding:
     if silence and (silence.cause != "kernel-failed" or not early):
         return silence
     return _not_started(evidence, hardware)
+
+
+def _hides_all(cards: list[Card], setting: str) -> bool:
+    """Say whether a setting of CUDA_VISIBLE_DEVICES shows none of the cards that are here.
+
+    CUDA stops at the first entry that names no card (CUDA C Programming Guide, "CUDA Environment
+    Variables"), so the first one decides. The name of a MIG slice hides nothing: whoever shares a
+    card out has set it.
+    """
+    first = setting.split(",")[0].strip()
+    if first.isdigit():
+        return int(first) >= len(cards)
+    if first.startswith("MIG-"):
+        return False
+    uuids_known = any(card.uuid.startswith("GPU-") for card in cards)
+    could_be_one = first.startswith("GPU-") and not uuids_known
+    return not could_be_one and card_called(cards, first) is None
 
 
 def _known_cards(evidence: Evidence) -> list[Card]:
@@ -124,6 +154,11 @@ def _not_started(evidence: Evidence, hardware: str) -> Finding:
     error = evidence.probe("cuda").facts.get("error", "torch lists no card.")
     if evidence.probe("nvidia").ended in ("timed out", "killed"):
         return judge_probe("cuda", evidence.probe("nvidia"), evidence)
+    setting = evidence.variables.get("CUDA_VISIBLE_DEVICES", "")
+    if setting.startswith("MIG-"):
+        return evidence.finding("cuda", "slice-missing", value=setting, error=error)
+    if cards and "libcuda" in error:
+        return evidence.finding("cuda", "compute-part-missing", error=error)
     if evidence.wsl and not cards:
         return evidence.finding("cuda", "wsl-driver", error=error, maker=maker)
     if cards and "NVIDIA driver" not in error:
@@ -201,14 +236,3 @@ def _xla(evidence: Evidence) -> Finding:
         cause = "libtpu-absent" if chips else "rehearsal"
         judged = evidence.finding("xla", cause, usable=True, error="it took the CPU.")
     return judged
-
-
-def _tpu(evidence: Evidence) -> Finding:
-    probe, package = evidence.probe("tpu"), evidence.torch_tpu
-    if not package.version:
-        return evidence.finding("tpu", "torchtpu-absent")
-    if evidence.tpu_chips:
-        return judge_probe("tpu", probe, evidence)
-    problem = no_answer("tpu", probe, evidence)
-    error = problem.why[:1].lower() + problem.why[1:] if problem else "it has nothing to run on."
-    return evidence.finding("tpu", "torchtpu-off-cloud", version=package.version, error=error)

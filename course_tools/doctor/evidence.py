@@ -6,6 +6,7 @@ import configparser
 import pkgutil
 import re
 import sys
+import textwrap
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from course_utils.text import clean
 REMEDIES = configparser.ConfigParser(interpolation=None, delimiters="=")
 REMEDIES.read_string((pkgutil.get_data("course_tools.doctor", "remedies.ini") or b"").decode())
 HOST_NAMES = REMEDIES["hosts"]
+LINE = 96  # letters of a line in a terminal
 IN_A_CLONE = (Path(__file__).parents[2] / "Makefile").exists()
 INSTALL = REMEDIES["install"]["course" if IN_A_CLONE else "elsewhere"]
 # Patterns of messages of a kernel, a driver or nvidia-smi, and the cause that each names.
@@ -38,16 +40,31 @@ class Finding:
 
     @property
     def works(self) -> str:
-        """Return "yes" or "no", for a person."""
-        return "yes" if self.usable else "no"
+        """Return "yes", "no" or "not known", for a person."""
+        if self.usable:
+            return "yes"
+        return "not known" if self.cause == "slow" else "no"
 
     def __repr__(self) -> str:
         return f"{self.kind}: {self.cause}\n{self.advice()}"
 
     def advice(self) -> str:
         """Return the cause in words and the fix, on lines of their own."""
-        fix = f"\n  Fix: {clean(self.fix, 600)}" if self.fix else ""
-        return f"  Why: {clean(self.why, 900)}{fix}"
+        lines = {"Why": clean(self.why, 900), "Fix": clean(self.fix, 600)}
+        return "\n".join(wrapped(f"{word}: {text}", 2) for word, text in lines.items() if text)
+
+
+def wrapped(text: str, indent: int = 0) -> str:
+    """Return text in lines that fit a terminal, broken between words alone."""
+    start = " " * indent
+    return textwrap.fill(
+        text,
+        LINE,
+        initial_indent=start,
+        subsequent_indent=f"{start}{start}",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 @dataclass(frozen=True)
@@ -58,7 +75,9 @@ class Evidence:
     torch: Package
     probes: dict[str, Outcome]
     torch_xla: Package = field(default_factory=Package)
-    torch_tpu: Package = field(default_factory=Package)
+    torch_copies: tuple[str, ...] = ()  # where torch lies, the one that is imported first
+    shadows: tuple[str, ...] = ()  # files that Python takes for its own modules
+    folder_deleted: bool = False  # the working folder
     variables: dict[str, str] = field(default_factory=dict)
     graphics: list[tuple[str, str]] = field(default_factory=list)  # PCI numbers of vendor and model
     tpu_chips: int = 0
@@ -131,20 +150,22 @@ def no_answer(kind: str, outcome: Outcome, evidence: Evidence) -> Finding | None
     """Return why a probe reported nothing useful, or None when it did."""
     step = outcome.facts.get("step", "starting Python")
     error = outcome.facts.get("error")
-    if error and step.endswith(" torch"):  # importing it, or loading TorchTPU with it
+    if error and step == "importing torch":
         return evidence.finding(kind, meaning(error) or "broken-install", error=error)
-    if outcome.ended == "ok" and not error:
+    silent = kind == "cpu" and not outcome.kernels  # as where an import ends the process
+    if outcome.ended == "ok" and not error and not silent:
         return None
     if step == "listing the devices":  # a driver may die there, which is another probe's business
         return None
     lines = [error] if error else outcome.output.splitlines() or ["no message"]
     message = next(filter(meaning, lines), lines[-1])
-    ended = {"killed": "died", "timed out": "hangs"}.get(outcome.ended, "kernel-failed")
+    slow = "slow" if outcome.working else "hangs"
+    ended = {"ok": "died", "killed": "died", "timed out": slow}.get(outcome.ended, "kernel-failed")
     return evidence.finding(
         kind,
         meaning(message) or ("kernel-failed" if error else ended),
         step=step,
-        signal=outcome.signal,
+        signal=outcome.signal or "nothing that it said",
         limit=f"{outcome.limit_s:g}",
         device=kind,
         error=message,
@@ -165,7 +186,9 @@ def _cause(kernel: dict, capability: list[int], archs: list[str]) -> str:
         return "wrong-answer"
     error = kernel["error"]
     cause = meaning(error) or "kernel-failed"
-    built = [(int(arch[3:-1]), int(arch[-1])) for arch in archs if re.fullmatch(r"sm_\d+", arch)]
+    # such as sm_90, and sm_90a, whose letter stands for instructions of that card alone
+    numbers = [re.fullmatch(r"sm_(\d+)(\d)[a-z]?", arch) for arch in archs]
+    built = [(int(number[1]), int(number[2])) for number in numbers if number]
     if cause == "card-too-old" and built and tuple(capability) > max(built):
         return "card-too-new"
     return cause

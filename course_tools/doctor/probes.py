@@ -13,10 +13,9 @@ from course_utils.hardware.nvidia import CUDA_LIBRARY, read_driver
 
 
 def run(name: str) -> None:
-    """Run the function below of this name, or `other`, and report the error that ends it."""
-    probe = globals().get(name)
+    """Run the function below of this name, and report the error that ends it."""
     try:
-        probe() if probe else other(name)
+        globals()[name]()
     except BaseException as error:
         report(error=_message(error))
 
@@ -83,23 +82,8 @@ def xla() -> None:
     _try_kernels([device])
 
 
-def tpu() -> None:
-    """Let TorchTPU load itself with torch, and run a kernel on its first device."""
-    _import_torch("loading TorchTPU with torch")
-    _try_kernels(["tpu"])
-
-
-def other(kind: str) -> None:
-    """Run a kernel on every device of a kind that has no function of its own here."""
-    accelerator = _import_torch().accelerator
-    report(step=f"counting {kind} devices")
-    current = accelerator.current_accelerator()
-    count = accelerator.device_count() if current and current.type == kind else 0
-    _try_kernels([f"{kind}:{index}" for index in range(count)])
-
-
-def _import_torch(step: str = "importing torch") -> ModuleType:
-    report(step=step)
+def _import_torch() -> ModuleType:
+    report(step="importing torch")
     import torch
 
     return torch

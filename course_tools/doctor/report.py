@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from course_tools.doctor.evidence import HOST_NAMES, Finding
-from course_utils.text import format_bytes, html_card, text_table
+from course_tools.doctor.evidence import HOST_NAMES, Finding, wrapped
+from course_utils.text import clean, format_bytes, html_card, text_table
+
+# Causes for which there is nothing to repair.
+NOTHING_WRONG = ("no-hardware", "other-platform", "torch-xla-absent")
 
 
 @dataclass(frozen=True, repr=False)
@@ -18,11 +21,37 @@ class Diagnosis:
     devices: tuple[dict, ...]
     findings: tuple[Finding, ...]
     seconds: float
+    torch_copies: tuple[str, ...] = ()  # where torch lies, the one that is imported first
     facts: dict[str, str] = field(default_factory=dict)  # of the machine, for a public issue
 
     def finding(self, kind: str) -> Finding:
         """Return the finding of one kind of device, such as "cuda"."""
         return next(finding for finding in self.findings if finding.kind == kind)
+
+    @property
+    def verdict(self) -> str:
+        """What was found, in a sentence or two."""
+        kinds = [one.kind for one in self.findings]
+        cpu = self.finding("cpu") if "cpu" in kinds else None
+        if cpu and not cpu.usable:
+            return f"PyTorch does not work here. {_sentence(cpu.why)}"
+        others = [one for one in self.findings if one.kind != "cpu" and one.cause != "rehearsal"]
+        working = [self._names(one.kind) for one in others if one.usable]
+        if working:
+            return f"PyTorch can use {', '.join(working)} here."
+        on_cpu = "PyTorch runs on the CPU." if cpu else ""
+        if not others:
+            return on_cpu or "No TPU was found here: XLA runs on the CPU, as a rehearsal."
+        troubles = [one for one in others if one.cause not in NOTHING_WRONG]
+        if not troubles and {"cuda", "xpu"} <= {*kinds}:
+            reason = "No accelerator works here: no NVIDIA, AMD or Intel card was found."
+        else:
+            reason = f"No accelerator works here. {_sentence((troubles or others)[0].why)}"
+        return f"{reason} {on_cpu}".rstrip()
+
+    def _names(self, kind: str) -> str:
+        names = [f"{one['device']} ({one['name']})" for one in self.devices if one["kind"] == kind]
+        return ", ".join(names) or kind
 
     @property
     def title(self) -> str:
@@ -37,14 +66,20 @@ class Diagnosis:
         causes = ", ".join(f"{kinds}: {one.cause}" for kinds, one in self._by_cause())
         lines = [f"{name}: {' '.join(value.split())}" for name, value in self.facts.items()]
         body = f"{self!r}\n\n" + "\n".join(lines)
-        body = body.replace(str(Path.home()), "~")
+        home = str(Path.home())
+        if len(home) > 1:  # a container may have given this user the home folder "/"
+            body = body.replace(home, "~")
         return (
             f"<details><summary>Doctor's report ({causes})</summary>\n\n"
             f"~~~text\n{body}\n~~~\n\n</details>"
         )
 
     def __repr__(self) -> str:
-        parts = [f"{self.title}. Examined in {self.seconds:.1f} s."]
+        about = f"{self.title}. Examined in {self.seconds:.1f} s."
+        if len(self.torch_copies) > 1:
+            first, *others = self.torch_copies
+            about += f" Python imports torch from {first}, and not from {', '.join(others)}."
+        parts = [wrapped(clean(self.verdict, 600)), wrapped(clean(about, 900))]
         if self.devices:
             rows = [
                 (d["device"], d["name"], format_bytes(d["memory_bytes"]), d["detail"])
@@ -63,7 +98,8 @@ class Diagnosis:
         rows = []
         for kinds, one in self._by_cause():
             rows.append((kinds, one.works, one.why, one.fix or "nothing to do"))
-        return html_card(self.title, ("kind", "works", "why", "fix"), rows)
+        title = f"{self.verdict} {self.title}."
+        return html_card(title, ("kind", "works", "why", "fix"), rows)
 
     def _by_cause(self) -> list[tuple[str, Finding]]:
         """Return each distinct finding once, with the kinds of device that share it."""
@@ -71,3 +107,7 @@ class Diagnosis:
         for one in self.findings:
             shared.setdefault((one.usable, one.cause, one.why, one.fix), []).append(one)
         return [(", ".join(one.kind for one in group), group[0]) for group in shared.values()]
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."

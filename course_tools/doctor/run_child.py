@@ -1,4 +1,4 @@
-"""Run a child process with a time limit, and report how it ended.
+"""Run child processes side by side with a time limit, and report how each ended.
 
 A probe prints each fact as a line of its own, so that the step in which it hung or died is known.
 """
@@ -11,11 +11,19 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO, cast
 
-BUILT_IN = ("nvidia", "cpu", "cuda", "mps", "xpu", "xla")  # need no backend that loads itself
+from course_utils.hardware.machine import read_text
+
 PREFIX = "@probe "  # of a line for the doctor, among whatever else libraries print
+MOST_BYTES = 4_000_000  # of output, after which a child is stopped
+PAUSE_S = 0.02  # between two looks at the children
+# A child that has used the processor for more than this share of its last seconds was at work.
+WORKING = 0.02
 
 
 @dataclass(frozen=True)
@@ -28,43 +36,101 @@ class Outcome:
     signal: str = ""  # the name of the signal that killed it
     output: str = ""  # the end of what it printed besides, for a person to read
     limit_s: float = 0  # seconds after which it was stopped, where it was
+    working: bool = False  # True where it was stopped while it still computed
 
 
-def run_probe(name: str, limit_s: float) -> Outcome:
-    """Run one function of `probes` in a child process, for at most `limit_s` seconds."""
+@dataclass(frozen=True)
+class Command:
+    """A command, and the environment variables that it gets besides this process's own."""
+
+    words: list[str]
+    variables: dict[str, str] = field(default_factory=dict)
+
+
+def probe_command(name: str) -> Command:
+    """Return the command that runs one function of `probes`."""
     code = f"from course_tools.doctor import probes; probes.run({name!r})"
     folders = [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH")]
-    variables = {"PYTHONPATH": os.pathsep.join(filter(None, folders))}
-    if name in BUILT_IN:  # a backend that loads itself with torch must not spoil these
-        variables["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
-    return run_limited([sys.executable, "-c", code], limit_s, **variables)
+    variables = {
+        "PYTHONPATH": os.pathsep.join(filter(None, folders)),
+        # a backend that loads itself with torch must not spoil these
+        "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
+    }
+    return Command([sys.executable, "-c", code], variables)
 
 
-def run_limited(command: list[str], limit_s: float, **variables: str) -> Outcome:
-    """Run a command in a session of its own, and end that session after `limit_s` seconds."""
-    try:
-        child = subprocess.Popen(
-            command,
-            env={**os.environ, **variables},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    except OSError as error:
-        return Outcome("failed", output=str(error))
-    printed, timed_out = b"", False
-    try:
-        printed, _ = child.communicate(timeout=limit_s)
-    except subprocess.TimeoutExpired:
-        timed_out = True
-    _end_session(child)
-    if timed_out:
+def run_all(commands: dict[str, Command], limit_s: float) -> dict[str, Outcome]:
+    """Run commands side by side, each in a session that is ended after `limit_s` seconds."""
+    start = time.monotonic()
+    outcomes: dict[str, Outcome] = {}
+    children: dict[str, _Child] = {}
+    for name, command in commands.items():
         try:
-            printed, _ = child.communicate(timeout=2)
-        except subprocess.TimeoutExpired as still:  # it is stuck inside the kernel
-            printed = still.output or b""
-    return read_outcome(child.returncode, printed, limit_s if timed_out else 0)
+            children[name] = _Child(command)
+        except OSError as error:
+            outcomes[name] = Outcome("failed", output=str(error))
+    while children:
+        time.sleep(PAUSE_S)
+        spent_s = time.monotonic() - start
+        for name, child in [*children.items()]:
+            if spent_s < limit_s / 2:
+                child.half_cpu_s = child.cpu_s()
+            if child.has_ended():
+                outcomes[name] = child.end(0)
+            elif spent_s > limit_s:
+                outcomes[name] = child.end(limit_s)
+            if name in outcomes:
+                del children[name]
+    return outcomes
+
+
+class _Child:
+    """A child process that writes into a file, from which it is read once it has ended."""
+
+    def __init__(self, command: Command):
+        self.printed = _open_file()
+        try:
+            self.process = subprocess.Popen(
+                command.words,
+                env={**os.environ, **command.variables},
+                stdin=subprocess.DEVNULL,
+                stdout=self.printed,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except OSError:
+            self.printed.close()
+            raise
+        self.half_cpu_s = 0.0  # used in the first half of its time
+
+    def has_ended(self) -> bool:
+        """Say whether it has ended, or has printed more than anybody would read."""
+        size_bytes = os.fstat(self.printed.fileno()).st_size
+        return self.process.poll() is not None or size_bytes > MOST_BYTES
+
+    def cpu_s(self) -> float:
+        """Return the seconds for which it has had a processor; 0 where /proc does not say it."""
+        # proc(5): user and system time are fields 14 and 15; the second, a name, may hold spaces
+        words = read_text(Path(f"/proc/{self.process.pid}/stat")).rpartition(")")[2].split()
+        return sum(map(int, words[11:13])) / os.sysconf("SC_CLK_TCK") if words else 0.0
+
+    def end(self, limit_s: float) -> Outcome:
+        """End its session and return how it ended; `limit_s` is 0 unless its time was over."""
+        working = limit_s > 0 and self.cpu_s() - self.half_cpu_s > WORKING * limit_s / 2
+        _end_session(self.process)
+        with contextlib.suppress(subprocess.TimeoutExpired):  # it is stuck inside the kernel
+            self.process.wait(timeout=2)
+        with self.printed:
+            self.printed.seek(0)
+            printed = self.printed.read(MOST_BYTES)
+        return read_outcome(self.process.returncode, printed, limit_s, working)
+
+
+def _open_file() -> BinaryIO:
+    """Return a nameless file, in memory where the system has such: a disk may be full."""
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create("doctor"), "w+b")
+    return cast(BinaryIO, tempfile.TemporaryFile())
 
 
 def report(**facts: object) -> None:
@@ -78,7 +144,9 @@ def _end_session(child: subprocess.Popen) -> None:
         os.killpg(child.pid, signal.SIGKILL) if os.name == "posix" else child.kill()
 
 
-def read_outcome(status: int | None, printed: bytes, limit_s: float = 0) -> Outcome:
+def read_outcome(
+    status: int | None, printed: bytes, limit_s: float = 0, working: bool = False
+) -> Outcome:
     """Return the outcome of a child with this exit status; `limit_s` is 0 unless it timed out."""
     facts: dict = {}
     kernels, others = [], []
@@ -99,7 +167,7 @@ def read_outcome(status: int | None, printed: bytes, limit_s: float = 0) -> Outc
     elif status:
         ended = "failed"
     output = "\n".join(others).strip()[-2000:]
-    return Outcome(ended, facts, tuple(kernels), killer, output, limit_s)
+    return Outcome(ended, facts, tuple(kernels), killer, output, limit_s, working)
 
 
 def _signal_name(status: int) -> str:

@@ -7,7 +7,7 @@ from course_tools.figures import Picture
 from course_tools.timeline.lanes import Lane, Span, draw_runs, in_words
 from course_tools.timeline.trace import lanes_of, run_profiled
 from course_utils.devices import Device, as_device, wait_for
-from course_utils.stopwatch import check_ran
+from course_utils.timing import check_ran
 
 
 @dataclass(frozen=True)

@@ -1,77 +1,97 @@
-"""Find the accelerators that PyTorch can use here, without initializing any of them."""
+"""Count the accelerators that PyTorch can use here, and describe them, without starting any.
+
+PyTorch alone decides which devices there are and in which order. Drivers and files only describe
+what it counts, and a fact that they cannot tie to a device of PyTorch's is left out.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from functools import partial
+import sys
+from typing import Any
 
 import torch
 
-from course_utils.hardware import KINDS, machine
-from course_utils.hardware.nvidia import Card, read_driver, visible_cards
+from course_utils.hardware import KINDS, machine, nvidia
+from course_utils.hardware.nvidia import Card
+
+
+def torch_accelerator() -> tuple[str, int]:
+    """Return the kind of accelerator that torch was built for, and how many of them it counts.
+
+    The count starts no device. Without an accelerator it is ("cpu", 0).
+    """
+    current = torch.accelerator.current_accelerator()
+    if current is None or current.type not in KINDS:
+        return "cpu", 0
+    kind = current.type
+    count = torch.get_device_module(kind).device_count()
+    if kind == "cuda" and count and not is_running(kind) and _driver_is_too_old():
+        count = 0
+    return kind, count
+
+
+def is_running(kind: str) -> bool:
+    """Say whether this process has started torch's devices of a kind."""
+    return kind in ("cuda", "xpu") and torch.get_device_module(kind).is_initialized()
+
+
+def current_index(kind: str) -> int:
+    """Return the index of torch's current device of a kind: 0, unless the program set another."""
+    return torch.get_device_module(kind).current_device() if is_running(kind) else 0
 
 
 def accelerators() -> list[tuple[str, int, Card]]:
     """Return kind, index and description of every accelerator that torch can use, best first."""
-    finders: dict[str, Callable[[], list[Card]]] = {
-        "tpu": torch_tpus,
-        "cuda": rocm_cards if torch.version.hip else cuda_cards,
-        "xla": xla_tpus,
-        "xpu": xpus,
-        "mps": mps_gpus,
-    }
-    for kind in KINDS:
-        if kind != "cpu":
-            finders.setdefault(kind, partial(other_cards, kind))
-    found = []
-    for kind, find in finders.items():
-        found += [(kind, index, card) for index, card in enumerate(find())]
-    return found
+    kind, count = torch_accelerator()
+    found = [(kind, index, card) for index, card in enumerate(_describe(kind, count))]
+    return found + [("xla", index, card) for index, card in enumerate(xla_tpus())]
 
 
-def other_cards(kind: str) -> list[Card]:
-    """Return the devices of a kind without a finder of its own, which torch.accelerator counts."""
-    current = torch.accelerator.current_accelerator()
-    if current is None or current.type != kind:
+def _describe(kind: str, count: int) -> list[Card]:
+    """Return what is known of each of torch's `count` accelerators."""
+    if count == 0:
         return []
-    return [Card(f"{kind} device")] * torch.accelerator.device_count()
+    if kind == "mps":
+        memory_bytes = machine.host_memory_bytes()
+        return [Card(f"GPU of {machine.cpu_name()}", memory_bytes, "memory shared with the CPU")]
+    if is_running(kind):
+        ask = torch.get_device_module(kind).get_device_properties
+        return [_running_card(kind, ask(index)) for index in range(count)]
+    if kind == "cuda" and not torch.version.hip:
+        return nvidia.cards_of_cuda(nvidia.read_driver(), count)
+    maker = "Intel" if kind == "xpu" else "AMD"
+    return [Card(f"{maker} graphics card", detail=nvidia.LATER)] * count
 
 
-def cuda_cards() -> list[Card]:
-    """Return the NVIDIA cards that CUDA shows, as the driver's management library names them.
+def _running_card(kind: str, properties: Any) -> Card:
+    if kind == "xpu":
+        detail = f"{properties.gpu_eu_count} cores"
+    elif torch.version.hip:
+        detail = properties.gcnArchName
+    else:
+        detail = f"compute capability {properties.major}.{properties.minor}"
+    return Card(properties.name, properties.total_memory, detail)
 
-    Where CUDA is initialized already, it is asked itself.
+
+def _driver_is_too_old() -> bool:
+    """Say whether CUDA would not start because torch was built for a newer CUDA than the driver's.
+
+    The driver's library counts cards in that case too.
     """
-    if not torch.version.cuda:
-        return []
-    if torch.cuda.is_initialized():
-        known = map(torch.cuda.get_device_properties, range(torch.cuda.device_count()))
-        return [
-            Card(card.name, card.total_memory, f"compute capability {card.major}.{card.minor}")
-            for card in known
-        ]
-    driver = read_driver()
-    if driver is None or driver.cuda[0] < int(torch.version.cuda.split(".")[0]):
-        return []  # a driver too old for this torch: CUDA would not start
-    return visible_cards(driver.cards, os.environ.get("CUDA_VISIBLE_DEVICES"))
-
-
-def rocm_cards() -> list[Card]:
-    """Return the AMD cards that ROCm counts; it names them once it runs."""
-    count = torch.cuda.device_count()
-    if torch.cuda.is_initialized():
-        known = map(torch.cuda.get_device_properties, range(count))
-        return [Card(card.name, card.total_memory, card.gcnArchName) for card in known]
-    return [Card("AMD graphics card")] * count
+    driver = nvidia.read_driver() if torch.version.cuda else None
+    if driver is None or not any(driver.cuda):
+        return False
+    return driver.cuda[0] < int(str(torch.version.cuda).split(".")[0])
 
 
 def xla_tpus() -> list[Card]:
     """Return the TPU devices that torch_xla will show, from a scan of the PCI bus and of /dev."""
-    if os.environ.get("PJRT_DEVICE", "TPU") != "TPU" or not xla_matches_torch():
+    chips = machine.tpu_chips()
+    if not chips or os.environ.get("PJRT_DEVICE", "TPU") != "TPU" or not xla_matches_torch():
         return []
     found = []
-    for chip in machine.tpu_chips():
+    for chip in chips:
         name, devices, memory_gib = machine.TPU_CHIPS[chip]
         detail = f"1 of {devices} devices of its chip" if devices > 1 else "one chip"
         memory_bytes = None if memory_gib is None else memory_gib * 2**30
@@ -87,37 +107,6 @@ def can_rehearse() -> bool:
 
 def xla_matches_torch() -> bool:
     """Say whether torch_xla is installed and was made for the minor version of this torch."""
-    xla = machine.read_package("torch_xla")
+    running = getattr(sys.modules.get("torch_xla"), "__version__", None)
+    xla = machine.Package(running) if running else machine.read_package("torch_xla")
     return bool(xla.version) and xla.minor == machine.Package(torch.__version__).minor
-
-
-def torch_tpus() -> list[Card]:
-    """Return TorchTPU's devices.
-
-    It is asked only where the machine has a TPU: off Google's cloud its answer can hang.
-    """
-    chips = machine.tpu_chips()
-    current = torch.accelerator.current_accelerator() if chips else None
-    if current is None or current.type != "tpu":
-        return []
-    name = machine.TPU_CHIPS[chips[0]][0]
-    return [Card(name, detail="through TorchTPU")] * torch.accelerator.device_count()
-
-
-def xpus() -> list[Card]:
-    """Return Intel's graphics cards where torch was built for them; XPU names them once it runs."""
-    if not torch.xpu.is_available():
-        return []
-    count = torch.xpu.device_count()
-    if torch.xpu.is_initialized():
-        known = map(torch.xpu.get_device_properties, range(count))
-        return [Card(card.name, card.total_memory, f"{card.gpu_eu_count} cores") for card in known]
-    return [Card("Intel graphics card")] * count
-
-
-def mps_gpus() -> list[Card]:
-    """Return the graphics part of Apple's chip, which shares the computer's memory."""
-    if not torch.backends.mps.is_available():
-        return []
-    memory_bytes = machine.host_memory_bytes()
-    return [Card(f"GPU of {machine.cpu_name()}", memory_bytes, "memory shared with the CPU")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import importlib.metadata
 import importlib.util
 import os
@@ -14,9 +15,7 @@ from pathlib import Path
 
 # of /sys, /proc and /dev; the tests put copies of other machines' files in its place
 ROOT = Path("/")
-NVIDIA, AMD, INTEL, GOOGLE = "0x10de", "0x1002", "0x8086", "0x1ae0"
-# VGA, 3D, other display, processing accelerator
-DISPLAY_CLASSES = ("0x0300", "0x0302", "0x0380", "0x1200")
+GOOGLE = "0x1ae0"  # on the PCI bus
 
 # PCI device numbers of TPU chips, as torch_xla 2.9 (torch_xla/_internal/tpu.py) and JAX
 # (jax/_src/hardware_utils.py) list them: name, devices of one chip, memory of one device in GiB
@@ -31,34 +30,18 @@ TPU_CHIPS = {
     "0x006f": ("TPU v6e", 1, 32),
     "0x0076": ("TPU 7x", 2, 96),
 }
-# A variable that a hosted machine sets, and the kind of host that it shows.
-HOST_VARIABLES = {
-    "COLAB_RELEASE_TAG": "colab",
-    "KAGGLE_KERNEL_RUN_TYPE": "kaggle",
-    "BINDER_SERVICE_HOST": "binder",
-    "BINDER_LAUNCH_HOST": "binder",
-    "CI": "ci",
-}
-
-
-def graphics_cards() -> list[tuple[str, str]]:
-    """Return the PCI numbers of each graphics card or compute accelerator: its vendor and model,
-    ("0x10de", "0x2335").
-
-    There are none where there is no PCI bus to read (macOS, Windows, WSL).
-    """
-    return [
-        (vendor, model)
-        for vendor, model, kind in _pci_devices()
-        if kind.startswith(DISPLAY_CLASSES)
-    ]
 
 
 def tpu_chips() -> list[str]:
     """Return the PCI model number of each TPU chip, or "" where only a device file shows it."""
-    google = [model for vendor, model, _ in _pci_devices() if vendor == GOOGLE]
+    return list(_tpu_chips(ROOT))
+
+
+@functools.cache  # no chip comes or goes while a program runs, and `to_device` asks for each batch
+def _tpu_chips(root: Path) -> tuple[str, ...]:
+    google = [model for vendor, model, _ in pci_devices(root) if vendor == GOOGLE]
     chips = [model for model in google if model in TPU_CHIPS]
-    return chips or ["" for _ in (ROOT / "dev").glob("accel[0-9]*")]
+    return tuple(chips or ["" for _ in (root / "dev").glob("accel[0-9]*")])
 
 
 def cpu_name() -> str:
@@ -77,7 +60,7 @@ def usable_cores() -> int:
         cores = len(os.sched_getaffinity(0))
     else:
         cores = os.cpu_count() or 1
-    # such as "100000 100000": one core's worth
+    # of control groups, version 2, such as "100000 100000": one core's worth
     quota = read_text(ROOT / "sys/fs/cgroup/cpu.max").split()
     if len(quota) == 2 and all(part.isdigit() for part in quota):
         cores = min(cores, max(1, int(quota[0]) // int(quota[1])))
@@ -86,21 +69,9 @@ def usable_cores() -> int:
 
 def host_memory_bytes() -> int:
     """Return the bytes of memory that this process may use, within its container's limit."""
-    sizes = [_physical_memory_bytes()]
-    # control groups, version 2 and version 1
-    for limit in ("memory.max", "memory/memory.limit_in_bytes"):
-        text = read_text(ROOT / "sys/fs/cgroup" / limit).strip()
-        if text.isdigit():
-            sizes.append(int(text))
-    return min(sizes)
-
-
-def host_kind() -> str:
-    """Return where this Python runs: "colab", "kaggle", "binder", "ci", "tpu-vm" or "computer"."""
-    for variable, host in HOST_VARIABLES.items():
-        if os.environ.get(variable):
-            return host
-    return "tpu-vm" if tpu_chips() else "computer"
+    limit = read_text(ROOT / "sys/fs/cgroup/memory.max").strip()
+    all_bytes = _physical_memory_bytes()
+    return min(all_bytes, int(limit)) if limit.isdigit() else all_bytes
 
 
 @dataclass(frozen=True)
@@ -143,18 +114,6 @@ def read_package(name: str) -> Package:
     )
 
 
-def in_container() -> bool:
-    """Say whether this is a container of Docker, Podman, Kubernetes or Apptainer (Singularity)."""
-    marks = (".dockerenv", "run/.containerenv", ".singularity.d")
-    marked = any((ROOT / mark).exists() for mark in marks)
-    return marked or "KUBERNETES_SERVICE_HOST" in os.environ
-
-
-def in_wsl() -> bool:
-    """Say whether this is Linux inside of Windows (WSL)."""
-    return "microsoft" in read_text(ROOT / "proc/version").lower()
-
-
 def read_text(path: Path, limit: int = 65536) -> str:
     """Return the first `limit` characters of a file, or "" where it cannot be read."""
     try:
@@ -164,8 +123,9 @@ def read_text(path: Path, limit: int = 65536) -> str:
         return ""
 
 
-def _pci_devices() -> Iterator[tuple[str, ...]]:
-    for folder in sorted((ROOT / "sys/bus/pci/devices").glob("*")):
+def pci_devices(root: Path) -> Iterator[tuple[str, ...]]:
+    """Yield the numbers of each device on the PCI bus: of its vendor, model and class."""
+    for folder in sorted((root / "sys/bus/pci/devices").glob("*")):
         yield tuple(read_text(folder / name).strip() for name in ("vendor", "device", "class"))
 
 

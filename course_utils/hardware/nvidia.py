@@ -15,6 +15,7 @@ if os.name == "nt":
     LIBRARY, CUDA_LIBRARY = "nvml.dll", "nvcuda.dll"
 else:
     LIBRARY, CUDA_LIBRARY = "libnvidia-ml.so.1", "libcuda.so.1"
+LATER = "its name and memory are known once it runs"
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Card:
     """One accelerator, as its driver or the system's files describe it."""
 
     name: str  # such as "NVIDIA H200"
-    memory_bytes: int | None = None  # None if the driver does not report it
+    memory_bytes: int | None = None  # None where it is not known
     detail: str = ""  # such as "compute capability 9.0"
     uuid: str = ""  # such as "GPU-8f6d...", which CUDA_VISIBLE_DEVICES may name
 
@@ -57,32 +58,46 @@ def split_version(number: int) -> tuple[int, int]:
     return number // 1000, number % 1000 // 10
 
 
-def visible_cards(cards: Sequence[Card], setting: str | None) -> list[Card]:
-    """Return the cards that CUDA shows under a setting of CUDA_VISIBLE_DEVICES.
+def cards_of_cuda(driver: Driver | None, count: int) -> list[Card]:
+    """Return what the driver says of the `count` cards that CUDA shows, in CUDA's order.
 
-    The rules are CUDA's (CUDA C Programming Guide, "CUDA Environment Variables"): the list ends at
-    the first entry that names no card.
-
-    Args:
-        cards: in PCI order.
-        setting: the variable's value, or None if it is not set.
+    The driver lists cards by their place on the PCI bus, CUDA by its own estimate of their speed
+    (CUDA C Programming Guide, "CUDA Environment Variables"). Only a UUID, an order that was set,
+    or cards that are all alike tie the one to the other; else a card has no facts but its possible
+    names.
     """
-    if setting is None:
-        return list(cards)
-    chosen: list[Card] = []
-    for entry in setting.split(","):
-        card = _named(cards, entry.strip())
-        if card is None:
-            break
-        chosen.append(card)
-    return chosen
+    cards = driver.cards if driver else ()
+    setting = os.environ.get("CUDA_VISIBLE_DEVICES")
+    entries = [entry.strip() for entry in setting.split(",")] if setting else []
+    alike = len({(card.name, card.memory_bytes, card.detail) for card in cards}) == 1
+    found: list[Card | None] = []
+    if entries and not entries[0].isdigit():
+        found = [card_called(cards, entry) for entry in entries]
+    elif alike:
+        found = [cards[0]] * count
+    elif cards and os.environ.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID":
+        numbers = [int(entry) for entry in entries if entry.isdigit()] or range(len(cards))
+        found = [cards[number] if number < len(cards) else None for number in numbers]
+    names = " or ".join(dict.fromkeys(card.name for card in cards))
+    unknown = Card(names or "NVIDIA graphics card", detail=LATER)
+    found = [*found, *[None] * count][:count]
+    return [card or unknown for card in found]
 
 
-def _named(cards: Sequence[Card], entry: str) -> Card | None:
-    if entry.isdigit():
-        return cards[int(entry)] if int(entry) < len(cards) else None
-    matches = [card for card in cards if entry.startswith("GPU-") and card.uuid.startswith(entry)]
-    return matches[0] if len(matches) == 1 else None  # any beginning that only one card has
+def card_called(cards: Sequence[Card], uuid: str) -> Card | None:
+    """Return the card, or the MIG slice of one, with a UUID or with the only one that begins so."""
+    if uuid.startswith("MIG-"):
+        return _read_slice(uuid)
+    matches = [card for card in cards if uuid.startswith("GPU-") and card.uuid.startswith(uuid)]
+    return matches[0] if len(matches) == 1 else None
+
+
+def _read_slice(uuid: str) -> Card | None:
+    nvml, handle = _load(), ctypes.c_void_p()
+    if nvml is None or nvml.nvmlInit_v2() != 0:
+        return None
+    found = nvml.nvmlDeviceGetHandleByUUID(uuid.encode(), ctypes.byref(handle)) == 0
+    return _card(nvml, handle) if found else None
 
 
 def _load() -> ctypes.CDLL | None:
@@ -95,7 +110,7 @@ def _load() -> ctypes.CDLL | None:
 def _card(nvml: ctypes.CDLL, handle: ctypes.c_void_p) -> Card:
     name, uuid = _text(nvml.nvmlDeviceGetName, handle), _text(nvml.nvmlDeviceGetUUID, handle)
     memory = (ctypes.c_ulonglong * 3)()  # total, free, used
-    has_memory = nvml.nvmlDeviceGetMemoryInfo(handle, memory) == 0
+    has_memory = nvml.nvmlDeviceGetMemoryInfo(handle, memory) == 0 and not _is_sliced(nvml, handle)
     major, minor = ctypes.c_int(), ctypes.c_int()
     ask = nvml.nvmlDeviceGetCudaComputeCapability
     if ask(handle, ctypes.byref(major), ctypes.byref(minor)) == 0:
@@ -103,6 +118,14 @@ def _card(nvml: ctypes.CDLL, handle: ctypes.c_void_p) -> Card:
     else:
         detail = "compute capability not reported"
     return Card(name, memory[0] if has_memory else None, detail, uuid)
+
+
+def _is_sliced(nvml: ctypes.CDLL, handle: ctypes.c_void_p) -> bool:
+    """Say whether a card is in MIG mode: CUDA then shows one of its slices in its place."""
+    now, later = ctypes.c_uint(), ctypes.c_uint()
+    ask = getattr(nvml, "nvmlDeviceGetMigMode", None)  # older drivers lack it
+    known = ask is not None and ask(handle, ctypes.byref(now), ctypes.byref(later)) == 0
+    return known and now.value == 1
 
 
 def _text(ask: Callable, *handle: ctypes.c_void_p) -> str:

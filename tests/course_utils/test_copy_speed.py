@@ -6,7 +6,7 @@ import torch
 
 from course_utils.copy_speed import Copy, CopyRate, _copiers, copy_rate
 from course_utils.devices import pick_device
-from course_utils.stopwatch import Stopwatch
+from course_utils.timing import Stopwatch
 
 
 def test_a_measured_copy_really_copies():
@@ -75,3 +75,8 @@ def test_the_callers_default_device_is_not_where_copies_start():
     with torch.device("meta"):
         copiers = _copiers(pick_device("cpu"), 1000, False)
     assert {copier.args[0].device.type for copier in copiers.values()} == {"cpu"}
+
+
+def test_sizes_may_come_from_a_generator():
+    rate = copy_rate("cpu", sizes_bytes=(4**power for power in (3, 4)), max_s=0.01)
+    assert [copy.size_bytes for copy in rate.copies] == [64, 256]

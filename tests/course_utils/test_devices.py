@@ -7,17 +7,27 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from stand_ins import FOREIGN, REPOSITORY, machine_with, stub_package
+from stand_ins import (
+    FOREIGN,
+    REPOSITORY,
+    STUBS,
+    compile_stub,
+    machine_with,
+    needs_gcc,
+    needs_linux,
+    stub_package,
+)
 
 from course_utils.devices import (
     Device,
     DeviceList,
     as_device,
+    as_torch_device,
     find_devices,
     pick_device,
     wait_for,
 )
-from course_utils.hardware import detect
+from course_utils.hardware import detect, machine, nvidia
 from course_utils.hardware.nvidia import Card, Driver
 
 pytestmark = pytest.mark.process
@@ -42,14 +52,17 @@ import course_utils
 course_utils.find_devices()
 print(torch.cuda.is_initialized(), "torch_xla" in sys.modules)
 """
-TWO_CARDS = Driver(
+# NVML lists cards by their slot on the PCI bus. CUDA shows the fastest first, unless it is told
+# otherwise: in this machine its cuda:0 is the RTX 4090.
+UNLIKE_CARDS = Driver(
     version="550.54",
     cuda=(12, 8),
     cards=(
-        Card("Tesla T4", 15_843_721_216, "compute capability 7.5", uuid="GPU-a"),
-        Card("NVIDIA H200", 150_754_820_096, "compute capability 9.0", uuid="GPU-b"),
+        Card("NVIDIA T1000", 4_294_967_296, "compute capability 7.5", uuid="GPU-a1"),
+        Card("NVIDIA GeForce RTX 4090", 25_757_220_864, "compute capability 8.9", uuid="GPU-b2"),
     ),
 )
+H200 = Card("NVIDIA H200", 150_754_820_096, "compute capability 9.0", uuid="GPU-c3")
 
 
 @pytest.fixture(autouse=True)
@@ -65,36 +78,131 @@ def test_finding_devices_starts_neither_cuda_nor_xla_nor_a_program_nor_the_netwo
     assert done.stdout == "False False\n"
 
 
+def torch_answers(monkeypatch, kind, count, **version):
+    """Let torch answer as it does before it has started one of `count` accelerators."""
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda *_: torch.device(kind))
+    module = torch.get_device_module(kind)
+    monkeypatch.setattr(module, "device_count", lambda: count)
+    if kind != "mps":
+        monkeypatch.setattr(module, "is_initialized", lambda: False)
+    for name, value in version.items():
+        monkeypatch.setattr(torch.version, name, value)
+
+
 @pytest.fixture
-def driver(monkeypatch):
-    """A machine where the driver, and a torch built for CUDA 12, see a T4 and an H200."""
-    monkeypatch.setattr(torch.version, "hip", None)
-    monkeypatch.setattr(torch.version, "cuda", "12.8")
-    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
-    monkeypatch.setattr(detect, "read_driver", lambda: TWO_CARDS)
+def unlike(monkeypatch):
+    """A machine with a T1000 in its first slot and an RTX 4090 in its second."""
+    torch_answers(monkeypatch, "cuda", 2, cuda="12.8", hip=None)
+    monkeypatch.setattr(nvidia, "read_driver", lambda: UNLIKE_CARDS)
+
+
+def start_cuda(monkeypatch, *cards, current=0):
+    """Let torch answer as it does once CUDA runs."""
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: current)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: len(cards))
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: cards[index])
+
+
+def properties(name, total_memory):
+    return SimpleNamespace(
+        name=name, total_memory=total_memory, major=8, minor=9, gcnArchName="gfx942"
+    )
 
 
 def cuda_names():
     return [(str(device), device.name) for device in find_devices() if device.kind == "cuda"]
 
 
-def test_cards_are_listed_in_the_order_that_cuda_shows(driver, monkeypatch):
-    assert cuda_names() == [("cuda:0", "Tesla T4"), ("cuda:1", "NVIDIA H200")]
+T1000, RTX_4090 = (card.name for card in UNLIKE_CARDS.cards)
+EITHER = f"{T1000} or {RTX_4090}"
+
+
+def test_unlike_cards_have_no_order_of_the_drivers_but_what_torch_says_once_it_runs(
+    unlike, monkeypatch
+):
+    assert cuda_names() == [("cuda:0", EITHER), ("cuda:1", EITHER)]
+    assert pick_device("cuda:0").memory_bytes is None
+    fastest_first = properties(RTX_4090, 24 * 10**9), properties(T1000, 4 * 10**9)
+    start_cuda(monkeypatch, *fastest_first)
+    assert cuda_names() == [("cuda:0", RTX_4090), ("cuda:1", T1000)]
+    assert pick_device("cuda:0").memory_bytes == 24 * 10**9
+
+
+def test_the_order_of_the_slots_names_cards_where_cuda_is_told_to_keep_it(unlike, monkeypatch):
+    monkeypatch.setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+    assert cuda_names() == [("cuda:0", T1000), ("cuda:1", RTX_4090)]
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
-    assert cuda_names() == [("cuda:0", "NVIDIA H200")]
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    assert cuda_names() == [("cuda:0", RTX_4090)]
 
 
-def test_a_driver_too_old_for_this_torch_makes_no_device(driver, monkeypatch):
+@pytest.mark.parametrize("beginning", ["GPU-b", "GPU-b2"])
+def test_a_card_chosen_by_its_uuid_is_named_whatever_the_order(unlike, monkeypatch, beginning):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", beginning)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    (found,) = [device for device in find_devices() if device.kind == "cuda"]
+    assert (found.name, found.memory_bytes) == (RTX_4090, 25_757_220_864)
+
+
+def test_cards_that_are_all_alike_have_a_name_in_any_order(unlike, monkeypatch):
+    monkeypatch.setattr(nvidia, "read_driver", lambda: Driver("575.57", (12, 8), (H200,) * 2))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,0")
+    assert cuda_names() == [("cuda:0", "NVIDIA H200"), ("cuda:1", "NVIDIA H200")]
+
+
+def test_a_driver_too_old_for_this_torch_makes_no_device(unlike, monkeypatch):
     monkeypatch.setattr(torch.version, "cuda", "13.0")
     assert cuda_names() == []
+    assert pick_device().kind == "cpu"
 
 
-def test_once_cuda_runs_its_own_names_count(driver, monkeypatch):
-    card = SimpleNamespace(name="CUDA's name", total_memory=10**9, major=8, minor=0)
-    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: card)
-    assert cuda_names() == [("cuda:0", "CUDA's name")]
+def test_cuda_without_the_drivers_management_library_is_a_device_without_a_name(
+    unlike, monkeypatch
+):
+    """A Jetson, or a container that was given the `compute` part of the driver alone."""
+    monkeypatch.setattr(nvidia, "read_driver", lambda: None)
+    assert cuda_names() == [("cuda:0", "NVIDIA graphics card"), ("cuda:1", "NVIDIA graphics card")]
+    assert str(pick_device("cuda:1")) == "cuda:1"
+
+
+MIG = "MIG-feee0c61-26ec-5616-bb59-b6d777cc4f34"
+
+
+@needs_linux
+@needs_gcc
+def test_a_mig_slice_is_the_device_that_torch_counts_with_the_memory_of_the_slice(
+    tmp_path, monkeypatch
+):
+    """Stub: an NVML with an A100 and one slice of it; torch counts one device (CUDA shows it)."""
+    torch_answers(monkeypatch, "cuda", 1, cuda="12.8", hip=None)
+    library = compile_stub(STUBS / "nvml.c", tmp_path / "libnvidia-ml.so.1")
+    monkeypatch.setattr(nvidia, "LIBRARY", str(library))
+    monkeypatch.setenv("STUB_CARDS", "NVIDIA A100-SXM4-40GB|GPU-5d5b|42949672960|8|0")
+    monkeypatch.setenv("STUB_SLICES", f"NVIDIA A100-SXM4-40GB MIG 1g.5gb|{MIG}|5100273664|8|0")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", MIG)
+    found = pick_device("cuda")
+    assert (str(found), found.memory_bytes) == ("cuda:0", 5_100_273_664)
+    assert "1g.5gb" in found.name
+    # by the number of its card, CUDA shows the card's first slice: the card's memory is not its own
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    assert pick_device("cuda").memory_bytes is None
+
+
+def test_an_amd_card_is_described_as_soon_as_it_runs_and_by_everyone(monkeypatch):
+    torch_answers(monkeypatch, "cuda", 1, cuda=None, hip="6.4")
+    before = pick_device("cuda")
+    assert (before.name, before.memory_bytes) == ("AMD graphics card", None)
+    assert "not known yet" in before.describe()
+    start_cuda(monkeypatch, properties("AMD Instinct MI300X", 206 * 10**9))
+    for device in (pick_device("cuda"), pick_device(), find_devices()[0], as_device("cuda:0")):
+        assert device.describe() == "AMD Instinct MI300X with 206 GB"
+
+
+def test_an_intel_card_is_counted_before_it_runs(monkeypatch):
+    torch_answers(monkeypatch, "xpu", 1)
+    assert [str(device) for device in find_devices()][:2] == ["xpu:0", "cpu"]
+    assert str(pick_device()) == "xpu:0" and pick_device().memory_bytes is None
 
 
 def test_a_hostile_name_stays_text_in_the_card_and_on_one_line_of_the_table():
@@ -151,46 +259,23 @@ def test_a_torch_xla_made_for_another_torch_is_not_listed(tmp_path, monkeypatch)
     assert not detect.xla_matches_torch()
 
 
-def test_torchtpu_is_listed_through_torch_accelerator_and_only_beside_a_tpu(tmp_path):
-    """Stand-in: a backend called "tpu" that registers itself with torch, and the /sys of a v5e
-    machine.
-    """
-    code = f"""
-    import torch
-    from pathlib import Path
-    torch.utils.rename_privateuse1_backend("tpu")
-    class Module:
-        is_available = staticmethod(lambda: True)
-        device_count = staticmethod(lambda: 2)
-        current_device = staticmethod(lambda: 0)
-    torch._register_device_module("tpu", Module)
-    torch._C._accelerator_getAccelerator = lambda: torch.device("tpu")
-    from course_utils import find_devices
-    from course_utils.hardware import machine
-    machine.ROOT = Path({str(machine_with(tmp_path, V5E))!r})
-    print([(str(d), d.name) for d in find_devices() if d.kind == "tpu"])
-    machine.ROOT = Path("/nowhere")
-    print([str(d) for d in find_devices() if d.kind == "tpu"])
-    """
-    script = tmp_path / "script.py"
-    script.write_text("\n".join(line[4:] for line in code.splitlines()))
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    done = subprocess.run(
-        [sys.executable, script], env=environment, capture_output=True, text=True, timeout=120
-    )
-    assert done.stdout.splitlines() == ["[('tpu:0', 'TPU v5e'), ('tpu:1', 'TPU v5e')]", "[]"], (
-        done.stderr
-    )
-
-
 def test_the_gpu_of_a_mac_shares_the_computers_memory(root, monkeypatch):
-    """Stand-in: torch's answer on a Mac."""
-    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
-    (found,) = [device for device in find_devices() if device.kind == "mps"]
-    assert (
-        found.name.startswith("GPU of ") and found.memory_bytes == find_devices()[-1].memory_bytes
+    torch_answers(monkeypatch, "mps", 1)
+    found = pick_device()
+    assert str(found) == "mps:0" and found.name.startswith("GPU of ")
+    assert found.memory_bytes == find_devices()[-1].memory_bytes
+
+
+def test_a_mac_whose_mps_torch_cannot_use_computes_on_its_cpu(monkeypatch):
+    torch_answers(monkeypatch, "mps", 0)
+    assert pick_device().kind == "cpu"
+
+
+def test_an_accelerator_of_a_kind_that_the_course_does_not_know_is_left_alone(monkeypatch):
+    monkeypatch.setattr(
+        torch.accelerator, "current_accelerator", lambda *_: torch.device("privateuseone")
     )
-    assert str(pick_device("mps")) == "mps:0"
+    assert pick_device().kind == "cpu"
 
 
 @no_cuda
@@ -206,20 +291,29 @@ def test_a_device_is_picked_by_its_name_or_by_course_device(monkeypatch):
     assert pick_device().kind == "cpu"
 
 
-def test_an_index_picks_that_device_and_no_index_the_current_one(driver, monkeypatch):
-    assert pick_device("cuda:1").name == "NVIDIA H200"
-    assert pick_device("cuda").name == "Tesla T4"  # before CUDA has started, the first
-    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
-    monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)  # after torch.cuda.set_device(1)
-    assert pick_device("cuda").name == "NVIDIA H200"
+def test_the_current_device_is_the_one_that_the_program_has_set(unlike, monkeypatch):
+    assert str(pick_device("cuda")) == "cuda:0"  # before CUDA has started, the first
+    cards = properties(RTX_4090, 24 * 10**9), properties(T1000, 4 * 10**9)
+    start_cuda(monkeypatch, *cards, current=1)  # after torch.cuda.set_device(1)
+    for device in (pick_device(), pick_device("cuda"), as_device(None)):
+        assert (str(device), device.name) == ("cuda:1", T1000)
+    assert as_torch_device(None) == torch.device("cuda", 1)
 
 
-def test_every_form_of_a_device_is_resolved_alike(driver, monkeypatch):
+def test_every_form_of_a_device_is_resolved_alike(unlike, monkeypatch):
     device = pick_device("cuda:1")
     for form in ("cuda:1", torch.device("cuda", 1), device):
         assert as_device(form) == device
+        assert as_torch_device(form) == torch.device("cuda", 1)
     monkeypatch.setenv("COURSE_DEVICE", "cuda:1")
     assert as_device(None) == device
+
+
+def test_which_device_is_meant_is_found_without_asking_the_driver_again(unlike, monkeypatch):
+    start_cuda(monkeypatch, properties(RTX_4090, 24 * 10**9))
+    monkeypatch.setattr(nvidia, "read_driver", lambda: pytest.fail("asked the driver"))
+    monkeypatch.setattr(machine, "read_package", lambda name: pytest.fail("read files"))
+    assert as_torch_device(None) == as_torch_device("cuda") == torch.device("cuda", 0)
 
 
 def test_a_name_counts_for_more_than_course_device(monkeypatch):
@@ -258,7 +352,7 @@ def test_a_missing_course_device_never_falls_back(monkeypatch):
 )
 def test_a_name_of_no_kind_is_refused_with_the_kinds(name):
     with pytest.raises(
-        ValueError, match=r"names no kind of device. Write one of cpu, cuda, mps, xpu, xla, tpu"
+        ValueError, match=r"names no kind of device. Write one of cpu, cuda, mps, xpu, xla,"
     ):
         pick_device(name)
 

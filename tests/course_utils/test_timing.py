@@ -16,8 +16,7 @@ from course_tools.timeline.record import timeline
 from course_utils import timing
 from course_utils.devices import Device
 from course_utils.in_turn import TimedCall, time_together
-from course_utils.stopwatch import Blocks, Reading, Stopwatch, seconds_spent_queueing
-from course_utils.timing import Timing, median_interval, summarise, time_call, using_threads
+from course_utils.timing import Stopwatch, Timing, median_interval, time_call
 
 pytestmark = pytest.mark.process
 
@@ -35,8 +34,6 @@ class World:
         self.now += seconds / core
 
     def time(self, fn, **options) -> Timing:
-        # One thread: what other threads queue for is the kernel's to say, and this world has no
-        # kernel.
         return time_call(fn, threads=1, **options)
 
 
@@ -45,7 +42,6 @@ def world(monkeypatch):
     world = World()
     monkeypatch.setattr(Stopwatch, "clock", lambda watch: world.now)
     monkeypatch.setattr(Stopwatch, "cpu_clock", lambda watch: world.mine)
-    monkeypatch.setattr(timing, "seconds_spent_queueing", lambda: 0.0)
     return world
 
 
@@ -167,19 +163,6 @@ def test_when_most_blocks_are_left_out_the_others_do_not_pass_for_the_typical_ca
     assert any("a core for only 10% of the time" in warning for warning in timed.warnings)
 
 
-def blocks_of(readings, used=None, device=CPU):
-    """What a stopwatch would return with these readings."""
-    used = readings if used is None else used
-    return Blocks(device, first_s=0.1, calls=1, readings=readings, used=used, waited=True)
-
-
-def test_most_blocks_may_be_left_out_where_this_process_queued_for_a_core_meanwhile():
-    clean = [Reading(0.01)] * 10
-    for queued, doubts in ((0.0, 1), (0.4, 0)):
-        found = summarise(blocks_of(clean + [Reading(0.02, 0.5)] * 20, used=clean), 1, queued)
-        assert (found.left_out, len(found.warnings)) == (20, doubts)
-
-
 def test_without_a_clean_block_the_contention_is_said(world):
     timed = world.time(lambda: world.work(0.01, core=0.5))
     assert timed.warnings == (
@@ -219,34 +202,6 @@ def test_another_process_on_the_same_core_is_caught(one_core_with_a_neighbour):
     assert any("other programs compete for the cores" in warning for warning in timed.warnings)
 
 
-def test_the_time_spent_queueing_for_a_core_is_counted(one_core_with_a_neighbour):
-    before, end = seconds_spent_queueing(), time.perf_counter() + 0.3
-    while time.perf_counter() < end:
-        pass
-    assert seconds_spent_queueing() - before > 0.05
-
-
-def test_threads_that_queue_for_a_core_are_noticed():
-    with using_threads(2):
-        watch = Stopwatch(lambda: None, CPU)
-        readings = [watch.read()] * 10
-        timed = summarise(watch.blocks(readings, readings), None, queued=0.3)
-    assert any(
-        "threads got one for only 70% of the time for which they wanted one" in w
-        for w in timed.warnings
-    )
-
-
-@pytest.mark.parametrize(("queued", "noticed"), [(0.3, False), (0.5, True)])
-def test_xla_queues_behind_itself_and_only_more_than_that_is_contention(queued, noticed):
-    readings = [Reading(0.001)] * 10
-    timed = summarise(blocks_of(readings, device=Device("xla", 0, "rehearsal")), None, queued)
-    assert (
-        any("other programs compete for the cores" in warning for warning in timed.warnings)
-        == noticed
-    )
-
-
 def test_a_result_on_another_device_means_that_the_clock_did_not_wait():
     class Elsewhere:
         device = torch.device("cuda", 0)
@@ -259,6 +214,16 @@ def test_a_result_on_another_device_means_that_the_clock_did_not_wait():
     assert not any(
         "pass its device" in warning for warning in time_call(lambda: torch.ones(3)).warnings
     )
+
+
+@pytest.mark.parametrize(("index", "waited"), [(1, False), (0, True)])
+def test_a_result_on_another_card_than_the_one_waited_for_is_noticed(monkeypatch, index, waited):
+    class Result:
+        device = torch.device("cuda", index)
+
+    monkeypatch.setattr(torch.accelerator, "synchronize", lambda device: None)
+    timed = time_call(Result, device=Device("cuda", 0, "the first of two cards"), max_s=0.01)
+    assert waited is not any("pass its device" in warning for warning in timed.warnings)
 
 
 def test_a_gpu_is_waited_for_before_and_after_each_block(monkeypatch):

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from course_utils import Device, time_call
-from course_utils.stopwatch import Stopwatch
+from course_utils.timing import Stopwatch
 from course_utils.xla import xla_counters
 
 pytestmark = pytest.mark.process

@@ -8,6 +8,7 @@ import torch
 from course_lessons.device_speed.image_step import CNN_STEP, SUITE
 from torch.overrides import TorchFunctionMode
 
+from course_tools.compare import comparison as comparison_module
 from course_tools.compare.comparison import (
     Contestant,
     WrongAnswer,
@@ -277,7 +278,16 @@ TWO_THREADS = line("cpu, 2 threads", 2.0, 4.0, 8.0, 16.0)
         ([TWO_THREADS, ONE_THREAD], "cpu, 1 thread: faster at every size"),
         (
             [line(f"cuda:{n}", s, kind="cuda") for n, s in enumerate((2, 1))],
-            "cuda:0 does not win at 1",
+            "cuda:1: faster at every size",
+        ),
+        # of two accelerators, the faster one
+        (
+            [
+                ONE_THREAD,
+                line("mps:0", 9, 9, 9, 9, kind="mps"),
+                line("cuda:0", 3, 3, 3, 3, kind="cuda"),
+            ],
+            "cuda:0: faster from 4 on",
         ),
     ],
 )
@@ -312,6 +322,43 @@ def test_a_frame_has_one_line_for_each_size_and_contestant():
     assert list(frame["samples/s"]) == [1.0, 4.0]
     assert list(frame["times slow"]) == [1.0, 4.0]
     assert list(frame["reliable"]) == [True, True]
+
+
+def test_contestants_of_unlike_sizes_have_a_verdict_and_a_frame():
+    cpu = [row(size, "cpu, 1 thread", 2.0, 2.0) for size in (1, 2)]
+    gpu = [row(size, "cuda:0", 1.0, 1.0, kind="cuda") for size in (2, 4)]
+    found = comparison(*cpu, *gpu)
+    assert found.verdict() == "cuda:0 does not win at 4"  # nobody else was measured there
+    times = found.to_frame().set_index(["device", "batch"])["times cpu, 1 thread"]
+    assert times["cuda:0", 2] == 2.0 and math.isnan(times["cuda:0", 4])
+
+
+REHEARSAL = Device("xla", 0, "XLA on this CPU", rehearsal=True)
+TPU = Device("xla", 0, "TPU v5e")
+
+
+def test_the_rehearsal_takes_part_only_where_it_is_named(monkeypatch):
+    monkeypatch.setattr(comparison_module, "find_devices", lambda: [CPU, REHEARSAL])
+    assert {one.device for one in contestants()} == {CPU}
+
+
+def test_all_devices_are_compared_after_a_backward_pass_too():
+    torch.ones(1, requires_grad=True).sum().backward()
+    found = compare_devices(lambda size, device: lambda: torch.ones(size), [1], max_s=0.01)
+    assert not any("rehearsal" in label for label in found.labels)
+
+
+def test_a_tpu_that_can_no_longer_be_started_is_left_out_with_a_warning(monkeypatch):
+    def too_late():
+        raise RuntimeError("XLA was started too late")
+
+    monkeypatch.setattr(comparison_module, "find_devices", lambda: [TPU, CPU])
+    monkeypatch.setattr(comparison_module, "start_xla", too_late)
+    with pytest.warns(UserWarning, match="the TPU takes no part: XLA was started too late"):
+        assert {one.device for one in contestants()} == {CPU}
+    monkeypatch.setattr(comparison_module, "as_device", lambda device: TPU)
+    with pytest.raises(RuntimeError, match="too late"):
+        contestants(["xla"])
 
 
 def test_a_roof_is_measured():

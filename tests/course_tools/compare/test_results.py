@@ -54,6 +54,13 @@ def test_a_result_says_what_made_it():
         ('"warnings"', '"worries"', "warnings"),
         ("{", "", "Extra data"),
         ("{", "[", "delimiter"),
+        ("{", "[" * 100_000, "recursion"),
+        ('"size": 16', '"size": 0', "size is 0"),
+        ('"size": 16', '"size": "16"', "size is '16'"),
+        ('"items": 16.0', '"items": null', "items is None"),
+        ('"label": "cpu, 1 thread"', '"label": ["cpu"]', "label is ['cpu']"),
+        ("0.01,", "NaN,", "rounds_s is"),
+        ("0.01,", '"abc",', "rounds_s is"),
     ],
 )
 def test_a_file_that_is_no_result_is_an_error_with_its_name(tmp_path, old, new, message):

@@ -92,8 +92,8 @@ def test_where_torch_cannot_be_imported_every_kind_says_so_and_none_blames_the_h
         name: Outcome("ok", {"step": "importing torch", "error": error})
         for name in ("cpu", "cuda", "xpu", "xla")
     }
-    evidence = Evidence("computer", TORCH, probes, torch_xla=TORCH, torch_tpu=TORCH)
-    found = [find_cause(kind, evidence) for kind in ("cpu", "cuda", "mps", "xpu", "xla", "tpu")]
+    evidence = Evidence("computer", TORCH, probes, torch_xla=TORCH)
+    found = [find_cause(kind, evidence) for kind in ("cpu", "cuda", "mps", "xpu", "xla")]
     assert {one.cause for one in found} == {found[0].cause} and all(
         "libtorch_cpu.so" in one.why for one in found
     )
@@ -156,6 +156,10 @@ def on_nvidia(told, *, smi=None, driver=None, torch=TORCH, kernel=None, **machin
             "card-too-new",
             "12.8",
         ),
+        # builds whose newest kernels are those of one card alone (sm_90a, sm_100a)
+        ("sm_80 sm_86 sm_90a", "NVIDIA GeForce RTX 5090", [12, 0], "card-too-new", "12.8"),
+        ("sm_90a compute_90", "NVIDIA B200", [10, 0], "card-too-new", "12.8"),
+        ("sm_90a sm_100a", "Tesla V100", [7, 0], "card-too-old", "CUDA 12.6"),
         (
             "sm_75 sm_80 sm_86 sm_90 sm_100 sm_120",
             "NVIDIA GeForce GTX 1080 Ti",
@@ -442,14 +446,37 @@ def test_every_fix_is_shown_whole():
         assert max(len(text) for text in section.values()) < 560, cause
 
 
-def test_a_container_without_libcuda_has_no_driver_of_cuda_0():
-    """NVML says 0 where it finds no libcuda to ask: `nvidia-smi` then prints "CUDA Version:
-    N/A".
+def test_a_driver_without_the_part_that_computes_is_named():
+    """A container with NVIDIA_DRIVER_CAPABILITIES=utility: NVML answers, says CUDA 0, as it finds
+    no libcuda to ask, and nvidia-smi prints "CUDA Version: N/A".
     """
     driver = {"version": "550.54", "cuda": [0, 0], "cards": [{"name": "NVIDIA H200"}]}
     probes = {**NO_CUDA, "nvidia": Outcome("ok", driver)}
     found = find_cause("cuda", Evidence("computer", TORCH, probes, container=True))
-    assert found.cause == "driver-error" and "libcuda" in found.why
+    assert found.cause == "compute-part-missing" and "libcuda" in found.why
+    assert "NVIDIA_DRIVER_CAPABILITIES=compute,utility" in found.fix
+
+
+SLICE = "MIG-feee0c61-26ec-5616-bb59-b6d777cc4f34"
+OLD_DRIVER = "RuntimeError: The NVIDIA driver on your system is too old (found version 11070)"
+
+
+@pytest.mark.parametrize(
+    ("setting", "error", "cause"),
+    # pytorch/pytorch 95784: driver 515.86 under a scheduler that hands out slices
+    [
+        (SLICE, OLD_DRIVER, "driver-too-old"),
+        ("MIG-GPU-5d5ba0d6-d33d-2b2c-524d-9e3d8d2b8a77/1/0", OLD_DRIVER, "driver-too-old"),
+        ("GPU-1", OLD_DRIVER, "driver-too-old"),
+        (SLICE, "RuntimeError: No CUDA GPUs are available", "slice-missing"),
+        ("GPU-2", OLD_DRIVER, "hidden"),
+    ],
+)
+def test_a_slice_of_a_card_hides_no_card_and_is_never_to_be_unset(setting, error, cause):
+    variables = {"CUDA_VISIBLE_DEVICES": setting}
+    found = on_nvidia({"error": error}, driver=H200, variables=variables)
+    assert found.cause == cause
+    assert ("Unset it" in found.fix) is (cause == "hidden")
 
 
 @pytest.mark.parametrize(
@@ -533,7 +560,6 @@ LATE, DEAD = (
     Outcome("timed out", {"step": "a sum"}),
     Outcome("killed", {"step": "a sum"}, (), "SIGSEGV"),
 )
-TPU_PACKAGE = Package("0.2.0")
 FAILED = Outcome("failed", output="NVIDIA-SMI has failed because it could not talk to the driver")
 
 
@@ -554,12 +580,6 @@ def on_xla(*told, xla="2.9.0", chips=0, **variables):
     outcome = told[0] if isinstance(told[0], Outcome) else Outcome("ok", *told)
     packages = {"torch_xla": Package(xla), "variables": variables, "tpu_chips": chips}
     return Evidence("computer", TORCH, {"xla": outcome}, **packages)
-
-
-def on_tpu(*told, **machine):
-    return Evidence(
-        "computer", TORCH, {"tpu": Outcome("ok", *told)}, torch_tpu=TPU_PACKAGE, **machine
-    )
 
 
 @pytest.mark.parametrize(
@@ -632,10 +652,6 @@ def test_what_was_found_decides_the_cause(evidence, cause, word):
     [
         ("mps", on_cuda(), "other-platform", ""),
         ("xpu", on_cuda(graphics=CARD), "no-hardware", "Intel"),
-        ("tpu", on_cuda(), "torchtpu-absent", ""),
-        ("tpu", on_tpu({"error": "Odd"}), "torchtpu-off-cloud", "Odd"),
-        ("tpu", on_tpu(), "torchtpu-off-cloud", "it has nothing to run on"),
-        ("tpu", on_tpu({}, ({"device": "tpu:0"},), tpu_chips=1), "works", "tpu:0"),
     ],
 )
 def test_what_was_found_decides_the_cause_in_the_other_kinds_too(kind, evidence, cause, word):

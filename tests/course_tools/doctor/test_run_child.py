@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 import textwrap
-import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -14,15 +13,14 @@ from pathlib import Path
 import pytest
 from stand_ins import needs_linux
 
-from course_tools import doctor
 from course_tools.doctor.causes import find_cause
 from course_tools.doctor.evidence import Evidence, Package
 from course_tools.doctor.run_child import (
     PREFIX,
-    Outcome,
+    Command,
+    probe_command,
     read_outcome,
-    run_limited,
-    run_probe,
+    run_all,
 )
 from course_utils.hardware import KINDS
 
@@ -32,8 +30,12 @@ pytestmark = pytest.mark.process
 TORCH = Package("2.9.0", "12.8")
 
 
-def python(code, limit_s=20.0):
-    return run_limited([sys.executable, "-c", code], limit_s)
+def run(*words, limit_s=60.0):
+    return run_all({"it": Command([*words])}, limit_s)["it"]
+
+
+def python(code, limit_s=60.0):
+    return run(sys.executable, "-c", code, limit_s=limit_s)
 
 
 def test_facts_are_kept_apart_from_noise():
@@ -68,7 +70,7 @@ def test_an_exit_status_and_its_last_words_are_kept():
 
 
 def test_a_command_that_does_not_exist_ended_badly():
-    outcome = run_limited(["there-is-no-such-command"], 1)
+    outcome = run("there-is-no-such-command")
     assert outcome.ended == "failed" and "there-is-no-such-command" in outcome.output
 
 
@@ -96,29 +98,45 @@ def test_a_child_takes_its_own_children_along():
     assert outcome.ended == "timed out"
 
 
-def test_children_that_hang_are_waited_for_side_by_side(monkeypatch):
-    """Eight children meet at a barrier, which opens only when all of them run at once."""
-    barrier = threading.Barrier(8)
+# A probe that arrives, waits for the others, and then hangs in the import of torch.
+MEET = """
+import pathlib, sys, time
+folder, others = pathlib.Path(sys.argv[1]), int(sys.argv[2])
+(folder / str(time.monotonic_ns())).touch()
+while len([*folder.iterdir()]) < others:
+    time.sleep(0.01)
+print('@probe {"step": "importing torch"}', flush=True)
+time.sleep(600)
+"""
 
-    def hang(*_):
-        barrier.wait(60)
-        return Outcome("timed out", {"step": "importing torch"}, limit_s=30)
 
-    monkeypatch.setattr(doctor, "run_probe", hang)
-    monkeypatch.setattr(doctor, "run_limited", hang)
-    outcomes = doctor._run_probes(list(KINDS), 10.0)
-    assert sorted(outcomes) == ["cpu", "cuda", "mps", "nvidia", "nvidia-smi", "tpu", "xla", "xpu"]
+def test_children_that_hang_are_waited_for_side_by_side(tmp_path):
+    """Each child reports only once all of them run."""
+    command = Command([sys.executable, "-c", MEET, str(tmp_path), str(len(KINDS))])
+    outcomes = run_all(dict.fromkeys(KINDS, command), 5.0)
     every_torch = replace(TORCH, xpu=True)
-    evidence = Evidence("computer", every_torch, outcomes, TORCH, TORCH)
+    evidence = Evidence("computer", every_torch, outcomes, TORCH)
     verdicts = {kind: find_cause(kind, evidence) for kind in KINDS}
-    assert verdicts.pop("tpu").cause == "torchtpu-off-cloud"
-    assert {found.cause for found in verdicts.values()} == {"hangs"} and "30 s" in verdicts[
-        "cpu"
-    ].why
+    assert {found.cause for found in verdicts.values()} == {"hangs"}
+    assert "5 s" in verdicts["cpu"].why
+
+
+@needs_linux
+@pytest.mark.parametrize(("does", "cause"), [("pass", "slow"), ("time.sleep(600)", "hangs")])
+def test_a_child_that_still_computes_is_slow_and_one_that_waits_hangs(does, cause):
+    outcome = python(f"import time\nwhile True: {does}", limit_s=3)
+    found = find_cause("cpu", Evidence("computer", TORCH, {"cpu": outcome}))
+    assert found.cause == cause and "3 s" in found.why
+    assert found.works == ("not known" if cause == "slow" else "no")
+
+
+def test_a_child_that_prints_without_end_is_stopped_and_its_last_words_are_kept():
+    outcome = python("while True: print('x' * 1000)", limit_s=300)
+    assert outcome.ended == "killed" and 0 < len(outcome.output) <= 2000
 
 
 def test_a_probe_runs_in_a_child():
-    outcome = run_probe("nvidia", 20)
+    outcome = run_all({"nvidia": probe_command("nvidia")}, 60)["nvidia"]
     assert (
         outcome.ended == "ok" and "NVIDIA" in outcome.facts["step"] and "error" not in outcome.facts
     )

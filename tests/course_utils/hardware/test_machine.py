@@ -34,12 +34,6 @@ def test_a_tpu_is_found_by_its_device_files_where_the_bus_cannot_be_read(root):
     assert machine.tpu_chips() == ["", ""]
 
 
-def test_a_network_card_of_a_graphics_maker_is_no_graphics_card(root):
-    network, h200 = (machine.NVIDIA, "0x1017", "0x020000"), (machine.NVIDIA, "0x2335", "0x030200")
-    machine_with(root, network, h200)
-    assert machine.graphics_cards() == [(machine.NVIDIA, "0x2335")]
-
-
 @pytest.mark.process
 @needs_linux
 def test_the_cpus_name_is_its_makers(root):
@@ -50,8 +44,8 @@ def test_the_cpus_name_is_its_makers(root):
 
 
 @needs_linux
-@pytest.mark.parametrize("file", ["memory.max", "memory/memory.limit_in_bytes"])
-def test_a_containers_memory_limit_counts(root, file):
+def test_a_containers_memory_limit_counts(root):
+    file = "memory.max"
     all_memory = machine.host_memory_bytes()
     assert all_memory == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     write(root / "sys/fs/cgroup" / file, f"{GIB // 4}\n")
@@ -71,33 +65,6 @@ def test_a_containers_cpu_quota_counts(root):
 
 
 @pytest.mark.parametrize(
-    ("variable", "host_kind"),
-    [
-        ("COLAB_RELEASE_TAG", "colab"),
-        ("KAGGLE_KERNEL_RUN_TYPE", "kaggle"),
-        ("BINDER_SERVICE_HOST", "binder"),
-        ("BINDER_LAUNCH_HOST", "binder"),
-        ("CI", "ci"),
-    ],
-)
-def test_a_host_is_known_by_its_variable(root, monkeypatch, variable, host_kind):
-    assert machine.host_kind() == "computer"
-    monkeypatch.setenv(variable, "1")
-    assert machine.host_kind() == host_kind
-
-
-def test_a_machine_with_a_tpu_is_a_tpu_vm(root):
-    machine_with(root, ("0x1ae0", "0x005e", "0x088000"))
-    assert machine.host_kind() == "tpu-vm"
-
-
-def test_linux_inside_of_windows_is_known_by_its_kernel(root):
-    assert not machine.in_wsl()
-    write(root / "proc/version", "Linux version 5.15.153.1-microsoft-standard-WSL2\n")
-    assert machine.in_wsl()
-
-
-@pytest.mark.parametrize(
     ("file", "xpu"),
     [  # torch 2.6 has no line for XPU (huggingface/kernels 163)
         ("__version__ = '2.9.0'\ncuda: Optional[str] = '12.8'\nxpu: Optional[str] = None\n", False),
@@ -114,11 +81,3 @@ def test_whether_torch_was_built_for_xpu_is_read_from_its_files(tmp_path, monkey
     monkeypatch.syspath_prepend(str(tmp_path))
     package = machine.read_package("some_torch")
     assert package.xpu is xpu and package.shadow == ""
-
-
-@pytest.mark.parametrize("mark", [".dockerenv", "run/.containerenv", ".singularity.d/Singularity"])
-def test_a_container_is_known_by_what_its_maker_puts_into_it(root, monkeypatch, mark):
-    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-    assert not machine.in_container()
-    write(root / mark, "")
-    assert machine.in_container()

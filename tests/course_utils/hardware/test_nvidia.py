@@ -4,7 +4,7 @@ import pytest
 from stand_ins import STUBS, compile_stub, needs_gcc, needs_linux
 
 from course_utils.hardware import nvidia
-from course_utils.hardware.nvidia import Card, Driver, read_driver, split_version, visible_cards
+from course_utils.hardware.nvidia import Card, Driver, card_called, read_driver, split_version
 
 pytestmark = pytest.mark.process
 
@@ -51,25 +51,11 @@ def test_without_the_library_there_is_no_driver(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("setting", "indices"),
-    [
-        (None, [0, 1]),
-        ("", []),
-        ("-1", []),
-        ("1", [1]),
-        ("1,0", [1, 0]),
-        (" 1 , 0 ", [1, 0]),
-        ("0,-1,1", [0]),  # the list ends at the first entry that names no card
-        ("0,9,1", [0]),
-        ("9", []),
-        ("none", []),
-        ("GPU-bbbb", [1]),
-        ("GPU-bbbb-2,GPU-aaaa-1", [1, 0]),
-        ("GPU-", []),  # a beginning that two cards share names neither
-    ],
+    ("uuid", "index"),
+    [("GPU-bbbb", 1), ("GPU-aaaa-1", 0), ("GPU-", None), ("GPU-c", None), ("bbbb", None)],
 )
-def test_cuda_visible_devices_is_read_as_cuda_reads_it(setting, indices):
-    assert visible_cards(CARDS, setting) == [CARDS[index] for index in indices]
+def test_a_card_is_called_by_any_beginning_of_its_uuid_that_is_its_alone(uuid, index):
+    assert card_called(CARDS, uuid) == (None if index is None else CARDS[index])
 
 
 def test_a_version_of_cuda_is_split_as_the_driver_writes_it():

@@ -1,0 +1,73 @@
+"""The first sentence of the doctor's report says what was found."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from course_tools.doctor.causes import find_cause
+from course_tools.doctor.evidence import Evidence, Package
+from course_tools.doctor.report import Diagnosis
+from course_tools.doctor.run_child import Outcome
+from course_tools.doctor.surroundings import find_copies
+from course_utils.hardware import KINDS
+
+TORCH = Package("2.9.0", "13.0")
+CPU = Outcome("ok", {}, ({"device": "cpu"},))
+GPU = Outcome("ok", {}, ({"device": "cuda:0"},))
+NO_GPU = Outcome("ok", {"error": "OSError: libcuda.so.1: cannot open shared object file"})
+REHEARSAL = Outcome("ok", {"hardware": "CPU"}, ({"device": "xla:0"},))
+OLD_DRIVER = {"error": "The NVIDIA driver on your system is too old (found version 12040)."}
+NOT_LOADED = Outcome("ok", {"step": "importing torch", "error": "ImportError: libc10.so"})
+
+
+def diagnosis(kinds=KINDS, devices=(), copies=(), **probes):
+    evidence = Evidence("computer", TORCH, probes, torch_xla=Package("2.9.0"))
+    findings = tuple(find_cause(kind, evidence) for kind in kinds)
+    return Diagnosis("computer", "torch 2.9.0", devices, findings, 1.0, torch_copies=copies)
+
+
+NO_CARD = "No accelerator works here: no NVIDIA, AMD or Intel card was found. "
+H200 = {"kind": "cuda", "device": "cuda:0", "name": "NVIDIA H200", "memory_bytes": 1, "detail": ""}
+
+
+@pytest.mark.parametrize(
+    ("found", "verdict"),
+    [
+        (diagnosis(cpu=CPU, cuda=NO_GPU, xla=REHEARSAL), NO_CARD + "PyTorch runs on the CPU."),
+        (
+            diagnosis(cpu=CPU, cuda=GPU, devices=(H200,)),
+            "PyTorch can use cuda:0 (NVIDIA H200) here.",
+        ),
+        (diagnosis(cpu=NOT_LOADED), "PyTorch does not work here. torch is installed but"),
+        (
+            diagnosis(cpu=CPU, cuda=Outcome("ok", OLD_DRIVER)),
+            "No accelerator works here. The NVIDIA driver supports CUDA 12.4 at most",
+        ),
+        (diagnosis(("cpu",), cpu=CPU), "PyTorch runs on the CPU."),
+        (
+            diagnosis(("cuda",), cuda=NO_GPU),
+            "No accelerator works here. No NVIDIA graphics card was found",
+        ),
+        (diagnosis(("xla",), xla=REHEARSAL), "No TPU was found here"),
+    ],
+)
+def test_the_verdict_comes_first(found, verdict):
+    assert found.verdict.startswith(verdict)
+    assert repr(found).replace("\n", " ").startswith(verdict)
+    assert "No accelerator" not in found.verdict or found.verdict.endswith(".")
+
+
+def test_a_second_copy_of_torch_is_said(tmp_path, monkeypatch):
+    for name in ("one", "two"):
+        (tmp_path / name / "torch").mkdir(parents=True)
+        (tmp_path / name / "torch/__init__.py").touch()
+    (tmp_path / "torch.py").touch()
+    folders = [str(tmp_path / "two"), str(tmp_path / "one"), str(tmp_path), str(tmp_path / "two")]
+    monkeypatch.setattr(sys, "path", folders)
+    copies = find_copies("torch")
+    there = [str(tmp_path / place) for place in ("two/torch", "one/torch", "torch.py")]
+    assert copies == [str(Path(place).resolve()) for place in there]
+    shown = repr(diagnosis(("cpu",), cpu=CPU, copies=tuple(copies)))
+    assert all(place in shown for place in there)
+    assert " not from " not in repr(diagnosis(("cpu",), cpu=CPU, copies=tuple(copies[:1])))

@@ -1,0 +1,43 @@
+"""The examples in docstrings run, and every public function has one."""
+
+import doctest
+import importlib
+import pkgutil
+from types import ModuleType
+
+import pytest
+
+import course_tools
+import course_utils
+
+PACKAGES = (course_utils, course_tools)
+# Examples of these would start a training or examine the whole machine.
+WITHOUT = {"run_lesson", "diagnose"}
+
+
+def modules_with_examples() -> list[str]:
+    """Return the name of each module whose source has an example."""
+    found = []
+    for package in PACKAGES:
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            loader = module.module_finder.find_spec(module.name, None).loader
+            if ">>> " in (loader.get_source(module.name) or ""):
+                found.append(module.name)
+    return found
+
+
+def public_functions(package: ModuleType) -> list[str]:
+    """Return the names of the public functions that should have an example."""
+    return [name for name in package.__all__ if name.islower() and name not in WITHOUT]
+
+
+@pytest.mark.parametrize("name", modules_with_examples())
+def test_the_examples_of_a_module_run(name):
+    done = doctest.testmod(importlib.import_module(name))
+    assert done.attempted and not done.failed
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
+def test_every_public_function_has_an_example(package):
+    functions = {name: getattr(package, name) for name in public_functions(package)}
+    assert [name for name, each in functions.items() if ">>> " not in (each.__doc__ or "")] == []
