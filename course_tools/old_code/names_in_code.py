@@ -4,22 +4,14 @@ import re
 from typing import Any
 
 from course_tools.old_code.old_names import ALIASES, TRAINER, today
-from course_tools.old_code.parsed_code import Call, source, steps
-from course_tools.old_code.read_text import Part
+from course_tools.old_code.parsed_code import Call, Code, source, steps
 from course_tools.old_code.trainer_arguments import known, removed
 
 _LIGHTNING = re.compile(r"lightning|\bpl\.", re.IGNORECASE)
-_GUARD = re.compile(
-    r"hasattr|getattr|version|_?has_|available|TYPE_CHECKING|GREATER|ImportError", re.IGNORECASE
-)
-_EXCEPT = re.compile(
-    r"except\b(\s*|[^:\n]*(ImportError|ModuleNotFound|AttributeError|Exception)[^:\n]*):"
-    r"(?!\s*raise)"
-)
 _MAKERS = (TRAINER, f"{TRAINER}.from_argparse_args")
 # Bases of classes that are neither a module nor a callback nor a data module of Lightning.
 _OTHER_BASES = re.compile(
-    r"|object|ABC|(torch\.)?nn\.Module|[\w.]*(Logger|Strategy|Plugin|Dataset)"
+    r"|object|ABC|(torch\.)?nn\.Module|[\w.]*(Logger|Strategy|Plugin|Dataset|Function)"
 )
 
 
@@ -37,12 +29,10 @@ class Names:
         reads_command_line: whether a Trainer is made from the arguments of the command line.
     """
 
-    def __init__(self, parts: list[Part]):
-        codes = [code for part in parts for code in part.codes]
+    def __init__(self, codes: list[Code], text: str):
         nodes = [node for code in codes for node in code.nodes]
         calls = [call for code in codes for call in code.calls]
         imports = [each for code in codes for each in code.imports if each.bound]
-        text = "\n".join(part.text for part in parts)
         hidden = {each.name.value for each in nodes if each.type == "param"}
         self.imported = {each.bound: each.target for each in imports if each.bound not in hidden}
         self.defined = {each.name.value for each in nodes if each.type in ("funcdef", "classdef")}
@@ -57,14 +47,6 @@ class Names:
                 self._assign(node)
         if self.is_lightning and "trainer" not in self.assigned | {*self.imported} | self.defined:
             self.trainers.add("trainer")
-        # Variables that are unpacked into a Trainer, or handed to a model of Darts.
-        self._unpacked: set[str] = set()
-        for call in calls:
-            if self.full(call.name).startswith(TRAINER):
-                unpacked = [each.value for each in call.arguments if each.name == "**"]
-                self._unpacked |= {source(each) for each in unpacked}
-            if given := call.keyword("pl_trainer_kwargs"):
-                self._unpacked.add(source(given))
 
     def _assign(self, statement: Any) -> None:
         target, value = source(statement.children[0]), statement.children[-1]
@@ -84,7 +66,7 @@ class Names:
             return f"{TRAINER}{dot}{rest}"
         if head in self.imported:
             head = self.imported[head]
-        elif head not in self.defined | self.assigned:
+        elif head not in self.defined and head not in self.assigned:
             head = ALIASES.get(head, head)
         return today(f"{head}{dot}{rest}")
 
@@ -99,15 +81,29 @@ class Names:
         """Say whether a call makes a Lightning Trainer, or a dictionary for one."""
         name = self.full(call.name)
         names = {each.name for each in call.arguments}
+        if call.name in ("dict", "{}"):
+            is_old = bool(names & {*removed(), "accelerator"})
+            return self.is_for_darts(call) or (is_old and self._is_for_trainer(call.node, names))
         if call.name == "Trainer" and "Trainer" not in self.imported:
             return "Trainer" not in self.defined and bool(names & known())
-        if name == "dict":
-            return bool(names & removed()) and self.is_for_trainer(call.node, names)
         if name.endswith("Trainer") and name != TRAINER:  # a subclass, or a Trainer of others
             return self.names_lightning and len(names & removed()) > 0 and len(names & known()) > 1
         return name in _MAKERS
 
-    def is_for_trainer(self, node: Any, names: set[str]) -> bool:
+    def takes_nothing_else(self, call: Call) -> bool:
+        """Say whether only arguments of a Lightning Trainer can stand in a call."""
+        is_imported = call.name.partition(".")[0] in {*self.imported, "pl"}
+        return self.is_for_darts(call) or (is_imported and self.full(call.name) == TRAINER)
+
+    def is_for_darts(self, call: Call) -> bool:
+        """Say whether a dictionary is the `pl_trainer_kwargs` of a model."""
+        if call.name not in ("dict", "{}"):
+            return False
+        around = call.node.parent.parent
+        is_named = around and around.type in ("argument", "expr_stmt")
+        return is_named and getattr(around.children[0], "value", "") == "pl_trainer_kwargs"
+
+    def _is_for_trainer(self, node: Any, names: set[str]) -> bool:
         """Say whether a dictionary is for a Trainer: by its own name or by the names in it."""
         around = node.search_ancestor("expr_stmt", "argument", "dictorsetmaker")
         target = str(getattr(around.children[0], "value", "")) if around else ""
@@ -116,26 +112,15 @@ class Names:
 
     def holds_arguments(self, variable: str) -> bool:
         """Say whether a variable holds Trainer arguments."""
-        return "trainer" in variable.lower() or variable in self._unpacked
+        return "trainer" in variable.lower()
 
     def may_be_lightnings(self, owner: Any) -> bool:
         """Say whether a class can be a module or callback of Lightning; None is not in sight."""
-        bases = owner.get_super_arglist() if owner else None
-        is_other = owner and _OTHER_BASES.fullmatch(source(bases) if bases else "")
+        is_other = owner and _OTHER_BASES.fullmatch(bases_of(owner))
         return self.is_lightning and not is_other
 
 
-def is_guarded(node: Any) -> bool:
-    """Say whether the code itself asks first whether something is there, or which version is."""
-    while parent := node.parent:
-        if parent.type == "try_stmt" and _EXCEPT.search(source(parent)):
-            return True
-        tests = [parent] if parent.type in ("if_stmt", "or_test", "and_test") else []
-        for each in parent.children:
-            is_before = each.type == "if_stmt" and each.end_pos <= node.start_pos
-            if is_before and "return" in source(each):
-                tests.append(each)
-        if any(_GUARD.search(source(test).partition("\n")[0]) for test in tests):
-            return True
-        node = parent
-    return False
+def bases_of(owner: Any) -> str:
+    """Return the bases of a class as they are written."""
+    bases = owner.get_super_arglist()
+    return source(bases) if bases else ""

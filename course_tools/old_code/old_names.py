@@ -20,19 +20,39 @@ from typing import Any
 TABLES = json.loads(Path(__file__).with_name("old_names.json").read_text(encoding="utf-8"))
 Advice = tuple[str, str]  # what to write today, and why; JSON has them as a list
 
+# The tables of each package, by the name that a reader knows it by.
+KNOWN = {
+    "Lightning": TABLES["lightning"],
+    "torch_xla": TABLES["torch_xla"],
+    "Darts": TABLES["darts"],
+    "torch": TABLES["torch"],
+    "packages that have gone": TABLES["others"],
+}
+
+
+def _of_all(table: str) -> dict[str, Advice]:
+    """Return the rows of a table of all packages."""
+    tables = [package.get(table, {}) for package in KNOWN.values()]
+    return {name: advice for each in tables for name, advice in each.items()}
+
+
+# By full name; one that ends in a dot covers all below it.
+NAMES = _of_all("names")
+# Called on a module, a callback, a data module or a Function of autograd ("Function.forward").
+METHODS = _of_all("methods")
+# "function.keyword", with "*" for any function.
+KEYWORDS = _of_all("keywords")
+# Of a Trainer; those that begin with use_ were of a LightningModule too.
+ATTRIBUTES = _of_all("attributes")
+# Regular expressions for the beginning of an expression or an assignment.
+IDIOMS = [row for package in KNOWN.values() for row in package.get("idioms", ())]
+# Regular expressions for commands and strings.
+TEXTS = [row for package in KNOWN.values() for row in package.get("texts", ())]
 # What guides use without always showing its import.
 ALIASES: dict[str, str] = TABLES["aliases"]
-# By full name; one that ends in a dot covers all below it.
-NAMES: dict[str, Advice] = TABLES["names"]
-# That Lightning once called on a module, a callback or a data module.
-METHODS: dict[str, Advice] = TABLES["methods"]
-# "function.keyword", with "*" for any function.
-KEYWORDS: dict[str, Advice] = TABLES["keywords"]
-# Of a Trainer.
-ATTRIBUTES: dict[str, Advice] = TABLES["attributes"]
 
 TRAINER = "lightning.pytorch.Trainer"
-PACKAGES = ("torch", "lightning", "pytorch_lightning", "torchmetrics")
+PACKAGES = ("torch", "lightning", "pytorch_lightning", "torchmetrics", "darts")
 GONE, UNKNOWN = object(), object()
 
 # Other packages bring torch.npu and the like, and torch_xla's guides write pl.MpDeviceLoader.
@@ -50,6 +70,15 @@ def advise(name: str) -> Advice | None:
     if name.startswith("pytorch_lightning."):
         found = advise(today(name))
         return found and (found[0].replace("lightning.pytorch", "pytorch_lightning"), found[1])
+    if advice := _listed(name):
+        return advice
+    if is_gone(name):
+        return ("", f"{version(name)}, which is installed here, has no such name.")
+    return None
+
+
+def _listed(name: str) -> Advice | None:
+    """Return the entry for a name, or else that for all below a name, which may have moved."""
     beginnings = [name[: match.start()] for match in re.finditer(r"\.|$", name)]
     for beginning in beginnings:
         if beginning in NAMES:
@@ -58,11 +87,10 @@ def advise(name: str) -> Advice | None:
         if f"{beginning}." in NAMES:
             new, why = NAMES[f"{beginning}."]
             moved = new + name.removeprefix(beginning)
-            is_there = find(moved) is not GONE and find(moved) is not UNKNOWN
-            return NAMES.get(moved) or (moved if is_there else new, why)
-    if not is_gone(name):
-        return None
-    return ("", f"{version(name)}, which is installed here, has no such name.")
+            if find(moved) is not GONE and find(moved) is not UNKNOWN:
+                return (moved, why)
+            return _listed(moved) or (new, why)
+    return None
 
 
 def today(name: str) -> str:
@@ -73,7 +101,7 @@ def today(name: str) -> str:
 
 def is_gone(name: str) -> bool:
     """Say whether an installed package lacks a full name. What cannot be found out is not gone."""
-    name = today(name)
+    name = today(name).removesuffix(".*")
     root, *parts = name.split(".")
     is_private = root != "lightning" and any(part.startswith("_") for part in parts)
     if is_private or "__" in name or _FROM_ELSEWHERE.match(name):
@@ -139,12 +167,6 @@ def missing_arguments(name: str, positions: int, given: set[str]) -> list[str]:
     return [str(each) for each in after if each.default is each.empty and each.name not in given]
 
 
-@cache
-def parameters_of_trainer() -> tuple[str, ...]:
-    """Return the arguments of today's Trainer.
-
-    Raises:
-        ModuleNotFoundError: no Lightning is installed.
-    """
-    trainer = importlib.import_module(_lightning()).Trainer
-    return tuple(inspect.signature(trainer).parameters)
+def parameters_of_trainer() -> frozenset[str]:
+    """Return the arguments of the installed Trainer; none where no Lightning is installed."""
+    return frozenset(parameters(TRAINER))

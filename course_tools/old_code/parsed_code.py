@@ -1,24 +1,29 @@
-"""Names, calls and imports of a stretch of Python, parsed with parso (it tolerates errors)."""
+"""Imports, names, calls and dictionaries of a stretch of Python, parsed with parso.
 
-from collections.abc import Iterator
+parso reads on after an error, because guides have dots in their calls and code of 2017 is Python 2.
+Everything here is linear in the length of the text.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import Any
 
 import parso
 
 from course_tools.old_code.trainer_arguments import Note
 
-Edit = tuple[int, int, str]  # what stands between two places of a text is replaced
-
-
-@dataclass(frozen=True)
-class Outdated:
-    """A note, its place in the text, and the edits that are safe to make; () leaves it to you."""
-
-    note: Note
-    place: int
-    edits: tuple[Edit, ...] = ()
+_MOST_STEPS = 30  # of `a.b[0](1)...`; nobody writes more
+LONGEST_SOURCE = 2_000  # characters of an expression
+_CONDITIONS = ("if_stmt", "try_stmt", "ternary", "or_test", "and_test")
+# An `if`, or an `except`, by which code itself asks what is there, or which version is.
+_GUARD = re.compile(
+    r"hasattr|getattr|version|_?has_|available|TYPE_CHECKING|GREATER|ImportError", re.IGNORECASE
+)
+_EXCEPT = re.compile(
+    r"\s*except\b(\s*|[^:]*(ImportError|ModuleNotFound|AttributeError|Exception)[^:]*):"
+)
 
 
 @dataclass(frozen=True)
@@ -26,16 +31,22 @@ class Argument:
     """An argument of a call: `name` is "" by position, and "*" or "**" for an unpacked one."""
 
     name: str
-    first: Any  # the node where it begins
-    value: Any  # the node of its value, where it ends
+    node: Any  # where it begins
+    value: Any  # the node of its value
 
 
 @dataclass(frozen=True)
 class Call:
-    """A call: `name` is such as "pl.Trainer" or, for a method of a result, "iter().next"."""
+    """A call, or a dictionary in braces, whose pairs are its arguments.
+
+    Attributes:
+        name: such as "pl.Trainer", "iter().next" for a method of a result, "{}" for braces.
+        node: the last part of the expression before the brackets.
+        arguments: all of them, in their order.
+    """
 
     name: str
-    node: Any  # the last part of the expression before the brackets
+    node: Any
     arguments: tuple[Argument, ...]
 
     def keyword(self, name: str) -> Any:
@@ -49,7 +60,7 @@ class Import:
 
     Attributes:
         node: where the name stands.
-        name: in full, such as "torch.cuda.amp.autocast".
+        name: in full, such as "torch.cuda.amp.autocast"; with ".*" for a star.
         bound: what the code calls it; "" for a star, and "torch" for `import torch.cuda`.
         target: what `bound` stands for.
     """
@@ -61,39 +72,67 @@ class Import:
 
 
 class Code:
-    """A stretch of code that begins at a place of its text."""
+    """A stretch of code that begins on a line of a file, or of a cell of a notebook."""
 
-    def __init__(self, text: str, start: int = 0):
-        self.text, self.start = text, start
-        self.tree: Any = parso.load_grammar(version="3.11").parse(text)
-        self.nodes = list(_walk(self.tree))
+    def __init__(self, text: str, line: int = 1, cell: int = 0):
+        self.line, self.cell = line, cell
+        self.nodes = list(_walk(parso.load_grammar(version="3.11").parse(text)))
+        self.leaves = [node for node in self.nodes if not hasattr(node, "children")]
+        self.chains: list[list[tuple[str, Any]]] = []
         self.calls: list[Call] = []
         self.imports: list[Import] = []
         for node in self.nodes:
             if node.type in ("atom_expr", "power"):
-                self.calls += _calls_in(node)
-            if node.type in ("import_name", "import_from") and not getattr(node, "level", 0):
+                chain = steps(node)
+                self.chains.append(chain)
+                self.calls += _calls_in(chain)
+            elif node.type == "dictorsetmaker":
+                self.calls.append(Call("{}", node, pairs_of(node)))
+            elif node.type in ("import_name", "import_from") and not getattr(node, "level", 0):
                 self.imports += _names_imported(node)
-        lengths = map(len, parso.split_lines(text, keepends=True))
-        self._line_starts = list(accumulate(lengths, initial=start))
+        lines = text.split("\n")
+        self._guarded = {number for node in self.nodes for number in _guarded_lines(node, lines)}
 
-    def span(self, first: Any, last: Any = None) -> tuple[int, int]:
-        """Return where a node begins in the text, and where it, or a later one, ends."""
-        line, column = first.start_pos
-        end_line, end_column = (last or first).end_pos
-        return self._line_starts[line - 1] + column, self._line_starts[end_line - 1] + end_column
+    def note(self, node: Any, old: str, new: str, why: str, below: int = 0) -> Note:
+        """Return a note on a node, or on a line below the one where it begins."""
+        return Note(old, new, why, self.line + node.start_pos[0] - 1 + below, self.cell)
+
+    def is_guarded(self, node: Any) -> bool:
+        """Say whether the code itself asks first what is there, or which version is."""
+        return node.start_pos[0] in self._guarded
+
+
+def _guarded_lines(node: Any, lines: list[str]) -> Iterable[int]:
+    """Return the lines of a statement that asks what is there, or expects that it is not."""
+    first = node.start_pos[0] if node.type in _CONDITIONS else 0
+    if node.type == "try_stmt":
+        headers = [lines[part.start_pos[0] - 1] for part in node.children]
+        is_guard = any(_EXCEPT.match(header) for header in headers)
+    else:
+        is_guard = first > 0 and bool(_GUARD.search(lines[first - 1]))
+    if not is_guard:
+        return ()
+    return range(first, node.end_pos[0] + 1) if node.type.endswith("_stmt") else (first,)
 
 
 def source(node: Any) -> str:
-    """Return a node as it is written."""
-    return node.get_code(include_prefix=False)
+    """Return a node as it is written, or the beginning of a long one, which is data."""
+    pieces: list[str] = []
+    length = 0
+    for each in _walk(node):
+        if not hasattr(each, "children"):
+            pieces += [each.prefix if pieces else "", each.value]
+            length += len(each.prefix) + len(each.value)
+        if length > LONGEST_SOURCE:
+            break
+    return "".join(pieces)
 
 
 def steps(node: Any) -> list[tuple[str, Any]]:
     """Return `a`, `a.b` and `a.b()` of `a.b(1)`, each with its last node."""
     first, *trailers = node.children if node.type in ("atom_expr", "power") else [node]
     found = [(first.value if first.type == "name" else "()", first)]
-    for trailer in trailers:
+    for trailer in trailers[:_MOST_STEPS]:
         if trailer.type != "trailer":
             break
         name, (opening, inside, *_) = found[-1][0], trailer.children
@@ -101,19 +140,6 @@ def steps(node: Any) -> list[tuple[str, Any]]:
             found.append((f"{name}.{inside.value}", inside))
         else:
             found.append((name + {"(": "()", "[": "[]"}[opening.value], trailer))
-    return found
-
-
-def pairs_of(node: Any) -> list[Argument]:
-    """Return the pairs of a dictionary in braces as arguments; "*" where a key is not a string."""
-    if node.type != "dictorsetmaker":
-        return []
-    found = []
-    for key, colon in pairwise(node.children):
-        if colon == ":":
-            is_plain = key.type == "string" and key.value[0] in "'\""
-            name = key.value[1:-1] if is_plain else "*"
-            found.append(Argument(name, key, colon.get_next_sibling()))
     return found
 
 
@@ -126,12 +152,11 @@ def _walk(tree: Any) -> Iterator[Any]:
         stack.extend(reversed(getattr(node, "children", ())))
 
 
-def _calls_in(node: Any) -> Iterator[Call]:
-    for (name, before), (_, brackets) in pairwise(steps(node)):
+def _calls_in(chain: list[tuple[str, Any]]) -> Iterator[Call]:
+    for (name, before), (_, brackets) in pairwise(chain):
         children = getattr(brackets, "children", [])
         if children and children[0] == "(":
-            part = before if before.parent is node else before.parent
-            yield Call(name, part, _arguments(children[1:-1]))
+            yield Call(name, before, _arguments(children[1:-1]))
 
 
 def _arguments(nodes: list[Any]) -> tuple[Argument, ...]:
@@ -149,10 +174,23 @@ def _arguments(nodes: list[Any]) -> tuple[Argument, ...]:
     return tuple(found)
 
 
+def pairs_of(node: Any) -> tuple[Argument, ...]:
+    """Return the pairs of a dictionary; "*" where a key is not a plain string."""
+    found = []
+    parts = node.children
+    for key, colon, value in zip(parts, parts[1:], parts[2:], strict=False):
+        if colon == ":":
+            is_plain = key.type == "string" and key.value[0] in "'\""
+            found.append(Argument(key.value[1:-1] if is_plain else "*", key, value))
+    return tuple(found)
+
+
 def _names_imported(statement: Any) -> Iterator[Import]:
     names = statement.get_defined_names() or [None]  # none for a star
     for path, name in zip(statement.get_paths(), names, strict=False):
         full = ".".join(each.value for each in path)
-        bound = name.value if name else ""
-        binds_first = statement.type == "import_name" and name is path[0]
-        yield Import(path[-1], full, bound, bound if binds_first else full)
+        if name is None:
+            yield Import(path[-1], f"{full}.*", "", "")
+        else:
+            binds_first = statement.type == "import_name" and name is path[0]
+            yield Import(path[-1], full, name.value, name.value if binds_first else full)

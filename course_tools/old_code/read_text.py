@@ -1,13 +1,14 @@
-"""Find the Python in files, notebooks, Markdown, reST and pasted text."""
+"""Find the Python and the commands in files, notebooks, Markdown and pasted text."""
 
 import ast
 import json
 import re
 import textwrap
 import warnings
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-from course_tools.old_code.parsed_code import Code
+LONGEST = 1_000_000  # characters of code; parso reads a quarter of it in a second
 
 
 class Unreadable(ValueError):
@@ -15,75 +16,49 @@ class Unreadable(ValueError):
 
 
 @dataclass(frozen=True)
-class Part:
-    """A file, or one cell of a notebook.
+class Piece:
+    """A stretch of Python, or a line for a shell, and where it begins.
 
     Attributes:
-        name: "" for a file, or the cell, such as "cell 3".
-        text: all of it.
-        codes: its Python. A place in them is a place in `text`.
-        commands: its lines for a shell, and the message of an error, each with its place.
+        text: the lines of it.
+        line: the number of the first one, in its file or cell.
+        cell: the number of the cell in a notebook; 0 elsewhere.
+        is_command: whether it is for a shell.
     """
 
-    name: str
     text: str
-    codes: list[Code] = field(default_factory=list)
-    commands: list[tuple[int, str]] = field(default_factory=list)
+    line: int
+    cell: int = 0
+    is_command: bool = False
 
 
-# A line for a shell, or the message of an error.
-_COMMAND = re.compile(
-    r"^([ \t]*)(?:!(?!=)|%%?[a-zA-Z]|\$ ?[a-z]|(?:pip3?|conda) [a-z]"
-    r"|[\w.]*(?:Error|Exception): |__init__\(\) got ).*",
-    re.MULTILINE,
-)
-_DOTS = re.compile(r"^([ \t]*)[.…](?=(?:\.\.)?,?\s*$)", re.MULTILINE)  # a line of dots
-# Code between the fences of Markdown, and a line of Markdown that is code as a whole.
-_FENCED = re.compile(
-    r"^[ \t]*(?:```|~~~)[`~ {.]*(?P<language>[\w-]*).*\n"
-    r"(?P<code>[\s\S]*?)(?:^[ \t]*(?:```|~~~)|\Z)",
-    re.MULTILINE,
-)
-_INLINE = re.compile(r"^[ \t]*`(?P<code>[^`\n]+)`(?P<language>)\s*?$", re.MULTILINE)
-# Code that is indented under a directive of reST.
-_DIRECTIVE = re.compile(
-    r"^([ \t]*)\.\. (?:code-block|code|sourcecode|testcode)::[ \t]*(?P<language>\w*).*\n"
-    r"(?P<code>(?:\1[ \t]+\S.*\n?|\s*\n)*)",
-    re.MULTILINE,
-)
+_COMMAND = re.compile(r"\s*(!(?!=)|%%?[a-zA-Z]|\$ ?[a-z]|(pip3?|conda) [a-z])")
+_DOTS = ("...", "…", "...,", "…,", ".")  # where a guide leaves out arguments
+_FENCE = re.compile(r"\s*(```|~~~)[`~ {.]*([\w-]*)")
+_INLINE = re.compile(r"\s*`([^`]+)`\s*$")  # a line of Markdown that is code as a whole
 _PYTHON = ("", "python", "python3", "py", "ipython", "ipython3")
 _SHELL = ("sh", "bash", "console", "shell")
 
 
-def parts_of(text: str, suffix: str = "") -> list[Part]:
-    """Return the parts of a text; `suffix` is that of its file's name, "" where there is none.
+def pieces_of(text: str, suffix: str = "") -> Iterator[Piece]:
+    """Yield the code and the commands of a text, whose file's name ends in `suffix`.
 
     Raises:
-        Unreadable: a broken notebook.
+        Unreadable: a broken notebook, or more code than `LONGEST`.
     """
-    parts = [Part("", text)]
-    if suffix == ".ipynb":
-        try:
-            cells = _code_cells(json.loads(text))
-        except (ValueError, LookupError, TypeError) as error:
-            raise Unreadable(f"This notebook cannot be read: {error}.") from None
-        parts = [Part(f"cell {number}", "".join(cell["source"])) for number, cell in cells]
-    for part in parts:
-        if is_python(part.text):
-            part.codes.append(Code(part.text))
-        else:
-            _read_blocks(part, suffix)
-    return parts
-
-
-def joined(text: str, suffix: str, parts: list[str]) -> str:
-    """Return the text with these in the place of its parts."""
-    if suffix != ".ipynb":
-        return parts[0]
-    book = json.loads(text)
-    for (_, cell), new in zip(_code_cells(book), parts, strict=True):
-        cell["source"] = new.splitlines(keepends=True)
-    return json.dumps(book, indent=1, ensure_ascii=False) + "\n"  # as Jupyter writes it
+    cells = _cells_of(text) if suffix == ".ipynb" else [(0, text)]
+    length = sum(len(source) for _, source in cells)
+    if length > LONGEST:
+        reason = f"This text has {length:,} characters. This tool reads up to {LONGEST:,}"
+        raise Unreadable(f"{reason}: give it the part in question.")
+    for cell, source in cells:
+        for language, line, block in _blocks_of(source, suffix):
+            if language in _SHELL:
+                yield from (_command(each, line + n, cell) for n, each in _numbered(block))
+            elif language in _PYTHON and is_python(block):
+                yield Piece(textwrap.dedent(block), line, cell)
+            elif language in _PYTHON:
+                yield from _python_and_commands(block, line, cell)
 
 
 def is_python(text: str) -> bool:
@@ -97,43 +72,55 @@ def is_python(text: str) -> bool:
     return True
 
 
-def _code_cells(book: dict) -> list[tuple[int, dict]]:
-    cells = enumerate(book["cells"], 1)
-    return [(number, cell) for number, cell in cells if cell["cell_type"] == "code"]
+def _cells_of(text: str) -> list[tuple[int, str]]:
+    """Return the number and the text of each cell with code."""
+    try:
+        cells = enumerate(json.loads(text)["cells"], 1)
+        sources = [
+            (number, each["source"]) for number, each in cells if each["cell_type"] == "code"
+        ]
+        return [(number, "".join(source)) for number, source in sources]
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
+        raise Unreadable(f"This notebook cannot be read: {error}.") from None
 
 
-def _read_blocks(part: Part, suffix: str) -> None:
-    """Add the code and the commands of a text that is not Python as a whole."""
-    if suffix in (".py", ".ipynb"):
-        patterns = []
-    elif suffix == ".rst" or _DIRECTIVE.search(part.text):
-        patterns = [_DIRECTIVE]
-    else:
-        patterns = [_FENCED, _INLINE]
-    blocks = []
-    for pattern in patterns:
-        for match in pattern.finditer(part.text):
-            blocks.append((match["language"].lower(), match.start("code"), match["code"]))
-    if not blocks and suffix not in (".md", ".markdown", ".rst"):
-        blocks = [("", 0, part.text)]
-    for language, start, block in blocks:
-        if language in _SHELL:
-            part.commands.append((start, block))
-        elif language in _PYTHON:
-            code = block if is_python(block) else _only_python(part, block, start)
-            part.codes.append(Code(code, start))
+def _blocks_of(text: str, suffix: str) -> Iterator[tuple[str, int, str]]:
+    """Yield the language, the first line and the text of each block of code."""
+    if suffix in (".py", ".ipynb") or is_python(text):
+        yield "", 1, text
+        return
+    blocks = list(_fences(text.split("\n")))
+    is_markdown = suffix in (".md", ".markdown")
+    yield from blocks if blocks or is_markdown else [("", 1, text)]
 
 
-def _only_python(part: Part, text: str, start: int) -> str:
-    """Blank out what is not Python, so that each line keeps its length.
+def _fences(lines: list[str]) -> Iterator[tuple[str, int, str]]:
+    mark, language, start = "", "", 0
+    for number, line in enumerate([*lines, ""], 1):
+        fence = _FENCE.match(line)
+        if mark and (number > len(lines) or (fence and fence[1] == mark)):
+            yield language, start, "\n".join(lines[start - 1 : number - 1])
+            mark = ""
+        elif fence and not mark:
+            mark, language, start = fence[1], fence[2].lower(), number + 1
+        elif not mark and (inline := _INLINE.match(line)):
+            yield "", number, inline[1]
 
-    The commands are added to the part.
-    """
-    for match in _COMMAND.finditer(text):
-        part.commands.append((start + match.start(), match[0].strip()))
-    return _COMMAND.sub(_blanked, _DOTS.sub(r"\1#", text))
+
+def _python_and_commands(block: str, line: int, cell: int) -> Iterator[Piece]:
+    """Yield the commands among lines of Python, and the Python with blanks in their place."""
+    kept = []
+    for number, each in _numbered(block):
+        if _COMMAND.match(each):
+            yield _command(each, line + number, cell)
+            each = each[: len(each) - len(each.lstrip())] + "0"  # so that a block is not empty
+        kept.append("" if each.strip() in _DOTS else each)
+    yield Piece(textwrap.dedent("\n".join(kept)), line, cell)
 
 
-def _blanked(command: re.Match) -> str:
-    """Return a line of the same length, with a zero so that a block is not empty."""
-    return command[1] + "0".ljust(len(command[0]) - len(command[1]))
+def _numbered(block: str) -> Iterator[tuple[int, str]]:
+    return enumerate(block.split("\n"))
+
+
+def _command(text: str, line: int, cell: int) -> Piece:
+    return Piece(text, line, cell, is_command=True)

@@ -29,19 +29,24 @@ class Note:
         new: what to write today, or "" when nothing is needed any more.
         why: what the old one meant, or why it is gone.
         line: its line in the file or cell, counted from 1; 0 outside a text.
-        cell: its cell in a notebook, such as "cell 3"; "" elsewhere.
+        cell: the number of its cell in a notebook; 0 elsewhere.
     """
 
     old: str
     new: str
     why: str
     line: int = 0
-    cell: str = ""
+    cell: int = 0
+
+    @property
+    def place(self) -> str:
+        """The place in the text, such as "cell 3, line 1"."""
+        parts = (("cell", self.cell), ("line", self.line))
+        return ", ".join(f"{name} {number}" for name, number in parts if number)
 
     def __str__(self) -> str:
-        line = f"line {self.line}" if self.line else ""
-        where = ", ".join(place for place in (self.cell, line) if place)
-        return f"{where and where + ': '}{self.old} -> {self.new or 'nothing'}. {self.why}"
+        place = f"{self.place}: " if self.place else ""
+        return f"{place}{self.old} -> {self.new or 'nothing'}. {self.why}"
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,6 @@ class Modern:
         fit_kwargs: for `trainer.fit(model, **fit_kwargs)`, where Lightning has moved them.
         changes: a note for each change, by old argument.
         refused: a note for each old argument that has no translation.
-        moved: by old argument, the new ones that took its place.
     """
 
     old: Mapping
@@ -72,7 +76,6 @@ class Modern:
     fit_kwargs: dict = field(default_factory=dict)
     changes: dict[str, Note] = field(default_factory=dict)
     refused: dict[str, Note] = field(default_factory=dict)
-    moved: dict[str, list[str]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         lines = [f"Trainer({as_arguments(self.kwargs)})"]
@@ -83,12 +86,14 @@ class Modern:
     def refuse(self, name: str, why: str) -> None:
         """Leave out an argument that has no translation."""
         del self.kwargs[name]
-        old = written(name, self.old[name])
+        old = as_arguments({name: self.old[name]})
         self.refused[name] = Note(old, "nothing that means the same", why)
 
     def replace(self, name: str, new: dict, why: str) -> None:
         """Put `new` in the place of an old argument, or refuse it where another one disagrees."""
         others = {key: value for key, value in self.kwargs.items() if key != name}
+        if new.get("accelerator") == "gpu" and same(others.get("accelerator"), "cuda"):
+            new = {**new, "accelerator": "cuda"}  # a GPU under its own name
         text = as_arguments(new)
         if "ckpt_path" in new:
             self.fit_kwargs, new = new, {}
@@ -97,11 +102,10 @@ class Modern:
             new = {"callbacks": others.pop("callbacks") + new["callbacks"]}
         for key, value in new.items():
             if key in others and not same(others[key], value):
-                asked = written(key, others[key])
+                asked = as_arguments({key: others[key]})
                 return self.refuse(name, f"Another argument asks for {asked}: join the two.")
         self.kwargs = {**others, **new}
-        self.changes[name] = Note(written(name, self.old[name]), text, why)
-        self.moved[name] = list(new)
+        self.changes[name] = Note(as_arguments({name: self.old[name]}), text, why)
 
 
 def modernize(kwargs: Mapping) -> Modern:
@@ -116,7 +120,16 @@ def modernize(kwargs: Mapping) -> Modern:
     Raises:
         CannotTranslate: nothing today means the same, or no Lightning ever took it. It names all
             such arguments.
-        ModuleNotFoundError: no Lightning is installed.
+
+    Example:
+        >>> modernize({"tpu_cores": 8, "max_nb_epochs": 3}).kwargs
+        {'accelerator': 'tpu', 'devices': 8, 'max_epochs': 3}
+        >>> modernize({"gpus": "2"})
+        Traceback (most recent call last):
+        ...
+        course_tools.old_code.trainer_arguments.CannotTranslate: gpus='2': Up to Lightning 1.4 '2'
+        meant GPU number 2, from 1.5 on that many GPUs; '0,1' was a list of them. Write
+        accelerator='gpu' with devices=2, devices=[2] or devices=[0, 1].
     """
     modern = translate(kwargs)
     if modern.refused:
@@ -133,7 +146,7 @@ def translate(kwargs: Mapping) -> Modern:
     """
     modern = Modern(kwargs, dict(kwargs))
     for name in kwargs:
-        if name not in known():
+        if parameters_of_trainer() and name not in known():
             why = "No Lightning from 0.7 to the one that is installed has this argument."
             modern.refuse(name, why)
     for name in ROWS:
@@ -172,7 +185,6 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
     "any": object,
     "expression": Expression,
     "list": (list, tuple),
-    "number": int,
     "table": (dict, list),
     "text": str,
 }
@@ -180,6 +192,8 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
 
 def _fits(kind: str | list, value: Any) -> bool:
     """Say whether a value is one of a list of values, or of a kind."""
+    if kind == "count":
+        return type(value) is int and value > 0
     if isinstance(kind, str):
         return isinstance(value, _KINDS[kind])
     return same(value, *kind)
@@ -200,28 +214,28 @@ def same(value: Any, *others: Any) -> bool:
 @cache
 def known() -> frozenset[str]:
     """Return the arguments that a Trainer takes or once took."""
-    once = [name for name in ROWS if name.isidentifier()]  # others have rows that are shared
-    return frozenset(once) | frozenset(parameters_of_trainer())
+    return removed() | parameters_of_trainer() | STILL_THERE
 
 
 @cache
 def removed() -> frozenset[str]:
     """Return the old arguments that today's Trainer does not take."""
-    return known() - frozenset(parameters_of_trainer())
+    once = {name for name in ROWS if name.isidentifier()}  # others have rows that are shared
+    return frozenset(once) - parameters_of_trainer() - STILL_THERE
 
+
+# Arguments of today's Trainer that have rows for old values.
+STILL_THERE = frozenset(
+    ("accelerator", "accumulate_grad_batches", "devices", "max_steps", "plugins", "precision")
+) | {"profiler", "strategy"}
 
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 80
 
 
-def written(name: str, value: object) -> str:
-    """Return an argument as one writes it, a long value cut short."""
-    return f"{name}={_SHORT.repr(value)}"
-
-
 def as_arguments(arguments: Mapping) -> str:
-    """Return arguments as one writes them in a call."""
-    return ", ".join(written(name, value) for name, value in arguments.items())
+    """Return arguments as one writes them in a call, a long value cut short."""
+    return ", ".join(f"{name}={_SHORT.repr(value)}" for name, value in arguments.items())
 
 
 def _read_rows() -> dict[str, list]:

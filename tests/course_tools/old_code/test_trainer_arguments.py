@@ -1,3 +1,4 @@
+import doctest
 import inspect
 import json
 import os
@@ -13,12 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from old_trainer_tables import TRAINERS
 
+from course_tools.old_code import old_names, trainer_arguments
+from course_tools.old_code.explain import explain
 from course_tools.old_code.trainer_arguments import (
     ROWS,
     CannotTranslate,
     known,
     modernize,
-    parameters_of_trainer,
     removed,
 )
 
@@ -37,6 +39,7 @@ KEPT = pl.callbacks.LearningRateMonitor()
 # it.
 TRANSLATIONS = [
     ({"gpus": [0]}, {"accelerator": "gpu", "devices": [0]}),
+    ({"accelerator": "cuda", "gpus": [0]}, {"accelerator": "cuda", "devices": [0]}),
     ({"gpus": (0, 2)}, {"accelerator": "gpu", "devices": (0, 2)}),
     ({"gpus": 2}, {"accelerator": "gpu", "devices": 2}),
     ({"gpus": -1}, {"accelerator": "gpu", "devices": -1}),
@@ -118,6 +121,9 @@ REFUSALS = [
     ({"accelerator": "hpu"}, "lightning-habana"),
     ({"gpus": "2"}, r"devices=2, devices=\[2\] or devices=\[0, 1\]"),
     ({"gpus": True}, "a number of GPUs"),
+    ({"gpus": -2}, "a number of GPUs"),
+    ({"num_processes": 0}, "1 or more"),
+    ({"tpus": [0]}, "No Lightning ever had it"),
     ({"gpus": 0, "accelerator": "gpu"}, "Another argument asks for accelerator='gpu'"),
     ({"gpus": 2, "devices": 1}, "Another argument asks for devices=1"),
     ({"gpus": 2, "tpu_cores": 8}, "Another argument asks for accelerator='gpu'"),
@@ -320,12 +326,47 @@ def test_the_text_shows_the_call_and_each_note():
     ]
 
 
-def test_a_missing_lightning_is_an_import_error(monkeypatch):
-    monkeypatch.setitem(sys.modules, "lightning.pytorch", None)
-    for cached in (known, removed, parameters_of_trainer):
+def test_without_lightning_the_table_of_old_arguments_answers(monkeypatch):
+    monkeypatch.setattr(old_names, "parameters", lambda name: {})
+    for cached in (known, removed):
         cached.cache_clear()
-    with pytest.raises(ModuleNotFoundError, match="lightning"):
-        modernize({"gpus": 2})
+    try:
+        assert removed() >= OLD
+        assert not removed() & TODAY.keys()
+        assert modernize({"gpus": 2, "max_epochs": 3}).kwargs["devices"] == 2
+        assert modernize({"never_heard_of": 2}).kwargs == {"never_heard_of": 2}
+    finally:
+        for cached in (known, removed):
+            cached.cache_clear()
+
+
+def test_the_example_in_the_docstring_runs():
+    flags = doctest.NORMALIZE_WHITESPACE | doctest.IGNORE_EXCEPTION_DETAIL
+    assert doctest.testmod(trainer_arguments, optionflags=flags) == (0, 2)
+
+
+@pytest.mark.filterwarnings("ignore:GPU available but not used")
+@pytest.mark.parametrize("value", [-1, 0, 1, 2, None])
+@pytest.mark.parametrize("name", sorted(removed() - {"default_save_path"}))  # a text
+def test_no_translation_keeps_a_value_that_todays_trainer_refuses(name, value, eight_gpus):
+    try:
+        today = modernize({name: value}).kwargs
+    except CannotTranslate:
+        return
+    if today.get("accelerator") != "tpu":  # built by a test of their own
+        today = {key: each for key, each in today.items() if key != "callbacks"}
+        build(today)
+
+
+def test_a_period_that_would_be_refused_or_save_nothing_today_is_left_out():
+    checkpoint = pl.callbacks.ModelCheckpoint
+    for value in (-1, 0):
+        (note,) = explain(f"ModelCheckpoint(period={value})").findings
+        assert note.new == "" and "leave it out" in note.why.lower()
+    (note,) = explain("ModelCheckpoint(period=2)").findings
+    assert note.new == "every_n_epochs" and checkpoint(every_n_epochs=2)
+    with pytest.raises(Exception, match="every_n_epochs=-1"):
+        checkpoint(every_n_epochs=-1)
 
 
 NAMES = st.sampled_from(sorted(ROWS.keys() | TODAY.keys())) | st.text(max_size=8) | st.integers()

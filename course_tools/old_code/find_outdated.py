@@ -1,0 +1,307 @@
+"""Find outdated names, arguments, methods and idioms in code, and old texts beside it."""
+
+import ast
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+from course_tools.old_code import old_names
+from course_tools.old_code.names_in_code import Names, bases_of
+from course_tools.old_code.old_names import KEYWORDS
+from course_tools.old_code.parsed_code import Argument, Call, Code, pairs_of, source
+from course_tools.old_code.trainer_arguments import Expression, Note, known, removed, translate
+
+_LONGEST_TEXT = 10_000  # characters of a command, string or message; a longer one is data
+
+
+def find_imports(code: Code, names: Names) -> Iterator[Note]:
+    """Find imported names that have gone or moved."""
+    for each in code.imports:
+        advice = _advise_called(each.name, each.bound, names)
+        if advice and not code.is_guarded(each.node):
+            yield code.note(each.node, each.name, *advice)
+
+
+def find_uses(code: Code, names: Names) -> Iterator[Note]:
+    """Find names such as `torch.a.b` and attributes of a Trainer that are outdated."""
+    for chain in code.chains:
+        node = chain[0][1].parent
+        is_assigned = node.parent.type == "expr_stmt" and node is node.parent.children[0]
+        found = None if is_assigned else _use(code, chain, names)
+        if found and not node.search_ancestor("tfpdef"):  # not in an annotation
+            yield found
+
+
+def _use(code: Code, chain: list[tuple[str, Any]], names: Names) -> Note | None:
+    """Return a note on the first part of a name such as `torch.a.b` that is outdated."""
+    head, first = chain[0]
+    imported = names.imported.get(head, "")
+    if imported != head and _advise_called(imported, head, names):
+        return None  # the import is reported
+    for written, last in chain:
+        if "(" in written or "[" in written:
+            return None
+        name = names.full(written)
+        if re.fullmatch(r"self\.use_\w+", written):
+            is_ours = written not in names.assigned and names.may_be_lightnings(_class_of(last))
+            advice = old_names.ATTRIBUTES.get(written.removeprefix("self.")) if is_ours else None
+        elif name.startswith(f"{old_names.TRAINER}."):
+            is_trainer = head in ("self", *names.trainers)
+            attribute = name.removeprefix(f"{old_names.TRAINER}.").partition(".")[0]
+            advice = old_names.ATTRIBUTES.get(attribute) if is_trainer else old_names.advise(name)
+        else:
+            advice = _advise_called(name, written, names)
+        if advice and not code.is_guarded(first):
+            return code.note(last, written, *advice)
+    return None
+
+
+def _class_of(node: Any) -> Any:
+    return node.search_ancestor("classdef")
+
+
+def _advise_called(name: str, written: str, names: Names) -> old_names.Advice | None:
+    """Return the advice for a name, but none for a check of a type that still works."""
+    for type_name in old_names.TABLES["fine_in_type_checks"]:
+        is_check = name == type_name and written not in names.called
+        if is_check or name.startswith(f"{type_name}."):
+            return None
+    return old_names.advise(name)
+
+
+def find_trainer_arguments(code: Code, names: Names) -> Iterator[Note]:
+    """Find old arguments of a Trainer, wherever they are written."""
+    for call in code.calls:
+        owner, _, method = names.full(call.name).rpartition(".")
+        is_update = method == "update" and names.holds_arguments(owner)
+        is_default = method == "set_defaults" and names.reads_command_line
+        if is_update or is_default or names.makes_trainer(call):
+            yield from _translated(code, call.arguments, names.takes_nothing_else(call))
+    for node in code.nodes:
+        if node.type == "expr_stmt" and len(node.children) == 3 and node.children[1] == "=":
+            yield from _item(code, node, names)
+
+
+def _item(code: Code, statement: Any, names: Names) -> Iterator[Note]:
+    """Find `kwargs["gpus"] = 2` and `args.trainer.gpus = 2`."""
+    target, _, value = statement.children
+    item = re.fullmatch(r"([^\n]+)(?:\[['\"](\w+)['\"]\]|\.(\w+))", source(target))
+    if item is None or names.full(source(target)).startswith(f"{old_names.TRAINER}."):
+        return
+    owner, name = item[1], item[2] or item[3]
+    is_for_trainer = names.holds_arguments(owner)
+    if item[3]:
+        is_parsed = names.reads_command_line and owner in ("args", "hparams")
+        is_for_trainer = is_parsed or (is_for_trainer and names.is_lightning)
+    if name in removed() and is_for_trainer:
+        yield from _translated(code, [Argument(name, target, value)])
+
+
+def _translated(code: Code, arguments: Sequence[Argument], is_strict: bool = False) -> list[Note]:
+    """Return what became of the arguments of a Trainer.
+
+    Args:
+        code: where they are.
+        arguments: all of them, in their order.
+        is_strict: whether one that no Trainer knows is reported too.
+    """
+    given = {each.name: each for each in arguments if each.name.isidentifier()}
+    given = {name: each for name, each in given.items() if is_strict or name in known()}
+    modern = translate({name: _value_of(each.value) for name, each in given.items()})
+    notes = {**modern.changes, **modern.refused}
+    return [_placed(code, given[old].node, note) for old, note in notes.items()]
+
+
+def _placed(code: Code, node: Any, note: Note) -> Note:
+    return code.note(node, note.old, note.new, note.why)
+
+
+def _value_of(node: Any) -> Any:
+    """Return a literal as its value, and anything else as an expression."""
+    text = source(node)
+    try:
+        return ast.literal_eval(text) if text != "..." else Expression(text)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return Expression(text)
+
+
+def find_keywords(code: Code, names: Names) -> Iterator[Note]:
+    """Find keywords that a function no longer takes, and arguments that it needs today."""
+    for call in code.calls:
+        name = names.full(call.name)
+        if name == "{}" or name == old_names.TRAINER or names.makes_trainer(call):
+            continue
+        processes = call.keyword("nprocs") if name.endswith("xla_multiprocessing.spawn") else None
+        if processes and processes.type != "name" and source(processes) not in ("1", "None"):
+            why = "It takes nprocs=1 or None today. launch has no number: it uses all devices."
+            old = f"{call.name}(nprocs=...)"
+            yield code.note(call.node, old, "torch_xla.launch(function)", why)
+        given = {each.name for each in call.arguments}
+        is_open = any(getattr(each.value, "value", "") == "..." for each in call.arguments)
+        if not is_open and not given & {"*", "**"} and not code.is_guarded(call.node):
+            by_position = sum(not each.name for each in call.arguments)
+            for needed in old_names.missing_arguments(name, by_position, given):
+                why = f"{old_names.version(name)}, which is installed here, needs this argument."
+                yield code.note(call.node, f"{call.name}(...)", needed, why)
+        for each in [call, *_nested(call)]:
+            yield from _keywords(code, each, names)
+
+
+def _nested(call: Call) -> Iterator[Call]:
+    """Yield a call for `lr_scheduler_kwargs={...}` beside `lr_scheduler_cls=...`, as Darts has."""
+    given = {each.name: each for each in call.arguments}
+    for name, each in given.items():
+        kind = given.get(name.removesuffix("_kwargs") + "_cls")
+        if kind and each.value.type == "atom":
+            inside = each.value.children[1]
+            if inside.type == "dictorsetmaker":
+                yield Call(source(kind.value), each.node, pairs_of(inside))
+
+
+def _keywords(code: Code, call: Call, names: Names) -> Iterator[Note]:
+    """Find the keywords that a function no longer takes."""
+    name = names.full(call.name)
+    function = name.rpartition(".")[2]
+    for each in call.arguments:
+        takes = old_names.takes(name, each.name)
+        if not each.name.isidentifier() or takes:
+            continue
+        keys = [f"*.{each.name}"]
+        if not names.is_from_elsewhere(call.name):
+            key = f"{function}.{each.name}"
+            keys = [f"{key}={source(each.value)}", key, *keys]
+        advice = next((KEYWORDS[key] for key in keys if key in KEYWORDS), None)
+        if advice is None and takes is False and not code.is_guarded(call.node):
+            why = f"{old_names.version(name)}, which is installed here, has no such argument."
+            advice = ("", why)
+        if advice:
+            yield code.note(each.node, f"{function}({each.name}=...)", *advice)
+
+
+def find_methods(code: Code, names: Names) -> Iterator[Note]:
+    """Find methods that Lightning or autograd no longer calls, and old parameters of others."""
+    functions = [node for node in code.nodes if node.type == "funcdef"]
+    owners = [node.search_ancestor("classdef", "funcdef") for node in functions]
+    defined = {(owner, node.name.value) for owner, node in zip(owners, functions, strict=True)}
+    for owner, node in zip(owners, functions, strict=True):
+        arguments = [each.name.value for each in node.get_params()]
+        name = node.name.value
+        if owner and owner.type == "classdef" and arguments[:1] == ["self"]:
+            base = names.full(bases_of(owner))
+            advice = old_names.METHODS.get(f"{base.removeprefix('torch.autograd.')}.{name}")
+            if advice:
+                yield code.note(node.name, f"def {name}(self, ...)", *advice)
+        is_method = owner.type == "classdef" if owner else arguments[:1] == ["self"]
+        is_hook = names.names_lightning or not name.startswith("on_")
+        if not is_method or not is_hook or not names.may_be_lightnings(owner):
+            continue
+        if name in old_names.METHODS:
+            new_name = re.search(r"def (\w+)", old_names.METHODS[name][0])
+            if not (new_name and (owner, new_name[1]) in defined):
+                yield code.note(node.name, f"def {name}", *old_names.METHODS[name])
+        for argument in arguments:
+            if name.endswith("_step") and f"{name}.{argument}" in KEYWORDS:
+                advice = KEYWORDS[f"{name}.{argument}"]
+                yield code.note(node.name, f"{name}(..., {argument})", *advice)
+
+
+def find_results(code: Code, names: Names) -> Iterator[Note]:
+    """Find "log" and "progress_bar" among the keys of what a step returns."""
+    why = "Today only the loss is read from what a step returns."
+    for node, following, last in zip(code.leaves, code.leaves[1:], code.leaves[2:], strict=False):
+        if node.type != "string" or node.value[1:-1] not in ("log", "progress_bar"):
+            continue
+        is_key = following == ":" or (following == "]" and last == "=")
+        function = node.search_ancestor("funcdef")
+        is_hook = function is not None and function.name.value.endswith(("_step", "_end"))
+        is_ours = names.names_lightning and names.may_be_lightnings(_class_of(node))
+        if is_key and is_hook and is_ours:
+            yield code.note(node, f"{node.value}: ...", "self.log_dict(...)", why)
+
+
+def find_hparams(code: Code, names: Names) -> Iterator[Note]:
+    """Find `self.hparams = ...` in a module of Lightning: it cannot be assigned any more."""
+    for node in code.nodes:
+        if node.type != "expr_stmt" or source(node.children[0]) != "self.hparams":
+            continue
+        owner = _class_of(node)
+        is_module = owner is None or "Module" in bases_of(owner)
+        if node.children[1] == "=" and is_module and names.may_be_lightnings(owner):
+            new = f"self.save_hyperparameters({source(node.children[-1])})"
+            yield code.note(node, "self.hparams = ...", new, "hparams cannot be assigned today.")
+
+
+def find_idioms(code: Code, names: Names) -> Iterator[Note]:
+    """Find `loss.data[0]`, `device="cuda0"`, `async=True` and the like."""
+    expressions = [chain[0][1].parent for chain in code.chains]
+    assignments = [node for node in code.nodes if node.type == "expr_stmt"]
+    for node in expressions + assignments:
+        text = source(node).partition("\n")[0][:200]
+        for pattern, new, why in old_names.IDIOMS:
+            if match := re.match(pattern, text):
+                yield code.note(node, match[match.re.groups], new, why)
+    for call in code.calls:
+        for each in call.arguments:
+            is_place = each.name == "" and call.name.endswith((".device", ".to"))
+            text = getattr(each.value, "value", "")
+            name = re.fullmatch(r"(['\"])(cuda|xla|mps|xpu)(\d+)\1", text)
+            if name and (is_place or each.name in ("device", "map_location")):
+                why = "A device's number stands behind a colon; this is an invalid device string."
+                yield code.note(each.value, name[0], name.expand(r"\1\2:\3\1"), why)
+    for one, following in pairwise(code.leaves):
+        if one.value == "async" and following.value == "=":
+            why = "`async` is a keyword since Python 3.7; .cuda() and .to() take non_blocking=."
+            yield code.note(one, "async=", "non_blocking=", why)
+
+
+def find_strings(code: Code, names: Names) -> Iterator[Note]:
+    """Find old packages and variables in strings, but not in docstrings."""
+    for node in code.leaves:
+        if node.type == "string" and not node.value.startswith(('"""', "'''", 'r"""')):
+            for each in find_in_text(node.value):
+                yield code.note(node, each.old, each.new, each.why, below=each.line)
+
+
+def find_in_text(text: str) -> Iterator[Note]:
+    """Find what is outdated in a command or a string: wheels, versions, variables.
+
+    The line of a note is counted from 0, the first line of the text.
+    """
+    for pattern, new, why in old_names.TEXTS:
+        if len(text) < _LONGEST_TEXT and (match := re.search(pattern, text)):
+            yield Note(match[0], new, why, text.count("\n", 0, match.start()))
+
+
+def find_in_message(message: str) -> Iterator[Note]:
+    """Find what is outdated in the code that the message of an error is about."""
+    message = message[:_LONGEST_TEXT]
+    for pattern, form in old_names.TABLES["messages"]:
+        if match := re.search(pattern, message):
+            text = match.expand(form)
+            code = Code(text)
+            found = find_in_code(code, Names([code], text))
+            yield from {(note.new, note.why): note for note in found}.values()
+            break
+    for pattern, new, why in old_names.TABLES["other_messages"]:
+        if re.search(pattern, message):
+            yield Note(message[:80], new, why)
+
+
+def find_in_code(code: Code, names: Names) -> Iterator[Note]:
+    """Find everything in a stretch of code that is outdated."""
+    for find in _FINDERS:
+        yield from find(code, names)
+
+
+_FINDERS: tuple[Callable[[Code, Names], Iterator[Note]], ...] = (
+    find_imports,
+    find_uses,
+    find_trainer_arguments,
+    find_keywords,
+    find_methods,
+    find_results,
+    find_hparams,
+    find_idioms,
+    find_strings,
+)
