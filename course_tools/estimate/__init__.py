@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from course_tools.estimate.chips import Chip, find_chip
+from course_tools.estimate.job import Job, Machine
 from course_tools.estimate.step_time import step_time
 
 if TYPE_CHECKING:
@@ -17,7 +18,16 @@ if TYPE_CHECKING:
     from course_tools.estimate.estimate_job import estimate
     from course_tools.estimate.memory import estimate_memory
 
-__all__ = ["Chip", "count_work", "estimate", "estimate_memory", "find_chip", "step_time"]
+__all__ = [
+    "Chip",
+    "Job",
+    "Machine",
+    "count_work",
+    "estimate",
+    "estimate_memory",
+    "find_chip",
+    "step_time",
+]
 # These need torch, and are imported when they are first asked for.
 _HOMES = {"count_work": "counting", "estimate_memory": "memory", "estimate": "estimate_job"}
 

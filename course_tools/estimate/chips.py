@@ -2,7 +2,6 @@
 
 import difflib
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ CHIPS_FILE = Path(__file__).parent / "chips.json"
 
 
 DEVICES = ("T4", "L4", "A100", "H100", "RTX 4090", "RTX 5090")  # where no chip is named
+LARGEST = 1e30  # no amount that anybody means is larger
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16")
 
 
@@ -68,6 +68,11 @@ class Chip:
                 f"positive numbers, but got {self.peak_tflop_per_s!r}, "
                 f"{self.bandwidth_gb_per_s!r} and {self.memory_gb!r}."
             )
+        if self.watts is not None and not is_amount(self.watts):
+            raise ValueError(
+                f"watts of the {self.name} must be a positive number, or None, but got "
+                f"{self.watts!r}."
+            )
 
     @property
     def peaks(self) -> Mapping[str, float]:
@@ -105,7 +110,8 @@ class Chip:
 
 def is_amount(value: object) -> bool:
     """Return whether a value is a number above zero."""
-    return isinstance(value, Real) and not isinstance(value, bool) and 0 < float(value) < math.inf
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    return number and bool(0 < value < LARGEST)  # type: ignore[operator]
 
 
 @dataclass(frozen=True)

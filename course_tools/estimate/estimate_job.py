@@ -8,17 +8,17 @@ from typing import Any
 import torch
 from torch import nn
 
-from course_tools.estimate.chips import DEVICES, PRECISIONS, Chip, find_chip, is_amount
+from course_tools.estimate.chips import DEVICES, Chip, find_chip
 from course_tools.estimate.counting import Counter
 from course_tools.estimate.error_factor import ErrorFactor, error_factor
-from course_tools.estimate.fake_step import Loss, Step, check_positive, unwrapped
+from course_tools.estimate.fake_step import Step, unwrapped
 from course_tools.estimate.host import measure_host
-from course_tools.estimate.memory import follow_two_batches
+from course_tools.estimate.job import Job, Machine, job_of, machines
+from course_tools.estimate.memory import follow_two_batches, sharded
 from course_tools.estimate.memory_model import capacity_bytes
 from course_tools.estimate.memory_result import Memory
-from course_tools.estimate.memory_step import Optimizer
 from course_tools.estimate.parallel import scaling
-from course_tools.estimate.prices import Price, prices_by_device
+from course_tools.estimate.prices import Price, own_price, prices_by_device
 from course_tools.estimate.result import Estimate
 from course_tools.estimate.row import HERE, Question, Row
 from course_tools.estimate.step_time import Host, step_time
@@ -28,24 +28,17 @@ from course_tools.estimate.work import Work
 def estimate(
     model: nn.Module,
     inputs: Any,
+    job: Job | None = None,
     *,
-    batch: int | None = None,
-    batch_dim: int | None = None,
-    precision: str = "amp",
-    training: bool = True,
-    loss: Loss | None = None,
-    optimizer: str | Optimizer = "adam",
-    compiled: bool = False,
-    samples: int = 50_000,
-    epochs: int = 1,
+    devices: Sequence[str | Chip | Machine] | None = None,
     deadline_hours: float | None = None,
-    devices: Sequence[str | Chip] | None = None,
     prices: Mapping[str, float] | None = None,
     currency: str = "$",
+    this_machine: Any = None,
     count: int = 1,
     link: str | None = None,
     host: str | Host | None = None,
-    this_machine: Any = None,
+    **fields: Any,
 ) -> Estimate:
     """Estimate how long a job would take on devices that are not here, and for what money.
 
@@ -53,35 +46,26 @@ def estimate(
     become seconds by a model of time with a few fitted numbers (see `step_time`). Reading data is
     not included.
 
+        estimate(model, inputs, batch=64, samples=50_000, devices=["T4", "8 x A100"])
+        estimate(model, inputs, Job(batch=64), devices=[Machine("A100", 8, price_per_hour=1.3)])
+
     Args:
         model: any module, on any device; it is not touched.
         inputs: one example input: a tensor, a tuple of positional arguments or a dict of keyword
             arguments, such as a tokenizer returns. The first dimension of the first tensor is the
             batch, unless `batch_dim` says otherwise.
-        batch: samples in a step on each device, or None to take the example's.
-        batch_dim: which dimension is the batch, or None for the first.
-        precision: "amp" (each chip's own 16 bits: bf16 where it has them, else fp16), "bf16",
-            "fp16", "tf32" or "fp32".
-        training: forward, backward and optimizer, or the forward pass alone.
-        loss: a function of what the model returns, or None for the loss that the model returns
-            itself; see `count_work`. Without either, the result says that it is not counted.
-        optimizer: as for `estimate_memory`.
-        compiled: whether the model goes through torch.compile.
-        samples: in one epoch.
-        epochs: how many times all samples are used.
+        job: what is computed, how often, in what precision: a `Job`.
+        devices: names of chips, such as "T4" or "2 x RTX 5090" (`chips.all_chips()` lists them);
+            a `Chip` that you made from a data sheet; or a `Machine`, which has its own count, link,
+            host and price. None takes those of `chips.DEVICES` that have the asked precision.
         deadline_hours: when it must be done, or None.
-        devices: names of chips, such as "T4" or "RTX 5090", which `chips.all_chips()` lists; or a
-            `Chip` that you made from a data sheet. None takes those of `chips.DEVICES` that have
-            the asked precision.
         prices: your price of an hour of one device, by its name; dated examples stand in for some.
         currency: of your prices; the examples are in US dollars, and only used with "$".
-        count: how many of each device work together, each with its own batch.
-        link: what connects them, such as "Ethernet 10G", or None to take each chip's own.
-        host: the computer that launches the kernels: "this machine" measures this one for a second;
-            None stands for those of clouds.
         this_machine: seconds of such a step that you measured here, or the `Timing` of `time_call`:
             it becomes a row beside the others, at no price unless `prices` has one for "this
             machine".
+        count, link, host: of the devices that are given by name; see `Machine`.
+        **fields: the fields of a `Job` in place of it, such as batch=64.
 
     Returns:
         The answer in a sentence, and one row for each device: hours, cost, and whether it fits. It
@@ -93,61 +77,73 @@ def estimate(
             chip without the asked precision.
         RuntimeError: an operation of the model needs data, so that it cannot be counted.
     """
-    _check(precision, deadline_hours, samples=samples, epochs=epochs, count=count)
-    chips = _chips(DEVICES if devices is None else devices, this_machine)
+    if deadline_hours is not None:
+        fields["deadline_hours"] = deadline_hours
+    job = job_of(job, fields)
+    asked = _machines(DEVICES if devices is None else devices, count, link, host, this_machine)
     left_out = []
     if devices is None:  # of what nobody named, only those that have the precision
-        left_out = [chip.name for chip in chips if precision not in ("amp", *chip.peaks)]
-        chips = [chip for chip in chips if chip.name not in left_out]
+        names = [find_chip(machine.chip) for machine in asked]
+        left_out = [chip.name for chip in names if job.precision not in ("amp", *chip.peaks)]
+        asked = [one for one in asked if find_chip(one.chip).name not in left_out]
+    chips = [find_chip(machine.chip) for machine in asked]
     known = prices_by_device(prices, HERE, currency, chips)
-    precisions = [chip.at(precision) for chip in chips]
-    like = _counted_in(model, precision)
-    launcher = _host(host)
-    make_step = partial(
-        Step, model, inputs, precision=like, training=training, loss=loss, batch_dim=batch_dim
-    )
-    counter = Counter()  # counts while memory is followed: the model runs but once for both
-    step, memory = follow_two_batches(make_step, batch, optimizer, also=counter.note)
-    work = counter.work(step, memory.optimizer)
-    unasked = [f"the {name}, which has no {precision}, is not wanted" for name in left_out]
+    precisions = [chip.at(job.precision) for chip in chips]
+    work, memory = _followed(model, inputs, job)
+    unasked = [f"the {name}, which has no {job.precision}, is not wanted" for name in left_out]
     work = replace(work, assumed=(*work.assumed, *unasked))
+    hosts = [_host(machine.host) for machine in asked]
+    counts = [machine.count for machine in asked]
     question = Question(
         batch=work.batch,
-        precision=precision,
-        training=training,
+        precision=job.precision,
+        training=job.training,
         optimizer=memory.optimizer,
-        compiled=compiled,
-        samples=samples,
-        epochs=epochs,
-        deadline_hours=deadline_hours,
-        count=count,
+        compiled=job.compiled,
+        samples=job.samples,
+        epochs=job.epochs,
+        deadline_hours=job.deadline_hours,
+        count=max(counts, default=count),
         link=link,
-        host="cloud" if launcher is None else launcher.source,
+        host=next((host.source for host in hosts if host), "cloud"),
+        shards=job.shards,
     )
     rows = []
-    for chip, name in zip(chips, precisions, strict=True):
+    for machine, chip, name, launcher in zip(asked, chips, precisions, hosts, strict=True):
         one = replace(work, precision=name)
-        rows.append(_row(one, memory, chip, question, launcher, known.get(chip.name)))
+        price = known.get(chip.name)
+        if machine.price_per_hour is not None:
+            price = own_price(chip.name, machine.price_per_hour, currency)
+        rows.append(_row(one, memory, machine, question, launcher, price))
     if this_machine is not None:
         rows.append(_measured(this_machine, question, known[HERE]))
-    return Estimate(tuple(rows), replace(work, precision=like), question, memory)
+    return Estimate(tuple(rows), work, question, memory)
 
 
-def _check(precision: str, deadline_hours: float | None, **counts: int) -> None:
-    """Raise ValueError for what makes no sense on any device."""
-    if precision not in ("amp", *PRECISIONS):
-        raise ValueError(
-            f"unknown precision {precision!r}. Pass one of amp, {', '.join(PRECISIONS)}."
-        )
-    for name, number in counts.items():
-        check_positive(name, number)
-    if deadline_hours is not None and not is_amount(deadline_hours):
-        raise ValueError(
-            f"deadline_hours must be a positive number, or None, but got {deadline_hours!r}."
-        )
+def _followed(model: nn.Module, inputs: Any, job: Job) -> tuple[Work, Memory]:
+    """Return the work and the memory of a step; the model runs but once for both."""
+    make_step = partial(
+        Step,
+        model,
+        inputs,
+        precision=_counted_in(model, job.precision),
+        training=job.training,
+        loss=job.loss,
+        batch_dim=job.batch_dim,
+    )
+    counter = Counter()
+    step, memory = follow_two_batches(make_step, job.batch, job.optimizer, also=counter.note)
+    work = counter.work(step, memory.optimizer)
+    return work, memory if job.shards == 1 else sharded(memory, model, job.shards)
 
 
-def _chips(devices: Sequence[str | Chip], this_machine: Any) -> list[Chip]:
+def _machines(
+    devices: Sequence[str | Chip | Machine],
+    count: int,
+    link: str | None,
+    host: str | Host | None,
+    this_machine: Any,
+) -> list[Machine]:
     if isinstance(devices, str):
         raise TypeError(
             f"devices is a list of names, but got the one name {devices!r}. Pass [{devices!r}]."
@@ -156,12 +152,8 @@ def _chips(devices: Sequence[str | Chip], this_machine: Any) -> list[Chip]:
         raise ValueError(
             "devices is empty. Name at least one chip; `chips.all_chips()` lists them."
         )
-    chips = []
-    for name in devices:
-        chip = find_chip(name)
-        if chip not in chips:
-            chips.append(chip)
-    return chips
+    Machine("T4", count, link, host)  # asked even where no device is
+    return machines(devices, count, link, host)
 
 
 def _counted_in(model: nn.Module, precision: str) -> str:
@@ -182,20 +174,23 @@ def _host(asked: str | Host | None) -> Host | None:
 def _row(
     work: Work,
     memory: Memory,
-    chip: Chip,
+    machine: Machine,
     question: Question,
     host: Host | None,
     price: Price | None,
 ) -> Row:
-    count, compiled = question.count, question.compiled
+    chip, count, compiled = find_chip(machine.chip), machine.count, question.compiled
     parts = step_time(work, chip, host=host, compiled=compiled)
     together = count > 1 and work.training
     step_s = parts.total_s
     if together:
         several = scaling(
-            work, chip, link=question.link, counts=(count,), host=host, compiled=compiled
+            work, chip, link=machine.link, counts=(count,), host=host, compiled=compiled
         )
         step_s = several.steps_s[0]
+        if memory.shards == 1:
+            memory = memory.under_ddp()
+    capacity = capacity_bytes(chip)
     return Row(
         device=chip.name,
         count=count,
@@ -207,8 +202,8 @@ def _row(
         evidence=error_factor(work, chip, parts, compiled=compiled, own_host=host is not None),
         parts=parts,
         needed_bytes=memory.needed_bytes,
-        fits=memory.needed_bytes <= capacity_bytes(chip),
-        capacity_bytes=capacity_bytes(chip),
+        fits=memory.needed_bytes <= capacity,
+        capacity_bytes=capacity,
         watts=None if chip.watts is None else chip.watts * count,
     )
 

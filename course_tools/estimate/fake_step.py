@@ -17,6 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from course_tools.estimate.gpu_kernels import GpuKernels
+from course_tools.estimate.job import check_positive
 
 # automatic mixed precision
 HALF = {"fp16": torch.float16, "bf16": torch.bfloat16, "amp": torch.bfloat16}
@@ -48,12 +49,6 @@ Observer = Callable[[str, Any, Any, Any], None]
 
 class CannotCount(ValueError):
     """A step that cannot be counted as it was asked for; its message says what to ask instead."""
-
-
-def check_positive(name: str, value: object) -> None:
-    """Raise ValueError unless `value` is a positive integer."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} must be a positive integer, but got {value!r}.")
 
 
 def tensors(data: Any) -> list[Tensor]:
@@ -118,8 +113,8 @@ class Step(TorchDispatchMode):
         # such as what a tokenizer returns
         inputs = dict(inputs) if isinstance(inputs, Mapping) else inputs
         size = _batch_of(inputs, self._dim)
-        self.batch = size if batch is None else batch
-        check_positive("batch", self.batch)
+        check_positive("batch", size if batch is None else batch)
+        self.batch = int(size if batch is None else batch)
         self.fake = FakeTensorMode(allow_non_fake_inputs=True)
         given = self._without_data(inputs, size, whole)
         self.shapes = ", ".join(str(tuple(x.shape)) for x in dict.fromkeys(tensors(given)))

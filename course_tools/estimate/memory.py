@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from course_tools.estimate.fake_step import HALF, WHOLE, Loss, Observer, Step, check_positive
+from course_tools.estimate.fake_step import HALF, WHOLE, Loss, Observer, Step
+from course_tools.estimate.job import check_positive
 from course_tools.estimate.memory_model import Moment
 from course_tools.estimate.memory_result import Memory
 from course_tools.estimate.memory_step import OPTIMIZERS, Optimizer, find_blocks, follow
@@ -72,7 +73,7 @@ def estimate_memory(
         Step, model, inputs, precision=precision, training=training, loss=loss, batch_dim=batch_dim
     )
     _, found = follow_two_batches(make_step, batch, optimizer, keep_gradients=keep_gradients)
-    return found if shards == 1 else _sharded(found, model, shards)
+    return found if shards == 1 else sharded(found, model, shards)
 
 
 @torch.inference_mode(False)
@@ -133,7 +134,7 @@ def _with_growth(low: list[Moment], high: list[Moment], more: int) -> list[Momen
     return grown
 
 
-def _sharded(memory: Memory, model: nn.Module, shards: int) -> Memory:
+def sharded(memory: Memory, model: nn.Module, shards: int) -> Memory:
     """Return the memory on one of several devices that share the model, as FSDP does.
 
     Each keeps a share of every parameter, and puts together the block that computes and the one
@@ -147,11 +148,12 @@ def _sharded(memory: Memory, model: nn.Module, shards: int) -> Memory:
     whole = size_of(model)
     blocks = [size_of(block) for block in find_blocks(model)] or [whole]
     gathered = min(whole, whole - sum(blocks) + 2 * max(blocks))
+    # the gradients of a block are whole until they are added up
+    in_phase = {"forward": gathered, "backward": gathered + max(blocks)}
     shared = []
     for moment in memory.moments:
         parts = (moment.parameters, moment.gradients, moment.optimizer)
         parameters, gradients, optimizer = (part // shards for part in parts)
-        shared.append(
-            moment._replace(parameters=parameters, gradients=gradients, optimizer=optimizer)
-        )
-    return replace(memory, shards=shards, moments=tuple(shared), gathered=gathered)
+        one = moment._replace(parameters=parameters, gradients=gradients, optimizer=optimizer)
+        shared.append(one._replace(gathered=in_phase.get(moment.phase, 0)))
+    return replace(memory, shards=shards, moments=tuple(shared))

@@ -34,7 +34,7 @@ MEMORY_FILE = Path(__file__).parent / "memory.json"
 GIB = 2**30
 MEMORY_PARTS = ("parameters", "gradients", "optimizer", "activations")
 # On these cards error correction takes a sixteenth: nvidia-smi shows 15,360 MiB of a T4's 16 GiB.
-CORRECTED = ("T4", "A10", "L4", "L40S")
+CORRECTED = ("T4", "A10", "A10G", "A40", "L4", "L40S")
 UNBOUNDED = 10**9  # samples: where nothing grows with the batch
 
 
@@ -49,11 +49,13 @@ class Moment(NamedTuple):
     # results that the backward pass will need, the batch itself, and what an operation just made
     activations: int
     per_sample: float = math.nan  # what one more sample adds to them, where that is known
+    gathered: int = 0  # what is whole of a model that devices share, while it is computed with
 
     @property
     def total(self) -> int:
         """All of them together."""
-        return self.parameters + self.gradients + self.optimizer + self.activations
+        held = self.parameters + self.gradients + self.optimizer + self.activations
+        return held + self.gathered
 
 
 class Line(NamedTuple):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from course_tools.estimate.chips import find_chip
-from course_tools.estimate.fake_step import check_positive
+from course_tools.estimate.job import check_positive
 from course_tools.estimate.memory_model import (
     MEMORY_PARTS,
     Line,
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from course_tools.figures import Picture
 
 HEADER = ("part", "at the peak")
-BANDS = ("#0072B2", "#D55E00", "#CC79A7", "#F0E442")  # Okabe and Ito
-HATCHED = ("", "/", ".", "")  # neighbours differ in grey, too
+BANDS = ("#0072B2", "#D55E00", "#CC79A7", "#F0E442", "#009E73")  # Okabe and Ito
+HATCHED = ("", "/", ".", "", "/")  # neighbours differ in grey, too
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,6 @@ class Memory:
         loss_counted: whether the loss is among what was counted.
         moments: what is in use after each operation, in the order of the step, and what one more
             sample adds to it (nan where only this batch could be followed).
-        gathered: bytes of parameters that are in use whole at a time where they are shared, else 0.
     """
 
     batch: int
@@ -49,7 +48,6 @@ class Memory:
     training: bool
     loss_counted: bool
     moments: tuple[Moment, ...]
-    gathered: int = 0
 
     @property
     def peak(self) -> Moment:
@@ -59,7 +57,7 @@ class Memory:
     @property
     def tensors_bytes(self) -> int:
         """Bytes of all tensors at the peak, as `torch.cuda.max_memory_allocated` shows them."""
-        return self.peak.total + self.gathered
+        return self.peak.total
 
     @property
     def framework_bytes(self) -> float:
@@ -73,8 +71,23 @@ class Memory:
 
     def parts(self) -> dict[str, float]:
         """Return the bytes of each part at the peak."""
-        held = {kind: float(getattr(self.peak, kind)) for kind in MEMORY_PARTS}
-        return held | {"framework": self.framework_bytes + self.gathered}
+        held = {kind: float(getattr(self.peak, kind)) for kind in self._kinds}
+        return held | {"framework": self.framework_bytes}
+
+    @property
+    def _kinds(self) -> tuple[str, ...]:
+        """What is in use, with what is gathered where devices share the model."""
+        return MEMORY_PARTS if self.shards == 1 else (*MEMORY_PARTS, "gathered")
+
+    def under_ddp(self) -> "Memory":
+        """Return the memory under DistributedDataParallel, which keeps gradients a second time.
+
+        Its buckets hold a copy of all of them from its start to its end, unless
+        `gradient_as_bucket_view=True` makes the gradients views of the buckets.
+        """
+        copied = max(moment.gradients for moment in self.moments)
+        moments = [one._replace(gradients=one.gradients + copied) for one in self.moments]
+        return replace(self, moments=tuple(moments))
 
     def at(self, batch: int) -> "Memory":
         """Return the same for another batch, without following the step again.
@@ -116,7 +129,7 @@ class Memory:
         self._check_growth()
         lines = []
         for moment in self.moments:
-            held = moment.total + self.gathered - moment.per_sample * self.batch
+            held = moment.total - moment.per_sample * self.batch
             lines.append(Line(held, moment.per_sample))
         return highest_lines(lines)
 
@@ -170,8 +183,8 @@ class Memory:
         from course_tools.figures import lecture_axes, picture
 
         peak = self.peak
-        sizes = {kind: getattr(peak, kind) for kind in MEMORY_PARTS}
-        most = max(MEMORY_PARTS, key=sizes.__getitem__)
+        sizes = {kind: getattr(peak, kind) for kind in self._kinds}
+        most = max(self._kinds, key=sizes.__getitem__)
         what = "The optimizer is" if most == "optimizer" else f"{most.capitalize()} are"
         share = f"{sizes[most] / peak.total:.0%} of {format_bytes(peak.total)}"
         axes = lecture_axes(
@@ -179,10 +192,10 @@ class Memory:
         )
         end = len(self.moments) - 1
         bands_gb = []
-        for part in MEMORY_PARTS:
+        for part in self._kinds:
             bands_gb.append([getattr(moment, part) / 1e9 for moment in self.moments])
-        stack = axes.stackplot(range(end + 1), bands_gb, colors=BANDS, labels=MEMORY_PARTS)
-        for band, hatch in zip(stack, HATCHED, strict=True):
+        stack = axes.stackplot(range(end + 1), bands_gb, colors=BANDS, labels=self._kinds)
+        for band, hatch in zip(stack, HATCHED, strict=False):
             band.set_hatch(hatch)
         axes.plot(self.moments.index(peak), peak.total / 1e9, "kv", markersize=16)
         phases = [moment.phase for moment in self.moments]
@@ -196,7 +209,7 @@ class Memory:
             )
         axes.set(xlim=(0, end), ylim=(0, 1.3 * peak.total / 1e9))
         # below the names of the phases
-        above = axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.95), ncols=len(MEMORY_PARTS))
+        above = axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.95), ncols=len(self._kinds))
         above.get_frame().set(edgecolor="none", alpha=1)
         parts = ", ".join(f"{kind} {format_bytes(size)}" for kind, size in sizes.items())
         alt = f"What fills the memory over one step; at the peak {parts}."

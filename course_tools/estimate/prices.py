@@ -3,6 +3,8 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -53,18 +55,24 @@ def prices_by_device(
         )
     named = {here, *(chip.name for chip in chips)}
     for name, price in (own or {}).items():
-        if (
-            isinstance(price, bool)
-            or not isinstance(price, (int, float))
-            or not 0 <= price < float("inf")
-        ):
-            raise ValueError(
-                f"an hour of {name} must have a price that is a number and not negative, "
-                f"but got {price!r}."
-            )
         device = name if name in named else find_chip(name).name
-        found[device] = Price(float(price), "your price", currency)
+        found[device] = own_price(name, price, currency)
     return found
+
+
+def own_price(name: str, price: Any, currency: str) -> Price:
+    """Return the user's own price of an hour of a device.
+
+    Raises:
+        ValueError: the price is negative or not a number.
+    """
+    number = isinstance(price, (Real, Decimal)) and not isinstance(price, bool)
+    if not number or not 0 <= price < float("inf"):
+        raise ValueError(
+            f"an hour of {name} must have a price that is a number and not negative, "
+            f"but got {price!r}."
+        )
+    return Price(float(price), "your price", currency)
 
 
 def read_prices(text: str) -> tuple[tuple[str, float], ...]:

@@ -57,7 +57,7 @@ class Estimate:
     memory: Memory
 
     def __getitem__(self, device: str) -> Row:
-        known = {row.device: row for row in self.rows}
+        known = {name: row for row in reversed(self.rows) for name in (row.name, row.device)}
         name = device if device in known else find_chip(device).name
         if name not in known:
             raise KeyError(
@@ -86,7 +86,7 @@ class Estimate:
     def notes(self) -> list[str]:
         """Return what has to be known beside the table, one sentence each."""
         question = self.question
-        known = {row.device: row.evidence for row in self.rows if row.parts}
+        known = {row.name: row.evidence for row in self.rows if row.parts}
         lines = [in_one_sentence(known)] if known else []
         if question.count > 1 and known:
             lines.append("These factors are of one device; several together were not checked.")

@@ -40,9 +40,10 @@ class Question:
         compiled: whether torch.compile is used.
         samples, epochs: of the job.
         deadline_hours: when it must be done, or None.
-        count: devices that work together.
+        count: the most devices that work together.
         link: what connects them, or None for each chip's own.
         host: what launches the kernels: "cloud", or where its speed was measured.
+        shards: devices that share parameters, gradients and optimizer state.
     """
 
     batch: int
@@ -56,6 +57,7 @@ class Question:
     count: int
     link: str | None
     host: str
+    shards: int = 1
 
 
 @dataclass(frozen=True)

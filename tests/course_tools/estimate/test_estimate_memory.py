@@ -206,7 +206,16 @@ def test_shards_divide_everything_but_what_forward_and_backward_keep():
     assert four.moments[0].parameters == one.moments[0].parameters // 4
     for mine, whole in zip(four.moments, one.moments, strict=True):
         assert mine.activations == whole.activations
-    assert four.gathered > 0
+    phases = {moment.phase for moment in four.moments if moment.gathered}
+    assert phases == {"forward", "backward"}  # FSDP has freed it when the optimizer updates
+    assert four.parts()["gathered"] == four.peak.gathered
+    assert sum(four.parts().values()) == pytest.approx(four.needed_bytes)
+
+
+def test_ddp_keeps_the_gradients_a_second_time():
+    one = estimate_memory(mlp(), EXAMPLE, batch=8)
+    parameters = sum(p.numel() for p in mlp().parameters())
+    assert one.under_ddp().tensors_bytes == one.tensors_bytes + 4 * parameters
 
 
 def test_gradients_that_stay_are_there_in_the_forward_pass():
@@ -340,7 +349,8 @@ def test_a_sparse_embedding_with_an_optimizer_that_refuses_it_is_refused():
 
 
 def test_a_model_without_anything_to_train_and_inputs_without_a_tensor_are_refused():
-    assert estimate_memory(nn.Linear(WIDTH, 1), EXAMPLE, shards=2).gathered == 4 * (WIDTH + 1)
+    shared = estimate_memory(nn.Linear(WIDTH, 1), EXAMPLE, shards=2)
+    assert shared.moments[0].gathered == 4 * (WIDTH + 1)
     with pytest.raises(ValueError, match="training=False"):
         estimate_memory(nn.ReLU(), EXAMPLE)
     with pytest.raises(ValueError, match="inputs need a tensor"):
@@ -422,7 +432,7 @@ def test_what_is_gathered_of_shards_has_the_bits_of_the_weights():
         estimate_memory(model, torch.empty(1, 256), **how, precision=name)
         for name in ("fp32", "bf16-true")
     ]
-    full, half = (memory.gathered for memory in memories)
+    full, half = (memory.moments[0].gathered for memory in memories)
     assert full == 2 * half > 0
 
 

@@ -7,12 +7,14 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from decimal import Decimal
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from course_tools.estimate import Chip, estimate
+from course_tools.estimate import Chip, Job, Machine, estimate
 from course_tools.estimate.__main__ import main
 from course_tools.estimate.advice import (
     advice,
@@ -54,6 +56,64 @@ def test_each_device_has_a_row_whose_figures_hang_together(answer):
     assert row.cost == pytest.approx(row.hours * 0.5)
     assert row.energy_kwh == pytest.approx(row.hours * 0.070)
     assert row.cost_interval[1] == pytest.approx(row.cost * row.factor)
+
+
+def test_a_job_and_machines_say_what_the_keywords_say(model):
+    grouped = estimate(
+        model,
+        X,
+        Job(batch=64, samples=10**6),
+        devices=["2 x T4", Machine("A100", 8, link="Ethernet 10G", price_per_hour=1.5)],
+    )
+    assert [row.name for row in grouped.rows] == ["2 x T4", "8 x A100 80GB"]
+    asked = {"batch": 64, "samples": 10**6}
+    two = estimate(model, X, devices=["T4"], count=2, **asked).rows[0]
+    eight = estimate(model, X, devices=["A100"], count=8, link="Ethernet 10G", **asked).rows[0]
+    assert grouped["2 x T4"].step_s == two.step_s and grouped["A100"].step_s == eight.step_s
+    assert grouped["A100"].cost == pytest.approx(eight.hours * 8 * 1.5)
+    assert grouped["A100"].step_s > estimate(model, X, devices=["8 x A100"]).rows[0].step_s
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"link": "wire"}, "unknown link 'wire'"),  # one device too
+        ({"batches": 3}, "no argument 'batches'"),
+        ({"epochs": 10**400}, "epochs must be a positive integer.*too large"),
+        ({"deadline_hours": 10**400}, "deadline_hours must be a positive number"),
+        ({"batch": -4}, "batch must be a positive integer"),
+        ({"shards": 0}, "shards must be a positive integer"),
+        ({"job": Job(), "samples": 3}, "pass samples to the Job"),
+        ({"job": 64}, "is a Job, but got 64"),
+        ({"devices": [Machine("T4"), Chip("T4", 1, 1, 1)]}, "two unlike chips"),
+    ],
+)
+def test_a_question_that_makes_no_sense_is_refused_by_name(model, asked, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        estimate(model, X, **{"devices": ["T4"]} | asked)
+
+
+def test_whole_numbers_and_prices_of_other_libraries_are_numbers(model):
+    asked = {"batch": np.int64(8), "epochs": np.int32(2), "prices": {"T4": np.float32(0.5)}}
+    found = estimate(model, X, devices=["T4"], **asked).rows[0]
+    assert found.batch == 8 and found.price.per_hour == 0.5
+    assert estimate(model, X, devices=["T4"], prices={"T4": Decimal("0.25")}).rows[0].cost > 0
+
+
+def test_shards_make_a_training_fit_that_does_not_fit_alone():
+    with torch.device("meta"):
+        wide = nn.Sequential(*(nn.Linear(20_000, 20_000) for _ in range(6)))
+    x = torch.empty(1, 20_000, device="meta")
+    alone, shared = (
+        estimate(wide, x, devices=["8 x A100 40GB"], shards=shards).rows[0] for shards in (1, 8)
+    )
+    assert shared.fits and not alone.fits
+
+
+def test_several_devices_need_memory_for_the_buckets_of_ddp(model):
+    one, eight = (estimate(model, X, devices=["A100"], count=n).rows[0] for n in (1, 8))
+    parameters = sum(p.numel() for p in model.parameters())
+    assert eight.needed_bytes >= one.needed_bytes + 4 * parameters
 
 
 def test_amp_is_the_sixteen_bits_that_each_chip_has(answer):
