@@ -26,7 +26,7 @@ def to_device(
 
     It looks into dicts, lists, tuples, named tuples, deques, dataclasses and their subclasses.
     Anything with a method `.to` is moved by that method: a module in place, as `module.to` does,
-    which on XLA gives it new parameters (lesson 4). A tensor that occurs twice is moved once and
+    which on XLA gives it new parameters (lesson 5). A tensor that occurs twice is moved once and
     stays shared, but two views of one storage become two tensors. Containers are copied, never
     changed. Any other object is returned as it is, without a look inside.
 

@@ -37,7 +37,7 @@ ACCELERATORS = {
         {"accelerator": "GPU", "colab": {"gpuType": "T4", "provenance": []}},
         {"accelerator": "nvidiaTeslaT4", "isGpuEnabled": True},
     ),
-    "04_tpu": (
+    "05_tpu": (
         {"accelerator": "TPU", "colab": {"gpuType": "V5E1", "provenance": []}},
         {"accelerator": "tpuV5e8", "isGpuEnabled": False},
     ),

@@ -76,7 +76,7 @@ def advice(rows: Sequence[Row], deadline_hours: float | None) -> str:
     """Return which device to take, in a sentence or two; `choose` says by what rule."""
     row, why, cheaper = choose(rows, deadline_hours)
     if row is None:
-        return "It fits none of these devices: a smaller batch, or the cures of lesson 8, may help."
+        return "It fits none of these devices: a smaller batch, or the cures of lesson 9, may help."
     limit = "" if deadline_hours is None else f"your {deadline_hours:g} hours"
     if deadline_hours == 1:
         limit = "your hour"

@@ -1,5 +1,5 @@
 """Lesson 0 in JupyterLab in a real browser: the lesson runs, and a person plays with the panel of
-lesson 5.
+lesson 6.
 """
 
 import contextlib

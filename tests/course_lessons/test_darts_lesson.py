@@ -95,7 +95,7 @@ def test_the_lesson_runs_from_top_to_bottom_without_darts(tmp_path):
     (tmp_path / "darts.py").write_text(
         "raise ModuleNotFoundError(\"No module named 'darts'\", name='darts')\n"
     )
-    notebook = nbformat.read(ROOT / "notebooks" / "09_darts.ipynb", 4)
+    notebook = nbformat.read(ROOT / "notebooks" / "10_darts.ipynb", 4)
     path = os.pathsep.join([str(tmp_path), str(ROOT), str(ROOT / "notebooks")])
     env = {**os.environ, "PYTHONPATH": path}
     nbclient.NotebookClient(
@@ -154,7 +154,7 @@ def test_a_factor_is_written_with_two_or_three_digits(times, text):
 
 def script_of_the_lesson() -> str:
     nbformat = pytest.importorskip("nbformat")
-    notebook = nbformat.read(ROOT / "notebooks" / "09_darts.ipynb", 4)
+    notebook = nbformat.read(ROOT / "notebooks" / "10_darts.ipynb", 4)
     written = [cell.source for cell in notebook.cells if cell.source.startswith("%%writefile")]
     return written[0].partition("\n")[2]
 

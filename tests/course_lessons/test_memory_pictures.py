@@ -1,4 +1,4 @@
-"""The pictures of lesson 8 show the figures that they were given."""
+"""The pictures of lesson 9 show the figures that they were given."""
 
 import itertools
 

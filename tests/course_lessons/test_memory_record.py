@@ -1,4 +1,4 @@
-"""The CPU time of lesson 8's ways to train, on a clock that the test moves."""
+"""The CPU time of lesson 9's ways to train, on a clock that the test moves."""
 
 import pytest
 from course_lessons.memory import record

@@ -61,7 +61,7 @@ def test_eight_devices_and_one_print_the_losses_of_the_cpu(tmp_path):
 
 
 def test_the_cell_that_writes_the_script_holds_the_script():
-    lesson = json.loads((NOTEBOOKS / "04_tpu.ipynb").read_text(encoding="utf-8"))
+    lesson = json.loads((NOTEBOOKS / "05_tpu.ipynb").read_text(encoding="utf-8"))
     sources = ["".join(cell["source"]) for cell in lesson["cells"]]
     script = (FOLDER / "spmd_xla.py").read_text(encoding="utf-8")
     assert "%%writefile spmd_xla.py\n" + script.rstrip("\n") in sources

@@ -10,7 +10,7 @@ import torch_xla_stand_ins as stand_ins
 from course_lessons.tpu.counting import StepTime
 from course_lessons.tpu.pictures import draw_cache, draw_steps, draw_systolic_array
 
-LESSON = Path(__file__).resolve().parents[2] / "notebooks" / "04_tpu.ipynb"
+LESSON = Path(__file__).resolve().parents[2] / "notebooks" / "05_tpu.ipynb"
 
 
 def run_lesson(site: Path, folder: Path) -> list:
@@ -41,7 +41,7 @@ def test_without_a_torch_xla_that_fits_every_xla_cell_is_one_sentence_and_the_re
     sentence only.
     """
     cells = run_lesson(stand_ins.with_another_torch_xla(tmp_path / "site"), tmp_path)
-    imports = next(cell for cell in cells if cell.id == "04-imports")
+    imports = next(cell for cell in cells if cell.id == "05-imports")
     sentence = ast.literal_eval(imports.outputs[-1]["data"]["text/plain"])
     assert "undefined symbol" in sentence and "pip install" in sentence
     marked = [cell for cell in cells if cell.source.startswith("%%needs XLA")]

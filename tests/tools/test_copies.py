@@ -36,7 +36,7 @@ def by_hand(lesson: Path) -> str:
             True,
             "nvidiaTeslaT4",
         ),
-        "04": (
+        "05": (
             {"accelerator": "TPU", "colab": {"gpuType": "V5E1", "provenance": []}},
             False,
             "tpuV5e8",

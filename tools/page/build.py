@@ -60,10 +60,10 @@ def page(lessons_address: str = "") -> str:
     )
     words = "Estimated by the course on CPU, GPU and TPU for PyTorch; the lesson “Is it worth it?”"
     if lessons_address:
-        address = html.escape(f"{lessons_address}/07_worth_it.html", quote=True)
+        address = html.escape(f"{lessons_address}/08_worth_it.html", quote=True)
         footer = f'{words} shows how its error was measured: <a href="{address}">read it</a>.'
     else:
-        footer = f"{words} (07_worth_it.ipynb) shows how its error was measured."
+        footer = f"{words} (08_worth_it.ipynb) shows how its error was measured."
     text = (HERE / "page.html").read_text(encoding="utf-8")
     parts = {
         "POLICY": policy,

@@ -1,4 +1,4 @@
-"""The exercises of lesson 9: a decision on the reader's own Darts model, and an old Trainer."""
+"""The exercises of lesson 10: a decision on the reader's own Darts model, and an old Trainer."""
 
 from typing import Any
 

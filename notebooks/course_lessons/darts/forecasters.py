@@ -1,4 +1,4 @@
-"""The forecasters of lesson 9: the RNN of Darts' guide, N-HiTS, and a TFT as large as NVIDIA's."""
+"""The forecasters of lesson 10: the RNN of Darts' guide, N-HiTS, and a TFT as large as NVIDIA's."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields

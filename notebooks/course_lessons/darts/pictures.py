@@ -1,4 +1,4 @@
-"""The picture of lesson 9: how many times as fast as this CPU a GPU trains each forecaster."""
+"""The picture of lesson 10: how many times as fast as this CPU a GPU trains each forecaster."""
 
 from dataclasses import dataclass
 

@@ -1,1 +1,1 @@
-"""Scenery of lesson 5: pictures of timings, busy neighbours, and published curves."""
+"""Scenery of lesson 6: pictures of timings, busy neighbours, and published curves."""

@@ -1,4 +1,4 @@
-"""The exercises of lesson 5: a timer that waits, and two versions of one's own step."""
+"""The exercises of lesson 6: a timer that waits, and two versions of one's own step."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The pictures of lesson 5: many timings of one call, where clocks stop, and A B B A."""
+"""The pictures of lesson 6: many timings of one call, where clocks stop, and A B B A."""
 
 import statistics
 import time

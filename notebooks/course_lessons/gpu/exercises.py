@@ -74,7 +74,7 @@ def _train_plainly() -> tuple[float, nn.Module]:
                 total += loss.detach()
             return float(total) / len(loader)
     """,
-    right="The host now runs ahead of the device and waits once an epoch. Lesson 6 shows it as a "
+    right="The host now runs ahead of the device and waits once an epoch. Lesson 7 shows it as a "
     "picture, and finds such places in your own loop.",
 )
 def busy(answer: Any) -> Mistakes:

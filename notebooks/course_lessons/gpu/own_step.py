@@ -26,7 +26,7 @@ class StepTimes:
         cpu_s, *gpus_s = self.seconds.values()
         if not gpus_s:
             there_is = "There is no GPU here to compare with"
-            return f"{there_is}: run this cell on one, or let lesson 7 estimate it."
+            return f"{there_is}: run this cell on one, or let lesson 8 estimate it."
         best = min(list(self.seconds)[1:], key=self.seconds.__getitem__)
         gain = cpu_s / self.seconds[best]
         if gain < 1:

@@ -1,1 +1,1 @@
-"""Lesson 8, Does it fit?: its measurements, its pictures and its exercises."""
+"""Lesson 9, Does it fit?: its measurements, its pictures and its exercises."""

@@ -1,4 +1,4 @@
-"""The exercises of lesson 8: repair an accumulation, and plan a training of one's own."""
+"""The exercises of lesson 9: repair an accumulation, and plan a training of one's own."""
 
 from typing import Any
 

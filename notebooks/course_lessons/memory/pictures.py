@@ -1,4 +1,4 @@
-"""The pictures of lesson 8: measured against estimated memory, and what each cure saves."""
+"""The pictures of lesson 9: measured against estimated memory, and what each cure saves."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

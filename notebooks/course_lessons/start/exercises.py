@@ -20,7 +20,7 @@ WEIGHTS_BYTES = 4 * 25_557_032  # of ResNet-50: 32-bit numbers
             return (load_s + compute_s) / (load_s + compute_s / times)
     """,
     right="This is Amdahl's law. `my_speed_up(60, 540, 200)` is 9.6: what remains is mostly "
-    "loading, which lesson 6 shortens.",
+    "loading, which lesson 7 shortens.",
 )
 def speed_up(answer: Any) -> Mistakes:
     """Write my_speed_up(load_s, compute_s, times): how many times as fast the whole job becomes
@@ -50,7 +50,7 @@ def speed_up(answer: Any) -> Mistakes:
         my_copies = memory_bytes // (4 * sum(p.numel() for p in network.parameters()))
     """,
     right="Training needs far more than the weights: gradients, the optimizer's numbers and "
-    "everything computed in between. Lesson 8 plans that for your own network.",
+    "everything computed in between. Lesson 9 plans that for your own network.",
 )
 def copies(answer: Any) -> Mistakes:
     """Set my_copies to how many copies of ResNet-50's weights, in 32-bit numbers, fit into the

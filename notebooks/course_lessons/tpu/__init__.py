@@ -1,1 +1,1 @@
-"""The scenery of lesson 4: its pictures, its table of counters, and its exercises."""
+"""The scenery of lesson 5: its pictures, its table of counters, and its exercises."""

@@ -1,4 +1,4 @@
-"""The exercises of lesson 4: sizes for one's own lengths, and an operation XLA does not know."""
+"""The exercises of lesson 5: sizes for one's own lengths, and an operation XLA does not know."""
 
 from collections.abc import Callable, Iterable
 from typing import Any

@@ -1,4 +1,4 @@
-"""The pictures of lesson 4: the cache, the stages of a step, a systolic array."""
+"""The pictures of lesson 5: the cache, the stages of a step, a systolic array."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The exercises of lesson 6: a loop that reads its loss too often, and a change in your own."""
+"""The exercises of lesson 7: a loop that reads its loss too often, and a change in your own."""
 
 from typing import Any
 

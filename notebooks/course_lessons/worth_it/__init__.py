@@ -1,1 +1,1 @@
-"""Lesson 7, Which device should I rent?: its pictures and its exercises."""
+"""Lesson 8, Which device should I rent?: its pictures and its exercises."""

@@ -1,4 +1,4 @@
-"""The exercises of lesson 7: rent for your own model, doubt a speed-up."""
+"""The exercises of lesson 8: rent for your own model, doubt a speed-up."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The first picture of lesson 7: what the job costs on each device, and how long it takes."""
+"""The first picture of lesson 8: what the job costs on each device, and how long it takes."""
 
 import math
 import textwrap

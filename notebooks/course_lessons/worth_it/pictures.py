@@ -1,4 +1,4 @@
-"""The pictures of lesson 7: what was measured here, what others published, what is estimated.
+"""The pictures of lesson 8: what was measured here, what others published, what is estimated.
 
 A measured or published figure is a dot, an estimate a line. Axes over several powers of ten are
 logarithmic and say so.

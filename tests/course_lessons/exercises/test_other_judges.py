@@ -1,4 +1,4 @@
-"""The verdicts of lesson 4, compared with what XLA itself says."""
+"""The verdicts of lesson 5, compared with what XLA itself says."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Answers to the exercises of lesson 9."""
+"""Answers to the exercises of lesson 10."""
 
 CONTEXT = """
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""Answers to the exercises of lesson 5."""
+"""Answers to the exercises of lesson 6."""
 
 CONTEXT = """
 import statistics

@@ -1,4 +1,4 @@
-"""Answers to the exercises of lesson 8."""
+"""Answers to the exercises of lesson 9."""
 
 CONTEXT = "import torch"
 

@@ -1,4 +1,4 @@
-"""Answers to the exercises of lesson 4."""
+"""Answers to the exercises of lesson 5."""
 
 CONTEXT = """
 import numpy as np

@@ -1,4 +1,4 @@
-"""Answers to the exercises of lesson 6."""
+"""Answers to the exercises of lesson 7."""
 
 CONTEXT = """
 import torch

@@ -1,4 +1,4 @@
-"""Answers to the exercises of lesson 7."""
+"""Answers to the exercises of lesson 8."""
 
 CONTEXT = """
 import torch
