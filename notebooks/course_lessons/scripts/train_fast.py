@@ -1,0 +1,158 @@
+"""Train a network on small images, in plain PyTorch on a GPU, as fast as it can be."""
+
+import argparse
+import os
+import time
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.data import DataLoader, RandomSampler, TensorDataset, random_split
+
+
+# YOUR NETWORK, 1 of 3.
+class Network(nn.Module):
+    def __init__(self):
+        super().__init__()
+        blocks = block(3, 32), block(32, 64), block(64, 128)
+        self.layers = nn.Sequential(*blocks, nn.Flatten(), nn.Linear(128 * 4 * 4, 10))
+
+    def forward(self, pixels):
+        return self.layers(pixels.float() / 127.5 - 1)  # 0 to 255 becomes -1 to 1
+
+
+def block(inputs, outputs):
+    convolution = nn.Conv2d(inputs, outputs, kernel_size=3, padding=1)
+    return nn.Sequential(convolution, nn.MaxPool2d(2), nn.ReLU())
+
+
+# YOUR DATA, 2 of 3: two data sets of pairs (input, target), to train on and to validate.
+def load_data(limit):
+    from course_lessons.data.images import load_images
+
+    images = load_images(download=False)  # True gets CIFAR-10 instead of drawn images
+    data = TensorDataset(images.train[:limit], images.train_labels[:limit])
+    held_out = max(1, len(data) // 10)
+    seed = torch.Generator().manual_seed(0)  # shuffled: data may be sorted by class
+    return random_split(data, [len(data) - held_out, held_out], seed)
+
+
+# YOUR LOSS AND MEASURE, 3 of 3: these are for classes. A measure is the sum over a batch.
+def compute_loss(scores, labels):
+    if labels.is_floating_point():
+        raise TypeError("The targets are not class numbers: write their own loss here.")
+    return F.cross_entropy(scores, labels)
+
+
+def measure(scores, labels):
+    return (scores.argmax(1) == labels).sum()
+
+
+MEASURE = "accuracy {:.1%}"  # shows the mean of all samples
+
+
+def find_checkpoint(path, resume):
+    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+    if os.path.exists(path) and resume:
+        return torch.load(path, map_location="cpu", weights_only=True)  # from any device
+    if os.path.exists(path):
+        kept = f"{path}.{os.path.getmtime(path):.0f}"
+        os.replace(path, kept)
+        print(f"without --resume this is a new run; the last checkpoint is now {kept}")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--batch", type=int, default=256)
+    parser.add_argument("--lr", type=float, default=1e-3, help="learning rate")
+    parser.add_argument("--images", type=int, default=50_000, help="use at most so many")
+    parser.add_argument("--checkpoint", default="checkpoint.pt")
+    parser.add_argument("--resume", action="store_true", help="continue it, if it is there")
+    has_gpu = torch.accelerator.is_available()
+    best = torch.accelerator.current_accelerator() if has_gpu else "cpu"
+    parser.add_argument("--device", type=torch.device, default=best)
+    parser.add_argument("--bits", type=int, choices=(16, 32), help="16 by default on a GPU")
+    parser.add_argument("--workers", type=int, default=0, help="processes that load data")
+    parser.add_argument("--compile", action="store_true", help="a slow start, then faster")
+    args = parser.parse_args()
+    whole = args.epochs, args.batch, args.images - 1, args.workers + 1
+    if min(whole) < 1 or not 0 < args.lr < 1000:
+        parser.error("--epochs, --batch start at 1, --images at 2, --workers, --lr above 0")
+    if os.path.isdir(args.checkpoint):
+        parser.error(f"--checkpoint {args.checkpoint} is a folder: name a file in it")
+
+    device = args.device
+    get_name = getattr(torch.get_device_module(device), "get_device_name", str)
+    print(f"on {device}: {get_name(device)}")
+    on_cuda = device.type == "cuda"
+    old_gpu = on_cuda and torch.cuda.get_device_capability(device) < (8, 0)  # such as a T4
+    half = torch.float16 if old_gpu else torch.bfloat16
+    bits = args.bits or (32 if device.type == "cpu" else 16)  # 16 slow many CPUs down
+    autocast = torch.autocast(device.type, half, enabled=bits == 16)
+    scaler = torch.amp.GradScaler(device.type, enabled=bits == 16 and old_gpu)
+
+    torch.manual_seed(0)
+    network = Network().to(device)  # before the optimizer, which keeps its parameters
+    if args.compile:
+        network.compile()
+    optimizer = torch.optim.Adam(network.parameters(), lr=args.lr)
+
+    train, valid = load_data(args.images)
+    batch = min(args.batch, len(train))
+    sampler = RandomSampler(train, generator=torch.Generator())
+    config = {
+        "batch_size": batch,
+        "num_workers": args.workers,
+        "persistent_workers": args.workers > 0,
+        "pin_memory": on_cuda,  # which makes non_blocking copies safe, and faster
+        "generator": torch.Generator(),  # apart from the one of dropout
+    }
+    train_loader = DataLoader(train, sampler=sampler, drop_last=True, **config)
+    valid_loader = DataLoader(valid, **config)
+
+    start_epoch = 0
+    if state := find_checkpoint(args.checkpoint, args.resume):
+        network.load_state_dict(state["network"])
+        optimizer.load_state_dict(state["optimizer"])  # with its learning rate
+        if state.get("scaler"):
+            scaler.load_state_dict(state["scaler"])
+        start_epoch = state["epochs"]
+    lr = optimizer.param_groups[0]["lr"]
+    print(f"{args.checkpoint}: {start_epoch} of {args.epochs} epochs done, lr {lr}")
+
+    for epoch in range(start_epoch, args.epochs):
+        start = time.perf_counter()
+        torch.manual_seed(epoch)  # so that a resumed run draws the same numbers
+        sampler.generator.manual_seed(epoch)
+        loss_sum, measure_sum = 0.0, 0.0
+        network.train()
+        for inputs, targets in train_loader:
+            inputs = inputs.to(device, non_blocking=on_cuda)
+            targets = targets.to(device, non_blocking=on_cuda)
+            with autocast:
+                loss = compute_loss(network(inputs), targets)
+            optimizer.zero_grad()
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            loss_sum += loss.detach()
+        network.eval()
+        with torch.no_grad(), autocast:
+            for inputs, targets in valid_loader:
+                inputs, targets = inputs.to(device), targets.to(device)
+                measure_sum += measure(network(inputs), targets)
+
+        state = {"epochs": epoch + 1, "network": network.state_dict()}
+        state |= {"optimizer": optimizer.state_dict(), "scaler": scaler.state_dict()}
+        torch.save(state, args.checkpoint + ".new")
+        os.replace(args.checkpoint + ".new", args.checkpoint)  # whole or not at all
+        loss, mean = float(loss_sum) / len(train_loader), float(measure_sum) / len(valid)
+        result = f"epoch {epoch + 1}  loss {loss:.4f}  {MEASURE.format(mean)}"
+        print(f"{result}  {time.perf_counter() - start:.1f} s", flush=True)
+    if on_cuda:
+        print(f"peak memory {torch.cuda.max_memory_allocated(device) / 1e9:.2f} GB")
+
+
+if __name__ == "__main__":
+    main()
