@@ -21,6 +21,7 @@ _HOMES = {
     "copy_rate": "copy_speed",
     "Timing": "timing",
     "time_call": "timing",
+    "TimedCall": "in_turn",
     "time_together": "in_turn",
     "run_lesson": "launch.run",
 }

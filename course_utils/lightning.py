@@ -2,6 +2,7 @@
 
 import importlib.util
 import logging
+import os
 import sys
 import warnings
 from types import ModuleType
@@ -34,7 +35,8 @@ def trainer_kwargs(
     """Return the arguments that make a Lightning Trainer use one device.
 
     Args:
-        device: a `Device`, a `torch.device` or its name; None takes what `pick_device` takes.
+        device: a `Device`, a `torch.device` or its name; None takes what `pick_device` takes, or
+            the CPU where that is an Intel GPU, on which Lightning does not train.
         package: the Lightning whose Trainer will take them. Darts needs `pytorch_lightning`: it and
             `lightning.pytorch` do not accept each other's objects.
 
@@ -48,7 +50,10 @@ def trainer_kwargs(
             `start_xla`.
         NotImplementedError: Lightning has no accelerator for this kind of device.
     """
+    unnamed = device is None and not os.environ.get("COURSE_DEVICE")
     device = as_device(device)
+    if unnamed and device.kind == "xpu":
+        device = as_device("cpu")
     # The first Trainer of a process imports torch_xla to ask it for a TPU, whichever device it will
     # use itself. Import it first, without its side effects.
     if importlib.util.find_spec("torch_xla"):

@@ -117,6 +117,15 @@ def test_a_gpu_is_chosen_by_its_index():
     assert trainer_kwargs(Device("cuda", 3, "a GPU")) == {"accelerator": "cuda", "devices": [3]}
 
 
+def test_a_trainer_on_an_intel_gpu_that_nobody_named_takes_the_cpu(monkeypatch):
+    monkeypatch.delenv("COURSE_DEVICE", raising=False)
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda *_: torch.device("xpu"))
+    monkeypatch.setattr(torch.xpu, "device_count", lambda: 1)
+    assert trainer_kwargs() == {"accelerator": "cpu", "devices": 1}
+    with pytest.raises(NotImplementedError, match="cannot be pointed at xpu:0"):
+        trainer_kwargs("xpu")
+
+
 def test_a_device_that_lightning_cannot_drive_is_refused():
     with pytest.raises(NotImplementedError, match="cannot be pointed at xpu:0"):
         trainer_kwargs(Device("xpu", 0, "a GPU of another maker"))

@@ -284,7 +284,9 @@ def test_a_report_for_an_issue_hides_the_home_folder_and_asks_to_be_read():
 
 @needs_linux
 @pytest.mark.parametrize(
-    ("limit", "cause"), [("-v 2000000", "address-space"), ("-n 9", "open-files")]
+    ("limit", "cause"),
+    # with 60 MB not even a thread would start
+    [("-v 2000000", "address-space"), ("-v 60000", "address-space"), ("-n 9", "open-files")],
 )
 def test_a_limit_of_the_shell_is_not_called_a_broken_installation(limit, cause):
     """Real: the shell's own limits on memory and on open files."""
