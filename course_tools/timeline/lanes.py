@@ -1,14 +1,21 @@
 """The lanes of a timeline, one for each thread or stream, and their picture."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from course_tools.figures import BLUE, MUTED, ORANGE, Picture, lecture_axes, picture
+from course_tools.figures import BLUE, GREEN, MUTED, ORANGE, Picture, lecture_axes, picture
 from course_utils.text import DURATIONS, format_seconds
 
-COLORS = {"host": BLUE, "device": ORANGE, "copies": "#CC79A7"}  # Okabe and Ito's
-FEW = 40  # spans of a lane that are drawn with an edge each
+COLORS = {  # Okabe and Ito's
+    "host": BLUE,
+    "launches": "#56B4E9",
+    "copies": "#CC79A7",
+    "exchange": GREEN,
+    "device": ORANGE,
+}
+FEW = 40  # spans of a lane that are drawn with an edge each,
+WIDE = 4e-3  # if none takes less than this share of the axis, because the edge would hide it
 LETTER = 0.0155  # of the axes' width, for one letter of 20 pt
 
 
@@ -32,7 +39,7 @@ class Lane:
 
     Attributes:
         name: of the thread or stream.
-        kind: "host", "device" or "copies".
+        kind: "host", "launches", "copies", "exchange" (between GPUs) or "device".
         work: operations, kernels or copies; where they are nested, the outermost ones.
         named: the outermost blocks that the program has given a name with `record_function`.
         waits: when it did nothing but wait for a device.
@@ -48,6 +55,22 @@ class Lane:
     def busy_s(self) -> float:
         """The seconds in which work went on, of two things at once counted once."""
         return sum(span.seconds for span in union(self.work))
+
+    def between(self, start_s: float, end_s: float) -> "Lane":
+        """Return what lies between two moments; the first of them is its new beginning."""
+
+        def cut(spans: Iterable[Span]) -> tuple[Span, ...]:
+            inside = [span for span in spans if span.end_s > start_s and span.start_s < end_s]
+            return tuple(
+                Span(
+                    span.name,
+                    max(span.start_s, start_s) - start_s,
+                    min(span.end_s, end_s) - start_s,
+                )
+                for span in inside
+            )
+
+        return replace(self, work=cut(self.work), named=cut(self.named), waits=cut(self.waits))
 
     @property
     def end_s(self) -> float:
@@ -138,7 +161,8 @@ def _draw(axes: Any, y: float, lane: Lane, size: float, end_s: float) -> None:
     axes.broken_barh(
         _bars(lane.named, size), (y - 0.4, 0.8), facecolor=color, alpha=0.22, edgecolor="white"
     )
-    edge = "white" if len(lane.work) <= FEW else color  # or the edges would hide short bars
+    shortest_s = min((span.seconds for span in lane.work), default=0.0)
+    edge = "white" if len(lane.work) <= FEW and shortest_s > WIDE * end_s else color
     look = {"facecolor": color, "edgecolor": edge, "linewidth": 1.5 if edge == "white" else 0.5}
     axes.broken_barh(_bars(lane.work, size), (y - 0.4, below), **look)
     hatch = {"facecolor": "white", "edgecolor": MUTED, "hatch": "///", "linewidth": 0}

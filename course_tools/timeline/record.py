@@ -2,10 +2,18 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from course_tools.figures import Picture
 from course_tools.timeline.lanes import Lane, Span, draw_runs, in_words
-from course_tools.timeline.trace import lanes_of, run_profiled
+from course_tools.timeline.trace import (
+    ON_DEVICE,
+    complete_events,
+    lanes_of,
+    run_profiled,
+    steps_of,
+    threads_of,
+)
 from course_utils.devices import Device, as_device, wait_for
 from course_utils.timing import check_ran
 
@@ -31,6 +39,31 @@ class Timeline:
             else:
                 made.append(Lane(name, "host", work, named=work))
         return cls(tuple(made))
+
+    @classmethod
+    def of_trace(cls, trace: Mapping[str, Any]) -> "Timeline":
+        """Make a timeline of a Chrome trace of torch.profiler, on whatever machine it was made:
+        `json.load(open("trace.json"))`. Only the steps are shown if the program marked them with
+        `profiler.step()`.
+        """
+        events = complete_events(trace)
+        threads = threads_of(events)
+        shown = []
+        for event in events:
+            if event["cat"] in ON_DEVICE or event["tid"] in threads:
+                shown.append(event)
+        made = cls(lanes_of(shown, threads))
+        steps = steps_of(events)
+        if not steps:
+            return made
+        first = min(event["ts"] for event in shown if event not in steps)
+        start_s = (steps[0]["ts"] - first) / 1e6
+        return made.between(start_s, (steps[-1]["ts"] + steps[-1]["dur"] - first) / 1e6)
+
+    def between(self, start_s: float, end_s: float) -> "Timeline":
+        """Return what lies between two moments, in seconds from this timeline's beginning."""
+        lanes = [lane.between(start_s, end_s) for lane in self.lanes]
+        return Timeline(tuple(lane for lane in lanes if lane.work or lane.named or lane.waits))
 
     @property
     def end_s(self) -> float:

@@ -15,11 +15,25 @@ from torch.profiler import ProfilerActivity, _ExperimentalConfig, profile, recor
 from course_tools.timeline.lanes import Lane, Span, outermost, without
 from course_utils.devices import Device, wait_for
 
-LANE_KINDS = ("host", "copies", "device")  # of lanes, in the order of the picture
+# Of lanes, in the order of the picture.
+LANE_KINDS = ("host", "launches", "copies", "exchange", "device")
 ON_DEVICE = {"kernel": "device", "gpu_memcpy": "copies", "gpu_memset": "copies"}
 ON_HOST = ("cpu_op", "user_annotation", "cuda_runtime", "cuda_driver")
-WAITING = re.compile(r"wait\b|(cuda|cu|hip)\w*Synchronize")
+DRIVER = ("cuda_runtime", "cuda_driver")
+EXCHANGE = re.compile(r"(void )?nccl", re.IGNORECASE)  # kernels of NCCL, and of AMD's RCCL
+# A call for a copy comes back at once from pinned memory, and otherwise when the copy is done.
+WAITING = re.compile(r"wait\b|(cuda|cu|hip)(\w*Synchronize|Memcpy)")
 Event = Mapping[str, Any]
+# What the profiler called its categories until 2021.
+OLD_CATEGORIES = {
+    "Operator": "cpu_op",
+    "Runtime": "cuda_runtime",
+    "Kernel": "kernel",
+    "Memcpy": "gpu_memcpy",
+    "Memset": "gpu_memset",
+}
+# Blocks that the profiler names itself; until 2021 it called them operators.
+NAMED = ("ProfilerStep#", "enumerate(DataLoader)#", "Optimizer.")
 
 # Where the profiler writes. On Windows it reads a path in the system's code page, and does not find
 # the temporary folder of a user whose name has an umlaut: there the file lies in the working
@@ -66,16 +80,60 @@ def read_trace(profiler: Any) -> dict[str, Any]:
         return json.loads(path.read_bytes())
 
 
-def lanes_of(events: Iterable[Event], threads: Mapping[int | None, str]) -> tuple[Lane, ...]:
-    """Return the lanes of a trace: the host's threads, then copies and streams of the device.
+def complete_events(trace: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the events of a Chrome trace that have a start and an end, with the categories of
+    today.
+    """
+    found = []
+    for event in trace["traceEvents"]:
+        if event.get("ph") != "X":
+            continue
+        category = event.get("cat")
+        category = OLD_CATEGORIES.get(category, category)
+        if category == "cpu_op" and event["name"].startswith(NAMED):
+            category = "user_annotation"
+        found.append({**event, "cat": category})
+    return found
+
+
+def steps_of(events: Iterable[Event]) -> list[Event]:
+    """Return the steps that the program marked with `profiler.step()`, in order."""
+    marked = []
+    for event in events:
+        on_host = event["cat"] == "user_annotation"
+        if on_host and event["name"].startswith("ProfilerStep#"):
+            marked.append(event)
+    return sorted(marked, key=lambda event: event["ts"])
+
+
+def threads_of(events: Iterable[Event]) -> dict[Any, str]:
+    """Return names for the host's threads in a trace that did not bring them: the thread of the
+    steps is the main one, and autograd's is "backward". Threads without an operation have none.
+    """
+    events = list(events)
+    names = {}
+    for event in events:
+        if event["cat"] == "cpu_op" and names.get(event["tid"]) != "backward":
+            backward = event["name"].startswith("autograd::engine") or "Backward" in event["name"]
+            names[event["tid"]] = "backward" if backward else f"thread {event['tid']}"
+    for step in steps_of(events):
+        names[step["tid"]] = "MainThread"
+    return names
+
+
+def lanes_of(events: Iterable[Event], threads: Mapping[Any, str]) -> tuple[Lane, ...]:
+    """Return the lanes of a trace: the host's threads and their launches, then copies, exchanges
+    between GPUs, and streams of the device.
 
     Args:
         events: of the Chrome trace; their times are microseconds.
         threads: the names of the host's threads, by their numbers.
     """
+    events = [event for event in events if event["ph"] == "X"]
+    gpus = {event["pid"] for event in events if event.get("cat") in ON_DEVICE}
     groups: dict[tuple[str, str, Any], list[Event]] = {}
     for event in events:
-        place = _place(event, threads) if event["ph"] == "X" else None
+        place = _place(event, threads, several_gpus=len(gpus) > 1)
         if place:
             groups.setdefault(place, []).append(event)
     first = {place: min(event["ts"] for event in group) for place, group in groups.items()}
@@ -88,18 +146,25 @@ def lanes_of(events: Iterable[Event], threads: Mapping[int | None, str]) -> tupl
     return tuple(_lane(place, groups[place], start) for place in sorted(groups, key=order))
 
 
-def _place(event: Event, threads: Mapping[int | None, str]) -> tuple[str, str, Any] | None:
+def _place(
+    event: Event, threads: Mapping[Any, str], several_gpus: bool
+) -> tuple[str, str, Any] | None:
     """Return the kind and name of the lane that an event belongs to, and what tells it from another
     of that name; None for what the profiler notes about itself.
     """
     category, tid = event.get("cat"), event.get("tid")
     if category in ON_DEVICE:
         kind = ON_DEVICE[category]
-        name = kind if kind == "copies" else f"stream {tid}"
-        gpu = event["pid"]  # the profiler gives each GPU a process whose number is the GPU's
-        return kind, f"GPU {gpu} {name}" if gpu else name, None
+        if category == "kernel" and EXCHANGE.match(event["name"]):
+            kind = "exchange"
+        stream = f"stream {str(tid).removeprefix('stream ')}"
+        name = {"copies": "copies", "exchange": "NCCL"}.get(kind, stream)
+        # the profiler gives each GPU a process whose number is the GPU's
+        return kind, f"GPU {event['pid']} {name}" if several_gpus else name, None
     if category not in ON_HOST or event["name"].startswith("ProfilerStep"):
         return None
+    if category in DRIVER and "Launch" in event["name"]:
+        return "launches", "launches", None
     thread = threads.get(tid, f"thread {tid}").removesuffix("_0")  # of a pool of one
     for kind in ("device", "copies"):
         if thread.startswith(kind):
@@ -113,9 +178,11 @@ def _lane(place: tuple[str, str, Any], events: Iterable[Event], start: float) ->
     operations: list[Span] = []
     blocks: list[Span] = []
     for event in events:
-        start_s = (event["ts"] - start) / 1e6
-        span = Span(event["name"], start_s, start_s + event["dur"] / 1e6)
-        (blocks if event["cat"] == "user_annotation" else operations).append(span)
+        start_s, end_s = (event["ts"] - start) / 1e6, (event["ts"] + event["dur"] - start) / 1e6
+        if event["cat"] == "user_annotation":
+            blocks.append(Span(_short(event["name"]), start_s, end_s))
+        else:
+            operations.append(Span(event["name"], start_s, end_s))
     waits = outermost(span for span in operations + blocks if WAITING.match(span.name))
     work, named = outermost(operations), outermost(blocks)
     return Lane(
@@ -125,3 +192,13 @@ def _lane(place: tuple[str, str, Any], events: Iterable[Event], start: float) ->
         named=named if kind == "host" or work else (),
         waits=waits,
     )
+
+
+def _short(name: str) -> str:
+    """Return the name of a block as it fits into a picture."""
+    if name.startswith("enumerate(DataLoader)#"):
+        return "loader"
+    if name.startswith("Optimizer."):
+        method = name.rpartition(".")[2]  # of "Optimizer.step#SGD.step"
+        return "optimizer" if method == "step" else method
+    return name.strip("# ")

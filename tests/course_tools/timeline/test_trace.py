@@ -3,7 +3,7 @@ import tempfile
 from pathlib import Path
 
 from course_tools.timeline import trace
-from course_tools.timeline.trace import lanes_of
+from course_tools.timeline.trace import complete_events, lanes_of, steps_of, threads_of
 
 
 def test_on_windows_the_profiler_gets_no_path_with_letters_that_it_would_not_find(
@@ -61,6 +61,7 @@ MAIN = {7: "MainThread"}
 def test_host_copies_and_streams_have_a_lane_each():
     assert [(lane.name, lane.kind) for lane in lanes_of(GPU, MAIN)] == [
         ("host", "host"),
+        ("launches", "launches"),
         ("copies", "copies"),
         ("stream 7", "device"),
     ]
@@ -69,11 +70,11 @@ def test_host_copies_and_streams_have_a_lane_each():
 def test_lanes_of_a_second_gpu_say_whose_they_are():
     twins = [{**each, "pid": 1} for each in GPU if each["pid"] == 0]
     names = [lane.name for lane in lanes_of(GPU + twins, MAIN)]
-    assert sorted(names) == ["GPU 1 copies", "GPU 1 stream 7", "copies", "host", "stream 7"]
+    assert sorted(names[2:]) == ["GPU 0 copies", "GPU 0 stream 7", "GPU 1 copies", "GPU 1 stream 7"]
 
 
 def test_times_begin_with_the_first_event_and_nested_operations_are_left_out():
-    host, copies, stream = lanes_of(GPU, MAIN)
+    host, _, copies, stream = lanes_of(GPU, MAIN)
     assert shown(host.named) == [("forward", 0, 30)]
     assert shown(host.work)[0] == ("aten::mm", 2, 12)
     assert shown(copies.work) == [("Memcpy HtoD (Pinned -> Device)", 25, 45)]
@@ -108,3 +109,35 @@ def test_two_threads_of_one_name_are_two_lanes():
         ("worker", [("aten::mm", 0, 10)]),
         ("worker", [("aten::add", 2, 5)]),
     ]
+
+
+def test_a_trace_of_2021_reads_like_one_of_today():
+    old = [
+        event("ProfilerStep#5", 90, 120, category="Operator"),
+        event("enumerate(DataLoader)#_SingleProcessDataLoaderIter", 92, 5, category="Operator"),
+        event("aten::mm", 102, 10, category="Operator"),
+        event("cudaLaunchKernel", 104, 5, category="Runtime"),
+        event("NllLossBackward", 110, 5, tid=8, category="Operator"),
+        event("gemm", 120, 50, tid="stream 7", category="Kernel", pid=0),
+        event("Memcpy HtoD", 125, 20, tid="stream 7", category="Memcpy", pid=0),
+        {"ph": "s", "cat": "async", "ts": 104},
+    ]
+    events = complete_events({"traceEvents": old})
+    assert [step["name"] for step in steps_of(events)] == ["ProfilerStep#5"]
+    lanes = lanes_of(events, threads_of(events))
+    names = ["host", "backward", "launches", "copies", "stream 7"]
+    assert [lane.name for lane in lanes] == names
+    assert shown(lanes[0].named) == [("loader", 0, 5)]
+
+
+def test_kernels_of_nccl_are_a_lane_of_their_own():
+    exchange = event("ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)", 130, 9, category="kernel", pid=0)
+    lanes = {lane.kind: lane for lane in lanes_of([*GPU, exchange], MAIN)}
+    assert lanes["exchange"].name == "NCCL" and shown(lanes["exchange"].work)[0][1:] == (30, 39)
+    assert [span.name for span in lanes["device"].work] == ["ampere_sgemm_128x64_nn"]
+
+
+def test_a_copy_that_the_host_waits_for_is_no_work_of_the_host():
+    pageable = event("cudaMemcpyAsync", 200, 30, category="cuda_runtime")
+    host = lanes_of([*GPU, pageable], MAIN)[0]
+    assert shown(host.waits)[-1] == ("cudaMemcpyAsync", 100, 130)
