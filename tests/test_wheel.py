@@ -18,7 +18,7 @@ def wheel(tmp_path_factory):
 
 
 def test_it_is_small_and_holds_every_file_of_the_two_packages_and_nothing_else(wheel):
-    assert wheel.stat().st_size < MEGABYTE
+    assert wheel.stat().st_size < 1.25 * MEGABYTE  # a quarter of it recordings of real GPUs
     packages = {"course_utils": ROOT, "course_tools": ROOT, "course_lessons": ROOT / "notebooks"}
     tree = {}
     for name, home in packages.items():

@@ -111,7 +111,7 @@ def threads_of(events: Iterable[Event]) -> dict[Any, str]:
     steps is the main one, and autograd's is "backward". Threads without an operation have none.
     """
     events = list(events)
-    names = {}
+    names: dict[Any, str] = {}
     for event in events:
         if event["cat"] == "cpu_op" and names.get(event["tid"]) != "backward":
             backward = event["name"].startswith("autograd::engine") or "Backward" in event["name"]

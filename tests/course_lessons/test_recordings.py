@@ -5,9 +5,9 @@ import json
 import re
 
 import pytest
-
 from course_lessons import recordings
 from course_lessons.recordings import load, pictures
+
 from course_tools.timeline.record import Timeline
 from course_tools.timeline.trace import complete_events, steps_of
 
