@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from course_tools.estimate.counting import count_work
+from course_tools.estimate.counting.count_work import count_work
 from course_tools.estimate.finetuning import LanguageModel, finetuning_evidence, language_models
 
 TARGET = Path(__file__).parent / "page/counted_language.json"

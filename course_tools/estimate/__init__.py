@@ -4,6 +4,14 @@
     estimate(model, inputs, batch=64, samples=50_000, devices=["T4", "RTX 4090"])
 
 In a terminal: `python -m course_tools.estimate --help`.
+
+To read it, follow a question: `job` (what is asked) and `estimate_job` (the way to the answer),
+then the four subjects in this order, each a folder. `counting` runs a step on tensors without data
+and adds up its operations, bytes and kernels (`work.Work`). `time` makes seconds of these sums
+(`step_time`), with the published measurements that they were compared with and the factor by which
+they may be off (`error_factor`). `memory` follows the same step for what it holds and whether that
+fits. `money` has prices, what is free, and the rule by which a device is chosen. `chips` is the
+table of data sheets, `row` and `result` are the answer.
 """
 
 from importlib import import_module
@@ -11,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 from course_tools.estimate.chips import Chip, find_chip
 from course_tools.estimate.job import Job, Machine
-from course_tools.estimate.step_time import step_time
+from course_tools.estimate.time.step_time import step_time
 
 if TYPE_CHECKING:
-    from course_tools.estimate.counting import count_work
+    from course_tools.estimate.counting.count_work import count_work
     from course_tools.estimate.estimate_job import estimate
-    from course_tools.estimate.memory import estimate_memory
+    from course_tools.estimate.memory.estimate_memory import estimate_memory
 
 __all__ = [
     "Chip",
@@ -29,7 +37,11 @@ __all__ = [
     "step_time",
 ]
 # These need torch, and are imported when they are first asked for.
-_HOMES = {"count_work": "counting", "estimate_memory": "memory", "estimate": "estimate_job"}
+_HOMES = {
+    "count_work": "counting.count_work",
+    "estimate": "estimate_job",
+    "estimate_memory": "memory.estimate_memory",
+}
 
 
 def __getattr__(name: str) -> Any:

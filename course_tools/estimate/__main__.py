@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from course_tools.estimate.chips import DEVICES, all_chips, all_links
-from course_tools.estimate.prices import read_prices
+from course_tools.estimate.money.prices import read_prices
 from course_utils.text import show_result
 
 ABOUT = "Estimate the hours and money that training takes on devices that you do not have."

@@ -163,7 +163,9 @@ def _chip(row: dict[str, Any]) -> Chip:
 @cache
 def usual_share() -> float:
     """Return the share of the peak that stands for chips whose own is not known."""
-    known = json.loads((Path(__file__).parent / "step_time.json").read_text(encoding="utf-8"))
+    known = json.loads(
+        (Path(__file__).parent / "time" / "step_time.json").read_text(encoding="utf-8")
+    )
     return float(known["numbers"]["achieved"]["value"])
 
 

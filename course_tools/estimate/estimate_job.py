@@ -9,20 +9,20 @@ import torch
 from torch import nn
 
 from course_tools.estimate.chips import DEVICES, Chip, find_chip
-from course_tools.estimate.counting import Counter
-from course_tools.estimate.error_factor import ErrorFactor, error_factor
-from course_tools.estimate.fake_step import Step, unwrapped
-from course_tools.estimate.host import measure_host
+from course_tools.estimate.counting.count_work import Counter
+from course_tools.estimate.counting.fake_step import Step, unwrapped
+from course_tools.estimate.counting.work import Work
 from course_tools.estimate.job import Job, Machine, job_of, machines
-from course_tools.estimate.memory import follow_two_batches, sharded
-from course_tools.estimate.memory_model import capacity_bytes
-from course_tools.estimate.memory_result import Memory
-from course_tools.estimate.parallel import scaling
-from course_tools.estimate.prices import Price, own_price, prices_by_device
+from course_tools.estimate.memory.estimate_memory import follow_two_batches, sharded
+from course_tools.estimate.memory.memory_model import capacity_bytes
+from course_tools.estimate.memory.memory_result import Memory
+from course_tools.estimate.money.prices import Price, own_price, prices_by_device
 from course_tools.estimate.result import Estimate
 from course_tools.estimate.row import HERE, Question, Row
-from course_tools.estimate.step_time import Host, step_time
-from course_tools.estimate.work import Work
+from course_tools.estimate.time.error_factor import ErrorFactor, error_factor
+from course_tools.estimate.time.host import measure_host
+from course_tools.estimate.time.parallel import scaling
+from course_tools.estimate.time.step_time import Host, step_time
 
 
 def estimate(

@@ -34,7 +34,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from course_tools.estimate.memory_model import framework_bytes
+from course_tools.estimate.memory.memory_model import framework_bytes
 from course_utils.text import format_bytes, text_table
 
 FINETUNING_FILE = Path(__file__).parent / "finetuning.json"

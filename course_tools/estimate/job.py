@@ -7,7 +7,7 @@ from numbers import Integral
 from typing import Any
 
 from course_tools.estimate.chips import PRECISIONS, Chip, find_chip, find_link, is_amount
-from course_tools.estimate.step_time import Host
+from course_tools.estimate.time.step_time import Host
 
 SEVERAL = re.compile(r"\s*(\d+)\s*x\s+(\S.*)")
 

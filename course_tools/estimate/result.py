@@ -5,20 +5,20 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from course_tools.estimate.advice import (
+from course_tools.estimate.chips import find_chip
+from course_tools.estimate.counting.work import Work
+from course_tools.estimate.memory.memory_model import memory_note
+from course_tools.estimate.memory.memory_result import Memory
+from course_tools.estimate.money.advice import (
     advice,
     free_sessions,
     in_one_currency,
     page_link,
     told_apart,
 )
-from course_tools.estimate.chips import find_chip
-from course_tools.estimate.error_factor import in_one_sentence
-from course_tools.estimate.memory_model import memory_note
-from course_tools.estimate.memory_result import Memory
 from course_tools.estimate.row import Question, Row, amount_text
-from course_tools.estimate.step_time import cloud_host
-from course_tools.estimate.work import Work
+from course_tools.estimate.time.error_factor import in_one_sentence
+from course_tools.estimate.time.step_time import cloud_host
 from course_utils.text import html_card, text_table
 
 if TYPE_CHECKING:

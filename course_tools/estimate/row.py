@@ -3,9 +3,9 @@
 import math
 from dataclasses import dataclass
 
-from course_tools.estimate.error_factor import ErrorFactor
-from course_tools.estimate.prices import Price
-from course_tools.estimate.step_time import StepTime
+from course_tools.estimate.money.prices import Price
+from course_tools.estimate.time.error_factor import ErrorFactor
+from course_tools.estimate.time.step_time import StepTime
 from course_utils.text import format_bytes, format_seconds
 
 HERE = "this machine"

@@ -15,9 +15,9 @@ from transformers import (
     AutoModelForSequenceClassification,
 )
 
-from course_tools.estimate.counting import count_work
-from course_tools.estimate.speeds import LanguageStep
-from course_tools.estimate.work import Work, sums_by_kind
+from course_tools.estimate.counting.count_work import count_work
+from course_tools.estimate.counting.work import Work, sums_by_kind
+from course_tools.estimate.time.published import LanguageStep
 
 FOLDER = "scripts/asplos/data/DLmodel_configs"
 

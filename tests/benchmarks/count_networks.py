@@ -27,9 +27,9 @@ import timm
 import torch
 from timm.utils import reparameterize_model
 
-from course_tools.estimate.counting import count_work
-from course_tools.estimate.speeds import COUNTED, MERGED, MERGED_WITH, networks, published
-from course_tools.estimate.work import OP_KINDS
+from course_tools.estimate.counting.count_work import count_work
+from course_tools.estimate.counting.work import OP_KINDS
+from course_tools.estimate.time.published import COUNTED, MERGED, MERGED_WITH, networks, published
 
 KEY = ("model", "image", "training", "half")
 AMOUNTS = {"flops": "flops", "bytes": "bytes_moved", "kernels": "kernels"}

@@ -27,13 +27,13 @@ from pathlib import Path
 import numpy as np
 
 from course_tools.estimate.chips import find_chip
-from course_tools.estimate.speeds import (
+from course_tools.estimate.time.published import (
     LANGUAGE_MODELS,
     language_steps,
     published,
     work_of,
 )
-from course_tools.estimate.step_time import STEP_TIME_FILE, Host, fitted, numbers, seconds
+from course_tools.estimate.time.step_time import STEP_TIME_FILE, Host, fitted, numbers, seconds
 
 CARDS = {  # as NeuSight writes them; of the others, one die of an MI250 and no P4
     "Tesla_P100-PCIE-16GB": "P100 PCIe",

@@ -20,9 +20,9 @@ import timm
 import torch
 
 from course_tools.estimate.chips import find_chip
-from course_tools.estimate.memory import estimate_memory
-from course_tools.estimate.memory_model import MEMORY_FILE, capacity_bytes
-from course_tools.estimate.speeds import published
+from course_tools.estimate.memory.estimate_memory import estimate_memory
+from course_tools.estimate.memory.memory_model import MEMORY_FILE, capacity_bytes
+from course_tools.estimate.time.published import published
 
 BATCHES = (512, 384, 256, 192, 128, 96, 64, 48, 32, 24, 16, 12, 8, 6, 4, 3, 2, 1)
 QUESTIONS = 120
@@ -113,7 +113,7 @@ def main():
         "--rows", type=int, default=100, help="networks to trace; those not tested are fitted on"
     )
     parser.add_argument(
-        "--write", action="store_true", help="write course_tools/estimate/memory.json"
+        "--write", action="store_true", help="write course_tools/estimate/memory/memory.json"
     )
     asked = parser.parse_args()
     path, rows = Path(asked.traced), trainings()

@@ -25,8 +25,8 @@ import timm
 import torch
 from course_lessons.memory.record import record_memory
 
-from course_tools.estimate.memory import estimate_memory
-from course_tools.estimate.memory_model import MEMORY_FILE
+from course_tools.estimate.memory.estimate_memory import estimate_memory
+from course_tools.estimate.memory.memory_model import MEMORY_FILE
 
 WAYS = ("recorded", "in_ram_returned", "in_ram")
 M_MMAP_THRESHOLD = -3  # of malloc.h
@@ -90,7 +90,9 @@ def main():
     """Measure each network in its own process, print, and if asked, write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--write", action="store_true", help="add the figures to course_tools/estimate/memory.json"
+        "--write",
+        action="store_true",
+        help="add the figures to course_tools/estimate/memory/memory.json",
     )
     asked, rows = parser.parse_args(), []
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:

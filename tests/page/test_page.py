@@ -15,17 +15,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools/page"))
 import build
 
 sys.path.pop(0)
-from course_tools.estimate.advice import advice, told_apart
 from course_tools.estimate.chips import Chip, all_chips, find_chip
-from course_tools.estimate.error_factor import ErrorFactor, error_factor
+from course_tools.estimate.counting.work import Sums, Work
 from course_tools.estimate.finetuning import estimate_finetuning
-from course_tools.estimate.memory_model import capacity_bytes, framework_bytes
-from course_tools.estimate.parallel import scaling
-from course_tools.estimate.prices import Price, prices_by_device
+from course_tools.estimate.memory.memory_model import capacity_bytes, framework_bytes
+from course_tools.estimate.money.advice import advice, told_apart
+from course_tools.estimate.money.prices import Price, prices_by_device
 from course_tools.estimate.row import Row
-from course_tools.estimate.speeds import MERGED, networks
-from course_tools.estimate.step_time import StepTime, step_time
-from course_tools.estimate.work import Sums, Work
+from course_tools.estimate.time.error_factor import ErrorFactor, error_factor
+from course_tools.estimate.time.parallel import scaling
+from course_tools.estimate.time.published import MERGED, networks
+from course_tools.estimate.time.step_time import StepTime, step_time
 from tools.page.counted_models import counted_language, counted_memory
 
 pytestmark = pytest.mark.browser
@@ -268,7 +268,7 @@ def test_an_estimate_is_the_same_as_json_and_behind_its_link(inside, monkeypatch
     from course_lessons.data.models import ImageCNN
 
     from course_tools.estimate import estimate
-    from course_tools.estimate.advice import page_link
+    from course_tools.estimate.money.advice import page_link
 
     def loss(scores):
         return torch.nn.functional.cross_entropy(

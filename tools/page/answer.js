@@ -1,5 +1,5 @@
 // From estimated rows to an answer in words: which card to rent, and what cannot be told apart.
-// The sentences are those of course_tools/estimate/advice.py; a test compares them.
+// The sentences are those of course_tools/estimate/money/advice.py; a test compares them.
 
 import { sayBytes, sayMoney, sayTimes } from "./numbers.js";
 
@@ -47,7 +47,7 @@ function fastest(rows) {
 }
 
 /**
- * Choose a device, as `choose` of course_tools/estimate/advice.py does.
+ * Choose a device, as `choose` of course_tools/estimate/money/advice.py does.
  * @param {Row[]} able rows that fit
  * @param {number} limit in seconds
  * @returns {{row: Row, why: string, cheaper: Row | null}}
@@ -70,7 +70,7 @@ function choose(able, limit) {
 }
 
 /**
- * Say in a sentence or two what to do, as `advice` of course_tools/estimate/advice.py does.
+ * Say in a sentence or two what to do, as `advice` of course_tools/estimate/money/advice.py does.
  * @param {Row[]} rows
  * @param {number | null} deadlineHours
  * @returns {string}
@@ -131,7 +131,7 @@ function capital(text) {
 }
 
 /**
- * Say which devices are not told apart, as `told_apart` of course_tools/estimate/advice.py does.
+ * Say which devices are not told apart, as `told_apart` of course_tools/estimate/money/advice.py does.
  * @param {Row[]} rows
  * @returns {string[]} a sentence, or none
  */

@@ -6,10 +6,10 @@ from typing import Any
 from course_tools.estimate import chips as chip_data
 from course_tools.estimate.finetuning import finetuning_evidence as finetuning
 from course_tools.estimate.finetuning import language_models
-from course_tools.estimate.memory_model import capacity_bytes, memory_evidence
-from course_tools.estimate.prices import PRICES_FILE
-from course_tools.estimate.speeds import MERGED, networks
-from course_tools.estimate.step_time import fitted, numbers
+from course_tools.estimate.memory.memory_model import capacity_bytes, memory_evidence
+from course_tools.estimate.money.prices import PRICES_FILE
+from course_tools.estimate.time.published import MERGED, networks
+from course_tools.estimate.time.step_time import fitted, numbers
 from tools.page.counted_models import counted_language, counted_memory
 
 

@@ -11,7 +11,7 @@ from torch import nn
 
 from course_lessons.data.series import AIR_PASSENGERS
 from course_tools.estimate import Chip, count_work, step_time
-from course_tools.estimate.step_time import StepTime
+from course_tools.estimate.time.step_time import StepTime
 from course_utils import time_call
 from course_utils.lightning import QUIET
 

@@ -4,7 +4,7 @@ import pandas as pd
 
 from course_tools.compare.measurement import Measurement
 from course_tools.compare.results import Result
-from course_tools.estimate.speeds import published
+from course_tools.estimate.time.published import published
 
 
 def published_curve(device: str, precision: str, model: str, workload: str) -> Result:

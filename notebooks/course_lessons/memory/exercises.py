@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from course_lessons.exercises.frame import Mistakes, exercise
 from course_lessons.exercises.read_answer import Wrong, expect, number_of, same
 from course_tools.estimate.chips import find_chip
-from course_tools.estimate.memory import estimate_memory
-from course_tools.estimate.memory_model import capacity_bytes
+from course_tools.estimate.memory.estimate_memory import estimate_memory
+from course_tools.estimate.memory.memory_model import capacity_bytes
 from course_utils.text import format_bytes
 
 CHIP = "T4"

@@ -7,8 +7,8 @@ from matplotlib.patches import Rectangle
 from torch import Tensor, nn
 
 from course_lessons.memory.record import Record
-from course_tools.estimate.memory import estimate_memory
-from course_tools.estimate.memory_result import Memory
+from course_tools.estimate.memory.estimate_memory import estimate_memory
+from course_tools.estimate.memory.memory_result import Memory
 from course_tools.figures import LOOKS, MUTED, Picture, lecture_axes, picture
 from course_utils.text import format_bytes
 

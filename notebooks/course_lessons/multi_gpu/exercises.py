@@ -5,7 +5,7 @@ from typing import Any
 from course_lessons.exercises.frame import Mistakes, exercise
 from course_lessons.exercises.read_answer import Wrong, expect, expect_pair, quote
 from course_lessons.exercises.two_ranks import run_two_ranks
-from course_tools.estimate.parallel import Scaling
+from course_tools.estimate.time.parallel import Scaling
 
 BROKEN = """\
 import torch

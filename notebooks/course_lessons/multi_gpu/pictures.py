@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from course_tools.estimate.speeds import published
+from course_tools.estimate.time.published import published
 from course_tools.figures import BLUE, MUTED, ORANGE, Picture, lecture_axes, picture
 
 SKY = "#56B4E9"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from course_tools.estimate.speeds import Speed, published
+from course_tools.estimate.time.published import Speed, published
 from course_tools.figures import BLUE, ORANGE, Picture, lecture_axes, picture
 from course_utils.text import format_seconds
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from course_lessons.exercises.frame import Mistakes, exercise
 from course_lessons.exercises.read_answer import Wrong, expect, expect_pair, number_of, quote
-from course_tools.estimate.advice import in_one_currency
+from course_tools.estimate.money.advice import in_one_currency
 from course_tools.estimate.result import Estimate
 from course_tools.estimate.row import Row, span
 

@@ -13,7 +13,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from matplotlib.transforms import Bbox
 
 from course_lessons.worth_it.pictures import LONGEST_TITLE, title_of
-from course_tools.estimate.advice import SMALL_S, choose, in_one_currency, listed
+from course_tools.estimate.money.advice import SMALL_S, choose, in_one_currency, listed
 from course_tools.estimate.result import Estimate
 from course_tools.estimate.row import CENT, Row, amount_text
 from course_tools.figures import LOOKS, MUTED, STYLE, Picture, label_text, lecture_axes, picture

@@ -14,7 +14,7 @@ from matplotlib.ticker import FuncFormatter
 
 from course_tools.compare.comparison import Roof
 from course_tools.estimate.chips import Chip
-from course_tools.estimate.work import Work
+from course_tools.estimate.counting.work import Work
 from course_tools.figures import (
     LOOKS,
     MUTED,

@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
-from course_tools.estimate.counting import count_work
+from course_tools.estimate.counting.count_work import count_work
 
 # Multiply-adds that torchvision publishes with its weights, and millions of activations from table
 # 4 and the appendix of I. Radosavovic et al., Designing Network Design Spaces (2020), and of

@@ -9,13 +9,14 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from course_tools.estimate import chips, estimate_memory, finetuning, memory_model
+from course_tools.estimate import chips, estimate_memory, finetuning
 from course_tools.estimate.finetuning import (
     LanguageModel,
     estimate_finetuning,
     language_models,
     published_errors,
 )
+from course_tools.estimate.memory import memory_model
 from course_utils import text
 
 

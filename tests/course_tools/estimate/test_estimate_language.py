@@ -8,10 +8,10 @@ import torch
 from torch.nn import functional as F
 
 from course_tools.estimate.chips import find_chip
-from course_tools.estimate.counting import count_work
-from course_tools.estimate.memory import estimate_memory
-from course_tools.estimate.speeds import language_steps
-from course_tools.estimate.step_time import fitted, step_time
+from course_tools.estimate.counting.count_work import count_work
+from course_tools.estimate.memory.estimate_memory import estimate_memory
+from course_tools.estimate.time.published import language_steps
+from course_tools.estimate.time.step_time import fitted, step_time
 
 WIDE = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
 WIDE |= {"intermediate_size": 128, "vocab_size": 100, "max_position_embeddings": 130}

@@ -12,7 +12,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from course_tools.estimate import estimate_memory, find_chip
-from course_tools.estimate.memory_model import (
+from course_tools.estimate.memory.memory_model import (
     Line,
     capacity_bytes,
     highest_lines,

@@ -12,9 +12,15 @@ import torch
 from course_lessons.data.models import ResNet50
 
 from course_tools.estimate.chips import find_chip
-from course_tools.estimate.counting import count_work
-from course_tools.estimate.speeds import TABLE, estimate_published, published, sources, work_of
-from course_tools.estimate.step_time import fitted, step_time
+from course_tools.estimate.counting.count_work import count_work
+from course_tools.estimate.time.published import (
+    TABLE,
+    estimate_published,
+    published,
+    sources,
+    work_of,
+)
+from course_tools.estimate.time.step_time import fitted, step_time
 
 TIMM = {"source": "pytorch-image-models", "precision": "fp16", "compiled": False}
 CARDS = {

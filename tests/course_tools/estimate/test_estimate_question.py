@@ -16,21 +16,21 @@ from torch import nn
 
 from course_tools.estimate import Chip, Job, Machine, estimate
 from course_tools.estimate.__main__ import main
-from course_tools.estimate.advice import (
+from course_tools.estimate.chips import CHIPS_FILE, all_chips, all_links, find_chip
+from course_tools.estimate.counting.count_work import count_work
+from course_tools.estimate.memory.estimate_memory import estimate_memory
+from course_tools.estimate.money.advice import (
     advice,
     cut_into_sessions,
     free_sessions,
     told_apart,
 )
-from course_tools.estimate.chips import CHIPS_FILE, all_chips, all_links, find_chip
-from course_tools.estimate.counting import count_work
-from course_tools.estimate.error_factor import ErrorFactor
-from course_tools.estimate.host import measure_host
-from course_tools.estimate.memory import estimate_memory
-from course_tools.estimate.parallel import exchange_s, scaling
-from course_tools.estimate.prices import PRICES_FILE, Price, read_prices
+from course_tools.estimate.money.prices import PRICES_FILE, Price, read_prices
 from course_tools.estimate.row import Row, money, span
-from course_tools.estimate.step_time import Host, StepTime, fitted, step_time
+from course_tools.estimate.time.error_factor import ErrorFactor
+from course_tools.estimate.time.host import measure_host
+from course_tools.estimate.time.parallel import exchange_s, scaling
+from course_tools.estimate.time.step_time import Host, StepTime, fitted, step_time
 
 X = torch.empty(1, 16)
 

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from course_tools.estimate import count_work, estimate, estimate_memory
-from course_tools.estimate.fake_step import Step, tensors
+from course_tools.estimate.counting.fake_step import Step, tensors
 
 TIME, BATCH, WIDE, HIDDEN = 7, 3, 10, 16
 

@@ -5,8 +5,8 @@ import torch
 
 from course_lessons.multi_gpu import exercises as ex
 from course_lessons.data.models import ResNet50
-from course_tools.estimate.counting import count_work
-from course_tools.estimate.parallel import scaling
+from course_tools.estimate.counting.count_work import count_work
+from course_tools.estimate.time.parallel import scaling
 
 layers = [torch.nn.Linear(4096, 4096) for _ in range(4)]
 work = count_work(torch.nn.Sequential(*layers), torch.rand(8, 4096))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from course_tools.estimate.prices import free_offers
+from course_tools.estimate.money.prices import free_offers
 from course_tools.estimate.row import HERE, Row, money, number, span
 
 # The address of the page that answers without Python; unset, no link is shown.

@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from course_tools.estimate.chips import Chip
-from course_tools.estimate.work import Work
+from course_tools.estimate.counting.work import Work
 from course_utils.text import format_seconds
 
 STEP_TIME_FILE = Path(__file__).parent / "step_time.json"

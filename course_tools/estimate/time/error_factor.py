@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from course_tools.estimate.chips import Chip
-from course_tools.estimate.step_time import StepTime, fitted
-from course_tools.estimate.work import Work
+from course_tools.estimate.counting.work import Work
+from course_tools.estimate.time.step_time import StepTime, fitted
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from course_tools.estimate.fake_step import CannotCount, Observer, Step, tensors
-from course_tools.estimate.memory_model import MEMORY_PARTS, Moment
+from course_tools.estimate.counting.fake_step import CannotCount, Observer, Step, tensors
+from course_tools.estimate.memory.memory_model import MEMORY_PARTS, Moment
 
 Optimizer = Callable[[list[nn.Parameter]], torch.optim.Optimizer]
 

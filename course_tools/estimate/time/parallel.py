@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from course_tools.estimate.chips import Chip, Link, find_chip, find_link
-from course_tools.estimate.step_time import Host, numbers, step_time
-from course_tools.estimate.work import Work
+from course_tools.estimate.counting.work import Work
+from course_tools.estimate.time.step_time import Host, numbers, step_time
 
 COUNTS = (1, 2, 4, 8, 16, 32, 64)  # published measurements were compared up to here
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from course_tools.estimate.chips import find_chip
-from course_tools.estimate.step_time import StepTime, step_time
-from course_tools.estimate.work import OP_KINDS, Sums, Work
+from course_tools.estimate.counting.work import OP_KINDS, Sums, Work
+from course_tools.estimate.time.step_time import StepTime, step_time
 
 TABLE = Path(__file__).parent / "published.csv.gz"
 COUNTED = Path(__file__).parent / "counted_networks.csv.gz"

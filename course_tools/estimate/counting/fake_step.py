@@ -16,7 +16,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from course_tools.estimate.gpu_kernels import GpuKernels
+from course_tools.estimate.counting.gpu_kernels import GpuKernels
 from course_tools.estimate.job import check_positive
 
 # automatic mixed precision
@@ -244,7 +244,7 @@ class Step(TorchDispatchMode):
         said = lines[0].partition(". ")[0][:200].rstrip(".!")
         kind = f"{type(error).__name__} {error}".lower()
         advice = next(text for sign, text in ADVICE.items() if sign in kind).format(self.shapes)
-        others = str(Path(torch.__file__).parents[1]), str(Path(__file__).parent)
+        others = str(Path(torch.__file__).parents[1]), str(Path(__file__).parents[1])
         frames = traceback.extract_tb(error.__traceback__)
         own = [frame for frame in frames if not frame.filename.startswith(others)]
         where = f", in line {own[-1].lineno} of {Path(own[-1].filename).name}," if own else ""

@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from course_tools.estimate.fake_step import HALF, WHOLE, Loss, Observer, Step
+from course_tools.estimate.counting.fake_step import HALF, WHOLE, Loss, Observer, Step
 from course_tools.estimate.job import check_positive
-from course_tools.estimate.memory_model import Moment
-from course_tools.estimate.memory_result import Memory
-from course_tools.estimate.memory_step import OPTIMIZERS, Optimizer, find_blocks, follow
+from course_tools.estimate.memory.memory_model import Moment
+from course_tools.estimate.memory.memory_result import Memory
+from course_tools.estimate.memory.memory_step import OPTIMIZERS, Optimizer, find_blocks, follow
 
 STEP_PRECISIONS = ("fp32", "tf32", *HALF, *WHOLE)
 

@@ -3,8 +3,8 @@
 import torch
 from torch import nn
 
-from course_tools.estimate.counting import count_work
-from course_tools.estimate.step_time import Host
+from course_tools.estimate.counting.count_work import count_work
+from course_tools.estimate.time.step_time import Host
 from course_utils.timing import time_call
 
 LAYERS, WIDTH = 20, 8  # so little arithmetic that only the launching takes time

@@ -8,9 +8,9 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import flop_registry
 
 from course_tools.estimate.chips import PRECISIONS
-from course_tools.estimate.fake_step import Loss, Step, tensors
-from course_tools.estimate.gpu_kernels import OneCall
-from course_tools.estimate.work import Op, Work, sums_by_kind
+from course_tools.estimate.counting.fake_step import Loss, Step, tensors
+from course_tools.estimate.counting.gpu_kernels import OneCall
+from course_tools.estimate.counting.work import Op, Work, sums_by_kind
 
 # No kernel runs for these: they allocate, or they give the same memory another shape.
 _FREE = """

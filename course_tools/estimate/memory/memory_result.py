@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from course_tools.estimate.chips import find_chip
 from course_tools.estimate.job import check_positive
-from course_tools.estimate.memory_model import (
+from course_tools.estimate.memory.memory_model import (
     MEMORY_PARTS,
     Line,
     Moment,

@@ -1,0 +1,1 @@
+"""Counting: operations, bytes and kernels of a step, without its data."""

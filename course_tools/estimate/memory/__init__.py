@@ -1,0 +1,1 @@
+"""Memory: what a step holds, and whether it fits."""

@@ -1,0 +1,1 @@
+"""Money: prices, what is free, and which device to take."""

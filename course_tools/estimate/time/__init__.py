@@ -1,0 +1,1 @@
+"""Time: from what was counted to seconds, and how far that may be off."""
