@@ -42,6 +42,7 @@ SETUP = setup_cell(replace(read_address(), repository="", published=False))
 RUN_CELL = f"""
 import sys
 sys.path.append({str(Path(IPython.__file__).parent.parent)!r})
+import pexpect  # for %pip
 from IPython.core.interactiveshell import InteractiveShell
 shell = InteractiveShell.instance(history_length=0)
 sys.path.pop()

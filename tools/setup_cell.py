@@ -28,51 +28,30 @@ METADATA = {
     "slideshow": {"slide_type": "skip"},
     "tags": ["nbval-ignore-output"],  # it says what it added
 }
+# What a lesson needs stands in course_lessons.setup: the cell itself only finds the course.
 CELL = """
 # @title Set-up: run this first
-import importlib.util
-import subprocess
 import sys
 from pathlib import Path
 
-COURSE = ""  # what pip installs
+course = "accelerator_course-*.whl"  # beside this notebook, or in a data set on Kaggle
+sys.path += map(str, [*Path().glob(course), *Path("/kaggle/input").rglob(course)])
+from course_lessons.setup import set_up  # not found? Put that file here, or start with `make lab`
 
+set_up()
+"""
+# The same where the course has an address to install it from.
+CELL_WITH_AN_ADDRESS = """
+# @title Set-up: run this first
+import sys
+from pathlib import Path
 
-class NotReady(Exception):
-    def _render_traceback_(self):  # one line in place of a traceback
-        return [str(self)]
-
-
-def get_course():
-    wheels = "accelerator_course-*.whl"  # beside the notebook, or in a data set on Kaggle
-    near = [*Path().glob(wheels), *Path("/kaggle/input").rglob(wheels)]
-    for clone in (Path.cwd(), Path.cwd().parent):
-        if (clone / "tools" / "install.py").exists():
-            raise NotReady(
-                f"This kernel, {sys.executable}, does not have the course. In VS Code, select "
-                f"the kernel .venv; in JupyterLab, close it and run `make lab` in {clone}."
-            )
-    if not near and not COURSE:
-        raise NotReady(
-            "This notebook needs the course beside it: a file named accelerator_course-...whl. "
-            "Ask whoever sent it for that, or for the lesson that carries the course inside."
-        )
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-color", "--timeout=8"]
-    what = near[0] if near else COURSE
-    done = subprocess.run([*pip, "--no-deps", what], capture_output=True, text=True)
-    if done.returncode:
-        why = done.stderr.strip().splitlines()[-1]
-        raise NotReady(
-            f"The course could not be installed. pip says: {why}. Without a network, put its "
-            "wheel beside this notebook; on Kaggle, switch on Settings > Internet."
-        )
-    importlib.invalidate_caches()
-
-
-if not importlib.util.find_spec("course_lessons"):
-    get_course()
-from course_lessons.setup import set_up
-
+sys.path += map(str, Path().glob("accelerator_course-*.whl"))
+try:
+    from course_lessons.setup import set_up
+except ModuleNotFoundError:
+    %pip install --quiet --no-deps {course}
+    from course_lessons.setup import set_up
 set_up()
 """
 
@@ -125,7 +104,8 @@ def launch_links(address: Address, lesson: str) -> dict[str, str]:
 
 def setup_cell(address: Address) -> str:
     """Return the set-up cell."""
-    return CELL.strip().replace('COURSE = ""', f'COURSE = "{address.course}"')
+    cell = CELL_WITH_AN_ADDRESS if address.course else CELL
+    return cell.strip().replace("{course}", address.course)
 
 
 def stamp_lesson(text: str, name: str, address: Address) -> str:

@@ -5,17 +5,19 @@ package that is here as a constraint, so that it changes none of them, and looks
 the notebook and in the data sets of a Kaggle notebook before it asks its index.
 """
 
+import atexit
 import importlib
 import os
+import shutil
 import subprocess
 import sys
+import zipfile
 from importlib.metadata import PackageNotFoundError, distributions, requires, version
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkdtemp
 
 from packaging.requirements import Requirement
-
-from course_utils import __version__
+from packaging.version import InvalidVersion, Version
 
 KAGGLE = Path("/kaggle/input")
 
@@ -23,12 +25,13 @@ KAGGLE = Path("/kaggle/input")
 def set_up(extra: str = "lessons") -> None:
     """Add what is missing here, and say in one line what was done or what is wrong."""
     use_kernel_python()
+    unpack_wheel()
     missing, unfit = look(requirements(extra))
     if "torch" in [each.name for each in missing]:
         print("Adding PyTorch and what else is missing: this can take some minutes ...")
     before = installed()
     problem = install(missing) if missing else ""
-    said = f"Course {__version__} is here"
+    said = f"Course {importlib.import_module('course_utils').__version__} is here"
     if added := installed().items() - before.items():
         said += f"; added: {name_some(dict(added), missing)}"
     if problem:
@@ -37,6 +40,28 @@ def set_up(extra: str = "lessons") -> None:
         wanted = f"the lessons need {each.name}{each.specifier}"
         said += f", but {each.name} {version(each.name)} does not fit: {wanted}. It was not changed"
     print(f"{said}.")
+
+
+def unpack_wheel() -> None:
+    """Unpack the course for this kernel alone where it is imported out of its wheel.
+
+    A wheel is an archive from which Python can import, but the lessons read files too. Of several
+    wheels beside the notebook the newest counts.
+    """
+    if ".whl" not in __file__:
+        return
+    wheels = [path for path in sys.path if Path(path).match("accelerator_course-*.whl")]
+    newest = max(wheels, key=lambda path: Version(Path(path).name.split("-")[1]))
+    folder = mkdtemp(prefix="accelerator-course-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    with zipfile.ZipFile(newest) as archive:
+        archive.extractall(folder)
+    sys.path[:] = [folder, *(path for path in sys.path if path not in wheels)]
+    others = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join([folder, others] if others else [folder])
+    for name in [*sys.modules]:
+        if name.partition(".")[0] in ("course_lessons", "course_tools", "course_utils"):
+            del sys.modules[name]  # it is imported again, out of the folder
 
 
 def use_kernel_python() -> None:
@@ -77,6 +102,15 @@ def installed() -> dict[str, str]:
     return {name: number for name, number in found if name}
 
 
+def known(number: str) -> bool:
+    """Say whether a version is one that pip can read; Debian's own packages have others."""
+    try:
+        Version(number)
+    except InvalidVersion:
+        return False
+    return True
+
+
 def name_some(added: dict[str, str], asked: list[Requirement]) -> str:
     """Return the packages that were asked for with their versions, and how many came with them."""
     names = [each.name for each in asked if each.name in added]
@@ -90,7 +124,7 @@ def install(missing: list[Requirement]) -> str:
     names = [f"{each.name}{each.specifier}" for each in missing]
     with TemporaryDirectory() as scratch:
         constraints = Path(scratch) / "installed.txt"
-        pins = [f"{name}=={number}\n" for name, number in installed().items()]
+        pins = [f"{name}=={number}\n" for name, number in installed().items() if known(number)]
         constraints.write_text("".join(pins), encoding="utf-8")
         folders = {Path.cwd(), *(wheel.parent for wheel in KAGGLE.rglob("*.whl"))}
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--retries=1", "--timeout=8"]
