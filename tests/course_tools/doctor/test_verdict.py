@@ -71,3 +71,12 @@ def test_a_second_copy_of_torch_is_said(tmp_path, monkeypatch):
     shown = repr(diagnosis(("cpu",), cpu=CPU, copies=tuple(copies)))
     assert all(place in shown for place in there)
     assert " not from " not in repr(diagnosis(("cpu",), cpu=CPU, copies=tuple(copies[:1])))
+
+
+def test_a_home_folder_that_is_the_root_changes_no_path(monkeypatch):
+    """As for a user whom a container does not know."""
+    found = diagnosis(("cpu",), cpu=CPU, copies=("/usr/lib/torch", "/opt/torch"))
+    monkeypatch.setattr(Path, "home", lambda: Path("/"))
+    assert "/usr/lib/torch" in found.to_markdown()
+    monkeypatch.setattr(Path, "home", lambda: Path("/opt"))
+    assert "~/torch" in found.to_markdown() and "/opt" not in found.to_markdown()
