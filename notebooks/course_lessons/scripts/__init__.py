@@ -14,14 +14,16 @@ FOLDER = Path(__file__).parent
 STYLES = {
     "+": "color: #14532d; background: #e3f4e8",
     "-": "color: #7a2e12; background: #fbe9e2",
+    " ": "opacity: 0.75",  # what stays, so that one sees where the change belongs
 }
+HEIGHT = 1.5  # of a line: at 1.2 the next line's background hid underscores
 
 
 class Diff:
     """The lines that turn one script into another, shown in colour in a notebook.
 
     A gap between two places is an empty line. Lines that only the old script has begin with -,
-    lines that only the new one has with +.
+    lines that only the new one has with +, and lines around them that stay with a blank.
     """
 
     def __init__(self, old: str, new: str, lines: list[str]):
@@ -48,31 +50,31 @@ class Diff:
     def _repr_html_(self) -> str:
         rows = []
         for line in self.lines:
-            if line:
-                # The span takes its background along where a long line is scrolled out of the box.
-                text = f'<span style="background: inherit">{html.escape(line)}</span>'
-                rows.append(f'<div style="{STYLES[line[0]]}">{text}</div>')
-            else:
-                rows.append('<div style="height: 0.5em"></div>')
-        box = "overflow-x: auto; font-family: monospace; white-space: pre; line-height: 1.2;"
+            style = STYLES[line[0]] if line else "height: 0.5em"
+            rows.append(f'<div style="{style}">{html.escape(line)}</div>')
+        # The lines are as wide as the longest of them, so that their background goes along where
+        # they are scrolled, and high enough for the tails of letters and underscores.
+        lines = f'<div style="width: max-content; min-width: 100%">{"".join(rows)}</div>'
+        box = f"overflow-x: auto; font-family: monospace; white-space: pre; line-height: {HEIGHT}"
         title = html.escape(self.title)
         focus = 'tabindex="0"'  # so that the keyboard can scroll it
-        return f'<div {focus} style="{box}"><div>{title}</div>{"".join(rows)}</div>'
+        return f'<div class="course-diff" {focus} style="{box}"><div>{title}</div>{lines}</div>'
 
 
-def show_diff(old: str, new: str) -> Diff:
+def show_diff(old: str, new: str, context: int = 1) -> Diff:
     """Return what has to change in one script of the course to become another.
 
     Args:
         old: the name of the script to start from, such as "train_cpu.py".
         new: the name of the script to arrive at.
+        context: how many unchanged lines to show around each change.
 
     Raises:
         ValueError: there is no such script.
     """
     before, after = _read(old).splitlines(), _read(new).splitlines()
     lines: list[str] = []
-    for line in difflib.unified_diff(before, after, n=0, lineterm=""):
+    for line in difflib.unified_diff(before, after, n=context, lineterm=""):
         if line.startswith(("---", "+++")):
             continue
         if line.startswith("@@"):
