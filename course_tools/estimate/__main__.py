@@ -1,14 +1,13 @@
 """The estimate for a terminal: `python -m course_tools.estimate --help`."""
 
 import argparse
-import pkgutil
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from course_tools.estimate.chips import DEVICES, all_chips, all_links
 from course_tools.estimate.money.prices import read_prices
+from course_utils.load_function import load_function
 from course_utils.text import show_result
 
 ABOUT = "Estimate the hours and money that training takes on devices that you do not have."
@@ -35,15 +34,11 @@ def build(name: str) -> Any:
     """
     from torch import nn
 
-    place, _, factory = name.rpartition(":")
-    if place.endswith(".py"):
-        sys.path.insert(0, str(Path(place).resolve().parent))  # as for a script that runs there
-        place = Path(place).stem
     try:
-        model = pkgutil.resolve_name(f"{place or 'torchvision.models'}:{factory}")()
-    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        model = load_function(name if ":" in name else f"torchvision.models:{name}")()
+    except (ImportError, TypeError, ValueError) as error:
         raise ValueError(
-            f"model {name!r} was asked for: {error}. Pass package.module:factory or "
+            f"model {name!r} was asked for: {error} Pass package.module:factory or "
             f"file.py:factory, where factory() returns a model, or the name of a torchvision model "
             f"where torchvision is installed."
         ) from error

@@ -1,17 +1,20 @@
 """The command `python -m course_utils.launch`."""
 
 import argparse
+import os
 import signal
 import sys
+from dataclasses import MISSING, fields
 from typing import NoReturn
 
-from course_utils.launch.request import LaunchError
+from course_utils.launch.request import LaunchError, Request
 from course_utils.launch.run import RunError, run_lesson
+from course_utils.text import show_result
 
 EXAMPLES = """examples:
-  python -m course_utils.launch --lesson my_training.py:make --devices 2 --epochs 10 --out runs/1
-  python -m course_utils.launch --lesson my_training.py:make --devices 2 --epochs 20 --out runs/1 \\
-    --resume
+  python -m course_utils.launch --lesson my_training.py:make
+  python -m course_utils.launch --lesson my_training.py:make --devices 2 --epochs 10 --out runs/a
+  python -m course_utils.launch --lesson my_training.py:make --epochs 30 --out runs/a --resume
   python -m course_utils.launch --lesson course_lessons.air_rnn:air_rnn --strategy ddp
 
 exit status: 0 trained, 1 a rank raised or was killed, 2 the request was refused, 130 Ctrl-C."""
@@ -36,7 +39,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--lesson",
         required=True,
-        help="path/to/file.py:function or package.module:function, which returns a "
+        help="path/to/file.py:function or package.module:function, a function that returns a "
         "LightningModule and its DataLoader",
     )
     parser.add_argument(
@@ -49,7 +52,8 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--accelerator",
-        help="auto, cpu or gpu; auto takes the GPUs if there are any (default: %(default)s)",
+        help="auto, cpu or gpu; auto takes the GPUs of NVIDIA or AMD if there are any, and "
+        "otherwise the CPU (default: %(default)s)",
     )
     parser.add_argument("--epochs", type=int, help="default: %(default)s")
     parser.add_argument(
@@ -60,7 +64,9 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--resume", action="store_true", help="continue from the checkpoint in --out, if any"
     )
-    parser.set_defaults(**(run_lesson.__kwdefaults__ or {}))
+    for option in fields(Request):
+        if option.default is not MISSING:
+            parser.set_defaults(**{option.name: option.default})
     return parser
 
 
@@ -69,12 +75,18 @@ def main(arguments: list[str] | None = None) -> int:
     options = vars(build_parser().parse_args(arguments))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
-        print(run_lesson(**options))
+        show_result(run_lesson(**options))
     except LaunchError as error:
         print(f"launch: {error}", file=sys.stderr)
         return 2
     except RunError as error:
         print(f"launch: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # such as `... | head -1`, which has what it wanted
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 128 + signal.SIGPIPE
+    except OSError as error:
+        print(f"launch: what the ranks print cannot be shown: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("launch: stopped", file=sys.stderr)

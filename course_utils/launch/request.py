@@ -4,6 +4,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from course_utils.load_function import split_name
+
 STRATEGIES = ("ddp_spawn", "ddp")
 ACCELERATORS = ("auto", "cpu", "gpu")
 
@@ -14,19 +16,19 @@ class LaunchError(ValueError):
 
 @dataclass(frozen=True)
 class Request:
-    """A training and how to launch it: the arguments of `run_lesson`.
+    """A training and how to launch it: the arguments of `run_lesson`, and their defaults.
 
     Raises:
-        LaunchError: a value makes no sense on any machine.
+        LaunchError: a value makes no sense on any machine, or there is no such file.
     """
 
     lesson: str
-    strategy: str
-    devices: int | None
-    accelerator: str
-    epochs: int
-    out: str
-    resume: bool
+    strategy: str = "ddp_spawn"
+    devices: int | None = None
+    accelerator: str = "auto"
+    epochs: int = 20
+    out: str = "runs/last"
+    resume: bool = False
 
     def __post_init__(self) -> None:
         if os.name != "posix":
@@ -42,16 +44,15 @@ class Request:
         _check_count("epochs", self.epochs)
         if not self.out:
             raise LaunchError("out must be the name of a folder, but it is empty.")
+        try:
+            split_name(self.lesson)
+        except ValueError as error:
+            raise LaunchError(str(error)) from None
 
     @property
     def checkpoint(self) -> Path:
         """The file that is written after each epoch and read by `resume`."""
         return Path(self.out) / "last.ckpt"
-
-    @property
-    def error_file(self) -> Path:
-        """The file in which a failed run leaves the sentence that says why."""
-        return Path(self.out) / "error.txt"
 
     @property
     def result_file(self) -> Path:

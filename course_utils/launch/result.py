@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from course_utils.text import format_seconds, text_table
+from course_utils.whole_file import write_whole
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class RunResult:
 
     def save(self, path: Path) -> None:
         """Write the result as JSON."""
-        path.write_text(json.dumps(asdict(self), indent=1) + "\n")
+        write_whole(path, json.dumps(asdict(self), indent=1) + "\n")
 
     @classmethod
     def load(cls, path: Path) -> "RunResult":
@@ -32,8 +33,9 @@ class RunResult:
         ranks = "1 rank" if self.ranks == 1 else f"{self.ranks} ranks"
         rows = [("training", format_seconds(self.train_s)), ("checkpoint", self.checkpoint)]
         if self.losses:
-            last = len(self.losses)
-            losses = f"{self.losses[0]:.4g} in epoch 1, {self.losses[-1]:.4g} in epoch {last}"
+            losses = f"{self.losses[0]:.4g} in epoch 1"
+            if len(self.losses) > 1:
+                losses += f", {self.losses[-1]:.4g} in epoch {len(self.losses)}"
             rows.insert(0, ("train_loss", losses))
         how = f"{self.lesson}, {self.strategy}, {ranks} on {self.device}"
         return text_table(("lesson", how), rows)

@@ -2,30 +2,26 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
 from course_utils.launch.request import LaunchError, Request
 from course_utils.launch.result import RunResult
-from course_utils.launch.trainings import check_training
 
-REFUSED = 2  # the exit status of a process that refuses the request
+REQUEST = "COURSE_LAUNCH_REQUEST"  # the variable in which the processes of a run find the request
+END = "\0the end of a run\n"
 # What torchrun or SLURM may have left in this shell: Lightning would wait for their ranks.
-FOREIGN = (
-    "RANK",
-    "LOCAL_",
-    "NODE_RANK",
-    "GROUP_",
-    "WORLD_SIZE",
-    "MASTER_",
-    "TORCHELASTIC_",
-    "SLURM_",
+FOREIGN = re.compile(
+    r"((LOCAL_|GROUP_|ROLE_)?(RANK|WORLD_SIZE)|NODE_RANK|ROLE_NAME|MASTER_(ADDR|PORT)"
+    r"|TORCHELASTIC_[A-Z_]+|SLURM_(NTASKS(_PER_NODE)?|PROCID|LOCALID|NODEID)|JSM_NAMESPACE_[A-Z_]+)"
 )
 
 
@@ -36,55 +32,60 @@ class RunError(RuntimeError):
 def run_lesson(
     lesson: str,
     *,
-    strategy: str = "ddp_spawn",
-    devices: int | None = None,
-    accelerator: str = "auto",
-    epochs: int = 20,
-    out: str | Path = "runs/last",
-    resume: bool = False,
+    strategy: str = Request.strategy,
+    devices: int | None = Request.devices,
+    accelerator: str = Request.accelerator,
+    epochs: int = Request.epochs,
+    out: str | Path = Request.out,
+    resume: bool = Request.resume,
 ) -> RunResult:
     """Train in processes outside this kernel, and print what they print.
 
     Args:
-        lesson: "path/to/file.py:function" or "package.module:function", which returns a
+        lesson: "path/to/file.py:function" or "package.module:function", a function that returns a
             LightningModule and its DataLoader. (`%%writefile` writes a cell to such a file.)
         strategy: "ddp_spawn" builds the training once and sends it to the processes; "ddp" builds
             it in each of them.
         devices: how many GPUs or CPU processes; None takes all GPUs, or one CPU process.
-        accelerator: "cpu", "gpu", or "auto" for the GPUs if there are any.
+        accelerator: "cpu", "gpu", or "auto" for the GPUs of NVIDIA or AMD if there are any.
         epochs: passes over the data, including those before a resume.
         out: the folder for the checkpoint and the result.
-        resume: continue from the checkpoint in `out`, if there is one.
+        resume: continue from the checkpoint in `out`, if there is one. Each epoch is seeded, so the
+            result equals that of an unbroken run, also with dropout and shuffled data. It differs
+            if the loader has a random generator of its own or persistent workers, or, with several
+            ranks, a random sampler of its own.
 
     Raises:
         LaunchError: the request was refused, and nothing was trained.
         RunError: a rank raised an error or was killed.
 
     Ctrl-C, or the kernel's stop button, ends every process of the run.
+
+    >>> result = run_lesson(
+    ...     "course_lessons.air_rnn:air_rnn", accelerator="cpu", epochs=1, out="runs/example"
+    ... )
+    training course_lessons.air_rnn:air_rnn with 1 rank on cpu
+    epoch 1/1: train_loss ...
+    >>> result.ranks, len(result.losses)
+    (1, 1)
     """
     request = Request(lesson, strategy, devices, accelerator, epochs, str(out), resume)
-    check_training(lesson)
-    _prepare_folder(request)
-    training = subprocess.Popen(
-        [sys.executable, "-m", "course_utils.launch.train", json.dumps(asdict(request))],
-        stdin=subprocess.PIPE,  # closes when this process ends, even if it is killed
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        env=_environment(),
-        text=True,
-        errors="replace",
-        start_new_session=True,  # a group of its own, out of reach of Ctrl-C
-    )
-    with training:
-        threading.Thread(target=_end_leftovers, args=(training,), daemon=True).start()
-        try:
-            for line in training.stdout or ():
-                if "connected peer ranks" not in line:  # Gloo announces each connection
-                    print(line, end="", flush=True)
-        except BaseException:
-            end_group(training.pid)
-            raise
-    return _outcome(request, training.returncode)
+    with _own_folder(request) as lock:
+        saved_before = _last_saved(request)
+        status, report = _follow(request, lock)
+        for part in Path(request.out).glob("*.part"):  # what a killed rank was writing
+            part.unlink()
+        if status == 0 and request.result_file.exists():
+            return RunResult.load(request.result_file)
+        if report:
+            why, refused = report["why"], report["refused"]
+        else:
+            why, refused = f"the process that starts the ranks {how_it_ended(status)}.", False
+        if refused:
+            raise LaunchError(why)
+        if _last_saved(request) != saved_before:
+            why += "\nThe last whole checkpoint is kept, and resume continues from it."
+        raise RunError(why)
 
 
 def end_group(group: int) -> None:
@@ -99,42 +100,88 @@ def end_group(group: int) -> None:
         os.killpg(group, signal.SIGKILL)
 
 
-def _prepare_folder(request: Request) -> None:
-    """Create the folder, and remove the outcome of an earlier run."""
-    try:
-        Path(request.out).mkdir(parents=True, exist_ok=True)
-        request.error_file.unlink(missing_ok=True)
-        request.result_file.unlink(missing_ok=True)
-    except OSError as error:
-        raise LaunchError(f"the folder {request.out} cannot be used: {error}.") from None
+def how_it_ended(status: int) -> str:
+    """Return what the status of an ended process means, in words."""
+    if status >= 0:
+        return f"ended with status {status}"
+    known = {one.value: one.name for one in signal.Signals}
+    return f"was killed by {known.get(-status, f'signal {-status}')}"
 
 
-def _environment() -> dict[str, str]:
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(FOREIGN)}
-    environment["PYTHONUNBUFFERED"] = "1"
+def clean_environment(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables for a training: without another launcher's, and with calm output."""
+    clean = {name: value for name, value in variables.items() if not FOREIGN.fullmatch(name)}
+    clean["PYTHONUNBUFFERED"] = "1"
+    clean["PYTHONIOENCODING"] = "utf-8:backslashreplace"
     # When a process is killed, multiprocessing removes its semaphores, and warns that it does.
-    kept = os.environ.get("PYTHONWARNINGS", "")
-    environment["PYTHONWARNINGS"] = f"{kept},ignore:resource_tracker".removeprefix(",")
-    return environment
+    warnings = clean.get("PYTHONWARNINGS", "")
+    clean["PYTHONWARNINGS"] = f"{warnings},ignore:resource_tracker".removeprefix(",")
+    return clean
 
 
-def _end_leftovers(training: subprocess.Popen) -> None:
-    """Wait for the training, and end what has outlived it, which may hold the output open."""
-    training.wait()
-    end_group(training.pid)
+@contextmanager
+def _own_folder(request: Request) -> Iterator[int]:
+    """Create the folder, and lock it for as long as this process or the training runs."""
+    import fcntl
+
+    folder = Path(request.out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = os.open(folder / "launch.lock", os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        raise LaunchError(f"the folder {folder} cannot be used: {error}.") from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        request.result_file.unlink(missing_ok=True)
+        os.truncate(lock, 0)
+        os.write(lock, f"the launch of {request.lesson} (process {os.getpid()})".encode())
+        yield lock
+    except BlockingIOError:
+        holder = os.read(lock, 1000).decode(errors="replace") or "another launch"
+        raise LaunchError(f"{folder} is in use by {holder}. Choose another folder.") from None
+    finally:
+        os.close(lock)
 
 
-def _outcome(request: Request, status: int) -> RunResult:
-    if status == 0 and request.result_file.exists():
-        return RunResult.load(request.result_file)
-    if request.error_file.exists():
-        why = request.error_file.read_text().strip()
-    elif status < 0:
-        why = f"the process that starts the ranks was killed by {signal.Signals(-status).name}."
-    else:
-        why = f"the process that starts the ranks ended with status {status}."
-    if status == REFUSED:
-        raise LaunchError(why)
-    if request.checkpoint.exists():
-        why += "\nThe last whole checkpoint is kept, and resume continues from it."
-    raise RunError(why)
+def _last_saved(request: Request) -> int | None:
+    return request.checkpoint.stat().st_mtime_ns if request.checkpoint.exists() else None
+
+
+def _follow(request: Request, lock: int) -> tuple[int, dict]:
+    """Run the training, print what it prints, and return its status and what it reports."""
+    output, write_output = os.pipe()
+    report, write_report = os.pipe()
+    training = subprocess.Popen(
+        # A file, and not -m, which would put the working folder before the libraries.
+        [sys.executable, "-P", str(Path(__file__).with_name("train.py")), str(write_report)],
+        stdin=subprocess.PIPE,  # closes when this process ends, even if it is killed
+        stdout=write_output,
+        stderr=subprocess.STDOUT,
+        env=clean_environment(os.environ) | {REQUEST: json.dumps(asdict(request))},
+        pass_fds=(write_report, lock),
+        start_new_session=True,  # a group of its own, out of reach of Ctrl-C
+    )
+    os.close(write_report)
+
+    def end_leftovers() -> None:
+        """End what has outlived the training, and the output, which it may hold open."""
+        training.wait()
+        end_group(training.pid)
+        with suppress(BrokenPipeError):
+            os.write(write_output, END.encode())
+        os.close(write_output)
+
+    with training, open(output, encoding="utf-8", errors="replace") as lines:
+        threading.Thread(target=end_leftovers, daemon=True).start()
+        try:
+            for line in lines:
+                if "connected peer ranks" not in line:  # Gloo announces each connection
+                    print(line.removesuffix(END), end="", flush=True)
+                if line.endswith(END):
+                    break
+        except BaseException:
+            end_group(training.pid)
+            raise
+    os.set_blocking(report, False)
+    with open(report, "rb", buffering=0) as reported:
+        return training.returncode, json.loads(reported.read(2**16) or b"{}")

@@ -1,103 +1,41 @@
-"""Train in several processes: `python -m course_utils.launch.train REQUEST`.
+"""Train in several processes: the launcher starts this file, with its request in a variable.
 
-The launcher starts it. Its ranks are processes of `torch.multiprocessing`: with ddp_spawn Lightning
-starts them and sends them the training; with ddp they are started here, and each one builds the
-training for itself.
+Its ranks are processes of `torch.multiprocessing`: with ddp_spawn Lightning starts them and sends
+them the training; with ddp they are started here, and each one builds the training for itself.
 """
 
 import importlib.util
 import io
 import json
 import os
-import re
 import signal
 import sys
 import threading
 import time
 import traceback
-from typing import Any, TextIO
+from pathlib import Path
+from typing import Any
+
+# After the libraries: files in these folders may have the name of one.
+sys.path += [str(Path(__file__).resolve().parents[2]), os.getcwd()]
 
 import torch
 from torch.distributed.elastic.utils.distributed import get_free_port
 from torch.multiprocessing import ProcessExitedException, ProcessRaisedException, spawn
+from torch.utils.data import DataLoader
 
-from course_utils.devices import find_devices, pick_device
+from course_utils.devices import pick_device
 from course_utils.hardware.machine import usable_cores
+from course_utils.launch.checkpoints import WholeCheckpoints, check_checkpoint
+from course_utils.launch.epoch_report import SEED, EpochReport
+from course_utils.launch.failures import cause_of, find_unpicklable, without_library_frames
 from course_utils.launch.request import LaunchError, Request
-from course_utils.launch.result import RunResult
-from course_utils.launch.run import REFUSED, end_group
-from course_utils.launch.trainings import load_training
+from course_utils.launch.run import REQUEST, end_group, how_it_ended
 from course_utils.lightning import calm_lightning, pl
+from course_utils.load_function import load_function
 from course_utils.xla import import_torch_xla
 
-SEED = 42
-
-
-class AtomicCheckpoints(pl.plugins.TorchCheckpointIO):
-    """Replaces a checkpoint in one step, so that an interrupted write leaves the old one."""
-
-    def save_checkpoint(self, checkpoint: Any, path: Any, storage_options: Any = None) -> None:
-        """Write the checkpoint beside its place, then move it there."""
-        part = f"{path}.part"
-        torch.save(checkpoint, part)
-        os.replace(part, path)
-
-    def load_checkpoint(self, path: Any, *_: Any, **__: Any) -> Any:
-        """Read a checkpoint without running any code that it may contain."""
-        return torch.load(path, map_location="cpu", weights_only=True)
-
-
-class EpochReport(pl.callbacks.Checkpoint):
-    """Prints a line and saves a checkpoint after each epoch, and writes the result at the end.
-
-    A `Checkpoint` has its turn after the module, which logs its loss at the end of an epoch.
-    """
-
-    def __init__(self, request: Request, accelerator: str):
-        self.request, self.accelerator = request, accelerator
-        self.losses: list[float] = []
-        self.start_s = 0.0
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return what a checkpoint keeps."""
-        return {"losses": self.losses}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Continue from a checkpoint."""
-        self.losses = state_dict["losses"]
-
-    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Start the clock, and let SIGTERM end this rank at once.
-
-        Lightning would finish the batch first, and wait for ranks that may have ended.
-        """
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        self.start_s = time.monotonic()
-
-    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Save a checkpoint and print the loss, if the module has logged a `train_loss`."""
-        line = f"epoch {trainer.current_epoch + 1}/{self.request.epochs}"
-        if "train_loss" in trainer.callback_metrics:
-            self.losses.append(trainer.callback_metrics["train_loss"].item())
-            line += f": train_loss {self.losses[-1]:.4g}"
-        trainer.save_checkpoint(self.request.checkpoint)
-        if trainer.is_global_zero:
-            print(line, flush=True)
-
-    def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Write the result."""
-        if not trainer.is_global_zero:
-            return
-        result = RunResult(
-            lesson=self.request.lesson,
-            strategy=self.request.strategy,
-            device=self.accelerator,
-            ranks=trainer.world_size,
-            losses=self.losses,
-            train_s=time.monotonic() - self.start_s,
-            checkpoint=str(self.request.checkpoint),
-        )
-        result.save(self.request.result_file)
+REFUSAL = "course_utils.launch.request.LaunchError: "  # in the traceback of a rank
 
 
 def choose_devices(request: Request) -> tuple[str, int]:
@@ -110,36 +48,40 @@ def choose_devices(request: Request) -> tuple[str, int]:
         device = pick_device({"auto": None, "cpu": "cpu", "gpu": "cuda"}[request.accelerator])
     except (RuntimeError, ValueError) as error:
         raise LaunchError(f"accelerator {request.accelerator}: {error}") from None
-    if device.kind not in ("cuda", "cpu"):
-        raise LaunchError(f"the launcher does not train on {device}: ask for accelerator cpu.")
     if device.kind == "cuda":
-        here = sum(found.kind == "cuda" for found in find_devices())
-        accelerator, default, limit, noun = "gpu", here, here, "GPUs"
+        default = limit = torch.cuda.device_count()
+        accelerator, noun = "gpu", "GPUs"
     else:
+        if device.kind != "cpu":
+            if os.environ.get("COURSE_DEVICE"):
+                raise LaunchError(f"DDP cannot use {device}, which COURSE_DEVICE names; unset it.")
+            print(f"DDP cannot use {device}, so this trains on the CPU.", flush=True)
         # Four are allowed everywhere, so that every machine can try it.
-        limit = max(4, usable_cores())
-        accelerator, default, noun = "cpu", 1, "CPU processes"
+        default, limit = 1, max(4, usable_cores())
+        accelerator, noun = "cpu", "CPU processes"
     wanted = request.devices or default
     if wanted > limit:
         raise LaunchError(f"{wanted} {noun} were requested, but this machine allows {limit}.")
     return accelerator, wanted
 
 
-def check_checkpoint(request: Request) -> None:
-    """Raise LaunchError if the checkpoint to resume from cannot be read, or is complete."""
-    if not request.resume or not request.checkpoint.exists():
-        return
+def load_training(name: str) -> tuple[Any, Any]:
+    """Return the LightningModule and the DataLoader of a training.
+
+    Raises:
+        LaunchError: there is no such training, or it returns something else.
+    """
     try:
-        epochs = torch.load(request.checkpoint, map_location="cpu", weights_only=True)["epoch"] + 1
-    except Exception as error:
-        reason = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise LaunchError(
-            f"{request.checkpoint} is not a whole checkpoint ({reason}). Start without resume."
-        ) from None
-    if epochs >= request.epochs:
-        raise LaunchError(
-            f"{request.out} has been trained for {epochs} epochs already; ask for more epochs."
-        )
+        make = load_function(name)
+    except ValueError as error:
+        raise LaunchError(str(error)) from None
+    returned = make()
+    parts = returned if isinstance(returned, tuple) else (returned,)
+    wanted = (pl.LightningModule, DataLoader)
+    if len(parts) != 2 or not all(map(isinstance, parts, wanted)):
+        kinds = ", ".join(type(part).__name__ for part in parts)
+        raise LaunchError(f"{name} returned {kinds}, not a LightningModule and its DataLoader.")
+    return parts
 
 
 def fit(request: Request, accelerator: str, devices: int) -> None:
@@ -153,16 +95,28 @@ def fit(request: Request, accelerator: str, devices: int) -> None:
         accelerator=accelerator,
         devices=devices,
         strategy=request.strategy,
+        use_distributed_sampler=devices > 1,  # a single rank keeps the loader's own
         max_epochs=request.epochs,
         default_root_dir=request.out,
         logger=False,
         enable_progress_bar=False,
         enable_model_summary=False,
         callbacks=[EpochReport(request, accelerator)],
-        plugins=[AtomicCheckpoints()],
+        plugins=[WholeCheckpoints()],
     )
     resumes = request.resume and request.checkpoint.exists()
-    trainer.fit(module, loader, ckpt_path=str(request.checkpoint) if resumes else None)
+    try:
+        trainer.fit(module, loader, ckpt_path=str(request.checkpoint) if resumes else None)
+    except (AttributeError, TypeError, ValueError) as error:  # what pickle raises
+        spawns = request.strategy == "ddp_spawn"
+        parts = {"module": module, "loader": loader}
+        for name, part in parts.items() if spawns else ():
+            if culprit := find_unpicklable(part, name):
+                raise LaunchError(
+                    f"{culprit} cannot be sent to the ranks ({error}). Take strategy ddp, which "
+                    "builds the training in each of them, or make it in the module's `setup`."
+                ) from None
+        raise
 
 
 def fit_as_rank(rank: int, request: Request, accelerator: str, devices: int) -> None:
@@ -175,6 +129,9 @@ def train(request: Request) -> None:
     """Train in as many processes as there are devices; raises what torch raises of a rank."""
     accelerator, devices = choose_devices(request)
     check_checkpoint(request)
+    if request.checkpoint.exists() and not request.resume:
+        kept = request.checkpoint.replace(request.checkpoint.with_name("previous.ckpt"))
+        print(f"the checkpoint of the run before is kept as {kept}", flush=True)
     ranks = "1 rank" if devices == 1 else f"{devices} ranks"
     print(f"training {request.lesson} with {ranks} on {accelerator}", flush=True)
     if request.strategy == "ddp_spawn":
@@ -185,59 +142,83 @@ def train(request: Request) -> None:
         spawn(fit_as_rank, (request, accelerator, devices), nprocs=devices)
 
 
-def without_library_frames(text: str) -> str:
-    """Return a traceback without the calls inside torch and Lightning, which are most of it."""
-    library = re.compile(r'  File ".*-packages/(torch|lightning|pytorch_lightning)/')
-    kept, inside = [], False
-    for line in text.strip().splitlines():
-        if line.startswith("  File "):
-            inside = bool(library.match(line))
-        elif not line.startswith("    "):
-            inside = False
-        if not inside:
-            kept.append(line)
-    return "\n".join([*kept, "(The calls inside torch and Lightning are left out.)"])
+def try_to_train(request: Request) -> tuple[str, bool]:
+    """Train, and return why that failed, or nothing, and whether it was refused."""
+    try:
+        train(request)
+    except LaunchError as error:
+        return str(error), True
+    except ProcessRaisedException as error:
+        cause = cause_of(error.msg)
+        if cause.startswith(REFUSAL):
+            return cause.removeprefix(REFUSAL), True
+        print(without_library_frames(error.msg), flush=True)
+        return f"rank {error.error_index} raised {cause}", False
+    except ProcessExitedException as error:
+        return f"rank {error.error_index} {how_it_ended(error.exit_code)}.", False
+    except SystemExit as error:
+        return f"{request.lesson} called sys.exit({error.code!r}).", False
+    except Exception:
+        text = traceback.format_exc()
+        print(without_library_frames(text), flush=True)
+        return f"{request.lesson} raised {cause_of(text)}", False
+    if request.result_file.exists():
+        return "", False
+    return (
+        f"{request.lesson} made no step: its loader has no batch for a rank. Use smaller batches, "
+        "fewer devices, or a loader without drop_last.",
+        False,
+    )
 
 
-def end_with_the_launcher(pipe: TextIO) -> None:
+def end_when_asked(number: int, report: int) -> None:
+    """End every process of this group, after a signal to this one."""
+    for each in (signal.SIGTERM, signal.SIGINT):  # end_group sends one to this process too
+        signal.signal(each, lambda *_: None)
+    why = f"the process that starts the ranks was ended by {signal.Signals(number).name}."
+    send(report, why, False)
+    end_group(os.getpgrp())
+
+
+def end_with_the_launcher() -> None:
     """Wait until the launcher has ended, even if it was killed, then end this group of processes.
 
     The launcher holds the other end of the pipe, and never writes to it.
     """
-    pipe.read()
+    os.read(0, 1)
     end_group(os.getpgrp())
 
 
+def end_a_stopped_training() -> None:
+    """Do the same from a rank, later, in case that the process which starts the ranks cannot."""
+    os.read(0, 1)
+    time.sleep(5)
+    os.killpg(os.getpgrp(), signal.SIGKILL)
+
+
+def send(report: int, why: str, refused: bool) -> None:
+    """Tell the launcher why this training failed; a pipe works on a full disk too."""
+    os.write(report, json.dumps({"why": why[:2000], "refused": refused}).encode())
+
+
 def main() -> int:
-    """Train, leave the reason in the error file where that fails, and return the exit status."""
-    # A handler, since a signal that is ignored here would also be ignored by the ranks.
-    signal.signal(signal.SIGTERM, lambda *_: None)
-    threading.Thread(target=end_with_the_launcher, args=(sys.stdin,), daemon=True).start()
+    """Train, report why that failed, and return the exit status."""
+    report = int(sys.argv.pop())  # the training reads arguments of its own from a clean list
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda number, _: end_when_asked(number, report))
+    threading.Thread(target=end_with_the_launcher, daemon=True).start()
     sys.stdin = io.StringIO()  # empty, for a training that asks for input
-    request = Request(**json.loads(sys.argv[1]))
-    try:
-        train(request)
-        return 0
-    except LaunchError as error:
-        request.error_file.write_text(str(error))
-        return REFUSED
-    except ProcessRaisedException as error:
-        print(without_library_frames(error.msg), flush=True)
-        last_line = error.msg.strip().splitlines()[-1]
-        why = f"rank {error.error_index} raised {last_line}"
-    except ProcessExitedException as error:
-        how = f"was killed by {error.signal_name}"
-        if not error.signal_name:
-            how = f"ended with status {error.exit_code}"
-        why = f"rank {error.error_index} {how}."
-    except Exception as error:
-        print(without_library_frames(traceback.format_exc()), flush=True)
-        why = f"{request.lesson} raised {type(error).__name__}: {error}"
-    request.error_file.write_text(why)
-    return 1
+    why, refused = try_to_train(Request(**json.loads(os.environ[REQUEST])))
+    if why:
+        send(report, why, refused)
+    return 1 if why else 0
 
 
 if __name__ == "__mp_main__":  # a spawned rank imports this file under this name
+    threading.Thread(target=end_a_stopped_training, daemon=True).start()
     calm_lightning()
+    lesson = Request(**json.loads(os.environ[REQUEST]))
+    if lesson.strategy == "ddp_spawn":  # the training that comes is made of the classes in its file
+        load_function(lesson.lesson)
 if __name__ == "__main__":
     sys.exit(main())

@@ -799,7 +799,7 @@ def test_the_command_line_takes_a_model_from_a_file_that_imports_its_neighbour(
     assert main(asked) == 0 and "T4" in capsys.readouterr().out
     assert (
         main([f"{tmp_path / 'absent.py'}:make"]) == 2
-        and "No module named 'absent'" in capsys.readouterr().err
+        and "there is no file" in capsys.readouterr().err
     )
 
 

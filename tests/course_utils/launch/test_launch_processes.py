@@ -1,5 +1,6 @@
 """Launches with two real ranks on the CPU: what they train, how they end, and what they leave."""
 
+import doctest
 import os
 import signal
 import subprocess
@@ -18,7 +19,9 @@ pytestmark = pytest.mark.process
 
 ENDED_S = 30  # patience, not a promise: a busy machine takes its time
 TRAININGS = """
-import time
+import os, pathlib, subprocess, time
+import torch
+from torch.utils.data import DataLoader, TensorDataset, WeightedRandomSampler
 from course_lessons.air_rnn import air_rnn
 from course_lessons.lightning_training import Regression
 
@@ -33,6 +36,12 @@ class Faulty(Regression):
             raise ValueError("the data of rank 1 are broken")
         return super().training_step(batch, index)
 
+class Quiet(Regression):
+    def training_step(self, batch, index):
+        pathlib.Path(os.environ["STARTED"]).touch()
+        time.sleep(0.02)
+        return super().training_step(batch, index)
+
 def slow():
     module, loader = air_rnn()
     return Slow(module.model), loader
@@ -40,13 +49,25 @@ def slow():
 def faulty():
     module, loader = air_rnn()
     return Faulty(module.model), loader
+
+def quiet():
+    data = TensorDataset(torch.zeros(1_000_000, 2), torch.zeros(1_000_000, 1))
+    return Quiet(torch.nn.Linear(2, 1)), DataLoader(data, batch_size=2)
+
+def drawing():
+    subprocess.Popen(["sleep", "1000"])
+    numbers = torch.Generator().manual_seed(1)
+    data = TensorDataset(torch.rand(64, 8, generator=numbers), torch.rand(64, 1))
+    model = torch.nn.Sequential(torch.nn.Linear(8, 1), torch.nn.Dropout(0.5))
+    sampler = WeightedRandomSampler(torch.ones(64), 64)
+    return Regression(model), DataLoader(data, batch_size=8, sampler=sampler, num_workers=1)
 """
 
 
 @pytest.fixture
 def own(tmp_path):
     """The file with the trainings of these tests."""
-    path = tmp_path / "trainings_of_these_tests.py"
+    path = tmp_path / "random.py"  # which is also the name of a module of Python
     path.write_text(TRAININGS)
     return path
 
@@ -68,25 +89,34 @@ def command_line(process):
 
 
 class Launch:
-    """A long training by the command, after its second epoch."""
+    """A long training by the command, after its second epoch, or after a step if it is quiet."""
 
     def __init__(self, lesson, out):
+        started = out.with_name("started")
         self.mark = uuid.uuid4().hex
         options = ["--lesson", lesson, "--devices", "2", "--accelerator", "cpu"]
         options += ["--strategy", "ddp", "--epochs", "1000", "--out", str(out)]
         self.process = subprocess.Popen(
             [sys.executable, "-m", "course_utils.launch", *options],
-            env=os.environ | {"FAMILY": self.mark},
+            env=os.environ | {"FAMILY": self.mark, "STARTED": str(started)},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
         )
+        while lesson.endswith(":quiet") and self.process.poll() is None:
+            if started.exists():
+                return
+            time.sleep(0.05)
         printed = []
         for line in self.process.stdout:
             printed.append(line)
             if line.startswith("epoch 2/1000"):
                 return
         pytest.fail("it did not train: " + "".join(printed))
+
+    def starter(self):
+        """The process that starts the ranks."""
+        return next(one for one in family(self.mark) if "train.py" in command_line(one))
 
     def ranks(self):
         spawned = [one for one in family(self.mark) if "spawn_main" in command_line(one)]
@@ -166,3 +196,45 @@ def test_a_launcher_that_is_ended_leaves_nothing_running(launched, tmp_path, num
     assert (status, left) == (expected, [])
     assert "leaked" not in output and "Traceback" not in output
     assert epochs_in(tmp_path / "out") >= 2
+
+
+@pytest.mark.parametrize("who", ["launcher", "stopped starter", "starter", "rank"])
+def test_a_training_that_prints_nothing_is_ended_too(own, tmp_path, who):
+    launch = Launch(f"{own}:quiet", tmp_path / "out")
+    if who == "rank":
+        launch.ranks()[1].terminate()
+    elif who == "starter":
+        launch.starter().terminate()
+    else:
+        if who == "stopped starter":
+            launch.starter().suspend()
+        launch.process.kill()
+    _, output, left = launch.end()
+    assert left == []
+    if who == "rank":
+        assert "rank 1 was killed by SIGTERM" in output
+    if who == "starter":
+        assert "was ended by SIGTERM" in output
+
+
+def test_with_dropout_and_a_random_sampler_a_resumed_run_equals_an_unbroken_one(
+    own, tmp_path, monkeypatch
+):
+    mark = uuid.uuid4().hex
+    monkeypatch.setenv("FAMILY", mark)
+    how = {"accelerator": "cpu", "devices": 1}
+    whole = run_lesson(f"{own}:drawing", epochs=4, out=tmp_path / "whole", **how)
+    run_lesson(f"{own}:drawing", epochs=2, out=tmp_path / "out", **how)
+    resumed = run_lesson(f"{own}:drawing", epochs=4, out=tmp_path / "out", resume=True, **how)
+    assert resumed.losses == whole.losses
+    assert len(set(whole.losses)) == 4  # each epoch draws numbers of its own
+    assert family(mark) == []  # the lesson has left a process
+
+
+def test_the_example_of_run_lesson_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (example,) = doctest.DocTestFinder(recurse=False).find(
+        run_lesson, "run_lesson", globs={"run_lesson": run_lesson}
+    )
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    assert runner.run(example) == (0, 2)

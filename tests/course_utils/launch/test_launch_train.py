@@ -1,38 +1,47 @@
-"""The decisions of a training: its devices, its checkpoint, and what is shown of an error."""
-
-import traceback
+"""The decisions of a training: its devices, and what a lesson has to return."""
 
 import pytest
 import torch
 
-from course_utils.devices import Device
 from course_utils.launch import train
 from course_utils.launch.request import LaunchError, Request
-from course_utils.launch.run import run_lesson
+
+LESSON = """
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+from course_utils.lightning import pl
+
+module = pl.LightningModule()
+loader = DataLoader(TensorDataset(torch.zeros(8, 1)), batch_size=4)
+
+def make():
+    return {}
+"""
 
 
 def request_for(**arguments):
-    return Request("course_lessons.air_rnn:air_rnn", **{**run_lesson.__kwdefaults__, **arguments})
+    return Request("json:loads", **arguments)
 
 
 @pytest.fixture
-def machine(monkeypatch):
-    """Let this machine have so many GPUs, and four cores."""
+def torch_answers(monkeypatch):
+    """Let torch answer as on a machine with so many GPUs of AMD, or with another kind of GPU."""
 
-    def have(gpus):
-        cpu = Device(kind="cpu", index=0, name="a CPU")
-        cards = [Device(kind="cuda", index=index, name="a GPU") for index in range(gpus)]
+    def answer(cuda=0, other=None):
+        kind = "cuda" if cuda else other
+        current = torch.device(kind) if kind else None
+        monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda *_: current)
+        monkeypatch.setattr(torch.accelerator, "device_count", lambda: cuda or int(bool(other)))
+        monkeypatch.setattr(torch.version, "hip", "6.3" if cuda else None)
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: bool(cuda))
+        monkeypatch.setattr(torch.cuda, "device_count", lambda: cuda)
+        monkeypatch.setattr(torch.backends.mps, "is_available", lambda: other == "mps")
+        monkeypatch.setattr(torch.xpu, "is_available", lambda: other == "xpu")
+        monkeypatch.setattr(torch.xpu, "device_count", lambda: int(other == "xpu"))
 
-        def pick_device(name):
-            if name == "cuda" and not cards:
-                raise RuntimeError("device 'cuda' was requested, but this machine has cpu.")
-            return cards[0] if cards and name != "cpu" else cpu
-
-        monkeypatch.setattr(train, "find_devices", lambda: [*cards, cpu])
-        monkeypatch.setattr(train, "pick_device", pick_device)
-        monkeypatch.setattr(train, "usable_cores", lambda: 4)
-
-    return have
+    monkeypatch.delenv("COURSE_DEVICE", raising=False)
+    monkeypatch.setattr(train, "usable_cores", lambda: 4)
+    return answer
 
 
 @pytest.mark.parametrize(
@@ -45,10 +54,26 @@ def machine(monkeypatch):
         (2, "cpu", 4, ("cpu", 4)),
     ],
 )
-def test_the_devices_come_from_the_machine(machine, gpus, accelerator, devices, chosen):
-    machine(gpus)
-    request = request_for(accelerator=accelerator, devices=devices)
-    assert train.choose_devices(request) == chosen
+def test_the_devices_come_from_the_machine(torch_answers, gpus, accelerator, devices, chosen):
+    torch_answers(cuda=gpus)
+    assert train.choose_devices(request_for(accelerator=accelerator, devices=devices)) == chosen
+
+
+@pytest.mark.parametrize("kind", ["mps", "xpu"])
+def test_where_ddp_cannot_use_the_gpu_auto_trains_on_the_cpu_and_says_so(
+    torch_answers, kind, capsys
+):
+    torch_answers(other=kind)
+    assert train.choose_devices(request_for(devices=2)) == ("cpu", 2)
+    said = capsys.readouterr().out
+    assert kind in said and "CPU" in said and said.count("\n") == 1
+
+
+def test_a_device_that_was_forced_is_not_replaced_by_the_cpu(torch_answers, monkeypatch):
+    torch_answers(other="mps")
+    monkeypatch.setenv("COURSE_DEVICE", "mps")
+    with pytest.raises(LaunchError, match="mps"):
+        train.choose_devices(request_for())
 
 
 @pytest.mark.parametrize(
@@ -59,61 +84,39 @@ def test_the_devices_come_from_the_machine(machine, gpus, accelerator, devices, 
         (0, "cpu", 5, "5 CPU processes were requested, but this machine allows 4"),
     ],
 )
-def test_what_is_asked_for_and_missing_is_refused(machine, gpus, accelerator, devices, words):
-    machine(gpus)
+def test_what_is_asked_for_and_missing_is_refused(torch_answers, gpus, accelerator, devices, words):
+    torch_answers(cuda=gpus)
     with pytest.raises(LaunchError, match=words):
         train.choose_devices(request_for(accelerator=accelerator, devices=devices))
 
 
-def test_another_kind_of_device_is_refused_and_not_replaced_by_the_cpu(monkeypatch):
-    mps = Device(kind="mps", index=0, name="a Mac's GPU")
-    monkeypatch.setattr(train, "pick_device", lambda name: mps)
-    with pytest.raises(LaunchError, match="ask for accelerator cpu"):
-        train.choose_devices(request_for())
+def lesson(tmp_path, returned):
+    path = tmp_path / f"lesson {len(returned)}.py"
+    path.write_text(LESSON.format(returned))
+    return f"{path}:make"
 
 
-def test_an_interrupted_write_leaves_the_old_checkpoint(tmp_path, monkeypatch):
-    path, files = tmp_path / "last.ckpt", train.AtomicCheckpoints()
-    files.save_checkpoint({"epoch": 1}, path)
-
-    def stop(state, part):
-        open(part, "wb").close()
-        raise OSError("no space left on device")
-
-    monkeypatch.setattr(torch, "save", stop)
-    with pytest.raises(OSError, match="no space"):
-        files.save_checkpoint({"epoch": 2}, path)
-    assert files.load_checkpoint(path) == {"epoch": 1}
+def test_a_module_and_its_loader_are_returned(tmp_path):
+    _, loader = train.load_training(lesson(tmp_path, "module, loader"))
+    assert loader.batch_size == 4
 
 
-class Hostile:
-    def __reduce__(self):
-        return (pytest.fail, ("the code of a checkpoint was run",))
+@pytest.mark.parametrize("returned", ["module", "loader, module", "module, loader.dataset"])
+def test_anything_else_is_refused_with_what_was_returned(tmp_path, returned):
+    with pytest.raises(LaunchError, match="not a LightningModule and its DataLoader"):
+        train.load_training(lesson(tmp_path, returned))
 
 
-@pytest.mark.parametrize("content", [b"", b"half a file", Hostile()])
-def test_a_checkpoint_that_is_torn_or_holds_code_is_refused(tmp_path, content):
-    request = request_for(out=str(tmp_path), resume=True)
-    if isinstance(content, bytes):
-        request.checkpoint.write_bytes(content)
-    else:
-        torch.save(content, request.checkpoint)
-    with pytest.raises(LaunchError, match="not a whole checkpoint"):
-        train.check_checkpoint(request)
+def test_a_function_that_is_missing_is_refused(tmp_path):
+    with pytest.raises(LaunchError, match="no function 'other'"):
+        train.load_training(lesson(tmp_path, "0").replace(":make", ":other"))
 
 
-def test_a_run_that_has_had_all_its_epochs_is_refused(tmp_path):
-    request = request_for(out=str(tmp_path), epochs=3, resume=True)
-    torch.save({"epoch": 2}, request.checkpoint)
-    with pytest.raises(LaunchError, match="trained for 3 epochs already"):
-        train.check_checkpoint(request)
-
-
-def test_a_traceback_shows_the_calls_of_the_lesson_and_the_error():
-    try:
-        torch.nn.Linear(2, 3)(torch.zeros(1, 7))
-    except RuntimeError:
-        text = traceback.format_exc()
-    shown = train.without_library_frames(text)
-    assert "torch/nn/modules" in text and "torch/nn/modules" not in shown
-    assert __file__ in shown and "cannot be multiplied" in shown
+@pytest.mark.parametrize("code", ["import sys; sys.exit(2)", "exit()"])
+def test_a_lesson_that_exits_has_failed_and_was_not_refused(tmp_path, monkeypatch, code):
+    path = tmp_path / f"exits {len(code)}.py"
+    path.write_text(f"def make():\n    {code}\n")
+    monkeypatch.setattr(train, "choose_devices", lambda _: ("cpu", 1))
+    request = Request(f"{path}:make", out=str(tmp_path))
+    why, refused = train.try_to_train(request)
+    assert "called sys.exit" in why and not refused

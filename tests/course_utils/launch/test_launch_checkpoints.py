@@ -1,0 +1,105 @@
+"""The checkpoint of a launch: whole at every moment, and harmless to read."""
+
+import os
+import zipfile
+
+import pytest
+import torch
+
+from course_utils.launch.checkpoints import WholeCheckpoints, check_checkpoint
+from course_utils.launch.request import LaunchError, Request
+
+STATE = {
+    "epoch": 2,
+    "global_step": 6,
+    "state_dict": {},
+    "optimizer_states": [],
+    "lr_schedulers": [],
+    "loops": {},
+    "callbacks": {"EpochReport": {"losses": [0.3, 0.2, 0.1]}},
+}
+
+
+@pytest.fixture
+def request_to_resume(tmp_path):
+    return Request("json:loads", out=str(tmp_path), resume=True)
+
+
+def test_a_full_disk_leaves_the_old_checkpoint_and_says_what_happened(tmp_path):
+    import resource
+
+    path, files = tmp_path / "last.ckpt", WholeCheckpoints()
+    files.save_checkpoint({"epoch": 1}, path)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2**16, before[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            files.save_checkpoint({"epoch": 2, "weights": torch.zeros(100_000)}, path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert files.load_checkpoint(path) == {"epoch": 1}
+    assert os.listdir(tmp_path) == ["last.ckpt"]
+
+
+class Hostile:
+    def __reduce__(self):
+        return (pytest.fail, ("the code of a checkpoint was run",))
+
+
+def test_a_whole_checkpoint_is_accepted(request_to_resume):
+    torch.save(STATE, request_to_resume.checkpoint)
+    check_checkpoint(request_to_resume)
+
+
+@pytest.mark.parametrize("content", [b"", b"half a file", Hostile()])
+def test_a_checkpoint_that_is_torn_or_holds_code_is_refused(request_to_resume, content):
+    if isinstance(content, bytes):
+        request_to_resume.checkpoint.write_bytes(content)
+    else:
+        torch.save(content, request_to_resume.checkpoint)
+    with pytest.raises(LaunchError, match="not a whole checkpoint") as refused:
+        check_checkpoint(request_to_resume)
+    assert "weights_only" not in str(refused.value)  # torch would advise to turn that off
+
+
+def test_lightning_is_given_no_code_either(tmp_path):
+    torch.save(Hostile(), tmp_path / "last.ckpt")
+    with pytest.raises(Exception, match="Weights only load failed"):
+        WholeCheckpoints().load_checkpoint(tmp_path / "last.ckpt", weights_only=False)
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"state_dict": None}, "no 'state_dict'"),
+        ({"loops": None}, "no 'loops'"),
+        ({"callbacks": {"EpochReport": {"losses": ["a", "b"]}}}, "losses are not numbers"),
+        ({"callbacks": {}}, "KeyError"),
+    ],
+)
+def test_a_forged_checkpoint_is_refused_in_one_sentence(request_to_resume, changed, words):
+    state = {key: value for key, value in (STATE | changed).items() if value is not None}
+    torch.save(state, request_to_resume.checkpoint)
+    with pytest.raises(LaunchError, match=words) as refused:
+        check_checkpoint(request_to_resume)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_small_checkpoint_that_expands_is_refused_before_it_is_read(request_to_resume):
+    with zipfile.ZipFile(request_to_resume.checkpoint, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("archive/data.pkl", bytes(50_000_000))
+    with pytest.raises(LaunchError, match="would unpack to"):
+        check_checkpoint(request_to_resume)
+
+
+def test_a_pipe_in_place_of_a_checkpoint_is_refused(request_to_resume):
+    os.mkfifo(request_to_resume.checkpoint)
+    with pytest.raises(LaunchError, match="not a file"):
+        check_checkpoint(request_to_resume)
+
+
+def test_a_run_that_has_had_all_its_epochs_is_refused(tmp_path):
+    request = Request("json:loads", out=str(tmp_path), epochs=3, resume=True)
+    torch.save(STATE, request.checkpoint)
+    with pytest.raises(LaunchError, match="trained for 3 epochs already"):
+        check_checkpoint(request)

@@ -1,0 +1,81 @@
+"""What is shown of an error."""
+
+import threading
+import traceback
+
+import pytest
+import torch
+
+from course_utils.launch.failures import cause_of, find_unpicklable, without_library_frames
+
+
+def traceback_of(function):
+    try:
+        function()
+    except Exception:
+        return traceback.format_exc()
+
+
+def wrong_shape():
+    torch.nn.Linear(2, 3)(torch.zeros(1, 7))
+
+
+def wrong_state():
+    torch.nn.Linear(2, 3).load_state_dict(torch.nn.Linear(4, 3).state_dict())
+
+
+def of_several_lines():
+    # The message of PyTorch for an index out of range on a GPU.
+    raise RuntimeError(
+        "CUDA error: device-side assert triggered\nCUDA kernel errors might be asynchronously "
+        "reported at some other API call.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\n"
+        "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n"
+    )
+
+
+def with_a_cause():
+    try:
+        of_several_lines()
+    except RuntimeError as error:
+        raise KeyError("labels") from error
+
+
+def test_a_traceback_shows_the_calls_of_the_lesson_and_the_error():
+    text = traceback_of(wrong_shape)
+    shown = without_library_frames(text)
+    assert "torch/nn/modules" in text and "torch/nn/modules" not in shown
+    assert __file__ in shown and "cannot be multiplied" in shown
+
+
+@pytest.mark.parametrize(
+    ("function", "start"),
+    [
+        (wrong_shape, "RuntimeError: mat1 and mat2 shapes cannot be multiplied"),
+        (
+            wrong_state,
+            "RuntimeError: Error(s) in loading state_dict for Linear: size mismatch for weight",
+        ),
+        (of_several_lines, "RuntimeError: CUDA error: device-side assert triggered"),
+        (with_a_cause, "KeyError: 'labels'"),
+    ],
+)
+def test_the_cause_is_the_type_and_the_first_meaningful_line(function, start):
+    assert cause_of(traceback_of(function)).startswith(start)
+
+
+def test_a_lost_connection_is_called_a_consequence():
+    text = "Traceback (most recent call last):\n  File\nRuntimeError: Connection closed by peer"
+    assert "Another rank had ended before" in cause_of(text)
+
+
+class Net(torch.nn.Module):
+    def __init__(self, **attributes):
+        super().__init__()
+        self.layer = torch.nn.Linear(2, 2)
+        vars(self.layer).update(attributes)
+
+
+@pytest.mark.parametrize("value", [lambda: None, threading.Lock()])
+def test_the_attribute_that_cannot_be_sent_is_named(value):
+    assert find_unpicklable(Net(error=value), "module") == "module.layer.error"
+    assert find_unpicklable(Net(error=1.0), "module") is None
