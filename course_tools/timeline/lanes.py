@@ -1,10 +1,10 @@
-"""The lanes of a timeline, one for each thread or stream, and their picture."""
+"""The picture of a timeline: its lanes below one another."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from course_tools.figures import BLUE, GREEN, MUTED, ORANGE, Picture, lecture_axes, picture
+from course_tools.timeline.spans import Lane, Span, union
 from course_utils.text import DURATIONS, format_seconds
 
 COLORS = {  # Okabe and Ito's
@@ -17,95 +17,6 @@ COLORS = {  # Okabe and Ito's
 FEW = 40  # spans of a lane that are drawn with an edge each,
 WIDE = 4e-3  # if none takes less than this share of the axis, because the edge would hide it
 LETTER = 0.0155  # of the axes' width, for one letter of 20 pt
-
-
-@dataclass(frozen=True)
-class Span:
-    """Something that went on from `start_s` to `end_s`, in seconds from its timeline's start."""
-
-    name: str
-    start_s: float
-    end_s: float
-
-    @property
-    def seconds(self) -> float:
-        """How long it went on."""
-        return self.end_s - self.start_s
-
-
-@dataclass(frozen=True)
-class Lane:
-    """The work and the waits of one thread or stream.
-
-    Attributes:
-        name: of the thread or stream.
-        kind: "host", "launches", "copies", "exchange" (between GPUs) or "device".
-        work: operations, kernels or copies; where they are nested, the outermost ones.
-        named: the outermost blocks that the program has given a name with `record_function`.
-        waits: when it did nothing but wait for a device.
-    """
-
-    name: str
-    kind: str
-    work: tuple[Span, ...]
-    named: tuple[Span, ...] = ()
-    waits: tuple[Span, ...] = ()
-
-    @property
-    def busy_s(self) -> float:
-        """The seconds in which work went on, of two things at once counted once."""
-        return sum(span.seconds for span in union(self.work))
-
-    def between(self, start_s: float, end_s: float) -> "Lane":
-        """Return what lies between two moments; the first of them is its new beginning."""
-
-        def cut(spans: Iterable[Span]) -> tuple[Span, ...]:
-            inside = [span for span in spans if span.end_s > start_s and span.start_s < end_s]
-            return tuple(
-                Span(
-                    span.name,
-                    max(span.start_s, start_s) - start_s,
-                    min(span.end_s, end_s) - start_s,
-                )
-                for span in inside
-            )
-
-        return replace(self, work=cut(self.work), named=cut(self.named), waits=cut(self.waits))
-
-    @property
-    def end_s(self) -> float:
-        """When the last work, block or waiting ended."""
-        return max((span.end_s for span in self.work + self.named + self.waits), default=0.0)
-
-
-def union(spans: Iterable[Span]) -> list[Span]:
-    """Return the times in which at least one span goes on, in order and without overlaps."""
-    merged: list[Span] = []
-    for span in sorted(spans, key=lambda span: span.start_s):
-        if merged and span.start_s <= merged[-1].end_s:
-            last = merged.pop()
-            span = Span(last.name, last.start_s, max(last.end_s, span.end_s))
-        merged.append(span)
-    return merged
-
-
-def outermost(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """Return the spans that lie in no other one, in order."""
-    outer: list[Span] = []
-    for span in sorted(spans, key=lambda span: (span.start_s, -span.end_s)):
-        if not outer or span.end_s > outer[-1].end_s:
-            outer.append(span)
-    return tuple(outer)
-
-
-def without(spans: Iterable[Span], holes: Iterable[Span]) -> tuple[Span, ...]:
-    """Return what is left of the spans where no hole is, in order."""
-    left = list(spans)
-    for hole in holes:
-        before = [Span(span.name, span.start_s, min(span.end_s, hole.start_s)) for span in left]
-        after = [Span(span.name, max(span.start_s, hole.end_s), span.end_s) for span in left]
-        left = [span for span in before + after if span.seconds > 0]
-    return tuple(sorted(left, key=lambda span: span.start_s))
 
 
 def draw_runs(runs: Mapping[str, Sequence[Lane]], title: str) -> Picture:

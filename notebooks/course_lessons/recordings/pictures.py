@@ -4,8 +4,9 @@ from dataclasses import replace
 
 from course_lessons.recordings import Recording, load
 from course_tools.figures import Picture
-from course_tools.timeline.lanes import Lane, draw_runs, union
+from course_tools.timeline.lanes import draw_runs
 from course_tools.timeline.record import Timeline
+from course_tools.timeline.spans import Lane, Span, union
 
 COPY_S = (40e-3, 60e-3)  # of the step without a worker: the copy of the batch, and what follows it
 FIRST_S = (0.0, 2.1e-3)  # of the step on the MI250, before the call that takes 6.5 ms
@@ -89,5 +90,5 @@ def _busy(step: Timeline) -> float:
     return _seconds(work) / step.end_s
 
 
-def _seconds(spans: list) -> float:
+def _seconds(spans: list[Span]) -> float:
     return sum(span.seconds for span in union(spans))

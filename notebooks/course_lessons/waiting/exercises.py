@@ -55,8 +55,9 @@ def read_once(answer: Any) -> Mistakes:
 
 # What helps against each limit; a part of any of these words is enough.
 CURES = {
-    "loader": ("num_workers", "workers", "cache", "store", "prepare"),
+    "loader": ("num_workers", "workers", "cache", "store", "prepare", "sampler", "whole", "slice"),
     "copies": ("pin_memory", "non_blocking", "uint8", "pinned"),
+    "other ranks": ("rank", "accumul", "no_sync", "batch"),
     "launches": ("batch", "compile", "graph", "item", "read"),
     "arithmetic": ("autocast", "16", "bf16", "fp16", "gpu", "smaller", "channels_last"),
 }

@@ -6,10 +6,11 @@ from torch.utils.data import DataLoader
 
 from course_lessons.waiting import exercises as ex
 from course_lessons.waiting.photographs import Photographs, make_step
-from course_tools.timeline.bottleneck import LoopRecord, find_bottleneck, judge
+from course_tools.timeline.bottleneck import find_bottleneck, judge
+from course_tools.timeline.loop import LoopRecord
 
 step = make_step()
-slow_calls = judge(LoopRecord("cpu", "cpu", step_s=1.0, fetch_s=0.1, workers=0, cores=2, steps=1))
+slow_calls = judge(LoopRecord("cpu", "cpu", step_s=1.0, fetch_s=0.1))
 """
 
 EPOCH = """
