@@ -1,4 +1,4 @@
-"""Does the advice of find_bottleneck help? Each is followed on a loop whose bottleneck was built in.
+"""Does the advice of find_bottleneck help? It is followed on loops with a bottleneck built in.
 
     python tests/benchmarks/follow_advice.py [--rounds 3] [--json FILE]
 
