@@ -235,10 +235,11 @@ def _advise(part: str, seen: LoopRecord, enough: int) -> str:
     if part == "launches":
         if seen.reads >= 1 and seen.kind != "cpu":
             return "read values such as loss.item() once per epoch and not in every step."
-        return (
-            "torch.compile(model), which merges operations; or a larger batch, with a learning "
-            "rate to match."
-        )
+        larger = "a larger batch, with a learning rate to match; or "
+        if seen.kind == "cpu":
+            return f"{larger}torch.compile(model), which merges elementwise operations."
+        graph = 'torch.compile(model, mode="reduce-overhead"), which launches whole graphs.'
+        return larger + graph
     if seen.kind == "cpu":
         return "a GPU, since the processor is busy computing; or a smaller network or image."
     return "16 bits (torch.autocast): the device is busy, so only less or cheaper work helps."
@@ -262,7 +263,10 @@ def _advise_loader(loader: LoaderFacts, enough: int) -> str:
     if not loader.is_dataloader:
         advice = f"load the batches in a DataLoader of torch, with num_workers={workers}"
     if loader.waits:
-        advice += "; loading waits and does not compute, so workers need no core of their own."
+        advice += "; loading waits and does not compute, so workers need no core of their own"
+        if loader.cores is not None and workers > loader.cores:
+            advice += f" (PyTorch's warning about {loader.cores} cores is for those that compute)"
+        advice += "."
     elif workers < enough:
         advice += (
             f", one for each core. It would take about {enough} cores to keep up, so also prepare "

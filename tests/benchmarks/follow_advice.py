@@ -80,7 +80,9 @@ def cases() -> dict[str, Case]:
     small = training_step(nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 1)))
     tensors = TensorDataset(torch.ones(20_000, 64), torch.ones(20_000))
     deep = nn.Sequential(*(nn.Linear(8, 8) for _ in range(60)))
-    few = [torch.ones(4, 8) for _ in range(200)]
+    curved = nn.Sequential(nn.Linear(8, 8), *(nn.Tanh() for _ in range(150)))
+    few = [torch.ones(4, 8) for _ in range(256)]
+    many = [torch.ones(64, 8) for _ in range(16)]
 
     def whole_batches(found: Bottleneck) -> tuple[str, Step, Iterable[Any]]:
         (line,) = re.findall(r"DataLoader\(.*?\)\)(?=\. )", found.advice)
@@ -94,16 +96,29 @@ def cases() -> dict[str, Case]:
 
         return follow
 
-    def compiled(found: Bottleneck) -> tuple[str, Step, Iterable[Any]]:
-        assert "torch.compile" in found.advice, found
-        return "torch.compile", training_step(torch.compile(deep)), few
+    def workers_instead(found: Bottleneck) -> tuple[str, Step, Iterable[Any]]:
+        return "not advised: num_workers=2", small, DataLoader(tensors, 128, True, num_workers=2)
+
+    def larger_batch(found: Bottleneck) -> tuple[str, Step, Iterable[Any]]:
+        assert "a larger batch" in found.advice, found
+        return "batch 64 in place of 4", training_step(deep), many
+
+    def compiled(network: nn.Module) -> Callable[[Bottleneck], tuple[str, Step, Iterable[Any]]]:
+        def follow(found: Bottleneck) -> tuple[str, Step, Iterable[Any]]:
+            assert "torch.compile" in found.advice, found
+            return "torch.compile", training_step(torch.compile(network)), few
+
+        return follow
 
     waiting, computing = Images(2e-3, computes=False), Images(2e-3, computes=True)
     return {
-        "tensors in memory": Case("loader", small, DataLoader(tensors, 32, True), whole_batches),
+        "tensors in memory": Case("loader", small, DataLoader(tensors, 128, True), whole_batches),
+        "the same tensors": Case("loader", small, DataLoader(tensors, 128, True), workers_instead),
         "a slow drive": Case("loader", small, DataLoader(waiting, 8), more_workers(waiting)),
         "decoding": Case("loader", small, DataLoader(computing, 8), more_workers(computing)),
-        "60 tiny layers": Case("launches", training_step(deep), few, compiled),
+        "60 tiny layers": Case("launches", training_step(deep), few, larger_batch),
+        "the same": Case("launches", training_step(deep), few, compiled(deep)),
+        "150 tiny tanh": Case("launches", training_step(curved), few, compiled(curved)),
     }
 
 
