@@ -76,3 +76,11 @@ def test_every_requirement_is_met_by_the_versions_that_ci_runs():
                 continue
             versions = PINNED[canonicalize_name(requirement.name)]
             assert all(version in requirement.specifier for version in versions), requirement
+
+
+def test_no_lightning_is_allowed_that_runs_the_code_in_a_checkpoint():
+    # Tried with a forged one: fit(ckpt_path=...) of 2.4.0 and of 2.5.6 runs it, 2.6.0 refuses.
+    for requirement in (*array("lessons"), *array("darts")):
+        if requirement.name in ("lightning", "pytorch-lightning"):
+            assert not {"2.4.0", "2.5.6"} & set(requirement.specifier.filter(["2.4.0", "2.5.6"]))
+            assert "2.6.0" in requirement.specifier

@@ -1,4 +1,5 @@
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from course_lessons.progress_bars import epoch_bar
 from torch.utils.data import DataLoader, TensorDataset
 
 from course_utils import Device
-from course_utils.lightning import pl, trainer_kwargs
+from course_utils.lightning import QUIET, pl, trainer_kwargs
 from course_utils.timing import using_threads
 
 pytestmark = pytest.mark.process
@@ -208,3 +209,16 @@ def test_the_bar_of_a_resumed_training_goes_on_where_the_first_one_ended(tmp_pat
         trainer.fit(Regression(AirRNN()), loader, ckpt_path=last if last.exists() else None)
         trainer.save_checkpoint(last)
     assert [len(bar.losses) for bar in bars] == [2, 2] and bars[1]._bar.n == 4
+
+
+class Hostile:
+    def __reduce__(self):
+        return (pytest.fail, ("the code of a checkpoint was run",))
+
+
+def test_lightning_itself_refuses_a_checkpoint_that_holds_code(tmp_path):
+    torch.save(Hostile(), tmp_path / "forged.ckpt")
+    loader = DataLoader(TensorDataset(INPUTS, TARGETS), batch_size=16)
+    trainer = pl.Trainer(max_epochs=1, accelerator="cpu", **QUIET)
+    with pytest.raises(pickle.UnpicklingError):
+        trainer.fit(Regression(AirRNN()), loader, ckpt_path=tmp_path / "forged.ckpt")
