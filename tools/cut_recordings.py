@@ -142,6 +142,22 @@ RECORDINGS = (
 )
 
 
+# Of torch.profiler's `export_memory_timeline`, its events in time between two moments, in
+# milliseconds from the first: the second of five steps.
+MEMORY_MS = (188.0, 387.0)
+MEMORY = Recording(
+    "resnet50_memory",
+    "hta",
+    "tests/data/memory_analysis/memory_timeline.raw.gz",
+    (2,),
+    "a GPU that is not named",
+    "October 2023",
+    "ResNet-50 (by the bytes of its parameters), 32 images of 224 pixels (by the bytes of its "
+    "input), SGD with momentum",
+    "Sizes are those of tensors; the allocator keeps more.",
+)
+
+
 def git_show(folder: str, commit: str, path: str) -> bytes:
     """Return a file of a commit."""
     command = ["git", "-C", folder, "show", f"{commit}:{path}"]
@@ -189,6 +205,32 @@ def _reduced(event: dict[str, Any]) -> dict[str, Any]:
     return small
 
 
+def cut_memory(events: list[list[int]], between_ms: tuple[float, float]) -> dict[str, Any]:
+    """Return the changes of memory in between, and the bytes by category before them. An event is
+    a time in nanoseconds, an action, bytes, and a category.
+    """
+    first = min(event[0] for event in events if event[0] > 0)  # before it, what was there already
+    start, end = (first + 1e6 * moment for moment in between_ms)
+    before = [0] * (1 + max(event[3] for event in events))
+    for time_ns, _, size_bytes, category in events:
+        if time_ns < start:
+            before[category] += size_bytes
+    return {
+        "before_bytes": before,
+        "events": [event for event in events if start <= event[0] < end],
+    }
+
+
+def write(one: Recording, small: dict[str, Any], repository: dict[str, str]) -> dict[str, Any]:
+    """Write a recording into its file, and return its entry in the index."""
+    packed = gzip.compress(json.dumps(small, separators=(",", ":")).encode(), 9, mtime=0)
+    Path(FOLDER, f"{one.name}.json.gz").write_bytes(packed)
+    print(f"{one.name}: {len(packed) / 1e3:.0f} kB")
+    told = asdict(one)
+    del told["repository"], told["name"]
+    return {**repository, **told}
+
+
 def main() -> None:
     """Write the recordings, the licences and the index."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -196,19 +238,15 @@ def main() -> None:
         parser.add_argument(f"--{name}", required=True, help="a clone of its repository")
     folders = vars(parser.parse_args())
     index = {}
-    for one in RECORDINGS:
+    for one in (*RECORDINGS, MEMORY):
         repository = dict(REPOSITORIES[one.repository])
         licence = repository.pop("licence_file")
         text = git_show(folders[one.repository], repository["commit"], licence)
         Path(FOLDER, f"LICENSE-{one.repository}").write_bytes(text)
         data = git_show(folders[one.repository], repository["commit"], one.path)
-        small = cut(json.loads(gzip.decompress(data)), one.steps)
-        packed = gzip.compress(json.dumps(small, separators=(",", ":")).encode(), 9, mtime=0)
-        Path(FOLDER, f"{one.name}.json.gz").write_bytes(packed)
-        told = asdict(one)
-        del told["repository"], told["name"]
-        index[one.name] = {**repository, **told}
-        print(f"{one.name}: {len(small['traceEvents'])} events, {len(packed) / 1e3:.0f} kB")
+        whole = json.loads(gzip.decompress(data))
+        small = cut_memory(whole, MEMORY_MS) if one is MEMORY else cut(whole, one.steps)
+        index[one.name] = write(one, small, repository)
     text = json.dumps(index, indent=1, ensure_ascii=False) + "\n"
     Path(FOLDER, "sources.json").write_text(text, encoding="utf-8")
 

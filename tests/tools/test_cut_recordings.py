@@ -55,3 +55,10 @@ def test_a_cut_keeps_times_and_what_ties_a_kernel_to_its_launch_and_no_host_and_
     assert small["deviceProperties"] == [{"id": 0, "name": "A card", "totalGlobalMem": 1}]
     assert small["distributedInfo"] == {"rank": 0, "world_size": 2}
     assert "a machine of theirs" not in str(small) and "Input Dims" not in str(small)
+
+
+def test_a_cut_of_memory_holds_what_was_there_before_and_what_changed_in_between():
+    ms = 1_000_000
+    events = [[-1, 1, 100, 0], [5 * ms, 2, 10, 1], [6 * ms, 2, 7, 1], [7 * ms, 4, -10, 1]]
+    small = tool.cut_memory(events, (0.5, 1.5))
+    assert small == {"before_bytes": [100, 10], "events": [[6 * ms, 2, 7, 1]]}

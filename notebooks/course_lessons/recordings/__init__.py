@@ -17,7 +17,9 @@ class Recording:
     """Steps of a training run that others recorded on a real GPU."""
 
     name: str
-    trace: dict[str, Any]  #: as torch.profiler writes it, and Perfetto reads it
+    #: as torch.profiler writes it, and Perfetto reads it; of the memory, what was there before and
+    #: its changes (time in ns, action, bytes, category)
+    trace: dict[str, Any]
     steps: tuple[int, ...]  #: the numbers of the steps that are shown
     card: str
     recorded: str  #: month and year

@@ -3,11 +3,20 @@
 from dataclasses import replace
 
 from course_lessons.recordings import Recording, load
-from course_tools.figures import Picture
+from course_tools.figures import BLUE, GREEN, ORANGE, Picture, lecture_axes, picture
 from course_tools.timeline.lanes import draw_runs
 from course_tools.timeline.record import Timeline
 from course_tools.timeline.spans import Lane, Span, union
 
+# The numbers of torch.profiler's categories, from below to above in the picture.
+MEMORY_KINDS = {
+    "parameters": (0,),
+    "optimizer": (1,),
+    "gradients": (5,),
+    "activations": (4,),
+    "other": (2, 3, 6, 7),
+}
+MEMORY_COLORS = (BLUE, "#56B4E9", GREEN, ORANGE, "#BBBBBB")  # Okabe and Ito's, and a grey
 COPY_S = (40e-3, 60e-3)  # of the step without a worker: the copy of the batch, and what follows it
 FIRST_S = (0.0, 2.1e-3)  # of the step on the MI250, before the call that takes 6.5 ms
 
@@ -62,6 +71,42 @@ def draw_waiting() -> Picture:
     step = Timeline.of_trace(recording.trace)
     title = f"This A100 computes for {_busy(step):.0%} of its step"
     return _draw(title, {"one step, rank 0 of 16": step}, [recording])
+
+
+def memory_over_time() -> tuple[list[float], dict[str, list[float]]]:
+    """Return the milliseconds and the gigabytes by kind of the recorded step of ResNet-50."""
+    trace = load("resnet50_memory").trace
+    held = list(trace["before_bytes"])
+    start_ns = trace["events"][0][0]
+    times_ms, rows = [], []
+    for time_ns, _, size_bytes, category in trace["events"]:
+        held[category] += size_bytes
+        times_ms.append((time_ns - start_ns) / 1e6)
+        rows.append(list(held))
+    gigabytes = {}
+    for kind, categories in MEMORY_KINDS.items():
+        gigabytes[kind] = [sum(row[number] for number in categories) / 1e9 for row in rows]
+    return times_ms, gigabytes
+
+
+def draw_memory() -> Picture:
+    """Draw the memory of a training step of ResNet-50 on a GPU, by what it is for."""
+    times_ms, gigabytes = memory_over_time()
+    totals = [sum(parts) for parts in zip(*gigabytes.values(), strict=True)]
+    peak = totals.index(max(totals))
+    most = gigabytes["activations"][peak]
+    title = f"At the peak, {most:.1f} of {totals[peak]:.1f} GB are activations"
+    axes = lecture_axes(title, "ms of one step (recorded)", "GB of tensors")
+    axes.stackplot(times_ms, *gigabytes.values(), colors=MEMORY_COLORS, labels=list(gigabytes))
+    axes.margins(x=0)
+    handles, labels = axes.get_legend_handles_labels()
+    axes.legend(
+        handles[::-1], labels[::-1], loc="upper right", frameon=False
+    )  # as they are stacked
+    axes.set_ylim(0, 1.35 * totals[peak])  # room for the names
+    held = ", ".join(f"{kind} {sizes[peak]:.2f} GB" for kind, sizes in gigabytes.items())
+    alt = f"Memory of a training step of ResNet-50, by kind. At the peak: {held}."
+    return picture(axes, f"{alt} {load('resnet50_memory').caption}")
 
 
 def _compare(names: dict[str, str], title: str) -> Picture:
