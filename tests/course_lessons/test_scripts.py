@@ -19,7 +19,6 @@ from course_lessons.setup import use_kernel_python
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 SCRIPTS = sorted(path.name for path in FOLDER.glob("train_*.py"))
 SMALL = ("--images", "600", "--batch", "128")  # four steps an epoch
-EXACT = {"train_xla.py": ("--fp32",), "train_lightning.py": ("--precision", "32-true")}
 # How far a loss may be from that of train_cpu.py. The order of additions differs between ranks.
 TOLERANCES = {"train_cpu.py": 0, "train_gpu.py": 0, "train_fast.py": 0, "train_xla.py": 2e-3}
 
@@ -38,9 +37,7 @@ class Runner:
             "CUDA_VISIBLE_DEVICES": "",
         }
 
-    def command(self, script: str, *options: str, ranks: int = 2, exact: bool = True) -> list[str]:
-        if exact:
-            options = (*EXACT.get(script, ()), *options)
+    def command(self, script: str, *options: str, ranks: int = 2) -> list[str]:
         launch = [sys.executable]
         if script in ("train_ddp.py", "train_fsdp.py"):
             launch += ["-m", "torch.distributed.run", "--nproc-per-node", str(ranks)]
@@ -142,6 +139,22 @@ def test_one_rank_computes_the_same(runner, plain, script):
 
 
 @pytest.mark.process
+@pytest.mark.parametrize("devices", [1, 8])
+@pytest.mark.usefixtures("needs_xla")
+def test_all_xla_devices_compute_what_the_cpu_does(runner, plain, devices):
+    runner.environment |= {"CPU_NUM_DEVICES": str(devices)}
+    process = runner.start(runner.command("train_xla.py", "--epochs", "2"))
+    output, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
+    assert output.startswith(f"on xla:0: CPU, devices: {devices}\n")
+    assert losses(output) == pytest.approx(first(2, plain[0]), abs=2e-3)
+    # Eight devices save what one continues.
+    runner.environment |= {"CPU_NUM_DEVICES": "1"}
+    last = runner.run("train_xla.py", "--epochs", "3", "--resume")
+    assert last == pytest.approx({3: plain[0][3]}, abs=2e-3)
+
+
+@pytest.mark.process
 def test_lightning_on_two_ranks_prints_the_losses_of_the_plain_script(runner, plain):
     two = ("--accelerator", "cpu", "--devices", "2", "--strategy", "ddp_spawn")
     printed = runner.run("train_lightning.py", "--epochs", "2", *two)
@@ -223,7 +236,7 @@ def test_a_script_that_does_not_exist_is_an_error_that_names_those_that_do():
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [("cpu", "gpu"), ("gpu", "fast"), ("fast", "ddp"), ("ddp", "fsdp")],
+    [("cpu", "gpu"), ("gpu", "fast"), ("fast", "ddp"), ("gpu", "xla"), ("ddp", "fsdp")],
 )
 def test_a_diff_holds_every_changed_line_and_fits_a_screen(old, new):
     diff = show_diff(f"train_{old}.py", f"train_{new}.py")

@@ -1,12 +1,13 @@
 """Train a network on small images with Lightning, where the device is an argument."""
 
 import argparse
+import os
 import time
 
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch.utils.data import DataLoader, DistributedSampler, TensorDataset, random_split
+from torch.utils.data import DataLoader, RandomSampler, TensorDataset, random_split
 
 try:
     import lightning.pytorch as pl
@@ -56,72 +57,114 @@ MEASURE = "accuracy {:.1%}"  # shows the mean of all samples
 
 
 class Training(pl.LightningModule):
-    def __init__(self, args):
+    def __init__(self, lr=1e-3):
         super().__init__()
-        self.network, self.batch, self.lr = Network(), args.batch, args.lr
-        self.train_data, self.valid_data = load_data(args.images)
+        self.save_hyperparameters()
+        self.network = Network()
 
     def configure_optimizers(self):
-        return torch.optim.Adam(self.parameters(), lr=self.lr)
-
-    def train_dataloader(self):
-        ranks, rank = self.trainer.world_size, self.trainer.global_rank
-        order = DistributedSampler(self.train_data, ranks, rank)  # Lightning sets its epoch
-        batch = min(self.batch, len(self.train_data)) // ranks
-        return DataLoader(self.train_data, batch, sampler=order, drop_last=True)
-
-    def val_dataloader(self):
-        return DataLoader(self.valid_data, self.batch // self.trainer.world_size)
-
-    def on_train_epoch_start(self):
-        self.start = time.perf_counter()
-        torch.manual_seed(self.current_epoch * self.trainer.world_size + self.global_rank)
+        return torch.optim.Adam(self.parameters(), lr=self.hparams.lr)
 
     def training_step(self, batch, index):
-        pixels, labels = batch
-        loss = compute_loss(self.network(pixels), labels)
+        inputs, targets = batch
+        loss = compute_loss(self.network(inputs), targets)
         self.log("loss", loss, on_step=False, on_epoch=True, sync_dist=True)
         return loss
 
     def validation_step(self, batch, index):
-        pixels, labels = batch
-        mean = measure(self.network(pixels), labels) / len(labels)
-        self.log("measure", mean, sync_dist=True)
-
-    def on_train_epoch_end(self):
-        results = self.trainer.callback_metrics
-        result = f"loss {results['loss']:.4f}  {MEASURE.format(results['measure'])}"
-        seconds, epoch = time.perf_counter() - self.start, self.current_epoch + 1
-        self.print(f"epoch {epoch}  {result}  {seconds:.1f} s", flush=True)
+        inputs, targets = batch
+        mean = measure(self.network(inputs), targets) / len(targets)
+        self.log("measure", mean, sync_dist=True, batch_size=len(targets))
 
 
-if __name__ == "__main__":  # ddp_spawn imports this file again in each process
+class Epochs(pl.Callback):
+    """Print a line for each, and let a resumed run draw the numbers of an unbroken one."""
+
+    def on_train_start(self, trainer, module):
+        lr, done = trainer.optimizers[0].param_groups[0]["lr"], trainer.current_epoch
+        module.print(f"{done} of {trainer.max_epochs} epochs done, lr {lr}")
+
+    def on_train_epoch_start(self, trainer, module):
+        self.start, epoch = time.perf_counter(), trainer.current_epoch
+        torch.manual_seed(epoch * trainer.world_size + trainer.global_rank)
+        sampler = trainer.train_dataloader.sampler
+        if isinstance(sampler, RandomSampler):  # with more devices it is Lightning's own
+            sampler.generator = torch.Generator().manual_seed(epoch)
+
+    def on_train_epoch_end(self, trainer, module):
+        loss, mean = (trainer.callback_metrics[name] for name in ("loss", "measure"))
+        epoch, seconds = trainer.current_epoch + 1, time.perf_counter() - self.start
+        result = f"epoch {epoch}  loss {loss:.4f}  {MEASURE.format(mean)}"
+        module.print(f"{result}  {seconds:.1f} s", flush=True)
+
+
+class Checkpoints(pl.plugins.TorchCheckpointIO):
+    """Write whole files or none, on any file system, and run no code when they are read."""
+
+    def save_checkpoint(self, checkpoint, path, storage_options=None):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        torch.save(checkpoint, f"{path}.new")
+        os.replace(f"{path}.new", path)
+
+    def load_checkpoint(self, path, *_, **__):
+        return torch.load(path, map_location="cpu", weights_only=True)
+
+
+def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--lr", type=float, default=1e-3, help="learning rate")
     parser.add_argument("--images", type=int, default=50_000, help="use at most so many")
-    parser.add_argument("--resume", action="store_true", help="continue the checkpoint")
+    parser.add_argument("--checkpoint", default="checkpoint.ckpt")
+    parser.add_argument("--resume", action="store_true", help="continue it, if it is there")
     parser.add_argument("--accelerator", default="auto")
     parser.add_argument("--devices", default="auto")
     parser.add_argument("--strategy", default="auto")
-    parser.add_argument("--precision", default="bf16-mixed", help="16-mixed on a T4")
+    parser.add_argument("--precision", default="32-true", help="or bf16-mixed, or 16-mixed")
     args = parser.parse_args()
+    if min(args.epochs, args.batch, args.images - 1) < 1 or not 0 < args.lr < 1000:
+        parser.error("--epochs and --batch start at 1, --images at 2, and --lr above 0")
+    if os.path.isdir(args.checkpoint) or not args.checkpoint.endswith(".ckpt"):
+        parser.error(f"--checkpoint {args.checkpoint} must be a file that ends in .ckpt")
 
-    torch.manual_seed(0)
-    # Keep one file, saved when the epoch counts as done.
-    one = {"save_on_train_epoch_end": True, "enable_version_counter": False}
-    saving = pl.callbacks.ModelCheckpoint("checkpoints", "checkpoint", **one)
-    quiet = ["logger", "enable_progress_bar", "enable_model_summary"]
+    folder, name = os.path.split(os.path.abspath(args.checkpoint))
+    saving = pl.callbacks.ModelCheckpoint(
+        folder,
+        name.removesuffix(".ckpt"),
+        save_on_train_epoch_end=True,  # when the epoch counts as done
+        enable_version_counter=False,  # one file
+    )
     trainer = pl.Trainer(
         accelerator=args.accelerator,
         devices=args.devices,
         strategy=args.strategy,
         precision=args.precision,
         max_epochs=args.epochs,
-        callbacks=[saving],
+        callbacks=[saving, Epochs()],
+        plugins=[Checkpoints()],
         num_sanity_val_steps=0,
-        **dict.fromkeys(quiet, False),
+        logger=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
     )
-    saved = "checkpoints/checkpoint.ckpt" if args.resume else None
-    trainer.fit(Training(args), ckpt_path=saved)
+    there = os.path.exists(args.checkpoint)
+    if there and not args.resume and trainer.is_global_zero:
+        kept = f"{args.checkpoint}.{os.path.getmtime(args.checkpoint):.0f}"
+        os.replace(args.checkpoint, kept)
+        print(f"without --resume this is a new run; the last checkpoint is now {kept}")
+
+    torch.manual_seed(0)
+    training = Training(args.lr)
+    train, valid = load_data(args.images)
+    batch = min(args.batch, len(train)) // trainer.world_size
+    if batch < 1:
+        raise SystemExit(f"--batch {args.batch} is less than one sample for each device")
+    train_loader = DataLoader(train, batch, shuffle=True, drop_last=True)
+    valid_loader = DataLoader(valid, batch)
+    saved = args.checkpoint if there and args.resume else None
+    trainer.fit(training, train_loader, valid_loader, ckpt_path=saved)
+
+
+if __name__ == "__main__":  # ddp_spawn imports this file again in each process
+    main()
