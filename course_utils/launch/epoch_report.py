@@ -58,7 +58,7 @@ class EpochReport(pl.callbacks.Checkpoint):
         self.start_s = time.monotonic()
         if trainer.world_size > 1:
             name = f"rank {trainer.global_rank}"
-            watch = threading.Thread(target=say_when_waiting, args=(name, self._done), daemon=True)
+            watch = threading.Thread(target=say_when_waiting, args=(name, self._begun), daemon=True)
             watch.start()
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -66,8 +66,8 @@ class EpochReport(pl.callbacks.Checkpoint):
         if trainer.current_epoch > self.first_epoch:
             _seed_epoch(trainer.current_epoch)
 
-    def on_train_batch_end(self, *_: Any) -> None:
-        """Count the batches."""
+    def on_train_batch_start(self, *_: Any) -> None:
+        """Count the batches; a rank that waits for another one has begun a batch less or more."""
         self.batches += 1
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -98,29 +98,29 @@ class EpochReport(pl.callbacks.Checkpoint):
         )
         result.save(self.request.result_file)
 
-    def _done(self) -> int | None:
+    def _begun(self) -> int | None:
         return None if self.ended else self.batches
 
 
 def say_when_waiting(
     rank: str,
-    batches_done: Callable[[], int | None],
+    batches_begun: Callable[[], int | None],
     sleep: Callable[[float], None] = time.sleep,
     say: Callable[[str], None] = print,
 ) -> None:
-    """Say once, each time that a rank stops finishing batches, that it waits.
+    """Say once, each time that a rank begins no more batches, that it waits.
 
     Args:
         rank: its name.
-        batches_done: returns how many batches the rank has finished, and None after the last one.
+        batches_begun: returns how many batches the rank has begun, and None when it has ended.
     """
-    before, said = batches_done(), None
+    before, said = batches_begun(), None
     while before is not None:
         sleep(PATIENCE_S)
-        now = batches_done()
+        now = batches_begun()
         if now is not None and now == before != said:
             say(
-                f"{rank} has finished {now} batches, and none in the last minute. Ranks wait for "
+                f"{rank} has begun {now} batches, and none in the last minute. Ranks wait for "
                 "each other in every batch: if their numbers differ, one has fewer batches than "
                 "another. Give each rank equally many.",
             )

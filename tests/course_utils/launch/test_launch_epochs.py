@@ -4,7 +4,7 @@ from course_utils.launch.epoch_report import say_when_waiting
 
 
 def said(*counts):
-    """Return what is said of a rank that has finished so many batches, minute by minute."""
+    """Return what is said of a rank that has begun so many batches, minute by minute."""
     each, lines = iter(counts), []
     say_when_waiting("rank 1", lambda: next(each), sleep=lambda _: None, say=lines.append)
     return lines
@@ -20,7 +20,7 @@ def test_a_rank_that_ends_says_nothing():
 
 def test_a_rank_that_waits_says_so_once_with_its_batches_and_the_reason():
     (line,) = said(0, 3, 3, 3, 3, None)
-    assert "rank 1 has finished 3 batches" in line and "fewer batches" in line
+    assert "rank 1 has begun 3 batches" in line and "fewer batches" in line
 
 
 def test_a_rank_that_waits_again_says_so_again():
