@@ -67,7 +67,7 @@ class EpochReport(pl.callbacks.Checkpoint):
             _seed_epoch(trainer.current_epoch)
 
     def on_train_batch_start(self, *_: Any) -> None:
-        """Count the batches; a rank that waits for another one has begun a batch less or more."""
+        """Count the batches."""
         self.batches += 1
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -121,8 +121,8 @@ def say_when_waiting(
         if now is not None and now == before != said:
             say(
                 f"{rank} has begun {now} batches, and none in the last minute. Ranks wait for "
-                "each other in every batch: if their numbers differ, one has fewer batches than "
-                "another. Give each rank equally many.",
+                "each other in every batch, and for ever where one has fewer batches than another: "
+                "give each rank equally many.",
             )
             said = now
         before = now
