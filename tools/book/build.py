@@ -100,8 +100,11 @@ def open_line(lesson: Path) -> str:
 def page_of(notebook: NotebookNode, lesson: Path, terms: dict[str, str]) -> NotebookNode:
     """Return a lesson as the book shows it: without checks, with links and words for pictures."""
     left = dict(terms)
+    # Neither what checks the lesson nor what sets it up is for a reader of pages.
     notebook.cells = [
-        cell for cell in notebook.cells if "check" not in cell.metadata.get("tags", [])
+        cell
+        for cell in notebook.cells
+        if "check" not in cell.metadata.get("tags", []) and not cell.id.endswith("-setup")
     ]
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
@@ -113,7 +116,7 @@ def page_of(notebook: NotebookNode, lesson: Path, terms: dict[str, str]) -> Note
             cell.source = with_links(cell.source, left)
             continue
         folded = cell.metadata.get("jupyter", {}).get("source_hidden", False)
-        if folded or cell.id.endswith("-setup"):
+        if folded:
             cell.metadata.tags = ["hide-input"]
         for output in cell.outputs:
             if alt := output.get("metadata", {}).get("image/png", {}).get("alt"):
