@@ -85,11 +85,12 @@ class Epochs(pl.Callback):
         module.print(f"{done} of {trainer.max_epochs} epochs done, lr {lr}")
 
     def on_train_epoch_start(self, trainer, module):
-        self.start, epoch = time.perf_counter(), trainer.current_epoch
-        torch.manual_seed(epoch * trainer.world_size + trainer.global_rank)
-        sampler = trainer.train_dataloader.sampler
+        self.start, sampler = time.perf_counter(), trainer.train_dataloader.sampler
         if isinstance(sampler, RandomSampler):  # with more devices it is Lightning's own
-            sampler.generator = torch.Generator().manual_seed(epoch)
+            sampler.generator = torch.Generator().manual_seed(trainer.current_epoch)
+
+    def on_train_batch_start(self, trainer, module, batch, index):
+        torch.manual_seed(trainer.global_step * trainer.world_size + trainer.global_rank)
 
     def on_train_epoch_end(self, trainer, module):
         loss, mean = (trainer.callback_metrics[name] for name in ("loss", "measure"))

@@ -1,0 +1,348 @@
+"""The training scripts with another network, data and loss in their marked places, and refusals."""
+
+import json
+import os
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed as dist
+from course_lessons.scripts import FOLDER
+
+ALONE = ["train_cpu.py", "train_gpu.py", "train_fast.py"]
+UNDER_TORCHRUN = ["train_ddp.py", "train_fsdp.py"]
+EPOCH = re.compile(r"^epoch (\d+)  loss (\S+)  (.*?)  \S+ s$", re.M)
+
+# It has dropout, no attribute `layers`, and a layer in a list of its own.
+NETWORK = """class Network(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.ModuleList([nn.Linear(8, 16)])
+        self.dropout, self.last = nn.Dropout(0.5), nn.Linear(16, OUTPUTS)
+
+    def forward(self, inputs):
+        return self.last(self.dropout(torch.relu(self.first[0](inputs))))
+"""
+SORTED_BY_CLASS = """    labels = torch.arange(3).repeat_interleave(40)
+    inputs = torch.randn(120, 8, generator=torch.Generator().manual_seed(1)) + labels[:, None]
+    data = TensorDataset(inputs, labels)
+"""
+FLOATS = """    inputs = torch.randn(120, 8, generator=torch.Generator().manual_seed(1))
+    data = TensorDataset(inputs, inputs.sum(1, keepdim=True))
+"""
+REGRESSION = """def compute_loss(outputs, targets):
+    return F.mse_loss(outputs, targets)
+
+
+def measure(outputs, targets):
+    return (outputs - targets).abs().sum()
+
+
+MEASURE = "error {:.3f}"
+"""
+# Runs scripts one after the other in one process, as a terminal would in several.
+DRIVER = """import json, runpy, sys
+
+for name, *arguments in json.loads(sys.argv[1]):
+    print("RUN", flush=True)
+    sys.argv = [name, *arguments]
+    runpy.run_path(name, run_name="__main__")
+"""
+
+
+def with_own_places(script, *, data, outputs, loss=None):
+    """Return the text of a script in whose marked places stands another training."""
+    text = (FOLDER / script).read_text(encoding="utf-8")
+    network = NETWORK.replace("OUTPUTS", str(outputs))
+    text = re.sub(r"(?s)class Network\(.*?(?=\n\n# YOUR DATA)", lambda _: network, text)
+    text = re.sub(r"(?s)    from course_lessons.*?(?=    held_out)", lambda _: data, text)
+    if loss:
+        text = re.sub(r"(?s)def compute_loss.*?(?=\n\n(def|class) )", lambda _: loss, text)
+        end = text.index(loss) + len(loss)
+        text = text[:end] + re.sub(r"(?s)\A.*?MEASURE = [^\n]*\n", "", text[end:], count=1)
+    assert "course_" not in text
+    return text
+
+
+def run(folder, *command):
+    """Run a command that cannot import anything of the course, and return what it prints."""
+    variables = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    variables["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"  # so that restarted ranks connect
+    variables.pop("PYTHONPATH", None)
+    done = subprocess.run(
+        command, cwd=folder, env=variables, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stdout + done.stderr[-3000:]
+    return done.stdout
+
+
+def run_in_one_process(folder, *runs):
+    (folder / "driver.py").write_text(DRIVER)
+    output = run(folder, sys.executable, "driver.py", json.dumps(runs))
+    return output.split("RUN\n")[1:]
+
+
+def torchrun(folder, script, *arguments, ranks=2, options=()):
+    launch = ["-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1"]
+    launch += [*options, "--nproc-per-node", str(ranks)]
+    return run(folder, sys.executable, *launch, str(script), *arguments)
+
+
+def weights(path):
+    state = torch.load(path, weights_only=True)
+    return state.get("network") or state["state_dict"]
+
+
+def assert_same_weights(one, other):
+    one, other = weights(one), weights(other)
+    assert one.keys() == other.keys()
+    assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def start(monkeypatch, script, *arguments, rank=None):
+    """Run a script's main in this process, as one rank of one if a rank is given."""
+    if rank is not None:
+        alone = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 1, "MASTER_ADDR": "127.0.0.1"}
+        for name, value in (alone | {"MASTER_PORT": 0}).items():
+            monkeypatch.setenv(name, str(value))
+    monkeypatch.setattr(sys, "argv", [script, *map(str, arguments)])
+    runpy.run_path(str(FOLDER / script), run_name="__main__")
+
+
+@pytest.mark.process
+def test_a_resumed_run_with_dropout_ends_with_the_weights_of_an_unbroken_one(tmp_path):
+    runs = []
+    alone = {"train_lightning.py": ("--accelerator", "cpu", "--devices", "1")}
+    scripts = [*ALONE, *alone]
+    for script in scripts:
+        text = with_own_places(script, data=SORTED_BY_CLASS, outputs=3)
+        (tmp_path / script).write_text(text)
+        ending = "ckpt" if script in alone else "pt"
+        whole, broken = f"whole_{script}.{ending}", f"broken_{script}.{ending}"
+        options = ["--batch", "16", *alone.get(script, ())]
+        runs.append([script, *options, "--epochs", "4", "--resume", "--checkpoint", whole])
+        for epochs in ("2", "4"):
+            runs.append([script, *options, "--epochs", epochs, "--resume", "--checkpoint", broken])
+    outputs = run_in_one_process(tmp_path, *runs)
+    for number, script in enumerate(scripts):
+        whole, before, after = (EPOCH.findall(each) for each in outputs[3 * number :][:3])
+        assert len(whole) == 4 and before + after == whole, script
+        paths = [next(tmp_path.glob(f"{kind}_{script}.*")) for kind in ("whole", "broken")]
+        assert_same_weights(*paths)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("script", UNDER_TORCHRUN)
+def test_a_resumed_run_of_two_ranks_with_dropout_and_workers_is_exact(tmp_path, script):
+    own = tmp_path / script
+    own.write_text(with_own_places(script, data=SORTED_BY_CLASS, outputs=3))
+    options = ["--batch", "16", "--workers", "1", "--resume", "--checkpoint"]
+    whole = torchrun(tmp_path, own, *options, "new/whole.pt", "--epochs", "3")
+    before = torchrun(tmp_path, own, *options, "broken.pt", "--epochs", "1")
+    after = torchrun(tmp_path, own, *options, "broken.pt", "--epochs", "3", "--lr", "9")
+    assert "broken.pt: 1 of 3 epochs done, lr 0.001" in after
+    assert EPOCH.findall(before) + EPOCH.findall(after) == EPOCH.findall(whole)
+    assert_same_weights(tmp_path / "new/whole.pt", tmp_path / "broken.pt")
+
+
+@pytest.mark.process
+def test_one_command_starts_a_run_and_continues_it_after_a_rank_was_killed(tmp_path):
+    text = with_own_places("train_ddp.py", data=SORTED_BY_CLASS, outputs=3)
+    dying = """    if sampler.epoch == 2 and rank == 1 and not os.path.exists("died"):
+            open("died", "w").close()
+            os.kill(os.getpid(), 9)
+"""
+    at = "        sampler.set_epoch(epoch)\n"
+    (tmp_path / "whole.py").write_text(text)
+    (tmp_path / "dying.py").write_text(text.replace(at, at + "    " + dying))
+    options = ["--batch", "16", "--epochs", "4", "--resume", "--checkpoint"]
+    whole = torchrun(tmp_path, "whole.py", *options, "whole.pt")
+    restarts = ("--max-restarts", "2")
+    printed = torchrun(tmp_path, "dying.py", *options, "last.pt", options=restarts)
+    assert (tmp_path / "died").exists()
+    assert "last.pt: 2 of 4 epochs done" in printed
+    assert EPOCH.findall(printed) == EPOCH.findall(whole)
+    assert_same_weights(tmp_path / "whole.pt", tmp_path / "last.pt")
+
+
+@pytest.mark.process
+def test_a_regression_needs_only_the_marked_places(tmp_path):
+    scripts = [*ALONE, "train_lightning.py"]
+    for script in scripts:
+        text = with_own_places(script, data=FLOATS, outputs=1, loss=REGRESSION)
+        (tmp_path / script).write_text(text.replace("Dropout(0.5)", "Dropout(0.0)"))
+    runs = [[script, "--batch", "16", "--lr", "0.01"] for script in scripts]
+    runs[-1] += ["--accelerator", "cpu", "--devices", "1"]
+    outputs = run_in_one_process(tmp_path, *runs)
+    expected = EPOCH.findall(outputs[0])
+    losses = [float(loss) for _, loss, _ in expected]
+    assert losses[0] > losses[1] > losses[2] > 0
+    assert all(EPOCH.findall(each) == expected for each in outputs)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(("images", "batch", "ranks"), [(61, 16, 3), (40, 2, 2)])
+def test_odd_batches_and_one_sample_a_rank_give_fsdp_the_loss_of_ddp(
+    tmp_path, images, batch, ranks
+):
+    data = SORTED_BY_CLASS.replace("(inputs,", "(inputs[:limit],").replace(
+        " labels)", " labels[:limit])"
+    )
+    printed = []
+    for script in UNDER_TORCHRUN:
+        own = tmp_path / script
+        own.write_text(with_own_places(script, data=data, outputs=3).replace("(0.5)", "(0.0)"))
+        options = ["--images", str(images), "--batch", str(batch), "--epochs", "2"]
+        options += ["--checkpoint", f"{script}.pt"]
+        printed.append(EPOCH.findall(torchrun(tmp_path, own, *options, ranks=ranks)))
+    for (_, one, measured), (_, other, also) in zip(*printed, strict=True):
+        assert float(one) == pytest.approx(float(other), abs=2e-4) and measured == also
+
+
+@pytest.mark.parametrize("script", [*ALONE, *UNDER_TORCHRUN])
+def test_every_class_is_held_out_from_data_that_is_sorted_by_class(script):
+    names = {"__name__": "own"}
+    exec(with_own_places(script, data=SORTED_BY_CLASS, outputs=3), names)
+    train, valid = names["load_data"](120)
+    assert {int(label) for _, label in valid} == {int(label) for _, label in train} == {0, 1, 2}
+
+
+def test_float_targets_of_one_column_are_refused_by_the_loss_for_classes(tmp_path, monkeypatch):
+    names = {"__name__": "own"}
+    exec(with_own_places("train_cpu.py", data=FLOATS, outputs=1), names)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["own.py"])
+    with pytest.raises(TypeError, match="not class numbers"):
+        names["main"]()
+
+
+BAD = [
+    ["--lr", "nan"],
+    ["--lr", "inf"],
+    ["--lr", "-1"],
+    ["--epochs", "-1"],
+    ["--epochs", "0"],
+    ["--batch", "0"],
+    ["--images", "-5"],
+    ["--images", "1"],
+    ["--epochs", "three"],
+    ["--checkpoint", "."],
+]
+
+
+@pytest.mark.parametrize("arguments", BAD, ids=" ".join)
+@pytest.mark.parametrize("script", ["train_cpu.py", "train_fast.py", "train_lightning.py"])
+def test_a_bad_argument_is_one_sentence(script, arguments, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit):
+        start(monkeypatch, script, *arguments)
+    *usage, sentence = capsys.readouterr().err.splitlines()
+    assert usage[0].startswith("usage: ") and all(line[:1] == " " for line in usage[1:])
+    assert f"error: {arguments[0]}" in sentence or arguments[0] in sentence
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("arguments", [*BAD, ["--device", "mps"]], ids=" ".join)
+@pytest.mark.parametrize("script", UNDER_TORCHRUN)
+def test_one_rank_says_what_all_refuse(script, arguments, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as first:
+        start(monkeypatch, script, *arguments, rank=0)
+    with pytest.raises(SystemExit) as second:
+        start(monkeypatch, script, *arguments, rank=1)
+    assert arguments[0] in first.value.code and "\n" not in first.value.code
+    assert second.value.code == 0 and capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("script", UNDER_TORCHRUN)
+def test_a_script_for_several_ranks_says_how_it_is_started(script, monkeypatch):
+    monkeypatch.delenv("RANK", raising=False)
+    with pytest.raises(SystemExit, match=f"torchrun --nproc-per-node 2 {script}"):
+        start(monkeypatch, script)
+
+
+@pytest.fixture
+def small(tmp_path, monkeypatch):
+    """The arguments of a run of two steps, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    yield ["--images", 40, "--batch", 18]
+    if dist.is_initialized():  # a run that failed
+        dist.destroy_process_group()
+
+
+@pytest.mark.parametrize("script", [*ALONE, *UNDER_TORCHRUN])
+def test_a_save_that_fails_leaves_the_checkpoint_before(script, small, monkeypatch):
+    rank = 0 if script in UNDER_TORCHRUN else None
+    start(monkeypatch, script, *small, "--epochs", 1, rank=rank)
+    saved = Path("checkpoint.pt").read_bytes()
+
+    save = torch.save
+
+    def fill_the_disk(state, path, **options):
+        if not isinstance(path, str):  # what is sent to another rank
+            return save(state, path, **options)
+        Path(path).write_bytes(saved[:100])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(torch, "save", fill_the_disk)
+    with pytest.raises(OSError, match="No space left"):
+        start(monkeypatch, script, *small, "--epochs", 2, "--resume", rank=rank)
+    assert Path("checkpoint.pt").read_bytes() == saved
+
+
+def test_lightnings_checkpoint_is_replaced_whole_and_read_without_its_code(tmp_path, monkeypatch):
+    names = runpy.run_path(str(FOLDER / "train_lightning.py"))
+    path = str(tmp_path / "last.ckpt")
+    checkpoints = names["Checkpoints"]()
+    checkpoints.save_checkpoint({"epoch": 1}, path)
+
+    def fill_the_disk(state, path):
+        Path(path).write_bytes(b"")
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as full, pytest.raises(OSError, match="No space left"):
+        full.setattr(torch, "save", fill_the_disk)
+        checkpoints.save_checkpoint({"epoch": 2}, path)
+    assert checkpoints.load_checkpoint(path) == {"epoch": 1}
+    torch.save({"code": print}, path)
+    with pytest.raises(Exception, match="weights_only"):
+        checkpoints.load_checkpoint(path)
+
+
+@pytest.mark.parametrize("script", [*ALONE, *UNDER_TORCHRUN])
+def test_a_start_without_resume_keeps_every_earlier_checkpoint(script, small, monkeypatch, capsys):
+    rank = 0 if script in UNDER_TORCHRUN else None
+    saved = []
+    for number in range(3):
+        start(monkeypatch, script, *small, "--epochs", 1, "--lr", 0.1**number / 100, rank=rank)
+        saved.append(Path("checkpoint.pt").read_bytes())
+        os.utime("checkpoint.pt", (number, number))
+    assert sorted(os.listdir()) == [
+        "checkpoint.pt",
+        "checkpoint.pt.0",
+        "checkpoint.pt.1",
+    ]
+    assert [Path(f"checkpoint.pt.{number}").read_bytes() for number in range(2)] == saved[:2]
+    assert "the last checkpoint is now checkpoint.pt.1" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("script", [*ALONE, *UNDER_TORCHRUN])
+def test_resume_says_what_is_done_and_which_learning_rate_holds(script, small, monkeypatch, capsys):
+    rank = 0 if script in UNDER_TORCHRUN else None
+    start(monkeypatch, script, *small, "--epochs", 1, "--resume", "--lr", 0.5, rank=rank)
+    assert "checkpoint.pt: 0 of 1 epochs done, lr 0.5" in capsys.readouterr().out
+    saved = Path("checkpoint.pt").read_bytes()
+    start(monkeypatch, script, *small, "--epochs", 1, "--resume", "--lr", 0.1, rank=rank)
+    printed = capsys.readouterr().out
+    assert "checkpoint.pt: 1 of 1 epochs done, lr 0.5" in printed and not EPOCH.search(printed)
+    assert Path("checkpoint.pt").read_bytes() == saved
+
+
+def test_a_script_says_in_its_first_line_on_which_device_it_runs(small, monkeypatch, capsys):
+    for script in ("train_gpu.py", "train_fast.py"):
+        start(monkeypatch, script, *small, "--epochs", 1, "--device", "cpu")
+        assert capsys.readouterr().out.startswith("on cpu")
