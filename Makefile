@@ -1,23 +1,32 @@
 VENV ?= .venv
 PYTHON ?= python3
+LESSONS ?= my-lessons
 RUN := $(VENV)/bin/python
+# A Python that you name is the one that runs.
+THIS := $(if $(filter file,$(origin PYTHON)),,--this-python)
 
-lab: env ## open JupyterLab on your own copies of the lessons, in my-lessons
-	$(RUN) tools/copies.py my-lessons
-	$(RUN) -m jupyter lab my-lessons/00_start_here.ipynb $(if $(filter 0,$(shell id -u)),--allow-root)
+lab: env ## open JupyterLab on your own copies of the lessons, in my-lessons (or LESSONS=folder)
+	$(RUN) tools/copies.py "$(LESSONS)"
+	$(RUN) -m jupyter lab "$(LESSONS)/00_start_here.ipynb" $(if $(filter 0,$(shell id -u)),--allow-root)
 
 env: $(VENV)/ready-learn ## build the environment, and open nothing
 
-check: lint ## lint, types, and every test that needs no other process, browser or notebook
-	$(RUN) -m pytest -n 2 -m "not process and not browser and not notebook" tests
+help: ## list what make can do
+	@sed -n 's/^\([a-z][a-z.-]*\):[^#]*## /make \1|/p' Makefile | awk -F '|' '{ printf "%-18s %s\n", $$1, $$2 }'
+
+check: $(VENV)/ready-test ## lint, types, and every test that needs no other process, browser or notebook
+	$(RUN) tools/check.py
 
 test: lint ## lint, types, every test, and every lesson as a test
 	# More workers than there are cores, because many tests wait for another process.
 	$(RUN) -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
-lint: export MYPY_CACHE_DIR := $(VENV)/mypy
+newest: ## the newest release of every package: tests without a browser, and each lesson as one file
+	$(PYTHON) tools/install.py $(VENV)-newest newest $(THIS)
+	$(VENV)-newest/bin/python tools/newest.py
+
 lint: $(VENV)/ready-test ## ruff and the types alone
-	$(RUN) -m ruff check . && $(RUN) -m ruff format --check . && $(RUN) -m mypy
+	$(RUN) tools/check.py lint
 
 notebooks: $(VENV)/ready-test ## execute every lesson and write its outputs
 	$(RUN) -m jupyter nbconvert --to notebook --execute --inplace \
@@ -56,6 +65,6 @@ book: $(VENV)/ready-test ## every lesson, the glossary, the teacher's guide and 
 
 # Also again when the Python that it was made with has gone.
 $(VENV)/ready-%: pyproject.toml constraints.txt tools/install.py $(shell test -x $(RUN) || echo again)
-	$(PYTHON) tools/install.py $(VENV) $*
+	$(PYTHON) tools/install.py $(VENV) $* $(THIS)
 
-.PHONY: again lab env check test lint notebooks picture wheel standalone page lint-page doctor.pyz setup-cell gpu slides book
+.PHONY: again lab env help check test newest lint notebooks picture wheel standalone page lint-page doctor.pyz setup-cell gpu slides book

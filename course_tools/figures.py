@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import matplotlib.pyplot as plt
-from matplotlib.axes import Axes
-from matplotlib.text import Text
-from PIL import Image
-
+from course_utils.extras import lessons_extra
 from course_utils.text import clean
+
+with lessons_extra():
+    import matplotlib.pyplot as plt
+    from matplotlib.axes import Axes
+    from matplotlib.text import Text
+    from PIL import Image
 
 # Source: M. Okabe and K. Ito, Color Universal Design (2008).
 BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"

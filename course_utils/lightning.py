@@ -1,6 +1,5 @@
 """Arguments that make a Lightning Trainer use one device, and a Lightning that says less."""
 
-import importlib.util
 import logging
 import os
 import sys
@@ -11,17 +10,18 @@ from typing import Any
 import torch
 
 from course_utils.devices import Device, as_device
+from course_utils.extras import lessons_extra
 from course_utils.xla import (
-    import_torch_xla,
+    import_torch_xla_before_lightning,
     start_xla,
     variable_default,
-    xla_problem,
 )
 
-try:
-    import lightning.pytorch as pl
-except ModuleNotFoundError:  # Kaggle has the same package under its older name
-    import pytorch_lightning as pl  # type: ignore[no-redef]
+with lessons_extra():
+    try:
+        import lightning.pytorch as pl
+    except ModuleNotFoundError:  # Kaggle has the same package under its older name
+        import pytorch_lightning as pl  # type: ignore[no-redef]
 
 # Trainer arguments for a training of which only the result matters.
 QUIET = dict.fromkeys(
@@ -46,7 +46,7 @@ def trainer_kwargs(
 
     Raises:
         ValueError, RuntimeError: as `pick_device` does.
-        RuntimeError: torch_xla is here but does not load, or XLA is started too late; see
+        RuntimeError: the device is XLA, and torch_xla does not load or is started too late; see
             `start_xla`.
         NotImplementedError: Lightning has no accelerator for this kind of device.
     """
@@ -54,15 +54,7 @@ def trainer_kwargs(
     device = as_device(device)
     if unnamed and device.kind == "xpu":
         device = as_device("cpu")
-    # The first Trainer of a process imports torch_xla to ask it for a TPU, whichever device it will
-    # use itself. Import it first, without its side effects.
-    if importlib.util.find_spec("torch_xla"):
-        try:
-            import_torch_xla()
-        except ImportError as error:
-            raise RuntimeError(
-                f"Lightning loads torch_xla for every Trainer, but {xla_problem()}"
-            ) from error
+    import_torch_xla_before_lightning()
     if device.kind == "cpu":
         return {"accelerator": "cpu", "devices": 1}
     if device.kind in ("cuda", "mps"):

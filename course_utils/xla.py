@@ -8,14 +8,16 @@ import importlib.util
 import logging
 import os
 import platform
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from types import ModuleType
 
 import torch
 
 from course_utils.hardware.detect import can_rehearse, xla_matches_torch, xla_tpus
+from course_utils.hardware.libpython import NAME, how_to_install, load_libpython
 from course_utils.hardware.machine import read_package, tpu_chips
 
 # how .item() reads a value; torch_xla counts it as a fallback
@@ -29,17 +31,26 @@ def xla_problem() -> str | None:
     version, and another torch would break whatever else this Python has built for the one it has.
     """
     if importlib.util.find_spec("torch_xla") is None:
-        return f"torch_xla is not installed here: {_fix('install')}."
+        first = ""
+        if _has_builds_for_this_machine() and load_libpython() is None:
+            first = f"it needs {NAME}, so {how_to_install()}, and then "
+        return f"torch_xla is not installed here: {first}{_fix('install')}."
     try:
         import_torch_xla()
     except (ImportError, OSError) as error:  # a wrong pair fails to load its library
         reason = str(error).strip().splitlines()[0].rpartition("/")[2]  # without the folder
         fault = f"does not load with torch {torch.__version__} ({reason})"
+        if NAME in reason:
+            return f"torch_xla {_version()} {fault}: {how_to_install()}, and restart."
     else:
         if xla_matches_torch():
             return _pjrt_problem()
         fault = f"was not built for torch {torch.__version__}"
-    return f"torch_xla {read_package('torch_xla').version} {fault}: {_fix('replace')}."
+    return f"torch_xla {_version()} {fault}: {_fix('replace')}."
+
+
+def _version() -> str:
+    return read_package("torch_xla").version
 
 
 def _pjrt_problem() -> str | None:
@@ -66,6 +77,7 @@ def import_torch_xla() -> ModuleType:
     """
     handlers = list(logging.root.handlers)
     try:
+        load_libpython()  # torch_xla names it among what it needs, and not where it is
         with variable_default("PJRT_SELECT_DEFAULT_DEVICE", "0"):
             import torch_xla
     finally:
@@ -73,6 +85,17 @@ def import_torch_xla() -> ModuleType:
     if tpu_chips():  # looks at the PCI bus and at /dev, never at the network
         os.environ.setdefault("PJRT_DEVICE", "TPU")
     return torch_xla
+
+
+def import_torch_xla_before_lightning() -> None:
+    """Import torch_xla, if it is here, without the side effects that Lightning would cause.
+
+    The first Trainer of a process imports torch_xla to ask it for a TPU, whichever device it will
+    use itself, and goes on without one that does not load.
+    """
+    if importlib.util.find_spec("torch_xla"):
+        with suppress(ImportError):
+            import_torch_xla()
 
 
 @functools.cache
@@ -188,9 +211,13 @@ def variable_default(name: str, value: str) -> Iterator[None]:
             os.environ.pop(name, None)
 
 
+def _has_builds_for_this_machine() -> bool:
+    return (platform.system(), platform.machine()) == ("Linux", "x86_64")
+
+
 def _fix(verb: str) -> str:
     major, minor = map(int, torch.__version__.split(".")[:2])
-    if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
+    if not _has_builds_for_this_machine():
         return (
             "it has builds for Linux on x86-64 only, "
             "so run this lesson there, or on Colab or Kaggle"
@@ -200,6 +227,8 @@ def _fix(verb: str) -> str:
             f"no torch_xla was made for torch {major}.{minor}, so leave this torch alone and run "
             "the lesson in the course's own environment (make lab)"
         )
+    if sys.version_info >= (3, 14):
+        return "it has builds for Python 3.11 to 3.13 only, so run this lesson with one of those"
     return (
         f"{verb} it with `pip install torch_xla=={major}.{minor}.0`, which leaves torch alone, "
         "and restart"

@@ -120,6 +120,20 @@ def test_code_cells_are_short_enough_to_project(notebook):
         assert max(map(len, lines), default=0) <= 120, f"{cell.id} is too wide"
 
 
+def test_no_cell_assigns_the_output_of_a_command(notebook):
+    """IPython 7.34, which Colab pins, leaves `= !` and `= %` as they are on Python 3.12 and later:
+    a SyntaxError.
+    """
+    for cell in code_cells(notebook):
+        assert not re.search(r"^\s*[\w, ]+=\s*[!%]", cell.source, re.MULTILINE), cell.id
+
+
+def test_torchrun_takes_a_free_port_wherever_one_machine_is_enough(notebook):
+    for cell in notebook.cells:
+        for command in re.findall(r"torchrun -.*", cell.source):
+            assert re.search("--standalone|--nnodes", command), f"{cell.id}: {command}"
+
+
 def test_a_script_in_a_lesson_is_the_one_that_is_tested(lesson, notebook):
     for cell in code_cells(notebook):
         found = re.match(r"%%writefile (train_\w+\.py)\n", cell.source)

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import torch
 
+from course_utils.hardware import libpython
+
 SITE = Path(torch.__file__).resolve().parent.parent
 ROOT = Path(__file__).resolve().parent.parent
 XLA_FILES = ("torch_xla", "_XLAC", "libtpu")
@@ -45,6 +47,17 @@ def with_another_torch_xla(folder: Path, release: str = "2.8.0", loads: bool = F
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: torch_xla\nVersion: {release}\n")
     _write_broken_library(folder / f"_XLAC{importlib.machinery.EXTENSION_SUFFIXES[0]}")
+    return folder
+
+
+def without_libpython(folder: Path) -> Path:
+    """The same, under a Python that lacks its own shared library: the loader's words."""
+    with_another_torch_xla(folder, torch.__version__.partition("+")[0])
+    next(folder.glob("_XLAC*")).unlink()
+    (folder / "_XLAC.py").write_text(
+        f"raise ImportError('{libpython.NAME}: cannot open shared object file: "
+        "No such file or directory')\n"
+    )
     return folder
 
 

@@ -135,14 +135,16 @@ def hand_out(copies: dict[str, str], folder: Path) -> list[str]:
         if there in (None, given.get(name), checksum(new)):
             if there not in (None, checksum(new)):
                 said.append(f"{name}: replaced by its newer version; you had not changed it.")
-            target.write_bytes(new)
+            if there != checksum(new):
+                target.write_bytes(new)
             given[name] = checksum(new)
         elif given.get(name) != checksum(new):
             said.append(
                 f"{name}: there is a newer version. Yours has changes and stays; rename it to get "
                 "the new one."
             )
-    record.write_text(json.dumps(given, indent=1) + "\n", encoding="utf-8")
+    if given != read_record(record):
+        record.write_text(json.dumps(given, indent=1) + "\n", encoding="utf-8")
     return said
 
 
@@ -167,8 +169,15 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.publish:
         return publish(asked.folder)
-    for line in hand_out({lesson.name: copy_of(lesson) for lesson in LESSONS}, asked.folder):
-        print(line)
+    try:
+        for line in hand_out({lesson.name: copy_of(lesson) for lesson in LESSONS}, asked.folder):
+            print(line)
+    except OSError as error:
+        parser.exit(
+            1,
+            f"{error.filename}: {error.strerror}. Put your copies into a folder of your own: "
+            "make lab LESSONS=$HOME/my-lessons\n",
+        )
 
 
 if __name__ == "__main__":

@@ -1,47 +1,75 @@
 """Build the course's environment: `python3 tools/install.py .venv`, or with `test` at the end.
 
+With `newest` it takes the newest release of every package, in place of those of constraints.txt.
+
 uv installs the packages, and brings a Python where this one does not fit; where uv cannot be had,
 pip does it. Without an NVIDIA driver torch's CPU build is tried first: it is a tenth of the size,
 but it lies on an index that some networks block.
 """
 
+from __future__ import annotations
+
+import argparse
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import venv
 from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-CONSTRAINTS = ROOT / "constraints.txt"
+PINNED = ["-c", ROOT / "constraints.txt"]
+NEWEST = ["--upgrade", "--override", ROOT / "tools" / "newest.txt"]
 UV = "uv==0.13.8"
 FITS = ">=3.11,<3.14"  # torch_xla has no release for a later Python
-IMPATIENT = {"UV_HTTP_TIMEOUT": "5", "UV_HTTP_RETRIES": "0"}
+IMPATIENT = {"UV_HTTP_TIMEOUT": "10", "UV_HTTP_RETRIES": "1"}
+PIP = ["-m", "pip", "install", "--disable-pip-version-check"]
 # Without this, JupyterLab asks in a window over the lesson whether to show news.
 SETTINGS = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false"}}
+ADVICE = "make lab VENV=$HOME/course-env LESSONS=$HOME/my-lessons"
 
 # What tests compare with: networks of others, and what transformers itself imports.
 NETWORKS = ["timm", "torchvision", "transformers", "huggingface_hub", "tokenizers"]
 NETWORKS += ["safetensors", "regex", "httpx2", "httpcore2", "truststore"]
 
 
-def works(*command, quiet=False, **variables) -> bool:
-    """Run a command and say whether it ended well."""
-    output = subprocess.DEVNULL if quiet else None
+def run(*command, quiet: bool = False, **variables) -> str:
+    """Run a command, and return why it failed in one line, or nothing where it ended well."""
     words = [str(word) for word in command]
     env = {**os.environ, **variables}
     try:
-        return subprocess.run(words, stdout=output, stderr=output, env=env).returncode == 0
-    except FileNotFoundError:
-        return False
+        done = subprocess.run(words, capture_output=quiet, text=True, env=env)
+    except OSError as error:
+        return f"{words[0]} does not start: {error.strerror}"
+    if done.returncode == 0:
+        return ""
+    said = (done.stderr or "").strip().splitlines() or [f"status {done.returncode}"]
+    return re.sub(r"^\s*(caused by|cause|error): ", "", said[-1], flags=re.IGNORECASE)[:200]
 
 
 def python_in(home: Path) -> Path:
     """Return the Python of an environment."""
     return home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+def make_with_venv(home: Path, *keep: str) -> None:
+    """Make an environment anew with this Python; what stands in it under a name of `keep` stays."""
+    for part in home.iterdir() if home.exists() else ():
+        if part.name in keep:
+            continue
+        remove = shutil.rmtree if part.is_dir() and not part.is_symlink() else os.unlink
+        remove(part)
+    try:
+        # A copy of Apple's or of Homebrew's Python does not start; `python -m venv` links it too.
+        venv.create(home, with_pip=True, symlinks=os.name != "nt")
+    except subprocess.CalledProcessError as error:
+        why = f"{error.cmd[0]} ended with status {error.returncode}"
+        sys.exit(f"{sys.executable} can make no environment ({why}): install uv, and try again.")
 
 
 def find_uv(home: Path) -> list:
@@ -51,24 +79,30 @@ def find_uv(home: Path) -> list:
     if find_spec("ensurepip") is None:
         sys.exit("Install uv first, or on Debian and Ubuntu the package python3-venv.")
     python = python_in(home / "uv")
-    if not works(python, "-m", "uv", "--version", quiet=True):
-        venv.create(home / "uv", with_pip=True, clear=True)
-        if not works(python, "-m", "pip", "install", "--quiet", UV):
+    if run(python, "-m", "uv", "--version", quiet=True):
+        make_with_venv(home / "uv")
+        if run(python, *PIP, "--quiet", "--retries=1", UV, quiet=True):
             return []
     return [python, "-m", "uv"]
 
 
-def make_environment(home: Path, uv: list) -> None:
+def make_environment(home: Path, uv: list, *, this_python: bool = False) -> None:
     """Make an empty environment, with this Python or, where it does not fit, with one from uv."""
-    make = [*uv, "venv", "--quiet", "--seed", "--allow-existing", home, "--python"]
-    fits = (3, 11) <= sys.version_info < (3, 14)
-    if uv and works(*make, sys.executable if fits else FITS):
+    version = sys.version_info[:2]
+    runs = (3, 11) <= version < (3, 15)
+    wanted = sys.executable if this_python or (3, 11) <= version < (3, 14) else FITS
+    make = [*uv, "venv", "--quiet", "--seed", "--allow-existing", home, "--python", wanted]
+    why = "uv is not here"
+    if uv and (runs or not this_python) and not (why := run(*make, quiet=True)):
         return
-    if sys.version_info < (3, 11):  # noqa: UP036  the Python that starts this may be older
-        sys.exit(f"The course needs Python 3.11 or later, and {sys.executable} is older.")
-    if not fits:
-        print("No Python before 3.14 could be had: the course comes without torch_xla.", flush=True)
-    venv.create(home, with_pip=True, clear=True)  # uv may have left a part of one
+    if not runs:
+        sys.exit(
+            f"The course needs a Python from 3.11 to 3.14, and none could be had ({why}). "
+            f"{sys.executable} is {version[0]}.{version[1]}: install another, and try with that."
+        )
+    if version >= (3, 14) and not this_python:
+        print(f"No Python before 3.14 could be had ({why}): XLA is left out.", flush=True)
+    make_with_venv(home, "uv")  # uv may have left a part of one
 
 
 def wants_cpu_build() -> bool:
@@ -77,7 +111,28 @@ def wants_cpu_build() -> bool:
     return (platform.system(), platform.machine()) == ("Linux", "x86_64") and not driver
 
 
-def main(folder: str, extra: str = "learn") -> int:
+def settle_xla(python: Path, xla: Path, uninstall: list) -> None:
+    """Try torch_xla, help it to find Python's library, or else leave it out and say so."""
+    if not (why := run(python, "-c", "import torch_xla", quiet=True)):
+        return
+    code = "from course_utils.hardware.libpython import load_libpython as f; print(f() or '')"
+    found = subprocess.run([python, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    helper = xla.parent / "libpython.pth"  # Python runs its line at each start
+    helper.write_text(
+        f"import ctypes; ctypes.CDLL({found.stdout.strip()!r}, mode=ctypes.RTLD_GLOBAL)\n"
+    )
+    if found.stdout.strip() and not run(python, "-c", "import torch_xla", quiet=True):
+        return
+    helper.unlink()
+    run(*uninstall, "torch_xla", quiet=True)
+    print(f"XLA is left out, because torch_xla does not load here ({why}).", flush=True)
+    if package := re.search(r"libpython[\d.]+\d", why):
+        print(
+            f"Lesson 5 needs it: `sudo apt install {package[0]}`, then `make -B env`.", flush=True
+        )
+
+
+def main(folder: str, extra: str = "learn", *, this_python: bool = False) -> int:
     """Create or complete the environment and return the exit status."""
     if (platform.system(), platform.machine()) == ("Darwin", "x86_64"):
         sys.exit(
@@ -87,26 +142,41 @@ def main(folder: str, extra: str = "learn") -> int:
     os.environ.setdefault("UV_SYSTEM_CERTS", "1")
     home = Path(folder).resolve()
     python, uv = python_in(home), find_uv(home)
-    if not works(python, "-m", "pip", "--version", quiet=True):
-        make_environment(home, uv)
-    install = [python, "-m", "pip", "install", "--disable-pip-version-check"]
+    if run(python, "-m", "pip", "--version", quiet=True):
+        make_environment(home, uv, this_python=this_python)
+    install, uninstall = [python, *PIP], [python, "-m", "pip", "uninstall", "--yes"]
     if uv:
         install = [*uv, "pip", "install", "--compile-bytecode", "--python", python]
-    install += ["-c", CONSTRAINTS]
+        uninstall = [*uv, "pip", "uninstall", "--python", python]
+    if extra == "newest":
+        if not uv:
+            sys.exit(
+                "The newest releases need uv, which alone can replace a pin: install it first."
+            )
+        os.chdir(tempfile.gettempdir())  # where uv does not read the limits of pyproject.toml
+    install += NEWEST if extra == "newest" else PINNED
 
-    def try_cpu_build(*packages) -> bool:
-        small = uv and wants_cpu_build()
-        return small and works(*install, "--torch-backend=cpu", *packages, quiet=True, **IMPATIENT)
+    def try_cpu_build(*packages) -> str:
+        if not uv:
+            return "uv could not be had"
+        return run(*install, "--torch-backend=cpu", *packages, quiet=True, **IMPATIENT)
 
     if not list(home.glob("lib/python*/site-packages/torch")):
+        # the smallest question that only an index can answer
+        if why := run(*install, "--dry-run", "--no-deps", "hatchling", quiet=True):
+            sys.exit(f"No package index answers, so nothing can be installed: {why}")
         print("Downloading PyTorch and the rest of the environment ...", flush=True)
-        if wants_cpu_build() and not try_cpu_build("torch"):
-            print("... with CUDA, 4.5 GB: PyTorch's index is out of reach.", flush=True)
-    if not works(*install, "-e", f"{ROOT}[{extra}]"):
+        if wants_cpu_build() and (why := try_cpu_build("torch")):
+            print(f"... with CUDA, 4.5 GB: its CPU build could not be had ({why}).", flush=True)
+    if run(*install, "-e", f"{ROOT}[{'learn' if extra == 'learn' else 'test'}]"):
+        print("The environment is not complete. Try again: what is there already is kept.")
         return 1
-    if extra == "test":  # apart, because Lightning imports torchvision wherever it finds it
+    for xla in home.glob("lib/python*/site-packages/torch_xla"):
+        settle_xla(python, xla, uninstall)
+    if extra != "learn":  # apart, because Lightning imports torchvision wherever it finds it
         networks = ["--no-deps", "--target", home / "networks", *NETWORKS]
-        if not (try_cpu_build(*networks) or works(*install, *networks)):
+        build_failed = not wants_cpu_build() or try_cpu_build(*networks)
+        if build_failed and run(*install, *networks):
             return 1
     settings = home / "share" / "jupyter" / "lab" / "settings" / "overrides.json"
     settings.parent.mkdir(parents=True, exist_ok=True)
@@ -116,6 +186,14 @@ def main(folder: str, extra: str = "learn") -> int:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) not in (2, 3) or sys.argv[1].startswith("-"):
-        sys.exit("usage: python3 tools/install.py FOLDER [learn|test]")
-    sys.exit(main(*sys.argv[1:]))
+    parser = argparse.ArgumentParser(description="Build the course's environment.")
+    parser.add_argument("folder")
+    parser.add_argument("extra", nargs="?", default="learn", choices=["learn", "test", "newest"])
+    parser.add_argument(
+        "--this-python", action="store_true", help="take no other Python, even if XLA needs one"
+    )
+    asked = parser.parse_args()
+    try:
+        sys.exit(main(asked.folder, asked.extra, this_python=asked.this_python))
+    except OSError as error:
+        sys.exit(f"{error.filename}: {error.strerror}. Choose folders of your own: {ADVICE}")

@@ -3,9 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, LogLocator
-
 from course_tools.compare.measurement import Measurement
 from course_tools.figures import (
     LOOKS,
@@ -16,7 +13,12 @@ from course_tools.figures import (
     note_doubts,
     picture,
 )
+from course_utils.extras import lessons_extra
 from course_utils.text import format_count
+
+with lessons_extra():
+    from matplotlib.axes import Axes
+    from matplotlib.ticker import FuncFormatter, LogLocator
 
 ONE_THREAD = {**LOOKS["cpu"], "marker": "v", "linestyle": ":", "markerfacecolor": "white"}
 OTHER = {**LOOKS["cuda"], "color": "#CC79A7", "marker": "D"}

@@ -214,7 +214,7 @@ def _xla(evidence: Evidence) -> Finding:
         return evidence.finding("xla", "torch-xla-absent")
     error, pjrt = probe.facts.get("error", ""), evidence.variables.get("PJRT_DEVICE")
     judged = judge_probe("xla", probe, evidence)
-    if judged.cause == "broken-install":
+    if judged.cause in ("broken-install", "libpython-absent"):
         return judged
     if xla.minor != evidence.torch.minor and not probe.kernels:
         maker, error = "TPU" if chips else "none", error or f"its process {probe.ended}."

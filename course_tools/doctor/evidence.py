@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from course_tools.doctor.run_child import Outcome
+from course_utils.hardware import libpython
 from course_utils.hardware.machine import Package
 from course_utils.hardware.nvidia import Card
 from course_utils.text import clean
@@ -103,6 +104,7 @@ class Evidence:
             "python": sys.executable,
             "version": self.torch.version,
             "xla": self.torch_xla.version,
+            "libpython": libpython.PACKAGE,
             "name": "unknown",
             "capability": "unknown",
             "archs": "unknown",

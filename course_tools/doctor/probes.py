@@ -8,6 +8,7 @@ from dataclasses import asdict
 from types import ModuleType
 
 from course_tools.doctor.run_child import report
+from course_utils.hardware.libpython import load_libpython
 from course_utils.hardware.machine import read_package
 from course_utils.hardware.nvidia import CUDA_LIBRARY, read_driver
 
@@ -73,6 +74,7 @@ def xla() -> None:
     """Import torch_xla, and compile and run a kernel on its first device."""
     _import_torch()
     report(step="importing torch_xla")
+    load_libpython()
     import torch_xla
     import torch_xla.runtime
 

@@ -28,8 +28,7 @@ def _report(name: str, several: bool) -> int:
         from course_tools.old_code.explain import explain
         from course_tools.old_code.read_text import Unreadable
     except ModuleNotFoundError as error:
-        needed = "pip install 'accelerator-course[lessons]'"
-        print(f"This tool needs {error.name}: {needed}", file=sys.stderr)
+        print(error, file=sys.stderr)
         return 2
     from course_utils.text import show_result
 

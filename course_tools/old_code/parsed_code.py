@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-import parso
-
 from course_tools.old_code.trainer_arguments import Note
+from course_utils.extras import lessons_extra
+
+with lessons_extra():
+    import parso
 
 _MOST_STEPS = 30  # of `a.b[0](1)...`; nobody writes more
 LONGEST_SOURCE = 2_000  # characters of an expression

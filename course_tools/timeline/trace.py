@@ -51,7 +51,9 @@ def run_profiled(fn: Callable[[], object], device: Device) -> dict[str, Any]:
     activities = [ProfilerActivity.CPU]
     if device.kind in ("cuda", "xpu"):
         activities.append(getattr(ProfilerActivity, device.kind.upper()))
-    with profile(activities=activities, experimental_config=_all_threads()) as profiler:
+    every = _all_threads()
+    # torch 2.11 warns without acc_events
+    with profile(activities=activities, experimental_config=every, acc_events=True) as profiler:
         fn()
         if device.kind != "cpu":
             with record_function("wait for the device"):

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from course_utils.hardware import KINDS, machine, nvidia
+from course_utils.hardware.libpython import load_libpython
 from course_utils.hardware.nvidia import Card
 
 
@@ -88,7 +89,7 @@ def _driver_is_too_old() -> bool:
 def xla_tpus() -> list[Card]:
     """Return the TPU devices that torch_xla will show, from a scan of the PCI bus and of /dev."""
     chips = machine.tpu_chips()
-    if not chips or os.environ.get("PJRT_DEVICE", "TPU") != "TPU" or not xla_matches_torch():
+    if not chips or os.environ.get("PJRT_DEVICE", "TPU") != "TPU" or not _xla_can_load():
         return []
     found = []
     for chip in chips:
@@ -102,7 +103,11 @@ def xla_tpus() -> list[Card]:
 def can_rehearse() -> bool:
     """Say whether torch_xla can compile and run on this CPU in place of a TPU."""
     default = "TPU" if machine.tpu_chips() else "CPU"
-    return os.environ.get("PJRT_DEVICE", default) == "CPU" and xla_matches_torch()
+    return os.environ.get("PJRT_DEVICE", default) == "CPU" and _xla_can_load()
+
+
+def _xla_can_load() -> bool:
+    return xla_matches_torch() and load_libpython() is not None
 
 
 def xla_matches_torch() -> bool:

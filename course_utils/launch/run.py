@@ -1,5 +1,6 @@
 """Start the processes of a training, show what they print, and leave none of them running."""
 
+import importlib.util
 import json
 import os
 import re
@@ -13,6 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
+from course_utils.extras import INSTALL
 from course_utils.launch.request import LaunchError, Request
 from course_utils.launch.result import RunResult
 
@@ -69,6 +71,8 @@ def run_lesson(
     >>> result.ranks, len(result.losses)
     (1, 1)
     """
+    if not any(map(importlib.util.find_spec, ("lightning", "pytorch_lightning"))):
+        raise LaunchError(f"Lightning is not installed: {INSTALL}")
     request = Request(lesson, strategy, devices, accelerator, epochs, str(out), resume)
     with _own_folder(request) as lock:
         saved_before = _last_saved(request)
@@ -114,8 +118,10 @@ def clean_environment(variables: Mapping[str, str]) -> dict[str, str]:
     clean["PYTHONUNBUFFERED"] = "1"
     clean["PYTHONIOENCODING"] = "utf-8:backslashreplace"
     # When a process is killed, multiprocessing removes its semaphores, and warns that it does.
+    # torch 2.8 and 2.9 make Python 3.13 warn ten times in each process.
+    ignored = "ignore:resource_tracker,ignore:functools.partial will be a method descriptor"
     warnings = clean.get("PYTHONWARNINGS", "")
-    clean["PYTHONWARNINGS"] = f"{warnings},ignore:resource_tracker".removeprefix(",")
+    clean["PYTHONWARNINGS"] = f"{warnings},{ignored}".removeprefix(",")
     return clean
 
 

@@ -4,7 +4,6 @@ Its ranks are processes of `torch.multiprocessing`: with ddp_spawn Lightning sta
 them the training; with ddp they are started here, and each one builds the training for itself.
 """
 
-import importlib.util
 import io
 import json
 import os
@@ -33,7 +32,7 @@ from course_utils.launch.request import LaunchError, Request
 from course_utils.launch.run import REQUEST, end_group, how_it_ended
 from course_utils.lightning import calm_lightning, pl
 from course_utils.load_function import load_function
-from course_utils.xla import import_torch_xla
+from course_utils.xla import import_torch_xla_before_lightning
 
 REFUSAL = "course_utils.launch.request.LaunchError: "  # in the traceback of a rank
 
@@ -87,8 +86,7 @@ def load_training(name: str) -> tuple[Any, Any]:
 def fit(request: Request, accelerator: str, devices: int) -> None:
     """Build the training and run it, from the checkpoint if that was requested."""
     calm_lightning()
-    if importlib.util.find_spec("torch_xla"):
-        import_torch_xla()  # every Trainer imports it, and this way it prints nothing
+    import_torch_xla_before_lightning()
     pl.seed_everything(SEED, workers=True, verbose=False)
     module, loader = load_training(request.lesson)
     trainer = pl.Trainer(

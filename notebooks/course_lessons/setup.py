@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import warnings
 import zipfile
 from importlib.metadata import PackageNotFoundError, distributions, requires, version
 from pathlib import Path
@@ -25,6 +26,8 @@ KAGGLE = Path("/kaggle/input")
 def set_up(extra: str = "lessons") -> None:
     """Add what is missing here, and say in one line what was done or what is wrong."""
     use_kernel_python()
+    # torch 2.11 says it at the first use of its profiler, and a single recording loses nothing
+    warnings.filterwarnings("ignore", message="Warning: Profiler clears events")
     unpack_wheel()
     missing, unfit = look(requirements(extra))
     if "torch" in [each.name for each in missing]:

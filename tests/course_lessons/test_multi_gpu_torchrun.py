@@ -1,9 +1,19 @@
 """torchrun in a cell."""
 
 import os
+import subprocess
+import sys
 
 import pytest
-from course_lessons.multi_gpu.torchrun import Run, compare_two, torchrun, torchrun_on_two_hosts
+from course_lessons.multi_gpu.torchrun import (
+    Run,
+    _environment,
+    compare_two,
+    torchrun,
+    torchrun_on_two_hosts,
+)
+
+from course_utils.launch.run import clean_environment
 
 pytestmark = pytest.mark.process
 
@@ -76,3 +86,15 @@ def test_the_time_of_an_epoch_is_the_shortest_after_the_first():
 def test_two_ranks_are_compared_with_one_where_their_epochs_last_long_enough(one, two, words):
     runs = [Run(("epoch 1  9.0 s", f"epoch 2  {seconds} s")) for seconds in (one, two)]
     assert words in compare_two(*runs)
+
+
+def test_what_torch_2_9_makes_python_3_13_say_in_each_process_is_not_shown(monkeypatch):
+    monkeypatch.setenv("PYTHONWARNINGS", "ignore:mine")
+    code = (
+        "import warnings; warnings.warn('mine', UserWarning); warnings.warn('functools.partial "
+        "will be a method descriptor in future Python versions', FutureWarning)"
+    )
+    command = [sys.executable, "-c", code]
+    for environment in (_environment(1), clean_environment(os.environ)):
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")

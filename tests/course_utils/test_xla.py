@@ -12,7 +12,7 @@ from course_lessons.data.series import Scale, ShuffledBatches, air_passengers, m
 from course_lessons.lightning_training import Regression
 from course_lessons.plain_training import train_plain
 
-from course_utils import Device
+from course_utils import Device, xla
 from course_utils.hardware.machine import tpu_chips
 from course_utils.lightning import trainer_kwargs
 from course_utils.xla import (
@@ -144,13 +144,34 @@ def test_a_torch_xla_of_another_minor_version_that_loads_all_the_same_is_named(t
     ), done.stderr
 
 
-def test_a_trainer_says_why_it_cannot_be_built_beside_a_torch_xla_that_does_not_load(tmp_path):
-    code = "from course_utils.lightning import trainer_kwargs; trainer_kwargs('cpu')"
-    done = stand_ins.run(stand_ins.with_another_torch_xla(tmp_path / "site"), code)
-    assert (
-        "RuntimeError: Lightning loads torch_xla for every Trainer, but torch_xla 2.8.0 does "
-        "not load" in done.stderr
+def test_a_python_without_its_shared_library_is_one_sentence_with_the_fix(tmp_path):
+    done = stand_ins.run(stand_ins.without_libpython(tmp_path / "site"), PROBLEM)
+    package = f"libpython{sys.version_info[0]}.{sys.version_info[1]}"
+    assert f"({package}.so.1.0: cannot open shared object file" in done.stdout, done.stderr
+    assert done.stdout.endswith(f"`sudo apt install {package}`), and restart.\n")
+    assert "pip install" not in done.stdout and done.stdout.count("\n") == 1
+
+
+def test_before_torch_xla_is_installed_the_library_is_that_it_needs(monkeypatch):
+    monkeypatch.setattr(xla.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(xla, "load_libpython", lambda: None)
+    monkeypatch.setattr(platform, "system", lambda: "Linux")
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    assert re.search(r"needs libpython3\S+, so .*`sudo apt install libpython3", xla_problem())
+
+
+@pytest.mark.parametrize("package", ["lightning.pytorch", "pytorch_lightning"])
+def test_a_trainer_for_the_cpu_trains_beside_a_torch_xla_that_does_not_load(tmp_path, package):
+    code = (
+        f"import {package} as pl; from course_utils.lightning import trainer_kwargs\n"
+        "from lightning.pytorch.demos.boring_classes import BoringModel\n"
+        "from pytorch_lightning.demos.boring_classes import BoringModel as Older\n"
+        "trainer = pl.Trainer(**trainer_kwargs('cpu', package=pl), barebones=True, max_steps=1)\n"
+        "trainer.fit(BoringModel() if pl.__name__ == 'lightning.pytorch' else Older())\n"
+        "print(trainer.global_step)"
     )
+    done = stand_ins.run(stand_ins.without_libpython(tmp_path / "site"), code)
+    assert done.stdout.endswith("1\n"), done.stderr
 
 
 @pytest.mark.parametrize(
@@ -178,7 +199,16 @@ def test_the_fix_never_touches_torch(monkeypatch, version, system, advice):
     monkeypatch.setattr(torch, "__version__", version)
     monkeypatch.setattr(platform, "system", lambda: system)
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(sys, "version_info", (3, 12))
     assert _fix("install").startswith(advice)
+
+
+def test_a_python_for_which_there_is_no_build_is_told_so(monkeypatch):
+    monkeypatch.setattr(torch, "__version__", "2.9.0")
+    monkeypatch.setattr(platform, "system", lambda: "Linux")
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(sys, "version_info", (3, 14))
+    assert _fix("install").startswith("it has builds for Python 3.11 to 3.13 only")
 
 
 @pytest.mark.parametrize("asked", ["TPU", "cpu"])
@@ -193,7 +223,7 @@ def test_a_pjrt_device_that_is_not_here_is_one_sentence_and_nothing_is_started(i
     assert done.stderr.endswith(f"RuntimeError: XLA cannot start: {sentence}\n")
 
 
-def test_a_tpu_that_only_its_library_sees_is_left_to_it(tmp_path):
+def test_a_tpu_that_only_its_library_sees_is_left_to_it(tmp_path, needs_xla):
     (tmp_path / "libtpu.py").write_text("def get_library_path(): return 'libtpu.so'")
     done = run_python(
         f"import sys; sys.path.append({str(tmp_path)!r}); {PROBLEM}", PJRT_DEVICE="TPU"

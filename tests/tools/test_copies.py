@@ -101,6 +101,28 @@ def test_a_learners_folder_gets_each_lesson_once_and_says_nothing(tmp_path):
     assert hand_out({"a.ipynb": "one\n"}, tmp_path / "mine") == []
 
 
+def test_a_folder_that_cannot_be_written_is_enough_where_nothing_is_new(tmp_path, monkeypatch):
+    hand_out({"a.ipynb": "one\n"}, tmp_path)
+
+    def refuse(path, *_, **__):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "write_bytes", refuse)
+    monkeypatch.setattr(Path, "write_text", refuse)
+    assert hand_out({"a.ipynb": "one\n"}, tmp_path) == []
+    with pytest.raises(PermissionError):
+        hand_out({"a.ipynb": "two\n"}, tmp_path)
+
+
+@pytest.mark.process
+def test_a_folder_that_cannot_be_written_is_one_line_that_names_another(tmp_path):
+    (tmp_path / "file").touch()
+    command = [sys.executable, ROOT / "tools" / "copies.py", tmp_path / "file"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 1 and done.stderr.endswith("make lab LESSONS=$HOME/my-lessons\n")
+    assert done.stderr.count("\n") == 1
+
+
 def test_a_copy_that_was_changed_is_never_overwritten_and_a_newer_lesson_is_announced(tmp_path):
     hand_out({"a.ipynb": "one\n"}, tmp_path)
     (tmp_path / "a.ipynb").write_text("mine\n")

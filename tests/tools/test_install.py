@@ -22,16 +22,20 @@ import pathlib, sys
 asked = " ".join(sys.argv[1:])
 with open({log!r}, "a") as log:
     log.write(asked + "\\n")
+for word in {fails!r}:
+    if word in asked:
+        sys.exit("error: refused\\n  Caused by: no answer to " + word)
 if asked.startswith("venv"):
     target = pathlib.Path({home!r}) / "bin" / "python"
     target.parent.mkdir(parents=True, exist_ok=True)
     target.symlink_to({uv!r})
-sys.exit(any(word in asked for word in {fails!r}))
 """
 
 
 def build(tmp_path: Path, *words: str, fails: tuple = ()) -> tuple[int, str, list[str]]:
-    """Run the script with a uv that fails where it is asked for one of some words."""
+    """Run the script with a uv that fails where it is asked for one of some words; return the
+    status, what it says, and what uv was asked for.
+    """
     home, log, uv = tmp_path / "env", tmp_path / "log", tmp_path / "uv"
     uv.write_text(
         STAND_IN.format(
@@ -42,13 +46,15 @@ def build(tmp_path: Path, *words: str, fails: tuple = ()) -> tuple[int, str, lis
     command = [sys.executable, install.ROOT / "tools" / "install.py", home, *words]
     environment = {**os.environ, "PATH": str(tmp_path)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
-    return done.returncode, done.stdout, log.read_text().splitlines()
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout + done.stderr, log.read_text().splitlines()
 
 
 def test_learners_get_the_learners_packages_with_the_cpu_build_first(tmp_path):
     status, _, asked = build(tmp_path)
     assert status == 0
-    assert asked[0].startswith("venv") and asked[0].endswith(f"--python {sys.executable}")
+    python = sys.executable if sys.version_info < (3, 14) else install.FITS
+    assert asked[0].startswith("venv") and asked[0].endswith(f"--python {python}")
     assert asked[-2].endswith("--torch-backend=cpu torch")
     assert asked[-1].endswith(f"constraints.txt -e {install.ROOT}[learn]")
     assert (tmp_path / "env" / "ready-learn").exists()
@@ -66,8 +72,16 @@ def test_maintainers_get_the_networks_beside_the_environment(tmp_path):
 
 def test_where_pytorchs_index_is_out_of_reach_the_default_build_is_installed(tmp_path):
     status, said, asked = build(tmp_path, fails=("--torch-backend",))
-    assert status == 0 and "out of reach" in said
+    assert status == 0 and "4.5 GB" in said and "(no answer to --torch-backend)" in said
     assert asked[-1].endswith("[learn]")
+
+
+def test_without_any_index_one_line_says_so_and_nothing_is_tried_further(tmp_path):
+    status, said, asked = build(tmp_path, fails=("pip install",))
+    assert status == 1 and len(asked) == 2 and "CUDA" not in said
+    assert said == (
+        "No package index answers, so nothing can be installed: no answer to pip install\n"
+    )
 
 
 def test_a_failed_installation_is_not_taken_for_a_finished_one(tmp_path):
@@ -79,31 +93,32 @@ def test_a_failed_installation_is_not_taken_for_a_finished_one(tmp_path):
 def test_uv_brings_a_python_where_this_one_does_not_fit(tmp_path, monkeypatch, version, wanted):
     asked = []
     monkeypatch.setattr(sys, "version_info", version)
-    monkeypatch.setattr(install, "works", lambda *words, **_: asked.append(words[-1]) or True)
+    monkeypatch.setattr(install, "run", lambda *words, **_: asked.append(words[-1]) or "")
     install.make_environment(tmp_path, ["uv"])
-    assert asked == [sys.executable if wanted == "this one" else wanted]
+    install.make_environment(tmp_path, ["uv"], this_python=True)
+    assert asked == [sys.executable if wanted == "this one" else wanted, sys.executable]
 
 
-@pytest.mark.parametrize("version", [(3, 10), (3, 14)])
-def test_without_a_python_that_fits_an_old_one_is_refused_and_a_new_one_taken(
+@pytest.mark.parametrize("version", [(3, 10), (3, 14), (3, 15)])
+def test_without_a_python_that_fits_3_14_is_taken_and_an_older_or_newer_one_is_refused(
     tmp_path, monkeypatch, capsys, version
 ):
     made = []
     monkeypatch.setattr(sys, "version_info", version)
-    monkeypatch.setattr(install, "works", lambda *words, **_: False)
+    monkeypatch.setattr(install, "run", lambda *words, **_: "no")
     monkeypatch.setattr(install.venv, "create", lambda home, **_: made.append(home))
-    if version < (3, 11):
-        with pytest.raises(SystemExit, match="needs Python 3"):
+    if version != (3, 14):
+        with pytest.raises(SystemExit, match=r"from 3.11 to 3.14.*is 3.1[05]: install another"):
             install.make_environment(tmp_path, ["uv"])
     else:
         install.make_environment(tmp_path, ["uv"])
-        assert made == [tmp_path] and "without torch_xla" in capsys.readouterr().out
+        assert made == [tmp_path] and "(no): XLA is left out" in capsys.readouterr().out
 
 
 def test_a_wrong_call_makes_no_environment(tmp_path):
     command = [sys.executable, install.ROOT / "tools" / "install.py", "--quick"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 1 and "usage:" in done.stderr and not list(tmp_path.iterdir())
+    assert done.returncode == 2 and "usage:" in done.stderr and not list(tmp_path.iterdir())
 
 
 def test_where_uv_leaves_half_an_environment_this_python_makes_it_anew(tmp_path, monkeypatch):
@@ -111,6 +126,61 @@ def test_where_uv_leaves_half_an_environment_this_python_makes_it_anew(tmp_path,
     (home / "bin").mkdir(parents=True)
     base = Path(sys._base_executable)
     (home / "bin" / base.name).symlink_to(base)
-    monkeypatch.setattr(install, "works", lambda *words, **_: False)
+    (home / "uv").mkdir()
+    (home / "uv" / "its own").touch()
+    monkeypatch.setattr(install, "run", lambda *words, **_: "no")
     install.make_environment(home, ["uv"])
+    assert (home / "uv" / "its own").exists()
     subprocess.run([install.python_in(home), "-m", "pip", "--version"], check=True)
+
+
+def test_the_python_of_an_environment_is_a_link_as_python_m_venv_makes_it(tmp_path, monkeypatch):
+    """Apple's refuses copies (poetry's installer 24); Homebrew's die (lektor 1159)."""
+    given = {}
+    monkeypatch.setattr(install.venv, "create", lambda home, **options: given.update(options))
+    install.make_with_venv(tmp_path)
+    assert given["symlinks"] == (os.name != "nt") and given["with_pip"]
+
+
+def test_a_python_that_cannot_make_an_environment_is_one_line(tmp_path, monkeypatch):
+    def dies(home, **_):
+        raise subprocess.CalledProcessError(-6, ["python3", "-m", "ensurepip"])
+
+    monkeypatch.setattr(install.venv, "create", dies)
+    with pytest.raises(SystemExit, match=r"no environment \(python3 ended with status -6\)"):
+        install.make_with_venv(tmp_path)
+
+
+def test_a_folder_that_cannot_be_written_is_one_line_that_names_another(tmp_path):
+    (tmp_path / "env").touch()
+    status, said, _ = build(tmp_path, fails=("venv",))
+    assert status == 1 and "LESSONS=$HOME/my-lessons" in said.splitlines()[-1]
+
+
+SITE = "lib/python3.13/site-packages"
+
+
+@pytest.mark.parametrize("found", ["", "/uv/lib/libpython3.13.so.1.0"])
+def test_a_torch_xla_that_does_not_load_is_helped_or_left_out_and_one_line_says_so(
+    tmp_path, monkeypatch, capsys, found
+):
+    helper, removed = tmp_path / SITE / "libpython.pth", []
+    helper.parent.mkdir(parents=True)
+
+    def run(*command, **_):
+        if "import torch_xla" not in command:
+            removed.append(command)
+        elif not helper.exists():
+            return "ImportError: libpython3.13.so.1.0: cannot open shared object file"
+        return ""
+
+    monkeypatch.setattr(install, "run", run)
+    answer = subprocess.CompletedProcess([], 0, f"{found}\n", "")
+    monkeypatch.setattr(install.subprocess, "run", lambda *_, **__: answer)
+    install.settle_xla(Path("python"), tmp_path / SITE / "torch_xla", ["uninstall"])
+    said = capsys.readouterr().out
+    if found:
+        assert repr(found) in helper.read_text() and not removed and not said
+    else:
+        assert removed == [("uninstall", "torch_xla")] and not helper.exists()
+        assert "XLA is left out" in said and "sudo apt install libpython3.13`" in said

@@ -5,6 +5,7 @@ import inspect
 import logging
 import reprlib
 import traceback
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
 from pathlib import Path
@@ -190,7 +191,14 @@ class Step(TorchDispatchMode):
         silent = LOGGER.disabled
         LOGGER.disabled = True
         try:
-            with torch.set_grad_enabled(self.training), self, kernels:
+            with (
+                torch.set_grad_enabled(self.training),
+                self,
+                kernels,
+                warnings.catch_warnings(),
+            ):
+                # The model may open autocast for the GPU that the estimate is for.
+                warnings.filterwarnings("ignore", message="User provided device_type of 'cuda'")
                 out = self.model(**given) if isinstance(given, dict) else self.model(*given)
                 del given
                 if self.training:

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import torch
 
 from course_lessons.data.drawn_images import SHAPES, draw_shapes
+from course_utils.extras import lessons_extra
 
 # A. Krizhevsky, Learning Multiple Layers of Features from Tiny Images (2009), in its binary
 # version: a record is one byte for the class and 3072 for the red, green and blue 32 x 32 pixels.
@@ -89,7 +90,8 @@ def offline_images(why: str = "drawn here", *, train: int = 10_000, test: int = 
 
 def _download(url: str, path: Path) -> None:
     """Download CIFAR-10; the file appears only when it is complete and correct."""
-    import pooch
+    with lessons_extra():
+        import pooch
 
     pooch.get_logger().setLevel("WARNING")
     downloader = pooch.HTTPDownloader(progressbar=True, timeout=PATIENCE_S)

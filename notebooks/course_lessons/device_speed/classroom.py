@@ -7,12 +7,14 @@ import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from course_tools.compare.charts import plot_rates
 from course_tools.compare.measurement import Measurement
 from course_tools.compare.results import Result
-from course_tools.figures import Picture
 from course_utils.text import clean, show_result
+
+if TYPE_CHECKING:
+    from course_tools.figures import Picture
 
 
 @dataclass(frozen=True)
@@ -22,8 +24,10 @@ class ClassResult:
     results: dict[str, Result]  #: by the name of their file
     left_out: dict[str, str]  #: names of files, with the reason
 
-    def plot(self) -> Picture:
+    def plot(self) -> "Picture":
         """Draw what everyone measured, with the class's median for each kind of device."""
+        from course_tools.compare.charts import plot_rates
+
         everyone = [result.of(label) for result in self.results.values() for label in result.labels]
         groups: dict[str, list[Measurement]] = {}
         for line in everyone:
@@ -93,7 +97,10 @@ def main(arguments: list[str] | None = None) -> None:
         show_result(f"left out {clean(name, 600)}: {clean(reason, 600)}")
     if not merged.results:
         raise SystemExit(f"{parser.prog}: none of {len(files)} files could be used.")
-    picture = merged.plot()
+    try:
+        picture = merged.plot()
+    except ModuleNotFoundError as error:
+        raise SystemExit(f"{parser.prog}: {error}") from None
     Path(options.out).write_bytes(picture.png)
     show_result(f"{picture.alt}\nmerged {len(merged.results)} of {len(files)} files: {options.out}")
 

@@ -43,7 +43,9 @@ def record_memory(work: Callable[[], object]) -> Record:
     """
     # a CUDA build reports on stderr that there is no GPU
     os.environ.setdefault("KINETO_LOG_LEVEL", "6")
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+    on_cpu = [ProfilerActivity.CPU]
+    # torch 2.11 warns without acc_events
+    with profile(activities=on_cpu, profile_memory=True, acc_events=True) as profiler:
         work()
     events = read_trace(profiler)["traceEvents"]
     found = [

@@ -15,6 +15,9 @@ from course_utils.lightning import calm_lightning, messages_to_stdout, trainer_k
 # Some ranks die of this race in PyTorch after their last line:
 # https://github.com/pytorch/pytorch/issues/190489
 DIED_AT_EXIT = "terminate called without an active exception"
+# What torch 2.8 and 2.9 make Python 3.13 say in each process, and Lightning 2.6 torch 2.11.
+OF_TORCH = "functools.partial will be a method descriptor"
+OF_LIGHTNING = "`isinstance(treespec, LeafSpec)` is deprecated"
 SHORT_S = 0.5  # below it, a time that is printed in tenths may be wrong by more than 10 %
 
 
@@ -28,7 +31,8 @@ def prepare() -> None:
     messages_to_stdout()
     calm_lightning()
     trainer_kwargs("cpu")  # settles the question of a TPU before the first Trainer asks it
-    warnings.filterwarnings("ignore", message="This DataLoader will create")
+    for message in ("This DataLoader will create", OF_TORCH, OF_LIGHTNING):
+        warnings.filterwarnings("ignore", message=message)
     os.environ["PYTHON_COLORS"] = "0"  # errors of scripts are plain text, also on Python 3.13
 
 
@@ -117,7 +121,9 @@ def _command(*arguments: str) -> list[str]:
 
 
 def _environment(threads: int) -> dict[str, str]:
-    return {**os.environ, "OMP_NUM_THREADS": str(threads), "PYTHONUNBUFFERED": "1"}
+    quiet = f"{os.environ.get('PYTHONWARNINGS', '')},ignore:{OF_TORCH}".removeprefix(",")
+    settings = {"OMP_NUM_THREADS": str(threads), "PYTHONUNBUFFERED": "1", "PYTHONWARNINGS": quiet}
+    return {**os.environ, **settings}
 
 
 def _as_run(output: str) -> Run:

@@ -1,6 +1,6 @@
 """Train a network on small images: one process a GPU, or several processes on the CPU.
 
-Start it, or continue it, with: torchrun --nproc-per-node 2 train_ddp.py --resume
+Start or continue it with: torchrun --standalone --nproc-per-node 2 train_ddp.py --resume
 """
 
 import argparse
@@ -73,7 +73,7 @@ def refuse(reason):
 
 def main():
     if "RANK" not in os.environ:
-        sys.exit("start it with: torchrun --nproc-per-node 2 train_ddp.py")
+        sys.exit("start it with: torchrun --standalone --nproc-per-node 2 train_ddp.py")
     rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     parser = argparse.ArgumentParser()
     parser.error = refuse

@@ -1,6 +1,6 @@
 """Train a network on small images: each process holds a part of the network.
 
-Start it, or continue it, with: torchrun --nproc-per-node 2 train_fsdp.py --resume
+Start or continue it with: torchrun --standalone --nproc-per-node 2 train_fsdp.py --resume
 """
 
 import argparse
@@ -84,7 +84,7 @@ def shard(network):
 
 def main():
     if "RANK" not in os.environ:
-        sys.exit("start it with: torchrun --nproc-per-node 2 train_fsdp.py")
+        sys.exit("start it with: torchrun --standalone --nproc-per-node 2 train_fsdp.py")
     rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     parser = argparse.ArgumentParser()
     parser.error = refuse

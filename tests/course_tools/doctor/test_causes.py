@@ -514,6 +514,18 @@ def test_what_a_probe_of_xla_told_is_not_lost_behind_a_variable_or_how_it_ended(
     assert found.cause == cause and "undefined symbol" in found.why
 
 
+@pytest.mark.parametrize("variables", [{}, {"PJRT_DEVICE": "CPU"}])
+def test_a_python_without_the_library_that_torch_xla_needs_is_told_which(variables):
+    """What Debian 13's Python says (torch_xla 2.9.0; pytorch/xla 8948)."""
+    error = "ImportError: libpython3.13.so.1.0: cannot open shared object file: No such file"
+    outcome = Outcome("ok", {"step": "importing torch_xla", "error": error})
+    found = find_cause(
+        "xla", Evidence("computer", TORCH, {"xla": outcome}, torch_xla=TORCH, variables=variables)
+    )
+    assert found.cause == "libpython-absent" and "libpython3.13.so.1.0" in found.why
+    assert "sudo apt install libpython3." in found.fix and "driver" not in found.fix
+
+
 def test_a_gpu_that_works_stays_usable_beside_one_that_hangs():
     outcome = Outcome(
         "timed out", {"step": "an addition on cuda:1"}, ({"device": "cuda:0"},), limit_s=10

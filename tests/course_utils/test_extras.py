@@ -1,0 +1,54 @@
+"""Tools in a Python that has torch and none of the lessons' packages."""
+
+import subprocess
+import sys
+
+import pytest
+from small_machines import ROOT
+
+pytestmark = pytest.mark.process
+ABSENT = ("matplotlib", "PIL", "parso", "lightning", "pytorch_lightning", "pandas")
+
+
+def run_without(code: str) -> subprocess.CompletedProcess:
+    """Run code in a Python that finds none of the packages `ABSENT`."""
+    hidden = f"import sys; sys.modules.update(dict.fromkeys({ABSENT}))\n"
+    hidden += f"sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / 'notebooks')!r}]\n"
+    command = [sys.executable, "-c", hidden + code]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.parametrize(
+    ("code", "package"),
+    [
+        ("from course_tools.timeline.bottleneck import find_bottleneck", "matplotlib"),
+        ("from course_tools.compare.charts import plot_rates", "matplotlib"),
+        ("import course_utils.lightning", "pytorch_lightning"),
+        ("import course_tools.old_code.explain", "parso"),
+    ],
+)
+def test_what_a_tool_lacks_is_named_with_the_command_that_installs_it(code, package):
+    last = run_without(code).stderr.splitlines()[-1]
+    assert last.startswith(f"ModuleNotFoundError: This needs {package}, which is not installed")
+    assert last.endswith("pip install 'accelerator-course[lessons]'")
+
+
+def test_a_command_says_it_in_one_line(tmp_path):
+    (tmp_path / "old.py").write_text("import torch\n")
+    done = run_without(
+        f"from course_tools.old_code.__main__ import main; sys.exit(main([{str(tmp_path)!r} "
+        "+ '/old.py']))"
+    )
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert "This needs parso" in done.stderr
+
+
+def test_the_launcher_refuses_before_it_starts_a_process(tmp_path):
+    code = (
+        "import importlib.util; importlib.util.find_spec = lambda name: None\n"
+        "from course_utils.launch.__main__ import main\n"
+        f"sys.exit(main(['--lesson', 'mine.py:make', '--out', {str(tmp_path)!r}]))"
+    )
+    done = run_without(code)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert done.stderr.startswith("launch: Lightning is not installed: pip install")
