@@ -36,6 +36,7 @@ def torch_answers(monkeypatch):
         monkeypatch.setattr(torch.cuda, "is_available", lambda: bool(cuda))
         monkeypatch.setattr(torch.cuda, "device_count", lambda: cuda)
         monkeypatch.setattr(torch.backends.mps, "is_available", lambda: other == "mps")
+        monkeypatch.setattr(torch.mps, "device_count", lambda: int(other == "mps"))
         monkeypatch.setattr(torch.xpu, "is_available", lambda: other == "xpu")
         monkeypatch.setattr(torch.xpu, "device_count", lambda: int(other == "xpu"))
 
