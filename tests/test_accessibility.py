@@ -10,6 +10,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import nbformat
 import pytest
+from course_lessons.beyond_the_notebook.pictures import draw_starts
 from course_lessons.device_speed.classroom import ClassResult
 from course_lessons.multi_gpu.pictures import draw_ddp, draw_published_scaling, draw_ring
 from course_lessons.tpu.pictures import draw_cache
@@ -48,6 +49,7 @@ DRAWN = {
     "published scaling": draw_published_scaling,
     "ddp": draw_ddp,
     "ring": draw_ring,
+    "starts": draw_starts,
     "timeline": lambda: draw_runs({"a run": LANES}, "A title"),
     "cache": lambda: draw_cache([5, 7, 5], [1, 1, 0]),
 }
@@ -94,7 +96,7 @@ def shown_as_html() -> list[tuple[str, str]]:
 
 
 def test_there_is_something_to_look_at():
-    assert len(LESSONS) == 10 and len(written()) > 200
+    assert len(LESSONS) == 11 and len(written()) > 200
     assert sum("<table" in text for _, text in shown_as_html()) > 20
     assert any(re.search(r"!\[", text) for _, text in written())
 

@@ -38,6 +38,6 @@ def test_what_pypi_shows_has_no_link_into_the_repository(wheel):
         names = [PurePosixPath(name) for name in archive.namelist()]
         home = next(name for name in names if name.name == "METADATA")
         metadata = archive.read(str(home)).decode()
-    assert "Ten hands-on PyTorch and Lightning lessons" in metadata
+    assert "Eleven hands-on PyTorch and Lightning lessons" in metadata
     assert "](" not in metadata.partition("\n\n")[2]
     assert "Author: The authors of the accelerator course" in metadata

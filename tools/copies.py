@@ -37,6 +37,10 @@ ACCELERATORS = {
         {"accelerator": "GPU", "colab": {"gpuType": "T4", "provenance": []}},
         {"accelerator": "nvidiaTeslaT4", "isGpuEnabled": True},
     ),
+    "04_beyond_the_notebook": (
+        {"accelerator": "GPU", "colab": {"gpuType": "T4", "provenance": []}},
+        {"accelerator": "nvidiaTeslaT4", "isGpuEnabled": True},
+    ),
     "05_tpu": (
         {"accelerator": "TPU", "colab": {"gpuType": "V5E1", "provenance": []}},
         {"accelerator": "tpuV5e8", "isGpuEnabled": False},

@@ -36,7 +36,7 @@ class Request:
         if self.strategy not in STRATEGIES:
             raise LaunchError(f"strategy must be ddp_spawn or ddp, not {self.strategy!r}.")
         if self.accelerator == "tpu":
-            raise LaunchError("the launcher has no TPUs: run lesson 3's train_lightning.py there.")
+            raise LaunchError("the launcher has no TPUs: run lesson 4's train_lightning.py there.")
         if self.accelerator not in ACCELERATORS:
             raise LaunchError(f"accelerator must be auto, cpu or gpu, not {self.accelerator!r}.")
         if self.devices is not None:

@@ -2,7 +2,14 @@
 
 import io
 
-from course_lessons.multi_gpu.pictures import draw_ddp, draw_published_scaling, draw_ring
+import pytest
+from course_lessons.multi_gpu.pictures import (
+    MOMENTS,
+    draw_ddp,
+    draw_published_scaling,
+    draw_ring,
+    follow_piece,
+)
 from PIL import Image
 
 
@@ -22,6 +29,15 @@ def test_the_step_of_ddp_is_told_in_words_and_has_the_size_of_a_lecture_hall():
     assert "an all-reduce takes the mean" in shown.alt and size(shown) == (1280, 720)
 
 
-def test_each_rank_of_a_ring_sends_twice_the_share_of_the_others():
-    assert "Sent by each rank: 6/4 of the gradients" in draw_ring(4).alt
-    assert "Sent by each rank: 14/8 of the gradients" in draw_ring(8).alt
+@pytest.mark.parametrize("ranks", [2, 4, 8])
+def test_a_piece_is_whole_after_all_ranks_but_one_have_sent_it_and_everywhere_after_as_many(ranks):
+    assert follow_piece(0, ranks) == [1] * ranks
+    assert follow_piece(ranks - 1, ranks) == list(range(1, ranks + 1))
+    assert follow_piece(2 * ranks - 3, ranks).count(ranks) == ranks - 1
+    assert follow_piece(2 * (ranks - 1), ranks) == [ranks] * ranks
+
+
+def test_the_ring_shows_four_moments_and_says_them_in_words():
+    shown = draw_ring()
+    assert len(MOMENTS) == 4 and size(shown) == (1280, 720)
+    assert "one whole sum: 1, 2, 3, 4" in shown.alt and "all have it: 4, 4, 4, 4" in shown.alt

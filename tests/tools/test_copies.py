@@ -36,6 +36,11 @@ def by_hand(lesson: Path) -> str:
             True,
             "nvidiaTeslaT4",
         ),
+        "04": (
+            {"accelerator": "GPU", "colab": {"gpuType": "T4", "provenance": []}},
+            True,
+            "nvidiaTeslaT4",
+        ),
         "05": (
             {"accelerator": "TPU", "colab": {"gpuType": "V5E1", "provenance": []}},
             False,

@@ -7,11 +7,10 @@ from course_lessons.exercises.frame import Exercise, Text
 
 # The folders of the lessons, in the order of the course; a notebook is named after its folder.
 ORDER = (
-    *("start", "cpu", "gpu", "multi_gpu", "tpu"),
+    *("start", "cpu", "gpu", "multi_gpu", "beyond_the_notebook", "tpu"),
     *("device_speed", "waiting", "worth_it", "memory", "darts"),
 )
-NUMBERS = dict(zip(ORDER, (0, 1, 2, 3, 5, 6, 7, 8, 9, 10), strict=True))
-NOTEBOOKS = {folder: f"{number:02}_{folder}" for folder, number in NUMBERS.items()}
+NOTEBOOKS = {folder: f"{number:02}_{folder}" for number, folder in enumerate(ORDER)}
 NOTEBOOKS["start"] = "00_start_here"
 
 
@@ -29,7 +28,7 @@ def progress() -> Text:
     lines, still_open = [], []
     for lesson in here:
         for one in exercises_of(lesson).values():
-            name = f"{one.name} of lesson {NUMBERS[lesson]}"
+            name = f"{one.name} of lesson {ORDER.index(lesson)}"
             lines.append(f"{name}: {'✓ solved' if one.solved else '… not solved yet'}")
             if not one.solved:
                 still_open.append(name)

@@ -1,1 +1,1 @@
-"""The scenery of lesson 3: its pictures and exercises, and torchrun in a cell."""
+"""The scenery of lesson 3: its pictures and exercises."""

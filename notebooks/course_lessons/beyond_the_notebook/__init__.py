@@ -1,0 +1,1 @@
+"""The scenery of lesson 4: its picture and exercises."""

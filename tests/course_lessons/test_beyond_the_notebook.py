@@ -1,0 +1,61 @@
+"""The lesson beyond the notebook: its picture, and its job for a cluster."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from course_lessons.beyond_the_notebook.pictures import draw_starts
+from course_lessons.ranks import prepare_ranks
+
+from course_utils.launch.run import clean_environment
+
+LESSON = Path(__file__).parents[2] / "notebooks" / "04_beyond_the_notebook.ipynb"
+
+
+def test_the_picture_says_in_words_what_each_way_starts_from():
+    alt = draw_starts().alt
+    assert "fork: this kernel, with its memory becomes a copy" in alt
+    assert "spawn: a file becomes" in alt and "torchrun: a file becomes" in alt
+
+
+@pytest.mark.skipif(not shutil.which("bash"), reason="a job for SLURM is a script of bash")
+def test_the_job_starts_torchrun_once_with_the_machines_and_gpus_that_slurm_names(tmp_path):
+    cells = nbformat.read(LESSON, as_version=nbformat.NO_CONVERT).cells
+    job = next(cell.source for cell in cells if cell.source.startswith("%%writefile train.sbatch"))
+    (tmp_path / "job").write_text(job.partition("\n")[2])
+    (tmp_path / ".venv/bin").mkdir(parents=True)
+    (tmp_path / ".venv/bin/activate").write_text("")
+    for name, line in {"srun": 'printf "%s\\n" "$@"', "scontrol": "printf 'a1\\na2\\n'"}.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
+        (tmp_path / name).chmod(0o755)
+    slurm = {"NNODES": "2", "GPUS_ON_NODE": "4", "JOB_ID": "17", "JOB_NODELIST": "a[1-2]"}
+    slurm["SUBMIT_DIR"] = "/shared/my run"
+    environment = {f"SLURM_{name}": value for name, value in slurm.items()}
+    environment |= {"HOME": str(tmp_path), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    command = ["bash", "-eu", "job"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    words = done.stdout.splitlines()
+    options = dict(zip(words[1:11:2], words[2:12:2], strict=True))
+    assert done.stderr == "" and words[0] == "torchrun"
+    assert options["--nnodes"] == "2" and options["--nproc-per-node"] == "4"
+    assert options["--rdzv-endpoint"] == "a1:29500" and options["--rdzv-id"] == "17"
+    assert words[words.index("--checkpoint") + 1] == "/shared/my run/checkpoint.pt"
+
+
+def test_what_torch_2_9_makes_python_3_13_say_in_each_process_is_not_shown(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONWARNINGS", "ignore:mine")
+    monkeypatch.setenv("PYTHON_COLORS", "1")
+    monkeypatch.setattr("course_lessons.ranks.what_cells_need", lambda **_: None)
+    prepare_ranks(str(tmp_path / "runs"))
+    code = (
+        "import warnings; warnings.warn('mine', UserWarning); warnings.warn('functools.partial "
+        "will be a method descriptor in future Python versions', FutureWarning)"
+    )
+    for environment in (dict(os.environ), clean_environment(os.environ)):
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
