@@ -1,13 +1,10 @@
-"""The exercises of lesson 0: what a faster processor buys, and what fits on your own device."""
+"""The exercise of lesson 0: what a faster processor buys."""
 
 from math import isclose
 from typing import Any
 
 from course_lessons.exercises.frame import Mistakes, exercise
 from course_lessons.exercises.read_answer import number_of
-from course_utils.devices import pick_device
-
-WEIGHTS_BYTES = 4 * 25_557_032  # of ResNet-50: 32-bit numbers
 
 
 @exercise(
@@ -34,36 +31,8 @@ def speed_up(answer: Any) -> Mistakes:
         yield isclose(given, after_s), f"{case}: {given:g} is the seconds it takes on the GPU."
         yield (
             isclose(given, after_s / before_s),
-            f"{case}: {given:g} is the time after divided by the time before. Turn it round.",
+            f"{case}: {given:g} is the time after divided by the time before. Turn it around.",
         )
         # 9.6 is right as well
         wrong = not isclose(given, before_s / after_s, rel_tol=0.005)
         yield wrong, f"{case}, the job does not become {given:g} times as fast."
-
-
-@exercise(
-    "How many bytes do the weights take, and how many bytes does the device have?",
-    "`sum(p.numel() for p in network.parameters())` numbers take 4 bytes each, "
-    "and `best.memory_bytes` is the memory.",
-    solution="""
-        memory_bytes = best.memory_bytes or pick_device("cpu").memory_bytes
-        my_copies = memory_bytes // (4 * sum(p.numel() for p in network.parameters()))
-    """,
-    right="Training needs far more than the weights: gradients, the optimizer's numbers and "
-    "everything computed in between. Lesson 9 plans that for your own network.",
-)
-def copies(answer: Any) -> Mistakes:
-    """Set my_copies to how many copies of ResNet-50's weights, in 32-bit numbers, fit into the
-    memory of `best`, your best device (or of your CPU, if the list shows `?` for it).
-    """
-    given = number_of(answer, "how many copies fit")
-    best = pick_device()
-    memory_bytes = best.memory_bytes or pick_device("cpu").memory_bytes or 0
-    fit = memory_bytes / WEIGHTS_BYTES
-    yield isclose(given, 4 * fit, rel_tol=0.02), "A 32-bit number takes four bytes, and not one."
-    yield given < 0.01, "Divide the memory by the weights, both in bytes (1 GB is 1,000,000,000)."
-    yield (
-        not isclose(given, fit, rel_tol=0.02),
-        f"{best} has {memory_bytes:,} bytes and the weights take {WEIGHTS_BYTES:,}: "
-        f"that is not {given:,.0f} copies.",
-    )
