@@ -2,8 +2,8 @@
 
 With `--repository owner/name` (and `--branch`, and `--published` once PyPI has the course) it first
 writes these into pyproject.toml, from where the set-up cell learns what pip installs. With an
-address it also writes the launch links into the lessons and the README, the line that clones it,
-and the links that PyPI shows. Run again it changes nothing; `--repository ""` takes all of it out.
+address it also writes the launch links into the lessons and the README, a line of links under the
+README's title, the address to clone, and the links that PyPI shows. Run again it changes nothing; `--repository ""` takes all of it out.
 """
 
 import argparse
@@ -136,11 +136,16 @@ def stamp_readme(text: str, address: Address) -> str:
         return f"{row[1]}<br>{shown} |" if shown else f"{row[1]} |"
 
     text = re.sub(r"(?m)^(\| \[.+?\]\(notebooks/(\S+\.ipynb)\))(?:<br>.*?)? \|", with_links, text)
-    clone, book = "", ""
+    clone, book, first_line = "git clone", "", ""
     if address.repository:
-        clone = f"git clone https://github.com/{address.repository} course && cd course\n"
+        clone = f"git clone https://github.com/{address.repository} course"
         book = f" (or read it [online]({address.book}))"
-    text = re.sub(r"(?m)^(git clone .*\n)?make lab$", f"{clone}make lab", text)
+        colab = launch_links(address, "00_start_here.ipynb")["Colab"]
+        ways = {"Read it": address.book, "Open lesson 0": colab}
+        ways["Ask the page"] = f"{address.book}worth-it.html"
+        first_line = " | ".join(f"[{way}]({link})" for way, link in ways.items()) + "\n\n"
+    text = re.sub(r"`git clone[^`]*`", f"`{clone}`", text, count=1)
+    text = re.sub(r"\A(# .*\n\n)(?:\[Read it\].*\n\n)?", rf"\1{first_line}", text)
     before, after = ("[", f"]({address.book}worth-it.html)") if address.repository else ("", "")
     picture = r"(?m)^\[?(!\[[^\]]*\]\(\.github/first-look\.png\))(?:\]\(.*\))?$"
     text = re.sub(picture, rf"{before}\1{after}", text)
