@@ -3,7 +3,8 @@
 With `--repository owner/name` (and `--branch`, and `--published` once PyPI has the course) it first
 writes these into pyproject.toml, from where the set-up cell learns what pip installs. With an
 address it also writes the launch links into the lessons and the README, a line of links under the
-README's title, the address to clone, and the links that PyPI shows. Run again it changes nothing; `--repository ""` takes all of it out.
+README's title, the address to clone, and the links that PyPI shows. Run again it changes nothing;
+`--repository ""` takes all of it out.
 """
 
 import argparse
