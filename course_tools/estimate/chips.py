@@ -37,8 +37,8 @@ class Chip:
             agree on.
         checked: the second sources of the other figures, by their keys in chips.json; none where
             the data sheet itself was read.
-        achieved_share: the share of the peak that matrix products reach, by "fp32" and "16 bits"
-            (tf32 too), where it was measured or fitted.
+        achieved_share: the share of the peak that matrix products reach, by "fp32", "tf32" and
+            "16 bits", where it was measured or fitted.
     """
 
     name: str
@@ -104,8 +104,11 @@ class Chip:
 
     def achieved(self, precision: str) -> float:
         """Return the share of the peak that matrix products reach; where unknown, the usual one."""
-        key = "fp32" if self.at(precision) == "fp32" else "16 bits"
-        return self.achieved_share.get(key, usual_share())
+        name = self.at(precision)
+        known = self.achieved_share
+        if name == "tf32" and "tf32" not in known:  # where it was not measured, that of 16 bits
+            name = "16 bits"
+        return known.get(name if name in ("fp32", "tf32") else "16 bits", usual_share())
 
 
 def is_amount(value: object) -> bool:

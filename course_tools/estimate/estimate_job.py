@@ -134,6 +134,8 @@ def _followed(model: nn.Module, inputs: Any, job: Job) -> tuple[Work, Memory]:
     counter = Counter()
     step, memory = follow_two_batches(make_step, job.batch, job.optimizer, also=counter.note)
     work = counter.work(step, memory.optimizer)
+    if job.channels_last is not None:
+        work = replace(work, channels_last=job.channels_last)
     return work, memory if job.shards == 1 else sharded(memory, model, job.shards)
 
 

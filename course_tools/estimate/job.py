@@ -26,6 +26,8 @@ class Job:
             itself; see `count_work`. Without either, the result says that it is not counted.
         optimizer: as for `estimate_memory`.
         compiled: whether the model goes through torch.compile.
+        channels_last: whether images and weights lie in memory with their channels last, or None
+            to look at the model and its inputs.
         shards: devices that share parameters, gradients and optimizer state, as with FSDP.
         samples: in one epoch.
         epochs: how many times all samples are used.
@@ -39,6 +41,7 @@ class Job:
     loss: Any = None
     optimizer: Any = "adam"
     compiled: bool = False
+    channels_last: bool | None = None
     shards: int = 1
     samples: int = 50_000
     epochs: int = 1

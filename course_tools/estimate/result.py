@@ -94,8 +94,7 @@ class Estimate:
         if question.training and not self.work.loss_counted:
             lines.append("The loss is not counted: none was given, and the model returns none.")
         lines += [f"Assumed: {sentence}." for sentence in self.work.assumed]
-        if question.compiled and question.training:
-            lines.append("torch.compile was compared in inference; no training was.")
+        lines.append(_taken_for(self.work, question))
         lines.append("Reading data is not included.")
         link = page_link(self.to_dict())
         return [*lines, f"The same question on the page: {link}"] if link else lines
@@ -166,6 +165,16 @@ class Estimate:
     def to_json(self) -> str:
         """Return `to_dict` as text."""
         return json.dumps(self.to_dict(), indent=1)
+
+
+def _taken_for(work: Work, question: Question) -> str:
+    """Return in a sentence what the step was taken for where PyTorch leaves a choice."""
+    how = "with torch.compile" if question.compiled else "without torch.compile"
+    if work.convolution.flops:
+        how += f", images with their channels {'last' if work.channels_last else 'first'}"
+        if work.precision == "fp32":
+            how += ", convolutions in fp32 (PyTorch takes tf32 for them where a card has it)"
+    return f"Taken for a step {how}."
 
 
 def _flat(row: Row) -> dict[str, Any]:

@@ -121,7 +121,7 @@ class Row:
 
     @property
     def factor(self) -> float:
-        """The truth lies between step_s / factor and step_s * factor in nine cases of ten."""
+        """In nine cases of ten the truth is no less than step_s / factor."""
         return self.evidence.factor
 
     @property
@@ -137,7 +137,7 @@ class Row:
     @property
     def hours_interval(self) -> tuple[float, float]:
         """The hours between which the truth lies in nine cases of ten."""
-        return self.hours / self.factor, self.hours * self.factor
+        return self.hours / self.factor, self.hours * self.evidence.upper
 
     @property
     def limit(self) -> str:
@@ -158,7 +158,7 @@ class Row:
     def cost_interval(self) -> tuple[float, float] | None:
         """The cost between which the truth lies in nine cases of ten."""
         cost = self.cost
-        return None if cost is None else (cost / self.factor, cost * self.factor)
+        return None if cost is None else (cost / self.factor, cost * self.evidence.upper)
 
     def cells(self) -> tuple[str, ...]:
         """Return the row of the short table as text."""
@@ -181,7 +181,11 @@ class Row:
         step = format_seconds(self.step_s)
         needed = format_bytes(self.needed_bytes)
         energy = energy_text(self.energy_kwh)
-        return self.name, self.precision, step, rate, needed, energy, f"{self.factor:.2g}"
+        return self.name, self.precision, step, rate, needed, energy, self._factors()
+
+    def _factors(self) -> str:
+        low, high = f"{self.factor:.2g}", f"{self.evidence.upper:.2g}"
+        return low if low == high else f"/{low}, x{high}"
 
 
 def span(hours: tuple[float, float]) -> str:

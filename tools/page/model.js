@@ -7,6 +7,7 @@
  * A chip by its data sheet, with peaks in TFLOP/s by precision and the share that is achieved.
  * @typedef {{name: string, vendor: string, peaks: Record<string, number>,
  *   achieved: Record<string, number>, bandwidth: number, capacity: number, link: number | null,
+ *   throughHost: boolean, oldHost: boolean,
  *   price: number | null, date: string | null}} Chip
  */
 
@@ -17,8 +18,12 @@
  * @property {boolean} training
  * @property {boolean} half whether it was counted in 16 bits
  * @property {{flops: number, bytes: number}} convolution
+ * @property {number} depthwise bytes of depthwise convolutions, which are among those above
+ * @property {{flops: number, bytes: number}} volume convolutions in three dimensions
  * @property {{flops: number, bytes: number}} other all other kinds of operation together
- * @property {number} recurrent FLOPs of recurrent layers
+ * @property {number} attention FLOPs of fused attention, which are among those of `other`
+ * @property {number} recurrent FLOPs of recurrent layers, likewise
+ * @property {boolean} channelsLast
  * @property {number} kernels
  * @property {number} parameters numbers whose gradients several devices exchange
  * @property {number | null} needed bytes of memory, or null where they are not known
@@ -37,9 +42,15 @@
 const DATA = JSON.parse(document.getElementById("data")?.textContent ?? "{}");
 /** @type {Record<string, number>} */
 const NUMBERS = DATA.numbers;
-/** @type {Record<string, {factor: number, about: string, assumed?: boolean, kind?: string,
- *   checked?: string[]}>} */
+/**
+ * @typedef {{factor: number, about: string, assumed?: boolean, kind?: string, near?: number,
+ *   devices?: string[], precision?: string, training?: boolean, compiled?: boolean}} Evidence
+ */
+/** @type {Record<string, Evidence>} */
 const FACTORS = DATA.factors;
+/** @type {Evidence[]} */
+const EVIDENCE = DATA.evidence;
+const LARGE = 3e8;
 const UNBOUNDED = 1e9;
 const LONGEST_JSON = 200_000;
 
@@ -61,27 +72,50 @@ function precisionOf(chip, name) {
   return "bf16" in chip.peaks ? "bf16" : "fp16";
 }
 
+/** The share of the peak that products reach; see chips.py. @param {Chip} chip @param {string} name */
+function achieved(chip, name) {
+  const key = name === "fp32" || (name === "tf32" && "tf32" in chip.achieved) ? name : "16 bits";
+  return chip.achieved[key] ?? NUMBERS.achieved;
+}
+
+/** @typedef {{step: number, launch: number}} Host */
+const OLD_HOST = { step: NUMBERS.step_s, launch: NUMBERS.launch_s };
+const FAST_HOST = { step: 0, launch: NUMBERS.fastest_launch_s };
+const NEW_HOST = {
+  step: (NUMBERS.step_s * NUMBERS.launch_new_s) / NUMBERS.launch_s,
+  launch: NUMBERS.launch_new_s,
+};
+
 /**
  * The parts of the time of a step, in seconds; see step_time.py.
  * @param {Work} work
  * @param {Chip} chip
  * @param {string} precision
+ * @param {Host} host
  */
-function stepTime(work, chip, precision) {
-  const key = precision === "fp32" ? "fp32" : "16 bits";
-  const peak = chip.peaks[precision] * 1e12 * (chip.achieved[key] ?? NUMBERS.achieved);
+function stepTime(work, chip, precision, host = chip.oldHost ? OLD_HOST : NEW_HOST) {
+  const half = precision === "fp16" || precision === "bf16";
+  const peak = chip.peaks[precision] * 1e12 * achieved(chip, precision);
   const bandwidth = chip.bandwidth * 1e9;
-  const again = work.training ? NUMBERS.convolution_training : 1;
+  let again = 1;
+  if (work.training) again = half ? NUMBERS.convolution_training : NUMBERS.convolution_training_32;
+  const once = half && work.channelsLast ? 1 : again;
+  const imageBytes =
+    once * (work.convolution.bytes - work.depthwise) +
+    again * (work.depthwise + NUMBERS.convolution3d * work.volume.bytes);
+  const memory =
+    (NUMBERS.memory * work.other.bytes) / bandwidth +
+    (NUMBERS.convolution_memory * imageBytes) / Math.min(bandwidth, NUMBERS.convolution_gb_per_s * 1e9);
   const ofConvolutions = precision === "fp32" ? NUMBERS.convolution_fp32 : NUMBERS.arithmetic;
-  const moved =
-    NUMBERS.memory * work.other.bytes + again * NUMBERS.convolution_memory * work.convolution.bytes;
-  const calculated =
-    NUMBERS.arithmetic * work.other.flops + ofConvolutions * work.convolution.flops;
+  const ofAttention = "bf16" in chip.peaks ? NUMBERS.attention : NUMBERS.attention_old;
+  const flops =
+    work.other.flops + (half ? ofAttention - 1 : 0) * work.attention +
+    NUMBERS.convolution3d * work.volume.flops;
+  const calculated = NUMBERS.arithmetic * flops + ofConvolutions * work.convolution.flops;
   const oneLaunch = chip.vendor === "Google";
   const share = oneLaunch ? 1 : Math.min(1, Math.max(1, work.kernels) / NUMBERS.step_kernels);
   const launches = oneLaunch ? 1 : work.kernels;
-  const launch = share * NUMBERS.step_s + NUMBERS.launch_s * launches;
-  const memory = moved / bandwidth;
+  const launch = share * host.step + host.launch * launches;
   const arithmetic = calculated / peak;
   let limit = memory > arithmetic ? "memory" : "arithmetic";
   if (launch > memory + arithmetic) limit = "launches";
@@ -100,39 +134,85 @@ function togetherTime(one, work, chip, count) {
   const rounds = 2 * (count - 1);
   const rate = (chip.link ?? 0) * 1e9 * NUMBERS.link;
   const exchange = ((rounds / count) * 4 * work.parameters) / rate + rounds * NUMBERS.round_s;
-  return one * NUMBERS.doubling ** Math.log2(count) + Math.max(0, exchange - (one * 2) / 3);
+  const hidden = chip.throughHost ? 0 : (one * 2) / 3;
+  return one * NUMBERS.doubling ** Math.log2(count) + Math.max(0, exchange - hidden);
 }
 
-/** What kind of checked work this is like. @param {Work} work @param {string} precision */
-function kindOf(work, precision) {
-  const flops = work.convolution.flops + work.other.flops;
-  const step = work.training ? "training" : "inference";
-  if (work.convolution.flops > 0.5 * flops) return `convolutions, ${step}`;
-  return `matrix products, ${precision === "fp32" ? "fp32" : "16 bits"}`;
+/** Which kind of work this is; see error_factor.py. @param {Work} work */
+function kindOf(work) {
+  const images = work.convolution.flops + work.volume.flops;
+  const flops = images + work.other.flops;
+  if (work.recurrent > 0.1 * flops) return "recurrent layers";
+  if (work.volume.flops > 0.1 * flops) return "3-D convolutions";
+  if (images > 0.1 * flops && work.attention > 0.01 * flops) return "convolutions with attention";
+  if (images > 0.5 * flops) {
+    const deep = work.depthwise > 0.2 * work.convolution.bytes;
+    return deep ? "depthwise convolutions" : "2-D convolutions";
+  }
+  if (images > 0.001 * flops) return "vision transformers";
+  return work.attention ? "transformers, fused attention" : "matrix products";
 }
 
 /**
- * The keys of the factors of error that apply; see evidence.py.
+ * The evidence that is nearest to some work; see `compared` in error_factor.py.
+ * @param {Work} work
+ * @param {string} precision
+ * @returns {{entry: Evidence, exact: boolean}}
+ */
+function compared(work, precision) {
+  const kind = kindOf(work);
+  const bits = precision === "fp32" || precision === "tf32" ? precision : "16 bits";
+  const alike = EVIDENCE.filter((one) => one.kind === kind && !one.compiled);
+  const exact = alike.find((one) => one.precision === bits && one.training === work.training);
+  if (exact) return { entry: exact, exact: true };
+  if (!alike.length) return { entry: { ...FACTORS.unlike, kind, devices: [] }, exact: false };
+  const rank = (/** @type {Evidence} */ one) => (one.training === work.training ? 1e6 : 0) + one.factor;
+  const near = alike.reduce((best, one) => (rank(one) > rank(best) ? one : best));
+  const factor = Math.exp(Math.hypot(Math.log(near.factor), Math.log(FACTORS.unlike.near ?? 1)));
+  const about = `${near.about}; this precision or step was not, so the factor is wider`;
+  return { entry: { ...near, factor, about, assumed: true }, exact: false };
+}
+
+/**
+ * How far the estimate may be off; see `error_factor` in error_factor.py.
  * @param {Work} work
  * @param {Chip} chip
  * @param {string} precision
- * @param {string} limit
+ * @param {number} total
  */
-function errorKeys(work, chip, precision, limit) {
-  const kind = kindOf(work, precision);
-  const keys = [kind];
-  if (limit === "launches") keys.push("launches");
-  let compared = FACTORS[kind].checked;
+function errorOf(work, chip, precision, total) {
+  const { entry, exact } = compared(work, precision);
+  const used = [entry];
+  let devices = entry.devices ?? [];
   if (chip.vendor === "AMD") {
-    keys.push("AMD");
-    compared = kind === FACTORS.AMD.kind ? FACTORS.AMD.checked : [];
+    used.push(FACTORS.AMD);
+    const like = entry.kind === FACTORS.AMD.kind && precision === "fp32";
+    devices = like ? FACTORS.AMD.devices ?? [] : [];
   } else if (chip.vendor !== "NVIDIA") {
-    keys.push("vendor");
-    compared = [chip.name]; // the factor of the vendor says that none was
+    used.push(FACTORS.vendor);
+    devices = [chip.name];
   }
-  if (!compared?.includes(chip.name)) keys.push("cards");
-  if (work.recurrent > 0.1 * (work.convolution.flops + work.other.flops)) keys.push("recurrent");
-  return keys;
+  if (!devices.includes(chip.name)) used.push(FACTORS.cards);
+  const down = used.map((one) => Math.log(one.factor));
+  const up = [...down];
+  if (chip.vendor !== "Google" && work.kernels) {
+    const fast = stepTime(work, chip, precision, FAST_HOST).total;
+    const slow = stepTime(work, chip, precision, OLD_HOST).total;
+    if (slow > FACTORS.hosts.factor * fast) used.push(FACTORS.hosts);
+    down.push(Math.log(total / fast));
+    up.push(Math.max(0, Math.log(slow / total)));
+  }
+  const large = entry.kind === "transformers, fused attention" && work.parameters >= LARGE;
+  if (work.training && !large) {
+    used.push(FACTORS.loops);
+    up.push(Math.log(FACTORS.loops.factor));
+  }
+  return {
+    faster: Math.exp(Math.hypot(...down)),
+    slower: Math.exp(Math.hypot(...up)),
+    checked: exact && devices.includes(chip.name) && !used.some((one) => one.assumed),
+    reasons: used.map((one) => one.about),
+  };
 }
 
 /** Bytes that a GPU needs for tensors of this size; see memory_model.py. @param {number} tensors */
@@ -152,6 +232,8 @@ function workOf(question, batch) {
   return model.shape ? languageWork(question, model, batch) : imageWork(question, model, batch);
 }
 
+const PLAIN = { depthwise: 0, volume: { flops: 0, bytes: 0 }, attention: 0, channelsLast: false };
+
 /**
  * @param {Question} question
  * @param {Model} model
@@ -161,8 +243,9 @@ function workOf(question, batch) {
 function imageWork(question, model, batch) {
   const step = model.steps[question.task];
   if (!step) return { problem: `Of this network only ${Object.keys(model.steps)[0]} was counted.` };
-  const [counted, convFlops, convBytes, flops, bytes, kernels, parameters = 0, trained = 0] =
+  const [counted, convFlops, convBytes, attention, recurrent, flops, bytes, kernels, ...rest] =
     numbersIn(step);
+  const [parameters = 0, trained = 0] = rest;
   const factor = batch / counted;
   const training = question.task === "training";
   const adam = training ? 28 * trained : 0;
@@ -175,8 +258,10 @@ function imageWork(question, model, batch) {
     training,
     half: true,
     convolution: { flops: factor * convFlops, bytes: factor * convBytes },
+    ...PLAIN,
     other: { flops: factor * flops, bytes: factor * bytes + adam },
-    recurrent: 0,
+    attention: factor * attention,
+    recurrent: factor * recurrent,
     kernels: kernels + (training ? 1 : 0),
     parameters,
     needed: lines.length ? withFramework(highest(lines, batch)) : null,
@@ -204,6 +289,7 @@ function languageWork(question, model, batch) {
     batch,
     training,
     half: true,
+    ...PLAIN,
     convolution: { flops: 0, bytes: 0 },
     other: { flops: flops + (batch - 1) * moreFlops, bytes: bytes + (batch - 1) * moreBytes },
     recurrent: 0,
@@ -234,7 +320,8 @@ function languageMemory(shape, method, batch) {
 /**
  * A counted step that somebody pasted, after `readOwn` has looked at it.
  * @typedef {{batch: number, training: boolean, half: boolean, precision: string,
- *   parameters: number, convolution: number[], other: number[], recurrent: number,
+ *   parameters: number, convolution: number[], depthwise: number, volume: number[], other: number[],
+ *   attention: number, recurrent: number, channelsLast: boolean,
  *   lines: [number, number][]}} OwnStep
  */
 
@@ -245,9 +332,13 @@ function ownWork(own) {
     training: own.training,
     half: own.half,
     convolution: { flops: own.convolution[0], bytes: own.convolution[1] },
+    depthwise: own.depthwise,
+    volume: { flops: own.volume[0], bytes: own.volume[1] },
     other: { flops: own.other[0], bytes: own.other[1] },
+    attention: own.attention,
     recurrent: own.recurrent,
-    kernels: own.other[2] + own.convolution[2],
+    channelsLast: own.channelsLast,
+    kernels: own.other[2] + own.convolution[2] + own.volume[2],
     parameters: own.parameters,
     needed: own.lines.length ? withFramework(highest(own.lines, own.batch)) : null,
   };
@@ -273,8 +364,8 @@ export function readOwn(text) {
   }
   if (data === null || typeof data !== "object") return { problem: "This JSON holds no estimate." };
   const own = data.counted ? fromEstimate(data) : data;
-  const numbers = [own?.batch, own?.parameters, own?.recurrent];
-  const sums = [own?.convolution, own?.other];
+  const numbers = [own?.batch, own?.parameters, own?.recurrent, own?.attention, own?.depthwise];
+  const sums = [own?.convolution, own?.volume, own?.other];
   const isSums = (/** @type {unknown} */ sum) =>
     Array.isArray(sum) && sum.length === 3 && sum.every(isCount);
   const isLine = (/** @type {unknown} */ line) =>
@@ -283,23 +374,25 @@ export function readOwn(text) {
     numbers.every(isCount) && sums.every(isSums) && Array.isArray(own.lines) &&
     own.lines.length < 100 && own.lines.every(isLine) && own.batch >= 1;
   if (!whole) return { problem: "This JSON is not what the estimate writes." };
-  const { batch, parameters, recurrent, convolution, other, lines } = own;
+  const { batch, parameters, recurrent, attention, convolution, depthwise, volume, other, lines } = own;
   const precision = ["fp32", "tf32"].includes(own.precision) ? "fp32" : "fp16";
   const half = precision === "fp16";
   const training = Boolean(own.training);
-  const counts = { batch, parameters, recurrent, convolution, other, lines };
+  const channelsLast = Boolean(own.channelsLast);
+  const images = { convolution, depthwise, volume, channelsLast };
+  const counts = { batch, parameters, recurrent, attention, ...images, other, lines };
   return { own: { ...counts, training, half, precision } };
 }
 
 /** @param {any} data what `Estimate.to_dict` wrote */
 function fromEstimate(data) {
   const counted = data.counted ?? {};
-  const kinds = ["convolution", "matrix", "attention", "recurrent", "other"];
   const sums = (/** @type {string} */ kind) => {
     const one = counted[kind] ?? {};
     return [one.flops, one.bytes_moved, one.kernels];
   };
-  const rest = kinds.slice(1).map(sums);
+  const rest = ["matrix", "attention", "recurrent", "other"].map(sums);
+  const deep = sums("depthwise");
   const memory = data.memory ?? {};
   const lines = Array.isArray(memory.lines) ? memory.lines : [];
   return {
@@ -307,7 +400,11 @@ function fromEstimate(data) {
     training: counted.training,
     precision: counted.precision,
     parameters: counted.parameters,
-    convolution: sums("convolution"),
+    convolution: sums("convolution").map((amount, place) => amount + deep[place]),
+    depthwise: deep[1],
+    volume: sums("convolution3d"),
+    attention: sums("attention")[0],
+    channelsLast: counted.channels_last,
     other: [0, 1, 2].map((place) => rest.reduce((total, one) => total + one[place], 0)),
     recurrent: sums("recurrent")[0],
     lines: lines.map((/** @type {any} */ line) => [line?.held, line?.per_sample]),
@@ -321,7 +418,8 @@ function chipsOf(question) {
   const { name, peak, bandwidth, memory } = question.chip;
   const peaks = { fp32: peak, tf32: peak, fp16: peak, bf16: peak };
   const capacity = memory * 2 ** 30;
-  const own = { vendor: "NVIDIA", achieved: {}, link: null, price: null, date: null };
+  const here = { throughHost: false, oldHost: false, price: null, date: null };
+  const own = { vendor: "NVIDIA", achieved: {}, link: null, ...here };
   return [...chips, { ...own, name, peaks, bandwidth, capacity }];
 }
 
@@ -410,9 +508,7 @@ export function leftOut(question) {
 function rowOf(question, work, chip, precision) {
   const { total, limit } = stepTime(work, chip, precision);
   const step = togetherTime(total, work, chip, question.count);
-  const keys = errorKeys(work, chip, precision, limit);
-  const factor = Math.exp(Math.hypot(...keys.map((key) => Math.log(FACTORS[key].factor))));
-  const compared = !keys.includes("cards") && !keys.some((key) => FACTORS[key].assumed);
+  const { faster, slower, checked } = errorOf(work, chip, precision, total);
   const batch = work.batch * question.count;
   const seconds = (question.samples * question.epochs * step) / batch;
   const price = question.prices[chip.name] ?? chip.price;
@@ -424,13 +520,13 @@ function rowOf(question, work, chip, precision) {
     precision,
     batch,
     step,
-    seconds: [seconds / factor, seconds, seconds * factor],
-    cost: hourly === null ? null : [(seconds / factor) * hourly, seconds * hourly, seconds * factor * hourly],
+    seconds: [seconds / faster, seconds, seconds * slower],
+    cost: hourly === null ? null : [(seconds / faster) * hourly, seconds * hourly, seconds * slower * hourly],
     needed: work.needed,
     capacity: chip.capacity,
     fits: work.needed === null || work.needed <= chip.capacity,
     limit,
-    checked: compared && question.count === 1,
+    checked: checked && question.count === 1,
   };
 }
 
@@ -467,9 +563,8 @@ export function evidence(question, rows) {
     const precision = precisionOf(chip, question.precision);
     const work = workOf(question, question.batch ?? 1);
     if ("problem" in work || !(precision in chip.peaks)) continue;
-    for (const key of errorKeys(work, chip, precision, stepTime(work, chip, precision).limit)) {
-      about.add(FACTORS[key].about);
-    }
+    const { total } = stepTime(work, chip, precision);
+    for (const reason of errorOf(work, chip, precision, total).reasons) about.add(reason);
   }
   const share = Math.round(100 * DATA.share);
   const cards = rows.filter((row) => !row.own);

@@ -8,8 +8,9 @@ from course_tools.estimate.finetuning import finetuning_evidence as finetuning
 from course_tools.estimate.finetuning import language_models
 from course_tools.estimate.memory.memory_model import capacity_bytes, memory_evidence
 from course_tools.estimate.money.prices import PRICES_FILE
+from course_tools.estimate.time.parallel import THROUGH_HOST
 from course_tools.estimate.time.published import MERGED, networks
-from course_tools.estimate.time.step_time import fitted, numbers
+from course_tools.estimate.time.step_time import OLD, fitted, numbers
 from tools.page.counted_models import counted_language, counted_memory
 
 
@@ -20,6 +21,7 @@ def page_data() -> dict[str, Any]:
         "numbers": numbers(),
         "share": fitted()["share"],
         "factors": fitted()["factors"],
+        "evidence": [one for one in fitted()["evidence"] if not one["compiled"]],
         "memory": memory_evidence()["numbers"],
         "finetuning": {
             "logit": finetuning()["bytes_per_logit"],
@@ -46,6 +48,8 @@ def _chips(prices: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
                 "bandwidth": chip.bandwidth_gb_per_s,
                 "capacity": capacity_bytes(chip),
                 "link": links.get(chip.link),
+                "throughHost": chip.link == THROUGH_HOST,
+                "oldHost": chip.name.startswith(OLD),
                 "price": price.get("usd_per_hour"),
                 "date": price.get("date"),
             }
@@ -69,6 +73,8 @@ def _image_networks() -> dict[str, dict[str, Any]]:
             work.batch,
             convolution.flops,
             convolution.bytes_moved,
+            work.attention.flops,
+            work.recurrent.flops,
             work.flops - convolution.flops,
             work.bytes_moved - convolution.bytes_moved,
             work.kernels,
@@ -104,5 +110,6 @@ def _language_models() -> dict[str, dict[str, Any]]:
 
 
 def _short(*numbers: float) -> str:
-    """Return numbers as text with four digits, half as long as JSON's own."""
-    return ",".join(f"{number:.4g}".replace("e+", "e").replace("e0", "e") for number in numbers)
+    """Return numbers as text with four digits, half as long as JSON's own; 0 is left empty."""
+    digits = (f"{number:.4g}".replace("e+", "e").replace("e0", "e") for number in numbers)
+    return ",".join("" if text == "0" else text for text in digits)

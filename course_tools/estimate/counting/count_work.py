@@ -107,6 +107,7 @@ class Counter:
             training=step.training,
             precision=step.precision,
             **sums_by_kind(ops),
+            channels_last=step.channels_last,
             loss_counted=step.loss_counted and step.training,
             assumed=tuple(assumed),
             ops=tuple(ops),
@@ -138,14 +139,34 @@ def _moved(given: Any, out: Any) -> tuple[float, float]:
     return float(moved), float(sum(x.numel() for x in results))
 
 
+def _kind_of_convolution(args: Any, backward: bool) -> str:
+    image, weight = (args[1], args[2]) if backward else (args[0], args[1])
+    if image.dim() == 5:
+        return "convolution3d"
+    groups = args[9] if backward else args[8]
+    return "depthwise" if groups == image.shape[1] > 1 and weight.shape[1] == 1 else "convolution"
+
+
+def _is_causal(name: str, args: Any) -> bool:
+    """Return whether a kernel of `gpu_kernels.attention` was asked for causal attention."""
+    places = {
+        "_scaled_dot_product_efficient_attention": 6,
+        "_scaled_dot_product_efficient_attention_backward": 11,
+    }
+    place = places.get(name, len(args))
+    return len(args) > place and args[place] is True
+
+
 def _op(packet: Any, given: tuple[Any, dict[str, Any]], out: Any) -> Op:
     (args, kwargs), name = given, packet.__name__
     formula = flop_registry.get(packet)
     flops = float(formula(*args, **kwargs, out_val=out)) if formula else 0.0
     moved, made = _moved(given, out)
     kind = "other" if not flops else "attention" if "attention" in name else "matrix"
+    if kind == "attention" and _is_causal(name, args):
+        flops /= 2  # the kernel leaves out what lies above the diagonal
     if name.startswith("convolution"):
-        kind = "convolution"
+        kind = _kind_of_convolution(args, backward=name.endswith("backward"))
     if name == "convolution_backward":
         grad, image, weight, needed = args[0], args[1], args[2], args[10]
         # The registry's formula takes every group of a grouped convolution for a whole one; a

@@ -84,6 +84,7 @@ class Step(TorchDispatchMode):
 
     Attributes:
         batch: samples in the step.
+        channels_last: whether images lie in memory with their channels last.
         loss_counted: whether a loss is part of the step; known after `run`.
         assumed: what was assumed because there is no data, one sentence each.
     """
@@ -120,6 +121,7 @@ class Step(TorchDispatchMode):
         given = self._without_data(inputs, size, whole)
         self.shapes = ", ".join(str(tuple(x.shape)) for x in dict.fromkeys(tensors(given)))
         self.arguments: Any = given if isinstance(given, (dict, tuple)) else (given,)
+        self.channels_last = has_channels_last(model, inputs)
         self.model = _clone(unwrapped(model), precision, whole, self.fake).train(training)
         for part in self.model.modules():
             if isinstance(part, nn.MultiheadAttention) and not part.batch_first:
@@ -259,6 +261,19 @@ class Step(TorchDispatchMode):
         name = type(self.model).__name__
         failed = f"{name} cannot be counted: at operation {self.last!r}{where} it failed"
         return RuntimeError(f"{failed}: {said}. {advice}")
+
+
+def has_channels_last(model: nn.Module, inputs: Any) -> bool:
+    """Return whether an image or a weight lies in memory with its channels last."""
+    weights = (p for p in unwrapped(model).parameters() if p.dim() == 4)
+    return any(map(_channels_last, [*tensors(inputs), *weights]))
+
+
+def _channels_last(x: Tensor) -> bool:
+    """Say whether a tensor has its channels last, and could also have had them first."""
+    if x.layout != torch.strided or x.dim() != 4 or min(x.shape[1], x.shape[2] * x.shape[3]) == 1:
+        return False
+    return x.is_contiguous(memory_format=torch.channels_last) and not x.is_contiguous()
 
 
 def _check_loss(loss: Loss) -> None:

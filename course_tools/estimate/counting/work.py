@@ -6,7 +6,15 @@ from typing import Any
 
 from course_utils.text import format_bytes, format_count
 
-OP_KINDS = ("convolution", "matrix", "attention", "recurrent", "other")
+OP_KINDS = (
+    "convolution",
+    "depthwise",
+    "convolution3d",
+    "matrix",
+    "attention",
+    "recurrent",
+    "other",
+)
 
 
 @dataclass(frozen=True)
@@ -52,8 +60,10 @@ class Work:
         parameters: numbers in the model's parameters.
         training: whether it is a training step; else it is a forward pass.
         precision: what it computes in.
-        convolution, matrix, attention, recurrent, other: the sums of each kind of operation. The
-            optimizer's update is in "other".
+        convolution, depthwise, convolution3d, matrix, attention, recurrent, other: the sums of each
+            kind of operation. A depthwise convolution has a group for each channel, "convolution3d"
+            has three dimensions beside them; the optimizer's update is in "other".
+        channels_last: whether images and weights lie in memory with their channels last.
         loss_counted: whether a loss is part of the training step.
         assumed: what was assumed because counting has no data, one sentence each.
         ops: the operations themselves, in their order; a file does not keep them.
@@ -64,10 +74,13 @@ class Work:
     training: bool
     precision: str
     convolution: Sums = Sums()
+    depthwise: Sums = Sums()
+    convolution3d: Sums = Sums()
     matrix: Sums = Sums()
     attention: Sums = Sums()
     recurrent: Sums = Sums()
     other: Sums = Sums()
+    channels_last: bool = False
     loss_counted: bool = False
     assumed: tuple[str, ...] = ()
     ops: tuple[Op, ...] = field(default=(), repr=False)

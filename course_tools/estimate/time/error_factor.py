@@ -1,27 +1,43 @@
-"""Error factors of an estimate: measured ones, and wider ones where nothing was checked."""
+"""How far an estimate may be off: by what was compared of its kind, and more where nothing was."""
 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from course_tools.estimate.chips import Chip
 from course_tools.estimate.counting.work import Work
-from course_tools.estimate.time.step_time import StepTime, fitted
+from course_tools.estimate.time.step_time import (
+    StepTime,
+    fastest_host,
+    fitted,
+    slowest_host,
+    step_time,
+)
+
+LARGE = 3e8  # parameters of a language model whose step hides what a loop does beside it
 
 
 @dataclass(frozen=True)
 class ErrorFactor:
-    """The factor by which an estimate may be off, and the reasons for it.
+    """The factors by which an estimate may be off, and the reasons for them.
 
     Attributes:
-        factor: the truth lies between estimate / factor and estimate * factor in nine cases of ten.
+        factor: in nine cases of ten the truth is no less than estimate / factor.
         checked: whether published measurements of such work on such a chip were compared.
         reasons: what the factor was measured on, and what was assumed because nothing was measured.
+        slower: in nine cases of ten the truth is no more than estimate * slower; None for `factor`.
     """
 
     factor: float
     checked: bool
     reasons: tuple[str, ...]
+    slower: float | None = None
+
+    @property
+    def upper(self) -> float:
+        """The factor towards slower."""
+        return self.factor if self.slower is None else self.slower
 
 
 def error_factor(
@@ -30,39 +46,96 @@ def error_factor(
     """Return how far the estimate of `work` on `chip` may be off, by what was checked for its like.
 
     Errors of different origin are independent of each other, so their logarithms add like the sides
-    of a right angle.
+    of a right angle. What hosts need for a kernel is a range of its own, and a training loop does
+    more than the step that is counted, so that the interval reaches further up than down.
     """
     known = fitted()["factors"]
-    kind = kind_of(work)
-    keys = [kind]
-    if compiled:
-        keys.append("compiled training" if work.training else "compiled")
-    if time.limit == "launches":
-        keys.append("own host" if own_host else "launches")
+    entry, exact = compared(work, compiled)
+    used = [entry]
     if chip.vendor == "AMD":
-        keys.append("AMD")
-        compared = known["AMD"]["checked"] if kind == known["AMD"]["kind"] else []
+        used.append(known["AMD"])
+        like = entry["kind"] == known["AMD"]["kind"] and precision_of(work) == "fp32"
+        devices = known["AMD"]["devices"] if like else []
     elif chip.vendor != "NVIDIA":
-        keys.append("vendor")
-        compared = [chip.name]  # the factor of the vendor says that none was
+        used.append(known["vendor"])
+        devices = [chip.name]  # the factor of the vendor says that none was
     else:
-        compared = known[kind]["checked"]
-    if chip.name not in compared:
-        keys.append("cards")
-    if work.recurrent.flops > 0.1 * work.flops:
-        keys.append("recurrent")
-    used = [known[key] for key in keys]
-    total = math.hypot(*(math.log(entry["factor"]) for entry in used))
-    checked = "cards" not in keys and not any(entry.get("assumed") for entry in used)
-    return ErrorFactor(math.exp(total), checked, tuple(entry["about"] for entry in used))
+        devices = entry["devices"]
+    if chip.name not in devices:
+        used.append(known["cards"])
+    down = up = [math.log(one["factor"]) for one in used]
+    if own_host and time.limit == "launches":
+        used.append(known["own host"])
+        down = up = [*down, math.log(known["own host"]["factor"])]
+    elif not own_host and chip.vendor != "Google" and work.kernels:
+        fast, slow = (
+            step_time(work, chip, host=host, compiled=compiled).total_s
+            for host in (fastest_host(), slowest_host())
+        )
+        if slow > known["hosts"]["factor"] * fast:
+            used.append(known["hosts"])
+        down = [*down, math.log(time.total_s / fast)]
+        up = [*up, max(0.0, math.log(slow / time.total_s))]
+    large = entry["kind"] == "transformers, fused attention" and work.parameters >= LARGE
+    if work.training and not large:
+        used.append(known["loops"])
+        up = [*up, math.log(known["loops"]["factor"])]
+    assumed = any(one.get("assumed") for one in used)
+    return ErrorFactor(
+        math.exp(math.hypot(*down)),
+        checked=exact and chip.name in devices and not assumed,
+        reasons=tuple(one["about"] for one in used),
+        slower=math.exp(math.hypot(*up)),
+    )
+
+
+def compared(work: Work, compiled: bool = False) -> tuple[dict[str, Any], bool]:
+    """Return the evidence that is nearest to some work, and whether it is of exactly its kind.
+
+    The nearest is of the same kind, then of the same step and precision; where nothing is, what was
+    seen on kinds that had not been compared when they were tried.
+    """
+    kind, precision = kind_of(work), precision_of(work)
+    alike = [one for one in fitted()["evidence"] if one["kind"] == kind]
+    for one in alike:
+        if (one["precision"], one["training"], one["compiled"]) == (
+            precision,
+            work.training,
+            compiled,
+        ):
+            return one, True
+    unlike = fitted()["factors"]["unlike"]
+    alike = [one for one in alike if one["compiled"] == compiled]
+    if not alike:
+        return unlike | {"kind": kind, "devices": []}, False
+    near = max(alike, key=lambda one: (one["training"] == work.training, one["factor"]))
+    factor = math.exp(math.hypot(math.log(near["factor"]), math.log(unlike["near"])))
+    about = f"{near['about']}; this precision or step was not, so the factor is wider"
+    return near | {"factor": factor, "about": about, "assumed": True}, False
+
+
+def precision_of(work: Work) -> str:
+    """Return "fp32", "tf32" or "16 bits"."""
+    return work.precision if work.precision in ("fp32", "tf32") else "16 bits"
 
 
 def kind_of(work: Work) -> str:
-    """Return which of the checked kinds of work this is like, as step_time.json names them."""
-    step = "training" if work.training else "inference"
-    if work.convolution.flops > 0.5 * work.flops:
-        return f"convolutions, {step}"
-    return f"matrix products, {'fp32' if work.precision == 'fp32' else '16 bits'}"
+    """Return which kind of work this is, as step_time.json names them."""
+    flops = work.flops
+    images = work.convolution.flops + work.depthwise.flops + work.convolution3d.flops
+    if work.recurrent.flops > 0.1 * flops:
+        return "recurrent layers"
+    if work.convolution3d.flops > 0.1 * flops:
+        return "3-D convolutions"
+    if images > 0.1 * flops and work.attention.flops > 0.01 * flops:
+        return "convolutions with attention"
+    if images > 0.5 * flops:
+        moved = work.convolution.bytes_moved + work.depthwise.bytes_moved
+        deep = work.depthwise.bytes_moved > 0.2 * moved
+        return "depthwise convolutions" if deep else "2-D convolutions"
+    if images > 0.001 * flops:
+        return "vision transformers"
+    return "transformers, fused attention" if work.attention.flops else "matrix products"
 
 
 def in_one_sentence(known: dict[str, ErrorFactor]) -> str:
@@ -73,11 +146,11 @@ def in_one_sentence(known: dict[str, ErrorFactor]) -> str:
     parts = []
     if checked:
         parts.append(
-            f"in {share} of published measurements of such work the truth lay within a factor of "
-            f"{_factors(checked.values())} ({_list(checked)})"
+            f"in {share} of published measurements of this kind of work the truth lay within a "
+            f"factor of {_factors(checked.values())} ({_list(checked)})"
         )
     if rest:
-        what = "nothing like it was measured on"
+        what = "this kind of work was not compared with a measurement on"
         parts.append(f"{what} {_list(rest)}, so a factor of {_factors(rest.values())} is assumed")
     sentence = "; ".join(parts)
     return f"{sentence[:1].upper()}{sentence[1:]}."

@@ -8,6 +8,7 @@ from course_tools.estimate.chips import Chip, Link, find_chip, find_link
 from course_tools.estimate.counting.work import Work
 from course_tools.estimate.time.step_time import Host, numbers, step_time
 
+THROUGH_HOST = "PCIe through the host"
 COUNTS = (1, 2, 4, 8, 16, 32, 64)  # published measurements were compared up to here
 
 
@@ -74,7 +75,8 @@ def scaling(
     wire = find_link(link or chip.link)
     one = step_time(work, chip, host=host, compiled=compiled)
     one_s = one.total_s
-    hidden_s = one_s * 2 / 3  # the backward pass, during which gradients already travel
+    # the backward pass, during which gradients already travel, unless the host has to copy them
+    hidden_s = 0.0 if wire.name == THROUGH_HOST else one_s * 2 / 3
     steps, exchanges = [], []
     for count in counts:
         exchange = exchange_s(work.parameters, wire, count)

@@ -21,6 +21,7 @@ from course_tools.estimate.time.step_time import StepTime, step_time
 TABLE = Path(__file__).parent / "published.csv.gz"
 COUNTED = Path(__file__).parent / "counted_networks.csv.gz"
 LANGUAGE_MODELS = Path(__file__).parent / "language_models.csv"
+STEPS = Path(__file__).parent / "published_steps.csv"
 # timm's runs with this PyTorch merged the parallel branches of RepVGG, MobileOne and the like into
 # one convolution each (`--reparam` of its benchmark.py): the parameters that it published say so.
 MERGED_WITH = "2.9.1"
@@ -165,7 +166,12 @@ def work_of(row: Speed) -> Work | None:
     name = row.model + MERGED if row.torch == MERGED_WITH else row.model
     network = networks().get((name, row.image, row.training, half))
     network = network or networks().get((row.model, row.image, row.training, half))
-    return network.at(row.batch, row.precision) if network else None
+    if network is None:
+        return None
+    work = network.at(row.batch, row.precision)
+    # NVIDIA trained and ran its ResNets in 16 bits with the channels last
+    last = row.source == "DeepLearningExamples" and row.precision == "fp16"
+    return replace(work, channels_last=last and not row.model.startswith("efficientnet"))
 
 
 def estimate_published(row: Speed) -> StepTime | None:
@@ -228,6 +234,56 @@ def _language_step(row: Mapping[str, str]) -> LanguageStep:
             precision="fp32",
             **_sums(row),
         ),
+    )
+
+
+@dataclass(frozen=True)
+class PublishedStep:
+    """A published step of another kind of network, counted from a network that we wrote like it.
+
+    Attributes:
+        source: its key in the first line of published_steps.csv, with address, commit and file.
+        model: what was computed.
+        device: the chip's name.
+        count: how many worked together.
+        compiled: whether torch.compile was used.
+        measured_s: seconds of a step.
+        work: the counted step of one device.
+    """
+
+    source: str
+    model: str
+    device: str
+    count: int
+    compiled: bool
+    measured_s: float
+    work: Work
+
+
+@cache
+def published_steps() -> tuple[PublishedStep, ...]:
+    """Return published steps of language models, U-Nets, detectors and others."""
+    lines = STEPS.read_text(encoding="utf-8").splitlines()
+    return tuple(_published_step(row) for row in csv.DictReader(lines[1:]))
+
+
+def _published_step(row: Mapping[str, str]) -> PublishedStep:
+    work = Work(
+        batch=int(row["batch"]),
+        parameters=int(row["parameters"]),
+        training=row["training"] == "1",
+        precision=row["precision"],
+        channels_last=row["channels_last"] == "1",
+        **_sums(row),
+    )
+    return PublishedStep(
+        source=row["source"],
+        model=row["model"],
+        device=find_chip(row["device"]).name,
+        count=int(row["count"]),
+        compiled=row["compiled"] == "1",
+        measured_s=float(row["measured_s"]),
+        work=work,
     )
 
 

@@ -1,16 +1,21 @@
 """The model of time: from the counted sums of a step to seconds on a chip, without torch.
 
     launches    s * step_s + launch_s * kernels                         (on a TPU, one kernel)
-    memory      (memory * bytes + convolution_memory * bytes of convolutions) / bandwidth
-    arithmetic  (arithmetic * FLOPs + c * FLOPs of convolutions) / (peak * achieved)
+    memory      memory * bytes / bandwidth, and for convolutions
+                convolution_memory * again * bytes / min(bandwidth, convolution_gb_per_s)
+    arithmetic  (arithmetic * FLOPs + a * FLOPs of attention + c * FLOPs of convolutions)
+                / (peak * achieved)
     seconds     hypot(launches, memory + arithmetic)                    host and chip overlap
 
 `peak` and `bandwidth` are the data sheet's. `achieved` is the share of the peak that matrix
 products reach on the chip; it is kept with the chip and measured by others where that is possible.
 c is `arithmetic` in 16 bits and tf32, and `convolution_fp32` in fp32, where cuDNN's Winograd
-algorithm saves multiplications. In training, the memory of convolutions takes
-`convolution_training` times as long, and nothing else takes longer than its counted sums say. With
-torch.compile, memory and arithmetic and launches are divided by `compiled`.
+algorithm saves multiplications; a convolution in three dimensions takes `convolution3d` times as
+long as one in two. a is `arithmetic` times `attention` in 16 bits, and on chips without bf16 times
+`attention_old`. `again` is 1 but in training: `convolution_training` in 16 bits, unless the
+channels come last, and `convolution_training_32` else; depthwise convolutions take it always.
+
+torch.compile divides the launches and the bytes of all that is no product by `compiled`.
 
 Memory and arithmetic are added: a chip overlaps them inside one kernel but not from kernel to
 kernel, and a sum fits published measurements better than a maximum.
@@ -107,10 +112,27 @@ def numbers() -> dict[str, float]:
     return {name: float(entry["value"]) for name, entry in fitted()["numbers"].items()}
 
 
-def cloud_host() -> Host:
-    """Return the host that stands for those of clouds."""
+OLD = ("P100", "V100", "T4", "A100", "A10", "A40", "RTX A6000", "RTX 2080", "RTX 30", "TPU")
+
+
+def cloud_host(chip: Chip | None = None) -> Host:
+    """Return the host that stands for those of clouds: one of 2021 beside a chip of that time."""
     known = numbers()
-    return Host(known["step_s"], known["launch_s"], fitted()["numbers"]["launch_s"]["fitted_on"])
+    if chip is None or chip.name.startswith(OLD):
+        source = fitted()["numbers"]["launch_s"]["fitted_on"]
+        return Host(known["step_s"], known["launch_s"], source)
+    slower = known["launch_s"] / known["launch_new_s"]
+    return Host(known["step_s"] / slower, known["launch_new_s"], "assumed for chips since 2022")
+
+
+def fastest_host() -> Host:
+    """Return a fast host of today, the lower end of what hosts need."""
+    return Host(0.0, numbers()["fastest_launch_s"], "the fastest that was seen")
+
+
+def slowest_host() -> Host:
+    """Return the upper end of what hosts need: those of 2021."""
+    return cloud_host()
 
 
 def step_time(
@@ -132,7 +154,8 @@ def step_time(
         peak=chip.peak(work.precision) * chip.achieved(work.precision),
         bandwidth=chip.bandwidth_gb_per_s * 1e9,
         numbers=numbers(),
-        host=host or cloud_host(),
+        host=host or cloud_host(chip),
+        new_attention="bf16" in chip.peaks,
         one_launch=chip.vendor == "Google",  # XLA makes one program of a step
         compiled=compiled,
     )
@@ -146,6 +169,7 @@ def seconds(
     numbers: Mapping[str, float],
     host: Host,
     one_launch: bool = False,
+    new_attention: bool = True,
     compiled: bool = False,
 ) -> StepTime:
     """Return the time of a step: the model itself, numbers in and seconds out.
@@ -156,22 +180,37 @@ def seconds(
         numbers: the fitted ones, by name.
         host: what launches the kernels.
         one_launch: whether all kernels are launched as one program.
+        new_attention: whether the chip runs the fused attention of chips with bf16.
         compiled: whether torch.compile is used.
     """
-    convolution = work.convolution
-    again = numbers["convolution_training"] if work.training else 1.0
-    of_convolutions = numbers["convolution_fp32" if work.precision == "fp32" else "arithmetic"]
-    other_bytes = work.bytes_moved - convolution.bytes_moved
-    other_flops = work.flops - convolution.flops
-    moved = numbers["memory"] * other_bytes
-    moved += again * numbers["convolution_memory"] * convolution.bytes_moved
-    calculated = numbers["arithmetic"] * other_flops
-    calculated += of_convolutions * convolution.flops
+    half = work.precision in ("fp16", "bf16")
+    per_conv = numbers["convolution_fp32" if work.precision == "fp32" else "arithmetic"]
+    calculated = numbers["arithmetic"] * (work.matrix.flops + work.recurrent.flops)
+    slower = numbers["attention" if new_attention else "attention_old"] if half else 1.0
+    calculated += numbers["arithmetic"] * slower * work.attention.flops
+    calculated += numbers["arithmetic"] * work.other.flops
+    calculated += per_conv * (work.convolution.flops + work.depthwise.flops)
+    calculated += numbers["arithmetic"] * numbers["convolution3d"] * work.convolution3d.flops
+    gain = numbers["compiled_training" if work.training else "compiled"] if compiled else 1.0
+    products = work.matrix.bytes_moved + work.attention.bytes_moved + work.recurrent.bytes_moved
+    moved = numbers["memory"] * (products + work.other.bytes_moved / gain)
+    of_convolutions = min(bandwidth, numbers["convolution_gb_per_s"] * 1e9)
     launches = 1 if one_launch else work.kernels
     share = 1.0 if one_launch else min(1.0, max(1, work.kernels) / numbers["step_kernels"])
-    gain = numbers["compiled"] if compiled else 1.0
     return StepTime(
         launch_s=(share * host.step_s + host.launch_s * launches) / gain,
-        memory_s=moved / bandwidth / gain,
-        arithmetic_s=calculated / peak / gain,
+        memory_s=moved / bandwidth + _convolution_bytes(work, numbers) / of_convolutions,
+        arithmetic_s=calculated / peak,
     )
+
+
+def _convolution_bytes(work: Work, numbers: Mapping[str, float]) -> float:
+    """Return the bytes of convolutions, with the times that they are moved again."""
+    again = 1.0
+    if work.training:
+        half = work.precision in ("fp16", "bf16")
+        again = numbers["convolution_training" if half else "convolution_training_32"]
+    once = 1.0 if work.channels_last and work.precision in ("fp16", "bf16") else again
+    moved = once * work.convolution.bytes_moved + again * work.depthwise.bytes_moved
+    moved += again * numbers["convolution3d"] * work.convolution3d.bytes_moved
+    return numbers["convolution_memory"] * moved

@@ -78,9 +78,10 @@ def test_the_operations_of_gpt2_are_six_for_each_parameter_and_token(transformer
     work = count_work(model, {"input_ids": ids, "labels": ids}, batch=4)
     # 6 N D (J. Kaplan et al., Scaling Laws for Neural Language Models, 2020), and 12 L T d for the
     # scores of attention (PaLM, appendix B); the backward pass of fused attention makes the scores
-    # once more; the head, which shares its weights with the embedding, is in N.
+    # once more, and causal attention leaves out half of them; the head, which shares its weights
+    # with the embedding, is in N.
     tokens, scores = 4 * 1024, 12 * 12 * 1024 * 768
-    expected = tokens * (6 * work.parameters + scores * 7 / 6)
+    expected = tokens * (6 * work.parameters + scores * 7 / 6 / 2)
     assert work.flops == pytest.approx(expected, rel=0.03)
 
 
@@ -127,7 +128,8 @@ def test_neither_class_of_cards_is_taken_for_too_fast_or_too_slow(low_power):
 
 
 def test_the_interval_covers_nine_in_ten_of_each_class_of_cards():
-    factor = fitted()["factors"]["matrix products, fp32"]["factor"]
+    known = (one for one in fitted()["evidence"] if one["kind"] == "matrix products")
+    factor = min(one["factor"] for one in known if one["precision"] == "fp32")
     for cards in (("T4", "L4"), ("P100", "V100"), ("A100",), ("H100",)):
         ratios = ratios_of(row for row in nvidia() if row.device.startswith(cards))
         assert sum(1 / factor <= ratio <= factor for ratio in ratios) >= 0.85 * len(ratios), cards
