@@ -39,6 +39,9 @@ ADVICE = {  # by what an error says
 # The content of a mask is not known, so questions about all of it are answered as if it were full.
 ANSWERS = {"all": True, "any": False}
 LOGGER = logging.getLogger("torch._subclasses.fake_tensor")  # prints a traceback of its own
+# LayerDrop asks whether a random number between 0 and 1 is below a small share.
+KEPT = {"lt": False, "le": False, "gt": True, "ge": True}
+LAYERS = "where the model leaves out a layer at random (LayerDrop), every layer was kept"
 MASKS = "where the model asks about the content of a mask, the mask was taken to hide nothing"
 
 
@@ -110,7 +113,8 @@ class Step(TorchDispatchMode):
         self.training, self.half, whole = training, HALF.get(precision), WHOLE.get(precision)
         self.phase, self.last = "forward", "its first operation"
         self.assumed: list[str] = []
-        self._answers: list[tuple[Tensor, bool]] = []
+        self._answers: list[tuple[Tensor, bool, str]] = []
+        self._random: list[Tensor] = []  # single random numbers
         self._asked_dim, self._dim = batch_dim, batch_dim or 0
         # such as what a tokenizer returns
         inputs = dict(inputs) if isinstance(inputs, Mapping) else inputs
@@ -136,6 +140,13 @@ class Step(TorchDispatchMode):
         """
 
         def resized(x: Tensor) -> Tensor:
+            if x.layout != torch.strided:
+                raise CannotCount(
+                    f"an input is sparse ({x.layout}, {tuple(x.shape)}), and counting would take "
+                    f"it for a dense one of its shape. Count the step with an edge list: "
+                    f"`torch.zeros_like(x).index_add(0, to, x[from])` moves what such a product "
+                    f"moves."
+                )
             shape = list(x.shape)
             if len(shape) > self._dim and shape[self._dim] == size:
                 shape[self._dim] = self.batch
@@ -162,17 +173,22 @@ class Step(TorchDispatchMode):
         if name == "_local_scalar_dense":
             if self.phase == "optimizer":
                 return 1.0  # the number of the step
-            known = [answer for asked, answer in self._answers if asked is args[0]]
-            if known:
-                self._assume(MASKS)
-                return known[0]
+            for asked, answer, sentence in self._answers:
+                if asked is args[0]:
+                    self._assume(sentence)
+                    return answer
         if name == "nonzero" and args[0].dtype == torch.bool:
             self._assume(MASKS)
             out = torch.empty(args[0].numel(), args[0].dim(), dtype=torch.int64)
         else:
             out = func(*args, **(kwargs or {}))
         if name in ANSWERS and isinstance(out, Tensor) and out.dim() == 0:
-            self._answers.append((out, ANSWERS[name]))
+            self._answers.append((out, ANSWERS[name], MASKS))
+        fresh = name == "rand" and out.dim() == 0
+        if fresh or (name == "detach" and any(args[0] is number for number in self._random)):
+            self._random.append(out)
+        if name in KEPT and any(args[0] is number for number in self._random):
+            self._answers.append((out, KEPT[name], LAYERS))
         self._tell(func, (args, kwargs or {}), out)
         return out
 

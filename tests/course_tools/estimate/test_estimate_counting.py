@@ -510,3 +510,38 @@ def test_a_failure_names_the_line_of_the_model_and_what_to_do(caplog):
 def test_a_program_of_jit_is_refused():
     with pytest.raises(TypeError, match="Pass the model it was made from"):
         count_work(torch.jit.trace(nn.Linear(2, 2), torch.rand(1, 2)), torch.empty(1, 2))
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")  # PyTorch's, when one is made
+def test_a_sparse_input_is_refused_and_not_taken_for_a_dense_one():
+    class Graph(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(4, 4)
+
+        def forward(self, x, edges):
+            return torch.sparse.mm(edges, self.layer(x))
+
+    edges = torch.eye(1000).to_sparse()
+    for layout in (edges, edges.to_sparse_csr()):
+        with pytest.raises(ValueError, match=r"sparse.*edge list"):
+            count_work(Graph(), (torch.empty(1000, 4), layout))
+
+
+def test_layers_that_are_left_out_at_random_are_kept_and_that_is_said():
+    class Dropped(nn.Module):
+        def __init__(self, share):
+            super().__init__()
+            self.layers = nn.ModuleList(nn.Linear(8, 8) for _ in range(4))
+            self.share = share
+
+        def forward(self, x):
+            for layer in self.layers:
+                if self.share and torch.rand([]) < self.share:
+                    continue
+                x = layer(x)
+            return x
+
+    x = torch.empty(2, 8)
+    dropped, whole = count_work(Dropped(0.1), x), count_work(Dropped(0.0), x)
+    assert dropped.matrix == whole.matrix and "LayerDrop" in dropped.assumed[0]
