@@ -21,7 +21,7 @@ def run_without(code: str) -> subprocess.CompletedProcess:
 @pytest.mark.parametrize(
     ("code", "package"),
     [
-        ("from course_tools.timeline.bottleneck import find_bottleneck", "matplotlib"),
+        ("import course_tools.figures", "matplotlib"),
         ("from course_tools.compare.charts import plot_rates", "matplotlib"),
         ("import course_utils.lightning", "pytorch_lightning"),
         ("import course_tools.old_code.explain", "parso"),
