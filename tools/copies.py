@@ -23,6 +23,8 @@ from nbformat import NotebookNode
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "notebooks")]
+from course_utils.whole_file import write_whole  # noqa: E402
+
 EXERCISES = re.compile(r"^from (course_lessons\.\w+) import exercises as ex$", re.MULTILINE)
 CHECK = re.compile(r"^ex\.(\w+)\.check\(.+\)$", re.MULTILINE)
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -140,7 +142,7 @@ def hand_out(copies: dict[str, str], folder: Path) -> list[str]:
             if there not in (None, checksum(new)):
                 said.append(f"{name}: replaced by its newer version; you had not changed it.")
             if there != checksum(new):
-                target.write_bytes(new)
+                write_whole(target, new)
             given[name] = checksum(new)
         elif given.get(name) != checksum(new):
             said.append(
@@ -148,7 +150,7 @@ def hand_out(copies: dict[str, str], folder: Path) -> list[str]:
                 "the new one."
             )
     if given != read_record(record):
-        record.write_text(json.dumps(given, indent=1) + "\n", encoding="utf-8")
+        write_whole(record, json.dumps(given, indent=1) + "\n")
     return said
 
 

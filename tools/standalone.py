@@ -20,6 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
+from course_utils.whole_file import write_whole  # noqa: E402
 from tools.copies import LESSONS, copy_of  # noqa: E402
 
 LINE = 1000  # characters of text in a line
@@ -119,7 +120,7 @@ def main() -> None:
     packed = pack(build_wheel())
     for lesson in LESSONS:
         text = standalone(lesson, packed)
-        (out / lesson.name).write_text(text, encoding="utf-8", newline="\n")
+        write_whole(out / lesson.name, text)
         print(f"{out / lesson.name}: {len(text) / 1000:.0f} kB")
 
 

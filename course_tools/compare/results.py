@@ -21,6 +21,7 @@ from course_tools.compare.measurement import Measurement
 from course_utils.hardware.machine import cpu_name, read_package
 from course_utils.hardware.nvidia import read_driver
 from course_utils.in_turn import PRECISION, Ratio, ratio_of_rounds
+from course_utils.whole_file import write_whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -159,7 +160,7 @@ class Result:
     def save(self, path: str | os.PathLike) -> None:
         """Write the result as a JSON file."""
         text = json.dumps(SCHEMA | asdict(self), ensure_ascii=False, indent=1)
-        Path(path).write_text(text + "\n", encoding="utf-8")
+        write_whole(path, text + "\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "Result":

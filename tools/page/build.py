@@ -16,6 +16,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent))
+from course_utils.whole_file import write_whole  # noqa: E402
 from tools.page.page_data import page_data  # noqa: E402
 
 MODULES = (
@@ -83,5 +84,5 @@ if __name__ == "__main__":
     )
     options = parser.parse_args()
     options.target.parent.mkdir(parents=True, exist_ok=True)
-    options.target.write_text(page(options.lessons), encoding="utf-8")
+    write_whole(options.target, page(options.lessons))
     print(f"{options.target}: {options.target.stat().st_size / 1000:.0f} kB")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from course_tools.compare.measurement import Measurement
 from course_tools.compare.results import Result
 from course_utils.text import clean, show_result
+from course_utils.whole_file import write_whole
 
 if TYPE_CHECKING:
     from course_tools.figures import Picture
@@ -101,7 +102,7 @@ def main(arguments: list[str] | None = None) -> None:
         picture = merged.plot()
     except ModuleNotFoundError as error:
         raise SystemExit(f"{parser.prog}: {error}") from None
-    Path(options.out).write_bytes(picture.png)
+    write_whole(options.out, picture.png)
     show_result(f"{picture.alt}\nmerged {len(merged.results)} of {len(files)} files: {options.out}")
 
 

@@ -1,3 +1,6 @@
+import multiprocessing
+import signal
+
 import pytest
 from course_lessons.exercises.two_ranks import run_two_ranks
 
@@ -34,6 +37,22 @@ def test_two_ranks_meet_and_each_reports_what_it_has():
 def test_a_rank_that_fails_is_an_error_and_nothing_goes_on(line, message):
     with pytest.raises(RuntimeError, match=message):
         run_two_ranks(f"import os\n{line}")
+
+
+def test_a_check_that_is_stopped_leaves_no_rank_behind():
+    def stop(number, frame):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(6)  # the ranks have started by then, or are starting
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_two_ranks("import time; time.sleep(600)")
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    for rank in multiprocessing.active_children():
+        rank.join(30)
+        assert not rank.is_alive()
 
 
 def test_a_script_without_the_names_that_are_read_has_seen_nothing_and_has_no_weights():
