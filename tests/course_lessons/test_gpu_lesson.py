@@ -2,9 +2,11 @@
 
 import pytest
 import torch
-from course_lessons.gpu.own_step import StepTimes, fast_half, time_step
+from course_lessons.gpu.own_step import EstimatedStep, StepTimes, fast_half, time_step
 from course_lessons.gpu.saved_on_a_gpu import saved_on_a_gpu
 from torch import nn
+
+from course_tools.estimate.estimate_job import estimate
 
 
 def test_a_step_is_measured_here_and_leaves_the_model_as_it_is():
@@ -43,8 +45,51 @@ def test_the_16_bits_are_those_that_the_tensor_cores_multiply(card, capability, 
     assert fast_half(capability) is half
 
 
-def test_without_a_gpu_the_verdict_says_where_to_go_on():
-    assert "no GPU here" in StepTimes({"CPU, fp32": 0.1}).verdict
+def test_without_a_gpu_the_verdict_is_an_estimate_for_the_free_card_with_its_interval():
+    half = EstimatedStep("T4, 16 bits", 0.002, 0.005, "memory")
+    whole = EstimatedStep("T4, fp32", 0.004, 0.01, "memory")
+    other = EstimatedStep("A100 80GB, fp32", 0.001, 0.002, "launches")
+    times = StepTimes({"CPU, fp32": 0.1}, (whole, half, other))
+    assert "no GPU here. Estimated: T4, 16 bits would be 20 to 50 times" in times.verdict
+    assert "T4, fp32           estimated  4 ms to 10 ms" in repr(times)
+    assert "50 to 100" in repr(times) and "e+" not in repr(times)
+    small = StepTimes({"CPU, fp32": 0.004}, (whole,))
+    assert "0.4 to 1 times as fast as this CPU, so it may hardly be worth it" in small.verdict
+
+
+def test_the_estimate_is_that_of_the_readers_model_batch_and_loss():
+    model = nn.Sequential(nn.Linear(64, 1024), nn.ReLU(), nn.Linear(1024, 10))
+    loader = [(torch.ones(32, 64), torch.zeros(32, dtype=torch.long))]
+    found = time_step(model, loader, nn.functional.cross_entropy, max_s=0.05)
+    names = ["T4, fp32", "T4, 16 bits", "A100 80GB, fp32", "A100 80GB, 16 bits"]
+    assert [one.name for one in found.estimates] == names
+    answer = estimate(
+        model,
+        loader[0][0],
+        loss=lambda scores: nn.functional.cross_entropy(scores, loader[0][1]),
+        devices=["T4"],
+        precision="fp32",
+    )
+    row = answer["T4"]
+    assert found.estimates[0].low_s == pytest.approx(row.step_s / row.factor)
+    assert found.estimates[0].high_s == pytest.approx(row.step_s * row.factor)
+
+
+def test_a_time_that_was_disturbed_says_so():
+    assert repr(
+        StepTimes({"CPU, fp32": 0.1}, doubts=("CPU, fp32: The machine was busy.",))
+    ).endswith("Unreliable: CPU, fp32: The machine was busy.")
+
+
+def test_a_model_that_cannot_be_counted_is_measured_without_an_estimate():
+    class Asks(nn.Linear):
+        def forward(self, inputs):
+            return super().forward(inputs) * float(inputs.sum().item() > 0)
+
+    loader = [(torch.ones(4, 3), torch.zeros(4, dtype=torch.long))]
+    found = time_step(Asks(3, 2), loader, nn.functional.cross_entropy, max_s=0.05)
+    assert not found.estimates and found.seconds["CPU, fp32"] > 0
+    assert "run this cell on one. No estimate: " in found.verdict
 
 
 def test_a_file_saved_on_a_gpu_needs_a_map_location_on_a_machine_without(monkeypatch):

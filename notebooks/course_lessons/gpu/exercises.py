@@ -2,15 +2,21 @@
 
 import copy
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from course_lessons.exercises.calls import READS, Calls
 from course_lessons.exercises.frame import Mistakes, exercise
 from course_lessons.exercises.read_answer import Wrong, expect, expect_pair, number_of, quote, same
+from course_utils import moves as course_moves
 
 BATCHES = 4
+# Operations that take their sizes, or the places to read from, from tensors on the CPU.
+INDEXED = ("aten::index", "aten::index_put", "aten::index_put_")
+FREE = ("aten::copy_", "aten::_copy_from", "aten::_pack_padded_sequence")
 
 
 class _Watch(Calls):
@@ -26,6 +32,29 @@ class _Watch(Calls):
             self.copied.append(args[0].dtype)
             self.blocking += not (kwargs or {}).get("non_blocking", args[-1] is True)
         return super().__torch_function__(function, types, args, kwargs)
+
+
+class _OneDevice(TorchDispatchMode):
+    """Within it, an operation on tensors of two devices fails as it would on a GPU.
+
+    PyTorch's meta device lets a convolution, an embedding and a matrix product pass.
+    """
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None) -> Any:
+        name = function._schema.name
+        # A GPU reads by indices on the CPU too.
+        checked = args[:1] + args[2:] if name in INDEXED else args
+        found = {str(x.device) for x in _tensors([*checked, *(kwargs or {}).values()]) if x.dim()}
+        if len(found) > 1 and name not in FREE:
+            where = " and ".join(sorted(found))
+            raise RuntimeError(f"{name} takes tensors from two devices, {where}")
+        return function(*args, **(kwargs or {}))
+
+
+def _tensors(part: Any) -> list[torch.Tensor]:
+    if isinstance(part, list | tuple):
+        return [tensor for each in part for tensor in _tensors(each)]
+    return [part] if isinstance(part, torch.Tensor) else []
 
 
 def _names(function: Any) -> tuple[str, ...]:
@@ -80,7 +109,8 @@ def _train_plainly() -> tuple[float, nn.Module]:
 def busy(answer: Any) -> Mistakes:
     """Repair my_epoch: remove four mistakes that keep a GPU waiting, and return the mean loss."""
     network, batches, optimizer = _small_training()
-    with _Watch() as watch:
+    # The course's own to_device blocks on a CPU, which stands for a GPU here.
+    with patch.object(course_moves, "BLOCKING", ()), _Watch() as watch:
         returned = answer(network, batches, optimizer, torch.device("cpu"))
     loss, trained = _train_plainly()
     pairs = zip(network.parameters(), trained.parameters(), strict=True)
@@ -154,7 +184,8 @@ def moves(answer: Any) -> Mistakes:
             left = isinstance(value, torch.Tensor)
             yield left, f"`{name}` is an ordinary attribute, which stays behind: make it a buffer."
     try:
-        moved(example.to(device))
+        with _OneDevice():
+            moved(example.to(device))
     except RuntimeError as error:
         if "device" not in str(error):
             raise

@@ -1,4 +1,4 @@
-"""One training step of the reader's own model, timed on the CPU and on the GPU."""
+"""One training step of the reader's own model: timed here, and estimated for two cards."""
 
 import copy
 from collections.abc import Callable, Iterable
@@ -7,37 +7,86 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from course_tools.estimate.estimate_job import estimate
 from course_utils.devices import Device, pick_device
 from course_utils.text import format_seconds, text_table
 from course_utils.timing import time_call
 
+CARDS = ("T4", "A100")  # the free card of Colab and Kaggle, and a faster one
+BITS = {"fp32": "fp32", "16 bits": "amp"}  # as the table and as `estimate` calls them
+HEADER = ("one training step", "", "time", "times this CPU", "bottleneck")
 GAIN = 1.5  # below it, what a GPU saves is hardly worth the change
 
 
 @dataclass(frozen=True)
+class EstimatedStep:
+    """The step on a card that is not here; its seconds lie between two limits, nine times in ten.
+
+    Attributes:
+        bottleneck: "launches", "memory" or "arithmetic".
+    """
+
+    name: str
+    low_s: float
+    high_s: float
+    bottleneck: str
+
+
+@dataclass(frozen=True)
 class StepTimes:
-    """The seconds of a training step, by device and precision; the CPU comes first."""
+    """A training step by device and precision: measured seconds, the CPU first, and estimates.
+
+    Attributes:
+        missing: why there is no estimate, or "".
+        doubts: why a measured time is unreliable, a sentence each.
+    """
 
     seconds: dict[str, float]
+    estimates: tuple[EstimatedStep, ...] = ()
+    missing: str = ""
+    doubts: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> str:
-        """A sentence on whether the GPU pays."""
+        """A sentence on whether a GPU is worth it."""
         cpu_s, *gpus_s = self.seconds.values()
         if not gpus_s:
-            there_is = "There is no GPU here to compare with"
-            return f"{there_is}: run this cell on one, or let lesson 8 estimate it."
+            return self._without_a_gpu(cpu_s)
         best = min(list(self.seconds)[1:], key=self.seconds.__getitem__)
         gain = cpu_s / self.seconds[best]
         if gain < 1:
             return f"The CPU is faster, {1 / gain:.1f} times: the steps are too small for a GPU."
         if gain < GAIN:
             return f"{best} is {gain:.1f} times as fast: hardly worth it. Try a larger batch."
-        return f"{best} is {gain:.1f} times as fast as the CPU: move this training to the GPU."
+        return f"{best} is {gain:.1f} times as fast as the CPU: move this training run to the GPU."
+
+    def _without_a_gpu(self, cpu_s: float) -> str:
+        if not self.estimates:
+            return f"There is no GPU here: run this cell on one. {self.missing}".strip()
+        first = self.estimates[0].name.split(",")[0]
+        of_first = [one for one in self.estimates if one.name.startswith(f"{first},")]
+        best = min(of_first, key=lambda one: one.high_s)
+        low, high = cpu_s / best.high_s, cpu_s / best.low_s
+        times = f"{_rounded(low)} to {_rounded(high)} times as fast as this CPU"
+        worth = "" if low >= GAIN else ", so it may hardly be worth it. Try a larger batch"
+        return f"There is no GPU here. Estimated: {best.name} would be {times}{worth}."
 
     def __repr__(self) -> str:
-        rows = [(name, format_seconds(seconds)) for name, seconds in self.seconds.items()]
-        return f"{text_table(('one training step', 'measured'), rows)}\n{self.verdict}"
+        cpu_s = next(iter(self.seconds.values()))
+        rows = []
+        for name, seconds in self.seconds.items():
+            rows.append((name, "measured", format_seconds(seconds), f"{cpu_s / seconds:.1f}", ""))
+        for one in self.estimates:
+            times = f"{format_seconds(one.low_s)} to {format_seconds(one.high_s)}"
+            gains = f"{_rounded(cpu_s / one.high_s)} to {_rounded(cpu_s / one.low_s)}"
+            rows.append((one.name, "estimated", times, gains, one.bottleneck))
+        doubts = [f"Unreliable: {doubt}" for doubt in self.doubts]
+        return "\n".join([text_table(HEADER, rows), self.verdict, *doubts])
+
+
+def _rounded(number: float) -> str:
+    """Return a number with two digits, such as "0.4" or "180"."""
+    return f"{float(f'{number:.2g}'):g}"
 
 
 def fast_half(capability: tuple[int, int]) -> torch.dtype:
@@ -55,7 +104,7 @@ def time_step(
     *,
     max_s: float = 3.0,
 ) -> StepTimes:
-    """Measure a training step on the CPU and, where there is one, on the GPU.
+    """Measure a training step on the CPU and, if there is one, on the GPU; estimate two cards.
 
     A step copies the batch to the device, and has a forward and a backward pass and an Adam update.
     The model itself is left as it is.
@@ -73,11 +122,41 @@ def time_step(
     if best.kind == "cuda":
         half = fast_half(torch.cuda.get_device_capability(best.torch_device))
         ways[f"{best.name}, 16 bits"] = best, half
-    batch, seconds = next(iter(loader)), {}
+    batch, seconds, doubts = next(iter(loader)), {}, []
     for name, (device, low) in ways.items():
         step = _training_step(model, batch, loss_function, device.torch_device, low)
-        seconds[name] = time_call(step, device=device, max_s=max_s).median_s
-    return StepTimes(seconds)
+        timing = time_call(step, device=device, max_s=max_s)
+        seconds[name] = timing.median_s
+        doubts += [f"{name}: {warning}" for warning in timing.warnings]
+    estimates: tuple[EstimatedStep, ...] = ()
+    missing = ""
+    try:
+        estimates = _estimate(model, batch, loss_function)
+    except (RuntimeError, TypeError, ValueError) as error:
+        missing = f"No estimate: {error}"
+    return StepTimes(seconds, estimates, missing, tuple(doubts))
+
+
+def _estimate(
+    model: nn.Module,
+    batch: tuple[Tensor, Tensor],
+    loss_function: Callable[[Tensor, Tensor], Tensor],
+) -> tuple[EstimatedStep, ...]:
+    inputs, targets = batch
+    found = {}
+    for bits, precision in BITS.items():
+        answer = estimate(
+            model,
+            inputs,
+            loss=lambda outputs: loss_function(outputs, targets),
+            devices=CARDS,
+            precision=precision,
+        )
+        for row in answer.rows:
+            name = f"{row.name}, {bits}"
+            low_s, high_s = row.step_s / row.factor, row.step_s * row.factor
+            found[name] = EstimatedStep(name, low_s, high_s, row.limit)
+    return tuple(sorted(found.values(), key=lambda one: one.name.split(",")[0] != CARDS[0]))
 
 
 def _training_step(

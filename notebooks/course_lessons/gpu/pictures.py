@@ -1,38 +1,25 @@
 """The pictures of the GPU lesson."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import FuncFormatter
 
-from course_tools.figures import (
-    LOOKS,
-    MUTED,
-    Picture,
-    label_ends,
-    lecture_axes,
-    note_doubts,
-    picture,
-)
-from course_utils.copy_speed import CopyRate, latency
-from course_utils.text import format_seconds
-from course_utils.timing import SHORTEST_S
+from course_tools.figures import LOOKS, MUTED, Picture, label_ends, lecture_axes, picture
 
 # The T4: NVIDIA Turing Architecture Whitepaper (2018) for the multiprocessors and their lanes. Its
 # memory's bandwidth and its bus, 16 GB/s each way for PCIe 3.0 x16, are those of its data sheet.
 MULTIPROCESSORS, LANES, GPU_MEMORY_GB_PER_S, BUS_GB_PER_S = 40, 64, 320, 16
 LINES = ("-", "--", ":", "-.")
-# of the trainings: black, two of Okabe and Ito's colours that mean no device, and a grey
-TRAININGS = ("black", "#CC79A7", "#E69F00", MUTED)
+# of the training runs: black, two of Okabe and Ito's colours that mean no device, and a grey
+RUNS = ("black", "#CC79A7", "#E69F00", MUTED)
 MARKERS = ("", "o", "s", "^")
 
 
 def draw_memories() -> Picture:
     """Draw a CPU and a T4, each with its cores and its memory, and the bus between them."""
-    axes = lecture_axes("Two memories, and a narrow bus between")
+    axes = lecture_axes("Two memories with a narrow bus between them")
     cpu, gpu = LOOKS["cpu"]["color"], LOOKS["cuda"]["color"]
     _draw_box(axes, (0, 4.2), (3.6, 4.4), cpu)
     _draw_box(axes, (8.4, 4.2), (5.6, 4.4), gpu)
@@ -80,61 +67,16 @@ def _draw_box(
     axes.add_patch(Rectangle(corner, *size, facecolor=fill, edgecolor=color, linewidth=2))
 
 
-def draw_copies(rate: CopyRate, kind: str) -> Picture:
-    """Draw the time of a copy against its size, with the start-up time and the bandwidth that are
-    read off it.
-    """
-    axes = lecture_axes(
-        "A copy: start-up, then time for every byte",
-        "bytes copied (log.)",
-        "time of one copy (log.)",
-    )
-    rate = _trust_short_copies(rate)
-    look: dict[str, Any] = LOOKS.get(kind, LOOKS["cuda"])
-    curves = rate.curves()
-    ends = []
-    for line, ((direction, pinned), curve) in zip(LINES, curves.items(), strict=False):
-        sizes, times = [item.size_bytes for item in curve], [item.median_s for item in curve]
-        axes.plot(sizes, times, **{**look, "linestyle": line})
-        memory = ", pinned" if pinned else ""
-        label = f"{direction}{memory}: {curve[-1].rate_gb_per_s:.3g} GB/s"
-        ends.append((sizes[-1], times[-1], label, look["color"]))
-    start_s = min(latency(curve) for curve in curves.values())
-    axes.axhline(start_s, color=MUTED, linestyle=":")
-    words = f"start-up: {format_seconds(start_s)}"
-    axes.text(ends[-1][0], start_s, words, color=MUTED, va="bottom", ha="right")
-    axes.set(xscale="log", yscale="log")
-    axes.set_xticks([2**10, 2**15, 2**20, 2**25], ["1 KiB", "32 KiB", "1 MiB", "32 MiB"])
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda seconds, _: format_seconds(seconds)))
-    axes.minorticks_off()
-    label_ends(axes, ends)
-    note_doubts(axes, rate.copies)
-    words = "; ".join(repr(rate).split("\n  ")[1:])
-    return picture(axes, f"Time of a copy against its size on {rate.device}. {words}.", colors=8)
-
-
-def _trust_short_copies(rate: CopyRate) -> CopyRate:
-    """Return the rate without warnings of copies in memory that took less than a microsecond.
-
-    `time_call` doubts every call that is so short, but a few kilobytes are copied as fast.
-    """
-    copies = []
-    for item in rate.copies:
-        short = item.direction == "in memory" and item.median_s < SHORTEST_S
-        copies.append(replace(item, warnings=()) if short else item)
-    return replace(rate, copies=tuple(copies))
-
-
 def draw_losses(title: str, losses: dict[str, Sequence[float]]) -> Picture:
-    """Draw a line for each training, at most four, with its name at its end.
+    """Draw a line for each training run, at most four, with its name at its end.
 
     Args:
         title: what the picture shows.
-        losses: the loss of each step, by the name of the training; a point is the mean of five.
+        losses: the loss of each step, by the name of the run; a point is the mean of five.
     """
     axes = lecture_axes(title, "step", "loss, mean of five steps")
     ends, words = [], []
-    looks = zip(TRAININGS, LINES, MARKERS, losses.items(), strict=False)
+    looks = zip(RUNS, LINES, MARKERS, losses.items(), strict=False)
     for color, line, marker, (name, values) in looks:
         means = [fmean(values[start : start + 5]) for start in range(0, len(values), 5)]
         steps = [5 * (point + 1) for point in range(len(means))]

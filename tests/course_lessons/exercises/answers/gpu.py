@@ -4,6 +4,8 @@ CONTEXT = """
 import torch
 import torch.nn.functional as F
 from torch import nn
+
+from course_utils import to_device
 """
 
 BUSY = """
@@ -46,17 +48,54 @@ my_network = (Mine(), torch.ones(4, 3, 32, 32))
 """
 BUFFER = "self.register_buffer('mean', torch.full((3, 1, 1), 127.0))"
 ATTRIBUTE = "self.mean = torch.full((3, 1, 1), 127.0)"
+# What the positional embedding of many a small transformer does wrong: positions on the CPU.
+POSITIONS = """
+class Mine(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(8, 4)
+
+    def forward(self, words):
+        return words + self.embedding(torch.arange(8{device}))
+
+
+my_network = (Mine(), torch.ones(2, 8, 4))
+"""
+OPERATION = """
+class Mine(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.{layer}
+
+    def forward(self, inputs):
+        return {result}
+
+
+my_network = (Mine(), {example})
+"""
 THERE = "torch.randn(hidden.shape, device=hidden.device)"
 
 RIGHT = {
     "busy": [
         busy(result="(total / len(loader)).item()"),
         busy(moves="pixels, labels = (part.to(device, None, True) for part in (pixels, labels))"),
+        busy(moves="pixels, labels = to_device((pixels, labels), device, non_blocking=True)"),
     ],
     "moves": [
         MINE.format(mean=BUFFER, noise=THERE),
         MINE.format(mean="self.mean = nn.Parameter(torch.zeros(3, 1, 1))", noise=THERE),
         "my_network = [nn.LSTM(8, 4), torch.ones(5, 2, 8)]",
+        POSITIONS.format(device=", device=words.device"),
+        OPERATION.format(
+            layer="Linear(4, 4)",
+            result="self.layer(inputs)[torch.tensor([1, 0])] * torch.tensor(0.5)",
+            example="torch.ones(2, 4)",
+        ),
+        OPERATION.format(
+            layer="MultiheadAttention(4, 2)",
+            result="self.layer(inputs, inputs, inputs)[0]",
+            example="torch.ones(5, 2, 4)",
+        ),
     ],
 }
 
@@ -67,11 +106,29 @@ WRONG = {
         (busy(loss="loss.item()", result="total / len(loader)"), "read the sum once"),
         (busy(after="torch.cuda.empty_cache()"), "reuses it by itself"),
         (busy(moves="pass"), "have to be moved"),
+        (busy(moves="pixels, labels = to_device((pixels, labels), device)"), "non_blocking=True"),
         (busy(result="float(total)"), "not the mean loss"),
     ],
     "moves": [
         (MINE.format(mean=ATTRIBUTE, noise=THERE), "`mean` is an ordinary attribute"),
         (MINE.format(mean=BUFFER, noise="torch.randn(hidden.shape)"), "makes a tensor on the CPU"),
+        (POSITIONS.format(device=""), "makes a tensor on the CPU"),
+        (
+            OPERATION.format(
+                layer="Conv2d(3, 8, 3)",
+                result="self.layer(torch.ones(1, 3, 8, 8))",
+                example="torch.ones(1, 3, 8, 8)",
+            ),
+            "makes a tensor on the CPU",
+        ),
+        (
+            OPERATION.format(
+                layer="Linear(4, 4)",
+                result="self.layer(inputs) @ torch.ones(4, 2)",
+                example="torch.ones(2, 4)",
+            ),
+            "makes a tensor on the CPU",
+        ),
         ("my_network = nn.Linear(3, 1)", "a network and an example of its input"),
         ("my_network = nn.Linear(3, 1), (4, 3)", "the example, a tensor"),
     ],
