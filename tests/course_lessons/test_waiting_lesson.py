@@ -2,7 +2,6 @@ import pytest
 import torch
 from course_lessons.waiting.compiled import gains, gains_by_family
 from course_lessons.waiting.photographs import BATCH, SIDE, Photographs, watch_training
-from course_lessons.waiting.queues import SimulatedDevice, train
 from torch.utils.data import DataLoader
 
 
@@ -19,20 +18,17 @@ def test_workers_say_who_they_are():
 
 
 def test_the_timeline_of_a_training_shows_who_loads_and_who_trains():
-    loading, training = watch_training(workers=0).lanes
-    assert (loading.name, training.kind, len(loading.work)) == ("loading", "device", 6)
+    _, loading, training = watch_training(workers=0).lanes
+    assert (loading.name, training.name, len(loading.work)) == ("loading", "device: training", 6)
     for load, step in zip(loading.work, training.work, strict=True):
         assert load.end_s <= step.start_s
 
 
-@pytest.mark.skipif(torch.__version__ < (2, 7), reason="the profiler saw one thread before")
-@pytest.mark.parametrize("read", [True, False])
-def test_reading_the_loss_keeps_host_and_device_from_working_at_once(read):
-    host, device = SimulatedDevice().record(train, read=read).lanes
-    prepared = [span for span in host.named if span.name == "prepare"]
-    assert len(device.work) == len(prepared) == 3
-    following = zip(device.work[:-1], prepared[1:], strict=True)
-    assert all(step.end_s <= block.start_s for step, block in following) == read
+@pytest.mark.process
+def test_the_clock_of_the_timeline_starts_before_the_workers_do():
+    starting, *workers, _ = watch_training(workers=2).lanes
+    assert starting.work[0].start_s == 0 and starting.work[0].end_s > 0
+    assert all(lane.work[0].start_s >= starting.work[0].end_s for lane in workers)
 
 
 def test_published_pairs_are_those_that_the_lesson_names():

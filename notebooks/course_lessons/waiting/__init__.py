@@ -1,1 +1,1 @@
-"""Scenery of lesson 7: queues to watch, photographs to decode, and what torch.compile gained."""
+"""Scenery of lesson 7: photographs that load slowly, and what torch.compile gained."""

@@ -1,4 +1,4 @@
-"""The exercises of lesson 7: a loop that reads its loss too often, and a change in your own."""
+"""The exercises of lesson 7: a loop that reads its loss too often, and your own loop."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import torch
 from course_lessons.exercises.calls import READS, Calls
 from course_lessons.exercises.frame import Mistakes, exercise
 from course_lessons.exercises.read_answer import expect, number_of
-from course_tools.timeline.bottleneck import Bottleneck
+from course_tools.timeline.bottleneck import PARTS, WORTH_FIRST, Bottleneck
 
 BATCHES = 20
 
@@ -53,42 +53,35 @@ def read_once(answer: Any) -> Mistakes:
     yield abs(given - mean) > 1e-4, "That is not the mean of the losses."
 
 
-# What helps against each limit; a part of any of these words is enough.
-CURES = {
-    "loader": ("num_workers", "workers", "cache", "store", "prepare", "sampler", "whole", "slice"),
-    "copies": ("pin_memory", "non_blocking", "uint8", "pinned"),
-    "other ranks": ("rank", "accumul", "no_sync", "batch"),
-    "launches": ("batch", "compile", "graph", "item", "read"),
-    "arithmetic": ("autocast", "16", "bf16", "fp16", "gpu", "smaller", "channels_last"),
-}
-
-
 @exercise(
-    "Which part of the verdict is the largest? A cure of another part changes nothing much.",
-    "loader: num_workers; copies: pin_memory; launches: a larger batch or torch.compile; "
-    "arithmetic: autocast or a GPU.",
+    "Which part of the verdict is the largest? Shortening another one changes little.",
+    "The table has the shares, and the sentence below it names the part to begin with.",
     solution="""
         verdict = find_bottleneck(step, DataLoader(Photographs(), batch_size=None))
-        my_change = (verdict, "num_workers")
+        my_loop = (verdict, "loader")
     """,
-    right="Make the change, and call find_bottleneck again: the largest part is another one now, "
-    "or the loop is as fast as it gets on this device.",
+    right="Make the change that the verdict advises, and call find_bottleneck again. Either the "
+    "largest part is another one now, or the loop is as fast as it gets on this device.",
 )
 def own_loop(answer: Any) -> Mistakes:
-    """Call find_bottleneck on a loop of your own, and name the first change that you would make:
-    my_change = (find_bottleneck(step, loader), "the change").
+    """Call find_bottleneck on a loop of your own, and name the part that you would shorten first:
+    my_loop = (find_bottleneck(step, loader), "the part").
     """
-    expect(answer, tuple, "a pair: the verdict and the change")
-    yield len(answer) != 2, "Give two things: the verdict, and the change in a word or two."
-    verdict, change = answer
+    expect(answer, tuple, "a pair: the verdict and the name of a part")
+    yield len(answer) != 2, "Give two things: the verdict, and the name of a part."
+    verdict, part = answer
     expect(verdict, Bottleneck, "what find_bottleneck returned")
-    expect(change, str, "the change, as a text")
-    parts = sorted(CURES, key=verdict.share, reverse=True)
-    limits = [verdict.limit] if verdict.limit else parts[:2]
-    helped = [part for part in CURES if any(word in change.lower() for word in CURES[part])]
-    yield not helped, f"I do not know {change!r}. What would you try against the {limits[0]}?"
+    expect(part, str, "the name of a part, as a text")
+    part = part.strip().lower()
+    names = ", ".join(PARTS)
+    yield part not in PARTS, f"{part!r} is not the name of a part. They are: {names}."
+    largest, second = sorted(PARTS, key=verdict.share, reverse=True)[:2]
+    # the same rule as that of the advice: what waits is removed before the arithmetic gets cheaper
+    also = verdict.limit is None or (
+        largest == "arithmetic" and verdict.share(second) >= WORTH_FIRST
+    )
     yield (
-        not set(helped) & set(limits),
-        f"That helps against the {helped[0]}, which take {verdict.share(helped[0]):.0%} of the "
-        f"step here. The largest part is the {limits[0]}: {verdict.share(limits[0]):.0%}.",
+        part not in ((largest, second) if also else (largest,)),
+        f"The {part} is only {verdict.share(part):.0%} of the step here. The largest part is the "
+        f"{largest}: {verdict.share(largest):.0%}.",
     )

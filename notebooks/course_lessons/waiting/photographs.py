@@ -1,4 +1,4 @@
-"""Photographs that are slow to load, and the timeline of a training that waits for them."""
+"""Photographs that are slow to load, and the timeline of a training run that waits for them."""
 
 import time
 from collections.abc import Callable
@@ -7,6 +7,8 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, get_worker_info
 
+from course_tools.figures import Picture
+from course_tools.timeline.lanes import draw_runs
 from course_tools.timeline.record import Timeline
 from course_utils.devices import as_device, wait_for
 
@@ -53,18 +55,28 @@ def make_step() -> Callable[[tuple[torch.Tensor, Note]], None]:
 
 
 def watch_training(workers: int) -> Timeline:
-    """Train on six batches of photographs, and return who loaded which of them, and when."""
+    """Train on six batches of photographs, and return who loaded which of them, and when; the time
+    begins when the loader is asked for its iterator, so it includes the start of the workers.
+    """
     step = make_step()
     photographs = Photographs(batches=6)
     step(photographs[0])  # the first step is slower
     lanes: dict[str, list[tuple[str, float, float]]] = {}
     training = []
+    begin_s = time.perf_counter()
     for batch in DataLoader(photographs, batch_size=None, num_workers=workers):
         who, *times = batch[1]
         lanes.setdefault(who, []).append(("load", *times))
-        start = time.perf_counter()
+        start_s = time.perf_counter()
         step(batch)
         wait_for(None)
-        training.append(("step", start, time.perf_counter()))
-    lanes = dict(sorted(lanes.items()))
+        training.append(("step", start_s, time.perf_counter()))
+    first_s = min(start_s for loads in lanes.values() for _, start_s, _ in loads)
+    lanes = {"starting": [("start", begin_s, first_s)], **dict(sorted(lanes.items()))}
     return Timeline.of_spans({**lanes, "device: training": training})
+
+
+def draw_own_workers(*counts: int) -> Picture:
+    """Draw the training on photographs with each of these numbers of workers, measured here."""
+    runs = {f"num_workers={count}": watch_training(count).lanes for count in counts}
+    return draw_runs(runs, "Workers load while the network trains")

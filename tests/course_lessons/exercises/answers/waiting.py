@@ -11,6 +11,9 @@ from course_tools.timeline.loop import LoopRecord
 
 step = make_step()
 slow_calls = judge(LoopRecord("cpu", "cpu", step_s=1.0, fetch_s=0.1))
+slow_loader_beside_arithmetic = judge(
+    LoopRecord("cpu", "cpu", step_s=1.0, fetch_s=0.3, exposed=1.0, compute_s=0.6)
+)
 """
 
 EPOCH = """
@@ -34,8 +37,9 @@ def my_epoch(step, loader):
 """,
     ],
     "own_loop": [
-        "my_change = (slow_calls, 'a larger batch')",
-        "my_change = (slow_calls, 'torch.compile(model)')",
+        "my_loop = (slow_calls, 'launches')",
+        "my_loop = (slow_loader_beside_arithmetic, 'loader')",
+        "my_loop = (slow_loader_beside_arithmetic, 'Arithmetic')",
     ],
 }
 
@@ -46,8 +50,8 @@ WRONG = {
         (EPOCH.format(read="", end=".item()"), "That is the sum"),
     ],
     "own_loop": [
-        ("my_change = (slow_calls, 'num_workers=4')", "helps against the loader"),
-        ("my_change = (slow_calls, 'luck')", "I do not know"),
-        ("my_change = ('launches', 'compile')", "what find_bottleneck returned"),
+        ("my_loop = (slow_calls, 'loader')", "The largest part is the launches: 90%"),
+        ("my_loop = (slow_calls, 'num_workers=4')", "not the name of a part"),
+        ("my_loop = ('launches', 'launches')", "what find_bottleneck returned"),
     ],
 }
