@@ -2,6 +2,7 @@
 their own.
 """
 
+import importlib
 import json
 import re
 from pathlib import Path
@@ -118,6 +119,17 @@ def test_code_cells_are_short_enough_to_project(notebook):
         ]
         assert len(lines) <= 15, f"{cell.id} has {len(lines)} lines"
         assert max(map(len, lines), default=0) <= 120, f"{cell.id} is too wide"
+
+
+def test_what_a_lesson_imports_of_the_course_is_there(notebook):
+    for cell in code_cells(notebook):
+        lines = [line for line in cell.source.splitlines() if not line.lstrip().startswith("%")]
+        pattern = r"^\s*from (course_\S+) import (?:\(([^)]*)\)|(.*))"
+        for module, several, few in re.findall(pattern, "\n".join(lines), re.MULTILINE):
+            for name in re.findall(r"(\w+)(?: as \w+)?", several or few.partition("#")[0]):
+                home = importlib.import_module(module)
+                if not hasattr(home, name):
+                    importlib.import_module(f"{module}.{name}")
 
 
 def test_no_cell_assigns_the_output_of_a_command(notebook):
