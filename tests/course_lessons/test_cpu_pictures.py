@@ -1,6 +1,15 @@
 """The pictures of lesson 1: what their titles and words say is what they were given."""
 
-from course_lessons.cpu.pictures import BATCHES, draw_batches, draw_series, time_batches
+import torch
+from course_lessons.cpu.pictures import (
+    BATCHES,
+    draw_batches,
+    draw_forecast,
+    draw_images,
+    time_batches,
+)
+from course_lessons.data.images import offline_images
+from course_lessons.data.models import AirRNN
 from course_lessons.data.series import air_passengers
 
 
@@ -17,7 +26,25 @@ def test_every_batch_is_measured(monkeypatch):
     assert list(times_s) == [1, 100] and min(times_s.values()) > 0
 
 
-def test_a_series_says_what_is_kept_aside_and_what_is_forecast():
+def test_a_forecast_says_how_far_off_it_is(monkeypatch):
     train, later = air_passengers()
-    assert "the last 23 months are dashed" in draw_series(train, later, "A series").alt
-    assert "dots of the forecast" in draw_series(train, later, "A forecast", later).alt
+    growth = train[12:] / train[:-12]
+    low, high = growth.min(), growth.max()
+    as_it_came = torch.cat([train, later])
+    truth = (as_it_came[12:] / as_it_came[:-12])[-len(later) :]
+    perfect = AirRNN()
+    monkeypatch.setattr(perfect, "forecast", lambda *_, steps: (truth - low) / (high - low))
+    assert "off by 0.0% on average" in draw_forecast(perfect).alt
+    last_year = AirRNN()
+    monkeypatch.setattr(
+        last_year, "forecast", lambda *_, steps: (1 + 0 * truth - low) / (high - low)
+    )
+    repeated = train[-12:].repeat(2)[:23]
+    error = ((repeated - later).abs() / later).mean()
+    assert f"off by {error:.1%} on average" in draw_forecast(last_year).alt
+
+
+def test_every_class_of_images_is_shown_with_its_name():
+    images = offline_images(train=100, test=10)
+    assert draw_images(images).alt.endswith(f"{', '.join(images.classes)}.")
+    assert len(images.classes) == 10

@@ -95,7 +95,7 @@ def _train(model: nn.Linear, *, reset: bool) -> tuple[torch.Tensor, list[float]]
             return few_s - few * each_s
     """,
     right="On this machine, `my_overhead(16, times[16], 256, times[256])` is the overhead of a "
-    "step, in seconds. A larger batch pays for as long as its work takes less than that.",
+    "step, in seconds. A larger batch is nearly free as long as its work takes less than that.",
 )
 def overhead(answer: Any) -> Mistakes:
     """Write my_overhead(few, few_s, many, many_s): the seconds that a step costs whatever its

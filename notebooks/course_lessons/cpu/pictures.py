@@ -1,10 +1,11 @@
-"""The pictures of lesson 1: the time of a step against its batch, and the series."""
+"""The pictures of lesson 1: a step against its batch, a forecast, and the images."""
 
 from collections.abc import Callable, Mapping
 
 import torch
 from torch.nn.functional import mse_loss
 
+from course_lessons.data.images import Images
 from course_lessons.data.models import AirRNN
 from course_lessons.data.series import Scale, air_passengers, make_windows
 from course_tools.figures import BLUE, MUTED, ORANGE, Picture, lecture_axes, picture
@@ -15,11 +16,24 @@ BATCHES = (1, 4, 16, 64, 256, 1024, 4096)
 HARDLY_MORE = 1.5  # times the step of one window
 
 
-def time_batches() -> dict[int, float]:
-    """Measure one training step of the RNN for each batch, in seconds, on one CPU thread."""
+def air_windows() -> tuple[torch.Tensor, torch.Tensor]:
+    """Return 89 windows of 20 months each, (89, 20, 1), and the same windows a month later.
+
+    Their values are the growth over the same month of the year before, scaled to 0 to 1.
+    """
+    growth, scale = _growth()
+    return make_windows(scale.apply(growth), length=20)
+
+
+def _growth() -> tuple[torch.Tensor, Scale]:
     train, _ = air_passengers()
     growth = train[12:] / train[:-12]
-    inputs, targets = make_windows(Scale.fit(growth).apply(growth), length=20)
+    return growth, Scale.fit(growth)
+
+
+def time_batches() -> dict[int, float]:
+    """Measure one training step of the RNN for each batch, in seconds, on one CPU thread."""
+    inputs, targets = air_windows()
     times_s = {}
     for batch in BATCHES:
         index = torch.arange(batch) % len(inputs)  # large batches repeat the windows
@@ -46,7 +60,7 @@ def draw_batches(times_s: Mapping[int, float]) -> Picture:
     alike = max(n for n in times_s if times_s[n] <= HARDLY_MORE * times_s[smallest])
     ratio = times_s[alike] / times_s[smallest]
     title = f"{alike} windows take {ratio:.1f} times as long as {smallest}"
-    axes = lecture_axes(title, "windows in a batch (logarithmic)", "ms a step (logarithmic)")
+    axes = lecture_axes(title, "windows in a batch (logarithmic)", "ms per step (logarithmic)")
     times_ms = [1e3 * time_s for time_s in times_s.values()]
     axes.loglog(list(times_s), times_ms, color=BLUE, marker="o")
     axes.set_xticks(list(times_s), [f"{batch:,}" for batch in times_s])
@@ -63,28 +77,42 @@ def draw_batches(times_s: Mapping[int, float]) -> Picture:
     return picture(axes, f"{title}: a step takes {ends}, on logarithmic axes.", colors=16)
 
 
-def draw_series(
-    train: torch.Tensor, later: torch.Tensor, title: str, forecast: torch.Tensor | None = None
-) -> Picture:
-    """Draw the months to train on, those kept aside, and a forecast of these.
+def draw_forecast(model: AirRNN) -> Picture:
+    """Draw the passengers of each month, and the model's forecast of the last 23.
 
     Args:
-        train: thousands of passengers to train on, (months,).
-        later: those kept aside, (months,).
-        title: what the picture shows.
-        forecast: of the months kept aside, (months,).
+        model: trained on `air_windows`.
     """
-    axes = lecture_axes(title, "month", "thousands of passengers")
-    months = range(len(train) + len(later))
-    axes.plot(months[: len(train)], train, color=BLUE)
-    axes.plot(months[len(train) :], later, color=MUTED, linestyle="--")
-    axes.text(30, 330, f"{len(train)} months\nto train on", color=BLUE)
-    words = f"Passengers rise in yearly waves; the last {len(later)} months are dashed"
-    if forecast is None:
-        axes.text(70, 580, f"{len(later)} months to forecast", color=MUTED)
-    else:
-        axes.plot(months[len(train) :], forecast, color=ORANGE, marker="o", markersize=7)
-        axes.text(82, 570, "forecast, dots", color=ORANGE)
-        axes.text(82, 610, "measured, dashed", color=MUTED)
-        words += "; the dots of the forecast follow them closely"
-    return picture(axes, f"{words}.", colors=16)
+    train, later = air_passengers()
+    growth, scale = _growth()
+    months = train.tolist()
+    for each in scale.undo(model.forecast(scale.apply(growth)[-20:], steps=len(later))).tolist():
+        months.append(months[-12] * each)
+    forecast = months[len(train) :]
+    error = ((torch.tensor(forecast) - later).abs() / later).mean()
+    title = f"The forecast is off by {error:.1%} on average"
+    axes = lecture_axes(title, "year", "thousands of passengers")
+    years = [1949 + month / 12 for month in range(len(months))]
+    axes.plot(years[: len(train)], train, color=BLUE)
+    axes.plot(years[len(train) :], forecast, color=ORANGE, marker="o", markersize=7)
+    axes.plot(years[len(train) :], later, color="black", linestyle="--")
+    axes.text(1951.5, 330, f"{len(train)} months\nto train on", color=BLUE)
+    axes.text(1955.2, 570, "forecast, dots", color=ORANGE)
+    axes.text(1955.2, 610, "what came, dashed", color="black")
+    words = f"{title}: {len(later)} months, in yearly waves that grow, after {len(train)}"
+    return picture(axes, f"{words} to train on.", colors=16)
+
+
+def draw_images(images: Images) -> Picture:
+    """Draw the first image of each class, with its name."""
+    axes = lecture_axes(f"One image of each of {len(images.classes)} classes")
+    for label, name in enumerate(images.classes):
+        row, column = divmod(label, 5)
+        first = (images.train_labels == label).nonzero()[0, 0]
+        left, bottom = 1.3 * column, -1.4 * row
+        pixels = images.train[first].permute(1, 2, 0).numpy()  # (32, 32, 3)
+        axes.imshow(pixels, extent=(left, left + 1, bottom, bottom + 1))
+        axes.text(left + 0.5, bottom - 0.08, name, ha="center", va="top")
+    axes.set(xlim=(-0.1, 6.3), ylim=(-1.75, 1.1))
+    axes.axis("off")
+    return picture(axes, f"One small image of each class: {', '.join(images.classes)}.", colors=64)
