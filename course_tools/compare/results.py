@@ -160,7 +160,7 @@ class Result:
     def save(self, path: str | os.PathLike) -> None:
         """Write the result as a JSON file."""
         text = json.dumps(SCHEMA | asdict(self), ensure_ascii=False, indent=1)
-        write_whole(path, text + "\n")
+        write_whole(Path(path), text + "\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "Result":
