@@ -158,7 +158,7 @@ def public_names(tool: str) -> dict[str, set[str]]:
             continue
         for name in names:
             thing = getattr(importlib.import_module(module), name, None)
-            if callable(thing):
+            if callable(thing) and thing.__module__.startswith("course_"):
                 found.setdefault(thing.__module__, set()).add(name)
     return found
 
@@ -213,7 +213,8 @@ def write_documents(source: Path) -> None:
             text += contents(
                 "More", [*pages, "teaching", "contributing", "changes", "conduct", "security"]
             )
-            reference = ["reference/helpers", *(f"reference/{name}" for name in TOOLS)]
+            names = ["helpers", *(tool.partition(".")[2] for tool in TOOLS)]
+            reference = [f"reference/{name}" for name in names]
             text += contents("Reference", reference)
         (source / page).write_text(text, encoding="utf-8")
 

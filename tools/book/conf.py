@@ -17,6 +17,7 @@ nb_execution_mode = "off"
 nb_ipywidgets_js = {}  # without a kernel a widget cannot live: what it left as text is shown
 nb_mime_priority_overrides = [("html", "application/vnd.jupyter.widget-view+json", None)]
 nb_merge_streams = True
+suppress_warnings = ["misc.highlighting_failure"]  # a cell may write a file that is not Python
 myst_enable_extensions = ["deflist", "dollarmath", "attrs_inline"]
 myst_heading_anchors = 4
 

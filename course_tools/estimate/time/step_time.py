@@ -1,5 +1,7 @@
 """The model of time: from the counted sums of a step to seconds on a chip, without torch.
 
+::
+
     launches    s * step_s + launch_s * kernels                         (on a TPU, one kernel)
     memory      memory * bytes / bandwidth, and for convolutions
                 convolution_memory * again * bytes / min(bandwidth, convolution_gb_per_s)
