@@ -17,7 +17,7 @@ from course_utils.launch.run import RunError, run_lesson
 
 pytestmark = pytest.mark.process
 
-ENDED_S = 30  # patience, not a promise: a busy machine takes its time
+ENDED_S = 90  # patience, not a promise: a busy machine takes its time
 TRAININGS = """
 import os, pathlib, subprocess, time
 import torch
