@@ -58,11 +58,17 @@ def strings(source: str) -> list[str]:
 
 
 def code_of(lesson) -> list[str]:
-    """Return the code cells of a lesson as Python, without IPython's own lines."""
+    """Return the code cells of a lesson as Python, without IPython's own lines; a cell that writes
+    a file of another kind is one string.
+    """
     cells = json.loads(lesson.read_text(encoding="utf-8"))["cells"]
-    sources = ("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
-    magic = re.compile(r"^(\s*)(?:\w+ = )?[%!].*$", re.MULTILINE)
-    return [magic.sub(r"\1pass", source) for source in sources]
+    sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    magic = re.compile(r"^(\s*)[%!].*$", re.MULTILINE)
+    not_python = re.compile(r"%%writefile \S+(?<!\.py)\n")
+    return [
+        repr(source) if not_python.match(source) else magic.sub(r"\1pass", source)
+        for source in sources
+    ]
 
 
 @pytest.mark.parametrize("name", CODE)

@@ -261,7 +261,7 @@ def test_one_rank_says_what_all_refuse(script, arguments, tmp_path, monkeypatch,
 @pytest.mark.parametrize("script", UNDER_TORCHRUN)
 def test_a_script_for_several_ranks_says_how_it_is_started(script, monkeypatch):
     monkeypatch.delenv("RANK", raising=False)
-    with pytest.raises(SystemExit, match=f"torchrun --nproc-per-node 2 {script}"):
+    with pytest.raises(SystemExit, match=f"torchrun --standalone --nproc-per-node 2 {script}"):
         start(monkeypatch, script)
 
 
