@@ -43,7 +43,9 @@ def test_the_file_is_valid_with_cell_ids_and_small(lesson, notebook):
         for cell in code_cells(notebook)
         for output in cell.outputs
     )
-    assert lesson.stat().st_size <= max(200, 31 * pictures + 4) * KIBIBYTE  # text, and 31 a picture
+    limit = max(200, 31 * pictures + 4)  # text, and 31 a picture
+    limit += 31 * len(notebook.cells[0].get("attachments", {}))
+    assert lesson.stat().st_size <= limit * KIBIBYTE
 
 
 def test_it_was_executed_from_top_to_bottom_in_one_go(notebook):
@@ -98,6 +100,16 @@ def test_the_opening_says_what_the_lesson_is_for_and_what_it_needs(lesson, noteb
         assert part in opening.source, part
     goals = re.findall(r"^- ", opening.source, re.MULTILINE)
     assert 1 <= len(goals) <= 3
+
+
+def test_the_picture_under_the_question_is_the_one_that_the_lesson_draws(notebook):
+    opening = notebook.cells[0]
+    if not opening.get("attachments"):
+        pytest.skip("this lesson shows no picture above its code yet")
+    assert re.search(r"\n\n!\[.{20,}\]\(attachment:opening\.png\)\n\nAfter", opening.source)
+    (cell,) = [cell for cell in notebook.cells if "opening" in cell.metadata.get("tags", [])]
+    drawn = [output.data["image/png"] for output in cell.outputs if "image/png" in output.data]
+    assert [opening.attachments["opening.png"]["image/png"]] == [one.strip() for one in drawn]
 
 
 def test_the_closing_has_three_takeaways_a_limit_a_way_on_and_sources(notebook):
@@ -157,7 +169,7 @@ def test_a_script_in_a_lesson_is_the_one_that_is_tested(lesson, notebook):
 def test_links_to_other_lessons_and_files_lead_somewhere(lesson, notebook):
     planned = set(NOTEBOOKS.values())
     for text in texts(notebook):
-        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", text):
+        for target in re.findall(r"\]\((?!https?:|attachment:|#)([^)#]+)", text):
             assert (lesson.parent / target).exists() or Path(target).stem in planned, target
 
 

@@ -1,8 +1,7 @@
 """Make the notebooks that people open: `python tools/copies.py my-lessons`, which `make lab` does.
 
 A committed lesson holds the outputs of another machine and cells that check it. A learner's copy
-holds neither, except for the picture that a lesson opens with (its cell has the tag `opening`), and
-it asks Colab and Kaggle for the accelerator that it is about. A teacher's copy
+holds neither, and it asks Colab and Kaggle for the accelerator that it is about. A teacher's copy
 has the solutions filled in as well. `--publish FOLDER` writes both kinds to FOLDER/notebooks and
 FOLDER/solutions: the release workflow puts them on the branch to which the launch links lead.
 """
@@ -57,22 +56,6 @@ KAGGLE = {
 }
 
 
-class ClearOutputs(ClearOutputPreprocessor):
-    """Clear all outputs but the picture that a lesson opens with, which people see at once."""
-
-    def preprocess_cell(
-        self, cell: NotebookNode, resources: dict, index: int
-    ) -> tuple[NotebookNode, dict]:
-        """Return the cell with or without its outputs, as not run yet."""
-        if "opening" not in cell.metadata.get("tags", []):
-            return super().preprocess_cell(cell, resources, index)
-        cell.execution_count = None
-        for output in cell.outputs:
-            if output.output_type == "execute_result":
-                output.execution_count = None
-        return cell, resources
-
-
 class ForPeople(Preprocessor):
     """For hosted notebooks: name the accelerator of the lesson, and fold what Jupyter folds."""
 
@@ -106,7 +89,7 @@ def solved(lesson: NotebookNode) -> NotebookNode:
 def copy_of(lesson: Path, *, with_solutions: bool = False) -> str:
     """Return the text of the notebook that a learner, or else a teacher, opens."""
     exporter = NotebookExporter()
-    exporter.register_preprocessor(ClearOutputs(), enabled=True)
+    exporter.register_preprocessor(ClearOutputPreprocessor(), enabled=True)
     exporter.register_preprocessor(TagRemovePreprocessor(remove_cell_tags={"check"}), enabled=True)
     exporter.register_preprocessor(ForPeople(), enabled=True)
     notebook = nbformat.read(lesson, as_version=4)

@@ -24,6 +24,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from course_tools.timeline.trace import complete_events, steps_of
+from course_utils.whole_file import write_whole
 
 FOLDER = Path(__file__).parent.parent / "notebooks" / "course_lessons" / "recordings"
 REPOSITORIES = {
@@ -224,7 +225,7 @@ def cut_memory(events: list[list[int]], between_ms: tuple[float, float]) -> dict
 def write(one: Recording, small: dict[str, Any], repository: dict[str, str]) -> dict[str, Any]:
     """Write a recording into its file, and return its entry in the index."""
     packed = gzip.compress(json.dumps(small, separators=(",", ":")).encode(), 9, mtime=0)
-    Path(FOLDER, f"{one.name}.json.gz").write_bytes(packed)
+    write_whole(FOLDER / f"{one.name}.json.gz", packed)
     print(f"{one.name}: {len(packed) / 1e3:.0f} kB")
     told = asdict(one)
     del told["repository"], told["name"]
@@ -242,13 +243,13 @@ def main() -> None:
         repository = dict(REPOSITORIES[one.repository])
         licence = repository.pop("licence_file")
         text = git_show(folders[one.repository], repository["commit"], licence)
-        Path(FOLDER, f"LICENSE-{one.repository}").write_bytes(text)
+        write_whole(FOLDER / f"LICENSE-{one.repository}", text)
         data = git_show(folders[one.repository], repository["commit"], one.path)
         whole = json.loads(gzip.decompress(data))
         small = cut_memory(whole, MEMORY_MS) if one is MEMORY else cut(whole, one.steps)
         index[one.name] = write(one, small, repository)
     text = json.dumps(index, indent=1, ensure_ascii=False) + "\n"
-    Path(FOLDER, "sources.json").write_text(text, encoding="utf-8")
+    write_whole(FOLDER / "sources.json", text)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+from course_utils.whole_file import write_whole  # noqa: E402
+
 LESSONS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
 MEASURE_S, LESSON_S = 400, 240  # limits of the longest parts
 
@@ -164,7 +167,7 @@ def write_report(out: Path, ended: dict[str, str], dry: bool) -> Path:
             text = text.replace(str(ROOT), "COURSE").replace(str(Path.home()), "~")
             lines += ["", f"## {name}", "", "~~~text", text, "~~~"]
     report = out / "report.md"
-    report.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_whole(report, "\n".join(lines) + "\n")
     return report
 
 
@@ -198,7 +201,7 @@ def main() -> int:
         print(f"{name} ...", end=" ", flush=True)
         ended[name] = run(part, out, options.dry)
         print(ended[name], flush=True)
-        state.write_text(json.dumps(ended, indent=1), encoding="utf-8")
+        write_whole(state, json.dumps(ended, indent=1))
         write_report(out, ended, options.dry)
     print(f"The report: {write_report(out, ended, options.dry)}")
     fine = [how.startswith(("passed", "not possible")) for how in ended.values()]

@@ -16,6 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+from course_utils.whole_file import write_whole  # noqa: E402
+
 BADGES = {
     "Colab": "https://colab.research.google.com/assets/colab-badge.svg",
     "Kaggle": "https://kaggle.com/static/images/open-in-kaggle.svg",
@@ -186,7 +189,7 @@ def stamp(root: Path, address: Address) -> list[str]:
         else:
             new = stamp_pyproject(old, address)
         if new != old:
-            path.write_text(new, encoding="utf-8", newline="\n")
+            write_whole(path, new)
             changed.append(path.name)
     return changed
 

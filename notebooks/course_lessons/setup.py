@@ -7,6 +7,7 @@ the notebook and in the data sets of a Kaggle notebook before it asks its index.
 
 import atexit
 import importlib
+import logging
 import os
 import shutil
 import subprocess
@@ -28,6 +29,9 @@ def set_up(extra: str = "lessons") -> None:
     use_kernel_python()
     # torch 2.11 says it at the first use of its profiler, and a single recording loses nothing
     warnings.filterwarnings("ignore", message="Warning: Profiler clears events")
+    # On a machine without a GPU, a CUDA build's profiler and its compiler complain about that.
+    os.environ.setdefault("KINETO_LOG_LEVEL", "6")
+    logging.getLogger("torch.utils.cpp_extension").setLevel(logging.ERROR)
     unpack_wheel()
     missing, unfit = look(requirements(extra))
     if "torch" in [each.name for each in missing]:

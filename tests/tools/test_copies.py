@@ -20,11 +20,7 @@ def by_hand(lesson: Path) -> str:
     ]
     for cell in made["cells"]:
         if cell["cell_type"] == "code":
-            cell["execution_count"] = None
-            if "opening" not in cell["metadata"].get("tags", []):
-                cell["outputs"] = []
-            for output in cell["outputs"]:
-                output["execution_count"] = None
+            cell["execution_count"], cell["outputs"] = None, []
     colab, gpu, kaggle = {
         "02": (
             {"accelerator": "GPU", "colab": {"gpuType": "T4", "provenance": []}},

@@ -21,6 +21,7 @@ ROOT = HERE.parent.parent
 sys.path.insert(0, str(ROOT))
 from tools.book.old_code_tables import old_code_page  # noqa: E402
 from tools.copies import LESSONS, copy_of  # noqa: E402
+from tools.opening_picture import without_picture  # noqa: E402
 from tools.page.build import page as worth_it_page  # noqa: E402
 from tools.setup_cell import launch_links, read_address  # noqa: E402
 
@@ -106,6 +107,8 @@ def page_of(notebook: NotebookNode, lesson: Path, terms: dict[str, str]) -> Note
         for cell in notebook.cells
         if "check" not in cell.metadata.get("tags", []) and not cell.id.endswith("-setup")
     ]
+    # MyST cannot show an attachment; in the book the picture's own cell stands next to it.
+    notebook.cells[0].source = without_picture(notebook.cells[0].source)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = re.sub(r"(?m)^\[!\[Open this lesson in .*\n+", "", cell.source)

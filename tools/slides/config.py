@@ -7,7 +7,14 @@ from pathlib import Path
 from docutils.utils.math.latex2mathml import tex2mathml
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from tools.opening_picture import without_picture
 from tools.setup_cell import read_address
+
+
+def without_the_opening_picture(notebook, resources):
+    """Leave the picture to the cell that draws it: it gets a slide of its own."""
+    notebook.cells[0].source = without_picture(notebook.cells[0].source)
+    return notebook, resources
 
 
 def with_links_to_the_book(notebook, resources):
@@ -46,4 +53,8 @@ c.NbConvertApp.export_format = "slides"
 c.SlidesExporter.template_name = "offline"
 c.TemplateExporter.extra_template_basedirs = [str(here)]
 c.FilesWriter.build_directory = str(here)
-c.SlidesExporter.preprocessors = [with_links_to_the_book, with_formulas]
+c.SlidesExporter.preprocessors = [
+    without_the_opening_picture,
+    with_links_to_the_book,
+    with_formulas,
+]
