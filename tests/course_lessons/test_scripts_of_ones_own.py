@@ -1,11 +1,14 @@
 """The training scripts with another network, data and loss in their marked places, and refusals."""
 
+import itertools
 import json
 import os
 import re
 import runpy
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -232,10 +235,22 @@ BAD = [
     ["--epochs", "three"],
     ["--checkpoint", "."],
 ]
+MISSING = [["--device", "cuda"], ["--device", "gpu"], ["--device", "mps"]]  # the CPU is always here
 
 
-@pytest.mark.parametrize("arguments", BAD, ids=" ".join)
-@pytest.mark.parametrize("script", ["train_cpu.py", "train_fast.py", "train_lightning.py"])
+@pytest.fixture
+def no_gpu(monkeypatch):
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
+
+
+@pytest.mark.parametrize(
+    ("script", "arguments"),
+    [
+        *itertools.product(["train_cpu.py", "train_fast.py", "train_lightning.py"], BAD),
+        *itertools.product(["train_gpu.py", "train_fast.py"], MISSING),
+    ],
+)
+@pytest.mark.usefixtures("no_gpu")
 def test_a_bad_argument_is_one_sentence(script, arguments, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit):
@@ -246,8 +261,9 @@ def test_a_bad_argument_is_one_sentence(script, arguments, tmp_path, monkeypatch
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("arguments", [*BAD, ["--device", "mps"]], ids=" ".join)
+@pytest.mark.parametrize("arguments", [*BAD, *MISSING], ids=" ".join)
 @pytest.mark.parametrize("script", UNDER_TORCHRUN)
+@pytest.mark.usefixtures("no_gpu")
 def test_one_rank_says_what_all_refuse(script, arguments, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as first:
@@ -292,13 +308,25 @@ def test_a_save_that_fails_leaves_the_checkpoint_before(script, small, monkeypat
     with pytest.raises(OSError, match="No space left"):
         start(monkeypatch, script, *small, "--epochs", 2, "--resume", rank=rank)
     assert Path("checkpoint.pt").read_bytes() == saved
+    assert os.listdir() == ["checkpoint.pt"]
+
+
+@pytest.mark.parametrize("script", [*ALONE, *UNDER_TORCHRUN])
+@pytest.mark.parametrize("foreign", [None, {"code": print}, {"state_dict": {}}, []], ids=repr)
+def test_a_torn_or_foreign_checkpoint_is_one_sentence(script, foreign, small, monkeypatch):
+    torch.save(foreign, "checkpoint.pt")
+    if foreign is None:
+        Path("checkpoint.pt").write_bytes(Path("checkpoint.pt").read_bytes()[:-100])
+    with pytest.raises(SystemExit, match=r"^checkpoint\.pt is not a whole checkpoint"):
+        start(monkeypatch, script, *small, "--resume", rank=0 if script in UNDER_TORCHRUN else None)
 
 
 def test_lightnings_checkpoint_is_replaced_whole_and_read_without_its_code(tmp_path, monkeypatch):
     names = runpy.run_path(str(FOLDER / "train_lightning.py"))
     path = str(tmp_path / "last.ckpt")
     checkpoints = names["Checkpoints"]()
-    checkpoints.save_checkpoint({"epoch": 1}, path)
+    saved = {"epoch": 1, "pytorch-lightning_version": "2.6.0"}
+    checkpoints.save_checkpoint(saved, path)
 
     def fill_the_disk(state, path):
         Path(path).write_bytes(b"")
@@ -307,10 +335,39 @@ def test_lightnings_checkpoint_is_replaced_whole_and_read_without_its_code(tmp_p
     with monkeypatch.context() as full, pytest.raises(OSError, match="No space left"):
         full.setattr(torch, "save", fill_the_disk)
         checkpoints.save_checkpoint({"epoch": 2}, path)
-    assert checkpoints.load_checkpoint(path) == {"epoch": 1}
-    torch.save({"code": print}, path)
-    with pytest.raises(Exception, match="weights_only"):
-        checkpoints.load_checkpoint(path)
+    assert checkpoints.load_checkpoint(path) == saved
+    assert os.listdir(tmp_path) == ["last.ckpt"]
+    for foreign in ({**saved, "code": print}, {"epochs": 1}):
+        torch.save(foreign, path)
+        with pytest.raises(SystemExit, match=r"last\.ckpt is not a whole checkpoint of Lightning"):
+            checkpoints.load_checkpoint(path)
+
+
+@pytest.mark.process
+def test_a_kill_while_lightning_saves_leaves_the_checkpoint_before(tmp_path):
+    """Lightning itself would write into TMPDIR, and copy from there over the old checkpoint."""
+    memory = Path("/dev/shm")
+    if not memory.is_dir() or memory.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("there is no second file system for TMPDIR")
+    own = with_own_places("train_lightning.py", data=SORTED_BY_CLASS, outputs=3)
+    (tmp_path / "own.py").write_text(own.replace("16", "100_000"))  # 14 MB with Adam's moments
+    folder = tmp_path / "saved"
+    command = [sys.executable, "own.py", "--accelerator", "cpu", "--devices", "1", "--resume"]
+    command += ["--checkpoint", "saved/last.ckpt", "--epochs"]
+    variables = {**os.environ, "OMP_NUM_THREADS": "1", "TMPDIR": str(memory)}
+    run(tmp_path, *command, "1")
+    whole = (folder / "last.ckpt").stat().st_size
+    training = subprocess.Popen([*command, "1000"], cwd=tmp_path, env=variables)
+    while training.poll() is None:
+        if any(part.stat().st_size < whole for part in folder.iterdir()):
+            training.kill()  # within a save
+            training.wait()
+        time.sleep(0.0005)
+    assert training.returncode == -signal.SIGKILL
+    assert (folder / "last.ckpt").stat().st_size >= whole
+    done = torch.load(folder / "last.ckpt", weights_only=True)["epoch"] + 1
+    printed = run(tmp_path, *command, str(done + 1))
+    assert [int(epoch) for epoch, *_ in EPOCH.findall(printed)] == [done + 1]
 
 
 @pytest.mark.parametrize("script", [*ALONE, *UNDER_TORCHRUN])

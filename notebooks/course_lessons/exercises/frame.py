@@ -111,7 +111,7 @@ class Exercise:
         except TooLong:
             after = f"Your answer was still running after {LIMIT_S:g} seconds."
             return "error", f"{after} Does a loop never end?"
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             return "error", f"Your answer raised {_describe(error)}"
         return "right", f"{opening} {self._right}".strip()
 

@@ -8,6 +8,7 @@ import math
 import os
 import sys
 import time
+from contextlib import suppress
 
 import torch
 import torch.distributed as dist
@@ -62,11 +63,24 @@ MEASURE = "accuracy {:.1%}"  # shows the mean of all samples
 def find_checkpoint(path, resume):
     os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
     if os.path.exists(path) and resume:
-        return torch.load(path, map_location="cpu", weights_only=True)  # from any device
+        with suppress(Exception):  # what torch raises of a torn or foreign file
+            state = torch.load(path, map_location="cpu", weights_only=True)  # any device
+            if state.keys() >= {"epochs", "network", "optimizer"}:
+                return state
+        sys.exit(f"{path} is not a whole checkpoint of this script: omit --resume")
     if os.path.exists(path):
         kept = f"{path}.{os.path.getmtime(path):.0f}"
         os.replace(path, kept)
         print(f"without --resume this is a new run; the last checkpoint is now {kept}")
+
+
+def save_checkpoint(state, path):
+    try:
+        torch.save(state, path + ".new")
+        os.replace(path + ".new", path)  # whole or not at all
+    finally:
+        if os.path.exists(path + ".new"):  # the disk may be full
+            os.remove(path + ".new")
 
 
 def refuse(reason):
@@ -95,8 +109,8 @@ def main():
     parser.add_argument("--checkpoint", default="checkpoint.pt")
     parser.add_argument("--resume", action="store_true", help="continue it, if it is there")
     has_gpu = torch.accelerator.is_available()
-    best = torch.accelerator.current_accelerator() if has_gpu else "cpu"
-    parser.add_argument("--device", type=torch.device, default=best)
+    best = str(torch.accelerator.current_accelerator()) if has_gpu else "cpu"
+    parser.add_argument("--device", choices={"cpu", best}, default=best)
     parser.add_argument("--bits", type=int, choices=(16, 32), help="16 by default on a GPU")
     parser.add_argument("--workers", type=int, default=0, help="processes that load data")
     parser.add_argument("--compile", action="store_true", help="a slow start, then faster")
@@ -107,7 +121,7 @@ def main():
     if os.path.isdir(args.checkpoint):
         parser.error(f"--checkpoint {args.checkpoint} is a folder: name a file in it")
 
-    device = args.device
+    device = torch.device(args.device)
     backend = {"cpu": "gloo", "cuda": "nccl", "xpu": "xccl"}.get(device.type)
     if backend is None:
         refuse(f"ranks cannot exchange gradients on {device.type}: add --device cpu")
@@ -198,8 +212,7 @@ def main():
 
         state = {"epochs": epoch + 1, "network": weights}
         state |= {"optimizer": moments, "scaler": scaler.state_dict()}
-        torch.save(state, args.checkpoint + ".new")
-        os.replace(args.checkpoint + ".new", args.checkpoint)  # whole or not at all
+        save_checkpoint(state, args.checkpoint)
         loss, mean = loss_sum / len(train_loader), measure_sum / len(valid)
         result = f"epoch {epoch + 1}  loss {loss:.4f}  {MEASURE.format(mean)}"
         print(f"{result}  {time.perf_counter() - start:.1f} s", flush=True)

@@ -2,7 +2,9 @@
 
 import argparse
 import os
+import sys
 import time
+from contextlib import suppress
 
 import torch
 import torch.nn.functional as F
@@ -54,11 +56,24 @@ MEASURE = "accuracy {:.1%}"  # shows the mean of all samples
 def find_checkpoint(path, resume):
     os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
     if os.path.exists(path) and resume:
-        return torch.load(path, map_location="cpu", weights_only=True)  # from any device
+        with suppress(Exception):  # what torch raises of a torn or foreign file
+            state = torch.load(path, map_location="cpu", weights_only=True)  # any device
+            if state.keys() >= {"epochs", "network", "optimizer"}:
+                return state
+        sys.exit(f"{path} is not a whole checkpoint of this script: omit --resume")
     if os.path.exists(path):
         kept = f"{path}.{os.path.getmtime(path):.0f}"
         os.replace(path, kept)
         print(f"without --resume this is a new run; the last checkpoint is now {kept}")
+
+
+def save_checkpoint(state, path):
+    try:
+        torch.save(state, path + ".new")
+        os.replace(path + ".new", path)  # whole or not at all
+    finally:
+        if os.path.exists(path + ".new"):  # the disk may be full
+            os.remove(path + ".new")
 
 
 def main():
@@ -70,15 +85,15 @@ def main():
     parser.add_argument("--checkpoint", default="checkpoint.pt")
     parser.add_argument("--resume", action="store_true", help="continue it, if it is there")
     has_gpu = torch.accelerator.is_available()
-    best = torch.accelerator.current_accelerator() if has_gpu else "cpu"
-    parser.add_argument("--device", type=torch.device, default=best)
+    best = str(torch.accelerator.current_accelerator()) if has_gpu else "cpu"
+    parser.add_argument("--device", choices={"cpu", best}, default=best)
     args = parser.parse_args()
     if min(args.epochs, args.batch, args.images - 1) < 1 or not 0 < args.lr < 1000:
         parser.error("--epochs and --batch start at 1, --images at 2, and --lr above 0")
     if os.path.isdir(args.checkpoint):
         parser.error(f"--checkpoint {args.checkpoint} is a folder: name a file in it")
 
-    device = args.device
+    device = torch.device(args.device)
     get_name = getattr(torch.get_device_module(device), "get_device_name", str)
     print(f"on {device}: {get_name(device)}")
     torch.manual_seed(0)
@@ -120,8 +135,7 @@ def main():
 
         state = {"epochs": epoch + 1, "network": network.state_dict()}
         state["optimizer"] = optimizer.state_dict()
-        torch.save(state, args.checkpoint + ".new")
-        os.replace(args.checkpoint + ".new", args.checkpoint)  # whole or not at all
+        save_checkpoint(state, args.checkpoint)
         loss, mean = float(loss_sum) / len(train_loader), float(measure_sum) / len(valid)
         result = f"epoch {epoch + 1}  loss {loss:.4f}  {MEASURE.format(mean)}"
         print(f"{result}  {time.perf_counter() - start:.1f} s", flush=True)

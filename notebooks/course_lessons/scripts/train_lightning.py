@@ -2,7 +2,9 @@
 
 import argparse
 import os
+import sys
 import time
+from contextlib import suppress
 
 import torch
 import torch.nn.functional as F
@@ -104,11 +106,19 @@ class Checkpoints(pl.plugins.TorchCheckpointIO):
 
     def save_checkpoint(self, checkpoint, path, storage_options=None):
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        torch.save(checkpoint, f"{path}.new")
-        os.replace(f"{path}.new", path)
+        try:
+            torch.save(checkpoint, f"{path}.new")
+            os.replace(f"{path}.new", path)
+        finally:
+            if os.path.exists(f"{path}.new"):  # the disk may be full
+                os.remove(f"{path}.new")
 
     def load_checkpoint(self, path, *_, **__):
-        return torch.load(path, map_location="cpu", weights_only=True)
+        with suppress(Exception):  # what torch raises of a torn or foreign file
+            state = torch.load(path, map_location="cpu", weights_only=True)
+            if "pytorch-lightning_version" in state:
+                return state
+        sys.exit(f"{path} is not a whole checkpoint of Lightning: omit --resume")
 
 
 def main():

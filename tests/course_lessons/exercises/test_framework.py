@@ -201,6 +201,10 @@ def test_a_loop_without_end_is_stopped(monkeypatch):
     assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
 
 
+def test_an_answer_that_ends_python_gets_a_verdict():
+    assert "Your answer raised SystemExit" in first.check(lambda numbers: sys.exit(1)).message
+
+
 def test_the_stop_button_stops_a_check():
     with pytest.raises(KeyboardInterrupt):
         first.check(lambda numbers: signal.raise_signal(signal.SIGINT))
