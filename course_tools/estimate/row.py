@@ -11,7 +11,8 @@ from course_utils.text import format_bytes, format_seconds
 HERE = "this machine"
 # a unit, its seconds, and how many of it a person would say, at least and at most
 UNITS = (
-    ("day", 86400, 2, math.inf),
+    ("year", 365 * 86400, 1, math.inf),
+    ("day", 86400, 2, 365),
     ("hour", 3600, 1, 96),
     ("minute", 60, 1, 120),
     ("second", 1, 1, 120),

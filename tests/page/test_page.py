@@ -1,13 +1,16 @@
 """The page "Is it worth it?" in a browser: it agrees with Python, is safe and accessible."""
 
+import itertools
 import random
 import re
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import urlencode
 
 import pytest
+import torch
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import sync_playwright
 
@@ -15,13 +18,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools/page"))
 import build
 
 sys.path.pop(0)
+from course_tools.estimate import estimate
 from course_tools.estimate.chips import Chip, all_chips, find_chip
 from course_tools.estimate.counting.work import Sums, Work
 from course_tools.estimate.finetuning import estimate_finetuning
 from course_tools.estimate.memory.memory_model import capacity_bytes, framework_bytes
 from course_tools.estimate.money.advice import advice, told_apart
 from course_tools.estimate.money.prices import Price, prices_by_device
-from course_tools.estimate.row import Row
+from course_tools.estimate.row import Row, span
 from course_tools.estimate.time.error_factor import ErrorFactor, error_factor
 from course_tools.estimate.time.parallel import scaling
 from course_tools.estimate.time.published import MERGED, networks
@@ -35,7 +39,8 @@ BROWSERS = ("/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-c
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run")
 FLAGS += ("--disable-background-networking", "--disable-component-update", "--disable-sync")
 CALLS = """globalThis.page = {
-    advise, answerRows, fromAddress, problemOf, readNumber, readOwn, known, toldApart
+    NAMES, advise, answerRows, fromAddress, problemOf, readNumber, readOwn, known, searchNames,
+    toldApart
 };"""
 
 
@@ -354,9 +359,107 @@ def test_a_wrong_number_is_named_beside_its_field_and_the_last_answer_stays(page
     assert page.locator("#epochs").get_attribute("aria-invalid") == "true"
     assert page.locator("#epochs-problem").text_content() == "This is not a number."
     assert page.locator("#table").text_content() == before
+    assert "Epochs: This is not a number." in page.locator("#stale").text_content()
     page.locator("#epochs").fill("45")
-    assert page.locator("#epochs-problem").text_content() == ""
+    assert page.locator("#epochs-problem, #stale").all_text_contents() == ["", ""]
+    assert page.locator("#job").text_content().startswith("resnet50 (224), training, 45 epochs")
     assert page.locator("#table").text_content() != before
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("resnet50", "resnet50 (224)"),
+        ("ResNet-50", "resnet50 (224)"),
+        ("resnet50 288", "resnet50 (288)"),
+        ("gpt2", "GPT-2, 512 tokens"),
+        ("llama 3 8b", "Llama 3.1 8B, 512 tokens"),
+        ("meta-llama/Llama-3.1-8B-Instruct", "Llama 3.1 8B, 512 tokens"),
+    ],
+)
+def test_a_model_is_found_by_what_people_type(inside, typed, found):
+    names = inside.evaluate("typed => page.searchNames(typed, page.NAMES)", typed)
+    assert names[0]["name"] == found
+
+
+def test_a_model_that_is_not_listed_leads_to_ones_own(page):
+    page.locator("#model").fill("stable diffusion")
+    page.locator("#choices button").click()
+    assert page.evaluate("document.activeElement.id") == "own"
+    page.locator("#model").fill("wide resnet50")
+    page.locator("#choices button").first.click()
+    assert page.locator("#job").text_content().startswith("wide_resnet50_2 (224)")
+
+
+def test_another_kind_of_model_brings_its_usual_job_unless_the_user_has_set_it(page):
+    page.locator("#epochs").fill("7")
+    page.locator("#model").fill("Llama 3.2 1B, 512 tokens")
+    fields = {name: page.locator(f"#{name}").input_value() for name in ("batch", "unit", "epochs")}
+    assert fields == {"batch": "4", "unit": "tokens", "epochs": "7"}
+    assert page.locator("#advice").text_content().startswith("Rent the")
+
+
+def test_where_nothing_fits_a_smaller_question_is_offered_that_does(page):
+    page.locator("#model").fill("Llama 3.1 8B, 2,048 tokens")
+    page.locator("#tuning").select_option("full")
+    page.locator("#batch").fill("64")
+    assert "fits none" in page.locator("#advice").text_content()
+    page.locator("#take-offer").click()
+    assert "Rent the" in page.locator("#advice").text_content()
+    assert page.locator("#tuning").input_value() == "lora"
+
+
+def test_an_empty_price_is_no_price_and_a_dollar_sign_is_understood(page):
+    price = page.get_by_label("Dollars an hour for the A100 80GB")
+    row = page.locator("#table tr", has_text="A100 80GB")
+    price.fill("")
+    assert "no price" in row.text_content()
+    page.goto(page.url)
+    assert "no price" in row.text_content()
+    price.fill("$1.30")
+    assert "$" in row.text_content() and price.get_attribute("aria-invalid") == "false"
+
+
+def test_a_pasted_estimate_is_answered_as_it_was_asked(page):
+    model = torch.nn.Linear(512, 512)
+    machines = {"devices": ["T4", "L4"], "prices": {"T4": 0.2}, "this_machine": 3.0}
+    job = {"batch": 32, "samples": 10**7, "epochs": 3, "deadline_hours": 5}
+    found = estimate(model, torch.empty(1, 512), **machines, **job)
+    page.locator("#own-box summary").click()
+    page.locator("#own").fill(found.to_json())
+    cells = page.locator("#table tr td:nth-child(1), #table tr td:nth-child(2)").all_text_contents()
+    wanted = {row.name.replace("this", "your own"): span(row.hours_interval) for row in found.rows}
+    assert dict(zip(cells[::2], cells[1::2], strict=True)) == wanted
+    assert page.locator("#advice").text_content() == found.answer
+    assert page.locator("#deadline").input_value() == "5"
+
+
+def test_labels_of_many_cards_do_not_lie_on_each_other(page, file):
+    names = [chip.name for chip in all_chips() if "bf16" in chip.peaks][:24]
+    page.goto("about:blank")
+    page.goto(f"{file.as_uri()}#{urlencode({'devices': ','.join(names)})}")
+    boxes = page.locator("#picture .row text").evaluate_all(
+        "all => all.map(one => one.getBBox()).map(({x, y, width}) => [x, y, width])"
+    )
+    assert len(boxes) == len(names)
+    for (x, y, width), (left, top, wide) in itertools.combinations(boxes, 2):
+        assert x + width < left or left + wide < x or abs(y - top) > 12
+
+
+def test_the_answer_comes_before_the_fields_on_a_phone(page):
+    page.set_viewport_size({"width": 390, "height": 844})
+    answer, field = (page.locator(name).bounding_box() for name in ("#advice", "#model"))
+    assert answer["y"] + answer["height"] < field["y"] < 400
+    table = page.locator("#table").bounding_box()
+    assert table["x"] + table["width"] <= 390
+
+
+def test_the_recommended_card_is_first_and_marked_and_late_ones_follow(page):
+    names = page.locator("#table tr td:nth-child(1)").all_text_contents()
+    assert page.locator("#table tr.best td").first.text_content() == names[0]
+    assert names[0] in page.locator("#advice").text_content()
+    late = page.locator("#picture .late text").all_text_contents()
+    assert late and set(names[-len(late) :]) == set(late)
 
 
 def test_an_address_opens_with_the_same_question(page, browser):
@@ -410,12 +513,16 @@ def test_it_prints_on_one_page(page):
     assert len(re.findall(rb"/Type\s*/Page\b(?!s)", pdf)) == 1
 
 
-def test_a_table_and_a_call_of_python_can_be_copied(page, browser):
+def test_a_table_and_python_that_runs_can_be_copied(page, monkeypatch, capsys):
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.locator("#copy-markdown").click()
     text = page.evaluate("navigator.clipboard.readText()")
     assert "| Device | Time | Cost |" in text and "worth-it.html#" in text
-    page.locator("#copy-python").click()
-    text = page.evaluate("navigator.clipboard.readText()")
-    assert "from course_tools.estimate import estimate" in text
-    compile(text, "copied", "exec")
+    for model in ("resnet18 (224)", "Llama 3.1 8B, 2,048 tokens"):
+        page.locator("#model").fill(model)
+        page.locator("#copy-python").click()
+        text = page.evaluate("navigator.clipboard.readText()")
+        made = torch.nn.Conv2d(3, 8, 3)
+        monkeypatch.setitem(sys.modules, "timm", SimpleNamespace(create_model=lambda name: made))
+        exec(compile(text, "copied", "exec"), {})
+        assert len(capsys.readouterr().out.splitlines()) > 2

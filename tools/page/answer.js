@@ -1,7 +1,7 @@
-// From estimated rows to an answer in words: which card to rent, and what cannot be told apart.
+// From estimated rows to an answer in words: which card to rent, and what is too close to call.
 // The sentences are those of course_tools/estimate/money/advice.py; a test compares them.
 
-import { sayBytes, sayMoney, sayTimes } from "./numbers.js";
+import { sayBytes, sayCount, sayMoney, sayTimes } from "./numbers.js";
 
 /**
  * One device and what the job would take on it.
@@ -23,8 +23,9 @@ import { sayBytes, sayMoney, sayTimes } from "./numbers.js";
 
 const HOUR = 3600;
 const FREE_S = 600; // whoever is done in so many seconds on their own machine needs no other
-const SMALL_S = 60; // a card that needs no more has a job that a CPU can probably do
+const SMALL_S = 120; // a card that needs no more has a job that a CPU can probably do
 const BRIM = 0.9; // a step that needs more of a memory only just fits
+const MOST_GROUPS = 2; // that the answer names of those too close to call
 
 /** @param {Row} row */
 export function label(row) {
@@ -116,7 +117,7 @@ function sayFastest(row, cheaper, limit) {
 function nothingFits(rows) {
   const [least] = [...rows].sort((a, b) => (a.needed ?? 0) - (b.needed ?? 0));
   const needed = least.needed ? sayBytes(least.needed) : "more memory";
-  return `It fits none of these cards: a step needs about ${needed}. Try a smaller batch.`;
+  return `It fits none of these cards: a step needs about ${needed}.`;
 }
 
 /** @param {Row} row */
@@ -131,7 +132,7 @@ function capital(text) {
 }
 
 /**
- * Say which devices are not told apart, as `told_apart` of course_tools/estimate/money/advice.py does.
+ * Say which devices are too close to call, as `told_apart` of course_tools/estimate/money/advice.py does.
  * @param {Row[]} rows
  * @returns {string[]} a sentence, or none
  */
@@ -144,10 +145,12 @@ export function toldApart(rows) {
   const within = (/** @type {Row[]} */ one, /** @type {Row[]} */ other) =>
     one.length < other.length && one.every((row) => other.includes(row));
   const largest = groups.filter((one) => one.length > 1 && !groups.some((other) => within(one, other)));
-  const alike = new Set(largest.map((group) => listed(group.map(label))));
-  if (alike.size === 0) return [];
-  const names = [...alike].join("; ");
-  return [`Not told apart in time, because their intervals overlap: ${names}.`];
+  const alike = [...new Set(largest.map((group) => listed(group.map(label))))];
+  if (alike.length === 0) return [];
+  const more = alike.length - MOST_GROUPS;
+  let names = alike.slice(0, MOST_GROUPS).join("; ");
+  if (more > 0) names += `; and ${more} more group${more === 1 ? "" : "s"}`;
+  return [`Too close to call, because their intervals overlap: ${names}.`];
 }
 
 /** Names as "A, B and C". @param {string[]} names */
@@ -205,6 +208,59 @@ function between(low, high, what) {
   const [least, most] = [Math.ceil(low), Math.ceil(high)];
   const plural = most === 1 ? "" : "s";
   return least === most ? `${most} ${what}${plural}` : `${least} to ${most} ${what}${plural}`;
+}
+
+/** The recommended device, or null where the job fits none. @param {Row[]} rows @param {number | null} deadlineHours */
+export function recommended(rows, deadlineHours) {
+  const able = rows.filter((row) => row.fits);
+  const limit = deadlineHours === null ? Infinity : deadlineHours * HOUR;
+  return able.length ? choose(able, limit).row : null;
+}
+
+/**
+ * Whether a device is in time, even at the slow end, may be late, or cannot hold the job.
+ * @param {Row} row
+ * @param {number | null} deadlineHours
+ * @returns {"fine" | "late" | "too-large"}
+ */
+export function stateOf(row, deadlineHours) {
+  if (!row.fits) return "too-large";
+  return deadlineHours !== null && row.seconds[2] > deadlineHours * HOUR ? "late" : "fine";
+}
+
+/**
+ * Order rows for a reader: the recommended one, others in time, those that may be late, those that
+ * cannot hold the job; among these what costs least, then what is fastest.
+ * @param {Row[]} rows
+ * @param {number | null} deadlineHours
+ * @returns {Row[]}
+ */
+export function inOrder(rows, deadlineHours) {
+  const best = recommended(rows, deadlineHours);
+  const states = ["fine", "late", "too-large"];
+  const rank = (/** @type {Row} */ row) => (row === best ? -1 : states.indexOf(stateOf(row, deadlineHours)));
+  const cost = (/** @type {Row} */ row) => Math.min(dollars(row), Number.MAX_VALUE);
+  return [...rows].sort(
+    (one, other) =>
+      rank(one) - rank(other) || cost(one) - cost(other) || one.seconds[1] - other.seconds[1],
+  );
+}
+
+export const METHODS = { full: "all weights", lora: "LoRA", "4-bit": "LoRA on 4-bit weights" };
+
+/**
+ * Say what the answer is about: "resnet50 (224), training, 90 epochs of 1.28 million samples".
+ * @param {import("./question.js").Question} question
+ * @param {boolean} language whether it is a language model of the list
+ */
+export function jobWords(question, language) {
+  const name = question.model === "own" ? "Your own model" : question.model;
+  const training = question.task === "training";
+  const how = training && language ? `training ${METHODS[question.tuning]}` : question.task;
+  const passes = question.epochs === 1 ? "" : `${sayCount(question.epochs)} epochs of `;
+  const samples = `${sayCount(question.samples)} sample${question.samples === 1 ? "" : "s"}`;
+  const batch = question.batch === null ? "the largest batch that fits" : `batch ${question.batch}`;
+  return `${name}, ${how}, ${passes}${samples}, ${batch}:`;
 }
 
 /** @param {Row[]} rows @returns {string[][]} the cells of the table */

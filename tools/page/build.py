@@ -21,8 +21,11 @@ from tools.page.page_data import page_data  # noqa: E402
 
 MODULES = (
     "numbers",
+    "search",
     "question",
+    "pasted",
     "model",
+    "python",
     "answer",
     "picture",
     "main",

@@ -1,18 +1,31 @@
 // The page itself: from its fields to a question, from the question to an answer, at each change.
 
-import { HEADER, advise, onFreeNotebooks, table, toMarkdown, toldApart } from "./answer.js";
 import {
-  CHIPS, FREE, MODELS, answerRows, evidence, leftOut, problemOf, readOwn, toPython,
+  HEADER, METHODS, advise, inOrder, jobWords, onFreeNotebooks, recommended, table, toMarkdown, toldApart,
+} from "./answer.js";
+import {
+  CHIPS, FREE, MODELS, answerRows, evidence, kindOfModel, leftOut, problemOf, thatFits,
 } from "./model.js";
-import { readNumber, say } from "./numbers.js";
+import { readNumber, say, sayBytes } from "./numbers.js";
+import { addressOfPasted, readOwn } from "./pasted.js";
 import { draw } from "./picture.js";
-import { defaultQuestion, fromAddress, isName, toAddress } from "./question.js";
+import { toPython } from "./python.js";
+import { USUAL_JOBS, defaultQuestion, fromAddress, isName, takeOwn, toAddress } from "./question.js";
+import { searchNames } from "./search.js";
 
 /** @typedef {import("./question.js").Question} Question */
 
 /** @param {string} id @returns {any} */
 const at = (id) => document.getElementById(id);
-const known = { models: new Set(MODELS.keys()), devices: new Set(CHIPS.keys()), readOwn };
+/** The names to search: of a network in several sizes, first that which was counted in training. */
+const NAMES = [...MODELS.keys()].sort((one, other) => trained(other) - trained(one));
+const kinds = new Map(NAMES.map((name) => [name, kindOfModel(name)]));
+const known = { kinds, devices: new Set(CHIPS.keys()), readOwn };
+const MOST_CHOICES = 8;
+const OFTEN = [
+  "resnet50 (224)", "vit_base_patch16_224 (224)", "efficientnet_b0 (224)", "GPT-2, 512 tokens",
+  "Llama 3.1 8B, 2,048 tokens", "Qwen3 8B, 2,048 tokens", "Gemma 3 4B, 2,048 tokens",
+];
 const FIELDS = /** @type {const} */ ({
   batch: { least: 1, most: 1e7, whole: true },
   epochs: { least: 1, most: 1e6, whole: true },
@@ -21,10 +34,17 @@ const FIELDS = /** @type {const} */ ({
   cpu: { least: 1e-9, most: 1e9, optional: true },
 });
 
+const NOT_LISTED = "No model here is called that, but you can count your own:";
 const LANGUAGE = "a transformer of this shape; each block is computed again in the backward pass";
 
 /** @type {Question} the last question without a mistake, which the answer belongs to */
 let question = defaultQuestion();
+
+/** Whether training was counted: 1 or 0. @param {string} name */
+function trained(name) {
+  const steps = MODELS.get(name)?.steps ?? {};
+  return "training" in steps || "full" in steps ? 1 : 0;
+}
 
 /** Show a mistake beside its field, or take it away. @param {string} id @param {string} problem */
 function mark(id, problem) {
@@ -66,36 +86,72 @@ function readFields() {
   }
   readAmount(next);
   readCards(next);
+  const changed = takeUsualJob(next);
   const problem = problemOf(next);
   for (const name of ["task", "precision"]) mark(name, problem?.field === name ? problem.problem : "");
   if (problem?.field === "batch") mark("batch", problem.problem);
   if (!problem) question = next;
+  if (!problem && changed) writeJob();
 }
 
 /** @param {Question} next */
 function readModel(next) {
-  const name = at("model").value.trim();
   const text = at("own").value.trim();
-  let problem = "";
-  mark("own", "");
+  for (const id of ["own", "model"]) mark(id, "");
+  at("choices").replaceChildren();
   if (text) {
     const read = readOwn(text);
-    if ("own" in read) {
-      next.own = read.own;
-      next.model = "own";
-      next.batch = read.own.batch;
-      next.task = read.own.training ? "training" : "inference";
-      return mark("model", "");
-    }
-    mark("own", read.problem);
-  } else if (MODELS.has(name)) {
-    next.model = name;
-    next.own = null;
-  } else {
-    const near = [...MODELS.keys()].filter((each) => each.toLowerCase().includes(name.toLowerCase()));
-    problem = near.length ? `Choose one: ${near.slice(0, 4).join("; ")} ...` : "No model is called that.";
+    if ("own" in read) return takeOwn(next, read.own);
+    return mark("own", read.problem);
   }
-  mark("model", problem);
+  const typed = at("model").value.trim();
+  const found = searchNames(typed, NAMES);
+  const best = MODELS.has(typed) ? typed : found.find((one) => one.exact)?.name;
+  if (best) Object.assign(next, { model: best, own: null });
+  else mark("model", found.length ? "Choose one of these:" : NOT_LISTED);
+  const names = typed ? found.map((one) => one.name) : OFTEN;
+  if (!MODELS.has(typed)) offerChoices(names.filter((name) => name !== best).slice(0, MOST_CHOICES));
+}
+
+/** Offer models to choose, or the way to count one's own. @param {string[]} names */
+function offerChoices(names) {
+  const buttons = names.map((name) => button(name, () => chooseModel(name)));
+  if (!names.length) buttons.push(button("My own model", openOwnModel));
+  at("choices").replaceChildren(...buttons);
+}
+
+/** @param {string} text @param {() => void} act */
+function button(text, act) {
+  const made = Object.assign(document.createElement("button"), { type: "button", textContent: text });
+  made.addEventListener("click", act);
+  return made;
+}
+
+/** @param {string} name */
+function chooseModel(name) {
+  at("model").value = name;
+  at("model").focus();
+  change();
+}
+
+function openOwnModel() {
+  at("own-box").open = true;
+  at("own").focus();
+}
+
+/**
+ * Ask about the usual job of another kind of model, where the job was the usual one so far.
+ * @param {Question} next
+ * @returns {boolean} whether the kind is another
+ */
+function takeUsualJob(next) {
+  const [before, now] = [kindOfModel(question.model), kindOfModel(next.model)];
+  if (before === now || next.model === "own") return false;
+  for (const [name, usual] of Object.entries(USUAL_JOBS[now])) {
+    const key = /** @type {keyof import("./question.js").UsualJob} */ (name);
+    if (next[key] === USUAL_JOBS[before][key]) Object.assign(next, { [key]: usual });
+  }
+  return true;
 }
 
 /** @param {Question} next */
@@ -118,16 +174,13 @@ function readCards(next) {
     const input = /** @type {HTMLInputElement} */ (box);
     const name = String(input.dataset.card);
     if (input.checked) next.devices.push(name);
-    const price = at(`${input.id}-price`);
-    const read = price.value.trim() === "" ? null : readNumber(price.value, { most: 1e6 });
-    const wrong = read !== null && "problem" in read;
-    price.setAttribute("aria-invalid", String(wrong));
-    at(`${input.id}-price-problem`).textContent = wrong ? read.problem : "";
-    if (read && "value" in read && read.value !== CHIPS.get(name)?.price) {
-      next.prices[name] = read.value;
-    } else if (wrong && name in question.prices) {
-      next.prices[name] = question.prices[name];
-    }
+    const id = `${input.id}-price`;
+    const typed = at(id).value.replace("$", "").trim();
+    const read = typed === "" ? { value: null } : readNumber(typed, { most: 1e6 });
+    mark(id, "problem" in read ? read.problem : "");
+    const before = question.prices[name];
+    const price = "value" in read ? read.value : before;
+    if (price !== undefined && price !== CHIPS.get(name)?.price) next.prices[name] = price;
   }
   readOwnChip(next);
 }
@@ -148,21 +201,29 @@ function readOwnChip(next) {
   if (allowed && peak && bandwidth && memory) next.chip = { name, peak, bandwidth, memory };
 }
 
+/** A number as a field shows it. @param {number | null} value */
+function asText(value) {
+  return value === null ? "" : String(value);
+}
+
+/** Show the job in its fields. */
+function writeJob() {
+  for (const name of /** @type {const} */ (["task", "precision", "tuning"])) at(name).value = question[name];
+  at("largest").checked = question.batch === null;
+  for (const name of /** @type {const} */ (["batch", "epochs", "deadline", "cpu", "count"])) {
+    at(name).value = asText(question[name]);
+  }
+  const tokens = question.samples * (MODELS.get(question.model)?.tokens ?? Infinity);
+  at("unit").value = tokens < 1e15 ? "tokens" : "samples";
+  at("amount").value = asText(tokens < 1e15 ? tokens : question.samples);
+}
+
 /** Show the question in the fields. */
 function writeFields() {
-  const text = (/** @type {number | null} */ value) => (value === null ? "" : String(value));
   at("model").value = question.model === "own" ? "" : question.model;
   at("own").value = question.own ? JSON.stringify(question.own) : "";
   at("own-box").open = question.own !== null;
-  for (const name of /** @type {const} */ (["task", "precision", "tuning"])) at(name).value = question[name];
-  at("largest").checked = question.batch === null;
-  at("batch").value = text(question.batch);
-  at("amount").value = text(question.samples);
-  at("unit").value = "samples";
-  at("epochs").value = text(question.epochs);
-  at("deadline").value = text(question.deadline);
-  at("cpu").value = text(question.cpu);
-  at("count").value = text(question.count);
+  writeJob();
   for (const [id, key] of /** @type {const} */ ([
     ["chip-name", "name"],
     ["chip-peak", "peak"],
@@ -180,7 +241,8 @@ function listCards() {
   at("chosen").replaceChildren();
   at("cards").replaceChildren();
   let number = 0;
-  for (const name of CHIPS.keys()) {
+  const free = [...CHIPS.keys()].filter((name) => freeAt(name).length);
+  for (const name of new Set([...free, ...CHIPS.keys()])) {
     const chosen = question.devices.includes(name);
     at(chosen ? "chosen" : "cards").append(cardLine(name, `card-${number++}`, chosen));
   }
@@ -197,12 +259,16 @@ function cardLine(name, id, chosen) {
   const box = Object.assign(document.createElement("input"), { type: "checkbox", id, checked: chosen });
   box.dataset.card = name;
   const label = Object.assign(document.createElement("label"), { htmlFor: id, textContent: name });
+  const memory = document.createElement("span");
+  memory.className = "note";
+  memory.textContent = ` ${[sayBytes(CHIPS.get(name)?.capacity ?? 0), ...freeAt(name)].join(", ")}`;
+  label.append(memory);
   const price = document.createElement("span");
   price.className = "price";
   const input = Object.assign(document.createElement("input"), {
     id: `${id}-price`,
     inputMode: "decimal",
-    value: String(question.prices[name] ?? CHIPS.get(name)?.price ?? ""),
+    value: asText(name in question.prices ? question.prices[name] : CHIPS.get(name)?.price ?? null),
   });
   input.setAttribute("aria-label", `Dollars an hour for the ${name}`);
   input.setAttribute("aria-describedby", `${id}-price-problem`);
@@ -213,12 +279,51 @@ function cardLine(name, id, chosen) {
   return line;
 }
 
+/** Where a card is free: "free on Colab and Kaggle", or nothing. @param {string} name */
+function freeAt(name) {
+  const offers = FREE.filter((offer) => offer.devices.includes(name)).map((offer) => offer.name);
+  return offers.length ? [`free on ${offers.join(" and ")}`] : [];
+}
+
+/** Show only the cards whose name holds what was typed. */
+function filterCards() {
+  const wanted = new Set(searchNames(at("filter").value, [...CHIPS.keys()]).map((one) => one.name));
+  for (const box of at("cards").querySelectorAll("input[data-card]")) {
+    box.parentElement.hidden = !wanted.has(box.dataset.card);
+  }
+}
+
+/** The field that is wrong, which the answer does not know, in a sentence. */
+function sayStale() {
+  const wrong = document.querySelector('#form [aria-invalid="true"]');
+  if (!wrong) return "";
+  const name = document.querySelector(`label[for="${wrong.id}"]`)?.textContent ?? wrong.ariaLabel ?? "";
+  return `${name.trim()}: ${at(`${wrong.id}-problem`).textContent} This is the answer before that.`;
+}
+
+/** Offer a question that fits a card, where this one fits none. @param {import("./answer.js").Row[]} rows */
+function offerSmaller(rows) {
+  const near = rows.length && !rows.some((row) => row.fits) ? thatFits(question) : null;
+  at("offer").hidden = near === null;
+  if (!near) return;
+  const { tuning, batch } = near.question;
+  const how = tuning === question.tuning ? "" : `${METHODS[tuning]}, `;
+  at("take-offer").textContent = `Try ${how}batch ${batch}: it fits the ${near.device}`;
+  at("take-offer").onclick = () => {
+    question = near.question;
+    writeJob();
+    change();
+  };
+}
+
 /** Compute and show the answer to the question. @param {string[]} notes on its address */
 function show(notes = []) {
-  const rows = answerRows(question);
-  at("sentences").replaceChildren(
-    ...[advise(rows, question.deadline), ...toldApart(rows)].map(paragraph),
-  );
+  const rows = inOrder(answerRows(question), question.deadline);
+  at("stale").textContent = sayStale();
+  at("job").textContent = jobWords(question, kindOfModel(question.model) === "language");
+  at("advice").textContent = advise(rows, question.deadline);
+  at("close").textContent = toldApart(rows).join("");
+  offerSmaller(rows);
   draw(at("picture"), rows, question.deadline, Math.max(320, at("picture").clientWidth));
   at("table").replaceChildren(...tableRows(rows));
   at("free").textContent = onFreeNotebooks(rows, FREE);
@@ -231,7 +336,7 @@ function show(notes = []) {
   at("amount-note").textContent = at("unit").value === "samples" ? "" : `${say(question.samples)} samples`;
   at("batch").disabled = at("largest").checked;
   at("problems").textContent = [...notes, ...leftOut(question)].join(" ");
-  const address = `#${toAddress(question)}`;
+  const address = `#${toAddress(question, kindOfModel(question.model))}`;
   if (location.hash !== address) history.replaceState(null, "", address);
 }
 
@@ -246,9 +351,11 @@ function tableRows(rows) {
   for (const name of HEADER) {
     head.append(Object.assign(document.createElement("th"), { scope: "col", textContent: name }));
   }
+  const best = recommended(rows, question.deadline);
   const body = table(rows).map((cells, index) => {
     const line = document.createElement("tr");
     if (!rows[index].fits) line.className = "no";
+    if (rows[index] === best) line.className = "best";
     for (const text of cells) {
       line.append(Object.assign(document.createElement("td"), { textContent: text }));
     }
@@ -272,31 +379,49 @@ async function copy(text, what) {
   }
 }
 
-/** Take over the question of the address. */
-function load() {
-  const read = fromAddress(location.hash.slice(1), known);
+/** Take over the question of an address. */
+function load(address = location.hash.slice(1)) {
+  const read = fromAddress(address, known);
   question = read.question;
   writeFields();
   readFields();
   show(read.problems);
 }
 
+/** Answer the question that the fields hold now. */
+function change() {
+  readFields();
+  show();
+}
+
+/** Take over the job of a pasted estimate, not its step alone; return whether there was one. */
+function takePastedJob() {
+  const text = at("own").value.trim();
+  const read = readOwn(text);
+  const address = "own" in read ? addressOfPasted(text, read.own) : null;
+  if (address !== null) load(address);
+  return address !== null;
+}
+
 function start() {
-  at("models").append(
-    ...[...MODELS.keys()].map((value) => Object.assign(document.createElement("option"), { value })),
-  );
-  at("form").addEventListener("input", () => {
-    readFields();
-    show();
+  at("own").addEventListener("input", (/** @type {Event} */ event) => {
+    if (takePastedJob()) event.stopPropagation();
   });
+  at("form").addEventListener("input", change);
   at("form").addEventListener("submit", (/** @type {Event} */ event) => event.preventDefault());
+  at("model").addEventListener("focus", () => at("model").select());
+  at("model").addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
+    if (event.key === "Enter" && !MODELS.has(at("model").value)) at("choices").firstChild?.click();
+  });
+  at("filter").addEventListener("input", filterCards);
   at("copy-link").addEventListener("click", () => copy(location.href, "Address"));
   at("copy-markdown").addEventListener("click", () => {
-    const rows = answerRows(question);
-    copy(toMarkdown(rows, advise(rows, question.deadline), location.href), "Table");
+    const rows = inOrder(answerRows(question), question.deadline);
+    const job = at("job").textContent;
+    copy(toMarkdown(rows, `${job} ${advise(rows, question.deadline)}`, location.href), "Table");
   });
   at("copy-python").addEventListener("click", () => copy(toPython(question), "Python"));
-  window.addEventListener("hashchange", load);
+  window.addEventListener("hashchange", () => load());
   window.addEventListener("resize", () => show());
   load();
 }

@@ -1,7 +1,10 @@
 // The model of time and memory, as in course_tools/estimate: counted sums in, seconds and bytes out.
 
+import { TUNINGS } from "./question.js";
+
 /** @typedef {import("./question.js").Question} Question */
 /** @typedef {import("./answer.js").Row} Row */
+/** @typedef {import("./pasted.js").OwnStep} OwnStep */
 
 /**
  * A chip by its data sheet, with peaks in TFLOP/s by precision and the share that is achieved.
@@ -52,7 +55,6 @@ const FACTORS = DATA.factors;
 const EVIDENCE = DATA.evidence;
 const LARGE = 3e8;
 const UNBOUNDED = 1e9;
-const LONGEST_JSON = 200_000;
 
 /** @type {Map<string, Chip>} */
 export const CHIPS = new Map(DATA.chips.map((/** @type {Chip} */ chip) => [chip.name, chip]));
@@ -317,14 +319,6 @@ function languageMemory(shape, method, batch) {
   return withFramework(held + Math.max(activations, 4 * adam.update * trained));
 }
 
-/**
- * A counted step that somebody pasted, after `readOwn` has looked at it.
- * @typedef {{batch: number, training: boolean, half: boolean, precision: string,
- *   parameters: number, convolution: number[], depthwise: number, volume: number[], other: number[],
- *   attention: number, recurrent: number, channelsLast: boolean,
- *   lines: [number, number][]}} OwnStep
- */
-
 /** @param {OwnStep} own @returns {Work} */
 function ownWork(own) {
   return {
@@ -341,73 +335,6 @@ function ownWork(own) {
     kernels: own.other[2] + own.convolution[2] + own.volume[2],
     parameters: own.parameters,
     needed: own.lines.length ? withFramework(highest(own.lines, own.batch)) : null,
-  };
-}
-
-/** Whether a value is a number that a count can be. @param {unknown} value */
-function isCount(value) {
-  return typeof value === "number" && Number.isFinite(value) && value >= 0 && value < 1e30;
-}
-
-/**
- * Read a counted step: the JSON of `estimate(...).to_json()`, or what this page put into an address.
- * @param {string} text
- * @returns {{own: OwnStep} | {problem: string}}
- */
-export function readOwn(text) {
-  if (text.length > LONGEST_JSON) return { problem: "This text is too long." };
-  let data;
-  try {
-    data = JSON.parse(text);
-  } catch {
-    return { problem: "This is not the whole JSON: copy all of it, from { to }." };
-  }
-  if (data === null || typeof data !== "object") return { problem: "This JSON holds no estimate." };
-  const own = data.counted ? fromEstimate(data) : data;
-  const numbers = [own?.batch, own?.parameters, own?.recurrent, own?.attention, own?.depthwise];
-  const sums = [own?.convolution, own?.volume, own?.other];
-  const isSums = (/** @type {unknown} */ sum) =>
-    Array.isArray(sum) && sum.length === 3 && sum.every(isCount);
-  const isLine = (/** @type {unknown} */ line) =>
-    Array.isArray(line) && line.length === 2 && line.every(Number.isFinite);
-  const whole =
-    numbers.every(isCount) && sums.every(isSums) && Array.isArray(own.lines) &&
-    own.lines.length < 100 && own.lines.every(isLine) && own.batch >= 1;
-  if (!whole) return { problem: "This JSON is not what the estimate writes." };
-  const { batch, parameters, recurrent, attention, convolution, depthwise, volume, other, lines } = own;
-  const precision = ["fp32", "tf32"].includes(own.precision) ? "fp32" : "fp16";
-  const half = precision === "fp16";
-  const training = Boolean(own.training);
-  const channelsLast = Boolean(own.channelsLast);
-  const images = { convolution, depthwise, volume, channelsLast };
-  const counts = { batch, parameters, recurrent, attention, ...images, other, lines };
-  return { own: { ...counts, training, half, precision } };
-}
-
-/** @param {any} data what `Estimate.to_dict` wrote */
-function fromEstimate(data) {
-  const counted = data.counted ?? {};
-  const sums = (/** @type {string} */ kind) => {
-    const one = counted[kind] ?? {};
-    return [one.flops, one.bytes_moved, one.kernels];
-  };
-  const rest = ["matrix", "attention", "recurrent", "other"].map(sums);
-  const deep = sums("depthwise");
-  const memory = data.memory ?? {};
-  const lines = Array.isArray(memory.lines) ? memory.lines : [];
-  return {
-    batch: counted.batch,
-    training: counted.training,
-    precision: counted.precision,
-    parameters: counted.parameters,
-    convolution: sums("convolution").map((amount, place) => amount + deep[place]),
-    depthwise: deep[1],
-    volume: sums("convolution3d"),
-    attention: sums("attention")[0],
-    channelsLast: counted.channels_last,
-    other: [0, 1, 2].map((place) => rest.reduce((total, one) => total + one[place], 0)),
-    recurrent: sums("recurrent")[0],
-    lines: lines.map((/** @type {any} */ line) => [line?.held, line?.per_sample]),
   };
 }
 
@@ -443,6 +370,33 @@ function largestOn(question, chip) {
     else high = middle;
   }
   return low;
+}
+
+/**
+ * The kind of a model, which says what its usual job is.
+ * @param {string} name
+ * @returns {import("./question.js").Kind}
+ */
+export function kindOfModel(name) {
+  return MODELS.get(name)?.shape ? "language" : "images";
+}
+
+/**
+ * A question near to one that fits no card: with a smaller batch, else with less to train.
+ * @param {Question} question
+ * @returns {{question: Question, device: string} | null}
+ */
+export function thatFits(question) {
+  const light = kindOfModel(question.model) === "language" && question.task === "training";
+  const from = TUNINGS.indexOf(question.tuning);
+  for (const tuning of light ? TUNINGS.slice(from) : [question.tuning]) {
+    const asked = /** @type {Question} */ ({ ...question, tuning });
+    const able = chipsOf(asked).map((chip) => ({ chip, batch: largestOn(asked, chip) ?? 0 }));
+    const { chip, batch } = able.reduce((best, one) => (one.batch > best.batch ? one : best));
+    const round = 2 ** Math.floor(Math.log2(Math.min(batch, asked.batch ?? batch)));
+    if (batch >= 1) return { question: { ...asked, batch: round }, device: chip.name };
+  }
+  return null;
 }
 
 /**
@@ -511,7 +465,8 @@ function rowOf(question, work, chip, precision) {
   const { faster, slower, checked } = errorOf(work, chip, precision, total);
   const batch = work.batch * question.count;
   const seconds = (question.samples * question.epochs * step) / batch;
-  const price = question.prices[chip.name] ?? chip.price;
+  const asked = question.prices[chip.name];
+  const price = asked === undefined ? chip.price : asked;
   const hourly = price === null ? null : (price * question.count) / 3600;
   return {
     device: chip.name,
@@ -573,33 +528,11 @@ export function evidence(question, rows) {
   const [known, unknown] = [names(true), names(false)];
   const sentences = [];
   if (known) {
-    const where = "of published measurements of such work the truth lay within such an interval";
+    const where = "published measurements of such work, the truth lay within such an interval";
     sentences.push(`In ${share} of 100 ${where} (${known}).`);
   }
   if (unknown) sentences.push(`The intervals of these are assumed, not checked: ${unknown}.`);
   if (question.count > 1) sentences.push("Several cards together were not checked.");
   sentences.push("Reading data is not included.");
   return [...sentences, ...[...about].map((text) => `${text[0].toUpperCase()}${text.slice(1)}.`)];
-}
-
-/** The call of the package that asks the same. @param {Question} question */
-export function toPython(question) {
-  const lines = ["from course_tools.estimate import estimate", ""];
-  const known = question.model === "own" ? "your model" : question.model;
-  const list = (/** @type {string[]} */ names) => `[${names.map((name) => JSON.stringify(name)).join(", ")}]`;
-  lines.push(`# model: ${known.replace(/[\r\n]/g, " ")}; inputs: one example of its input`);
-  lines.push("estimate(", "    model,", "    inputs,");
-  if (question.batch !== null) lines.push(`    batch=${question.batch},`);
-  lines.push(`    precision=${JSON.stringify(question.precision)},`);
-  if (question.task === "inference") lines.push("    training=False,");
-  lines.push(`    samples=${question.samples},`, `    epochs=${Math.max(1, Math.round(question.epochs))},`);
-  if (question.deadline !== null) lines.push(`    deadline_hours=${question.deadline},`);
-  if (question.count > 1) lines.push(`    count=${question.count},`);
-  lines.push(`    devices=${list(question.devices)},`);
-  const prices = Object.entries(question.prices).filter(([name]) => CHIPS.has(name));
-  if (prices.length) {
-    lines.push(`    prices={${prices.map(([name, price]) => `${JSON.stringify(name)}: ${price}`).join(", ")}},`);
-  }
-  lines.push(")");
-  return `${lines.join("\n")}\n`;
 }

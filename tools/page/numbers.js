@@ -105,12 +105,19 @@ export function sayTime(seconds) {
 
 /** A unit, its seconds, and how many of it a person would say, at least and at most; as row.py. */
 const UNITS = /** @type {[string, number, number, number][]} */ ([
-  ["day", 86400, 2, Infinity],
+  ["year", 365 * 86400, 1, Infinity],
+  ["day", 86400, 2, 365],
   ["hour", 3600, 1, 96],
   ["minute", 60, 1, 120],
   ["second", 1, 1, 120],
   ["millisecond", 1e-3, 1, 1000],
   ["microsecond", 1e-6, 0, 1000],
+]);
+
+const LARGE_COUNTS = /** @type {[number, string][]} */ ([
+  [1e12, "trillion"],
+  [1e9, "billion"],
+  [1e6, "million"],
 ]);
 
 /** Two digits, or all digits before the point. @param {number} value */
@@ -151,8 +158,13 @@ export function sayMoney(low, high) {
   return write(low) === write(high) ? write(low) : `${write(low)} to ${write(high)}`;
 }
 
-/** Write bytes in 10^9: "14.2 GB". @param {number} bytes */
+/** Write bytes as cards' memory is sold: "14 GiB". @param {number} bytes */
 export function sayBytes(bytes) {
-  const gb = bytes / 1e9;
-  return gb >= 10 ? `${Math.round(gb)} GB` : `${Number(gb.toPrecision(2))} GB`;
+  return `${digits(bytes / 2 ** 30)} GiB`;
+}
+
+/** Write how many, with three digits where there are millions: "50,000", "1.28 million". @param {number} count */
+export function sayCount(count) {
+  const [size, name] = LARGE_COUNTS.find(([least]) => count >= least) ?? [1, ""];
+  return name ? `${Number((count / size).toPrecision(3))} ${name}` : count.toLocaleString("en-US");
 }

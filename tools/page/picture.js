@@ -1,9 +1,10 @@
 // The picture: money against hours, both logarithmic, with the interval of each card.
 
-import { label } from "./answer.js";
+import { label, recommended, stateOf } from "./answer.js";
 import { say, sayTime } from "./numbers.js";
 
 const SVG = "http://www.w3.org/2000/svg";
+const LINE = 18; // the height of a label
 const FREE_AT = 104; // where cards without a price stand, in pixels
 const SIZES = [1, 60, 600, 3600, 6 * 3600, 86400, 7 * 86400, 30 * 86400, 365 * 86400, 3650 * 86400];
 
@@ -29,7 +30,8 @@ function element(name, attributes, text) {
  * @param {number} width in pixels
  */
 export function draw(svg, rows, deadlineHours, width) {
-  const height = Math.max(300, Math.min(440, Math.round(0.62 * width)));
+  const usual = Math.max(300, Math.min(440, Math.round(0.62 * width)));
+  const height = Math.max(usual, 80 + LINE * rows.length);
   const free = rows.some((row) => row.cost === null);
   const frame = { left: free ? 176 : 74, right: width - 16, top: 24, bottom: height - 52 };
   svg.replaceChildren();
@@ -44,7 +46,7 @@ export function draw(svg, rows, deadlineHours, width) {
   drawAxes(svg, frame, x, y, times, money);
   if (free) drawStrip(svg, frame);
   if (deadline !== null) drawDeadline(svg, frame, y(deadline), deadline);
-  drawRows(svg, rows, frame, x, y, deadline);
+  drawRows(svg, rows, frame, x, y, deadlineHours);
 }
 
 /**
@@ -137,30 +139,51 @@ function drawDeadline(svg, frame, at, deadline) {
  * @param {Frame} frame
  * @param {(value: number) => number} x
  * @param {(value: number) => number} y
- * @param {number | null} deadline
+ * @param {number | null} deadlineHours
  */
-function drawRows(svg, rows, frame, x, y, deadline) {
-  /** @type {{left: number, right: number, y: number}[]} */
+function drawRows(svg, rows, frame, x, y, deadlineHours) {
+  const best = recommended(rows, deadlineHours);
+  /** @type {Box[]} */
   const taken = [];
   for (const row of rows) {
     const [low, middle, high] = row.seconds.map(y);
     const [cheap, cost, dear] = row.cost ? row.cost.map(x) : [FREE_AT, FREE_AT, FREE_AT];
-    const state = !row.fits ? "too-large" : deadline !== null && row.seconds[2] > deadline ? "late" : "fine";
-    const group = element("g", { class: `row ${row.own ? "own" : state}` });
+    const state = stateOf(row, deadlineHours);
+    const group = element("g", { class: `row ${row.own ? "own" : state}${row === best ? " best" : ""}` });
     group.append(element("line", { x1: cheap, y1: low, x2: dear, y2: high }));
     group.append(marker(row, state, cost, middle));
     const words = label(row) + (row.fits ? "" : " (does not fit)");
     const width = 8.2 * words.length;
-    const right = cost + 14 + width > frame.right;
-    const left = right ? cost - 14 - width : cost + 14;
-    let at = middle + 5;
-    const clash = () =>
-      taken.some((t) => Math.abs(t.y - at) < 17 && left < t.right && left + width > t.left);
-    for (let tries = 0; tries < 12 && clash(); tries++) at += tries % 2 ? -17 * (tries + 1) : 17 * (tries + 1);
-    taken.push({ left, right: left + width, y: at });
-    group.append(element("text", { x: left, y: at }, words));
+    const onLeft = cost + 14 + width > frame.right;
+    const left = onLeft ? cost - 14 - width : cost + 14;
+    const at = freeLine({ left, right: left + width, y: middle }, taken, frame);
+    if (Math.abs(at - middle) > LINE) {
+      const end = onLeft ? left + width + 2 : left - 2;
+      group.append(element("path", { class: "leader", d: `M${cost} ${middle}L${end} ${at}` }));
+    }
+    group.append(element("text", { x: left, y: at + 5 }, words));
     svg.append(group);
   }
+}
+
+/** @typedef {{left: number, right: number, y: number}} Box of a label, with the middle of its line */
+
+/**
+ * The place nearest to a label's own where no other label is.
+ * @param {Box} box
+ * @param {Box[]} taken the labels that stand already; this one is added
+ * @param {Frame} frame
+ */
+function freeLine(box, taken, frame) {
+  const beside = taken.filter((other) => box.left < other.right && other.left < box.right);
+  const isFree = (/** @type {number} */ y) =>
+    y > frame.top && y < frame.bottom && beside.every((other) => Math.abs(other.y - y) >= LINE);
+  const own = Math.round(box.y);
+  const touching = beside.flatMap((other) => [other.y - LINE, other.y + LINE]);
+  const places = [own, ...touching].filter(isFree);
+  const y = places.sort((one, other) => Math.abs(one - own) - Math.abs(other - own))[0] ?? own;
+  taken.push({ ...box, y });
+  return y;
 }
 
 /**

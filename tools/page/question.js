@@ -3,7 +3,7 @@
 /**
  * @typedef {object} Question
  * @property {string} model the name of a counted network or language model, or "own"
- * @property {import("./model.js").OwnStep | null} own one's own counted step
+ * @property {import("./pasted.js").OwnStep | null} own one's own counted step
  * @property {"training" | "inference"} task
  * @property {"full" | "lora" | "4-bit"} tuning of a language model
  * @property {string} precision
@@ -14,7 +14,8 @@
  * @property {string[]} devices
  * @property {OwnChip | null} chip
  * @property {number} count devices that work together
- * @property {Record<string, number>} prices dollars an hour, where they differ from the examples
+ * @property {Record<string, number | null>} prices dollars an hour, or null for none, where they
+ *   differ from the examples
  * @property {number | null} cpu seconds of one step of this batch on one's own machine
  */
 
@@ -24,17 +25,24 @@ export const PRECISIONS = ["amp", "bf16", "fp16", "tf32", "fp32"];
 export const TUNINGS = ["full", "lora", "4-bit"];
 const LONGEST_ADDRESS = 60_000;
 
-/** @returns {Question} */
-export function defaultQuestion() {
+/** @typedef {"images" | "language"} Kind of model */
+
+/** @typedef {Pick<Question, "tuning" | "batch" | "samples" | "epochs">} UsualJob */
+
+/** @type {Record<Kind, UsualJob>} the usual job of each kind: ImageNet, and some instructions */
+export const USUAL_JOBS = {
+  images: { tuning: "full", batch: 256, samples: 1_281_167, epochs: 90 },
+  language: { tuning: "lora", batch: 4, samples: 20_000, epochs: 3 },
+};
+
+/** @param {Kind} kind @returns {Question} */
+export function defaultQuestion(kind = "images") {
   return {
+    ...USUAL_JOBS[kind],
     model: "resnet50 (224)",
     own: null,
     task: "training",
-    tuning: "full",
     precision: "amp",
-    batch: 256,
-    samples: 1_281_167,
-    epochs: 90,
     deadline: 48,
     devices: ["T4", "A100 80GB", "L4", "H100 SXM", "RTX 4090"],
     chip: null,
@@ -47,10 +55,11 @@ export function defaultQuestion() {
 /**
  * Write a question as the part of an address after "#". What is as by default is left out.
  * @param {Question} question
+ * @param {Kind} kind of its model
  * @returns {string}
  */
-export function toAddress(question) {
-  const usual = defaultQuestion();
+export function toAddress(question, kind) {
+  const usual = defaultQuestion(kind);
   const fields = new URLSearchParams();
   for (const name of /** @type {const} */ (["model", "task", "tuning", "precision"])) {
     if (question[name] !== usual[name]) fields.set(name, question[name]);
@@ -67,7 +76,7 @@ export function toAddress(question) {
     fields.set("devices", question.devices.join(","));
   }
   for (const [name, price] of Object.entries(question.prices)) {
-    fields.append("price", `${name}:${price}`);
+    fields.append("price", `${name}:${price ?? "none"}`);
   }
   if (question.chip) {
     const { name, peak, bandwidth, memory } = question.chip;
@@ -78,19 +87,27 @@ export function toAddress(question) {
 }
 
 /**
+ * What the page knows: each model's kind, the devices, and how a pasted step is read.
+ * @typedef {{kinds: Map<string, Kind>, devices: Set<string>,
+ *   readOwn: (text: string) => {own: import("./pasted.js").OwnStep} | {problem: string}}} Known
+ */
+
+/**
  * Read a question from an address. What cannot be read is left as by default, with a sentence.
  * @param {string} address the part after "#"
- * @param {{models: Set<string>, devices: Set<string>, readOwn: (text: string) => {own: import("./model.js").OwnStep} | {problem: string}}} known
+ * @param {Known} known
  * @returns {{question: Question, problems: string[]}}
  */
 export function fromAddress(address, known) {
-  const question = defaultQuestion();
-  /** @type {string[]} */
-  const problems = [];
   if (address.length > LONGEST_ADDRESS) {
-    return { question, problems: ["This address is too long to hold a question."] };
+    const problems = ["This address is too long to hold a question."];
+    return { question: defaultQuestion(), problems };
   }
   const fields = new URLSearchParams(address);
+  const model = fields.get("model");
+  const question = defaultQuestion(known.kinds.get(model ?? ""));
+  /** @type {string[]} */
+  const problems = [];
   const choices = {
     task: ["training", "inference"],
     tuning: TUNINGS,
@@ -105,17 +122,22 @@ export function fromAddress(address, known) {
   const own = fields.get("own");
   if (own !== null) {
     const read = known.readOwn(own);
-    if ("own" in read) Object.assign(question, { own: read.own, model: "own", batch: read.own.batch });
+    if ("own" in read) takeOwn(question, read.own);
     else problems.push(`The address holds a counted step that cannot be read: ${read.problem}`);
   }
-  const model = fields.get("model");
   if (model !== null) {
-    if (known.models.has(model) || (model === "own" && question.own)) question.model = model;
+    if (known.kinds.has(model) || (model === "own" && question.own)) question.model = model;
     else problems.push("The address names a model that is not in this page's list.");
   }
   readNumbers(fields, question, problems);
   readDevices(fields, question, problems, known.devices);
-  return { question, problems };
+  return { question, problems: [...new Set(problems)] };
+}
+
+/** Ask about a step of one's own. @param {Question} question @param {import("./pasted.js").OwnStep} own */
+export function takeOwn(question, own) {
+  const task = own.training ? "training" : "inference";
+  Object.assign(question, { own, task, model: "own", batch: own.batch });
 }
 
 /**
@@ -179,9 +201,10 @@ function readDevices(fields, question, problems, devices) {
   for (const text of fields.getAll("price").slice(0, 200)) {
     const cut = text.lastIndexOf(":");
     const name = text.slice(0, cut);
-    const price = Number(text.slice(cut + 1));
-    const ours = devices.has(name) || name === question.chip?.name;
-    if (ours && price >= 0 && price < 1e6 && text.slice(cut + 1) !== "") {
+    const amount = text.slice(cut + 1);
+    const price = amount === "none" ? null : Number(amount);
+    const usable = price === null || (price >= 0 && price < 1e6 && amount !== "");
+    if (usable && (devices.has(name) || name === question.chip?.name)) {
       question.prices[name] = price;
     } else {
       problems.push("The address has a price that cannot be used.");

@@ -14,7 +14,8 @@ from course_tools.estimate.row import HERE, Row, money, number, span
 PAGE = "COURSE_PAGE"
 FREE_S = 600  # a job that takes so many seconds on one's own machine needs no other
 SAVED = "What it has found must be saved before a session ends"
-SMALL_S = 60  # a card that needs no more has a job that a CPU can probably do
+MOST_GROUPS = 2  # that the answer names of those too close to call
+SMALL_S = 120  # a card that needs no more has a job that a CPU can probably do
 
 
 class Choice(NamedTuple):
@@ -131,7 +132,7 @@ def _amounts(row: Row) -> str:
 
 
 def told_apart(rows: Sequence[Row]) -> list[str]:
-    """Return a sentence on the devices that are not told apart: whose intervals all overlap."""
+    """Return a sentence on the devices that are too close to call: whose intervals all overlap."""
     able = sorted((row for row in rows if row.fits is not False), key=lambda row: row.hours)
     groups: list[list[Row]] = []
     for first in able:
@@ -140,11 +141,15 @@ def told_apart(rows: Sequence[Row]) -> list[str]:
         group = [row for row in able if row.hours_interval[0] <= low <= row.hours_interval[1]]
         groups.append(group)
     largest = [one for one in groups if not any(set(one) < set(other) for other in groups)]
-    alike = dict.fromkeys(listed([row.name for row in group]) for group in largest if group[1:])
+    named = (listed([row.name for row in group]) for group in largest if group[1:])
+    alike = list(dict.fromkeys(named))
     if not alike:
         return []
-    groups_text = "; ".join(alike)
-    return [f"Not told apart in time, because their intervals overlap: {groups_text}."]
+    groups_text = "; ".join(alike[:MOST_GROUPS])
+    more = len(alike) - MOST_GROUPS
+    if more > 0:
+        groups_text += f"; and {more} more group{'' if more == 1 else 's'}"
+    return [f"Too close to call, because their intervals overlap: {groups_text}."]
 
 
 def listed(names: Sequence[str]) -> str:

@@ -1,0 +1,72 @@
+// The question as a script of Python that runs.
+
+import { CHIPS, kindOfModel } from "./model.js";
+
+/** @typedef {import("./question.js").Question} Question */
+
+/**
+ * Write the question as Python: for a network of timm, for the memory of a language model, or for a
+ * model that the reader imports.
+ * @param {Question} question
+ */
+export function toPython(question) {
+  if (question.model === "own") return script(OWN_MODEL, estimateCall(question));
+  if (kindOfModel(question.model) === "language") return fineTuning(question);
+  const [, name, side] = /^(.*) \((\d+)\)$/.exec(question.model) ?? [];
+  const made = [
+    "import timm  # pip install timm",
+    "import torch",
+    ESTIMATE,
+    "",
+    `model = timm.create_model(${JSON.stringify(name)})`,
+    `inputs = torch.empty(1, 3, ${side}, ${side})`,
+  ];
+  return script(made, estimateCall(question));
+}
+
+const ESTIMATE = "from course_tools.estimate import Chip, estimate";
+const OWN_MODEL = [
+  ESTIMATE,
+  "",
+  "from my_model import inputs, model  # yours, as in the estimate that you pasted",
+];
+
+/** @param {string[]} made @param {string[]} call */
+function script(made, call) {
+  return `${[...made, "", "answer = estimate(", ...call.map((line) => `    ${line},`), ")"].join("\n")}\nprint(answer)\n`;
+}
+
+/** The arguments of the call, a line each. @param {Question} question */
+function estimateCall(question) {
+  const text = JSON.stringify;
+  const cards = question.devices.map((name) => text(name));
+  const { chip } = question;
+  if (chip) cards.push(`Chip(${text(chip.name)}, ${chip.peak}, ${chip.bandwidth}, ${chip.memory})`);
+  const lines = ["model", "inputs"];
+  if (question.batch !== null) lines.push(`batch=${question.batch}`);
+  lines.push(`precision=${text(question.precision)}`);
+  if (question.task === "inference") lines.push("training=False");
+  lines.push(`samples=${question.samples}`, `epochs=${question.epochs}`);
+  if (question.deadline !== null) lines.push(`deadline_hours=${question.deadline}`);
+  if (question.count > 1) lines.push(`count=${question.count}`);
+  if (question.cpu !== null) lines.push(`this_machine=${question.cpu}`);
+  lines.push(`devices=[${cards.join(", ")}]`);
+  const prices = Object.entries(question.prices).filter(([name, price]) => CHIPS.has(name) && price !== null);
+  if (prices.length) {
+    lines.push(`prices={${prices.map(([name, price]) => `${text(name)}: ${price}`).join(", ")}}`);
+  }
+  return lines;
+}
+
+/** The memory of a language model's step. @param {Question} question */
+function fineTuning(question) {
+  const [, name, length] = /^(.*), ([\d,]+) tokens$/.exec(question.model) ?? [];
+  const tokens = length.replace(",", "");
+  const asked = `batch=${question.batch ?? 1}, length=${tokens}`;
+  return [
+    "from course_tools.estimate.finetuning import estimate_finetuning",
+    "",
+    `print(estimate_finetuning(${JSON.stringify(name)}, ${JSON.stringify(question.tuning)}, ${asked}))`,
+    "",
+  ].join("\n");
+}
