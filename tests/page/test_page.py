@@ -518,11 +518,11 @@ def test_a_table_and_python_that_runs_can_be_copied(page, monkeypatch, capsys):
     page.locator("#copy-markdown").click()
     text = page.evaluate("navigator.clipboard.readText()")
     assert "| Device | Time | Cost |" in text and "worth-it.html#" in text
+    timm = SimpleNamespace(create_model=lambda name: torch.nn.Conv2d(3, 8, 3))
+    monkeypatch.setitem(sys.modules, "timm", timm)
     for model in ("resnet18 (224)", "Llama 3.1 8B, 2,048 tokens"):
         page.locator("#model").fill(model)
         page.locator("#copy-python").click()
         text = page.evaluate("navigator.clipboard.readText()")
-        made = torch.nn.Conv2d(3, 8, 3)
-        monkeypatch.setitem(sys.modules, "timm", SimpleNamespace(create_model=lambda name: made))
         exec(compile(text, "copied", "exec"), {})
         assert len(capsys.readouterr().out.splitlines()) > 2
