@@ -1,7 +1,7 @@
 """Tools of the accelerator course: why a GPU is missing, who is faster, and what a job would take.
 
-Each tool is a folder that imports `course_utils` and no other tool. Their two most used names can
-be had from here, and are imported when they are first asked for.
+Each tool is a folder that imports `course_utils` and no other tool. The names that lessons and
+programs use most can be had from here, and are imported when they are first asked for.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "compare_devices": "compare.comparison",
+    "copy_rate": "compare.copy_speed",
+    "TimedCall": "compare.interleaved",
+    "time_together": "compare.interleaved",
     "diagnose": "doctor.diagnosis",
 }
 

@@ -17,12 +17,9 @@ _HOMES = {
     "find_devices": "devices",
     "pick_device": "devices",
     "wait_for": "devices",
-    "to_device": "moves",
-    "copy_rate": "copy_speed",
+    "to_device": "transfers",
     "Timing": "timing",
     "time_call": "timing",
-    "TimedCall": "in_turn",
-    "time_together": "in_turn",
     "run_lesson": "launch.run",
 }
 

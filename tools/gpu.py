@@ -94,9 +94,9 @@ def measure(out: Path, dry: bool) -> None:
     from course_lessons.device_speed.image_step import CNN_STEP
 
     from course_tools.compare.comparison import measure as measure_one
+    from course_tools.compare.copy_speed import copy_rate
     from course_tools.compare.results import Result, describe_machine
     from course_tools.compare.workloads import PRODUCT
-    from course_utils.copy_speed import copy_rate
     from course_utils.devices import as_device
 
     device = as_device("cpu" if dry else "cuda")

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import torch
 
+from course_tools.compare.interleaved import TimedCall, time_together
 from course_tools.compare.measurement import Measurement
 from course_tools.compare.results import Result, describe_machine
 from course_tools.compare.workloads import ELEMENTWISE, PRODUCT, Workload, build_seeded, using_tf32
 from course_utils.devices import Device, as_device, find_devices, wait_for
-from course_utils.in_turn import TimedCall, time_together
 from course_utils.timing import Timing, time_call, using_threads
 from course_utils.xla import start_xla
 

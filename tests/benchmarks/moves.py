@@ -19,7 +19,7 @@ import torch
 from lightning.fabric.utilities.apply_func import move_data_to_device
 
 from course_utils.devices import Device
-from course_utils.moves import to_device
+from course_utils.transfers import to_device
 
 Pair = namedtuple("Pair", "left right")
 

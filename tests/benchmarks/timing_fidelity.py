@@ -27,9 +27,9 @@ from pathlib import Path
 import torch
 from torch.utils.benchmark import Timer
 
+from course_tools.compare.interleaved import TimedCall, time_together
 from course_utils.devices import Device, find_devices, pick_device, wait_for
 from course_utils.hardware.machine import cpu_name
-from course_utils.in_turn import TimedCall, time_together
 from course_utils.timing import time_call
 
 torch.manual_seed(0)

@@ -14,13 +14,13 @@ import torch
 from course_lessons.device_speed.image_step import cnn_step
 from course_lessons.scripts import FOLDER
 
+from course_tools.compare.copy_speed import _copiers, copy_rate
 from course_tools.compare.workloads import using_tf32
 from course_tools.timeline.bottleneck import find_bottleneck
 from course_tools.timeline.record import timeline
-from course_utils.copy_speed import _copiers, copy_rate
 from course_utils.devices import find_devices, pick_device, wait_for
-from course_utils.moves import to_device
 from course_utils.timing import time_call
+from course_utils.transfers import to_device
 
 CPU = pick_device("cpu")
 DRY = os.environ.get("COURSE_DRY") == "1" and not torch.cuda.is_available()

@@ -11,7 +11,7 @@ from course_lessons.data.models import ImageCNN
 from course_lessons.plain_training import fast_adam
 from course_tools.compare.workloads import DTYPES, ELEMENTWISE, PRODUCT, Call, Workload
 from course_utils.devices import Device
-from course_utils.moves import to_device
+from course_utils.transfers import to_device
 
 
 def cnn_step(device: Device, size: int, precision: str = "fp32") -> Call:

@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from course_lessons.exercises.calls import READS, Calls
 from course_lessons.exercises.frame import Mistakes, exercise
 from course_lessons.exercises.read_answer import Wrong, expect, expect_pair, number_of, quote, same
-from course_utils import moves as course_moves
+from course_utils import transfers
 
 BATCHES = 4
 # Operations that take their sizes, or the places to read from, from tensors on the CPU.
@@ -110,7 +110,7 @@ def busy(answer: Any) -> Mistakes:
     """Repair my_epoch: remove four mistakes that keep a GPU waiting, and return the mean loss."""
     network, batches, optimizer = _small_training()
     # The course's own to_device blocks on a CPU, which stands for a GPU here.
-    with patch.object(course_moves, "BLOCKING", ()), _Watch() as watch:
+    with patch.object(transfers, "BLOCKING", ()), _Watch() as watch:
         returned = answer(network, batches, optimizer, torch.device("cpu"))
     loss, trained = _train_plainly()
     pairs = zip(network.parameters(), trained.parameters(), strict=True)

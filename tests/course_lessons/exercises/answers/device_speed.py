@@ -8,8 +8,8 @@ import numpy as np
 import torch
 
 from course_lessons.device_speed import exercises as ex
-from course_utils import time_together
-from course_utils.in_turn import Ratio
+from course_tools import time_together
+from course_tools.compare.interleaved import Ratio
 
 device = torch.device("cpu")
 

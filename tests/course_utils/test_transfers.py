@@ -15,7 +15,7 @@ from lightning.fabric.utilities.apply_func import move_data_to_device
 from torch.nn.utils.rnn import pack_sequence
 
 from course_utils.devices import Device, pick_device
-from course_utils.moves import to_device
+from course_utils.transfers import to_device
 
 pytestmark = pytest.mark.process
 
@@ -141,7 +141,7 @@ def test_values_survive_the_way_to_a_second_device_and_back():
     # into.
     code = """
 import torch
-from course_utils.moves import to_device
+from course_utils.transfers import to_device
 kinds = (torch.float32, torch.int64, torch.bool, torch.uint8)
 tensors = {kind: torch.arange(6).to(kind).reshape(2, 3) for kind in kinds}
 batch = {"all": tensors, "twice": [tensors[torch.int64]] * 2, "name": "x"}

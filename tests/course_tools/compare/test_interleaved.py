@@ -6,8 +6,8 @@ import random
 import pytest
 import torch
 
+from course_tools.compare.interleaved import Ratio, TimedCall, ratio_of_rounds, time_together
 from course_utils.devices import Device
-from course_utils.in_turn import Ratio, TimedCall, ratio_of_rounds, time_together
 from course_utils.timing import Stopwatch
 
 CPU = Device("cpu", 0, "a cpu")

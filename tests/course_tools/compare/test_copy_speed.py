@@ -4,7 +4,7 @@ from functools import partial
 import pytest
 import torch
 
-from course_utils.copy_speed import Copy, CopyRate, _copiers, copy_rate
+from course_tools.compare.copy_speed import Copy, CopyRate, _copiers, copy_rate
 from course_utils.devices import pick_device
 from course_utils.timing import Stopwatch
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import torch
 
 from course_utils.devices import Device, as_device
-from course_utils.moves import to_device
 from course_utils.text import format_seconds
 from course_utils.timing import time_call
+from course_utils.transfers import to_device
 
 if TYPE_CHECKING:
     import pandas as pd
