@@ -7,7 +7,7 @@ THIS := $(if $(filter file,$(origin PYTHON)),,--this-python)
 
 lab: env ## open JupyterLab on your own copies of the lessons, in my-lessons (or LESSONS=folder)
 	$(RUN) tools/copies.py "$(LESSONS)"
-	$(RUN) -m jupyter lab "$(LESSONS)/00_start_here.ipynb" $(if $(filter 0,$(shell id -u)),--allow-root)
+	$(RUN) -m jupyter lab --log-level WARN "$(LESSONS)/00_start_here.ipynb" $(if $(filter 0,$(shell id -u)),--allow-root)
 
 env: $(VENV)/ready-learn ## build the environment, and open nothing
 
@@ -47,6 +47,7 @@ standalone: $(VENV)/ready-test ## every lesson as one file that carries the cour
 
 page: $(VENV)/ready-learn ## the page "Is it worth it?", one file without a server: build/worth-it.html
 	$(RUN) tools/page/build.py build/worth-it.html
+	@echo "Open build/worth-it.html in any browser."
 
 # npm brings the type checker and the linter of the page's JavaScript.
 lint-page: ## types and rules of the page's modules
@@ -62,7 +63,8 @@ gpu: ## everything that only a real GPU can show: make gpu, or make gpu DRY=1 on
 	$(if $(and $(filter file,$(origin PYTHON)),$(wildcard $(VENV)/ready-learn)),$(RUN),$(PYTHON)) tools/gpu.py $(if $(DRY),--dry) $(if $(OUT),--out "$(OUT)")
 
 slides: $(VENV)/ready-test ## every lesson as slides, in one file each that needs no network: tools/slides/*.html
-	$(RUN) -m jupyter nbconvert --config tools/slides/config.py notebooks/*.ipynb
+	$(RUN) -m jupyter nbconvert --log-level WARN --config tools/slides/config.py notebooks/*.ipynb
+	@echo "$$(ls tools/slides/*.slides.html | wc -l) lessons as slides. Open tools/slides/00_start_here.slides.html."
 
 book: $(VENV)/ready-test ## every lesson, the glossary, the teacher's guide and the reference as static pages: tools/book/html
 	$(RUN) tools/book/build.py

@@ -56,14 +56,20 @@ KAGGLE = {
 }
 
 
+# Without it, JupyterLab sets the text after a folded answer right below it.
+GAP = '<details style="margin-bottom: 1em">'
+
+
 class ForPeople(Preprocessor):
-    """For hosted notebooks: name the accelerator of the lesson, and fold what Jupyter folds."""
+    """Name the accelerator of the lesson for hosts, fold what Jupyter folds, and set answers off."""
 
     def preprocess(self, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
         """Return the notebook with the metadata that hosts read."""
         colab, kaggle = ACCELERATORS.get(resources["metadata"]["name"], NO_ACCELERATOR)
         nb.metadata.update(nbformat.from_dict({**colab, "kaggle": KAGGLE | kaggle}))
         for cell in nb.cells:
+            if cell.cell_type == "markdown":
+                cell.source = cell.source.replace("<details>", GAP)
             if cell.metadata.get("jupyter", {}).get("source_hidden"):
                 cell.metadata.update({"cellView": "form", "_kg_hide-input": True})
         return nb, resources
@@ -132,9 +138,23 @@ def hand_out(copies: dict[str, str], folder: Path) -> list[str]:
                 f"{name}: there is a newer version. Yours has changes and stays; rename it to get "
                 "the new one."
             )
+    for name in given.keys() - copies.keys():
+        said += put_aside(folder / name, given.pop(name), copies)
     if given != read_record(record):
         write_whole(record, json.dumps(given, indent=1) + "\n")
     return said
+
+
+def put_aside(old: Path, given: str, copies: dict[str, str]) -> list[str]:
+    """Remove a copy whose lesson has another number today, unless it was changed; say so."""
+    if not old.exists():
+        return []
+    same = [name for name in copies if name[2:] == old.name[2:]]
+    today = f"the lesson is now {same[0]}" if same else "this lesson is no longer part of the course"
+    if checksum(old.read_bytes()) == given:
+        old.unlink()
+        return [f"{old.name}: removed, because {today}; you had not changed it."]
+    return [f"{old.name}: {today}. Yours has changes and stays."]
 
 
 def publish(folder: Path) -> None:

@@ -1,6 +1,8 @@
 """What a command prints arrives in every terminal, and a reader that has left is no error."""
 
+import importlib.util
 import os
+import re
 import subprocess
 import sys
 
@@ -29,3 +31,14 @@ def test_a_terminal_that_lacks_a_character_shows_its_number():
         SHOW, capture_output=True, text=True, env={**os.environ, "PYTHONIOENCODING": "ascii"}
     )
     assert done.returncode == 0 and done.stdout == "1.5 \\xb5s\n" * 20_000 + "\n"
+
+
+def test_either_package_lists_the_commands_and_each_can_be_run():
+    said = []
+    for package in ("course_utils", "course_tools"):
+        done = subprocess.run([sys.executable, "-m", package], capture_output=True, text=True)
+        said.append(done.stdout)
+    assert said[0] == said[1]
+    commands = re.findall(r"^python -m (\S+)", said[0], re.MULTILINE)
+    assert len(commands) >= 4
+    assert all(importlib.util.find_spec(f"{command}.__main__") for command in commands)

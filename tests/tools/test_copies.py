@@ -50,6 +50,9 @@ def by_hand(lesson: Path) -> str:
         "isInternetEnabled": True,
     }
     for cell in made["cells"]:
+        if cell["cell_type"] == "markdown":
+            apart = '<details style="margin-bottom: 1em">'
+            cell["source"] = [line.replace("<details>", apart) for line in cell["source"]]
         if cell["metadata"].get("jupyter") == {"source_hidden": True}:
             cell["metadata"] |= {"cellView": "form", "_kg_hide-input": True}
     made["metadata"] |= {
@@ -143,6 +146,21 @@ def test_a_copy_that_was_not_changed_becomes_the_newer_lesson_and_says_so(tmp_pa
     (said,) = hand_out({"a.ipynb": "two\n"}, tmp_path)
     assert said.startswith("a.ipynb: replaced by its newer version")
     assert (tmp_path / "a.ipynb").read_text() == "two\n"
+
+
+def test_a_copy_under_a_lessons_old_number_goes_unless_it_was_changed(tmp_path):
+    hand_out({"04_tpu.ipynb": "one\n", "05_old.ipynb": "two\n", "06_gone.ipynb": "3\n"}, tmp_path)
+    (tmp_path / "05_old.ipynb").write_text("mine\n")
+    said = hand_out({"05_tpu.ipynb": "one\n", "06_old.ipynb": "two\n"}, tmp_path)
+    assert sorted(line.partition(":")[0] for line in said) == [
+        "04_tpu.ipynb",
+        "05_old.ipynb",
+        "06_gone.ipynb",
+    ]
+    assert "now 05_tpu.ipynb" in " ".join(said)
+    names = {path.name for path in tmp_path.glob("*.ipynb")}
+    assert names == {"05_tpu.ipynb", "06_old.ipynb", "05_old.ipynb"}
+    assert hand_out({"05_tpu.ipynb": "one\n", "06_old.ipynb": "two\n"}, tmp_path) == []
 
 
 def test_a_file_whose_record_was_lost_counts_as_changed(tmp_path):

@@ -17,6 +17,20 @@ def without_the_opening_picture(notebook, resources):
     return notebook, resources
 
 
+def without_what_a_class_need_not_see(notebook, resources):
+    """Leave out progress and the boxes of untried exercises, and open an answer that has a slide of
+    its own: the prediction and the output came before it.
+    """
+    for cell in notebook.cells:
+        if cell.source.strip() == "progress()":
+            cell.metadata.slideshow = {"slide_type": "skip"}
+        if "exercise" in cell.metadata.get("tags", []):
+            cell.outputs = []
+        if cell.metadata.get("slideshow", {}).get("slide_type") in ("slide", "subslide"):
+            cell.source = re.sub(r"\A<details>", "<details open>", cell.source)
+    return notebook, resources
+
+
 def with_links_to_the_book(notebook, resources):
     """Let links between lessons lead to the book, if it has an address, and take badges out."""
     address = read_address()
@@ -55,6 +69,7 @@ c.TemplateExporter.extra_template_basedirs = [str(here)]
 c.FilesWriter.build_directory = str(here)
 c.SlidesExporter.preprocessors = [
     without_the_opening_picture,
+    without_what_a_class_need_not_see,
     with_links_to_the_book,
     with_formulas,
 ]
