@@ -16,7 +16,12 @@ from course_tools.estimate.job import Job, Machine, job_of, machines
 from course_tools.estimate.memory.estimate_memory import follow_two_batches, sharded
 from course_tools.estimate.memory.memory_model import capacity_bytes
 from course_tools.estimate.memory.memory_result import Memory
-from course_tools.estimate.money.prices import Price, own_price, prices_by_device
+from course_tools.estimate.money.prices import (
+    Price,
+    free_offers,
+    own_price,
+    prices_by_device,
+)
 from course_tools.estimate.result import Estimate
 from course_tools.estimate.row import HERE, Question, Row
 from course_tools.estimate.time.error_factor import ErrorFactor, error_factor
@@ -32,7 +37,7 @@ def estimate(
     *,
     devices: Sequence[str | Chip | Machine] | None = None,
     deadline_hours: float | None = None,
-    prices: Mapping[str, float] | None = None,
+    prices: Mapping[str, float] | str | None = None,
     currency: str = "$",
     this_machine: Any = None,
     count: int = 1,
@@ -59,8 +64,9 @@ def estimate(
             a `Chip` that you made from a data sheet; or a `Machine`, which has its own count, link,
             host and price. None takes those of `chips.DEVICES` that have the asked precision.
         deadline_hours: when it must be done, or None.
-        prices: your price of an hour of one device, by its name; dated examples stand in for some.
-        currency: of your prices; the examples are in US dollars, and only used with "$".
+        prices: your price of an hour of one device, by its name; or a provider, such as "Lambda",
+            whose dated list prices are taken. Without it each device has the list price of one.
+        currency: of your prices; list prices are in US dollars, and only used with "$".
         this_machine: seconds of such a step that you measured here, or the `Timing` of `time_call`:
             it becomes a row beside the others, at no price unless `prices` has one for "this
             machine".
@@ -70,7 +76,7 @@ def estimate(
     Returns:
         The answer in a sentence, and one row for each device: hours, cost, and whether it fits. It
         shows itself and has `details`, `to_frame`, `to_json` and `cheapest`; `memory`
-        says what fills the memory.
+        says what fills the memory, and `free` has the job on what Colab and Kaggle give away.
 
     Raises:
         ValueError: a number is not positive, a price negative, a precision or a chip unknown, or a
@@ -117,7 +123,8 @@ def estimate(
         rows.append(_row(one, memory, machine, question, launcher, price))
     if this_machine is not None:
         rows.append(_measured(this_machine, question, known[HERE]))
-    return Estimate(tuple(rows), work, question, memory)
+    free = _free_rows(work, memory, question) if set(counts) <= {1} else ()
+    return Estimate(tuple(rows), work, question, memory, free)
 
 
 def _followed(model: nn.Module, inputs: Any, job: Job) -> tuple[Work, Memory]:
@@ -208,6 +215,21 @@ def _row(
         capacity_bytes=capacity,
         watts=None if chip.watts is None else chip.watts * count,
     )
+
+
+def _free_rows(work: Work, memory: Memory, question: Question) -> tuple[Row, ...]:
+    """Return the job on each free offer whose device has the precision."""
+    rows = []
+    for offer in free_offers():
+        price = Price(0.0, f"free, {offer['what']}, {offer['date']}, {offer['source']}")
+        for name in offer["devices"]:
+            chip = find_chip(name)
+            if question.precision == "amp" or question.precision in chip.peaks:
+                one = replace(work, precision=chip.at(question.precision))
+                machine = Machine(chip, offer["count"])
+                row = _row(one, memory, machine, question, None, price)
+                rows.append(replace(row, where=offer["name"]))
+    return tuple(rows)
 
 
 def _measured(timing: Any, question: Question, price: Price) -> Row:

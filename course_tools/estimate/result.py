@@ -11,11 +11,12 @@ from course_tools.estimate.memory.memory_model import memory_note
 from course_tools.estimate.memory.memory_result import Memory
 from course_tools.estimate.money.advice import (
     advice,
-    free_sessions,
     in_one_currency,
     page_link,
     told_apart,
 )
+from course_tools.estimate.money.free import free_sessions
+from course_tools.estimate.money.prices import billing
 from course_tools.estimate.row import Question, Row, amount_text
 from course_tools.estimate.time.error_factor import in_one_sentence
 from course_tools.estimate.time.step_time import cloud_host
@@ -49,12 +50,14 @@ class Estimate:
         work: the counted step of one device.
         question: what was asked.
         memory: what fills the memory of one device, as `estimate_memory` says.
+        free: the same job on what Colab and Kaggle give away, where one device was asked about.
     """
 
     rows: tuple[Row, ...]
     work: Work
     question: Question
     memory: Memory
+    free: tuple[Row, ...] = ()
 
     def __getitem__(self, device: str) -> Row:
         known = {name: row for row in reversed(self.rows) for name in (row.name, row.device)}
@@ -81,7 +84,7 @@ class Estimate:
     @property
     def answer(self) -> str:
         """The answer in a sentence or two."""
-        return advice(self.rows, self.question.deadline_hours)
+        return advice(self.rows, self.question.deadline_hours, self.free)
 
     def notes(self) -> list[str]:
         """Return what has to be known beside the table, one sentence each."""
@@ -96,6 +99,9 @@ class Estimate:
         lines += [f"Assumed: {sentence}." for sentence in self.work.assumed]
         lines.append(_taken_for(self.work, question))
         lines.append("Reading data is not included.")
+        rented = [row.price.provider for row in self.rows if row.parts and row.cost]
+        if rented:
+            lines.append(billing(rented))
         link = page_link(self.to_dict())
         return [*lines, f"The same question on the page: {link}"] if link else lines
 
@@ -120,15 +126,15 @@ class Estimate:
                 price = amount_text(row.price.per_hour, row.price.currency)
                 lines.append(f"{row.device}: {price} an hour ({row.price.source}).")
         epochs = question.epochs if question.training else None
-        lines += [line for row in self.rows for line in free_sessions(row, epochs)]
+        lines += filter(None, (free_sessions(row, epochs) for row in self.free))
         return "\n".join([table, *lines])
 
     def __repr__(self) -> str:
-        table = text_table(HEADER, [row.cells() for row in self.rows])
+        table = text_table(HEADER, [row.cells() for row in (*self.free, *self.rows)])
         return "\n".join([self.answer, "", table, *self.notes()])
 
     def _repr_html_(self) -> str:
-        card = html_card(self.answer, HEADER, [row.cells() for row in self.rows])
+        card = html_card(self.answer, HEADER, [row.cells() for row in (*self.free, *self.rows)])
         notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes())
         more = html.escape(self.details())
         details = f"<details><summary>Details</summary><pre>{more}</pre></details>"
@@ -153,6 +159,7 @@ class Estimate:
             memory      what `Memory.to_dict` gives: lines of bytes over the batch
             rows        for each device what `to_frame` has, with the three parts of a step, the
                         evidence and the price
+            free        the same for what Colab and Kaggle give away
         """
         return {
             "format": FORMAT,
@@ -160,6 +167,7 @@ class Estimate:
             "counted": self.work.to_dict(),
             "memory": self.memory.to_dict(),
             "rows": [asdict(row) | _flat(row) for row in self.rows],
+            "free": [asdict(row) | _flat(row) for row in self.free],
         }
 
     def to_json(self) -> str:

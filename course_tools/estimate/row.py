@@ -80,6 +80,7 @@ class Row:
         capacity_bytes: of the memory of each device; None where that is not known.
         watts: of all devices together, by the data sheet; None where it does not say.
         doubts: why a measured figure is unreliable, one sentence each.
+        where: the free offer that these devices belong to, such as "Colab", or "".
     """
 
     device: str
@@ -96,11 +97,13 @@ class Row:
     capacity_bytes: float | None = None
     watts: float | None = None
     doubts: tuple[str, ...] = ()
+    where: str = ""
 
     @property
     def name(self) -> str:
-        """The device, with the number of them where they are several."""
-        return self.device if self.count == 1 else f"{self.count} x {self.device}"
+        """The device, with the number of them if they are several, and where it is free."""
+        name = self.device if self.count == 1 else f"{self.count} x {self.device}"
+        return f"{name} on {self.where}" if self.where else name
 
     @property
     def kind(self) -> str:
@@ -147,8 +150,8 @@ class Row:
 
     @property
     def energy_kwh(self) -> float | None:
-        """Energy at the data sheet's watts, an upper bound without the machine around them."""
-        return None if self.watts is None else self.hours * self.watts / 1000
+        """Energy at most: the slow end at the data sheet's watts, without the machine around."""
+        return None if self.watts is None else self.hours_interval[1] * self.watts / 1000
 
     @property
     def cost(self) -> float | None:

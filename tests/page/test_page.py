@@ -212,6 +212,8 @@ def test_the_page_and_python_agree_on_300_questions(inside):
 def as_package_row(shown: dict) -> Row:
     """Return a row of the page as the package's, with the same figures."""
     low, middle, high = shown["seconds"]
+    launches = shown["limit"] == "launches"
+    parts = StepTime(middle, 0.0, 0.0) if launches else StepTime(0.0, middle, 0.0)
     price = None
     if shown["own"] or shown["cost"]:
         per_hour = 0.0 if shown["own"] else shown["cost"][1] / middle * 3600 / shown["count"]
@@ -225,7 +227,7 @@ def as_package_row(shown: dict) -> Row:
         samples=1,
         price=price,
         evidence=ErrorFactor(middle / low, shown["checked"], (), high / middle),
-        parts=None if shown["own"] else StepTime(0.0, middle, 0.0),
+        parts=None if shown["own"] else parts,
         fits=shown["fits"],
     )
 

@@ -23,7 +23,7 @@ import { sayBytes, sayCount, sayMoney, sayTimes } from "./numbers.js";
 
 const HOUR = 3600;
 const FREE_S = 600; // whoever is done in so many seconds on their own machine needs no other
-const SMALL_S = 120; // a card that needs no more has a job that a CPU can probably do
+const SMALL_S = 120; // launches that take a card no longer are a job that a CPU can probably do
 const BRIM = 0.9; // a step that needs more of a memory only just fits
 const MOST_GROUPS = 2; // that the answer names of those too close to call
 
@@ -80,6 +80,12 @@ export function advise(rows, deadlineHours) {
   if (rows.length === 0) return "Choose at least one card.";
   const able = rows.filter((row) => row.fits);
   if (able.length === 0) return nothingFits(rows);
+  const quick = fastest(able);
+  const launches = quick.limit === "launches" && quick.seconds[2] <= SMALL_S;
+  if (launches && !able.some((each) => each.own)) {
+    const then = "measure a step on it and fill in its seconds";
+    return `The job is small: ${the(quick)} takes ${amounts(quick)}. Your own CPU is probably enough: ${then}.`;
+  }
   const { row, why, cheaper } = choose(able, deadlineHours === null ? Infinity : deadlineHours * HOUR);
   let limit = deadlineHours === null ? "" : `your ${deadlineHours} hours`;
   if (deadlineHours === 1) limit = "your hour";
@@ -89,11 +95,6 @@ export function advise(rows, deadlineHours) {
     return `None makes ${limit} with its whole interval. ${capital(name)} may: ${amount}.`;
   }
   if (why === "fastest") return sayFastest(row, cheaper, limit);
-  const measured = rows.some((each) => each.own);
-  if (row.seconds[2] <= SMALL_S && !measured) {
-    const then = "measure a step on it and fill in its seconds";
-    return `The job is small: ${name} takes ${amount}. Your own CPU is probably enough: ${then}.`;
-  }
   const sentence = row.own ? `Stay on ${name}: ${amount}.` : `Rent ${name}: ${amount}.`;
   if (cheaper) {
     const less = dollars(cheaper) === 0 ? "is free" : `costs less (${costs(cheaper)})`;

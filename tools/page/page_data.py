@@ -28,7 +28,7 @@ def page_data() -> dict[str, Any]:
             "nf4": finetuning()["nf4_bytes"],
             "adam": finetuning()["optimizers"]["adam"],
         },
-        "chips": _chips({row["device"]: row for row in prices["prices"]}),
+        "chips": _chips({row["device"]: row for row in reversed(prices["prices"])}),
         "free": prices["free"],
         "models": _image_networks() | _language_models(),
     }

@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from course_tools.estimate.money.prices import free_offers
-from course_tools.estimate.row import HERE, Row, money, number, span
+from course_tools.estimate.money.free import cut_into_sessions, first_free, offer_of, sessions_text
+from course_tools.estimate.row import HERE, Row, money, span
 
 # The address of the page that answers without Python; unset, no link is shown.
 PAGE = "COURSE_PAGE"
 FREE_S = 600  # a job that takes so many seconds on one's own machine needs no other
-SAVED = "What it has found must be saved before a session ends"
 MOST_GROUPS = 2  # that the answer names of those too close to call
-SMALL_S = 120  # a card that needs no more has a job that a CPU can probably do
+SMALL_S = 120  # launches that take a card no longer are a job that a CPU can probably do
 
 
 class Choice(NamedTuple):
@@ -23,7 +22,8 @@ class Choice(NamedTuple):
 
     Attributes:
         row: the device, or None where the step fits none.
-        why: "cheapest" or "fastest" of those whose whole interval is in time (all of them, where
+        why: "free" where a free offer carries the job; "small" where one's own CPU probably does;
+            "cheapest" or "fastest" of those whose whole interval is in time (all of them, where
             there is no deadline); "perhaps" where no such device is and this one has the best
             chance; "late" where none can be in time and this one is the fastest.
         cheaper: the cheapest device, where it costs less but only may be in time, or None.
@@ -34,22 +34,34 @@ class Choice(NamedTuple):
     cheaper: Row | None = None
 
 
-def choose(rows: Sequence[Row], deadline_hours: float | None) -> Choice:
-    """Choose a device: one that is in time with its whole interval and costs least.
+def choose(rows: Sequence[Row], deadline_hours: float | None, free: Sequence[Row] = ()) -> Choice:
+    """Choose a device: one's own if it needs minutes, then what is free, then what costs least.
 
-    Without a price that can be compared it is the fastest one.
+    What is rented is in time with its whole interval. Without a price that can be compared it is
+    the fastest one.
+
+    Args:
+        rows: the devices.
+        deadline_hours: when it must be done, or None.
+        free: the same job on what is free, in the order of preference.
     """
     able = [row for row in rows if row.fits is not False]
+    limit = math.inf if deadline_hours is None else deadline_hours
+    own = [row for row in able if not row.parts]
+    for row in own:
+        if row.hours * 3600 <= FREE_S and row.hours_interval[1] <= limit:
+            return Choice(row, "cheapest")
+    if able and not own and _is_small(_fastest(able)):
+        return Choice(_fastest(able), "small")
+    offer = first_free(free, limit)
+    if offer and not any(_surely_faster(row, offer) for row in own):
+        return Choice(offer, "free")
     if not able:
         return Choice(None, "fits none")
-    limit = math.inf if deadline_hours is None else deadline_hours
     in_time = [row for row in able if row.hours_interval[1] <= limit]
     perhaps = [row for row in able if row.hours_interval[0] <= limit < row.hours_interval[1]]
     if not in_time:
         return Choice(_fastest(perhaps or able), "perhaps" if perhaps else "late")
-    own = [row for row in in_time if not row.parts and row.hours * 3600 <= FREE_S]
-    if own:
-        return Choice(own[0], "cheapest")
     priced = [row for row in in_one_currency(able) if row.hours_interval[0] <= limit]
     priced.sort(key=lambda row: row.cost or 0.0)
     sure = [row for row in priced if row.hours_interval[1] <= limit]
@@ -60,6 +72,11 @@ def choose(rows: Sequence[Row], deadline_hours: float | None) -> Choice:
 
 def _fastest(rows: Sequence[Row]) -> Row:
     return min(rows, key=lambda row: row.hours)
+
+
+def _is_small(row: Row) -> bool:
+    """Return whether a card only launches, and for no longer than a CPU would calculate."""
+    return row.limit == "launches" and row.hours_interval[1] * 3600 <= SMALL_S
 
 
 def in_one_currency(rows: Sequence[Row]) -> list[Row]:
@@ -73,9 +90,9 @@ def in_one_currency(rows: Sequence[Row]) -> list[Row]:
     return [row for row in priced if row.currency == currency or row.cost == 0]
 
 
-def advice(rows: Sequence[Row], deadline_hours: float | None) -> str:
+def advice(rows: Sequence[Row], deadline_hours: float | None, free: Sequence[Row] = ()) -> str:
     """Return which device to take, in a sentence or two; `choose` says by what rule."""
-    row, why, cheaper = choose(rows, deadline_hours)
+    row, why, cheaper = choose(rows, deadline_hours, free)
     if row is None:
         return "It fits none of these devices: a smaller batch, or the cures of lesson 9, may help."
     limit = "" if deadline_hours is None else f"your {deadline_hours:g} hours"
@@ -93,8 +110,9 @@ def advice(rows: Sequence[Row], deadline_hours: float | None) -> str:
         if cheaper is None:
             return sentence
         return f"{sentence} {_start(_the(cheaper))} may miss them: {_amounts(cheaper)}."
-    measured = any(not each.parts for each in rows)
-    if row.hours_interval[1] * 3600 <= SMALL_S and not measured:
+    if why == "free":
+        return _take_what_is_free(row, rows)
+    if why == "small":
         return (
             f"The job is small: {name} takes {amounts}. Your own CPU is probably enough: "
             f"measure a step on it and pass this_machine=."
@@ -105,6 +123,20 @@ def advice(rows: Sequence[Row], deadline_hours: float | None) -> str:
         return f"{sentence} {_start(_the(cheaper))} {less} but may miss {limit}."
     faster = [each for each in in_one_currency(rows) if _surely_faster(each, row)]
     if row.parts or row.hours * 3600 <= FREE_S or not faster:
+        return sentence
+    least = min(faster, key=lambda each: each.cost or 0.0)
+    return (
+        f"{sentence} {_start(_the(least))} would take {span(least.hours_interval)}, {money(least)}."
+    )
+
+
+def _take_what_is_free(row: Row, rows: Sequence[Row]) -> str:
+    """Return the advice to take a free offer, and what renting would save if that is hours."""
+    cut = cut_into_sessions(row.hours_interval[1], 1, offer_of(row)["session_hours"])
+    takes = f"a {row.name} takes" if row.count == 1 else f"{row.name} take"
+    sentence = f"Free: {takes} {span(row.hours_interval)}, in {sessions_text(cut)}."
+    faster = [each for each in in_one_currency(rows) if _surely_faster(each, row)]
+    if row.hours_interval[1] < 1 or not faster:
         return sentence
     least = min(faster, key=lambda each: each.cost or 0.0)
     return (
@@ -155,66 +187,6 @@ def told_apart(rows: Sequence[Row]) -> list[str]:
 def listed(names: Sequence[str]) -> str:
     """Return names as "A, B and C"."""
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
-
-
-class Sessions(NamedTuple):
-    """The sessions of a job that saves a checkpoint after each epoch."""
-
-    epoch_hours: float
-    kept: int  # whole epochs in a full session; 0 where an epoch is longer than a session
-    sessions: int  # that the job takes
-    lost_hours: float  # after the last checkpoint of a full session: to be computed again
-
-
-def cut_into_sessions(hours: float, epochs: int, session_hours: float) -> Sessions:
-    """Cut a job into sessions, each of which goes on from the last checkpoint of the one before."""
-    epoch_hours = hours / epochs
-    kept = math.floor(session_hours / epoch_hours)
-    if kept == 0:  # it has to save inside the epoch, and then hardly anything is lost
-        return Sessions(epoch_hours, 0, math.ceil(hours / session_hours), 0.0)
-    lost_hours = session_hours - kept * epoch_hours
-    return Sessions(epoch_hours, kept, math.ceil(epochs / kept), lost_hours)
-
-
-def free_sessions(row: Row, epochs: int | None) -> list[str]:
-    """Return how many sessions or weeks of what is free a job on this device would take.
-
-    A job of less than an hour needs no such plan, and what does not fit cannot be run.
-
-    Args:
-        row: the device.
-        epochs: of a training that saves a checkpoint after each, or None for an inference.
-    """
-    found: list[str] = []
-    if row.fits is False or row.count > 1 or row.hours < 1:
-        return found
-    for offer in free_offers():
-        if row.device not in offer["devices"]:
-            continue
-        cut = cut_into_sessions(row.hours, epochs or 1, offer["session_hours"])
-        sessions = "one session" if cut.sessions == 1 else f"about {number(cut.sessions)} sessions"
-        text = f"{_start(_time(row.hours))} on a {row.device}: {sessions} of {offer['name']}"
-        if offer["week_hours"]:
-            weeks = (row.hours + (cut.sessions - 1) * cut.lost_hours) / offer["week_hours"]
-            about = f"about {weeks:,.0f} weeks" if weeks > 1.5 else "about a week"
-            text += f", or {'part of a week' if weeks < 0.5 else about} of its quota"
-        if cut.sessions > 1:
-            text += f". {_checkpoints(cut) if epochs else SAVED}"
-        found.append(f"{text} ({offer['what']}; {offer['date']}, {offer['source']}).")
-    return found
-
-
-def _checkpoints(cut: Sessions) -> str:
-    epoch = f"An epoch takes {_time(cut.epoch_hours)}"
-    if cut.kept == 0:
-        return f"{epoch}, longer than a session: save a checkpoint within the epoch too"
-    epochs = "1 epoch" if cut.kept == 1 else f"{cut.kept:,} epochs"
-    lost = f"loses the {_time(cut.lost_hours)} after the last one"
-    return f"{epoch}: with a checkpoint after each, a session keeps {epochs} and {lost}"
-
-
-def _time(hours: float) -> str:
-    return span((hours, hours))
 
 
 def page_link(data: dict[str, Any]) -> str:

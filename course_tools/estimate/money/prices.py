@@ -1,9 +1,10 @@
-"""Money: the user's own prices first, and dated examples with their source for some devices."""
+"""Money: the user's own prices first, and dated list prices with their provider and source."""
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cache
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -15,46 +16,88 @@ PRICES_FILE = Path(__file__).parent / "prices.json"
 
 @dataclass(frozen=True)
 class Price:
-    """The price of an hour of one device, with its currency and source."""
+    """The price of an hour of one device, with its currency and source.
+
+    Attributes:
+        per_hour: what an hour costs.
+        source: "your price", or the provider, the date and the address of a list price.
+        currency: such as "$".
+        provider: who asks that price, or "" where it is yours.
+    """
 
     per_hour: float
     source: str
     currency: str = "$"
+    provider: str = ""
+
+
+@cache
+def price_file() -> dict[str, Any]:
+    """Return the file of prices: "providers", their "prices", and what is "free"."""
+    return dict(json.loads(PRICES_FILE.read_text(encoding="utf-8")))
 
 
 def free_offers() -> list[dict[str, Any]]:
     """Return what is free for how many hours, each with its date and source."""
-    return list(json.loads(PRICES_FILE.read_text(encoding="utf-8"))["free"])
+    return list(price_file()["free"])
+
+
+def providers() -> list[str]:
+    """Return the names of the providers whose list prices are known."""
+    return [provider["name"] for provider in price_file()["providers"]]
+
+
+def list_prices(provider: str | None = None) -> dict[str, Price]:
+    """Return a list price in US dollars for each device that has one.
+
+    Args:
+        provider: whose prices, or None for those of the first provider that has a device.
+
+    Raises:
+        ValueError: the provider is not known.
+    """
+    if provider is not None and provider not in providers():
+        known = ", ".join(providers())
+        raise ValueError(f"no prices of {provider!r} are known, only of {known}.")
+    found: dict[str, Price] = {}
+    for row in price_file()["prices"]:
+        if provider in (None, row["provider"]):
+            source = f"{row['provider']}, {row['what']}, {row['date']}, {row['source']}"
+            price = Price(row["usd_per_hour"], source, provider=row["provider"])
+            found.setdefault(row["device"], price)
+    return found
 
 
 def prices_by_device(
-    own: Mapping[str, float] | None,
+    own: Mapping[str, float] | str | None,
     here: str,
     currency: str = "$",
     chips: Sequence[Chip] = (),
 ) -> dict[str, Price]:
-    """Return the price of each device that has one: the user's own, else a dated example.
+    """Return the price of each device that has one: the user's own, else a list price.
 
     Args:
-        own: price of an hour by device; names as in `find_chip`, of `chips`, or `here`.
+        own: price of an hour by device, with names as in `find_chip`, of `chips`, or `here`; or the
+            name of the one provider whose list prices are taken.
         here: the name of the user's own machine, which costs nothing unless `own` says otherwise.
-        currency: of the user's own prices; the examples are used only with "$".
+        currency: of the user's own prices; list prices are used only with "$".
         chips: those that are asked about, among them the user's own.
 
     Raises:
-        TypeError: the prices are not a mapping.
-        ValueError: a price is negative or not a number, or a device is unknown.
+        TypeError: the prices are neither a mapping nor the name of a provider.
+        ValueError: a price is negative or not a number, or a device or provider is unknown.
     """
-    if not isinstance(own or {}, Mapping):
-        raise TypeError(f"prices is a dictionary such as {{'T4': 0.35}}, but got {own!r}.")
-    found = {here: Price(0.0, "no price given, so none is counted", currency)}
-    examples = json.loads(PRICES_FILE.read_text(encoding="utf-8"))["prices"]
-    for row in examples if currency == "$" else ():
-        found[row["device"]] = Price(
-            row["usd_per_hour"], f"example in US dollars, {row['date']}, {row['source']}"
+    if not isinstance(own or {}, (Mapping, str)):
+        raise TypeError(
+            f"prices is a dictionary such as {{'T4': 0.35}}, or a provider such as 'RunPod', "
+            f"but got {own!r}."
         )
+    found = {here: Price(0.0, "no price given, so none is counted", currency)}
+    if currency == "$":
+        found |= list_prices(own if isinstance(own, str) else None)
+    typed = {} if own is None or isinstance(own, str) else own
     named = {here, *(chip.name for chip in chips)}
-    for name, price in (own or {}).items():
+    for name, price in typed.items():
         device = name if name in named else find_chip(name).name
         found[device] = own_price(name, price, currency)
     return found
@@ -89,3 +132,16 @@ def read_prices(text: str) -> tuple[tuple[str, float], ...]:
         except ValueError:
             raise ValueError(f"{part!r} is not a price. Write T4=0.35, A100 80GB=1.30") from None
     return tuple(found)
+
+
+def billing(names: Sequence[str]) -> str:
+    """Return in a sentence what a rented card costs beside its hours of work.
+
+    Args:
+        names: the providers; "" stands for the user's own price.
+    """
+    known = [one for one in price_file()["providers"] if one["name"] in names]
+    how = [f"{one['name']}: {one['what']}" for one in known]
+    if "" in names or not known:
+        how.append("others may bill a whole hour at least")
+    return f"Beside these hours you pay for starting, uploading data and idling ({'; '.join(how)})."

@@ -13,7 +13,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from matplotlib.transforms import Bbox
 
 from course_lessons.worth_it.pictures import LONGEST_TITLE, title_of
-from course_tools.estimate.money.advice import SMALL_S, choose, in_one_currency, listed
+from course_tools.estimate.money.advice import choose, in_one_currency, listed
 from course_tools.estimate.result import Estimate
 from course_tools.estimate.row import CENT, Row, amount_text
 from course_tools.figures import LOOKS, MUTED, STYLE, Picture, label_text, lecture_axes, picture
@@ -88,7 +88,7 @@ def draw_money(found: Estimate) -> Picture:
 def _title(found: Estimate) -> str:
     """Return which device `found.answer` recommends, and why."""
     deadline = found.question.deadline_hours
-    row, why, _ = choose(found.rows, deadline)
+    row, why, _ = choose(found.rows, deadline, found.free)
     if row is None:
         return "It fits none of them"
     if why == "perhaps":
@@ -97,9 +97,10 @@ def _title(found: Estimate) -> str:
         return title_of(row.name, before="None is in time; the fastest: ")
     if not row.parts:
         return "Stay on your own machine"
-    alone = all(each.parts for each in found.rows)
-    if why == "cheapest" and alone and row.hours_interval[1] * 3600 <= SMALL_S:
+    if why == "small":
         return "A small job: try your own CPU first"
+    if why == "free":
+        return title_of(row.name, before="Free: ")
     reason = why.capitalize()
     if not deadline:
         return title_of(row.name, before=f"{reason}: ")

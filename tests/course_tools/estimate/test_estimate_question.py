@@ -22,11 +22,9 @@ from course_tools.estimate.counting.work import Sums, Work
 from course_tools.estimate.memory.estimate_memory import estimate_memory
 from course_tools.estimate.money.advice import (
     advice,
-    cut_into_sessions,
-    free_sessions,
     told_apart,
 )
-from course_tools.estimate.money.prices import PRICES_FILE, Price, read_prices
+from course_tools.estimate.money.prices import Price, read_prices
 from course_tools.estimate.row import Row, money, span
 from course_tools.estimate.time.error_factor import ErrorFactor
 from course_tools.estimate.time.host import measure_host
@@ -55,7 +53,7 @@ def test_each_device_has_a_row_whose_figures_hang_together(answer):
     assert row.hours == pytest.approx(10**6 / row.samples_per_s / 3600)
     assert row.hours_interval[0] < row.hours < row.hours_interval[1]
     assert row.cost == pytest.approx(row.hours * 0.5)
-    assert row.energy_kwh == pytest.approx(row.hours * 0.070)
+    assert row.energy_kwh == pytest.approx(row.hours_interval[1] * 0.070)  # at most
     assert row.cost_interval[1] == pytest.approx(row.cost * row.evidence.upper)
 
 
@@ -456,12 +454,6 @@ ANSWERS = [
     ),
     ([("this machine", 0.1, 0), ("A100", 0.01, 2.0)], 48, r"Stay on your own machine: 6 min.*"),
     ([("T4", 100, None)], None, "The T4 is the fastest: .*no price is known here."),
-    (
-        [("T4", 0.001, 0.3)],
-        None,
-        r"The job is small: the T4 takes 2.4 to 5.4 seconds, less than \$0.01\. Your own CPU is "
-        "probably enough: measure a step on it and pass this_machine=.",
-    ),
 ]
 
 
@@ -512,29 +504,6 @@ def test_a_step_at_the_brim_just_fits_and_one_that_was_measured_fits():
     full = replace(row, needed_bytes=15e9, capacity_bytes=16e9)
     cells = [one.cells()[3] for one in (full, replace(full, needed_bytes=9e9))]
     assert cells == ["just", "yes"] and row_of("this machine", 1, 0).cells()[3] == "yes"
-
-
-def test_a_session_ends_at_its_last_whole_checkpoint():
-    # ten epochs of 5 hours in sessions of 12: two each, and 2 hours lost at the end of each
-    assert cut_into_sessions(50, 10, 12) == (5, 2, 5, 2)
-    assert cut_into_sessions(55, 11, 12).sessions == 6  # the eleventh has one of its own
-    assert cut_into_sessions(11, 10, 12).sessions == 1
-    # three epochs of 20 hours: none fits into a session
-    assert cut_into_sessions(60, 3, 12) == (20, 0, 5, 0)
-
-
-def test_the_hours_are_also_sessions_and_weeks_of_what_is_free():
-    colab, kaggle = free_sessions(row_of("T4", 50, 0.3), epochs=10)
-    assert "about 5 sessions of Colab" in colab and "keeps 2 epochs and loses the 2 hours" in colab
-    # four sessions of 12 hours and one of 10
-    assert "about 2 weeks of its quota" in kaggle and "https://" in kaggle
-    assert "within the epoch" in free_sessions(row_of("T4", 60, 0.3), epochs=3)[0]
-    assert "checkpoint" not in free_sessions(row_of("T4", 5, 0.3), epochs=3)[0]
-    assert not free_sessions(row_of("A100", 50, 0.3), epochs=10)
-    # it does not fit, it is done at once, or it has no epochs
-    assert not free_sessions(row_of("T4", 50, 0.3, fits=False), epochs=10)
-    assert not free_sessions(row_of("T4", 0.5, 0.3), epochs=10)
-    assert "epoch" not in free_sessions(row_of("T4", 50, 0.3), epochs=None)[0]
 
 
 def test_the_result_says_what_is_not_counted_and_links_to_the_page(model, monkeypatch):
@@ -658,16 +627,6 @@ def test_no_two_chips_answer_to_one_name():
     for chip in all_chips():
         found = {name: find_chip(name).name for name in (chip.name, *chip.also)}
         assert set(found.values()) == {chip.name}, f"another chip has one of these names: {found}"
-
-
-def test_every_example_price_is_of_a_chip_and_says_when_and_where():
-    names = {chip.name for chip in all_chips()}
-    for row in json.loads(PRICES_FILE.read_text(encoding="utf-8"))["prices"]:
-        assert row["device"] in names, f"no chip of chips.json has the name {row['device']!r}"
-        assert re.fullmatch(r"20\d\d-\d\d(-\d\d)?", row["date"]) and row["source"].startswith(
-            "https://"
-        ), row
-        assert 0 < row["usd_per_hour"] < 100 and row["what"], row
 
 
 @pytest.mark.parametrize(
