@@ -99,7 +99,7 @@ class Estimate:
         lines += [f"Assumed: {sentence}." for sentence in self.work.assumed]
         lines.append(_taken_for(self.work, question))
         lines.append("Reading data is not included.")
-        rented = [row.price.provider for row in self.rows if row.parts and row.cost]
+        rented = [row.price.provider for row in self.rows if row.price and row.parts and row.cost]
         if rented:
             lines.append(billing(rented))
         link = page_link(self.to_dict())
