@@ -1,30 +1,78 @@
-"""Take the README's picture of a page in a real browser: `make picture`."""
+"""Take the README's pictures in a real browser: `make picture`.
+
+One is the answer of the page "Is it worth it?", one the head of a lesson with its opening picture;
+each for a light and for a dark screen.
+"""
 
 import argparse
+import html
+import json
+import re
 import shutil
+import sys
 from pathlib import Path
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
-PICTURE = Path(__file__).resolve().parent.parent / ".github" / "first-look.png"
-SIZE = {"width": 1280, "height": 640}
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+from tools.opening_picture import QUESTION, opening_picture  # noqa: E402
+
+FOLDER = ROOT / ".github"
+LESSON = ROOT / "notebooks" / "02_gpu.ipynb"
+WIDTH, HEIGHT = 520, 495  # narrow, so that a phone can show the text large enough
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+ANSWER_ALONE = "#form, header, footer, #close, .scroll, #shown > :not(figure) { display: none }"
+LESSON_STYLE = """
+body { margin: 16px; font: 18px/1.4 system-ui, sans-serif; background: #fff; color: #1b1b1b }
+h1 { font-size: 24px; margin: 0 0 8px } p { margin: 0 0 12px } img { width: 100% }
+@media (prefers-color-scheme: dark) {
+  body { background: #1a1a1a; color: #eceff2 } img { filter: invert(0.9) hue-rotate(180deg) }
+}
+"""
+
+
+def lesson_page(path: Path) -> str:
+    """Return the title, the question and the opening picture of a lesson as HTML."""
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    text = "".join(notebook["cells"][0]["source"])
+    title = text.splitlines()[0].removeprefix("# ")
+    question = re.sub(r"[*`]", "", QUESTION.search(text)[0].strip())
+    picture, _ = opening_picture(notebook)
+    shown = f"<h1>{html.escape(title)}</h1><p>{html.escape(question)}</p>"
+    return f'<style>{LESSON_STYLE}</style>{shown}<img src="data:image/png;base64,{picture}">'
+
+
+def take(browser: Browser, page: Path) -> None:
+    """Take the four pictures."""
+    for scheme, ending in (("light", ""), ("dark", "-dark")):
+        screen = {"viewport": {"width": WIDTH, "height": HEIGHT}, "color_scheme": scheme}
+        opened = browser.new_page(**screen, device_scale_factor=1.6, bypass_csp=True)
+        opened.goto(page.resolve().as_uri())
+        opened.add_style_tag(content=ANSWER_ALONE)
+        save(opened, f"first-look{ending}.png")
+        opened.set_content(lesson_page(LESSON))
+        save(opened, f"lesson{ending}.png")
+        opened.close()
+
+
+def save(page: Page, name: str) -> None:
+    """Write a picture of the whole of a page, once its fonts are there."""
+    page.evaluate("document.fonts.ready")
+    page.screenshot(path=FOLDER / name, full_page=True)
 
 
 def main() -> None:
-    """Take the picture and write it."""
+    """Take the pictures and write them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("page", type=Path, help="an HTML file")
+    parser.add_argument("page", type=Path, help='the page "Is it worth it?", an HTML file')
     page = parser.parse_args().page
     found = next(filter(None, map(shutil.which, BROWSERS)), None)
     if found is None:
         raise SystemExit("Install Chromium first: apt-get install chromium")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
-        opened = browser.new_page(viewport=SIZE)
-        opened.goto(page.resolve().as_uri())
-        opened.wait_for_timeout(3_000)  # fonts
-        opened.screenshot(path=PICTURE)
+        take(browser, page)
         browser.close()
 
 

@@ -56,7 +56,7 @@ def test_an_address_is_written_everywhere_and_comes_out_again_without_a_trace(co
     assert "git clone https://github.com/Ada/gpu.course_1 course" in after["README.md"]
     page = "https://ada.github.io/gpu.course_1/worth-it.html"
     assert f"[Ask the page]({page})" in after["README.md"].splitlines()[2]
-    assert f"first-look.png)]({page})" in after["README.md"]
+    assert f'<a href="{page}"><picture>' in after["README.md"]
     assert 'Issues = "https://github.com/Ada/gpu.course_1/issues"' in after["pyproject.toml"]
     assert stamp(copy, SOMEWHERE) == []
     stamp(copy, NOWHERE)

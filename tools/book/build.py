@@ -38,6 +38,10 @@ DOCUMENTS = {
     "CODE_OF_CONDUCT.md": "conduct.md",
     "SECURITY.md": "security.md",
 }
+# a picture of the README: where it leads, its file, and what it shows
+PICTURE = re.compile(
+    r'<a href="([^"]*)"><picture>.*?<img src="([^"]*)" alt="([^"]*)"[^>]*></picture></a>'
+)
 WIDGET = "application/vnd.jupyter.widget-view+json"
 NO_KERNEL = "*Here the notebook shows a panel to play with: it needs a running kernel.*"
 NOT_PROSE = re.compile(
@@ -203,6 +207,7 @@ def write_documents(source: Path) -> None:
                 rf"]({its_page}\1)",
                 text,
             )
+        text = PICTURE.sub(r"[![\3](\2){width=48%}](\1)", text)
         text = re.sub(r"\]\((?:\.github|notebooks|tools/book/pages)/([\w-]+\.\w+)", r"](\1", text)
         # badges come from a network
         text = re.sub(r"\[!\[([^\]]*)\]\(https?:[^)]*\)\]", r"[\1]", text)
@@ -229,7 +234,8 @@ def assemble(source: Path) -> None:
     shutil.copytree(HERE / "static", source / "_static")
     shutil.copytree(HERE / "templates", source / "_templates")
     shutil.copy(HERE / "conf.py", source)
-    shutil.copy(ROOT / ".github" / "first-look.png", source)
+    for name in ("first-look", "lesson"):
+        shutil.copy(ROOT / ".github" / f"{name}.png", source)
     write_lessons(source, words((HERE / "pages" / "glossary.md").read_text(encoding="utf-8")))
     page = source / "old_code.md"
     page.write_text(old_code_page(page.read_text(encoding="utf-8")), encoding="utf-8")
