@@ -207,7 +207,7 @@ def write_documents(source: Path) -> None:
                 rf"]({its_page}\1)",
                 text,
             )
-        text = PICTURE.sub(r"[![\3](\2){width=48%}](\1)", text)
+        text = PICTURE.sub(r"[![\3](\2)](\1)", text)
         text = re.sub(r"\]\((?:\.github|notebooks|tools/book/pages)/([\w-]+\.\w+)", r"](\1", text)
         # badges come from a network
         text = re.sub(r"\[!\[([^\]]*)\]\(https?:[^)]*\)\]", r"[\1]", text)
