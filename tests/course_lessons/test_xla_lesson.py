@@ -58,6 +58,6 @@ def test_the_pictures_say_what_they_show():
     assert draw_cache([5, 7, 5], [1, 1, 0]).alt == "3 calls with 2 shapes compiled 2 programs."
     slow = StepTime(trace_s=0.1, compile_s=5.0, run_s=0.2)
     fast = StepTime(trace_s=0.02, compile_s=0.0, run_s=0.2)
-    assert draw_steps([slow, slow, fast]).alt.startswith("Steps that compile: 1 and 2; step 3")
-    assert "compile: none" in draw_steps([fast]).alt
-    assert "grid of cells" in draw_systolic_array().alt
+    assert draw_steps([slow, slow, fast]).alt.startswith("Only steps 1 and 2 compile; step 3")
+    assert draw_steps([fast]).alt.startswith("No step compiles")
+    assert "on a diagonal" in draw_systolic_array().alt

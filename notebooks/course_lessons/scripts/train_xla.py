@@ -6,7 +6,6 @@ import sys
 import time
 from contextlib import suppress
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 import torch_xla
@@ -14,7 +13,7 @@ import torch_xla.core.xla_model as xm
 import torch_xla.runtime as xr
 from torch import nn
 from torch.utils.data import DataLoader, RandomSampler, TensorDataset, random_split
-from torch_xla.distributed.spmd import Mesh, mark_sharding
+from torch_xla.distributed.spmd import get_1d_mesh, mark_sharding
 
 
 # YOUR NETWORK, 1 of 3.
@@ -101,7 +100,7 @@ def main():
         xr.initialize_cache(args.cache)
     xr.use_spmd()  # one program for all devices
     device, devices = torch_xla.device(), xr.global_runtime_device_count()
-    mesh = Mesh(np.arange(devices), (devices,), ("data",))  # one axis, which has a name
+    mesh = get_1d_mesh("data")  # all devices along one axis, which has a name
     print(f"on {device}: {xr.device_type()}, devices: {devices}")
     bits = args.bits or (16 if xr.device_type() == "TPU" else 32)
     autocast = torch.autocast("xla", torch.bfloat16, enabled=bits == 16)

@@ -37,7 +37,7 @@ def draw_cache(sizes: Sequence[int], compiled: Sequence[int]) -> Picture:
 def draw_steps(times: Sequence[StepTime]) -> Picture:
     """Draw what each step was spent on: recording, compiling, running."""
     compiling = [str(n) for n, time in enumerate(times, start=1) if time.compile_s > 0]
-    title = f"Steps that compile: {' and '.join(compiling) or 'none'}"
+    title = f"Only steps {' and '.join(compiling)} compile" if compiling else "No step compiles"
     axes = lecture_axes(title, "step", "seconds")
     numbers = np.arange(1, len(times) + 1)
     base = np.zeros(len(times))
@@ -61,31 +61,37 @@ def draw_steps(times: Sequence[StepTime]) -> Picture:
     return picture(axes, f"{title}; step {len(times)}: trace {trace}, run {run}.", colors=24)
 
 
-def draw_systolic_array(side: int = 4) -> Picture:
-    """Draw a grid of multiply-and-add cells through which the numbers of a product flow."""
-    axes = lecture_axes("A matrix unit reads each number once")
-    for row in range(side):
-        for column in range(side):
-            corner = (2 * column, 2 * (side - 1 - row))
-            axes.add_patch(
-                Rectangle(corner, 1.3, 1.3, facecolor=PALE, edgecolor=GREEN, linewidth=3)
-            )
-            weight = f"\u00d7 w$_{{{row + 1}{column + 1}}}$\n+"
-            axes.text(corner[0] + 0.65, corner[1] + 0.65, weight, ha="center", va="center")
-            _draw_arrow(axes, (corner[0] - 0.7, corner[1] + 0.65), (0.62, 0), BLUE)
-            _draw_arrow(axes, (corner[0] + 0.65, corner[1]), (0, -0.62), ORANGE)
-    right, top = 2 * side, 2 * side
-    for row in range(side):
-        height = 2 * (side - 1 - row) + 0.65
-        axes.text(-0.9, height, f"x$_{{{row + 1}}}$", color=BLUE, ha="right", va="center")
-    axes.text(right, top - 2, "inputs flow to the right,\neach is used in every column", color=BLUE)
-    axes.text(right, top - 4.5, "sums flow down,\neach cell adds one product", color=ORANGE)
-    size = f"weights stay.\nHere {side} x {side} cells;\na TPU has 128 x 128\nor 256 x 256"
-    axes.text(right, top - 7, size, color=GREEN)
-    axes.set(xlim=(-2, right + 6.5), ylim=(-1, top - 0.3))
+def draw_systolic_array(side: int = 3) -> Picture:
+    """Draw three moments in a grid of multiply-and-add cells, through which numbers flow."""
+    axes = lecture_axes("The weights stay, and the numbers flow")
+    for moment in range(1, 4):
+        left = (moment - 1) * (2 * side + 1.6)
+        axes.text(left + side - 0.35, 2 * side + 0.2, f"moment {moment}", ha="center")
+        for row in range(side):
+            for column in range(side):
+                corner = (left + 2 * column, 2 * (side - 1 - row))
+                _draw_cell(axes, corner, f"w$_{{{row + 1}{column + 1}}}$", row + column + 1, moment)
+    axes.text(0, -2.6, "blue: an input moves to the right, and is used in every column", color=BLUE)
+    axes.text(0, -3.6, "orange: a sum moves down, and each cell adds one product", color=ORANGE)
+    axes.set(xlim=(-0.9, 3 * (2 * side + 1.6)), ylim=(-4.2, 2 * side + 1.1))
     axes.axis("off")
-    alt = "A grid of cells that hold weights: inputs flow to the right, and sums of products down."
-    return picture(axes, alt, colors=32)
+    alt = f"A grid of {side} x {side} cells that hold weights, at three moments: the cells that"
+    words = f"{alt} work lie on a diagonal, which moves to the right and down."
+    return picture(axes, words, colors=32)
+
+
+def _draw_cell(
+    axes: Axes, corner: tuple[float, float], weight: str, works_at: int, moment: int
+) -> None:
+    """Draw one cell with its weight, full and with arrows into the next cells while it works."""
+    works = works_at == moment
+    fill, text = (GREEN, "white") if works else (PALE, "black")
+    axes.add_patch(Rectangle(corner, 1.3, 1.3, facecolor=fill, edgecolor=GREEN, linewidth=3))
+    x, y = corner[0] + 0.65, corner[1] + 0.65
+    axes.text(x, y, weight, ha="center", va="center", color=text)
+    if works:
+        _draw_arrow(axes, (x + 0.65, y), (0.7, 0), BLUE)
+        _draw_arrow(axes, (x, y - 0.65), (0, -0.7), ORANGE)
 
 
 def _draw_arrow(
