@@ -2,7 +2,7 @@
 
     python tools/count_language_models.py
 
-It writes tools/page/counted_language.json: for each shape of finetuning.json the sums of
+It writes tools/page/counted_language.json: for each shape of language_models.json the sums of
 a step with one sample and what one sample more adds, for training all weights, LoRA, LoRA on 4-bit
 weights, and inference, in 16 bits. What is counted is a plain transformer of that shape, with
 causal attention, checkpointing of each block and the loss; no weights are made.
@@ -18,7 +18,8 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from course_tools.estimate.counting.count_work import count_work
-from course_tools.estimate.finetuning import LanguageModel, finetuning_evidence, language_models
+from course_tools.estimate.finetuning import finetuning_evidence
+from course_tools.estimate.language_model import LanguageModel, language_models
 
 TARGET = Path(__file__).parent / "page/counted_language.json"
 LENGTHS = (512, 2048)  # tokens of a sample

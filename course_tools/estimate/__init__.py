@@ -11,7 +11,8 @@ and adds up its operations, bytes and kernels (`work.Work`). `time` makes second
 (`step_time`), with the published measurements that they were compared with and the factor by which
 they may be off (`error_factor`). `memory` follows the same step for what it holds and whether that
 fits. `money` has prices, what is free, and the rule by which a device is chosen. `chips` is the
-table of data sheets, `row` and `result` are the answer.
+table of data sheets, `row` and `result` are the answer. Language models need no counting: their
+shape (`language_model`) is enough for `finetuning` and `inference`.
 """
 
 from importlib import import_module
@@ -24,6 +25,8 @@ from course_tools.estimate.time.step_time import step_time
 if TYPE_CHECKING:
     from course_tools.estimate.counting.count_work import count_work
     from course_tools.estimate.estimate_job import estimate
+    from course_tools.estimate.finetuning import estimate_finetuning
+    from course_tools.estimate.inference import estimate_inference
     from course_tools.estimate.memory.estimate_memory import estimate_memory
 
 __all__ = [
@@ -32,14 +35,18 @@ __all__ = [
     "Machine",
     "count_work",
     "estimate",
+    "estimate_finetuning",
+    "estimate_inference",
     "estimate_memory",
     "find_chip",
     "step_time",
 ]
-# These need torch, and are imported when they are first asked for.
+# These are imported when they are first asked for: three of them need torch.
 _HOMES = {
     "count_work": "counting.count_work",
     "estimate": "estimate_job",
+    "estimate_finetuning": "finetuning",
+    "estimate_inference": "inference",
     "estimate_memory": "memory.estimate_memory",
 }
 

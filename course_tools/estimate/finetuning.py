@@ -28,92 +28,17 @@ these, with the published figures that the last was fitted and tested on.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from course_tools.estimate.language_model import LanguageModel, find_language_model, look_up
 from course_tools.estimate.memory.memory_model import framework_bytes
 from course_utils.text import format_bytes, text_table
 
 FINETUNING_FILE = Path(__file__).parent / "finetuning.json"
-
-
-@dataclass(frozen=True)
-class LanguageModel:
-    """The shape of a transformer of the Llama family, as its config.json gives it.
-
-    Attributes:
-        layers: num_hidden_layers.
-        hidden: hidden_size.
-        intermediate: intermediate_size.
-        heads: num_attention_heads.
-        kv_heads: num_key_value_heads.
-        vocabulary: vocab_size.
-        tied: whether the head uses the embedding's weights (tie_word_embeddings).
-        gated: whether the feed-forward network has a gate, as Llama's has and GPT-2's has not.
-        head_dim: width of a head, or None for hidden_size / num_attention_heads.
-    """
-
-    layers: int
-    hidden: int
-    intermediate: int
-    heads: int
-    kv_heads: int
-    vocabulary: int
-    tied: bool = False
-    gated: bool = True
-    head_dim: int | None = None
-
-    @property
-    def query(self) -> int:
-        """Width of the queries of all heads."""
-        return self.heads * self.head_dim if self.head_dim else self.hidden
-
-    @property
-    def kv(self) -> int:
-        """Width of keys and values."""
-        return self.query * self.kv_heads // self.heads
-
-    @property
-    def shapes(self) -> dict[str, tuple[int, int]]:
-        """Inputs and outputs of the linear layers of one block."""
-        hidden, between = self.hidden, self.intermediate
-        shapes = {
-            "q": (hidden, self.query),
-            "k": (hidden, self.kv),
-            "v": (hidden, self.kv),
-            "o": (self.query, hidden),
-            "up": (hidden, between),
-            "down": (between, hidden),
-        }
-        return shapes | {"gate": (hidden, between)} if self.gated else shapes
-
-    @property
-    def linear(self) -> int:
-        """Weights of the linear layers of all blocks."""
-        return self.layers * sum(inputs * outputs for inputs, outputs in self.shapes.values())
-
-    @property
-    def rest(self) -> int:
-        """Weights of the embedding, the head and the norms."""
-        tables = 1 if self.tied else 2
-        return tables * self.vocabulary * self.hidden + (2 * self.layers + 1) * self.hidden
-
-    def adapters(self, rank: int, targets: Iterable[str]) -> int:
-        """Weights that LoRA adds: two narrow matrices beside each of the target layers."""
-        wide = 0
-        for name in targets:
-            inputs, outputs = _look_up("target", name, self.shapes)
-            wide += inputs + outputs
-        return self.layers * rank * wide
-
-    def block_bytes(self, tokens: int) -> int:
-        """Bytes that one block keeps for its backward pass, in 16 bits with norms in 32."""
-        results = 4 if self.gated else 2
-        attention = 4 * self.query + 4 * self.kv
-        return tokens * (12 * self.hidden + attention + 2 * results * self.intermediate)
 
 
 @dataclass(frozen=True)
@@ -164,7 +89,7 @@ class FineTuning:
 
 
 def estimate_finetuning(
-    model: str | LanguageModel,
+    model: str | Path | Mapping[str, Any] | LanguageModel,
     method: str = "lora",
     *,
     batch: int = 1,
@@ -179,7 +104,8 @@ def estimate_finetuning(
     """Estimate the memory of fine-tuning a language model on one GPU.
 
     Args:
-        model: a name in `language_models()`, or the shape of your own.
+        model: a name in `language_models()`, or your own: the path of its config.json, what that
+            holds, or its shape.
         method: "full" trains all weights, "lora" two narrow matrices beside each target, over
             frozen weights in 16 bits, "4-bit" the same over frozen weights in 4 bits (QLoRA).
         batch: samples in a step.
@@ -187,7 +113,7 @@ def estimate_finetuning(
         rank: of LoRA's matrices.
         targets: the linear layers that get them, of "q", "k", "v", "o", "gate", "up", "down", or
             None for all.
-        optimizer: "adam" as PyTorch runs it on a GPU, "fused", "adam8bit" or "sgd".
+        optimizer: "adam" or "adamw" as PyTorch runs them on a GPU, "fused", "adam8bit" or "sgd".
         trained_bytes: of a number that is trained: 4 where it is kept in 32 bits, as mixed
             precision and PEFT do, or 2 where it is in 16 bits, with its gradient and its moments.
         checkpointing: keep each block's input, and compute the rest again.
@@ -197,16 +123,15 @@ def estimate_finetuning(
     Raises:
         ValueError: a name is unknown.
     """
-    known = language_models()
-    shape: LanguageModel = _look_up("model", model, known) if isinstance(model, str) else model
+    shape = find_language_model(model)
     numbers = finetuning_evidence()
-    kept = _look_up("optimizer", optimizer, numbers["optimizers"])
+    kept = look_up("optimizer", optimizer, numbers["optimizers"])
     frozen = {  # bytes of the weights that are not trained
         "full": 0,
         "lora": 2 * (shape.linear + shape.rest),
         "4-bit": numbers["nf4_bytes"] * shape.linear + 2 * shape.rest,
     }
-    frozen_bytes = _look_up("method", method, frozen)
+    frozen_bytes = look_up("method", method, frozen)
     trained = shape.linear + shape.rest
     if method != "full":
         trained = shape.adapters(rank, shape.shapes if targets is None else targets)
@@ -227,18 +152,6 @@ def estimate_finetuning(
         optimizer=state + update if in_update else state,
         activations=0 if in_update else activations,
     )
-
-
-def _look_up(what: str, name: str, known: Mapping[str, Any]) -> Any:
-    if name not in known:
-        raise ValueError(f"unknown {what} {name!r}. Pass one of {', '.join(known)}.")
-    return known[name]
-
-
-def language_models() -> dict[str, LanguageModel]:
-    """Return the shapes of some language models by name, from their config.json."""
-    rows = finetuning_evidence()["models"]
-    return {name: LanguageModel(**row) for name, row in rows.items()}
 
 
 def published_errors(used_for: str) -> list[float]:

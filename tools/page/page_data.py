@@ -5,7 +5,7 @@ from typing import Any
 
 from course_tools.estimate import chips as chip_data
 from course_tools.estimate.finetuning import finetuning_evidence as finetuning
-from course_tools.estimate.finetuning import language_models
+from course_tools.estimate.language_model import language_models
 from course_tools.estimate.memory.memory_model import capacity_bytes, memory_evidence
 from course_tools.estimate.money.prices import PRICES_FILE
 from course_tools.estimate.time.parallel import THROUGH_HOST

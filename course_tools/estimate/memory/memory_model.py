@@ -112,6 +112,17 @@ def largest_batch(lines: Sequence[Line], capacity: float) -> int:
     return max(0, largest)
 
 
+def fits(needed: float, capacity: float, margin: str = "margin") -> bool:
+    """Return whether a device with some capacity has room, by a margin.
+
+    Args:
+        needed, capacity: in bytes.
+        margin: which of memory.json is kept free: "margin" for steps that were followed, and
+            "formula_margin" for what a formula says, which is further off.
+    """
+    return bool(needed * (1 + memory_evidence()["numbers"][margin]) <= capacity)
+
+
 def capacity_bytes(chip: Chip) -> float:
     """Return the bytes that programs can use of a chip's memory, whose GB are GiB."""
     return chip.memory_gb * GIB * (15 / 16 if chip.name in CORRECTED else 1)

@@ -9,13 +9,9 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from course_tools.estimate import chips, estimate_memory, finetuning
-from course_tools.estimate.finetuning import (
-    LanguageModel,
-    estimate_finetuning,
-    language_models,
-    published_errors,
-)
+from course_tools.estimate import chips, estimate_memory, finetuning, inference, language_model
+from course_tools.estimate.finetuning import estimate_finetuning, published_errors
+from course_tools.estimate.language_model import LanguageModel, language_models
 from course_tools.estimate.memory import memory_model
 from course_utils import text
 
@@ -110,14 +106,14 @@ def test_unknown_names_are_answered_with_the_known_ones():
     for asked, message in (
         ({"model": "Llama 9"}, "unknown model 'Llama 9'. Pass one of Llama 3.2 1B"),
         ({"method": "qlora"}, "unknown method 'qlora'. Pass one of full, lora, 4-bit"),
-        ({"optimizer": "lion"}, "unknown optimizer 'lion'. Pass one of adam, fused"),
+        ({"optimizer": "lion"}, "unknown optimizer 'lion'. Pass one of adam, adamw, fused"),
         ({"targets": ["c_attn"]}, "unknown target 'c_attn'. Pass one of q, k"),
     ):
         with pytest.raises(ValueError, match=message):
             estimate_finetuning(**({"model": "Llama 3.2 1B"} | asked))
 
 
-@pytest.mark.parametrize("module", [chips, finetuning, memory_model, text])
+@pytest.mark.parametrize("module", [chips, finetuning, inference, language_model, memory_model, text])
 def test_what_a_page_computes_as_well_needs_no_torch(module):
     imported = re.findall(r"^(?:from|import) (\w+)", inspect.getsource(module), re.MULTILINE)
     assert imported and "torch" not in imported

@@ -1,0 +1,223 @@
+"""Language models by their shapes: those known by name, and your own from a config.json; no torch.
+
+    >>> find_language_model("Llama 3.1 8B").parameters
+    8030261248
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+MODELS_FILE = Path(__file__).parent / "language_models.json"
+# What model_type calls networks whose feed-forward part has no gate: two matrices, not three.
+UNGATED = {"gpt2", "gptj", "gpt_neo", "gpt_neox", "gpt_bigcode", "opt", "bloom", "falcon", "phi"}
+UNGATED |= {"bert", "roberta", "starcoder2", "mpt", "codegen"}
+# The names of a figure in config.json: today's, then GPT-2's and others'.
+NAMES = {
+    "layers": ("num_hidden_layers", "n_layer", "n_layers"),
+    "hidden": ("hidden_size", "n_embd", "d_model"),
+    "heads": ("num_attention_heads", "n_head", "n_heads"),
+    "vocabulary": ("vocab_size",),
+}
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True)
+class LanguageModel:
+    """The shape of a transformer of the Llama family, as its config.json gives it.
+
+    Attributes:
+        layers: num_hidden_layers.
+        hidden: hidden_size.
+        intermediate: intermediate_size.
+        heads: num_attention_heads.
+        kv_heads: num_key_value_heads.
+        vocabulary: vocab_size.
+        tied: whether the head uses the embedding's weights (tie_word_embeddings).
+        gated: whether the feed-forward network has a gate, as Llama's has and GPT-2's has not.
+        head_dim: width of a head, or None for hidden_size / num_attention_heads.
+        experts: feed-forward networks of a layer, of which each token uses some; 1 where it has but
+            one.
+        experts_used: how many a token uses. An even share of the tokens for each is assumed.
+    """
+
+    layers: int
+    hidden: int
+    intermediate: int
+    heads: int
+    kv_heads: int
+    vocabulary: int
+    tied: bool = False
+    gated: bool = True
+    head_dim: int | None = None
+    experts: int = 1
+    experts_used: int = 1
+
+    @property
+    def query(self) -> int:
+        """Width of the queries of all heads."""
+        return self.heads * self.head_dim if self.head_dim else self.hidden
+
+    @property
+    def kv(self) -> int:
+        """Width of keys and values."""
+        return self.query * self.kv_heads // self.heads
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, int]]:
+        """Inputs and outputs of the linear layers of one block."""
+        hidden, between = self.hidden, self.intermediate
+        shapes = {
+            "q": (hidden, self.query),
+            "k": (hidden, self.kv),
+            "v": (hidden, self.kv),
+            "o": (self.query, hidden),
+            "up": (hidden, between),
+            "down": (between, hidden),
+        }
+        return shapes | {"gate": (hidden, between)} if self.gated else shapes
+
+    @property
+    def linear(self) -> int:
+        """Weights of the linear layers of all blocks."""
+        return self.layers * self._in_a_layer(self.experts)
+
+    @property
+    def linear_used(self) -> int:
+        """Weights of the linear layers that one token meets: those of its experts alone."""
+        return self.layers * self._in_a_layer(self.experts_used)
+
+    @property
+    def head(self) -> int:
+        """Weights of the head, which makes a score for each word."""
+        return self.vocabulary * self.hidden
+
+    @property
+    def parameters(self) -> int:
+        """All weights."""
+        return self.linear + self.rest
+
+    def linear_met(self, tokens: int) -> float:
+        """Weights of the linear layers that are read for some tokens at once.
+
+        With experts, each of which gets an even share of the tokens, some are met by none.
+        """
+        missed = (1 - self.experts_used / self.experts) ** tokens
+        return self.layers * self._in_a_layer(self.experts * (1 - missed))
+
+    def _in_a_layer(self, experts: float) -> Any:
+        attention = expert = 0
+        for name, (inputs, outputs) in self.shapes.items():
+            if name in ("up", "down", "gate"):
+                expert += inputs * outputs
+            else:
+                attention += inputs * outputs
+        return attention + experts * expert
+
+    @property
+    def rest(self) -> int:
+        """Weights of the embedding, the head, the norms and the choice of experts."""
+        tables = 1 if self.tied else 2
+        norms = (2 * self.layers + 1) * self.hidden
+        router = self.layers * self.hidden * self.experts if self.experts > 1 else 0
+        return tables * self.head + norms + router
+
+    def adapters(self, rank: int, targets: Iterable[str]) -> int:
+        """Weights that LoRA adds: two narrow matrices beside each of the target layers."""
+        wide = 0
+        for name in targets:
+            inputs, outputs = look_up("target", name, self.shapes)
+            wide += inputs + outputs
+        return self.layers * rank * wide
+
+    def block_bytes(self, tokens: int) -> int:
+        """Bytes that one block keeps for its backward pass, in 16 bits with norms in 32."""
+        results = 4 if self.gated else 2
+        attention = 4 * self.query + 4 * self.kv
+        return tokens * (12 * self.hidden + attention + 2 * results * self.intermediate)
+
+
+def language_models() -> dict[str, LanguageModel]:
+    """Return the shapes of some language models by name, from their config.json."""
+    return dict(_known())
+
+
+@cache
+def _known() -> dict[str, LanguageModel]:
+    rows = json.loads(MODELS_FILE.read_text(encoding="utf-8"))
+    return {name: LanguageModel(**row) for name, row in rows.items()}
+
+
+def find_language_model(model: str | Path | Mapping[str, Any] | LanguageModel) -> LanguageModel:
+    """Return the shape of a language model.
+
+        find_language_model("Qwen2.5 7B")
+        find_language_model("folder/config.json")
+        find_language_model({"hidden_size": 4096, ...})
+
+    Args:
+        model: a name in `language_models()`, the path of a config.json or of its folder, what such
+            a file holds, or a shape, which is returned as it is.
+
+    Raises:
+        ValueError: no model has that name, or the configuration lacks a figure or is of a kind
+            whose size is not known.
+    """
+    if isinstance(model, LanguageModel):
+        return model
+    if isinstance(model, Mapping):
+        return _from_config(model)
+    path = Path(model)
+    path = path / "config.json" if path.is_dir() else path
+    if path.suffix == ".json":
+        return _from_config(json.loads(path.read_text(encoding="utf-8")))
+    return look_up("model", str(model), _known())
+
+
+def _from_config(config: Mapping[str, Any]) -> LanguageModel:
+    """Return the shape that a config.json of Transformers describes."""
+    config = config.get("text_config", config)  # the part that reads, where there are others
+    kind = config.get("model_type", "")
+    unlike = set(config.get("layer_types", ())) - {"full_attention", "sliding_attention"}
+    if unlike or "kv_lora_rank" in config or "mamba" in kind:
+        raise ValueError(
+            f"a model of type {kind!r} has layers that compress keys and values, or keep none; they "
+            f"are not known here. Pass a LanguageModel of a similar shape."
+        )
+    found = {name: _first(config, names) for name, names in NAMES.items()}
+    inner = ("moe_intermediate_size", "intermediate_size", "n_inner", "ffn_dim")
+    width = next((config[name] for name in inner if config.get(name)), 4 * found["hidden"])
+    experts = config.get("num_local_experts") or config.get("num_experts") or 1
+    return LanguageModel(
+        **found,
+        intermediate=width,
+        kv_heads=config.get("num_key_value_heads") or found["heads"],
+        tied=config.get("tie_word_embeddings", True),
+        gated=kind not in UNGATED,
+        head_dim=config.get("head_dim"),
+        experts=experts,
+        experts_used=config.get("num_experts_per_tok") or 1,
+    )
+
+
+def _first(config: Mapping[str, Any], names: Iterable[str]) -> int:
+    for name in names:
+        if config.get(name):
+            return int(config[name])
+    raise ValueError(
+        f"the configuration has no {' or '.join(names)}. Pass the config.json of a language model."
+    )
+
+
+def look_up(what: str, name: str, known: Mapping[str, Found]) -> Found:
+    """Return what has this name.
+
+    Raises:
+        ValueError: nothing has; the known names are listed.
+    """
+    if name not in known:
+        raise ValueError(f"unknown {what} {name!r}. Pass one of {', '.join(known)}.")
+    return known[name]
