@@ -19,7 +19,7 @@ from course_tools.estimate.money.free import free_sessions
 from course_tools.estimate.money.prices import billing
 from course_tools.estimate.row import Question, Row, amount_text
 from course_tools.estimate.time.error_factor import in_one_sentence
-from course_tools.estimate.time.step_time import cloud_host
+from course_tools.estimate.time.step_time import cloud_host, fitted
 from course_utils.text import html_card, text_table
 
 if TYPE_CHECKING:
@@ -98,6 +98,13 @@ class Estimate:
             lines.append("The loss is not counted: none was given, and the model returns none.")
         lines += [f"Assumed: {sentence}." for sentence in self.work.assumed]
         lines.append(_taken_for(self.work, question))
+        beside = fitted()["factors"]["loops"]
+        if any(beside["about"] in one.reasons for one in known.values()):
+            lines.append(
+                "What a training loop does beside the step (logging, loss.item(), clipping, "
+                f"augmentation, an average of the weights) is not counted: a factor of "
+                f"{beside['factor']} for it is in the upper end."
+            )
         lines.append("Reading data is not included.")
         rented = [row.price.provider for row in self.rows if row.price and row.parts and row.cost]
         if rented:

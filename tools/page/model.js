@@ -10,7 +10,7 @@ import { TUNINGS } from "./question.js";
  * A chip by its data sheet, with peaks in TFLOP/s by precision and the share that is achieved.
  * @typedef {{name: string, vendor: string, peaks: Record<string, number>,
  *   achieved: Record<string, number>, bandwidth: number, capacity: number, link: number | null,
- *   throughHost: boolean, oldHost: boolean,
+ *   throughHost: boolean, oldHost: boolean, lowPower: boolean,
  *   price: number | null, date: string | null}} Chip
  */
 
@@ -101,7 +101,7 @@ function stepTime(work, chip, precision, host = chip.oldHost ? OLD_HOST : NEW_HO
   const bandwidth = chip.bandwidth * 1e9;
   let again = 1;
   if (work.training) again = half ? NUMBERS.convolution_training : NUMBERS.convolution_training_32;
-  const once = half && work.channelsLast ? 1 : again;
+  const once = work.channelsLast && precision !== "fp32" ? 1 : again;
   const imageBytes =
     once * (work.convolution.bytes - work.depthwise) +
     again * (work.depthwise + NUMBERS.convolution3d * work.volume.bytes);
@@ -195,6 +195,7 @@ function errorOf(work, chip, precision, total) {
     devices = [chip.name];
   }
   if (!devices.includes(chip.name)) used.push(FACTORS.cards);
+  if (chip.lowPower) used.push(FACTORS["low power"]);
   const down = used.map((one) => Math.log(one.factor));
   const up = [...down];
   if (chip.vendor !== "Google" && work.kernels) {
@@ -345,7 +346,7 @@ function chipsOf(question) {
   const { name, peak, bandwidth, memory } = question.chip;
   const peaks = { fp32: peak, tf32: peak, fp16: peak, bf16: peak };
   const capacity = memory * 2 ** 30;
-  const here = { throughHost: false, oldHost: false, price: null, date: null };
+  const here = { throughHost: false, oldHost: false, lowPower: false, price: null, date: null };
   const own = { vendor: "NVIDIA", achieved: {}, link: null, ...here };
   return [...chips, { ...own, name, peaks, bandwidth, capacity }];
 }

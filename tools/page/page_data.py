@@ -36,6 +36,7 @@ def page_data() -> dict[str, Any]:
 
 def _chips(prices: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
     links = {link.name: link.gb_per_s for link in chip_data.all_links()}
+    low_power = fitted()["factors"]["low power"]
     found = []
     for chip in chip_data.all_chips():
         price = prices.get(chip.name, {})
@@ -49,6 +50,7 @@ def _chips(prices: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
                 "capacity": capacity_bytes(chip),
                 "link": links.get(chip.link),
                 "throughHost": chip.link == THROUGH_HOST,
+                "lowPower": chip.watts is not None and chip.watts <= low_power["watts"],
                 "oldHost": chip.name.startswith(OLD),
                 "price": price.get("usd_per_hour"),
                 "date": price.get("date"),

@@ -1,7 +1,6 @@
 """How far an estimate may be off: by what was compared of its kind, and more where nothing was."""
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +23,8 @@ class ErrorFactor:
 
     Attributes:
         factor: in nine cases of ten the truth is no less than estimate / factor.
-        checked: whether published measurements of such work on such a chip were compared.
+        checked: whether measurements of such work, published by two sources or more, were compared,
+            and this chip is among theirs.
         reasons: what the factor was measured on, and what was assumed because nothing was measured.
         slower: in nine cases of ten the truth is no more than estimate * slower; None for `factor`.
     """
@@ -63,6 +63,8 @@ def error_factor(
         devices = entry["devices"]
     if chip.name not in devices:
         used.append(known["cards"])
+    if chip.watts is not None and chip.watts <= known["low power"]["watts"]:
+        used.append(known["low power"])
     down = up = [math.log(one["factor"]) for one in used]
     if own_host and time.limit == "launches":
         used.append(known["own host"])
@@ -146,20 +148,20 @@ def in_one_sentence(known: dict[str, ErrorFactor]) -> str:
     parts = []
     if checked:
         parts.append(
-            f"in {share} of published measurements of this kind of work the truth lay within a "
-            f"factor of {_factors(checked.values())} ({_list(checked)})"
+            f"in {share} of published measurements of this kind of work the step took "
+            f"{_interval(checked)} times the estimate ({', '.join(checked)})"
         )
     if rest:
-        what = "this kind of work was not compared with a measurement on"
-        parts.append(f"{what} {_list(rest)}, so a factor of {_factors(rest.values())} is assumed")
+        parts.append(
+            f"on {', '.join(rest)} too few measurements of this kind of work were published, so "
+            f"{_interval(rest)} times the estimate is assumed"
+        )
     sentence = "; ".join(parts)
     return f"{sentence[:1].upper()}{sentence[1:]}."
 
 
-def _factors(known: Iterable[ErrorFactor]) -> str:
-    found = sorted({f"{one.factor:.2g}" for one in known})
-    return found[0] if len(found) == 1 else f"{found[0]} to {found[-1]}"
-
-
-def _list(names: Iterable[str]) -> str:
-    return ", ".join(names)
+def _interval(known: dict[str, ErrorFactor]) -> str:
+    """Return the widest interval of these devices."""
+    down = max(one.factor for one in known.values())
+    up = max(one.upper for one in known.values())
+    return f"1/{down:.2g} to {up:.2g}"

@@ -14,8 +14,9 @@ products reach on the chip; it is kept with the chip and measured by others wher
 c is `arithmetic` in 16 bits and tf32, and `convolution_fp32` in fp32, where cuDNN's Winograd
 algorithm saves multiplications; a convolution in three dimensions takes `convolution3d` times as
 long as one in two. a is `arithmetic` times `attention` in 16 bits, and on chips without bf16 times
-`attention_old`. `again` is 1 but in training: `convolution_training` in 16 bits, unless the
-channels come last, and `convolution_training_32` else; depthwise convolutions take it always.
+`attention_old`. `again` is 1 but in training: `convolution_training` in 16 bits and
+`convolution_training_32` else, unless the channels come last in 16 bits or tf32; depthwise
+convolutions take it always.
 
 torch.compile divides the launches and the bytes of all that is no product by `compiled`.
 
@@ -212,7 +213,8 @@ def _convolution_bytes(work: Work, numbers: Mapping[str, float]) -> float:
     if work.training:
         half = work.precision in ("fp16", "bf16")
         again = numbers["convolution_training" if half else "convolution_training_32"]
-    once = 1.0 if work.channels_last and work.precision in ("fp16", "bf16") else again
+    # in fp32, outside the tensor cores, cuDNN has no use for the channels last
+    once = 1.0 if work.channels_last and work.precision != "fp32" else again
     moved = once * work.convolution.bytes_moved + again * work.depthwise.bytes_moved
     moved += again * numbers["convolution3d"] * work.convolution3d.bytes_moved
     return numbers["convolution_memory"] * moved

@@ -2,6 +2,7 @@
 not fitted on.
 """
 
+import csv
 import math
 import random
 import statistics
@@ -16,6 +17,7 @@ from course_tools.estimate.counting.count_work import count_work
 from course_tools.estimate.time.error_factor import error_factor
 from course_tools.estimate.time.parallel import scaling
 from course_tools.estimate.time.published import (
+    LEFT_OUT,
     TABLE,
     estimate_published,
     published,
@@ -262,6 +264,18 @@ def test_published_steps_of_other_kinds_lie_inside_their_intervals():
     assert len(inside) > 230 and statistics.fmean(inside) >= 0.88
     assert len(checked) > 200 and statistics.fmean(checked) >= 0.88
     assert statistics.fmean(errors) < 0.16
+
+
+def test_sources_that_were_left_out_lie_inside_the_interval_that_knew_nothing_of_them():
+    # written by tests/benchmarks/fit_evidence.py --leave-out --write
+    with LEFT_OUT.open(encoding="utf-8") as lines:
+        rows = {row["source"]: row for row in csv.DictReader(lines)}
+    own = {step.source for step in published_steps()} | set(sources()) | {"NeuSight"}
+    small, everything = rows.pop("all but pytorch-image-models"), rows.pop("all")
+    assert set(rows) == own
+    assert sum(int(row["n"]) for row in rows.values()) == int(everything["n"]) > 14_000
+    for row in (small, everything):
+        assert float(row["inside"]) >= 0.88 and float(row["checked_inside"]) >= 0.88
 
 
 def test_pretraining_of_language_models_on_eight_gpus_is_within_a_tenth_on_average():
