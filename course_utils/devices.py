@@ -32,15 +32,6 @@ class Device:
         """The `torch.device` to give to `.to(...)`."""
         return torch.device("cpu") if self.kind == "cpu" else torch.device(self.kind, self.index)
 
-    def describe(self) -> str:
-        """Return the name and the memory in words: "NVIDIA H200 with 151 GB".
-
-        A card whose memory is not known until it runs says so.
-        """
-        if self.memory_bytes is None:
-            return f"{self.name} (memory not known yet)"
-        return f"{self.name} with {format_bytes(self.memory_bytes)}"
-
     def __str__(self) -> str:
         return str(self.torch_device)
 

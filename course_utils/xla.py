@@ -18,7 +18,7 @@ import torch
 
 from course_utils.hardware.detect import can_rehearse, xla_matches_torch, xla_tpus
 from course_utils.hardware.libpython import NAME, how_to_install, load_libpython
-from course_utils.hardware.machine import read_package, tpu_chips
+from course_utils.hardware.machine import tpu_chips, version_of
 
 # how .item() reads a value; torch_xla counts it as a fallback
 READING = "aten::_local_scalar_dense"
@@ -41,16 +41,12 @@ def xla_problem() -> str | None:
         reason = str(error).strip().splitlines()[0].rpartition("/")[2]  # without the folder
         fault = f"does not load with torch {torch.__version__} ({reason})"
         if NAME in reason:
-            return f"torch_xla {_version()} {fault}: {how_to_install()}, and restart."
+            return f"torch_xla {version_of('torch_xla')} {fault}: {how_to_install()}, and restart."
     else:
         if xla_matches_torch():
             return _pjrt_problem()
         fault = f"was not built for torch {torch.__version__}"
-    return f"torch_xla {_version()} {fault}: {_fix('replace')}."
-
-
-def _version() -> str:
-    return read_package("torch_xla").version
+    return f"torch_xla {version_of('torch_xla')} {fault}: {_fix('replace')}."
 
 
 def _pjrt_problem() -> str | None:

@@ -19,7 +19,7 @@ import torch
 import course_utils
 from course_tools.compare.interleaved import PRECISION, Ratio, ratio_of_rounds
 from course_tools.compare.measurement import Measurement
-from course_utils.hardware.machine import cpu_name, read_package
+from course_utils.hardware.machine import cpu_name, version_of
 from course_utils.hardware.nvidia import read_driver
 from course_utils.whole_file import write_whole
 
@@ -204,7 +204,7 @@ def describe_machine() -> dict[str, Any]:
     versions = {
         "python": platform.python_version(),
         "torch": torch.__version__,
-        "torch_xla": read_package("torch_xla").version,
+        "torch_xla": version_of("torch_xla"),
         "CUDA": torch.version.cuda,
         "ROCm": torch.version.hip,
         "driver": getattr(read_driver(), "version", None),

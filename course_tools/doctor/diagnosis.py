@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from course_tools.doctor import shadows, surroundings
 from course_tools.doctor.causes import find_cause
 from course_tools.doctor.evidence import Evidence
+from course_tools.doctor.packages import read_package
 from course_tools.doctor.report import Diagnosis
 from course_tools.doctor.run_child import Command, probe_command, run_all
 from course_utils.hardware import KINDS, machine
@@ -69,8 +70,8 @@ def _like_a_program_here() -> Iterator[None]:
 
 def _examine(kinds: tuple[str, ...], limit_s: float) -> Evidence:
     with _like_a_program_here():
-        torch = machine.read_package("torch")
-        torch_xla = machine.read_package("torch_xla")
+        torch = read_package("torch")
+        torch_xla = read_package("torch_xla")
         copies = tuple(surroundings.find_copies("torch"))
     possible = {
         "mps": platform.system() == "Darwin",

@@ -10,9 +10,9 @@ import textwrap
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from course_tools.doctor.packages import Package
 from course_tools.doctor.run_child import Outcome
 from course_utils.hardware import libpython
-from course_utils.hardware.machine import Package
 from course_utils.hardware.nvidia import Card
 from course_utils.text import clean
 

@@ -7,9 +7,9 @@ import ctypes
 from dataclasses import asdict
 from types import ModuleType
 
+from course_tools.doctor.packages import read_package
 from course_tools.doctor.run_child import report
 from course_utils.hardware.libpython import load_libpython
-from course_utils.hardware.machine import read_package
 from course_utils.hardware.nvidia import CUDA_LIBRARY, read_driver
 
 

@@ -113,5 +113,5 @@ def _xla_can_load() -> bool:
 def xla_matches_torch() -> bool:
     """Say whether torch_xla is installed and was made for the minor version of this torch."""
     running = getattr(sys.modules.get("torch_xla"), "__version__", None)
-    xla = machine.Package(running) if running else machine.read_package("torch_xla")
-    return bool(xla.version) and xla.minor == machine.Package(torch.__version__).minor
+    xla = running or machine.version_of("torch_xla")
+    return bool(xla) and xla.split(".")[:2] == torch.__version__.split(".")[:2]

@@ -92,7 +92,7 @@ def test_a_driver_that_hangs_or_dies_when_it_is_asked_does_not_spoil_the_cpu(
     )
     compile_stub(tmp_path / "nvml.c", tmp_path / "libnvidia-ml.so.1")
     asked, library = (
-        ("--require", "cpu", "--require", "cuda", "--limit", "5"),
+        ("--require", "cpu", "--require", "cuda", "--limit", "20"),
         {"LD_LIBRARY_PATH": str(tmp_path)},
     )
     status, report = run_doctor(*asked, root=bare, **library)

@@ -14,7 +14,8 @@ import pytest
 from stand_ins import needs_linux
 
 from course_tools.doctor.causes import find_cause
-from course_tools.doctor.evidence import Evidence, Package
+from course_tools.doctor.evidence import Evidence
+from course_tools.doctor.packages import Package
 from course_tools.doctor.run_child import (
     PREFIX,
     Command,

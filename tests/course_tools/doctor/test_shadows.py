@@ -6,7 +6,8 @@ import pytest
 
 from course_tools.doctor import shadows
 from course_tools.doctor.causes import find_cause
-from course_tools.doctor.evidence import Evidence, Package
+from course_tools.doctor.evidence import Evidence
+from course_tools.doctor.packages import Package
 from course_tools.doctor.run_child import Outcome
 
 NOT_IMPORTED = {"step": "importing torch", "error": "ImportError: cannot import name 'Queue'"}

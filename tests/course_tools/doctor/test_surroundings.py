@@ -4,6 +4,7 @@ import pytest
 from stand_ins import FOREIGN, machine_with
 
 from course_tools.doctor import surroundings
+from course_tools.doctor.packages import read_package
 
 
 @pytest.fixture(autouse=True)
@@ -59,3 +60,23 @@ def test_a_container_is_known_by_what_its_maker_puts_into_it(root, monkeypatch, 
     assert not surroundings.in_container()
     write(root / mark, "")
     assert surroundings.in_container()
+
+
+@pytest.mark.parametrize(
+    ("file", "xpu"),
+    [  # torch 2.6 has no line for XPU (huggingface/kernels 163)
+        ("__version__ = '2.9.0'\ncuda: Optional[str] = '12.8'\nxpu: Optional[str] = None\n", False),
+        (
+            "__version__ = '2.9.0'\ncuda: Optional[str] = None\nxpu: Optional[str] = '20250101'\n",
+            True,
+        ),
+        ("__version__ = '2.6.0+xpu'\ncuda: Optional[str] = None\n", True),
+    ],
+)
+def test_whether_torch_was_built_for_xpu_is_read_from_its_files(tmp_path, monkeypatch, file, xpu):
+    (tmp_path / "some_torch").mkdir()
+    (tmp_path / "some_torch/__init__.py").write_text("raise ImportError('it is not imported')")
+    (tmp_path / "some_torch/version.py").write_text(file)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    package = read_package("some_torch")
+    assert package.xpu is xpu and package.shadow == ""

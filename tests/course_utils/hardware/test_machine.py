@@ -62,22 +62,3 @@ def test_a_containers_cpu_quota_counts(root):
     assert machine.usable_cores() == 1
     write(root / "sys/fs/cgroup/cpu.max", "max 100000\n")
     assert machine.usable_cores() == free
-
-
-@pytest.mark.parametrize(
-    ("file", "xpu"),
-    [  # torch 2.6 has no line for XPU (huggingface/kernels 163)
-        ("__version__ = '2.9.0'\ncuda: Optional[str] = '12.8'\nxpu: Optional[str] = None\n", False),
-        (
-            "__version__ = '2.9.0'\ncuda: Optional[str] = None\nxpu: Optional[str] = '20250101'\n",
-            True,
-        ),
-        ("__version__ = '2.6.0+xpu'\ncuda: Optional[str] = None\n", True),
-    ],
-)
-def test_whether_torch_was_built_for_xpu_is_read_from_its_files(tmp_path, monkeypatch, file, xpu):
-    write(tmp_path / "some_torch/__init__.py", "raise ImportError('it is not imported')")
-    write(tmp_path / "some_torch/version.py", file)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    package = machine.read_package("some_torch")
-    assert package.xpu is xpu and package.shadow == ""
