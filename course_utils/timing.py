@@ -25,7 +25,7 @@ SPREAD = 0.02
 MIN_BLOCKS, MAX_BLOCKS = 20, 10_000
 # Twenty blocks of a short call are over in 4 ms. The median of 7 ms of them scatters less from
 # repeat to repeat, and is still had in a twentieth of the time of `blocked_autorange`
-# (tests/benchmarks/timing_fidelity.py, section short).
+# (benchmarks/timing_fidelity.py, section short).
 MIN_S = 7e-3
 FEWEST = 6  # fewer readings than this have no 95 % interval of the median
 CLEAN = 0.97  # a block in which the thread had a core for less of the time than this is left out

@@ -23,7 +23,7 @@ COUNTED = Path(__file__).parent / "counted_networks.csv.gz"
 LANGUAGE_MODELS = Path(__file__).parent / "language_models.csv"
 STEPS = Path(__file__).parent / "published_steps.csv"
 # How far off the estimate is on each source when neither its numbers nor its intervals knew of it:
-# tests/benchmarks/fit_evidence.py
+# benchmarks/fit_evidence.py
 LEFT_OUT = Path(__file__).parent / "left_out.csv"
 # timm's runs with this PyTorch merged the parallel branches of RepVGG, MobileOne and the like into
 # one convolution each (`--reparam` of its benchmark.py): the parameters that it published say so.

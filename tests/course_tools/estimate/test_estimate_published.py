@@ -267,7 +267,7 @@ def test_published_steps_of_other_kinds_lie_inside_their_intervals():
 
 
 def test_sources_that_were_left_out_lie_inside_the_interval_that_knew_nothing_of_them():
-    # written by tests/benchmarks/fit_evidence.py --leave-out --write
+    # written by benchmarks/fit_evidence.py --leave-out --write
     with LEFT_OUT.open(encoding="utf-8") as lines:
         rows = {row["source"]: row for row in csv.DictReader(lines)}
     own = {step.source for step in published_steps()} | set(sources()) | {"NeuSight"}

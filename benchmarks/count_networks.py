@@ -1,7 +1,7 @@
 """Count the image networks of the package anew, each at the batch at which it was measured.
 
-    PYTHONPATH=.venv/networks nice -n 19 python tests/benchmarks/count_networks.py ROWS.csv
-    PYTHONPATH=.venv/networks python tests/benchmarks/count_networks.py --sample 40
+    PYTHONPATH=.venv/networks nice -n 19 python benchmarks/count_networks.py ROWS.csv
+    PYTHONPATH=.venv/networks python benchmarks/count_networks.py --sample 40
 
 The first counts the 2,370 steps of counted_networks.csv.gz with the present engine, in 40 minutes
 of CPU, and then replaces that file. What it has counted stands in ROWS.csv, so it can be stopped

@@ -1,6 +1,6 @@
 """Fit what the framework adds on published trainings on a 24 GiB card, and test it on others.
 
-    PYTHONPATH=.venv/networks python tests/benchmarks/fit_memory.py --traced traced.jsonl \
+    PYTHONPATH=.venv/networks python benchmarks/fit_memory.py --traced traced.jsonl \
         [--rows 100] [--write]
 
 It needs timm, whose networks were trained. Its maintainers tried batches from 512 down until one

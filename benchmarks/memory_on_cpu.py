@@ -2,7 +2,7 @@
 
 Each is trained in processes of its own:
 
-    OMP_NUM_THREADS=1 PYTHONPATH=.venv/networks python tests/benchmarks/memory_on_cpu.py [--write]
+    OMP_NUM_THREADS=1 PYTHONPATH=.venv/networks python benchmarks/memory_on_cpu.py [--write]
 
 It needs timm and Linux with glibc. Three things are measured: what PyTorch's allocator had handed
 out at most (its profiler's record), and twice by how much the process's own peak in RAM grew (VmHWM

@@ -1,7 +1,7 @@
 """Fit the numbers of the model of time, and print how far it is off on what was not fitted on.
 
-    python tests/benchmarks/fit_estimate.py [--write]
-    PYTHONPATH=.venv/networks python tests/benchmarks/fit_estimate.py --count NEUSIGHT
+    python benchmarks/fit_estimate.py [--write]
+    PYTHONPATH=.venv/networks python benchmarks/fit_estimate.py --count NEUSIGHT
 
 The first reads the counted networks and the published measurements of the package, prints the
 tables, and with --write keeps the numbers in step_time.json and the predictions with each card left

@@ -1,7 +1,7 @@
 """Write the evidence of step_time.json: by kind of work, how far the model of time was off.
 
-    python tests/benchmarks/fit_evidence.py [--write]
-    python tests/benchmarks/fit_evidence.py --leave-out [--write]
+    python benchmarks/fit_evidence.py [--write]
+    python benchmarks/fit_evidence.py --leave-out [--write]
 
 The first groups the published measurements by kind of work. A factor is the largest of those within
 which nine in ten of a source's measurements lie, so that a source with many rows does not outvote
