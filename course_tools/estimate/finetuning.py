@@ -1,4 +1,4 @@
-"""Memory of fine-tuning a language model, from its shape: full, LoRA or 4-bit weights; no torch.
+"""Fine-tuning a language model, from its shape: memory, hours and cost; no torch is needed.
 
 With h hidden, i intermediate, q = heads * head_dim, k = kv_heads * head_dim, L layers, V words,
 T tokens in a step (samples times their length) and r the rank of LoRA, in numbers, then in bytes:
@@ -25,25 +25,93 @@ An optimizer keeps `state` copies of each trained number, and makes `update` cop
 updates; 8-bit Adam keeps two bytes and their scales (`state_bytes`). `bytes_per_logit` is the one
 fitted number: the logits in 16 bits and 32, the loss and a gradient. finetuning.json has all of
 these, with the published figures that the last was fitted and tested on.
+
+The time is that of `finetuning_step` in the model of `time.step_time`.
 """
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from course_tools.estimate.chips import Chip, find_chip
+from course_tools.estimate.counting.work import Work
+from course_tools.estimate.finetuning_step import finetuning_step
+from course_tools.estimate.job import check_positive
 from course_tools.estimate.language_model import LanguageModel, find_language_model, look_up
-from course_tools.estimate.memory.memory_model import framework_bytes
+from course_tools.estimate.memory.memory_model import capacity_bytes, fits, framework_bytes
+from course_tools.estimate.money.prices import Price, own_price, prices_by_device
+from course_tools.estimate.row import HERE, amount_text, number, span
+from course_tools.estimate.time.step_time import Host, step_time
 from course_utils.text import format_bytes, text_table
 
 FINETUNING_FILE = Path(__file__).parent / "finetuning.json"
 
 
 @dataclass(frozen=True)
+class Run:
+    """A fine-tuning on one device: estimated.
+
+    Attributes:
+        device: the chip's name.
+        tokens: of all samples, as often as they are used.
+        tokens_per_s: how many it takes per second.
+        factor: in nine cases of ten the truth is between a time / factor and a time * factor.
+        checked: whether fine-tunings on this device were compared.
+        about: what the factor was seen on.
+        capacity_bytes: of the device's memory.
+        fits: whether a step does, with a margin.
+        price: of an hour, or None.
+    """
+
+    device: str
+    tokens: int
+    tokens_per_s: float
+    factor: float
+    checked: bool
+    about: str
+    capacity_bytes: float
+    fits: bool
+    price: Price | None
+
+    @property
+    def hours(self) -> float:
+        """Hours of all tokens."""
+        return self.tokens / self.tokens_per_s / 3600
+
+    @property
+    def hours_interval(self) -> tuple[float, float]:
+        """The interval of these hours."""
+        return self.hours / self.factor, self.hours * self.factor
+
+    @property
+    def cost_interval(self) -> tuple[float, float] | None:
+        """What these hours cost, or None without a price."""
+        if self.price is None:
+            return None
+        low, high = self.hours_interval
+        return low * self.price.per_hour, high * self.price.per_hour
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Return the lines of a table: what, and how much."""
+        verdict = "it fits" if self.fits else "it does not fit"
+        rate = self.tokens_per_s
+        found = [
+            (self.device, f"{format_bytes(self.capacity_bytes)}, {verdict}"),
+            ("tokens/s", f"{number(rate / self.factor)} to {number(rate * self.factor)}"),
+            (f"{self.tokens:,} tokens", span(self.hours_interval)),
+        ]
+        if self.price is not None and self.cost_interval is not None:
+            ends = [amount_text(end, self.price.currency) for end in self.cost_interval]
+            found.append(("cost", " to ".join(ends)))
+        return found
+
+
+@dataclass(frozen=True)
 class FineTuning:
-    """The memory of one step of fine-tuning on one GPU; every figure in bytes.
+    """The memory of one step of fine-tuning on one GPU, in bytes, and how long a run takes.
 
     Attributes:
         method: "full", "lora" or "4-bit".
@@ -53,6 +121,7 @@ class FineTuning:
         optimizer: its state, and what it makes while it updates where the peak is there.
         activations: kept for the backward pass, with the logits; 0 where they have gone at the
             peak.
+        run: hours and cost on a device, or None where none was named.
     """
 
     method: str
@@ -61,6 +130,7 @@ class FineTuning:
     gradients: float
     optimizer: float
     activations: float
+    run: Run | None = None
 
     @property
     def tensors_bytes(self) -> float:
@@ -85,6 +155,7 @@ class FineTuning:
     def __repr__(self) -> str:
         sizes = self.parts() | {"needed": self.needed_bytes}
         rows = [(name, format_bytes(size)) for name, size in sizes.items()]
+        rows += self.run.rows() if self.run else []
         return text_table(("part, estimated", self.method), rows)
 
 
@@ -100,8 +171,17 @@ def estimate_finetuning(
     trained_bytes: int = 4,
     checkpointing: bool = True,
     chunks: int = 1,
+    device: str | Chip | None = None,
+    tokens: int = 1_000_000,
+    compiled: bool = False,
+    price_per_hour: float | None = None,
+    currency: str = "$",
 ) -> FineTuning:
-    """Estimate the memory of fine-tuning a language model on one GPU.
+    """Estimate memory, hours and cost of fine-tuning a language model on one GPU.
+
+        >>> found = estimate_finetuning("Llama 3.1 8B", "4-bit", device="RTX 4090", tokens=10**7)
+        >>> found.run.fits, 0.5 < found.run.hours < 2
+        (True, True)
 
     Args:
         model: a name in `language_models()`, or your own: the path of its config.json, what that
@@ -119,10 +199,17 @@ def estimate_finetuning(
         checkpointing: keep each block's input, and compute the rest again.
         chunks: pieces in which the head and the loss are computed: 1 in Transformers, 8 in
             torchtune.
+        device: the name of a chip such as "T4", or your own `Chip`, for hours and cost; or None.
+        tokens: of all samples, as often as they are used.
+        compiled: whether the model goes through torch.compile.
+        price_per_hour: of the device; a list price stands in where there is one.
+        currency: of your price.
 
     Raises:
-        ValueError: a name is unknown.
+        ValueError: a name is unknown, a number is not positive, or a price is negative.
     """
+    for name, value in (("batch", batch), ("length", length), ("rank", rank), ("tokens", tokens)):
+        check_positive(name, value)
     shape = find_language_model(model)
     numbers = finetuning_evidence()
     kept = look_up("optimizer", optimizer, numbers["optimizers"])
@@ -135,16 +222,16 @@ def estimate_finetuning(
     trained = shape.linear + shape.rest
     if method != "full":
         trained = shape.adapters(rank, shape.shapes if targets is None else targets)
-    tokens = batch * length
-    block = shape.block_bytes(tokens)
-    logits = tokens / chunks * shape.vocabulary * numbers["bytes_per_logit"]
+    in_step = batch * length
+    block = shape.block_bytes(in_step)
+    logits = in_step / chunks * shape.vocabulary * numbers["bytes_per_logit"]
     activations = shape.layers * block + logits
     if checkpointing:  # the logits have gone when the first block is computed again
-        activations = tokens * 2 * shape.layers * shape.hidden + max(block, logits)
+        activations = in_step * 2 * shape.layers * shape.hidden + max(block, logits)
     state = trained * kept.get("state_bytes", trained_bytes * kept.get("state", 0))
     update = trained * trained_bytes * kept["update"]
     in_update = update > activations  # when the peak comes
-    return FineTuning(
+    memory = FineTuning(
         method=method,
         trained=trained,
         weights=frozen_bytes + trained_bytes * trained,
@@ -152,6 +239,75 @@ def estimate_finetuning(
         optimizer=state + update if in_update else state,
         activations=0 if in_update else activations,
     )
+    if device is None:
+        return memory
+    work = finetuning_step(
+        shape,
+        method,
+        numbers["step"],
+        batch=batch,
+        length=length,
+        trained=trained,
+        checkpointing=checkpointing,
+        trained_bytes=trained_bytes,
+        state=state / trained / trained_bytes,
+    )
+    chip = find_chip(device)
+    price = prices_by_device(None, HERE, currency, [chip]).get(chip.name)
+    if price_per_hour is not None:
+        price = own_price(chip.name, price_per_hour, currency)
+    run = _run(work, chip, method, tokens, in_step, compiled, memory.needed_bytes, price)
+    return replace(memory, run=run)
+
+
+def _run(
+    work: Work,
+    chip: Chip,
+    method: str,
+    tokens: int,
+    in_step: int,
+    compiled: bool,
+    needed_bytes: float,
+    price: Price | None,
+) -> Run:
+    known = finetuning_evidence()
+    host = Host(0.0, known["step"]["launch_s"], "fitted on published fine-tunings")
+    on_chip = replace(work, precision=chip.at("amp"))
+    seconds = step_time(on_chip, chip, host=host, compiled=compiled).total_s
+    evidence = next(
+        one
+        for one in known["evidence"]
+        if one["method"] in (None, method)
+        and (one["devices"] is None or chip.name in one["devices"])
+        and in_step >= one["tokens"]
+    )
+    return Run(
+        device=chip.name,
+        tokens=tokens,
+        tokens_per_s=in_step / seconds,
+        factor=evidence["factor"],
+        checked=evidence["devices"] is not None,
+        about=evidence["about"],
+        capacity_bytes=capacity_bytes(chip),
+        fits=fits(needed_bytes, capacity_bytes(chip), "formula_margin"),
+        price=price,
+    )
+
+
+def published_speeds(used_for: str) -> list[tuple[float, float]]:
+    """Return for each published speed the time that is estimated, as a share of it, and the factor.
+
+    Args:
+        used_for: "fit" or "test", as for `published_errors`.
+    """
+    found = []
+    for row in finetuning_evidence()["published_speed"]:
+        run = {name: row[name] for name in row if name not in ("source", "tokens_per_s", "used_for")}
+        if row["used_for"] == used_for:
+            estimated = estimate_finetuning(**run).run
+            assert estimated is not None
+            found.append((row["tokens_per_s"] / estimated.tokens_per_s, estimated.factor))
+    return found
 
 
 def published_errors(used_for: str) -> list[float]:
@@ -175,5 +331,5 @@ def published_errors(used_for: str) -> list[float]:
 
 @cache
 def finetuning_evidence() -> dict[str, Any]:
-    """Return finetuning.json: the fitted number, the shapes and the published figures."""
+    """Return finetuning.json: the fitted numbers and the published figures."""
     return dict(json.loads(FINETUNING_FILE.read_text(encoding="utf-8")))

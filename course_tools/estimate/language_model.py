@@ -22,6 +22,7 @@ NAMES = {
     "heads": ("num_attention_heads", "n_head", "n_heads"),
     "vocabulary": ("vocab_size",),
 }
+FEED_FORWARD = ("gate", "up", "down")
 Found = TypeVar("Found")
 
 
@@ -111,7 +112,7 @@ class LanguageModel:
     def _in_a_layer(self, experts: float) -> Any:
         attention = expert = 0
         for name, (inputs, outputs) in self.shapes.items():
-            if name in ("up", "down", "gate"):
+            if name in FEED_FORWARD:
                 expert += inputs * outputs
             else:
                 attention += inputs * outputs
@@ -130,14 +131,15 @@ class LanguageModel:
         wide = 0
         for name in targets:
             inputs, outputs = look_up("target", name, self.shapes)
-            wide += inputs + outputs
+            wide += (inputs + outputs) * (self.experts if name in FEED_FORWARD else 1)
         return self.layers * rank * wide
 
     def block_bytes(self, tokens: int) -> int:
         """Bytes that one block keeps for its backward pass, in 16 bits with norms in 32."""
         results = 4 if self.gated else 2
         attention = 4 * self.query + 4 * self.kv
-        return tokens * (12 * self.hidden + attention + 2 * results * self.intermediate)
+        between = self.intermediate * self.experts_used
+        return tokens * (12 * self.hidden + attention + 2 * results * between)
 
 
 def language_models() -> dict[str, LanguageModel]:

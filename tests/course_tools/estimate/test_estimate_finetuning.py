@@ -1,4 +1,4 @@
-"""Memory of fine-tuning: against published figures, closed forms, and a step that is followed."""
+"""Fine-tuning: against published figures, closed forms, and a step that is followed."""
 
 import inspect
 import re
@@ -10,7 +10,14 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from course_tools.estimate import chips, estimate_memory, finetuning, inference, language_model
-from course_tools.estimate.finetuning import estimate_finetuning, published_errors
+from course_tools.estimate.counting.count_work import count_work
+from course_tools.estimate.finetuning import (
+    estimate_finetuning,
+    finetuning_evidence,
+    published_errors,
+    published_speeds,
+)
+from course_tools.estimate.finetuning_step import finetuning_step
 from course_tools.estimate.language_model import LanguageModel, language_models
 from course_tools.estimate.memory import memory_model
 from course_utils import text
@@ -20,6 +27,14 @@ def test_half_of_the_figures_that_were_not_fitted_on_are_met_within_a_tenth():
     assert len(published_errors("test")) >= len(published_errors("fit")) >= 30
     assert statistics.median(published_errors("test")) < 0.10
     assert statistics.mean(published_errors("test")) < 0.15
+
+
+def test_nine_in_ten_published_speeds_lie_within_what_is_said_on_cards_that_were_not_fitted_on():
+    for used_for, least in (("fit", 40), ("test", 14)):
+        speeds = published_speeds(used_for)
+        inside = [1 / factor <= ratio <= factor for ratio, factor in speeds]
+        assert len(speeds) >= least and sum(inside) >= 0.9 * len(inside), used_for
+    assert statistics.mean(abs(ratio - 1) for ratio, _ in published_speeds("test")) < 0.22
 
 
 @pytest.mark.parametrize(
@@ -100,6 +115,37 @@ def test_a_followed_step_keeps_about_what_the_formula_says(blocks):
     checkpointing = blocks is Checkpointed
     formula = estimate_finetuning(shape, "full", batch=4, length=1024, checkpointing=checkpointing)
     assert formula.activations == pytest.approx(followed.peak.activations, rel=0.35)
+    counted = count_work(model, tokens, batch=4, precision="bf16")
+    step = finetuning_step(
+        shape,
+        "full",
+        finetuning_evidence()["step"],
+        batch=4,
+        length=1024,
+        trained=shape.linear + shape.rest,
+        checkpointing=checkpointing,
+    )
+    # the first block's input needs no gradient, and the last product is not computed again
+    assert step.matrix.flops == pytest.approx(counted.matrix.flops, rel=0.08)
+    assert step.attention.flops == pytest.approx(counted.attention.flops, rel=0.01)
+    assert step.bytes_moved == pytest.approx(counted.bytes_moved, rel=0.25)
+    assert step.kernels == pytest.approx(counted.kernels, rel=0.35)
+
+
+def test_hours_and_cost_follow_from_the_tokens_and_the_price():
+    run = estimate_finetuning(
+        "Llama 3.1 8B", "4-bit", device="T4", tokens=36_000_000, price_per_hour=0.5
+    ).run
+    assert run.hours == pytest.approx(10_000 / run.tokens_per_s)
+    low, high = run.hours_interval
+    assert low < run.hours < high and run.cost_interval == (low / 2, high / 2)
+    assert not run.checked and "tokens" in repr(run.rows())
+
+
+def test_eight_bit_adam_that_needs_nearly_the_whole_of_a_t4_does_not_fit_it():
+    full = estimate_finetuning("Llama 3.2 1B", "full", optimizer="adam8bit", device="T4")
+    assert full.run.capacity_bytes * 0.9 < full.needed_bytes and not full.run.fits
+    assert estimate_finetuning("Llama 3.2 1B", "4-bit", device="T4").run.fits
 
 
 def test_unknown_names_are_answered_with_the_known_ones():
@@ -108,6 +154,8 @@ def test_unknown_names_are_answered_with_the_known_ones():
         ({"method": "qlora"}, "unknown method 'qlora'. Pass one of full, lora, 4-bit"),
         ({"optimizer": "lion"}, "unknown optimizer 'lion'. Pass one of adam, adamw, fused"),
         ({"targets": ["c_attn"]}, "unknown target 'c_attn'. Pass one of q, k"),
+        ({"device": "T5"}, "unknown chip 'T5'"),
+        ({"tokens": 0}, "tokens must be a positive integer"),
     ):
         with pytest.raises(ValueError, match=message):
             estimate_finetuning(**({"model": "Llama 3.2 1B"} | asked))
