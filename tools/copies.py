@@ -150,7 +150,9 @@ def put_aside(old: Path, given: str, copies: dict[str, str]) -> list[str]:
     if not old.exists():
         return []
     same = [name for name in copies if name[2:] == old.name[2:]]
-    today = f"the lesson is now {same[0]}" if same else "this lesson is no longer part of the course"
+    today = (
+        f"the lesson is now {same[0]}" if same else "this lesson is no longer part of the course"
+    )
     if checksum(old.read_bytes()) == given:
         old.unlink()
         return [f"{old.name}: removed, because {today}; you had not changed it."]

@@ -24,7 +24,13 @@ from course_tools.estimate.counting.work import Sums, Work
 from course_tools.estimate.finetuning import estimate_finetuning
 from course_tools.estimate.memory.memory_model import capacity_bytes, framework_bytes
 from course_tools.estimate.money.advice import advice, told_apart
-from course_tools.estimate.money.prices import Price, prices_by_device
+from course_tools.estimate.money.prices import (
+    Price,
+    free_offers,
+    list_prices,
+    prices_by_device,
+    providers,
+)
 from course_tools.estimate.row import Row, span
 from course_tools.estimate.time.error_factor import ErrorFactor, error_factor
 from course_tools.estimate.time.parallel import scaling
@@ -39,8 +45,8 @@ BROWSERS = ("/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-c
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run")
 FLAGS += ("--disable-background-networking", "--disable-component-update", "--disable-sync")
 CALLS = """globalThis.page = {
-    NAMES, advise, answerRows, fromAddress, problemOf, readNumber, readOwn, known, searchNames,
-    toldApart
+    NAMES, advise, answerRows, freeRows, fromAddress, problemOf, readNumber, readOwn, known,
+    searchNames, toldApart
 };"""
 
 
@@ -117,7 +123,7 @@ def step_of(question: dict, batch: int) -> tuple[Work, float | None]:
 
 def expected_rows(question: dict, chips: list[Chip]) -> list[dict]:
     """Return what the package answers, for the chips that have the precision and a link."""
-    prices = prices_by_device(None, "here", "$")
+    prices = prices_by_device(question["provider"] or None, "here", "$")
     rows = []
     together = question["count"] > 1 and question["task"] == "training"
     for chip in chips:
@@ -173,6 +179,7 @@ def random_question(draw: random.Random, names: list[str]) -> dict:
         "samples": draw.choice([1, 50_000, 1_281_167, 10**9]),
         "epochs": draw.choice([1, 3, 90]),
         "count": draw.choice([1, 1, 2, 8, 64]),
+        "provider": draw.choice(["", "", *providers()]),
         "devices": draw.sample([chip.name for chip in all_chips()], 5),
     }
 
@@ -182,11 +189,13 @@ def shown_rows(page, question: dict) -> list[dict]:
     fields = {**question, "devices": ",".join(question["devices"])}
     script = """address => {
         const read = page.fromAddress(address, page.known);
-        return { problems: read.problems, rows: page.answerRows(read.question) };
+        const { question, problems } = read;
+        return { problems, rows: page.answerRows(question), free: page.freeRows(question) };
     }"""
     answer = page.evaluate(script, urlencode(fields))
     assert answer["problems"] == [], answer["problems"]
-    return answer["rows"]
+    assert bool(answer["free"]) == (question["count"] == 1 and question["precision"] != "bf16")
+    return answer["rows"] + answer["free"]
 
 
 def test_the_page_and_python_agree_on_300_questions(inside):
@@ -198,6 +207,10 @@ def test_the_page_and_python_agree_on_300_questions(inside):
         question = random_question(draw, names)
         chips = [find_chip(name) for name in question["devices"]]
         shown, wanted = shown_rows(inside, question), expected_rows(question, chips)
+        for offer in free_offers() if question["count"] == 1 else ():
+            devices = [find_chip(name) for name in offer["devices"]]
+            free = expected_rows(question | {"count": offer["count"]}, devices)
+            wanted += [row | {"cost": 0} for row in free]
         assert [row["device"] for row in shown] == [row["device"] for row in wanted], question
         for one, other in zip(shown, wanted, strict=True):
             low, middle, high = one["seconds"]
@@ -229,6 +242,7 @@ def as_package_row(shown: dict) -> Row:
         evidence=ErrorFactor(middle / low, shown["checked"], (), high / middle),
         parts=None if shown["own"] else parts,
         fits=shown["fits"],
+        where=shown["offer"]["name"] if shown["offer"] else "",
     )
 
 
@@ -238,8 +252,9 @@ def test_the_page_says_the_sentences_of_the_package(inside):
     script = """address => {
         const { question } = page.fromAddress(address, page.known);
         const rows = page.answerRows(question);
-        const answer = page.advise(rows, question.deadline);
-        return { rows, answer, apart: page.toldApart(rows) };
+        const free = page.freeRows(question);
+        const answer = page.advise(rows, question.deadline, free);
+        return { rows, free, answer, apart: page.toldApart(rows) };
     }"""
     kinds = set()
     for _ in range(300):
@@ -252,9 +267,10 @@ def test_the_page_says_the_sentences_of_the_package(inside):
             fields["cpu"] = draw.choice([0.001037, 0.1037, 10.37])
         said = inside.evaluate(script, urlencode(fields))
         rows = [as_package_row(row) for row in said["rows"]]
-        if not any(row.fits for row in rows):
+        free = [as_package_row(row) for row in said["free"]]
+        answer = advice(rows, deadline, free).replace("pass this_machine=", "fill in its seconds")
+        if answer.startswith("It fits none"):
             continue
-        answer = advice(rows, deadline).replace("pass this_machine=", "fill in its seconds")
         assert said["answer"] == answer, fields
         assert said["apart"] == told_apart(rows), fields
         kinds.add(" ".join(re.findall(r"[a-z]+", answer)[:3]))
@@ -398,7 +414,7 @@ def test_another_kind_of_model_brings_its_usual_job_unless_the_user_has_set_it(p
     page.locator("#model").fill("Llama 3.2 1B, 512 tokens")
     fields = {name: page.locator(f"#{name}").input_value() for name in ("batch", "unit", "epochs")}
     assert fields == {"batch": "4", "unit": "tokens", "epochs": "7"}
-    assert page.locator("#advice").text_content().startswith("Rent the")
+    assert page.locator("#advice").text_content().startswith("Free: 2 x T4 on Kaggle")
 
 
 def test_where_nothing_fits_a_smaller_question_is_offered_that_does(page):
@@ -422,6 +438,16 @@ def test_an_empty_price_is_no_price_and_a_dollar_sign_is_understood(page):
     assert "$" in row.text_content() and price.get_attribute("aria-invalid") == "false"
 
 
+def test_the_prices_of_one_provider_can_be_taken(page):
+    price = page.get_by_label("Dollars an hour for the A100 80GB")
+    price.fill("9")
+    page.locator("#provider").select_option("Lambda")
+    assert float(price.input_value()) == list_prices("Lambda")["A100 80GB"].per_hour
+    assert page.get_by_label("Dollars an hour for the T4").input_value() == ""
+    page.goto(page.url)
+    assert page.locator("#provider").input_value() == "Lambda"
+
+
 def test_a_pasted_estimate_is_answered_as_it_was_asked(page):
     model = torch.nn.Linear(512, 512)
     machines = {"devices": ["T4", "L4"], "prices": {"T4": 0.2}, "this_machine": 3.0}
@@ -430,7 +456,8 @@ def test_a_pasted_estimate_is_answered_as_it_was_asked(page):
     page.locator("#own-box summary").click()
     page.locator("#own").fill(found.to_json())
     cells = page.locator("#table tr td:nth-child(1), #table tr td:nth-child(2)").all_text_contents()
-    wanted = {row.name.replace("this", "your own"): span(row.hours_interval) for row in found.rows}
+    rows = [*found.free, *found.rows]
+    wanted = {row.name.replace("this", "your own"): span(row.hours_interval) for row in rows}
     assert dict(zip(cells[::2], cells[1::2], strict=True)) == wanted
     assert page.locator("#advice").text_content() == found.answer
     assert page.locator("#deadline").input_value() == "5"
@@ -443,7 +470,7 @@ def test_labels_of_many_cards_do_not_lie_on_each_other(page, file):
     boxes = page.locator("#picture .row text").evaluate_all(
         "all => all.map(one => one.getBBox()).map(({x, y, width}) => [x, y, width])"
     )
-    assert len(boxes) == len(names)
+    assert len(boxes) == len(names) + len(free_offers())
     for (x, y, width), (left, top, wide) in itertools.combinations(boxes, 2):
         assert x + width < left or left + wide < x or abs(y - top) > 12
 
@@ -451,7 +478,7 @@ def test_labels_of_many_cards_do_not_lie_on_each_other(page, file):
 def test_the_answer_comes_before_the_fields_on_a_phone(page):
     page.set_viewport_size({"width": 390, "height": 844})
     answer, field = (page.locator(name).bounding_box() for name in ("#advice", "#model"))
-    assert answer["y"] + answer["height"] < field["y"] < 400
+    assert answer["y"] + answer["height"] < field["y"] < 422
     table = page.locator("#table").bounding_box()
     assert table["x"] + table["width"] <= 390
 
@@ -460,8 +487,11 @@ def test_the_recommended_card_is_first_and_marked_and_late_ones_follow(page):
     names = page.locator("#table tr td:nth-child(1)").all_text_contents()
     assert page.locator("#table tr.best td").first.text_content() == names[0]
     assert names[0] in page.locator("#advice").text_content()
-    late = page.locator("#picture .late text").all_text_contents()
-    assert late and set(names[-len(late) :]) == set(late)
+    places = {}
+    for state in ("fine", "late"):
+        rented = page.locator(f"#picture .{state} text").filter(has_not_text=" on ")
+        places[state] = [names.index(name) for name in rented.all_text_contents()]
+    assert 0 in places["fine"] and max(places["fine"]) < min(places["late"])
 
 
 def test_an_address_opens_with_the_same_question(page, browser):

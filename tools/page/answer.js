@@ -3,10 +3,13 @@
 
 import { sayBytes, sayCount, sayMoney, sayTimes } from "./numbers.js";
 
+/** @typedef {{name: string, devices: string[], count: number, session_hours: number, week_hours: number | null}} Offer */
+
 /**
  * One device and what the job would take on it.
  * @typedef {object} Row
  * @property {string} device
+ * @property {Offer | null} offer the free offer that these devices belong to
  * @property {number} count devices that work together
  * @property {boolean} own whether it is the reader's own machine, measured
  * @property {string} precision
@@ -29,7 +32,8 @@ const MOST_GROUPS = 2; // that the answer names of those too close to call
 
 /** @param {Row} row */
 export function label(row) {
-  return row.count > 1 ? `${row.count} x ${row.device}` : row.device;
+  const name = row.count > 1 ? `${row.count} x ${row.device}` : row.device;
+  return row.offer ? `${name} on ${row.offer.name}` : name;
 }
 
 /** The cost, which is nothing on one's own machine. @param {Row} row */
@@ -47,21 +51,48 @@ function fastest(rows) {
   return [...rows].sort((one, other) => one.seconds[1] - other.seconds[1])[0];
 }
 
+/** Whether one device is faster than another for sure. @param {Row} one @param {Row} other */
+function surelyFaster(one, other) {
+  return one.fits && one.seconds[2] < other.seconds[0];
+}
+
+/** Whether a card only launches, and for no longer than a CPU would calculate. @param {Row} row */
+function isSmall(row) {
+  return row.limit === "launches" && row.seconds[2] <= SMALL_S;
+}
+
+/**
+ * Whether a free offer is a plan for a job, as `carries` of course_tools/estimate/money/free.py says.
+ * @param {Row} row
+ * @param {number} limit in seconds
+ */
+function carries(row, limit) {
+  const { week_hours, session_hours } = /** @type {Offer} */ (row.offer);
+  return row.fits && row.seconds[2] <= Math.min((week_hours ?? session_hours) * HOUR, limit);
+}
+
 /**
  * Choose a device, as `choose` of course_tools/estimate/money/advice.py does.
- * @param {Row[]} able rows that fit
+ * @param {Row[]} rows
  * @param {number} limit in seconds
- * @returns {{row: Row, why: string, cheaper: Row | null}}
+ * @param {Row[]} free the same job on what is free
+ * @returns {{row: Row | null, why: string, cheaper: Row | null}}
  */
-function choose(able, limit) {
+function choose(rows, limit, free) {
+  const able = rows.filter((row) => row.fits);
+  const own = able.filter((row) => row.own);
+  const found = (/** @type {Row | null} */ row, /** @type {string} */ why) => ({ row, why, cheaper: null });
+  const quick = own.find((row) => row.seconds[1] <= FREE_S && row.seconds[2] <= limit);
+  if (quick) return found(quick, "cheapest");
+  if (able.length && !own.length && isSmall(fastest(able))) return found(fastest(able), "small");
+  const offer = free.find((row) => carries(row, limit));
+  if (offer && !own.some((row) => surelyFaster(row, offer))) return found(offer, "free");
+  if (!able.length) return found(null, "fits none");
   const inTime = able.filter((row) => row.seconds[2] <= limit);
   const perhaps = able.filter((row) => row.seconds[0] <= limit && limit < row.seconds[2]);
   if (inTime.length === 0) {
-    const why = perhaps.length ? "perhaps" : "late";
-    return { row: fastest(perhaps.length ? perhaps : able), why, cheaper: null };
+    return found(fastest(perhaps.length ? perhaps : able), perhaps.length ? "perhaps" : "late");
   }
-  const own = inTime.find((row) => row.own && row.seconds[1] <= FREE_S);
-  if (own) return { row: own, why: "cheapest", cheaper: null };
   const priced = able.filter((row) => costOf(row) && row.seconds[0] <= limit);
   priced.sort((one, other) => dollars(one) - dollars(other));
   const sure = priced.find((row) => row.seconds[2] <= limit);
@@ -74,19 +105,13 @@ function choose(able, limit) {
  * Say in a sentence or two what to do, as `advice` of course_tools/estimate/money/advice.py does.
  * @param {Row[]} rows
  * @param {number | null} deadlineHours
+ * @param {Row[]} free
  * @returns {string}
  */
-export function advise(rows, deadlineHours) {
+export function advise(rows, deadlineHours, free) {
   if (rows.length === 0) return "Choose at least one card.";
-  const able = rows.filter((row) => row.fits);
-  if (able.length === 0) return nothingFits(rows);
-  const quick = fastest(able);
-  const launches = quick.limit === "launches" && quick.seconds[2] <= SMALL_S;
-  if (launches && !able.some((each) => each.own)) {
-    const then = "measure a step on it and fill in its seconds";
-    return `The job is small: ${the(quick)} takes ${amounts(quick)}. Your own CPU is probably enough: ${then}.`;
-  }
-  const { row, why, cheaper } = choose(able, deadlineHours === null ? Infinity : deadlineHours * HOUR);
+  const { row, why, cheaper } = choose(rows, secondsOf(deadlineHours), free);
+  if (row === null) return nothingFits(rows);
   let limit = deadlineHours === null ? "" : `your ${deadlineHours} hours`;
   if (deadlineHours === 1) limit = "your hour";
   const [amount, name] = [amounts(row), the(row)];
@@ -95,15 +120,44 @@ export function advise(rows, deadlineHours) {
     return `None makes ${limit} with its whole interval. ${capital(name)} may: ${amount}.`;
   }
   if (why === "fastest") return sayFastest(row, cheaper, limit);
+  if (why === "free") return sayFree(row) + sayFaster(row, rows, row.seconds[2] >= HOUR);
+  if (why === "small") {
+    const then = "measure a step on it and fill in its seconds";
+    return `The job is small: ${name} takes ${amount}. Your own CPU is probably enough: ${then}.`;
+  }
   const sentence = row.own ? `Stay on ${name}: ${amount}.` : `Rent ${name}: ${amount}.`;
   if (cheaper) {
     const less = dollars(cheaper) === 0 ? "is free" : `costs less (${costs(cheaper)})`;
     return `${sentence} ${capital(the(cheaper))} ${less} but may miss ${limit}.`;
   }
-  const faster = able.filter((each) => costOf(each) && each.seconds[2] < row.seconds[0]);
-  if (!row.own || row.seconds[1] <= FREE_S || faster.length === 0) return sentence;
+  return sentence + sayFaster(row, rows, row.own && row.seconds[1] > FREE_S);
+}
+
+/** @param {number | null} hours */
+function secondsOf(hours) {
+  return hours === null ? Infinity : hours * HOUR;
+}
+
+/** @param {Row} row */
+function sayFree(row) {
+  const hours = row.seconds[2] / HOUR;
+  const sessions = Math.ceil(hours / /** @type {Offer} */ (row.offer).session_hours);
+  const takes = row.count === 1 ? `a ${label(row)} takes` : `${label(row)} take`;
+  const many = sessions === 1 ? "one session" : `about ${sessions.toLocaleString("en-US")} sessions`;
+  return `Free: ${takes} ${times(row)}, in ${many}.`;
+}
+
+/**
+ * Say which of the surely faster devices costs least, where that is asked for.
+ * @param {Row} row
+ * @param {Row[]} rows
+ * @param {boolean} asked
+ */
+function sayFaster(row, rows, asked) {
+  const faster = rows.filter((each) => costOf(each) && surelyFaster(each, row));
+  if (!asked || faster.length === 0) return "";
   const [least] = faster.sort((one, other) => dollars(one) - dollars(other));
-  return `${sentence} ${capital(the(least))} would take ${times(least)}, ${costs(least)}.`;
+  return ` ${capital(the(least))} would take ${times(least)}, ${costs(least)}.`;
 }
 
 /** @param {Row} row @param {Row | null} cheaper @param {string} limit */
@@ -185,23 +239,18 @@ export function fit(row) {
 }
 
 /**
- * Say what a job means on free notebooks, or nothing where their card is not among the rows.
- * @param {Row[]} rows
- * @param {{name: string, devices: string[], session_hours: number, week_hours: number | null}[]} free
+ * Say how many sessions or weeks a job takes on what is free, or nothing where it is short.
+ * @param {Row[]} free
  */
-export function onFreeNotebooks(rows, free) {
-  const names = free.flatMap((offer) => offer.devices);
-  const row = rows.find((each) => names.includes(each.device) && each.count === 1 && each.fits);
-  if (!row || row.seconds[1] < HOUR) return "";
-  const [low, , high] = row.seconds.map((seconds) => seconds / HOUR);
-  const parts = free.map((offer) => {
-    const sessions = between(low / offer.session_hours, high / offer.session_hours, "session");
-    if (offer.week_hours === null) return `${sessions} of ${offer.name}`;
-    return `${between(low / offer.week_hours, high / offer.week_hours, "week")} of ${offer.name}'s quota`;
+export function onFreeNotebooks(free) {
+  const long = free.filter((row) => row.fits && row.seconds[2] >= HOUR);
+  const parts = long.map((row) => {
+    const { name, session_hours, week_hours } = /** @type {Offer} */ (row.offer);
+    const [low, , high] = row.seconds.map((seconds) => seconds / HOUR / (week_hours ?? session_hours));
+    return `${between(low, high, week_hours ? "week" : "session")} of ${name}${week_hours ? "'s quota" : ""}`;
   });
-  const one = high < Math.min(...free.map((offer) => offer.session_hours));
-  const saved = one ? "" : " It has to go on from a checkpoint after each session.";
-  return `On a free ${row.device}: ${parts.join(", or ")}.${saved}`;
+  if (!parts.length) return "";
+  return `What is free, in time: ${parts.join(", or ")}. Save a checkpoint before a session ends.`;
 }
 
 /** @param {number} low @param {number} high @param {string} what */
@@ -211,11 +260,14 @@ function between(low, high, what) {
   return least === most ? `${most} ${what}${plural}` : `${least} to ${most} ${what}${plural}`;
 }
 
-/** The recommended device, or null where the job fits none. @param {Row[]} rows @param {number | null} deadlineHours */
-export function recommended(rows, deadlineHours) {
-  const able = rows.filter((row) => row.fits);
-  const limit = deadlineHours === null ? Infinity : deadlineHours * HOUR;
-  return able.length ? choose(able, limit).row : null;
+/**
+ * The recommended device, or null where the job fits none.
+ * @param {Row[]} all with what is free
+ * @param {number | null} deadlineHours
+ */
+export function recommended(all, deadlineHours) {
+  const rows = all.filter((row) => !row.offer);
+  return choose(rows, secondsOf(deadlineHours), all.filter((row) => row.offer)).row;
 }
 
 /**
@@ -230,16 +282,18 @@ export function stateOf(row, deadlineHours) {
 }
 
 /**
- * Order rows for a reader: the recommended one, others in time, those that may be late, those that
- * cannot hold the job; among these what costs least, then what is fastest.
- * @param {Row[]} rows
+ * Order rows for a reader: the recommended one, what is free, others in time, those that may be
+ * late, those that cannot hold the job; among these what costs least, then what is fastest.
+ * @param {Row[]} rows with what is free
  * @param {number | null} deadlineHours
  * @returns {Row[]}
  */
 export function inOrder(rows, deadlineHours) {
   const best = recommended(rows, deadlineHours);
-  const states = ["fine", "late", "too-large"];
-  const rank = (/** @type {Row} */ row) => (row === best ? -1 : states.indexOf(stateOf(row, deadlineHours)));
+  const rank = (/** @type {Row} */ row) => {
+    const state = row.offer && row.fits ? "free" : stateOf(row, deadlineHours);
+    return row === best ? -1 : ["free", "fine", "late", "too-large"].indexOf(state);
+  };
   const cost = (/** @type {Row} */ row) => Math.min(dollars(row), Number.MAX_VALUE);
   return [...rows].sort(
     (one, other) =>

@@ -4,9 +4,10 @@ import {
   HEADER, METHODS, advise, inOrder, jobWords, onFreeNotebooks, recommended, table, toMarkdown, toldApart,
 } from "./answer.js";
 import {
-  CHIPS, FREE, MODELS, answerRows, evidence, kindOfModel, leftOut, problemOf, thatFits,
+  CHIPS, FREE, MODELS, PROVIDERS, answerRows, evidence, freeRows, kindOfModel, leftOut, listPrice,
+  problemOf, thatFits,
 } from "./model.js";
-import { readNumber, say, sayBytes } from "./numbers.js";
+import { readNumber, readPrice, say, sayBytes } from "./numbers.js";
 import { addressOfPasted, readOwn } from "./pasted.js";
 import { draw } from "./picture.js";
 import { toPython } from "./python.js";
@@ -20,7 +21,7 @@ const at = (id) => document.getElementById(id);
 /** The names to search: of a network in several sizes, first that which was counted in training. */
 const NAMES = [...MODELS.keys()].sort((one, other) => trained(other) - trained(one));
 const kinds = new Map(NAMES.map((name) => [name, kindOfModel(name)]));
-const known = { kinds, devices: new Set(CHIPS.keys()), readOwn };
+const known = { kinds, devices: new Set(CHIPS.keys()), providers: [...PROVIDERS.keys()], readOwn };
 const MOST_CHOICES = 8;
 const OFTEN = [
   "resnet50 (224)", "vit_base_patch16_224 (224)", "efficientnet_b0 (224)", "GPT-2, 512 tokens",
@@ -169,18 +170,18 @@ function readAmount(next) {
 /** @param {Question} next */
 function readCards(next) {
   next.devices = [];
+  next.provider = at("provider").value;
   next.prices = {};
   for (const box of document.querySelectorAll("input[data-card]")) {
     const input = /** @type {HTMLInputElement} */ (box);
     const name = String(input.dataset.card);
     if (input.checked) next.devices.push(name);
     const id = `${input.id}-price`;
-    const typed = at(id).value.replace("$", "").trim();
-    const read = typed === "" ? { value: null } : readNumber(typed, { most: 1e6 });
+    const read = at(id).value.trim() === "" ? { value: null } : readPrice(at(id).value);
     mark(id, "problem" in read ? read.problem : "");
     const before = question.prices[name];
     const price = "value" in read ? read.value : before;
-    if (price !== undefined && price !== CHIPS.get(name)?.price) next.prices[name] = price;
+    if (price !== undefined && price !== listPrice(next.provider, name)) next.prices[name] = price;
   }
   readOwnChip(next);
 }
@@ -246,10 +247,29 @@ function listCards() {
     const chosen = question.devices.includes(name);
     at(chosen ? "chosen" : "cards").append(cardLine(name, `card-${number++}`, chosen));
   }
-  const dates = [...CHIPS.values()].flatMap((chip) => chip.date ?? []).sort();
-  const examples = `Prices are examples of ${dates[0]} to ${dates[dates.length - 1]}: put in your own.`;
-  const note = Object.assign(paragraph(examples), { className: "note" });
-  at("chosen").append(note);
+  writePrices();
+}
+
+/** Show the prices of the list that was chosen, or what the user typed. */
+function writePrices() {
+  at("provider").value = question.provider;
+  for (const box of document.querySelectorAll("input[data-card]")) {
+    const name = /** @type {HTMLInputElement} */ (box).dataset.card ?? "";
+    const price = name in question.prices ? question.prices[name] : listPrice(question.provider, name);
+    at(`${box.id}-price`).value = asText(price);
+  }
+  const dates = [...PROVIDERS.values()].map((one) => one.date).sort();
+  const asked = PROVIDERS.get(question.provider);
+  const list = asked
+    ? `List prices of ${asked.date}; ${asked.what}.`
+    : `List prices of ${dates[0]} to ${dates[dates.length - 1]}, of the first provider that has the card.`;
+  at("price-note").textContent = `${list} Change them to yours.`;
+}
+
+/** Take the list prices of the provider that was chosen, in place of what was typed. */
+function takeProvider() {
+  question = { ...question, provider: at("provider").value, prices: {} };
+  writePrices();
 }
 
 /** @param {string} name @param {string} id @param {boolean} chosen */
@@ -268,7 +288,6 @@ function cardLine(name, id, chosen) {
   const input = Object.assign(document.createElement("input"), {
     id: `${id}-price`,
     inputMode: "decimal",
-    value: asText(name in question.prices ? question.prices[name] : CHIPS.get(name)?.price ?? null),
   });
   input.setAttribute("aria-label", `Dollars an hour for the ${name}`);
   input.setAttribute("aria-describedby", `${id}-price-problem`);
@@ -318,15 +337,17 @@ function offerSmaller(rows) {
 
 /** Compute and show the answer to the question. @param {string[]} notes on its address */
 function show(notes = []) {
-  const rows = inOrder(answerRows(question), question.deadline);
+  const free = freeRows(question);
+  const rows = answerRows(question);
+  const all = inOrder([...free, ...rows], question.deadline);
   at("stale").textContent = sayStale();
   at("job").textContent = jobWords(question, kindOfModel(question.model) === "language");
-  at("advice").textContent = advise(rows, question.deadline);
+  at("advice").textContent = advise(rows, question.deadline, free);
   at("close").textContent = toldApart(rows).join("");
   offerSmaller(rows);
-  draw(at("picture"), rows, question.deadline, Math.max(320, at("picture").clientWidth));
-  at("table").replaceChildren(...tableRows(rows));
-  at("free").textContent = onFreeNotebooks(rows, FREE);
+  draw(at("picture"), all, question.deadline, Math.max(320, at("picture").clientWidth));
+  at("table").replaceChildren(...tableRows(all));
+  at("free").textContent = onFreeNotebooks(free);
   at("evidence").replaceChildren(...evidence(question, rows).map(paragraph));
   const model = MODELS.get(question.model);
   at("tuning-field").hidden = !model?.shape || question.task !== "training";
@@ -404,6 +425,8 @@ function takePastedJob() {
 }
 
 function start() {
+  for (const name of known.providers) at("provider").append(new Option(name, name));
+  at("provider").addEventListener("input", takeProvider);
   at("own").addEventListener("input", (/** @type {Event} */ event) => {
     if (takePastedJob()) event.stopPropagation();
   });
@@ -416,9 +439,9 @@ function start() {
   at("filter").addEventListener("input", filterCards);
   at("copy-link").addEventListener("click", () => copy(location.href, "Address"));
   at("copy-markdown").addEventListener("click", () => {
-    const rows = inOrder(answerRows(question), question.deadline);
-    const job = at("job").textContent;
-    copy(toMarkdown(rows, `${job} ${advise(rows, question.deadline)}`, location.href), "Table");
+    const rows = inOrder([...freeRows(question), ...answerRows(question)], question.deadline);
+    const answer = `${at("job").textContent} ${at("advice").textContent}`;
+    copy(toMarkdown(rows, answer, location.href), "Table");
   });
   at("copy-python").addEventListener("click", () => copy(toPython(question), "Python"));
   window.addEventListener("hashchange", () => load());

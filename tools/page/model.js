@@ -10,8 +10,7 @@ import { TUNINGS } from "./question.js";
  * A chip by its data sheet, with peaks in TFLOP/s by precision and the share that is achieved.
  * @typedef {{name: string, vendor: string, peaks: Record<string, number>,
  *   achieved: Record<string, number>, bandwidth: number, capacity: number, link: number | null,
- *   throughHost: boolean, oldHost: boolean, lowPower: boolean,
- *   price: number | null, date: string | null}} Chip
+ *   throughHost: boolean, oldHost: boolean, lowPower: boolean}} Chip
  */
 
 /**
@@ -55,6 +54,7 @@ const FACTORS = DATA.factors;
 const EVIDENCE = DATA.evidence;
 const LARGE = 3e8;
 const UNBOUNDED = 1e9;
+const NOTHING = /** @type {[number, number, number]} */ ([0, 0, 0]);
 
 /** @type {Map<string, Chip>} */
 export const CHIPS = new Map(DATA.chips.map((/** @type {Chip} */ chip) => [chip.name, chip]));
@@ -65,8 +65,14 @@ function numbersIn(text) {
   return text.split(",").map(Number);
 }
 
-/** @type {{name: string, devices: string[], session_hours: number, week_hours: number | null}[]} */
+/** @type {import("./answer.js").Offer[]} */
 export const FREE = DATA.free;
+/**
+ * Who rents out cards, how they bill, and at what price of an hour.
+ * @typedef {{name: string, what: string, prices: Record<string, number>, date: string}} Provider
+ */
+/** @type {Map<string, Provider>} */
+export const PROVIDERS = new Map(DATA.providers.map((/** @type {Provider} */ one) => [one.name, one]));
 
 /** The device's own 16 bits for "amp", or the precision itself. @param {Chip} chip @param {string} name */
 function precisionOf(chip, name) {
@@ -346,7 +352,7 @@ function chipsOf(question) {
   const { name, peak, bandwidth, memory } = question.chip;
   const peaks = { fp32: peak, tf32: peak, fp16: peak, bf16: peak };
   const capacity = memory * 2 ** 30;
-  const here = { throughHost: false, oldHost: false, lowPower: false, price: null, date: null };
+  const here = { throughHost: false, oldHost: false, lowPower: false };
   const own = { vendor: "NVIDIA", achieved: {}, link: null, ...here };
   return [...chips, { ...own, name, peaks, bandwidth, capacity }];
 }
@@ -440,6 +446,35 @@ export function answerRows(question) {
   return rows;
 }
 
+/**
+ * The same job on each free offer whose device has the precision, where one device was asked about.
+ * @param {Question} question
+ * @returns {Row[]}
+ */
+export function freeRows(question) {
+  if (question.count > 1) return [];
+  return FREE.flatMap((offer) => {
+    const asked = { ...question, devices: offer.devices, chip: null, count: offer.count, cpu: null };
+    return answerRows(asked).map((row) => ({ ...row, offer, cost: NOTHING }));
+  });
+}
+
+/**
+ * What an hour of a device costs in the list that was chosen, or null.
+ * @param {string} provider "" for the first that has the device
+ * @param {string} device
+ */
+export function listPrice(provider, device) {
+  const lists = provider ? [PROVIDERS.get(provider)] : [...PROVIDERS.values()];
+  return lists.find((list) => list && Object.hasOwn(list.prices, device))?.prices[device] ?? null;
+}
+
+/** The price of an hour: the user's own, else of the list. @param {Question} question @param {string} device */
+export function priceOf(question, device) {
+  const typed = Object.hasOwn(question.prices, device);
+  return typed ? question.prices[device] : listPrice(question.provider, device);
+}
+
 /** Names of chosen chips that have no row, and why. @param {Question} question */
 export function leftOut(question) {
   const sentences = [];
@@ -466,11 +501,11 @@ function rowOf(question, work, chip, precision) {
   const { faster, slower, checked } = errorOf(work, chip, precision, total);
   const batch = work.batch * question.count;
   const seconds = (question.samples * question.epochs * step) / batch;
-  const asked = question.prices[chip.name];
-  const price = asked === undefined ? chip.price : asked;
+  const price = priceOf(question, chip.name);
   const hourly = price === null ? null : (price * question.count) / 3600;
   return {
     device: chip.name,
+    offer: null,
     count: question.count,
     own: false,
     precision,
@@ -492,6 +527,7 @@ function ownRow(question, step) {
   const seconds = (question.samples * question.epochs * step) / batch;
   return {
     device: "your own machine",
+    offer: null,
     count: 1,
     own: true,
     precision: "",

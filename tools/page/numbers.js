@@ -34,6 +34,13 @@ export function readNumber(text, limits = {}) {
   return checked(value, limits);
 }
 
+/** Read a price of an hour; nobody asks thousands, so a point has but one meaning. @param {string} text @returns {Reading} */
+export function readPrice(text) {
+  const typed = text.replace("$", "").trim();
+  const limits = { most: 1e6 };
+  return /^\d+\.\d+$/.test(typed) ? checked(Number(typed), limits) : readNumber(typed, limits);
+}
+
 /**
  * Return the digits with a point for the decimals and nothing between groups, or null.
  * @param {string} digits

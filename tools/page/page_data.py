@@ -28,18 +28,29 @@ def page_data() -> dict[str, Any]:
             "nf4": finetuning()["nf4_bytes"],
             "adam": finetuning()["optimizers"]["adam"],
         },
-        "chips": _chips({row["device"]: row for row in reversed(prices["prices"])}),
+        "chips": _chips(),
+        "providers": [_provider(one, prices["prices"]) for one in prices["providers"]],
         "free": prices["free"],
         "models": _image_networks() | _language_models(),
     }
 
 
-def _chips(prices: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+def _provider(provider: dict[str, Any], prices: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return a provider's name, how it bills, its prices of an hour, and when they were read."""
+    own = [row for row in prices if row["provider"] == provider["name"]]
+    return {
+        "name": provider["name"],
+        "what": provider["what"],
+        "date": max(row["date"] for row in own),
+        "prices": {row["device"]: row["usd_per_hour"] for row in own},
+    }
+
+
+def _chips() -> list[dict[str, Any]]:
     links = {link.name: link.gb_per_s for link in chip_data.all_links()}
     low_power = fitted()["factors"]["low power"]
     found = []
     for chip in chip_data.all_chips():
-        price = prices.get(chip.name, {})
         found.append(
             {
                 "name": chip.name,
@@ -52,8 +63,6 @@ def _chips(prices: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
                 "throughHost": chip.link == THROUGH_HOST,
                 "lowPower": chip.watts is not None and chip.watts <= low_power["watts"],
                 "oldHost": chip.name.startswith(OLD),
-                "price": price.get("usd_per_hour"),
-                "date": price.get("date"),
             }
         )
     return found

@@ -32,7 +32,7 @@ function element(name, attributes, text) {
 export function draw(svg, rows, deadlineHours, width) {
   const usual = Math.max(300, Math.min(440, Math.round(0.62 * width)));
   const height = Math.max(usual, 80 + LINE * rows.length);
-  const free = rows.some((row) => row.cost === null);
+  const free = rows.some((row) => !hasPrice(row));
   const frame = { left: free ? 176 : 74, right: width - 16, top: 24, bottom: height - 52 };
   svg.replaceChildren();
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
@@ -44,7 +44,7 @@ export function draw(svg, rows, deadlineHours, width) {
   const y = scale(times, frame.bottom, frame.top);
   const x = scale(money.length ? money : [1, 10], frame.left + 8, frame.right - 60);
   drawAxes(svg, frame, x, y, times, money);
-  if (free) drawStrip(svg, frame);
+  if (free) drawStrip(svg, frame, rows);
   if (deadline !== null) drawDeadline(svg, frame, y(deadline), deadline);
   drawRows(svg, rows, frame, x, y, deadlineHours);
 }
@@ -113,12 +113,19 @@ function moneyTicks(low, high) {
   return ticks;
 }
 
-/** @param {SVGSVGElement} svg @param {Frame} frame */
-function drawStrip(svg, frame) {
+/** Whether a row has a place on the axis of money. @param {Row} row */
+function hasPrice(row) {
+  return row.cost !== null && row.cost[2] > 0;
+}
+
+/** @param {SVGSVGElement} svg @param {Frame} frame @param {Row[]} rows */
+function drawStrip(svg, frame, rows) {
   const at = frame.left;
   svg.append(element("line", { class: "strip", x1: at, x2: at, y1: frame.top, y2: frame.bottom }));
   const under = { class: "tick", x: FREE_AT, y: frame.bottom + 20, "text-anchor": "middle" };
-  svg.append(element("text", under, "no price"));
+  const free = rows.some((row) => row.own || row.cost?.[2] === 0);
+  const unpriced = rows.some((row) => !row.own && row.cost === null);
+  svg.append(element("text", under, free ? (unpriced ? "free / no price" : "free") : "no price"));
 }
 
 /**
@@ -147,7 +154,7 @@ function drawRows(svg, rows, frame, x, y, deadlineHours) {
   const taken = [];
   for (const row of rows) {
     const [low, middle, high] = row.seconds.map(y);
-    const [cheap, cost, dear] = row.cost ? row.cost.map(x) : [FREE_AT, FREE_AT, FREE_AT];
+    const [cheap, cost, dear] = hasPrice(row) && row.cost ? row.cost.map(x) : [FREE_AT, FREE_AT, FREE_AT];
     const state = stateOf(row, deadlineHours);
     const group = element("g", { class: `row ${row.own ? "own" : state}${row === best ? " best" : ""}` });
     group.append(element("line", { x1: cheap, y1: low, x2: dear, y2: high }));

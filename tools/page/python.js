@@ -1,6 +1,6 @@
 // The question as a script of Python that runs.
 
-import { CHIPS, kindOfModel } from "./model.js";
+import { kindOfModel, priceOf } from "./model.js";
 
 /** @typedef {import("./question.js").Question} Question */
 
@@ -51,10 +51,11 @@ function estimateCall(question) {
   if (question.count > 1) lines.push(`count=${question.count}`);
   if (question.cpu !== null) lines.push(`this_machine=${question.cpu}`);
   lines.push(`devices=[${cards.join(", ")}]`);
-  const prices = Object.entries(question.prices).filter(([name, price]) => CHIPS.has(name) && price !== null);
-  if (prices.length) {
-    lines.push(`prices={${prices.map(([name, price]) => `${text(name)}: ${price}`).join(", ")}}`);
-  }
+  const prices = question.devices.map((name) => ({ name, price: priceOf(question, name) }));
+  const priced = prices.filter(({ price }) => price !== null);
+  if (Object.keys(question.prices).length) {
+    lines.push(`prices={${priced.map(({ name, price }) => `${text(name)}: ${price}`).join(", ")}}`);
+  } else if (question.provider) lines.push(`prices=${text(question.provider)}`);
   return lines;
 }
 

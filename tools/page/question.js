@@ -14,8 +14,9 @@
  * @property {string[]} devices
  * @property {OwnChip | null} chip
  * @property {number} count devices that work together
+ * @property {string} provider whose list prices are taken, or "" for the first that has a card
  * @property {Record<string, number | null>} prices dollars an hour, or null for none, where they
- *   differ from the examples
+ *   differ from that list
  * @property {number | null} cpu seconds of one step of this batch on one's own machine
  */
 
@@ -47,6 +48,7 @@ export function defaultQuestion(kind = "images") {
     devices: ["T4", "A100 80GB", "L4", "H100 SXM", "RTX 4090"],
     chip: null,
     count: 1,
+    provider: "",
     prices: {},
     cpu: null,
   };
@@ -61,7 +63,7 @@ export function defaultQuestion(kind = "images") {
 export function toAddress(question, kind) {
   const usual = defaultQuestion(kind);
   const fields = new URLSearchParams();
-  for (const name of /** @type {const} */ (["model", "task", "tuning", "precision"])) {
+  for (const name of /** @type {const} */ (["model", "task", "tuning", "precision", "provider"])) {
     if (question[name] !== usual[name]) fields.set(name, question[name]);
   }
   for (const name of /** @type {const} */ (["samples", "epochs", "count"])) {
@@ -87,8 +89,8 @@ export function toAddress(question, kind) {
 }
 
 /**
- * What the page knows: each model's kind, the devices, and how a pasted step is read.
- * @typedef {{kinds: Map<string, Kind>, devices: Set<string>,
+ * What the page knows: each model's kind, devices, providers, and how a pasted step is read.
+ * @typedef {{kinds: Map<string, Kind>, devices: Set<string>, providers: string[],
  *   readOwn: (text: string) => {own: import("./pasted.js").OwnStep} | {problem: string}}} Known
  */
 
@@ -112,6 +114,7 @@ export function fromAddress(address, known) {
     task: ["training", "inference"],
     tuning: TUNINGS,
     precision: PRECISIONS,
+    provider: ["", ...known.providers],
   };
   for (const [name, allowed] of Object.entries(choices)) {
     const value = fields.get(name);
