@@ -46,7 +46,9 @@ export function draw(svg, rows, deadlineHours, width) {
   drawAxes(svg, frame, x, y, times, money);
   if (free) drawStrip(svg, frame, rows);
   if (deadline !== null) drawDeadline(svg, frame, y(deadline), deadline);
-  drawRows(svg, rows, frame, x, y, deadlineHours);
+  drawRows(svg, rows, x, y, deadlineHours);
+  const above = deadline === null ? [] : [{ left: frame.right - 110, right: frame.right, y: y(deadline) - 12 }];
+  drawLabels(svg, rows, frame, x, y, above);
 }
 
 /**
@@ -140,25 +142,47 @@ function drawDeadline(svg, frame, at, deadline) {
   svg.append(element("text", place, `deadline ${sayTime(deadline)}`));
 }
 
+/** Where the marker of a row stands. @param {Row} row @param {(value: number) => number} x */
+function placeOf(row, x) {
+  return row.cost && hasPrice(row) ? x(row.cost[1]) : FREE_AT;
+}
+
 /**
+ * @param {SVGSVGElement} svg
+ * @param {Row[]} rows
+ * @param {(value: number) => number} x
+ * @param {(value: number) => number} y
+ * @param {number | null} deadlineHours
+ */
+function drawRows(svg, rows, x, y, deadlineHours) {
+  const best = recommended(rows, deadlineHours);
+  for (const row of rows) {
+    const [low, middle, high] = row.seconds.map(y);
+    const cost = placeOf(row, x);
+    const [cheap, , dear] = row.cost && hasPrice(row) ? row.cost.map(x) : [cost, cost, cost];
+    const state = stateOf(row, deadlineHours);
+    const group = element("g", { class: `row ${row.own ? "own" : state}${row === best ? " best" : ""}` });
+    group.append(element("line", { x1: cheap, y1: low, x2: dear, y2: high }));
+    group.append(marker(row, state, cost, middle));
+    svg.append(group);
+  }
+}
+
+/**
+ * Write each row's name beside its marker, where no other marker or name is.
  * @param {SVGSVGElement} svg
  * @param {Row[]} rows
  * @param {Frame} frame
  * @param {(value: number) => number} x
  * @param {(value: number) => number} y
- * @param {number | null} deadlineHours
+ * @param {Box[]} others what stands there already
  */
-function drawRows(svg, rows, frame, x, y, deadlineHours) {
-  const best = recommended(rows, deadlineHours);
-  /** @type {Box[]} */
-  const taken = [];
-  for (const row of rows) {
-    const [low, middle, high] = row.seconds.map(y);
-    const [cheap, cost, dear] = hasPrice(row) && row.cost ? row.cost.map(x) : [FREE_AT, FREE_AT, FREE_AT];
-    const state = stateOf(row, deadlineHours);
-    const group = element("g", { class: `row ${row.own ? "own" : state}${row === best ? " best" : ""}` });
-    group.append(element("line", { x1: cheap, y1: low, x2: dear, y2: high }));
-    group.append(marker(row, state, cost, middle));
+function drawLabels(svg, rows, frame, x, y, others) {
+  const groups = svg.querySelectorAll(".row");
+  const markers = rows.map((row) => ({ left: placeOf(row, x) - 7, right: placeOf(row, x) + 7, y: y(row.seconds[1]) }));
+  const taken = [...others, ...markers];
+  rows.forEach((row, index) => {
+    const [cost, middle] = [placeOf(row, x), y(row.seconds[1])];
     const words = label(row) + (row.fits ? "" : " (does not fit)");
     const width = 8.2 * words.length;
     const onLeft = cost + 14 + width > frame.right;
@@ -166,11 +190,10 @@ function drawRows(svg, rows, frame, x, y, deadlineHours) {
     const at = freeLine({ left, right: left + width, y: middle }, taken, frame);
     if (Math.abs(at - middle) > LINE) {
       const end = onLeft ? left + width + 2 : left - 2;
-      group.append(element("path", { class: "leader", d: `M${cost} ${middle}L${end} ${at}` }));
+      groups[index].append(element("path", { class: "leader", d: `M${cost} ${middle}L${end} ${at}` }));
     }
-    group.append(element("text", { x: left, y: at + 5 }, words));
-    svg.append(group);
-  }
+    groups[index].append(element("text", { x: left, y: at + 5 }, words));
+  });
 }
 
 /** @typedef {{left: number, right: number, y: number}} Box of a label, with the middle of its line */
