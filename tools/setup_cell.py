@@ -147,7 +147,9 @@ def stamp_readme(text: str, address: Address) -> str:
         colab = launch_links(address, "00_start_here.ipynb")["Colab"]
         ways = {"Read it": address.book, "Open lesson 0": colab}
         ways["Ask the page"] = f"{address.book}worth-it.html"
-        first_line = " | ".join(f"[{way}]({link})" for way, link in ways.items()) + "\n\n"
+        first_line = " | ".join(f"[{way}]({link})" for way, link in ways.items())
+        tests = f"https://github.com/{address.repository}/actions/workflows/ci.yml"
+        first_line += f" | [![Whether the tests pass]({tests}/badge.svg)]({tests})\n\n"
     text = re.sub(r"`git clone[^`]*`", f"`{clone}`", text, count=1)
     text = re.sub(r"\A(# .*\n\n)(?:\[Read it\].*\n\n)?", rf"\1{first_line}", text)
     page = f"{address.book}worth-it.html" if address.repository else "notebooks/08_worth_it.ipynb"

@@ -27,20 +27,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def build(name: str) -> Any:
     """Make a torch.nn.Module from "package.module:factory" or "folder/file.py:factory".
 
-    A name alone is looked up in torchvision.
+    A name alone is looked up in torchvision, if that is installed. The name of a network that was
+    counted beforehand is returned as it is.
 
     Raises:
         ValueError: there is no such factory, or it makes no module.
     """
     from torch import nn
 
+    from course_tools.estimate.counted import counted_names, nearest
+
     try:
         model = load_function(name if ":" in name else f"torchvision.models:{name}")()
     except (ImportError, TypeError, ValueError) as error:
+        if name in counted_names():
+            return name
         raise ValueError(
             f"model {name!r} was asked for: {error} Pass package.module:factory or "
-            f"file.py:factory, where factory() returns a model, or the name of a torchvision model "
-            f"where torchvision is installed."
+            f"file.py:factory, where factory() returns a model, or {nearest(name)}."
         ) from error
     if not isinstance(model, nn.Module):
         raise ValueError(f"{name} made {type(model).__name__}, which is not a torch.nn.Module.")
@@ -54,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
         "python -m course_tools.estimate", description=ABOUT, epilog=f"{chips} {links}"
     )
     add = parser.add_argument
-    add("model", help="package.module:factory, file.py:factory, or one of torchvision")
+    add("model", help="a name such as resnet50, package.module:factory, or file.py:factory")
     shape = "shape of one sample (3 224 224)"
     add("--input", type=int, nargs="+", default=[3, 224, 224], metavar="N", help=shape)
     add("--tokens", action="store_true", help="samples are whole numbers, such as tokens")

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from course_tools.estimate.chips import DEVICES, Chip, find_chip
+from course_tools.estimate.counted import CountedMemory, counted_step
 from course_tools.estimate.counting.count_work import Counter
 from course_tools.estimate.counting.fake_step import Step, unwrapped
 from course_tools.estimate.counting.work import Work
@@ -31,7 +32,7 @@ from course_tools.estimate.time.step_time import Host, step_time
 
 
 def estimate(
-    model: nn.Module,
+    model: nn.Module | str,
     inputs: Any,
     job: Job | None = None,
     *,
@@ -55,7 +56,8 @@ def estimate(
         estimate(model, inputs, Job(batch=64), devices=[Machine("A100", 8, price_per_hour=1.3)])
 
     Args:
-        model: any module, on any device; it is not touched.
+        model: any module, on any device; it is not touched. Or the name of a network that was
+            counted beforehand, see `counted`.
         inputs: one example input: a tensor, a tuple of positional arguments or a dict of keyword
             arguments, such as a tokenizer returns. The first dimension of the first tensor is the
             batch, unless `batch_dim` says otherwise.
@@ -95,7 +97,7 @@ def estimate(
     chips = [find_chip(machine.chip) for machine in asked]
     known = prices_by_device(prices, HERE, currency, chips)
     precisions = [chip.at(job.precision) for chip in chips]
-    work, memory = _followed(model, inputs, job)
+    work, memory = _step_of(model, inputs, job)
     unasked = [f"the {name}, which has no {job.precision}, is not wanted" for name in left_out]
     work = replace(work, assumed=(*work.assumed, *unasked))
     hosts = [_host(machine.host) for machine in asked]
@@ -125,6 +127,12 @@ def estimate(
         rows.append(_measured(this_machine, question, known[HERE]))
     free = _free_rows(work, memory, question) if set(counts) <= {1} else ()
     return Estimate(tuple(rows), work, question, memory, free)
+
+
+def _step_of(model: nn.Module | str, inputs: Any, job: Job) -> tuple[Work, Memory | CountedMemory]:
+    if not isinstance(model, str):
+        return _followed(model, inputs, job)
+    return counted_step(model, inputs.shape[-1], job.batch or len(inputs), job)
 
 
 def _followed(model: nn.Module, inputs: Any, job: Job) -> tuple[Work, Memory]:
@@ -182,7 +190,7 @@ def _host(asked: str | Host | None) -> Host | None:
 
 def _row(
     work: Work,
-    memory: Memory,
+    memory: Memory | CountedMemory,
     machine: Machine,
     question: Question,
     host: Host | None,
@@ -199,7 +207,7 @@ def _row(
         step_s = several.steps_s[0]
         if memory.shards == 1:
             memory = memory.under_ddp()
-    capacity = capacity_bytes(chip)
+    capacity, needed = capacity_bytes(chip), memory.needed_bytes
     return Row(
         device=chip.name,
         count=count,
@@ -210,14 +218,14 @@ def _row(
         price=price,
         evidence=error_factor(work, chip, parts, compiled=compiled, own_host=host is not None),
         parts=parts,
-        needed_bytes=memory.needed_bytes,
-        fits=memory.needed_bytes <= capacity,
+        needed_bytes=needed,
+        fits=None if needed is None else needed <= capacity,
         capacity_bytes=capacity,
         watts=None if chip.watts is None else chip.watts * count,
     )
 
 
-def _free_rows(work: Work, memory: Memory, question: Question) -> tuple[Row, ...]:
+def _free_rows(work: Work, memory: Memory | CountedMemory, question: Question) -> tuple[Row, ...]:
     """Return the job on each free offer whose device has the precision."""
     rows = []
     for offer in free_offers():

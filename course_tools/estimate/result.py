@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from course_tools.estimate.chips import find_chip
+from course_tools.estimate.counted import CountedMemory
 from course_tools.estimate.counting.work import Work
 from course_tools.estimate.memory.memory_model import memory_note
 from course_tools.estimate.memory.memory_result import Memory
@@ -49,14 +50,15 @@ class Estimate:
         rows: one for each device, in the order of the question.
         work: the counted step of one device.
         question: what was asked.
-        memory: what fills the memory of one device, as `estimate_memory` says.
+        memory: what fills the memory of one device, as `estimate_memory` says; of a
+            counted network, how much.
         free: the same job on what Colab and Kaggle give away, where one device was asked about.
     """
 
     rows: tuple[Row, ...]
     work: Work
     question: Question
-    memory: Memory
+    memory: Memory | CountedMemory
     free: tuple[Row, ...] = ()
 
     def __getitem__(self, device: str) -> Row:
@@ -125,7 +127,8 @@ class Estimate:
         if host == "cloud":
             host = f"a typical one of clouds, fitted on {cloud_host().source}"
         stands_on = memory_note(self.work.training, question.optimizer)
-        lines = [f"{work!r}.", f"Host: {host}.", stands_on]
+        lines = [f"{work!r}.", f"Host: {host}."]
+        lines += [stands_on] if self.memory.needed_bytes is not None else []
         lines += [f"{reason[:1].upper()}{reason[1:]}." for reason in dict.fromkeys(reasons)]
         lines += [f"{row.name}: {doubt}" for row in self.rows for doubt in row.doubts]
         for row in self.rows:

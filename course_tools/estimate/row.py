@@ -176,6 +176,8 @@ class Row:
     def _fits(self) -> str:
         if self.fits is False:
             return f"no, it needs {format_bytes(self.needed_bytes)}"
+        if self.needed_bytes is None and self.parts:
+            return "not known"
         needed, capacity = self.needed_bytes or 0.0, self.capacity_bytes or math.inf
         return "just" if needed > BRIM * capacity else "yes"
 

@@ -20,6 +20,7 @@ import build
 sys.path.pop(0)
 from course_tools.estimate import estimate
 from course_tools.estimate.chips import Chip, all_chips, find_chip
+from course_tools.estimate.counted import counted_memory
 from course_tools.estimate.counting.work import Sums, Work
 from course_tools.estimate.finetuning import estimate_finetuning
 from course_tools.estimate.memory.memory_model import capacity_bytes, framework_bytes
@@ -36,7 +37,7 @@ from course_tools.estimate.time.error_factor import ErrorFactor, error_factor
 from course_tools.estimate.time.parallel import scaling
 from course_tools.estimate.time.published import MERGED, networks
 from course_tools.estimate.time.step_time import StepTime, step_time
-from tools.page.counted_models import counted_language, counted_memory
+from tools.page.counted_models import counted_language
 
 pytestmark = pytest.mark.browser
 

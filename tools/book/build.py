@@ -120,6 +120,8 @@ def page_of(notebook: NotebookNode, lesson: Path, terms: dict[str, str]) -> Note
                 r"\]\(#([^)]+)\)", lambda match: f"](#{slug(match[1])})", cell.source
             )
             cell.source = re.sub(r"\]\(\.\./tools/book/pages/", "](", cell.source)
+            link = '<a href="worth-it.html">worth-it.html</a>'
+            cell.source = cell.source.replace("`worth-it.html`", link)
             cell.source = with_links(cell.source, left)
             continue
         folded = cell.metadata.get("jupyter", {}).get("source_hidden", False)

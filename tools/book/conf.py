@@ -2,6 +2,8 @@
 there.
 """
 
+import re
+
 from docutils import nodes
 from docutils.utils.math import latex2mathml
 
@@ -61,6 +63,20 @@ def inline_math(translator, node: nodes.math) -> None:
     raise nodes.SkipNode
 
 
+def code_in_docstring(app, what, name, thing, options, lines: list[str]) -> None:
+    """Mark what is indented after an empty line as code; unmarked, Sphinx makes a quotation of it,
+    in one line and with curly quotes.
+    """
+    marked: list[str] = []
+    for line in lines:
+        after_text = len(marked) > 1 and not marked[-1] and re.match(r"\S", marked[-2])
+        if line.startswith("    ") and after_text and not marked[-2].endswith("::"):
+            marked += ["::", ""]
+        marked.append(line)
+    lines[:] = marked
+
+
 def setup(app) -> None:
-    """Add the way in which formulas are written."""
+    """Add the way in which formulas are written, and code in docstrings."""
+    app.connect("autodoc-process-docstring", code_in_docstring, priority=400)  # before napoleon
     app.add_html_math_renderer("mathml", (inline_math, None), (inline_math, None))

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from course_tools.estimate import chips as chip_data
+from course_tools.estimate.counted import counted_memory
 from course_tools.estimate.finetuning import finetuning_evidence as finetuning
 from course_tools.estimate.language_model import language_models
 from course_tools.estimate.memory.memory_model import capacity_bytes, memory_evidence
@@ -11,7 +12,7 @@ from course_tools.estimate.money.prices import PRICES_FILE
 from course_tools.estimate.time.parallel import THROUGH_HOST
 from course_tools.estimate.time.published import MERGED, networks
 from course_tools.estimate.time.step_time import OLD, fitted, numbers
-from tools.page.counted_models import counted_language, counted_memory
+from tools.page.counted_models import counted_language
 
 
 def page_data() -> dict[str, Any]:

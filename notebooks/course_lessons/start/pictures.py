@@ -64,7 +64,8 @@ def published_conditions() -> "pd.DataFrame":
                 "published in": row.source,
             }
         )
-    return pd.DataFrame(rows).set_index("device")
+    # the name of the index would take a line of its own
+    return pd.DataFrame(rows).set_index("device").rename_axis(columns="device", index=None)
 
 
 def draw_own_times(timings: Mapping[str, Timing], batch: int) -> Picture:

@@ -1,0 +1,127 @@
+"""Networks of pytorch-image-models that were counted beforehand: their step by name, without them.
+
+    estimate("resnet50", torch.empty(1, 3, 224, 224), batch=64, devices=["T4"])
+
+They were counted in 16 bits, in training with Adam.
+"""
+
+import csv
+import difflib
+import gzip
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from course_tools.estimate.counting.work import Work
+from course_tools.estimate.job import Job
+from course_tools.estimate.memory.memory_model import Line, framework_bytes
+from course_tools.estimate.time.published import MERGED, networks
+
+MEMORY = Path(__file__).parent / "memory" / "counted_memory.csv.gz"
+
+
+@dataclass(frozen=True)
+class CountedMemory:
+    """The bytes that a step of a counted network takes, without what they hold.
+
+    Attributes:
+        batch: samples in a step on this device.
+        lines: bytes over the batch, of which the highest counts; empty where they were not counted.
+        trained: numbers that the optimizer updates.
+        optimizer: its name.
+        shards: devices that share the model.
+    """
+
+    batch: int
+    lines: tuple[Line, ...]
+    trained: float
+    optimizer: str = "adam"
+    shards: int = 1
+
+    @property
+    def needed_bytes(self) -> float | None:
+        """Bytes that a GPU must have; None where they were not counted."""
+        if not self.lines:
+            return None
+        tensors = max(line.at(self.batch) for line in self.lines)
+        return tensors + framework_bytes(tensors)
+
+    def under_ddp(self) -> "CountedMemory":
+        """Return the memory under DistributedDataParallel, which keeps gradients a second time."""
+        copied = 4 * self.trained
+        return replace(self, lines=tuple(Line(held + copied, more) for held, more in self.lines))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as `Memory.to_dict` does."""
+        return {"batch": self.batch, "lines": [line._asdict() for line in self.lines]}
+
+
+def counted_step(name: str, side: int, batch: int, job: Job) -> tuple[Work, CountedMemory]:
+    """Return the work and the memory of a step of a counted network.
+
+    Args:
+        name: as pytorch-image-models writes it, such as "resnet50".
+        side: of the square image, in pixels.
+        batch: samples in a step.
+        job: what else was asked.
+
+    Raises:
+        ValueError: no network of that name, image and kind of step was counted, or the job asks for
+            another precision or optimizer.
+    """
+    sides = _sides(name, job.training)
+    if side not in sides:
+        task = "training" if job.training else "inference"
+        known = ", ".join(map(str, sides)) or "no size"
+        raise ValueError(
+            f"{name} was counted for {task} with images of {known}, but not of {side}."
+        )
+    if job.precision not in ("amp", "bf16", "fp16") or job.shards > 1:
+        raise ValueError(f"{name} was counted in 16 bits and on one device alone. Pass the model.")
+    if job.training and job.optimizer != "adam":
+        raise ValueError(f"{name} was counted with adam, not {job.optimizer}. Pass the model.")
+    network = networks()[name, side, job.training, True]
+    lines = tuple(counted_memory().get((name, side, job.training), ()))
+    return network.at(batch, "fp16"), CountedMemory(batch, lines, network.trained)
+
+
+def _sides(name: str, training: bool) -> list[int]:
+    """Return the sizes of images with which a network was counted in 16 bits."""
+    found = []
+    for known, side, trained, half in networks():
+        if (known, trained, half) == (name, training, True):
+            found.append(side)
+    if not found and name not in counted_names():
+        raise ValueError(f"no network {name!r} was counted. Pass a module, or {nearest(name)}.")
+    return sorted(found)
+
+
+def counted_names() -> set[str]:
+    """Return the names of all networks that were counted."""
+    return {name for name, *_ in networks() if not name.endswith(MERGED)}
+
+
+def nearest(name: str) -> str:
+    """Return counted names like this one, for a message."""
+    near = difflib.get_close_matches(name, counted_names(), n=3) or ["resnet50"]
+    return f"the name of a network of pytorch-image-models, such as {', '.join(near)}"
+
+
+@cache
+def counted_memory() -> Mapping[tuple[str, int, bool], list[Line]]:
+    """Return the memory of networks in 16 bits: by name, side of the image, and training.
+
+    Each has a few lines, of which the highest at a batch is what the tensors take. Training is with
+    Adam.
+    """
+    text = gzip.decompress(MEMORY.read_bytes()).decode("utf-8")
+    known = {}
+    for row in csv.DictReader(text.splitlines()):
+        lines = []
+        for pair in row["lines"].split():
+            held, per_sample = pair.split(":")
+            lines.append(Line(float(held), float(per_sample)))
+        known[row["model"], int(row["image"]), row["training"] == "1"] = lines
+    return known

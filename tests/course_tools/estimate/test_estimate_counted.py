@@ -1,0 +1,46 @@
+"""Networks that were counted beforehand, against the module of the same name."""
+
+import pytest
+import torch
+from course_lessons.data.models import ResNet50
+
+from course_tools.estimate import estimate
+from course_tools.estimate.__main__ import build, main
+from course_tools.estimate.counted import counted_names
+
+PHOTOGRAPH = torch.empty(1, 3, 224, 224, device="meta")
+
+
+@pytest.mark.parametrize("asked", [{}, {"count": 2}, {"training": False}], ids=str)
+def test_a_name_has_the_time_and_the_memory_of_its_module(asked):
+    by_name = estimate("resnet50", PHOTOGRAPH, batch=96, devices=["T4"], **asked).rows[0]
+    by_module = estimate(ResNet50(), PHOTOGRAPH, batch=96, devices=["T4"], **asked).rows[0]
+    assert by_name.step_s == pytest.approx(by_module.step_s, rel=0.03)
+    assert by_name.needed_bytes == pytest.approx(by_module.needed_bytes, rel=0.06)
+
+
+def test_a_network_without_counted_memory_says_that_it_is_not_known():
+    found = estimate("caformer_s18", PHOTOGRAPH, batch=8, devices=["T4"], training=False)
+    assert found.rows[0].fits is None and "not known" in repr(found)
+    assert found.to_dict()["memory"]["lines"] == []
+
+
+def test_the_terminal_takes_a_name_without_torchvision(capsys):
+    assert build("resnet50d") == "resnet50d" and len(counted_names()) > 1000
+    assert main(["resnet50d", "--devices", "T4", "--batch", "8"]) == 0
+    assert "T4" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "words, hint",
+    [
+        (["resnet51"], "resnet50"),
+        (["resnet50", "--input", "3", "100", "100"], "224"),
+        (["resnet50", "--precision", "fp32"], "16 bits"),
+        (["resnet50", "--optimizer", "sgd"], "adam"),
+    ],
+    ids=str,
+)
+def test_what_was_not_counted_is_said_in_a_sentence(words, hint, capsys):
+    assert main([*words, "--devices", "T4"]) == 2
+    assert hint in capsys.readouterr().err
