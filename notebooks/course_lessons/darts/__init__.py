@@ -1,1 +1,1 @@
-"""Lesson 10, Forecasting with Darts: its forecasters, its picture and its exercises."""
+"""Lesson 10, Forecasting with Darts: its data, its pictures and its exercises."""

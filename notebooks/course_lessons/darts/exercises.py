@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from course_lessons.darts.pictures import FACTOR
 from course_lessons.exercises.frame import Mistakes, exercise
 from course_lessons.exercises.read_answer import expect, number_of, quote
 
@@ -10,54 +9,42 @@ CHOICES = ("stay", "rent", "measure")
 
 
 @exercise(
-    "Divide the time here by the time there, and compare the ratio with the factor by which an "
-    f"estimate may be off, {FACTOR}. Both times are of one training step with the same batch.",
-    "`here = measured_s(model, batch)` and `there = estimated(model, batch, a100).total_s`, with "
-    f"your fitted Darts model and your batch. Rent above {FACTOR}, stay below 1/{FACTOR}; in "
-    "between the estimate cannot say: measure.",
-    solution=f"""
+    "Compare the time here with both ends of the interval. If it lies between them, the estimate "
+    "cannot say which is faster.",
+    "`step_s` measures a step here, and `estimate_s` estimates both ends of a GPU's. Add "
+    "`making_s(model)` to both ends: the CPU makes the batch in any case.",
+    solution="""
         def my_choice():
-            own = nhits(many_series(20), batch_size=64)  # put your own fitted model here
-            here = measured_s(own, batch=64)
-            there = estimated(own, 64, find_chip("A100")).total_s
-            if here / there > {FACTOR}:
-                return here, there, "rent"
-            return here, there, "stay" if here / there < 1 / {FACTOR} else "measure"
+            here, own = step_s(64, accelerator="cpu")  # with your own model in step_s
+            least, most = (making_s(own) + end for end in estimate_s(own, 64))
+            if here > most:
+                return here, least, most, "rent"
+            return here, least, most, "stay" if here < least else "measure"
     """,
-    right="Now multiply both by the number of steps in your training. A large factor on a training "
-    "of two minutes is still two minutes, and the data have to keep up, too.",
+    right="Now multiply by the number of steps in your training run. Ten times as fast saves "
+    "nothing worth having if the whole run takes two minutes.",
 )
 def choice(answer: Any) -> Mistakes:
-    """Write `my_choice()`: the seconds of a step of your own Darts model, measured here and
-    estimated for a GPU, and "stay", "rent" or "measure"."""
+    """Write `my_choice()`: the seconds of a step of your own Darts model here, the least and the
+    most that it takes with a GPU, and "stay", "rent" or "measure"."""
     found = answer()
-    expect(found, (tuple, list), "three things: seconds here, seconds there, and your choice")
-    yield len(found) != 3, f"Return three things, but you return {len(found)}."
-    here, there = (_seconds(each) for each in found[:2])
-    made = found[2]
-    yield min(here, there) <= 0, "A step takes some time: both numbers are seconds, above 0."
+    expect(found, (tuple, list), "four things: seconds here, least, most, and your choice")
+    yield len(found) != 4, f"Return four things, but you return {len(found)}."
+    here, least, most = (number_of(each, "the seconds of a step") for each in found[:3])
+    made = found[3]
+    yield min(here, least) <= 0, "A step takes some time: all three are seconds, above 0."
+    yield least > most, "The least comes before the most."
     yield made not in CHOICES, f'Choose one of "stay", "rent" and "measure", not {quote(made)}'
-    times = here / there
-    ratio = f"The GPU is estimated at {times:.2g} times the speed of your CPU"
-    if times > FACTOR:
-        yield made == "stay", f"{ratio}: even if that is off by {FACTOR}, the GPU is faster."
-        yield made == "measure", f"{ratio}: more than the factor {FACTOR}, so it is decided."
-    elif times < 1 / FACTOR:
-        yield made == "rent", f"{ratio}: even if that is off by {FACTOR}, your CPU is faster."
-        yield made == "measure", f"{ratio}: less than 1/{FACTOR}, so it is decided."
+    if here > most:
+        yield made != "rent", "Even at the slow end of its interval the GPU is faster."
+    elif here < least:
+        yield made != "stay", "Even at the fast end of its interval the GPU is slower."
     else:
         yield (
             made != "measure",
-            f"{ratio}, and that may be off by {FACTOR} either way: the estimate does not decide. "
-            "Rent for ten minutes and measure.",
+            "Your time lies inside the interval, so it is too close to call. Run the same cell on "
+            "a free GPU for ten minutes.",
         )
-
-
-def _seconds(time: Any) -> float:
-    """Return the seconds of a Timing, of a StepTime, or of a number."""
-    for name in ("median_s", "total_s"):
-        time = getattr(time, name, time)
-    return number_of(time, "the seconds of a step")
 
 
 @exercise(

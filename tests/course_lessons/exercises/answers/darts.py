@@ -1,31 +1,29 @@
 """Answers to the exercises of lesson 10."""
 
 CONTEXT = """
-from types import SimpleNamespace
-
-from course_tools.estimate import find_chip
-
 # Neither Darts nor a clock is needed to judge a choice.
-many_series, nhits = (lambda count: None), (lambda series, batch_size: None)
+def step_s(batch, **device):
+    return 0.05, None
 
 
-def measured_s(model, batch):
-    return 0.05
+def making_s(model):
+    return 0.001
 
 
-def estimated(model, batch, chip):
-    return SimpleNamespace(total_s=0.005)
+def estimate_s(model, batch):
+    return 0.004, 0.006
 """
 
 WRONG = {
     "choice": [
-        ("def my_choice():\n    return 0.05, 0.005", "three things, but you return 2"),
-        ("def my_choice():\n    return 0.05, 0.005, 'stay'", "the GPU is faster"),
-        ("def my_choice():\n    return 0.05, 0.005, 'measure'", "it is decided"),
-        ("def my_choice():\n    return 0.001, 0.005, 'rent'", "your CPU is faster"),
-        ("def my_choice():\n    return 0.01, 0.005, 'rent'", "does not decide"),
-        ("def my_choice():\n    return 0.05, 0.005, 'A100'", "Choose one of"),
-        ("def my_choice():\n    return 0, 0.005, 'stay'", "above 0"),
+        ("def my_choice():\n    return 0.05, 0.005, 'rent'", "four things, but you return 3"),
+        ("def my_choice():\n    return 0.05, 0.004, 0.006, 'stay'", "the GPU is faster"),
+        ("def my_choice():\n    return 0.05, 0.004, 0.006, 'measure'", "the GPU is faster"),
+        ("def my_choice():\n    return 0.001, 0.004, 0.006, 'rent'", "the GPU is slower"),
+        ("def my_choice():\n    return 0.005, 0.004, 0.006, 'rent'", "too close to call"),
+        ("def my_choice():\n    return 0.05, 0.006, 0.004, 'rent'", "least comes before"),
+        ("def my_choice():\n    return 0.05, 0.004, 0.006, 'A100'", "Choose one of"),
+        ("def my_choice():\n    return 0, 0.004, 0.006, 'stay'", "above 0"),
     ],
     "core": [
         ("my_arguments = {'tpu_cores': [4], 'max_epochs': 3}", "has left the Trainer"),
@@ -38,9 +36,8 @@ WRONG = {
 
 RIGHT = {
     "choice": [
-        "def my_choice():\n    return [0.01, 0.005, 'measure']",
-        "def my_choice():\n    return 0.001, estimated(None, 1, None), 'stay'",
-        "def my_choice():\n    return SimpleNamespace(median_s=1.0), 0.1, 'rent'",
+        "def my_choice():\n    return [0.005, *estimate_s(None, 1), 'measure']",
+        "def my_choice():\n    return 0.001, 0.004, 0.006, 'stay'",
     ],
     "core": [
         "from course_tools.old_code.trainer_arguments import modernize\n"
