@@ -61,7 +61,7 @@ GAP = '<details style="margin-bottom: 1em">'
 
 
 class ForPeople(Preprocessor):
-    """Name the accelerator of the lesson for hosts, fold what Jupyter folds, and set answers off."""
+    """Name the accelerator for hosts, fold what Jupyter folds, and set answers off."""
 
     def preprocess(self, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
         """Return the notebook with the metadata that hosts read."""

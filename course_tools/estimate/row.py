@@ -150,7 +150,7 @@ class Row:
 
     @property
     def energy_kwh(self) -> float | None:
-        """Energy at most: the slow end at the data sheet's watts, without the machine around."""
+        """Energy at the slow end of the interval, by the data sheet's watts, as an upper bound."""
         return None if self.watts is None else self.hours_interval[1] * self.watts / 1000
 
     @property
