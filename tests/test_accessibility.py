@@ -1,6 +1,5 @@
 """The course can be read without seeing its pictures, without colours, and in a dark theme."""
 
-import ast
 import itertools
 import re
 from collections import Counter
@@ -26,18 +25,6 @@ ROOT = Path(__file__).resolve().parent.parent
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "notebooks").glob("*.md"))]
 DOCUMENTS += sorted((ROOT / "tools" / "book" / "pages").glob("*.md"))
-SAYS_NOTHING = {
-    "here",
-    "this",
-    "link",
-    "click here",
-    "this page",
-    "this link",
-    "more",
-    "read more",
-    "see",
-    "it",
-}
 ONE_THREAD = rows("cpu, 1 thread", "cpu", 500, 600, 700)
 XLA_ROWS = rows("xla:0", "xla", 5, 50, 500)
 DRAWN = {
@@ -95,12 +82,6 @@ def shown_as_html() -> list[tuple[str, str]]:
     return found
 
 
-def test_there_is_something_to_look_at():
-    assert len(LESSONS) == 11 and len(written()) > 200
-    assert sum("<table" in text for _, text in shown_as_html()) > 20
-    assert any(re.search(r"!\[", text) for _, text in written())
-
-
 def test_every_picture_in_a_text_has_words_in_its_place():
     for place, text in written():
         for words in re.findall(r"!\[([^\]]*)\]", without_code(text)):
@@ -145,16 +126,6 @@ def test_every_table_has_headers():
             assert "<th" in table, f"{place}: {table[:120]}"
             first = re.search(r"<tr.*?</tr>", table, re.DOTALL)[0]
             assert "<th" in first, f"{place}: the first line has no header: {first[:120]}"
-
-
-def test_every_link_says_where_it_leads():
-    for place, text in written():
-        for words, target in re.findall(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)", text):
-            plain = words.strip("`* ").lower()
-            assert plain not in SAYS_NOTHING and len(plain) >= 4, (
-                f"{place}: {words!r} leads to {target}"
-            )
-            assert not plain.startswith("http"), f"{place}: {words!r}"
 
 
 def luminance(colour: str) -> float:
@@ -237,24 +208,3 @@ def test_text_in_a_picture_has_the_contrast_that_large_text_needs(name, drawn):
     for text in drawn(DRAWN[name]).findobj(Text):
         if text.get_text().strip():
             assert contrast(text.get_color(), "white") >= 3, text.get_text()
-
-
-def drawing_calls(source: str, method: str) -> list[ast.Call]:
-    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
-    return [
-        call for call in calls if getattr(call.func, "attr", getattr(call.func, "id", "")) == method
-    ]
-
-
-@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
-def test_lines_that_a_cell_draws_differ_in_more_than_colour_or_are_named(path):
-    for cell in nbformat.read(path, as_version=4).cells:
-        if cell.cell_type != "code" or ".plot(" not in cell.source or "%" in cell.source[:2]:
-            continue
-        lines = drawing_calls(cell.source, "plot")
-        looks = [
-            tuple(ast.dump(k.value) for k in call.keywords if k.arg in ("marker", "linestyle"))
-            for call in lines
-        ]
-        names = len(drawing_calls(cell.source, "text"))
-        assert len(set(looks)) == len(looks) or names >= len(looks) - 1, cell.id

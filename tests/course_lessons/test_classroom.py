@@ -1,11 +1,8 @@
 """A class's files: merged, or named and left out."""
 
 import json
-import os
 import pickle
 import statistics
-import subprocess
-import sys
 
 import pytest
 from course_lessons.device_speed import classroom
@@ -90,28 +87,3 @@ def test_a_file_name_cannot_steer_the_terminal(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "\x1b" not in out
     assert "left out" in out
-
-
-def test_without_a_good_file_the_command_fails_also_where_the_terminal_lacks_a_letter(tmp_path):
-    (tmp_path / "Łukasz.json").write_text("{")
-    run = [
-        sys.executable,
-        "-m",
-        "course_lessons.device_speed.classroom",
-        str(tmp_path / "Łukasz.json"),
-        "--out",
-        str(tmp_path / "all.png"),
-    ]
-    windows = {**os.environ, "PYTHONIOENCODING": "cp1252"}  # which has no Ł
-    done = subprocess.run(run, capture_output=True, text=True, check=False, env=windows)
-    assert done.returncode == 1
-    assert r"\u0141ukasz.json" in done.stdout
-    assert "none of 1 files could be used" in done.stderr
-    assert not (tmp_path / "all.png").exists()
-
-
-def test_a_pattern_that_the_shell_left_alone_is_read_as_the_files_that_it_names(
-    folder, tmp_path, capsys
-):
-    classroom.main([str(folder / "*.json"), "--out", str(tmp_path / "all.png")])
-    assert "merged 30 of 30 files" in capsys.readouterr().out

@@ -177,11 +177,3 @@ def test_choosing_work_offers_its_sizes_and_precisions():
     assert panel.sizes.value == (64, 128, 256, 512, 1024)
     assert tuple(panel.precision.options) == PRODUCT.precisions
     assert set(USUAL_SIZES) == {work.size_name for work in SUITE} | {"size"}
-
-
-def test_every_control_has_its_class():
-    panel = lab()
-    for name in ("workload", "devices", "sizes", "precision", "progress", "status"):
-        assert f"speedlab-{name}" in getattr(panel, name)._dom_classes
-    assert "speedlab-run" in panel.run_button._dom_classes
-    assert "speedlab-stop" in panel.stop_button._dom_classes

@@ -1,6 +1,5 @@
 """The training scripts: they train alike, resume alike, and are what the lessons show."""
 
-import json
 import os
 import re
 import shutil
@@ -209,16 +208,6 @@ def test_a_script_has_three_marked_places_for_ones_own_work(name):
     text = (FOLDER / name).read_text(encoding="utf-8")
     places = re.findall(r"^# YOUR (\w+).*?, (\d) of 3", text, re.M)
     assert places == [("NETWORK", "1"), ("DATA", "2"), ("LOSS", "3")]
-
-
-def test_a_cell_that_writes_a_script_holds_the_script():
-    for notebook in sorted(NOTEBOOKS.glob("*.ipynb")):
-        for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
-            first, _, rest = "".join(cell["source"]).partition("\n")
-            name = first.removeprefix("%%writefile ").strip()
-            if first.startswith("%%writefile") and name in SCRIPTS:
-                script = (FOLDER / name).read_text(encoding="utf-8")
-                assert rest.rstrip("\n") == script.rstrip("\n"), f"{notebook.name}: {name}"
 
 
 def test_a_script_that_does_not_exist_is_an_error_that_names_those_that_do():

@@ -40,13 +40,7 @@ def plain_losses(epochs: int, seed: int = 42, **kwargs) -> tuple[list[float], Ai
 def lightning_losses(epochs: int, seed: int = 42) -> tuple[list[float], AirRNN]:
     torch.manual_seed(seed)
     module, bar = Regression(AirRNN()), EpochBar()
-    off = {
-        "logger": False,
-        "enable_checkpointing": False,
-        "enable_progress_bar": False,
-        "enable_model_summary": False,
-    }
-    trainer = pl.Trainer(**trainer_kwargs("cpu"), max_epochs=epochs, callbacks=[bar], **off)
+    trainer = pl.Trainer(**trainer_kwargs("cpu"), max_epochs=epochs, callbacks=[bar], **QUIET)
     batches = ShuffledBatches(len(INPUTS), 16, seed=seed)
     trainer.fit(
         module, DataLoader(TensorDataset(INPUTS, TARGETS), sampler=batches, batch_size=None)
@@ -127,11 +121,6 @@ def test_a_trainer_on_an_intel_gpu_that_nobody_named_takes_the_cpu(monkeypatch):
         trainer_kwargs("xpu")
 
 
-def test_a_device_that_lightning_cannot_drive_is_refused():
-    with pytest.raises(NotImplementedError, match="cannot be pointed at xpu:0"):
-        trainer_kwargs(Device("xpu", 0, "a GPU of another maker"))
-
-
 def test_a_missing_device_is_an_error_and_not_a_fallback():
     with pytest.raises(RuntimeError, match="'cuda:63' was requested"):
         trainer_kwargs("cuda:63")
@@ -167,13 +156,7 @@ def test_an_error_before_the_first_step_is_shown_and_not_hidden_by_the_bar():
         def configure_optimizers(self):
             raise ArithmeticError("no optimizer today")
 
-    off = {
-        "logger": False,
-        "enable_checkpointing": False,
-        "enable_progress_bar": False,
-        "enable_model_summary": False,
-    }
-    trainer = pl.Trainer(**trainer_kwargs("cpu"), max_epochs=1, callbacks=[EpochBar()], **off)
+    trainer = pl.Trainer(**trainer_kwargs("cpu"), max_epochs=1, callbacks=[EpochBar()], **QUIET)
     with pytest.raises(ArithmeticError, match="no optimizer today"):
         trainer.fit(Broken(AirRNN()), DataLoader(TensorDataset(INPUTS, TARGETS)))
 
@@ -196,15 +179,9 @@ def test_the_loss_of_an_epoch_is_the_mean_over_the_samples_that_it_saw():
 @pytest.mark.filterwarnings("ignore:.*does not have many workers.*")
 def test_the_bar_of_a_resumed_training_goes_on_where_the_first_one_ended(tmp_path):
     loader = DataLoader(TensorDataset(INPUTS, TARGETS), batch_size=16)
-    off = {
-        "logger": False,
-        "enable_checkpointing": False,
-        "enable_progress_bar": False,
-        "enable_model_summary": False,
-    }
     bars = [EpochBar(), EpochBar()]
     for epochs, bar in zip((2, 4), bars, strict=True):
-        trainer = pl.Trainer(**trainer_kwargs("cpu"), max_epochs=epochs, callbacks=[bar], **off)
+        trainer = pl.Trainer(**trainer_kwargs("cpu"), max_epochs=epochs, callbacks=[bar], **QUIET)
         last = tmp_path / "last.ckpt"
         trainer.fit(Regression(AirRNN()), loader, ckpt_path=last if last.exists() else None)
         trainer.save_checkpoint(last)

@@ -235,10 +235,6 @@ def test_a_gpu_is_waited_for_before_and_after_each_block(monkeypatch):
     assert events == ["cuda:1", "call", "call", "call", "cuda:1"]
 
 
-def test_a_torch_device_is_taken_as_to_device_takes_it():
-    assert time_call(lambda: 1, device=torch.device("cpu"), max_s=0.001).device == "cpu"
-
-
 def test_the_number_of_threads_is_set_for_the_timing_only():
     before, seen = torch.get_num_threads(), set()
     timed = time_call(lambda: seen.add(torch.get_num_threads()), threads=before + 1)
@@ -283,13 +279,6 @@ def test_a_timing_reads_as_one_sentence():
     timed = Timing("cpu", 1, 0.5, (0.001, 0.002, 0.003), 10)
     spread = "middle half 1.5 ms to 2.5 ms, 30 calls; the first took 500 ms"
     assert repr(timed) == f"2 ms a call on cpu, 1 thread ({spread})"
-
-
-def test_a_timing_says_how_many_blocks_it_left_out():
-    timed = Timing("cpu", 2, 0.5, (0.001, 0.002, 0.003), 10, left_out=4)
-    assert "on cpu, 2 threads" in repr(
-        timed
-    ) and "30 calls, disturbed blocks left out: 4; the first" in repr(timed)
 
 
 def a_generator():

@@ -203,14 +203,6 @@ def test_a_kind_of_list_keeps_its_kind(make):
     )
 
 
-def test_the_named_results_of_torch_functions_are_moved():
-    moved = to_device(torch.ones(2, 3).max(0), NOWHERE)
-    assert (
-        type(moved) is torch.return_types.max
-        and moved.values.device == moved.indices.device == META
-    )
-
-
 def test_a_packed_sequence_moves_itself_and_keeps_its_batch_sizes_on_the_cpu():
     packed = pack_sequence([torch.ones(3), torch.ones(2)])
     moved = to_device([packed], NOWHERE)[0]
@@ -278,20 +270,6 @@ def test_a_device_may_be_a_device_its_name_or_the_best_one(monkeypatch):
     monkeypatch.setenv("COURSE_DEVICE", "cpu")
     for device in (None, "cpu", torch.device("cpu"), pick_device("cpu")):
         assert to_device([POOL[0]], device)[0] is POOL[0]
-
-
-@pytest.mark.parametrize("name", ["cuda0", ""])
-def test_a_name_that_is_no_device_is_refused(name):
-    with pytest.raises(
-        ValueError, match=f"device '{name}' was requested, but that names no kind of device"
-    ):
-        to_device(POOL[0], name)
-
-
-@pytest.mark.parametrize("device", ["cuda:77", torch.device("cuda", 77)])
-def test_a_device_that_is_not_here_is_refused_with_what_is_here(device):
-    with pytest.raises(RuntimeError, match="'cuda:77' was requested, but this machine has cpu"):
-        to_device([POOL[0]], device)
 
 
 def test_an_error_of_the_move_itself_is_not_hidden():

@@ -1,8 +1,6 @@
 import hashlib
 import http.server
 import io
-import subprocess
-import sys
 import tarfile
 import threading
 from contextlib import contextmanager
@@ -156,18 +154,6 @@ def test_a_refusal_is_given_as_the_reason(tmp_path, status):
     with server(status=status, content=b"no") as url:
         assert_offline(load_images(tmp_path, url=url), "HTTPError at 127.0.0.1")
     assert files_in(tmp_path) == []
-
-
-@pytest.mark.process
-def test_pooch_is_imported_for_a_download_only():
-    code = (
-        "import sys; from course_lessons.data import images; images.load_images(download=False); "
-        "print('pooch' in sys.modules)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True
-    )
-    assert done.stdout.strip() == "False"
 
 
 def test_without_an_answer_the_offline_images_say_why(tmp_path):

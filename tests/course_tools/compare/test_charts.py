@@ -8,7 +8,7 @@ import pytest
 from course_lessons.device_speed.classroom import ClassResult
 from PIL import Image
 
-from course_tools.compare.charts import log_axes, look_of
+from course_tools.compare.charts import log_axes
 from course_tools.compare.measurement import Measurement
 from course_tools.compare.results import Result
 from course_tools.figures import lecture_axes, picture
@@ -87,14 +87,6 @@ def test_the_title_says_who_wins_and_the_axes_that_they_are_logarithmic(rates, t
     assert comparison(CPU_ROWS).plot(title="Mine").alt.startswith("Mine: ")
 
 
-def test_points_that_are_not_to_be_trusted_are_counted_in_the_picture():
-    doubtful = [dataclasses.replace(row, warnings=("noise",)) for row in CPU_ROWS]
-    assert (
-        pixels(comparison(doubtful).plot()).tobytes()
-        != pixels(comparison(CPU_ROWS).plot()).tobytes()
-    )
-
-
 @pytest.mark.parametrize(("doubtful", "sure"), [(3, True), (4, False)])  # of six points
 def test_a_title_names_no_winner_where_most_points_are_not_to_be_trusted(doubtful, sure):
     both = [*CPU_ROWS, *GPU_ROWS]
@@ -120,14 +112,6 @@ def test_any_name_can_be_drawn(name):
     )
 
 
-def test_lines_that_end_together_keep_their_labels_apart():
-    alone = count(pixels(comparison(CPU_ROWS).plot()), CPU_BLUE)
-    twins = [rows(f"cpu, {n} threads", "cpu", 900, 1000, 1100) for n in (2, 3, 4)]
-    # Three lines on top of each other add no ink but that of their names; on top of each other
-    # these would not either.
-    assert count(pixels(comparison(*twins).plot()), CPU_BLUE) > alone + 2000
-
-
 def test_a_picture_of_nothing_is_refused():
     with pytest.raises(ValueError, match="holds 0 of them"):
         comparison().plot()
@@ -142,11 +126,6 @@ def test_the_class_is_drawn_with_its_median():
         "CNN step: 3 results and their medians: CNN step (fp32), samples a second against batch,"
     )
     assert "cpu (median): 200 at 16, 200 at 256." in shown.alt
-
-
-def test_lines_differ_in_more_than_colour():
-    looks = [look_of("cpu", 2), look_of("cpu", 1), look_of("cuda"), look_of("xla")]
-    assert len({(look["marker"], look["linestyle"]) for look in looks}) == 4
 
 
 @pytest.mark.parametrize(

@@ -197,13 +197,6 @@ def at_once(size, device):
     return torch.ones(size, device=device)
 
 
-@pytest.mark.parametrize("device", ["cpu", torch.device("cpu"), CPU])
-def test_a_single_device_needs_no_list(device):
-    found = compare_devices(PRODUCT, [4], device, max_s=0.01)
-    assert found.labels == compare_devices(PRODUCT, [4], [device], max_s=0.01).labels
-    assert {line.kind for line in found.measurements} == {"cpu"}
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -225,11 +218,6 @@ def test_requests_that_cannot_be_met_are_refused(arguments, message):
 def test_a_missing_device_is_an_error():
     with pytest.raises(RuntimeError, match="device 'cuda:7' was requested, but this machine has"):
         compare_devices(PRODUCT, [8], ["cpu", "cuda:7"])
-
-
-def test_a_size_that_is_asked_for_twice_is_measured_once():
-    found = compare_devices(ELEMENTWISE, [8, 4, 8], ["cpu"], max_s=0.01)
-    assert [one.size for one in found.of("cpu, 1 thread")] == [4, 8]
 
 
 def test_tf32_is_a_precision_of_a_function_of_your_own_too():

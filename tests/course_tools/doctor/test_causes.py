@@ -219,12 +219,7 @@ def test_an_amd_card_that_this_torch_was_not_built_for_is_named():
         (
             "Failed to initialize NVML: Driver/library version mismatch",
             "driver-mismatch",
-            "Restart",
-        ),
-        (
-            "Failed to initialize NVML: Driver/library version mismatch",
-            "driver-mismatch",
-            "install the driver again",
+            ["Restart", "install the driver again"],
         ),
         # NVIDIA/nvidia-container-toolkit 1227
         ("Failed to initialize NVML: Unknown Error", "gpu-taken-away", "Start the container again"),
@@ -263,17 +258,7 @@ def test_an_amd_card_that_this_torch_was_not_built_for_is_named():
         (
             "Failed to initialize NVML: GPU access blocked by the operating system",
             "wsl-driver",
-            "wsl --update",
-        ),
-        (
-            "Failed to initialize NVML: GPU access blocked by the operating system",
-            "wsl-driver",
-            "no-cgroups = false",
-        ),
-        (
-            "Failed to initialize NVML: GPU access blocked by the operating system",
-            "wsl-driver",
-            "nvidia-smi -dm 2",
+            ["wsl --update", "no-cgroups = false", "nvidia-smi -dm 2"],
         ),
         (
             "NVIDIA-SMI couldn't find libnvidia-ml.so library in your system.",
@@ -285,24 +270,18 @@ def test_an_amd_card_that_this_torch_was_not_built_for_is_named():
         (
             "CUDA unknown error - this may be due to an incorrectly set up environment",
             "driver-stuck",
-            "nvidia_uvm",
-        ),
-        (
-            "CUDA unknown error - this may be due to an incorrectly set up environment",
-            "driver-stuck",
-            "-modprobe -c 0",
+            ["nvidia_uvm", "-modprobe -c 0"],
         ),
         # NVIDIA/open-gpu-kernel-modules 872 and 862
-        ("No devices were found", "card-refused", "-open"),
-        ("No devices were found", "card-refused", "Resizable BAR"),
-        ("No devices were found", "card-refused", "srun --gpus"),
+        ("No devices were found", "card-refused", ["-open", "Resizable BAR", "srun --gpus"]),
     ],
 )
 def test_what_the_driver_says_names_the_cause(said, cause, advice):
     by_torch = {"count": 0, "error": said}
     by_smi = not said.startswith(("The NVIDIA", "CUDA")) and Outcome("failed", output=said)
     found = on_nvidia(NO_GPUS, smi=by_smi, graphics=CARD) if by_smi else on_nvidia(by_torch)
-    assert found.cause == cause and advice in found.fix
+    assert found.cause == cause
+    assert all(words in found.fix for words in ([advice] if isinstance(advice, str) else advice))
 
 
 @pytest.mark.parametrize(
@@ -329,28 +308,14 @@ def test_what_the_driver_says_names_the_cause(said, cause, advice):
         (
             "cuDNN error: CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH",
             "libraries-mixed",
-            "LD_LIBRARY_PATH",
-        ),
-        (
-            "cuDNN error: CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH",
-            "libraries-mixed",
-            "take a newer torch",
-        ),
-        (
-            "cuDNN error: CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH",
-            "libraries-mixed",
-            "remove the system's cuDNN",
+            ["LD_LIBRARY_PATH", "take a newer torch", "remove the system's cuDNN"],
         ),
     ],
 )
 def test_what_a_kernel_says_names_the_cause(error, cause, advice):
     found = on_nvidia({"archs": ["sm_90"]}, kernel=error)
-    assert (
-        found.cause == cause
-        and error in found.why
-        and advice in found.fix
-        and "no kernel" not in found.fix
-    )
+    assert found.cause == cause and error in found.why and "no kernel" not in found.fix
+    assert all(words in found.fix for words in ([advice] if isinstance(advice, str) else advice))
 
 
 def test_a_container_without_the_machines_gpu_is_told_from_a_machine_without_a_driver():
@@ -439,12 +404,6 @@ def test_every_cause_that_the_code_names_has_its_section():
     assert len(named) > 15 and not named - {*REMEDIES}, (
         "write a section for each of these in remedies.ini"
     )
-
-
-def test_every_fix_is_shown_whole():
-    for cause, section in ((name, REMEDIES[name]) for name in REMEDIES if "why" in REMEDIES[name]):
-        # and a terminal shows 600 letters
-        assert max(len(text) for text in section.values()) < 560, cause
 
 
 def test_a_driver_without_the_part_that_computes_is_named():
@@ -559,11 +518,6 @@ def test_a_hidden_tpu_does_not_make_a_wrong_answer_usable():
     assert (found.cause, found.usable) == ("pjrt-device-wrong", False)
 
 
-def test_mps_of_a_torch_that_was_not_built_for_it_is_named():
-    probes = {"mps": Outcome("ok", {"built": False})}
-    assert find_cause("mps", Evidence("computer", TORCH, probes)).cause == "not-built"
-
-
 H200 = {"version": "575.57", "cuda": [13, 0], "cards": [{"name": "NVIDIA H200", "uuid": "GPU-1"}]}
 NO_TPU = {"error": "RuntimeError: libtpu not found"}
 ODD = {"error": "odd"}
@@ -661,18 +615,20 @@ def test_what_was_found_decides_the_cause(evidence, cause, word):
 
 
 @pytest.mark.parametrize(
-    ("kind", "evidence", "cause", "word"),
+    ("kind", "told", "cause", "word"),
     [
-        ("mps", on_cuda(), "other-platform", ""),
-        ("xpu", on_cuda(graphics=CARD), "no-hardware", "Intel"),
+        ("mps", None, "other-platform", ""),
+        ("xpu", None, "no-hardware", "Intel"),
+        ("mps", Outcome("ok", {"built": False}), "not-built", ""),
+        (
+            "mps",
+            Outcome("ok", {"available": False}, ({"device": "mps", "error": "no Metal"},)),
+            "mps-unavailable",
+            "no Metal",
+        ),
     ],
 )
-def test_what_was_found_decides_the_cause_in_the_other_kinds_too(kind, evidence, cause, word):
-    found = find_cause(kind, evidence)
+def test_what_was_found_decides_the_cause_in_the_other_kinds_too(kind, told, cause, word):
+    probes = {kind: told} if told else on_cuda().probes
+    found = find_cause(kind, Evidence("computer", TORCH, probes, graphics=CARD))
     assert found.cause == cause and word in found.why, found
-
-
-def test_a_mac_whose_gpu_is_not_to_be_had_says_what_it_was_told():
-    probes = {"mps": Outcome("ok", {"available": False}, ({"device": "mps", "error": "no Metal"},))}
-    found = find_cause("mps", Evidence("computer", Package("2.9.0"), probes))
-    assert found.cause == "mps-unavailable" and "no Metal" in found.why

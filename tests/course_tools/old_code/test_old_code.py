@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from course_tools.old_code.__main__ import main
 from course_tools.old_code.explain import Explanation, explain
-from course_tools.old_code.old_names import ATTRIBUTES, KEYWORDS, NAMES, TABLES, TEXTS, advise
+from course_tools.old_code.old_names import ATTRIBUTES, KEYWORDS, NAMES, TABLES, TEXTS
 from course_tools.old_code.read_text import LONGEST, Unreadable
 from course_tools.old_code.trainer_arguments import removed
 
@@ -319,19 +319,6 @@ def test_a_notebook_is_read_cell_by_cell_and_stays_a_notebook(tmp_path):
     assert str(found.findings[1]).startswith("cell 3, line 1: gpus=2 -> ")
 
 
-@pytest.mark.parametrize(
-    ("source", "reason"),
-    [
-        ('{"cells": [{"cell_type"', "notebook"),
-        ('{"metadata": {}, "cell": {"cell_type": 1}}', "'cells'"),
-        ("missing.py", "no file"),
-    ],
-)
-def test_what_cannot_be_read_is_refused_with_the_reason(source, reason):
-    with pytest.raises(Unreadable, match=reason):
-        explain(source)
-
-
 def test_the_command_says_by_its_status_what_it_found_and_changes_no_file(tmp_path, capsys):
     path = tmp_path / "train.py"
     old = b"\xef\xbb\xbfTrainer(gpus=2)\r\n"
@@ -591,9 +578,3 @@ def test_every_pattern_of_a_command_matches_what_a_guide_printed():
         pip install u8darts[torch]
     """
     assert all(re.search(pattern, printed) for pattern, _, _ in TEXTS)
-
-
-def test_a_name_that_moved_is_named_under_the_readers_own_package():
-    new, _ = advise("pytorch_lightning.profiler.SimpleProfiler")
-    assert new == "pytorch_lightning.profilers.SimpleProfiler"
-    assert advise("torch.nn.Linear") is None

@@ -41,34 +41,6 @@ RIGHT = {
             before="model.zero_grad(set_to_none=False)", steps="loss.backward(); optimizer.step()"
         ),
         epoch(add="loss.detach() * len(inputs)"),
-        """
-class Epoch:
-    def __call__(self, model, optimizer, batches):
-        losses, sizes = [], []
-        for x, y in batches:
-            loss = ((model(x) - y) ** 2).mean()
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            losses.append(loss.item())
-            sizes.append(len(x))
-        return np.average(losses, weights=sizes)
-
-
-my_epoch = Epoch()
-""",
-        """
-def my_epoch(model, optimizer, batches):
-    squares = []
-    for x, y in batches:
-        errors = (model(x) - y).square()
-        errors.mean().backward()
-        optimizer.step()
-        for parameter in model.parameters():
-            parameter.grad = None
-        squares.append(errors.detach())
-    return torch.cat(squares).mean()
-""",
     ],
     "overhead": [
         """

@@ -60,33 +60,6 @@ RIGHT = {
         timer(result="np.median(readings)", count="5"),
         timer(result="torch.tensor(readings).median()", warm_up="[fn() for _ in range(3)]; wait()"),
         timer(result="min(readings)"),
-        """
-class Timer:
-    def __call__(self, fn, wait, clock):
-        fn()
-        wait()
-        blocks = []
-        while len(blocks) < 7:
-            wait()
-            start = clock()
-            for _ in range(10):
-                fn()
-            wait()
-            blocks.append((clock() - start) / 10)
-        return sorted(blocks)[3]
-
-
-my_timer = Timer()
-""",
-        """
-def my_timer(fn, wait, clock):
-    fn(), wait()
-    looks = [clock()]
-    for _ in range(9):
-        fn(), wait()
-        looks.append(clock())
-    return np.median(np.diff(looks))
-""",
     ],
     "own_step": [
         'my_verdict = [ratio(0.8, 0.9), "a"]',
