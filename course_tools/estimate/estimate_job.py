@@ -15,7 +15,7 @@ from course_tools.estimate.counting.fake_step import Step, unwrapped
 from course_tools.estimate.counting.work import Work
 from course_tools.estimate.job import Job, Machine, job_of, machines
 from course_tools.estimate.memory.estimate_memory import follow_two_batches, sharded
-from course_tools.estimate.memory.memory_model import capacity_bytes
+from course_tools.estimate.memory.memory_model import capacity_bytes, fits
 from course_tools.estimate.memory.memory_result import Memory
 from course_tools.estimate.money.prices import (
     Price,
@@ -219,7 +219,7 @@ def _row(
         evidence=error_factor(work, chip, parts, compiled=compiled, own_host=host is not None),
         parts=parts,
         needed_bytes=needed,
-        fits=None if needed is None else needed <= capacity,
+        fits=None if needed is None else fits(needed, capacity),
         capacity_bytes=capacity,
         watts=None if chip.watts is None else chip.watts * count,
     )

@@ -23,7 +23,7 @@ from course_tools.estimate.chips import Chip, all_chips, find_chip
 from course_tools.estimate.counted import counted_memory
 from course_tools.estimate.counting.work import Sums, Work
 from course_tools.estimate.finetuning import estimate_finetuning
-from course_tools.estimate.memory.memory_model import capacity_bytes, framework_bytes
+from course_tools.estimate.memory.memory_model import capacity_bytes, fits, framework_bytes
 from course_tools.estimate.money.advice import advice, told_apart
 from course_tools.estimate.money.prices import (
     Price,
@@ -127,6 +127,7 @@ def expected_rows(question: dict, chips: list[Chip]) -> list[dict]:
     prices = prices_by_device(question["provider"] or None, "here", "$")
     rows = []
     together = question["count"] > 1 and question["task"] == "training"
+    margin = "formula_margin" if question["model"] in counted_language() else "margin"
     for chip in chips:
         precision = question["precision"]
         if precision != "amp" and precision not in chip.peaks:
@@ -152,7 +153,7 @@ def expected_rows(question: dict, chips: list[Chip]) -> list[dict]:
                 if price is None
                 else seconds / 3600 * price.per_hour * question["count"],
                 "needed": needed,
-                "fits": needed is None or needed <= capacity_bytes(chip),
+                "fits": needed is None or fits(needed, capacity_bytes(chip), margin),
                 "limit": parts.limit,
             }
         )

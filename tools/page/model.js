@@ -357,6 +357,12 @@ function chipsOf(question) {
   return [...chips, { ...own, name, peaks, bandwidth, capacity }];
 }
 
+/** Whether a chip has room, by the margin of memory.json. @param {Question} question @param {number} needed @param {Chip} chip */
+function hasRoom(question, needed, chip) {
+  const { margin, formula_margin: wider } = DATA.memory;
+  return needed * (1 + (MODELS.get(question.model)?.shape ? wider : margin)) <= chip.capacity;
+}
+
 /**
  * The largest batch that fits one chip, or null where the memory is not known.
  * @param {Question} question
@@ -365,7 +371,7 @@ function chipsOf(question) {
 function largestOn(question, chip) {
   const fits = (/** @type {number} */ batch) => {
     const work = workOf(question, batch);
-    return "needed" in work && work.needed !== null && work.needed <= chip.capacity;
+    return "needed" in work && work.needed !== null && hasRoom(question, work.needed, chip);
   };
   const one = workOf(question, 1);
   if ("problem" in one || one.needed === null) return null;
@@ -515,7 +521,7 @@ function rowOf(question, work, chip, precision) {
     cost: hourly === null ? null : [(seconds / faster) * hourly, seconds * hourly, seconds * slower * hourly],
     needed: work.needed,
     capacity: chip.capacity,
-    fits: work.needed === null || work.needed <= chip.capacity,
+    fits: work.needed === null || hasRoom(question, work.needed, chip),
     limit,
     checked: checked && question.count === 1,
   };

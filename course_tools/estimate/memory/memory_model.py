@@ -12,9 +12,10 @@ so a moment is a straight line over the batch, and the peak of the step is the h
 `held` is parameters, gradients, optimizer state, activations that do not grow with the batch, and
 in sharded training the parameters that are whole at a time. `context_bytes` is CUDA itself, `gaps`
 what the allocator leaves between tensors: two numbers of memory.json, fitted on published
-trainings. A chip has `capacity_bytes`, so the largest batch that fits is
+trainings. What fits by less than `margin` is not said to fit. A chip has `capacity_bytes`, so the
+largest batch that fits is
 
-    room    = (capacity - context_bytes) / (1 + gaps)
+    room    = (capacity / (1 + margin) - context_bytes) / (1 + gaps)
     largest = min over the moments (floor((room - held) / per_sample));  0 where some held > room
 
 Only lines that are the highest at some batch matter; `highest_lines` picks them, usually fewer than
@@ -102,7 +103,8 @@ def largest_batch(lines: Sequence[Line], capacity: float) -> int:
         capacity: in bytes, such as `capacity_bytes` of a chip.
     """
     numbers = memory_evidence()["numbers"]
-    room = (capacity - numbers["context_bytes"]) / (1 + numbers["gaps"])
+    usable = capacity / (1 + numbers["margin"])
+    room = (usable - numbers["context_bytes"]) / (1 + numbers["gaps"])
     largest = UNBOUNDED
     for line in lines:
         if line.per_sample > 0:

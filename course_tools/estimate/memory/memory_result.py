@@ -11,6 +11,7 @@ from course_tools.estimate.memory.memory_model import (
     Line,
     Moment,
     capacity_bytes,
+    fits,
     framework_bytes,
     highest_lines,
     largest_batch,
@@ -110,7 +111,7 @@ class Memory:
         Raises:
             ValueError: no chip has that name.
         """
-        return self.needed_bytes <= capacity_bytes(find_chip(chip))
+        return fits(self.needed_bytes, capacity_bytes(find_chip(chip)))
 
     def largest_batch(self, chip: str) -> int:
         """Return the largest batch that fits a chip, or 0 where not even one sample does.
