@@ -1,7 +1,7 @@
 """Language models by their shapes: those known by name, and your own from a config.json; no torch.
 
-    >>> find_language_model("Llama 3.1 8B").parameters
-    8030261248
+>>> find_language_model("Llama 3.1 8B").parameters
+8030261248
 """
 
 import json

@@ -4,6 +4,8 @@ import copy
 import inspect
 import logging
 import reprlib
+import sys
+import time
 import traceback
 import warnings
 from collections.abc import Callable, Mapping
@@ -18,12 +20,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from course_tools.estimate.counting.gpu_kernels import GpuKernels
+from course_tools.estimate.counting.values import Values
 from course_tools.estimate.job import check_positive
 
 # automatic mixed precision
 HALF = {"fp16": torch.float16, "bf16": torch.bfloat16, "amp": torch.bfloat16}
 WHOLE = {"fp16-true": torch.float16, "bf16-true": torch.bfloat16}  # the weights too
-VALUES = "Counting has no data. Leave out what depends on values, such as .item() or x[mask]."
+VALUES = "Counting has no data. Leave out what depends on values, such as .item()."
 ADVICE = {  # by what an error says
     'forward" function': "Pass the network inside it, or give it a forward that returns the loss.",
     "data-dependent": VALUES,
@@ -36,13 +39,8 @@ ADVICE = {  # by what an error says
     "": "Check that the inputs fit: a tuple is several arguments, a dict names them, and a list "
     "is one. Shapes: {}.",
 }
-# The content of a mask is not known, so questions about all of it are answered as if it were full.
-ANSWERS = {"all": True, "any": False}
 LOGGER = logging.getLogger("torch._subclasses.fake_tensor")  # prints a traceback of its own
-# LayerDrop asks whether a random number between 0 and 1 is below a small share.
-KEPT = {"lt": False, "le": False, "gt": True, "ge": True}
-LAYERS = "where the model leaves out a layer at random (LayerDrop), every layer was kept"
-MASKS = "where the model asks about the content of a mask, the mask was taken to hide nothing"
+PATIENCE_S, OFTEN = 10.0, 256  # of CPU between two signs of life, which are due after so many
 
 
 Loss = Callable[[Any], Tensor]
@@ -112,9 +110,9 @@ class Step(TorchDispatchMode):
         self.observers: tuple[Observer, ...] = ()
         self.training, self.half, whole = training, HALF.get(precision), WHOLE.get(precision)
         self.phase, self.last = "forward", "its first operation"
-        self.assumed: list[str] = []
-        self._answers: list[tuple[Tensor, bool, str]] = []
-        self._random: list[Tensor] = []  # single random numbers
+        self.values = Values()
+        self.assumed = self.values.assumed
+        self._followed, self._next_sign_s = 0, time.process_time() + PATIENCE_S
         self._asked_dim, self._dim = batch_dim, batch_dim or 0
         # such as what a tokenizer returns
         inputs = dict(inputs) if isinstance(inputs, Mapping) else inputs
@@ -170,31 +168,24 @@ class Step(TorchDispatchMode):
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         self.last = name = func.overloadpacket.__name__
-        if name == "_local_scalar_dense":
-            if self.phase == "optimizer":
-                return 1.0  # the number of the step
-            for asked, answer, sentence in self._answers:
-                if asked is args[0]:
-                    self._assume(sentence)
-                    return answer
-        if name == "nonzero" and args[0].dtype == torch.bool:
-            self._assume(MASKS)
-            out = torch.empty(args[0].numel(), args[0].dim(), dtype=torch.int64)
-        else:
+        self._show_life()
+        if name == "_local_scalar_dense" and self.phase == "optimizer":
+            return 1.0  # the number of the step
+        out = self.values.instead(name, func, args)
+        if name == "_local_scalar_dense" and out is not None:
+            return out
+        if out is None:
             out = func(*args, **(kwargs or {}))
-        if name in ANSWERS and isinstance(out, Tensor) and out.dim() == 0:
-            self._answers.append((out, ANSWERS[name], MASKS))
-        fresh = name == "rand" and out.dim() == 0
-        if fresh or (name == "detach" and any(args[0] is number for number in self._random)):
-            self._random.append(out)
-        if name in KEPT and any(args[0] is number for number in self._random):
-            self._answers.append((out, KEPT[name], LAYERS))
+        self.values.note(name, args, out)
         self._tell(func, (args, kwargs or {}), out)
         return out
 
-    def _assume(self, sentence: str) -> None:
-        if sentence not in self.assumed:
-            self.assumed.append(sentence)
+    def _show_life(self) -> None:
+        """Say now and then how far a long step has been followed."""
+        self._followed += 1
+        if self._followed % OFTEN == 0 and time.process_time() > self._next_sign_s:
+            print(f"Counting: {self._followed:,} operations so far.", file=sys.stderr, flush=True)
+            self._next_sign_s += PATIENCE_S
 
     def run(self, *observers: Observer) -> None:
         """Run the step once, without an optimizer, and call `observers` after each operation."""

@@ -30,7 +30,7 @@ _32_BITS = """
     log log10 log1p log2 pow __pow__ reciprocal rsqrt acos asin cosh sinh tan sum prod cumsum
     cumprod dist cdist renorm erfinv softplus logsumexp cosine_similarity cosine_embedding_loss
     cross_entropy nll_loss mse_loss l1_loss smooth_l1_loss binary_cross_entropy_with_logits kl_div
-    huber_loss triplet_margin_loss ctc_loss normalize
+    huber_loss triplet_margin_loss ctc_loss normalize roi_align
 """
 _WIDEST = "addcdiv addcmul atan2 cross dot vdot grid_sample index_put scatter_add tensordot"
 IN_16_BITS, IN_32_BITS, IN_WIDEST = (

@@ -161,7 +161,9 @@ def test_unknown_names_are_answered_with_the_known_ones():
             estimate_finetuning(**({"model": "Llama 3.2 1B"} | asked))
 
 
-@pytest.mark.parametrize("module", [chips, finetuning, inference, language_model, memory_model, text])
+@pytest.mark.parametrize(
+    "module", [chips, finetuning, inference, language_model, memory_model, text]
+)
 def test_what_a_page_computes_as_well_needs_no_torch(module):
     imported = re.findall(r"^(?:from|import) (\w+)", inspect.getsource(module), re.MULTILINE)
     assert imported and "torch" not in imported

@@ -1,0 +1,94 @@
+"""What stands in for results that depend on values, which counting does not have."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+LAYERS = "where the model leaves out a layer at random (LayerDrop), every layer was kept"
+MASKS = "where the model asks about the content of a mask, the mask was taken to hide nothing"
+CHOICES = "where the model chooses by a random number, the first choice was taken"
+CLASSES = "where the model looks for different values, such as classes, one was taken"
+BOXES = "where boxes that overlap are left out (NMS), all were kept"
+# The content of a mask is not known, so questions about all of it are answered as if it were full.
+ANSWERS = {"all": True, "any": False}
+# LayerDrop asks whether a random number between 0 and 1 is below a small share.
+KEPT = {"lt": False, "le": False, "gt": True, "ge": True}
+
+
+class Values:
+    """The values that were asked for in a step, and what was assumed of each.
+
+    Attributes:
+        assumed: one sentence for each kind of question that was asked.
+    """
+
+    def __init__(self) -> None:
+        self.assumed: list[str] = []
+        self._answers: list[tuple[Tensor, float, str]] = []
+        self._random: list[Tensor] = []  # single random numbers
+
+    def instead(self, name: str, func: Any, args: Any) -> Any:
+        """Return what stands in for the result of an operation; None if it needs no values.
+
+        Args:
+            name: of the operation.
+            func: the operation itself.
+            args: its fake tensors.
+        """
+        if name == "_local_scalar_dense":
+            for asked, answer, sentence in self._answers:
+                if asked is args[0]:
+                    self._assume(sentence)
+                    return answer
+        if name == "nonzero" and args[0].dtype in (torch.bool, torch.uint8):
+            self._assume(MASKS)
+            return torch.empty(args[0].numel(), args[0].dim(), dtype=torch.int64)
+        if name == "index" and any(map(_is_mask, args[1])):
+            self._assume(MASKS)
+            return func(args[0], _places(args[1]))
+        if name == "_unique2":
+            self._assume(CLASSES)
+            one = torch.empty(1, dtype=args[0].dtype)
+            return one, torch.empty(args[0].shape, dtype=torch.int64), one.long()
+        if name == "nms":
+            self._assume(BOXES)
+            return torch.empty(args[0].shape[0], dtype=torch.int64)
+        return None
+
+    def note(self, name: str, args: Any, out: Any) -> None:
+        """Remember a result of an operation whose value may be asked for."""
+        if name in ANSWERS and isinstance(out, Tensor) and out.dim() == 0:
+            self._answers.append((out, ANSWERS[name], MASKS))
+        if name == "sum" and args[0].dtype == torch.bool and out.dim() == 0:
+            self._answers.append((out, args[0].numel(), MASKS))
+        if name == "gt" and any(
+            args[0] is asked for asked, _, why in self._answers if why == MASKS
+        ):
+            self._answers.append((out, True, MASKS))  # such as max(1, how many are found)
+        if name == "uniform_" and out.numel() == 1:
+            self._answers.append((out, 0.0, CHOICES))
+        fresh = name == "rand" and out.dim() == 0
+        if fresh or (name == "detach" and any(args[0] is number for number in self._random)):
+            self._random.append(out)
+        if name in KEPT and any(args[0] is number for number in self._random):
+            self._answers.append((out, KEPT[name], LAYERS))
+
+    def _assume(self, sentence: str) -> None:
+        if sentence not in self.assumed:
+            self.assumed.append(sentence)
+
+
+def _is_mask(x: Any) -> bool:
+    return isinstance(x, Tensor) and x.dtype == torch.bool
+
+
+def _places(indices: Any) -> list[Any]:
+    """Return indices with the places of all its elements in the place of each mask."""
+    found: list[Any] = []
+    for x in indices:
+        if _is_mask(x):
+            found += [torch.empty(x.numel(), dtype=torch.int64) for _ in range(x.dim())]
+        else:
+            found.append(x)
+    return found
