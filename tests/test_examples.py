@@ -11,8 +11,16 @@ import course_tools
 import course_utils
 
 PACKAGES = (course_utils, course_tools)
-# Examples of these would start a training or examine the whole machine.
-WITHOUT = {"run_lesson", "diagnose"}
+TOOLS = (
+    "timeline.bottleneck.find_bottleneck",
+    "estimate.estimate_job.estimate",
+    "estimate.memory.estimate_memory.estimate_memory",
+    "estimate.finetuning.estimate_finetuning",
+    "estimate.inference.estimate_inference",
+    "old_code.trainer_arguments.modernize",
+)
+# An example of this would examine the whole machine.
+WITHOUT = {"diagnose"}
 
 
 def modules_with_examples() -> list[str]:
@@ -32,11 +40,18 @@ def public_functions(package: ModuleType) -> list[str]:
 
 
 @pytest.mark.parametrize("name", modules_with_examples())
-def test_the_examples_of_a_module_run(name):
+def test_the_examples_of_a_module_run(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # where an example may leave files
     # an example may break its lines where it likes, and leave out what varies as "..."
     flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
     done = doctest.testmod(importlib.import_module(name), optionflags=flags)
     assert done.attempted and not done.failed
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_what_a_tool_is_asked_with_has_an_example(name):
+    module, _, function = f"course_tools.{name}".rpartition(".")
+    assert ">>> " in getattr(importlib.import_module(module), function).__doc__
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)

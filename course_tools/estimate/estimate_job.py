@@ -52,8 +52,13 @@ def estimate(
     become seconds by a model of time with a few fitted numbers (see `step_time`). Reading data is
     not included.
 
-        estimate(model, inputs, batch=64, samples=50_000, devices=["T4", "8 x A100"])
-        estimate(model, inputs, Job(batch=64), devices=[Machine("A100", 8, price_per_hour=1.3)])
+    >>> model, inputs = nn.Linear(64, 4096), torch.ones(1, 64)
+    >>> found = estimate(model, inputs, batch=64, samples=10**6, devices=["T4", "8 x A100"])
+    >>> [row.name for row in found.rows], found["T4"].fits
+    (['T4', '8 x A100 80GB'], True)
+    >>> machine = Machine("A100", 8, price_per_hour=1.3)
+    >>> estimate(model, inputs, Job(batch=64), devices=[machine]).rows[0].cost > 0
+    True
 
     Args:
         model: any module, on any device; it is not touched. Or the name of a network that was

@@ -38,6 +38,11 @@ def estimate_memory(
     samples, while every allocation is counted. Memory that a kernel needs only while it runs is not
     seen; on a GPU, a share fitted on published trainings stands for it (see `memory_model`).
 
+    >>> found = estimate_memory(nn.Linear(1000, 1000), torch.ones(1, 1000), batch=8)
+    >>> parameters = 1_001_000
+    >>> found.needed_bytes > 16 * parameters  # with gradients and Adam's two moments
+    True
+
     Activation checkpointing counts where the model does it itself, as those of Transformers do
     after `gradient_checkpointing_enable()`.
 

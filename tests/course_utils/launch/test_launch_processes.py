@@ -1,6 +1,5 @@
 """Launches with two real ranks on the CPU: what they train, how they end, and what they leave."""
 
-import doctest
 import os
 import signal
 import subprocess
@@ -229,12 +228,3 @@ def test_with_dropout_and_a_random_sampler_a_resumed_run_equals_an_unbroken_one(
     assert resumed.losses == whole.losses
     assert len(set(whole.losses)) == 4  # each epoch draws numbers of its own
     assert family(mark) == []  # the lesson has left a process
-
-
-def test_the_example_of_run_lesson_runs(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (example,) = doctest.DocTestFinder(recurse=False).find(
-        run_lesson, "run_lesson", globs={"run_lesson": run_lesson}
-    )
-    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
-    assert runner.run(example) == (0, 2)
