@@ -64,15 +64,17 @@ def test_a_step_that_fits_no_device_recommends_none():
     assert said.startswith("It fits none of them")
 
 
-def test_a_marker_is_hollow_where_the_interval_is_assumed(drawn):
-    convolutions = nn.Sequential(nn.Conv2d(64, 64, 3), nn.Conv2d(64, 64, 3))
-    asked = {"batch": 8192, "devices": ["A100", "H100"], "prices": PRICES}
-    found = estimate(convolutions, empty(1, 64, 64, 64), **asked)
-    assert [row.checked for row in found.rows] == [True, False]
-    axes = drawn(found)
-    markers = [line for line in axes.lines if line.get_marker() == "s"]
-    assert [line.get_markerfacecolor() == "white" for line in markers] == [False, True]
-    assert "hollow" in axes.get_xlabel()
+def test_a_marker_is_full_in_time_and_stands_at_its_money_and_its_hours(drawn):
+    found = ask(deadline_hours=1)
+    deadline = sorted(row.hours_interval[1] for row in found.rows)[1]
+    axes = drawn(ask(deadline_hours=deadline))
+    markers = [line for line in axes.lines if line.get_marker() == "s"][len(found.free) :]
+    hollow = [line.get_markerfacecolor() == "white" for line in markers]
+    assert hollow == [row.hours_interval[1] > deadline for row in found.rows] and len(hollow) == 4
+    for line, row in zip(markers, found.rows, strict=True):
+        assert (line.get_xdata()[0], line.get_ydata()[0]) == (row.cost, row.hours)
+    legend = [text.get_text() for text in axes.figure.legends[0].get_texts()]
+    assert legend == ["in time", "may be late"]
 
 
 def test_devices_without_a_price_are_named_and_not_drawn(drawn):
@@ -88,7 +90,7 @@ def test_names_and_ticks_can_be_read_whatever_the_size_of_the_job(samples, drawn
     more = {"devices": [*PRICES, own], "prices": PRICES | {own.name: 9}}
     axes = drawn(ask(samples=samples, deadline_hours=48, this_machine=1e-3, **more))
     names = [text for text in axes.texts if text.get_text()]
-    assert len(names) == 6
+    assert len(names) == 8  # with the two that are free
     boxes = [text.get_window_extent() for text in names]
     assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
     frame = axes.bbox.padded(1)

@@ -1,13 +1,16 @@
-"""The first picture of lesson 8: what the job costs on each device, and how long it takes."""
+"""The first picture of lesson 8: what the job costs on each device, and how long it takes.
+
+The page "Is it worth it?" draws the same: money to the right, time upwards, a full marker in time.
+"""
 
 import math
 import textwrap
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from matplotlib.transforms import Bbox
@@ -15,42 +18,46 @@ from matplotlib.transforms import Bbox
 from course_lessons.worth_it.pictures import LONGEST_TITLE, title_of
 from course_tools.estimate.money.advice import choose, in_one_currency, listed
 from course_tools.estimate.result import Estimate
-from course_tools.estimate.row import CENT, Row, amount_text
-from course_tools.figures import LOOKS, MUTED, STYLE, Picture, label_text, lecture_axes, picture
+from course_tools.estimate.row import CENT, Row, amount_text, span
+from course_tools.figures import (
+    BLUE,
+    GREEN,
+    MUTED,
+    ORANGE,
+    STYLE,
+    Picture,
+    label_text,
+    lecture_axes,
+    picture,
+)
 
 FAR = 10  # a deadline so many times beyond all devices is not drawn
 MOST_TICKS = 8  # on an axis
 NOTE = 80  # characters in a line below the axis
-SIDES = ((1, 1), (1, -1), (-1, 1), (-1, -1))
+# hours that a person would write at an axis: second, minute, ten, hour, six, day, week, month, year
+TIMES = [1 / 3600, 1 / 60, 1 / 6, 1, 6, 24, 168, 720, 8760, 87600]
+# colour, marker and whether it is filled, by what the picture says of a device
+LOOKS: dict[str, dict[str, Any]] = {
+    "in time": {"color": BLUE, "marker": "s", "markerfacecolor": BLUE},
+    "may be late": {"color": ORANGE, "marker": "s", "markerfacecolor": "white"},
+    "your own machine": {"color": GREEN, "marker": "o", "markerfacecolor": GREEN},
+    "does not fit": {"color": MUTED, "marker": "x"},
+}
 # where a name may stand, in points from the marker, the best place first
-PLACES = [(12 * right, far * up) for far in (8, 40, 72) for right, up in SIDES]
-
-
-@dataclass(frozen=True)
-class Cross:
-    """A device in the picture: a bar over its time, one over its money, a marker where they meet.
-
-    Attributes:
-        name, color, marker: as it is drawn.
-        hollow: whether its interval is assumed.
-        times: low, middle and high, in the unit of the axis.
-        amounts: the same for money; what is free stands below all amounts.
-    """
-
-    name: str
-    color: str
-    marker: str
-    hollow: bool
-    times: tuple[float, float, float]
-    amounts: tuple[float, float, float]
+PLACES = [
+    (16 * right, -far * right * up)  # a bar rises, so there is room on the right below
+    for far in (0, 26, 52, 78)
+    for up in (1, -1)
+    for right in (1, -1)
+]
+FARTHER = 4  # pixels that a name may cover rather than stand a point farther from its marker
 
 
 def draw_money(found: Estimate) -> Picture:
-    """Draw money against time for each device that has a price, with intervals on both axes.
+    """Draw time against money for each device that has a price, with the interval of both.
 
-    A marker is hollow where nothing like the job was measured, so that the interval is assumed. A
-    device on which the step does not fit is grey and crossed out; the deadline is a line. Less than
-    a cent is drawn as a cent.
+    A marker is full where the whole interval is in time. What is free stands at the left, less than
+    a cent is drawn as a cent, and the deadline is a line.
 
     Raises:
         ValueError: no device has a price.
@@ -58,31 +65,23 @@ def draw_money(found: Estimate) -> Picture:
     rows = in_one_currency(found.rows)
     if not rows:
         raise ValueError("a picture of money needs a price. Pass prices={'T4': 0.35} to estimate.")
+    rows = [*found.free, *rows]
     title = _title(found)
-    axes = lecture_axes(title, "", "money for the job (logarithmic)")
+    axes = lecture_axes(title, "", "time (logarithmic)")
     axes.set(xscale="log", yscale="log")
-    unit, unit_hours = _unit(rows)
     least = min((_amounts(row)[0] for row in rows if row.cost), default=CENT)
     free = least / 3  # a logarithmic axis has no place for nothing
-    crosses = [_cross(row, unit_hours, free) for row in rows]
-    for cross in crosses:
-        _draw(axes, cross)
+    deadline = found.question.deadline_hours
+    for row in rows:
+        _draw(axes, row, _state(row, deadline), free)
     axes.margins(0.15)
-    notes = _notes(axes, found, rows, unit_hours)
-    axes.set_xlabel("\n".join([f"{unit} (logarithmic)", *notes]))
-    currency = next((row.currency for row in rows if row.cost), None) or "$"
-    ticks = [amount for amount in _round_numbers(*axes.get_ylim()) if amount > 0.99 * least]
-    if any(row.cost == 0 for row in rows):
-        ticks.insert(0, free)
-    _tick(axes.xaxis, _round_numbers(*axes.get_xlim()), "{:,g}".format)
-    _tick(
-        axes.yaxis,
-        ticks,
-        lambda amount: "free" if amount <= free else _amount_text(amount, currency),
-    )
-    _write_names(axes, crosses)
+    notes = _notes(axes, found, rows)
+    axes.set_xlabel("\n".join(["money for the job (logarithmic)", *notes]))
+    _draw_ticks(axes, rows, least, free)
+    _draw_legend(axes, {_state(row, deadline) for row in rows})
+    _write_names(axes, rows, deadline, free)
     said = "; ".join(f"{row.name} {', '.join(row.cells()[1:4])}" for row in rows)
-    return picture(axes, f"{title}. Money against time, and whether it fits. {said}.")
+    return picture(axes, f"{title}. Time against money, and whether it fits. {said}.")
 
 
 def _title(found: Estimate) -> str:
@@ -91,16 +90,17 @@ def _title(found: Estimate) -> str:
     row, why, _ = choose(found.rows, deadline, found.free)
     if row is None:
         return "It fits none of them"
-    if why == "perhaps":
-        return title_of(row.name, before="May be in time: ")
-    if why == "late":
-        return title_of(row.name, before="None is in time; the fastest: ")
+    starts = {
+        "perhaps": "May be in time: ",
+        "late": "None is in time; the fastest: ",
+        "free": "Free: ",
+    }
+    if why in starts:
+        return title_of(row.name, before=starts[why])
     if not row.parts:
         return "Stay on your own machine"
     if why == "small":
         return "A small job: try your own CPU first"
-    if why == "free":
-        return title_of(row.name, before="Free: ")
     reason = why.capitalize()
     if not deadline:
         return title_of(row.name, before=f"{reason}: ")
@@ -109,12 +109,13 @@ def _title(found: Estimate) -> str:
     return title_of(row.name, before=f"{reason} in time: " if short else whole)
 
 
-def _unit(rows: Sequence[Row]) -> tuple[str, float]:
-    """Return the unit for the times of these devices, and its hours."""
-    ends = [end for row in rows for end in row.hours_interval]
-    middle = math.sqrt(min(ends) * max(ends))
-    units = (("hours", 1.0), ("minutes", 1 / 60), ("seconds", 1 / 3600))
-    return next((unit for unit in units if unit[1] <= middle), units[-1])
+def _state(row: Row, deadline_hours: float | None) -> str:
+    """Return what the picture says of a device: one of `LOOKS`."""
+    if row.fits is False:
+        return "does not fit"
+    if deadline_hours is not None and row.hours_interval[1] > deadline_hours:
+        return "may be late"
+    return "in time" if row.parts else "your own machine"
 
 
 def _amounts(row: Row) -> tuple[float, float, float]:
@@ -123,65 +124,58 @@ def _amounts(row: Row) -> tuple[float, float, float]:
     return max(low, CENT), max(row.cost or 0.0, CENT), max(high, CENT)
 
 
-def _amount_text(amount: float, currency: str) -> str:
-    text = amount_text(amount, currency)
-    return f"up to {text}" if amount == CENT else text
-
-
-def _cross(row: Row, unit_hours: float, free: float) -> Cross:
-    look = LOOKS["cuda" if row.parts else "cpu"]
-    color, marker, name = look["color"], look["marker"], row.name
-    if row.fits is False:
-        color, marker, name = MUTED, "x", f"{row.name}: does not fit"
+def _place(row: Row, free: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return the low, middle and high amount, and the same of the hours."""
     low, high = row.hours_interval
-    return Cross(
-        name=label_text(name),
-        color=color,
-        marker=marker,
-        hollow=not row.checked,
-        times=(low / unit_hours, row.hours / unit_hours, high / unit_hours),
-        amounts=_amounts(row) if row.cost else (free, free, free),
-    )
+    return _amounts(row) if row.cost else (free, free, free), (low, row.hours, high)
 
 
-def _draw(axes: Axes, cross: Cross) -> None:
-    (left, time, right), (low, amount, high) = cross.times, cross.amounts
-    bar: Any = {"color": cross.color, "alpha": 0.35, "linewidth": 6}
-    axes.plot([left, right], [amount, amount], **bar)
-    axes.plot([time, time], [low, high], **bar)
-    axes.plot(
-        [time],
-        [amount],
-        color=cross.color,
-        marker=cross.marker,
-        markersize=14,
-        markeredgewidth=3,
-        markerfacecolor="white" if cross.hollow else cross.color,
-    )
+def _draw(axes: Axes, row: Row, state: str, free: float) -> None:
+    (cheap, amount, dear), (low, hours, high) = _place(row, free)
+    look = LOOKS[state]
+    bar: Any = {"color": look["color"], "alpha": 0.35, "linewidth": 8, "solid_capstyle": "round"}
+    axes.plot([cheap, amount, dear], [low, hours, high], **bar)
+    axes.plot([amount], [hours], markersize=14, markeredgewidth=3, **look)
 
 
-def _notes(axes: Axes, found: Estimate, rows: Sequence[Row], unit_hours: float) -> list[str]:
+def _notes(axes: Axes, found: Estimate, rows: Sequence[Row]) -> list[str]:
     """Draw the deadline, and return in lines what has to be known beside the axes."""
     notes = []
     deadline = found.question.deadline_hours
     if deadline:
-        text = f"the deadline, {deadline:g} hour{'s' * (deadline != 1)}"
+        text = f"deadline of {deadline:g} hour{'s' * (deadline != 1)}"
         soonest = min(row.hours_interval[0] for row in rows)
         latest = max(row.hours_interval[1] for row in rows)
-        if deadline < soonest / FAR:
-            notes.append(f"{text}, is far to the left")
-        elif deadline > latest * FAR:
-            notes.append(f"{text}, is far to the right")
+        if soonest / FAR <= deadline <= latest * FAR:
+            axes.axhline(deadline, color="black", linestyle=":")
+            notes.append(f"dotted: the {text}")
         else:
-            axes.axvline(deadline / unit_hours, color="black", linestyle=":")
-            notes.append(f"dotted: {text}")
-    if any(not row.checked for row in rows):
-        notes.append("hollow: the interval is assumed")
-    lines = ["; ".join(notes)] if notes else []
+            notes.append(f"the {text} is far {'below' if deadline < soonest else 'above'}")
     absent = [row.name for row in found.rows if row not in rows]
     if absent:
-        lines += textwrap.wrap(f"not drawn: no price for {listed(absent)}", NOTE)
-    return [label_text(line, NOTE) for line in lines]
+        notes += textwrap.wrap(f"not drawn: no price for {listed(absent)}", NOTE)
+    return [label_text(line, NOTE) for line in notes]
+
+
+def _draw_ticks(axes: Axes, rows: Sequence[Row], least: float, free: float) -> None:
+    currency = next((row.currency for row in rows if row.cost), None) or "$"
+    amounts = [amount for amount in _round_numbers(*axes.get_xlim()) if amount > 0.99 * least]
+    if any(row.cost == 0 for row in rows):
+        amounts.insert(0, free)
+
+    def money_text(amount: float) -> str:
+        if amount <= free:
+            return "free"
+        text = amount_text(amount, currency)
+        return f"up to {text}" if amount == CENT else text
+
+    low, high = axes.get_ylim()
+    times = [hours for hours in TIMES if low <= hours <= high]
+    if len(times) < 2:
+        unit = max((size for size in TIMES[:4] if size <= high), default=TIMES[0])
+        times = [unit * count for count in _round_numbers(low / unit, high / unit)]
+    _tick(axes.xaxis, amounts, money_text)
+    _tick(axes.yaxis, times, lambda hours: "1 day" if hours == 24 else span((hours, hours)))
 
 
 def _round_numbers(low: float, high: float) -> list[float]:
@@ -200,48 +194,71 @@ def _tick(axis: Axis, places: Sequence[float], text: Callable[[float], str]) -> 
     axis.set_minor_locator(NullLocator())
 
 
-def _write_names(axes: Axes, crosses: Sequence[Cross]) -> None:
+def _draw_legend(axes: Axes, states: set[str]) -> None:
+    """Draw below the axes what a marker says, for the states that occur."""
+    size: Any = {"linestyle": "", "markersize": 14, "markeredgewidth": 3}
+    shown = [state for state in LOOKS if state in states]
+    handles = [Line2D([], [], label=state, **size, **LOOKS[state]) for state in shown]
+    figure: Any = axes.figure
+    figure.legend(
+        handles=handles,
+        ncols=len(shown),
+        frameon=False,
+        handletextpad=0.2,
+        fontsize=STYLE["font.size"],
+        loc="outside lower center",
+    )
+
+
+def _write_names(
+    axes: Axes, rows: Sequence[Row], deadline_hours: float | None, free: float
+) -> None:
     """Write each name beside its marker, where it covers least of what is drawn."""
     figure: Any = axes.figure
     figure.canvas.draw()  # or nothing has its final place
-    taken = [box for cross in crosses for box in _boxes(axes, cross)]
-    taken += [line.get_window_extent().padded(4) for line in axes.lines[3 * len(crosses) :]]
-    for cross in crosses:
-        texts = [_write_name(axes, cross, place) for place in PLACES]
+    taken = [box for row in rows for box in _boxes(axes, row, free)]
+    taken += [line.get_window_extent().padded(4) for line in axes.lines[2 * len(rows) :]]
+    names: list[Bbox] = []
+    for row in rows:
+        state = _state(row, deadline_hours)
+        texts = [_write_name(axes, row, state, free, place) for place in PLACES]
         boxes = [text.get_window_extent() for text in texts]
-        costs = [_covered(box, taken) + 10 * _outside(box, axes.bbox) for box in boxes]
+        costs = [
+            _covered(box, taken)
+            + 20 * (_covered(box, names) + _outside(box, axes.bbox))
+            + FARTHER * abs(place[1])
+            for box, place in zip(boxes, PLACES, strict=True)
+        ]
         best = costs.index(min(costs))
-        taken.append(boxes[best])
+        names.append(boxes[best].padded(2))
         for text in texts:
             if text is not texts[best]:
                 text.remove()
 
 
-def _write_name(axes: Axes, cross: Cross, place: tuple[int, int]) -> Text:
+def _write_name(axes: Axes, row: Row, state: str, free: float, place: tuple[int, int]) -> Text:
+    (_, amount, _), (_, hours, _) = _place(row, free)
+    name = f"{row.name}: {state}" if row.fits is False else row.name
     return axes.annotate(
-        cross.name,
-        (cross.times[1], cross.amounts[1]),
+        label_text(name),
+        (amount, hours),
         place,
         textcoords="offset points",
-        color=cross.color,
+        color=LOOKS[state]["color"],
         size=STYLE["font.size"],
         ha="left" if place[0] > 0 else "right",
-        va="bottom" if place[1] > 0 else "top",
+        va="center",
     )
 
 
-def _boxes(axes: Axes, cross: Cross) -> list[Bbox]:
-    """Return the pixels of both bars and of the marker."""
-    (left, time, right), (low, amount, high) = cross.times, cross.amounts
-    corners = (
-        ((left, amount), (right, amount), 6),
-        ((time, low), (time, high), 6),
-        ((time, amount), (time, amount), 14),
-    )
-    return [
-        Bbox(axes.transData.transform([first, last])).padded(pixels)
-        for first, last, pixels in corners
-    ]
+def _boxes(axes: Axes, row: Row, free: float) -> list[Bbox]:
+    """Return the pixels of a bar, in pieces because it rises, and of its marker."""
+    (cheap, amount, dear), (low, hours, high) = _place(row, free)
+    points = [(cheap, low), (amount, hours), (dear, high)]
+    start, marker, end = axes.transData.transform(points)
+    halves = [(start, marker), (marker, end)]
+    steps = [one + (other - one) * part / 6 for one, other in halves for part in range(7)]
+    return [Bbox([marker, marker]).padded(12), *(Bbox([step, step]).padded(8) for step in steps)]
 
 
 def _covered(box: Bbox, others: Sequence[Bbox]) -> float:
