@@ -8,13 +8,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 import torch
-from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.ticker import FuncFormatter
 
-from course_tools.compare.comparison import Roof
-from course_tools.estimate.chips import Chip
-from course_tools.estimate.counting.work import Work
 from course_tools.figures import (
     LOOKS,
     MUTED,
@@ -46,61 +42,6 @@ def draw_three_limits(seconds: Mapping[int, float]) -> Picture:
     _ticks(axes.yaxis, format_seconds)
     said = "; ".join(f"{n:,}: {format_seconds(time)}" for n, time in seconds.items())
     return picture(axes, f"The time of an addition by how many numbers it adds. {said}.", colors=7)
-
-
-def draw_roofs(here: Roof, chips: Sequence[Chip], work: Work) -> Picture:
-    """Draw this machine's measured roof, those of chips by data sheet, and a model's operations.
-
-    Args:
-        here: this machine's roof, in fp32.
-        chips: in their own 16 bits.
-        work: its convolutions, products and attention are dots on the first chip's roof, larger
-            where they have more operations.
-    """
-    peak, bandwidth = _sheet(chips[0])
-    products = [op for op in work.ops if op.flops and op.bytes_moved]
-    under = [op.flops for op in products if op.flops / op.bytes_moved > peak / bandwidth]
-    share = sum(under) / (work.flops or 1)
-    title = title_of(chips[0].name, after=f": {share:.0%} of the FLOP under its roof")
-    axes = lecture_axes(title, "FLOP for each byte (log.)", "FLOP/s (log.)")
-    said, ends = [], []
-    for number, chip in enumerate(chips):
-        style = LINES[1 + number % 3]
-        ends.append((*_roofline(axes, *_sheet(chip), GPU, style), chip.name, GPU))
-        said.append(f"{chip.name}: {_roof_text(*_sheet(chip))}")
-    for op in products:  # where the data sheet puts them
-        intensity = op.flops / op.bytes_moved
-        size = min(30, 4 + 200 * op.flops / work.flops)
-        speed = min(peak, bandwidth * intensity)
-        axes.plot([intensity], [speed], "o", color="black", markersize=size, alpha=0.4)
-    end = _roofline(axes, here.flop_per_s, here.bytes_per_s, CPU, "-")
-    ends.append((*end, _this_cpu(), CPU))
-    trust = f"unreliable: {here.warnings[0]}" if here.warnings else "measured"
-    said.append(f"this CPU, {trust}: {_roof_text(here.flop_per_s, here.bytes_per_s)}")
-    axes.set(xscale="log", yscale="log")
-    _ticks(axes.xaxis, "{:,g}".format)
-    _ticks(axes.yaxis, format_count)
-    label_ends(axes, ends)
-    return picture(axes, f"{title}. Rooflines, logarithmic: {'; '.join(said)}.", colors=16)
-
-
-def _sheet(chip: Chip) -> tuple[float, float]:
-    """Return the peak in FLOP/s and the bandwidth in bytes/s of a chip's data sheet."""
-    return chip.peak("amp"), chip.bandwidth_gb_per_s * 1e9
-
-
-def _roof_text(peak: float, bandwidth: float) -> str:
-    return f"{format_count(peak, 'FLOP')}/s and {bandwidth / 1e9:,.0f} GB/s"
-
-
-def _roofline(
-    axes: Axes, peak: float, bandwidth: float, color: str, style: str
-) -> tuple[float, float]:
-    """Draw a roofline, and return its right end."""
-    intensities = (2**-4, peak / bandwidth, 2**12)
-    points = {intensity: min(peak, bandwidth * intensity) for intensity in intensities}
-    axes.plot([*points], [*points.values()], color=color, linestyle=style)
-    return intensities[-1], peak
 
 
 def draw_held_out(
@@ -159,7 +100,7 @@ def draw_crossover(
     """
     name, there = next(iter(there_s.items()))
     crossing = _crossing({batch: here_s[batch] / there[batch] for batch in here_s}, factor)
-    title = title_of(name, after=crossing)
+    title = title_of(name, before=f"{crossing}: ")
     axes = lecture_axes(title, "samples in the batch (logarithmic)", "samples/s (log.)")
     here = _rates(here_s)
     axes.plot([*here], [*here.values()], color=CPU, marker=LOOKS["cpu"]["marker"])
@@ -194,15 +135,19 @@ def _crossing(ratios: Mapping[int, float], factor: float) -> str:
     """
     perhaps = _stays_above(1 / factor, ratios)
     surely = _stays_above(factor, ratios)
+    first = next(iter(ratios))
     if perhaps is None:
-        return ": slower throughout"
+        return "Slower at every batch"
     if surely is None:
-        return f": perhaps faster from batch {perhaps:,.0f} on"
-    if perhaps == next(iter(ratios)) < surely:
-        return f": faster from batch {surely:,.0f} on, or earlier"
+        where = "at every batch" if perhaps == first else f"beyond batch {perhaps:,.0f}"
+        return f"Perhaps faster {where}"
+    if surely == first:
+        return "Faster at every batch"
+    if perhaps == first:
+        return f"Faster by batch {surely:,.0f}"
     if perhaps == surely:
-        return f": faster from batch {surely:,.0f} on"
-    return f" overtakes at batch {perhaps:,.0f} to {surely:,.0f}"
+        return f"Faster beyond batch {surely:,.0f}"
+    return f"Overtakes at batch {perhaps:,.0f} to {surely:,.0f}"
 
 
 def _stays_above(level: float, ratios: Mapping[int, float]) -> float | None:
