@@ -116,6 +116,7 @@ def draw_crossover(
         said.append(f"{name}, estimated: {_ends(rates)}")
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
+    axes.set_xticks(list(here_s))
     _ticks(axes.xaxis, "{:,.0f}".format)
     _ticks(axes.yaxis, format_count)
     label_ends(axes, ends)

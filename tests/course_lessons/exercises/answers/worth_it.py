@@ -9,7 +9,7 @@ def ask(**more):
     asked = {"batch": 64, "samples": 10**9, "devices": ["T4", "A100", "H100"], "prices": prices}
     return estimate(my_model, my_inputs, **asked | more)
 AT_HOME = ask(deadline_hours=1e6, this_machine=1e-3)
-UNPRICED = ask(deadline_hours=1e6, devices=["T4", "A100", "B200"])
+UNPRICED = ask(deadline_hours=1e6, devices=["T4", "A100", "MI300X"])
 """
 LATE = "ask(deadline_hours=1e-3)"
 
@@ -31,7 +31,7 @@ WRONG = {
         ("my_rent = lambda: (ask(), 'T4')", "no deadline"),
         ("my_rent = lambda: (ask(deadline_hours=1e6), 'B200')", "not among the devices"),
         ("my_rent = lambda: (ask(deadline_hours=1e6), None)", "whole interval of the T4"),
-        ("my_rent = lambda: (UNPRICED, 'B200')", "no price for the B200"),
+        ("my_rent = lambda: (UNPRICED, 'MI300X')", "no price for the MI300X"),
         ("my_rent = lambda: 'T4'", "a pair"),
     ],
     "speed_up": [
