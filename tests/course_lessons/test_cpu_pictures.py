@@ -5,10 +5,7 @@ from course_lessons.cpu.pictures import (
     BATCHES,
     draw_batches,
     draw_forecast,
-    draw_images,
-    time_batches,
 )
-from course_lessons.data.images import offline_images
 from course_lessons.data.models import AirRNN
 from course_lessons.data.series import air_passengers
 
@@ -18,12 +15,6 @@ def test_the_title_names_the_largest_batch_that_costs_hardly_more_and_says_how_m
     alt = draw_batches(times_s).alt
     assert alt.startswith("16 windows take 1.2 times as long as 1: a step takes 1 ms for 1 window")
     assert "64 ms for 4,096" in alt
-
-
-def test_every_batch_is_measured(monkeypatch):
-    monkeypatch.setattr("course_lessons.cpu.pictures.BATCHES", (1, 100))
-    times_s = time_batches()
-    assert list(times_s) == [1, 100] and min(times_s.values()) > 0
 
 
 def test_a_forecast_says_how_far_off_it_is(monkeypatch):
@@ -42,9 +33,3 @@ def test_a_forecast_says_how_far_off_it_is(monkeypatch):
     repeated = train[-12:].repeat(2)[:23]
     error = ((repeated - later).abs() / later).mean()
     assert f"off by {error:.1%} on average" in draw_forecast(last_year).alt
-
-
-def test_every_class_of_images_is_shown_with_its_name():
-    images = offline_images(train=100, test=10)
-    assert draw_images(images).alt.endswith(f"{', '.join(images.classes)}.")
-    assert len(images.classes) == 10

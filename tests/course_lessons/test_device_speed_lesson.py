@@ -7,7 +7,7 @@ import psutil
 import pytest
 from course_lessons.device_speed import laps
 from course_lessons.device_speed.neighbours import busy_neighbours
-from course_lessons.device_speed.pictures import draw_abba, draw_clocks, draw_readings
+from course_lessons.device_speed.pictures import draw_abba
 from course_lessons.device_speed.published import published_curve, unlike_rows
 
 from course_utils.devices import pick_device
@@ -21,33 +21,6 @@ def test_there_is_a_neighbour_for_every_core_and_none_afterwards():
         neighbours = set(psutil.Process().children()) - before
         assert len(neighbours) == usable_cores()
     assert not any(neighbour.is_running() for neighbour in neighbours)
-
-
-@pytest.mark.process
-@pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is a script of /bin/sh")
-def test_neighbours_are_busy_where_a_venvs_python_starts_another_as_on_windows(
-    tmp_path, monkeypatch
-):
-    launcher = tmp_path / "python"
-    launcher.write_text(f'#!/bin/sh\n"{sys.executable}" "$@"\nexit\n', encoding="utf-8")
-    launcher.chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(launcher))
-    with busy_neighbours():
-        time.sleep(1)
-        started = [one for child in psutil.Process().children() for one in child.children()]
-        assert len(started) == usable_cores() and all(one.is_running() for one in started)
-    _, alive = psutil.wait_procs(started, timeout=10)
-    assert not alive
-
-
-def test_thirty_timings_are_drawn_with_the_numbers_that_might_sum_them_up():
-    words = draw_readings(0.05, [0.004, 0.004, 0.008, 0.004]).alt
-    assert "The first call 50 ms, mean of all 14 ms, median of the dots 4 ms" in words
-
-
-def test_clocks_that_stop_early_are_counted():
-    shown = draw_clocks({"the line": 1e-5, "sync()": 1e-3, "wait_for": 0.2}, pick_device("cpu"))
-    assert "the line after 10 µs, sync() after 1 ms, wait_for after 200 ms" in shown.alt
 
 
 def test_in_the_picture_only_the_order_a_b_b_a_finds_equal_calls_about_equal():

@@ -1,28 +1,12 @@
 """The pictures of lesson 0: what their words, bars and titles say is what they were given."""
 
-import matplotlib.pyplot as plt
 from course_lessons.start.pictures import (
     draw_own_times,
     draw_published_times,
-    draw_times,
     published_conditions,
 )
 
 from course_utils.timing import Timing
-
-
-def test_the_times_are_written_with_a_unit_that_fits():
-    alt = draw_times(
-        {"a CPU": 5400.0, "a card,\npublished": 7.5}, "Hours against seconds", "here"
-    ).alt
-    assert "a CPU 1.5 h" in alt and "a card, published 7.5 s" in alt
-
-
-def test_a_cpu_has_another_colour_than_a_card(monkeypatch):
-    monkeypatch.setattr(plt, "close", lambda *_: None)
-    draw_times({"a CPU": 2.0, "a card": 1.0}, "Two bars", "here")
-    cpu, card = plt.gcf().axes[0].patches
-    assert cpu.get_facecolor() != card.get_facecolor()
 
 
 def test_the_opening_picture_says_what_was_published():
@@ -48,12 +32,3 @@ def test_the_title_of_ones_own_times_is_the_gain_if_there_is_an_accelerator():
     alone = draw_own_times({"this CPU": timing(10)}, 16).alt
     assert "Your CPU takes 1.39 h for this job" in alone and "this CPU, measured 1.39 h" in alone
     assert "busy" not in alone
-
-
-def test_a_time_that_was_disturbed_is_hatched_and_says_run_again(monkeypatch):
-    monkeypatch.setattr(plt, "close", lambda *_: None)
-    timings = {"this CPU": timing(10, "the core was shared"), "T4": timing(400)}
-    alt = draw_own_times(timings, 16).alt
-    assert "this CPU, measured 1.39 h busy machine: run again, T4, measured" in alt
-    cpu, card, published = plt.gcf().axes[0].patches
-    assert cpu.get_hatch() and not card.get_hatch() and not published.get_hatch()

@@ -50,23 +50,6 @@ def test_the_band_of_an_estimate_is_its_factor_up_and_down(monkeypatch):
     }
 
 
-def test_the_words_of_a_picture_say_where_its_lines_begin_and_end():
-    said = draw_crossover(steps([100, 1000, 1000]), {"T4": steps([10, 100, 10_000])}, factor=2).alt
-    assert said.endswith(
-        "this CPU, measured: 100 at 1, 1k at 100; T4, estimated: 10 at 1, 10k at 100."
-    )
-    assert pictures.draw_three_limits({10: 1e-6, 1000: 2e-6}).alt.endswith(
-        " 10: 1 µs; 1,000: 2 µs."
-    )
-
-
-@pytest.mark.parametrize("name", ["RTX PRO 6000 Max-Q", "a card with a name longer than any title"])
-def test_a_title_is_shortened_in_the_name_alone(name):
-    said = draw_crossover(steps([100, 100, 100]), {name: steps([60, 100, 190])}, factor=2).alt
-    title = said.partition(". ")[0]
-    assert len(title) <= 45 and title.startswith(f"Perhaps faster at every batch: {name[:3]}")
-
-
 def test_the_test_of_the_estimate_says_how_many_it_leaves_out_and_how_bad_the_worst_is():
     pairs = [(1.0, 1.1)] * 9 + [(2.0, 0.5)]  # nine are off by 1.1 and one by 4
     said = draw_held_out(pairs, "RTX 5090", uncounted=3).alt

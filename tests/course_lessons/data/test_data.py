@@ -41,11 +41,6 @@ def test_windows_are_every_stretch_of_the_series_and_the_step_after_each():
     assert inputs.is_contiguous() and targets.is_contiguous()
 
 
-def test_the_lesson_has_101_windows_of_20_months():
-    inputs, targets = make_windows(air_passengers()[0], 20)
-    assert inputs.shape == targets.shape == (101, 20, 1)
-
-
 @pytest.mark.parametrize("length", [144, 143 + 1, 0, -1])
 def test_a_window_that_does_not_fit_says_which_lengths_do(length):
     series = torch.arange(144.0)
@@ -53,10 +48,6 @@ def test_a_window_that_does_not_fit_says_which_lengths_do(length):
         ValueError, match=f"windows of {length} steps .* series of 144.* length from 1 to 143"
     ):
         make_windows(series, length)
-
-
-def test_a_window_one_step_shorter_than_the_series_is_the_longest():
-    assert len(make_windows(torch.arange(144.0), 143)[0]) == 1
 
 
 @pytest.mark.parametrize("use", [Scale.fit, lambda series: make_windows(series, 20)])

@@ -68,28 +68,6 @@ def test_a_busy_stretch_is_drawn_where_it_was():
     assert orange[:, 0].min() > blue[:, 0].max()  # in a lane below
 
 
-def test_the_names_of_many_lanes_do_not_lie_on_one_another():
-    lanes = [Lane(f"thread {number}", "host", spans((0, 4))) for number in range(20)]
-    shown = draw_runs({"a run": lanes}, "A title")
-    pixels = np.asarray(Image.open(io.BytesIO(shown.png)).convert("L"), dtype=int)
-    names = (pixels[:, :60] < 128).any(axis=1)  # where there is text left of the bars, row by row
-    # two lines for each lane, with white between them
-    assert (np.diff(names.astype(int)) == 1).sum() >= 2 * 20 - 1
-
-
-def test_where_all_bars_are_too_short_for_their_names_the_first_has_its_name_before_it():
-    def ink_before_the_first_bar(name):
-        lane = Lane("device", "device", tuple(Span(name, at, at + 0.1) for at in (4.0, 8.0)))
-        shown = draw_runs({"a run": (lane,)}, "A title")
-        pixels = np.asarray(Image.open(io.BytesIO(shown.png)).convert("RGB"), dtype=int)
-        orange = np.argwhere((abs(pixels - (0xD5, 0x5E, 0x00)) < 12).all(axis=2))
-        (top, left), (bottom, _) = orange.min(axis=0), orange.max(axis=0)
-        return (pixels[top:bottom, left - 100 : left - 5].sum(axis=2) < 300).sum()
-
-    assert ink_before_the_first_bar("step") > 100
-    assert ink_before_the_first_bar("a name that has no room " * 3) == 0
-
-
 def test_a_name_with_dollars_is_no_formula():
     block = Lane("$\\thread{$", "host", (), named=(Span("$\\bad{$", 0.0, 4.0),))
     assert draw_runs({"$\\bad{$": (block,)}, "A title").png

@@ -97,11 +97,6 @@ def test_times_that_a_program_has_noted_itself_become_lanes():
     assert empty.end_s == 0.0 and empty.plot().png
 
 
-def test_it_shows_itself_as_a_picture_with_words():
-    data, _ = timeline(lambda: torch.ones(8).exp())._repr_mimebundle_()
-    assert data["image/png"] and "host: busy for" in data["text/plain"]
-
-
 def test_a_step_of_the_cnn_is_small_enough_for_a_notebook():
     from course_lessons.data.models import ImageCNN
 
@@ -113,15 +108,3 @@ def test_a_step_of_the_cnn_is_small_enough_for_a_notebook():
 def test_a_device_that_is_not_here_is_an_error():
     with pytest.raises(RuntimeError, match="'cuda:99' was requested"):
         timeline(lambda: None, device="cuda:99")
-
-
-def test_a_torch_whose_profiler_sees_one_thread_alone_says_so(monkeypatch, worker):
-    def refuses(**_):
-        raise TypeError
-
-    monkeypatch.setattr("course_tools.timeline.trace._ExperimentalConfig", refuses)
-    with pytest.warns(UserWarning, match="only the thread that starts it"):
-        found = timeline(
-            lambda: (worker.put(lambda: torch.ones(4).exp()), torch.ones(4).exp(), worker.join())
-        )
-    assert [lane.name for lane in found.lanes] == ["host"]
