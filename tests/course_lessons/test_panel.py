@@ -177,3 +177,9 @@ def test_choosing_work_offers_its_sizes_and_precisions():
     assert panel.sizes.value == (64, 128, 256, 512, 1024)
     assert tuple(panel.precision.options) == PRODUCT.precisions
     assert set(USUAL_SIZES) == {work.size_name for work in SUITE} | {"size"}
+
+
+@pytest.mark.parametrize("nothing", ["workloads", "devices"])
+def test_a_panel_with_nothing_to_choose_is_refused(nothing):
+    with pytest.raises(ValueError, match="at least one workload and one device"):
+        SpeedLab(**{nothing: []})

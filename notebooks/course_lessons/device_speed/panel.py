@@ -39,6 +39,9 @@ class SpeedLab:
         workloads: what can be chosen, workloads or functions of your own.
         devices: which devices, or their names, can be chosen; "all" for all that are here.
         max_s: seconds to spend on each size, about.
+
+    Raises:
+        ValueError: there is no workload or no device to choose.
     """
 
     def __init__(
@@ -53,6 +56,8 @@ class SpeedLab:
         self._outputs = DisplayHandle(), DisplayHandle()  # for the picture and the table
         works = [Workload.of(work) for work in workloads]
         here = dict.fromkeys(one.device for one in contestants(devices))
+        if not works or not here:
+            raise ValueError("a panel needs at least one workload and one device.")
         names = [(f"{device} ({device.name})", device) for device in here]
 
         self.workload = widgets.Dropdown(
