@@ -1,15 +1,22 @@
 """The estimate for a terminal: `python -m course_tools.estimate --help`."""
 
 import argparse
+import json
+import re
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
-from course_tools.estimate.chips import DEVICES, all_chips, all_links
+from course_tools.estimate.chips import DEVICES, all_chips, all_links, find_chip
+from course_tools.estimate.finetuning import FineTuning, estimate_finetuning
+from course_tools.estimate.inference import Inference, estimate_inference
+from course_tools.estimate.language_model import language_models
 from course_tools.estimate.money.prices import read_prices
 from course_utils.load_function import load_function
 from course_utils.text import show_result
 
+TOKENS = 2048  # of a sample that a language model is fine-tuned with
 ABOUT = "Estimate the hours and money that training takes on devices that you do not have."
 
 
@@ -58,13 +65,15 @@ def _parser() -> argparse.ArgumentParser:
         "python -m course_tools.estimate", description=ABOUT, epilog=f"{chips} {links}"
     )
     add = parser.add_argument
-    add("model", help="a name such as resnet50, package.module:factory, or file.py:factory")
+    model = "a name such as resnet50 or 'Llama 3.1 8B', package.module:factory, or file.py:factory"
+    add("model", help=model)
     shape = "shape of one sample (3 224 224)"
     add("--input", type=int, nargs="+", default=[3, 224, 224], metavar="N", help=shape)
     add("--tokens", action="store_true", help="samples are whole numbers, such as tokens")
     several = f"chips ({', '.join(DEVICES)})"
     add("--devices", nargs="+", metavar="CHIP", help=several)
-    add("--batch", type=int, default=64, help="samples in a step on each device (64)")
+    batch = "samples in a step on each device (64; 1 for a language model)"
+    add("--batch", type=int, metavar="N", help=batch)
     add("--precision", default="amp", help="amp, bf16, fp16, tf32 or fp32 (amp)")
     add("--inference", dest="training", action="store_false", help="the forward pass alone")
     add("--optimizer", default="adam", help="sgd, momentum, adam, adamw or adam8bit (adam)")
@@ -78,18 +87,69 @@ def _parser() -> argparse.ArgumentParser:
     add("--price", dest="prices", nargs="+", default=[], metavar="CHIP=X", help=price)
     own = "seconds of one such step, measured on this machine"
     add("--this-machine", type=float, metavar="S", help=own)
+    method = "how a language model is fine-tuned: full, lora or 4-bit (lora)"
+    add("--method", default="lora", help=method)
+    add("--bits", type=int, default=16, help="of a language model's weights in inference (16)")
     add("--json", dest="as_json", action="store_true", help="print JSON")
     return parser
 
 
-def _answer(model: str, tokens: bool, as_json: bool, prices: list[str], **asked: Any) -> str:
+def _answer(model: str, as_json: bool, prices: list[str], **asked: Any) -> str:
+    own_prices = dict(read_prices(",".join(prices)))
+    if name := _language_model(model):
+        answers = _language_answers(name, own_prices, asked)
+        if as_json:
+            return json.dumps([asdict(answer) for answer in answers], indent=1)
+        return "\n\n".join(map(repr, answers))
+    return _any_model(model, own_prices, as_json, **asked)
+
+
+def _language_model(name: str) -> str | None:
+    """Return the name of a language model as the table has it: capitals and marks do not matter."""
+    plain = {re.sub(r"[\W_]", "", known.lower()): known for known in language_models()}
+    return plain.get(re.sub(r"[\W_]", "", name.lower()))
+
+
+def _language_answers(
+    name: str, prices: dict[str, float], asked: dict[str, Any]
+) -> list[FineTuning | Inference]:
+    by_chip = {find_chip(chip).name: price for chip, price in prices.items()}
+    answers: list[FineTuning | Inference] = []
+    for device in asked["devices"] or DEVICES:
+        chip = find_chip(device)
+        common: dict[str, Any] = {
+            "batch": asked["batch"] or 1,
+            "price_per_hour": by_chip.get(chip.name),
+        }
+        if asked["training"]:
+            tokens = asked["samples"] * asked["epochs"] * TOKENS
+            tuning: dict[str, Any] = {
+                "optimizer": asked["optimizer"],
+                "compiled": asked["compiled"],
+                **common,
+            }
+            answers.append(
+                estimate_finetuning(
+                    name, asked["method"], device=chip, length=TOKENS, tokens=tokens, **tuning
+                )
+            )
+        else:
+            answers.append(estimate_inference(name, chip, bits=asked["bits"], **common))
+    return answers
+
+
+def _any_model(
+    model: str, prices: dict[str, float], as_json: bool, tokens: bool, **asked: Any
+) -> str:
     import torch  # not at the top, so that --help costs nothing
 
     from course_tools.estimate.estimate_job import estimate
 
     kind = torch.int64 if tokens else torch.float32
     sample = torch.empty(1, *asked.pop("input"), dtype=kind, device="meta")
-    result = estimate(build(model), sample, prices=dict(read_prices(",".join(prices))), **asked)
+    del asked["method"], asked["bits"]  # of language models
+    asked["batch"] = asked["batch"] or 64
+    result = estimate(build(model), sample, prices=prices, **asked)
     if as_json:
         return result.to_json()
     text = f"{result!r}\n\n{result.details()}"

@@ -1,4 +1,4 @@
-"""Networks that were counted beforehand, against the module of the same name."""
+"""Models by name: counted networks against the module, and language models in the terminal."""
 
 import pytest
 import torch
@@ -7,6 +7,8 @@ from course_lessons.data.models import ResNet50
 from course_tools.estimate import estimate
 from course_tools.estimate.__main__ import build, main
 from course_tools.estimate.counted import counted_names
+from course_tools.estimate.finetuning import estimate_finetuning
+from course_tools.estimate.inference import estimate_inference
 
 PHOTOGRAPH = torch.empty(1, 3, 224, 224, device="meta")
 
@@ -44,3 +46,12 @@ def test_the_terminal_takes_a_name_without_torchvision(capsys):
 def test_what_was_not_counted_is_said_in_a_sentence(words, hint, capsys):
     assert main([*words, "--devices", "T4"]) == 2
     assert hint in capsys.readouterr().err
+
+
+def test_the_terminal_knows_a_language_model_however_it_is_written(capsys):
+    tuned = ["llama-3.1-8b", "--devices", "T4", "L4", "--samples", "1000", "--price", "L4=1"]
+    assert main(tuned) == 0
+    dear = estimate_finetuning("Llama 3.1 8B", device="L4", tokens=2_048_000, price_per_hour=1)
+    assert capsys.readouterr().out.endswith(f"\n\n{dear!r}\n")
+    assert main(["Llama 3.1 8B", "--devices", "T4", "--inference", "--bits", "4"]) == 0
+    assert capsys.readouterr().out == f"{estimate_inference('Llama 3.1 8B', 'T4', bits=4)!r}\n"
