@@ -194,7 +194,7 @@ class Step(TorchDispatchMode):
         given, self.arguments = self.arguments, ()
         fast_path = torch.backends.mha.get_fastpath_enabled()
         torch.backends.mha.set_fastpath_enabled(False)  # it looks into masks
-        kernels = GpuKernels(self.half, self._tell, self._check_time)
+        kernels = GpuKernels(self.half, self._tell, self._check_time, self.values)
         casts = torch.is_autocast_enabled("cuda")
         torch.set_autocast_enabled("cuda", self.half is not None)  # nn.LSTM asks whether any is on
         silent = LOGGER.disabled
@@ -208,6 +208,8 @@ class Step(TorchDispatchMode):
             ):
                 # The model may open autocast for the GPU that the estimate is for.
                 warnings.filterwarnings("ignore", message="User provided device_type of 'cuda'")
+                # Transformers asks where the tokens of experts lie in memory.
+                warnings.filterwarnings("ignore", message="Accessing the data pointer of FakeT")
                 out = self.model(**given) if isinstance(given, dict) else self.model(*given)
                 del given
                 if self.training:

@@ -16,6 +16,8 @@ from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map
 
+from course_tools.estimate.counting.values import EXPERTS, Values
+
 # The operations that autocast runs in 16 bits on a GPU, in 32 bits, and in the widest type that
 # they get: the lists of PyTorch's documentation (https://docs.pytorch.org/docs/stable/amp.html,
 # "CUDA Op-Specific Behavior"). Those of the CPU are other lists.
@@ -24,6 +26,7 @@ _16_BITS = """
     conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d prelu
     __matmul__ __rmatmul__ scaled_dot_product_attention
     lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell
+    grouped_mm _grouped_mm
 """
 _32_BITS = """
     layer_norm group_norm rms_norm local_response_norm softmax log_softmax softmin norm exp expm1
@@ -67,13 +70,18 @@ class GpuKernels(TorchFunctionMode):
         dtype: 16 bits to cast to, or None.
         record: notes what is counted by a formula.
         check_time: called with the input of a recurrent layer whose first dimension is time.
+        values: of the step, which keeps what is assumed.
     """
 
     def __init__(
-        self, dtype: torch.dtype | None, record: Record, check_time: Callable[[Tensor], None]
+        self,
+        dtype: torch.dtype | None,
+        record: Record,
+        check_time: Callable[[Tensor], None],
+        values: Values,
     ):
         super().__init__()
-        self.dtype, self.record, self.check_time = dtype, record, check_time
+        self.dtype, self.record, self.check_time, self.values = dtype, record, check_time, values
         self.sizes: list[tuple[Tensor, int]] = []  # of packed sequences, and the batch of each
 
     def __torch_function__(
@@ -94,6 +102,9 @@ class GpuKernels(TorchFunctionMode):
             return self._attention_layer(args, kwargs)
         if name in GATES:
             return self._recurrent(name, *args)
+        if name in ("grouped_mm", "_grouped_mm") and args[1].dim() == 3:
+            self.values.assume(EXPERTS)
+            return _experts(args[0], args[1])
         if name == "dropout":
             return _dropout(*args, **kwargs)
         if name == "embedding" and func is F.embedding:
@@ -307,6 +318,17 @@ def _on_this_device(
 def _cast(x: Any, dtype: torch.dtype) -> Any:
     castable = isinstance(x, Tensor) and x.is_floating_point() and x.dtype != torch.float64
     return x.to(dtype) if castable else x
+
+
+def _experts(rows: Tensor, weights: Tensor) -> Tensor:
+    """Return the products of rows, (tokens, inputs), with the weights of experts, (experts, inputs,
+    outputs), where each expert has an even share of the rows.
+    """
+    tokens, count = len(rows), len(weights)
+    share = -(-tokens // count)
+    if share * count > tokens:
+        rows = F.pad(rows, (0, 0, 0, share * count - tokens))
+    return torch.bmm(rows.unflatten(0, (count, share)), weights).flatten(0, 1)[:tokens]
 
 
 def _dropout(x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:

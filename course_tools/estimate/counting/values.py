@@ -9,6 +9,7 @@ LAYERS = "where the model leaves out a layer at random (LayerDrop), every layer 
 MASKS = "where the model asks about the content of a mask, the mask was taken to hide nothing"
 CHOICES = "where the model chooses by a random number, the first choice was taken"
 CLASSES = "where the model looks for different values, such as classes, one was taken"
+EXPERTS = "of experts, each was given an even share of the tokens"
 BOXES = "where boxes that overlap are left out (NMS), all were kept"
 # The content of a mask is not known, so questions about all of it are answered as if it were full.
 ANSWERS = {"all": True, "any": False}
@@ -39,20 +40,20 @@ class Values:
         if name == "_local_scalar_dense":
             for asked, answer, sentence in self._answers:
                 if asked is args[0]:
-                    self._assume(sentence)
+                    self.assume(sentence)
                     return answer
         if name == "nonzero" and args[0].dtype in (torch.bool, torch.uint8):
-            self._assume(MASKS)
+            self.assume(MASKS)
             return torch.empty(args[0].numel(), args[0].dim(), dtype=torch.int64)
         if name == "index" and any(map(_is_mask, args[1])):
-            self._assume(MASKS)
+            self.assume(MASKS)
             return func(args[0], _places(args[1]))
         if name == "_unique2":
-            self._assume(CLASSES)
+            self.assume(CLASSES)
             one = torch.empty(1, dtype=args[0].dtype)
             return one, torch.empty(args[0].shape, dtype=torch.int64), one.long()
         if name == "nms":
-            self._assume(BOXES)
+            self.assume(BOXES)
             return torch.empty(args[0].shape[0], dtype=torch.int64)
         return None
 
@@ -74,7 +75,8 @@ class Values:
         if name in KEPT and any(args[0] is number for number in self._random):
             self._answers.append((out, KEPT[name], LAYERS))
 
-    def _assume(self, sentence: str) -> None:
+    def assume(self, sentence: str) -> None:
+        """Add a sentence to what was assumed, once."""
         if sentence not in self.assumed:
             self.assumed.append(sentence)
 

@@ -9,6 +9,7 @@ from torch.nn import functional as F
 
 from course_tools.estimate.chips import find_chip
 from course_tools.estimate.counting.count_work import count_work
+from course_tools.estimate.language_model import find_language_model
 from course_tools.estimate.memory.estimate_memory import estimate_memory
 from course_tools.estimate.time.published import language_steps
 from course_tools.estimate.time.step_time import fitted, step_time
@@ -56,6 +57,28 @@ def test_a_model_takes_what_its_tokenizer_returns_and_its_loss_is_counted(name, 
     # every weight of a matrix is used at least once for each of 8 x 32 tokens
     used = sum(p.numel() for n, p in model.named_parameters() if p.dim() == 2 and "embed" not in n)
     assert forward.flops > 0.7 * 2 * 8 * 32 * used
+
+
+@pytest.mark.parametrize(
+    ("name", "experts"),
+    [
+        ("Mixtral", {"num_local_experts": 8}),
+        ("Qwen3Moe", {"num_experts": 8, "moe_intermediate_size": 128}),
+    ],
+)
+def test_of_experts_those_are_counted_that_a_token_uses(name, experts, transformers):
+    sizes = SHARED | experts | {"num_experts_per_tok": 2}
+    config = getattr(transformers, f"{name}Config")(**sizes)
+    with torch.device("meta"):
+        model = getattr(transformers, f"{name}ForCausalLM")(config)
+    ids = torch.ones(1, 32, dtype=torch.int64)
+    for model_in in (model, model.to(torch.bfloat16)):
+        work = count_work(model_in, {"input_ids": ids, "labels": ids}, batch=8, training=False)
+        shape = find_language_model(config.to_dict())
+        used = 2 * 8 * 32 * (shape.linear_used + shape.head)
+        assert work.matrix.flops == pytest.approx(used, rel=0.03)
+        assert "even share" in " ".join(work.assumed)
+        assert count_work(model_in, {"input_ids": ids, "labels": ids}).loss_counted
 
 
 def test_images_and_sounds_too(transformers):
