@@ -20,14 +20,14 @@ from course_utils.devices import Device, as_device, wait_for
 from course_utils.text import format_seconds
 from course_utils.xla import XLACounters, start_xla, xla_counters
 
-# stop when the 95 % interval of the median reaches no further than this share of it to either side
+# stop when the 95% interval of the median reaches no further than this share of it to either side
 SPREAD = 0.02
 MIN_BLOCKS, MAX_BLOCKS = 20, 10_000
 # Twenty blocks of a short call are over in 4 ms. The median of 7 ms of them scatters less from
 # repeat to repeat, and is still had in a twentieth of the time of `blocked_autorange`
 # (benchmarks/timing_fidelity.py, section short).
 MIN_S = 7e-3
-FEWEST = 6  # fewer readings than this have no 95 % interval of the median
+FEWEST = 6  # fewer readings than this have no 95% interval of the median
 CLEAN = 0.97  # a block in which the thread had a core for less of the time than this is left out
 MOST_THREADS = 1024  # more crash the library that makes them (libgomp)
 DOUBT = 0.05  # a share of the median from which drift, spread or contention is worth a warning
@@ -200,7 +200,7 @@ class Timing:
 
     @property
     def interval_s(self) -> tuple[float, float]:
-        """The 95 % confidence interval of the median; see `median_interval`."""
+        """The 95% confidence interval of the median; see `median_interval`."""
         return median_interval(self.blocks_s)
 
     @property
@@ -328,7 +328,7 @@ def _doubts(first_s: float, values: Sequence[float]) -> Iterator[str]:
     low, high = median_interval(values)
     if len(values) < FEWEST:
         yield (
-            f"only {len(values)} readings, and a 95 % interval needs {FEWEST}: "
+            f"only {len(values)} readings, and a 95% interval needs {FEWEST}: "
             "raise max_s or give fn less work."
         )
     elif high - low > 2 * DOUBT * median:
@@ -384,7 +384,7 @@ def using_threads(threads: int | None) -> Iterator[None]:
 
 
 def median_interval(values: Sequence[float]) -> tuple[float, float]:
-    """Return the 95 % confidence interval of the median of independent readings.
+    """Return the 95% confidence interval of the median of independent readings.
 
     It holds for any distribution. With n values the k-th smallest and k-th largest enclose the
     median with the chance that a Binomial(n, 1/2) gives; k follows from its normal approximation

@@ -53,7 +53,7 @@ def plot_rates(
     axes = lecture_axes(
         label_text(title, 45),
         f"{label_text(work.size_name, 22)} (logarithmic)",
-        f"{label_text(work.unit, 22)} a second (log.)",
+        f"{label_text(work.unit, 22)} per second (log.)",
     )
     for line in thin:
         _draw(axes, line, THIN)
@@ -71,7 +71,7 @@ def plot_rates(
     named = [*lines, *dashed]
     label_ends(axes, [_end(line) for line in named])
     note_doubts(axes, [one for line in lines for one in line])
-    words = f"{title}: {work.workload} ({work.precision}), {work.unit} a second against"
+    words = f"{title}: {work.workload} ({work.precision}), {work.unit} per second against"
     said = " ".join(_in_words(line) for line in named)
     return picture(axes, f"{words} {work.size_name}, logarithmic. {said}", colors=24)
 

@@ -28,7 +28,7 @@ from course_utils.timing import (
 )
 
 MIN_ROUNDS, MAX_ROUNDS = 40, 800
-# stop when the 95 % interval of every ratio reaches no further than this to either side
+# stop when the 95% interval of every ratio reaches no further than this to either side
 PRECISION = 0.005
 
 
@@ -46,14 +46,14 @@ class Ratio:
     """The ratio of the times of two calls."""
 
     median: float  # over the rounds
-    # 95 % confidence interval of the median; equal calls differ by up to 0.4 % besides, which no
+    # 95% confidence interval of the median; equal calls differ by up to 0.4 % besides, which no
     # rounds average out
     interval: tuple[float, float]
     rounds: int
 
     def __repr__(self) -> str:
         low, high = self.interval
-        interval = f"95 % interval {low:.3f} to {high:.3f}"
+        interval = f"95% interval {low:.3f} to {high:.3f}"
         return f"{self.median:.3f} times as long ({interval}, {self.rounds} rounds)"
 
 

@@ -75,7 +75,7 @@ class Result:
         return sorted(found, key=lambda one: one.size)
 
     def verdict(self) -> str:
-        """Return from which size on the fastest accelerator, or the CPU with the most threads, is
+        """Return at which size the fastest accelerator, or the CPU with the most threads, is
         faster than the CPU, in 45 characters or fewer; of a single contestant, nothing.
         """
         cpus = [label for label in self.labels if self.of(label)[0].kind == "cpu"]
@@ -94,7 +94,7 @@ class Result:
             return f"{winner} does not win at {self.sizes[-1]:,}"
         if size == self.sizes[0]:
             return f"{winner}: faster at every size"
-        return f"{winner}: faster from {size:,} on"
+        return f"{winner}: faster at {size:,} and above"
 
     def _best_at_the_end(self, label: str) -> tuple[int, float]:
         """Return the largest size of a contestant and its rate there, which decide who is first."""
@@ -129,7 +129,7 @@ class Result:
                 "median ms": one.median_s * 1e3,
                 f"{work.unit}/s": one.rate,
                 f"times {first}": times.median if times else math.nan,
-                "95 % interval": "{:.2f} to {:.2f}".format(*times.interval) if times else "",
+                "95% interval": "{:.2f} to {:.2f}".format(*times.interval) if times else "",
                 "reliable": not one.warnings,
             }
             lines.append(line)

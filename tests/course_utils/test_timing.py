@@ -108,7 +108,7 @@ def test_too_few_runs_are_said_to_be_too_few(world):
     timed = world.time(working(world, forever(3.0)), max_s=5.0)
     assert len(timed.blocks_s) == 2
     assert (
-        "only 2 readings, and a 95 % interval needs 6: raise max_s or give fn less work."
+        "only 2 readings, and a 95% interval needs 6: raise max_s or give fn less work."
         in timed.warnings
     )
 

@@ -1,14 +1,12 @@
-"""The pictures of lesson 6: many timings of one call, where clocks stop, and A B B A."""
+"""The pictures of lesson 6: published speeds, many timings of one call, and A B B A."""
 
 import statistics
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
-import torch
 from matplotlib.ticker import LogLocator
 
+from course_lessons.device_speed.published import resnet50_published
 from course_tools.figures import MUTED, Picture, label_ends, lecture_axes, picture
-from course_utils.devices import Device, as_device, wait_for
 from course_utils.text import format_seconds
 
 A, B = "#56B4E9", "#E69F00"  # of Okabe and Ito's colours, two that mean no device
@@ -49,47 +47,18 @@ def draw_readings(first_s: float, readings_s: Sequence[float]) -> Picture:
     )
 
 
-def time_waits(
-    waits: Mapping[str, Callable[[], object]], device: Device | torch.device, side: int = 1500
-) -> dict[str, float]:
-    """Return the median seconds that a clock sees of a product, for each way to wait for it."""
-    matrix = torch.rand(side, side).to(as_device(device).torch_device)
-    seen = {}
-    for name, wait in waits.items():
-        readings = []
-        for _ in range(7):
-            wait_for(device)  # so that each reading finds an idle device
-            start = time.perf_counter()
-            result = matrix @ matrix
-            wait()
-            readings.append(time.perf_counter() - start)
-            wait_for(device)
-            del result
-        seen[name] = statistics.median(readings[2:])  # the first ones compile
-    return seen
-
-
-def draw_clocks(seen: Mapping[str, float], device: Device | torch.device) -> Picture:
-    """Draw how much of a product on `device` each clock has seen when it stops; the last one waits
-    for it.
-    """
-    whole_s = list(seen.values())[-1]
-    early = [name for name, seconds in seen.items() if seconds < 0.5 * whole_s]
-    title = f"{len(early)} of {len(seen)} clocks stop too early"
-    axes = lecture_axes(title, f"milliseconds since the product was called, on {device}")
-    for row, (name, seconds) in enumerate(seen.items()):
-        axes.barh(-row, 1e3 * seconds, 0.6, color=B if name in early else A)
-        axes.text(1e3 * seconds, -row, f" {format_seconds(seconds)}", va="center")
-    axes.set_yticks([-row for row in range(len(seen))], list(seen), parse_math=False)
-    axes.set_xlim(0, 1.25e3 * whole_s)
-    words = [f"{name} after {format_seconds(seconds)}" for name, seconds in seen.items()]
-    return picture(axes, f"Where a clock stops that times one product: {', '.join(words)}.")
+def draw_published() -> Picture:
+    """Draw the published speeds of ResNet-50 over the batch, on CPU cores and on a T4."""
+    found = resnet50_published()
+    cpu, gpu = (found.of(label) for label in found.labels)
+    apart = gpu[-1].rate / cpu[-1].rate
+    return found.plot(title=f"Alike at batch 1, {apart:.0f} times apart at {gpu[-1].size}")
 
 
 def draw_abba(drift: float = 0.06) -> Picture:
     """Draw two equal calls on a machine that becomes slower, timed in two orders (computed)."""
     axes = lecture_axes(
-        "A slowing machine: only A B B A is fair", "time, in undisturbed calls (computed)"
+        "A B B A is fair on a slowing machine", "time, in undisturbed calls (computed)"
     )
     said = []
     for row, order in enumerate(("AAAABBBB", "ABBAABBA")):

@@ -6,50 +6,46 @@ from course_tools.compare.measurement import Measurement
 from course_tools.compare.results import Result
 from course_tools.estimate.time.published import published
 
+# Images per second that ResNet-50 classifies in 32 bits (224 x 224 pixels), by the batch.
+# T4: column "Throughput Avg" of NVIDIA/DeepLearningExamples at 729963d (BSD-3-Clause),
+# PyTorch/Classification/ConvNets/resnet50v1.5/README.md. PyTorch 1.9, eager.
+T4 = {1: 98, 2: 186, 4: 325, 8: 363, 16: 409, 32: 420, 64: 428, 128: 426, 256: 415}
+# 16 cores of a server of CloudLab, 2022: single figures of msr-fiddle/packrat at 5c5afa6, in
+# resnet/cloudlab/large-batches/resnet_throughput.csv (16 threads, "sequential"). TorchScript.
+SIXTEEN_CORES = {1: 91.9, 4: 152.0, 16: 136.1, 64: 108.1, 256: 103.3}
+SOURCES = "github.com/NVIDIA/DeepLearningExamples; github.com/msr-fiddle/packrat"
+# of EfficientNet-B0 for one image in 32 bits on a V100: the same column of NVIDIA's, efficientnet/
+V100_IMAGES_PER_S = 83
 
-def published_curve(device: str, precision: str, model: str, workload: str) -> Result:
-    """Return what others published of a forward pass over the batch, to be drawn beside one's own
-    `workload`.
 
-    Args:
-        device: a chip, by its name in the published table.
-        precision: such as "fp32".
-        model: the network, by the name that pytorch-image-models gives it.
-        workload: the name of one's own work, to which the curve belongs.
-    """
-    asked = {"device": device, "precision": precision, "model": model}
-    rows = published(**asked, training=False, compiled=False)
+def resnet50_published() -> Result:
+    """Return what others published of ResNet-50 over the batch, on CPU cores and on a T4."""
+    curves = (("16 CPU cores", "cpu", SIXTEEN_CORES), ("T4, a GPU", "cuda", T4))
     found = []
-    for row in sorted(rows, key=lambda row: row.batch):
-        one = Measurement(
-            workload=workload,
-            precision=precision,
-            size=row.batch,
-            size_name="batch",
-            unit="images",
-            items=row.batch,
-            label=f"{device.split()[0]}, {precision}",
-            kind="cuda",
-            device=device,
-            rounds_s=(row.step_s,),
-        )
-        found.append(one)
-    return Result(tuple(found), origin="published", source=f"{rows[0].source}, {rows[0].file}")
+    for label, kind, speeds in curves:
+        for batch, images_per_s in speeds.items():
+            one = Measurement(
+                workload="ResNet-50",
+                precision="fp32",
+                size=batch,
+                size_name="batch",
+                unit="images",
+                items=batch,
+                label=label,
+                kind=kind,
+                device=label,
+                rounds_s=(batch / images_per_s,),
+            )
+            found.append(one)
+    return Result(tuple(found), origin="published", source=SOURCES)
 
 
 def unlike_rows() -> pd.DataFrame:
     """Return two published speeds of EfficientNet-B0 that somebody might compare."""
-    cpu = published(device="Core i9-10940X", model="efficientnet_b0", image=224)[0]
-    card = {"device": "V100 SXM2 16GB", "model": "efficientnet_b0", "precision": "fp32"}
-    gpu = min(published(**card, training=False), key=lambda row: row.batch)
-    rows = []
-    for row in (cpu, gpu):
-        line = {
-            "device": row.device,
-            "batch": row.batch,
-            "images/s": row.samples_per_s,
-            "torch.compile": "yes" if row.compiled else "no",
-            "PyTorch": row.torch or "not said",
-        }
-        rows.append(line)
-    return pd.DataFrame(rows).set_index("device")
+    (cpu,) = published(device="Core i9-10940X", model="efficientnet_b0", image=224)
+    rows = {
+        "Core i9-10940X (CPU)": (1, round(cpu.samples_per_s), "yes", cpu.torch),
+        "V100 (GPU)": (1, V100_IMAGES_PER_S, "no", "1.9.0a0"),
+    }
+    columns = ["batch", "images/s", "torch.compile", "PyTorch"]
+    return pd.DataFrame.from_dict(rows, orient="index", columns=columns)

@@ -75,14 +75,16 @@ def test_the_words_say_what_the_picture_shows():
 @pytest.mark.parametrize(
     ("rates", "title"),
     [
-        ((300, 3000, 30000), "cuda:0: faster from 64 on"),
+        ((300, 3000, 30000), "cuda:0: faster at 64 and above"),
         ((3000, 3000, 30000), "cuda:0: faster at every size"),
         ((3000, 3000, 300), "cuda:0 does not win at 256"),
     ],
 )
 def test_the_title_says_who_wins_and_the_axes_that_they_are_logarithmic(rates, title):
     alt = comparison(CPU_ROWS, rows("cuda:0", "cuda", *rates)).plot().alt
-    assert alt.startswith(f"{title}: CNN step (fp32), samples a second against batch, logarithmic.")
+    assert alt.startswith(
+        f"{title}: CNN step (fp32), samples per second against batch, logarithmic."
+    )
     assert comparison(CPU_ROWS).plot().alt.startswith("CNN step (fp32): ")
     assert comparison(CPU_ROWS).plot(title="Mine").alt.startswith("Mine: ")
 
@@ -93,7 +95,7 @@ def test_a_title_names_no_winner_where_most_points_are_not_to_be_trusted(doubtfu
     marked = [dataclasses.replace(row, warnings=("noise",)) for row in both[:doubtful]] + both[
         doubtful:
     ]
-    assert comparison(marked).plot().alt.startswith("cuda:0: faster from 64 on") == sure
+    assert comparison(marked).plot().alt.startswith("cuda:0: faster at 64 and above") == sure
 
 
 def test_a_result_from_elsewhere_is_drawn_and_says_where_it_is_from():
@@ -123,7 +125,7 @@ def test_the_class_is_drawn_with_its_median():
     ]
     shown = ClassResult({str(number): one for number, one in enumerate(class_of_three)}, {}).plot()
     assert shown.alt.startswith(
-        "CNN step: 3 results and their medians: CNN step (fp32), samples a second against batch,"
+        "CNN step: 3 results and their medians: CNN step (fp32), samples per second against batch,"
     )
     assert "cpu (median): 200 at 16, 200 at 256." in shown.alt
 

@@ -255,11 +255,11 @@ TWO_THREADS = line("cpu, 2 threads", 2.0, 4.0, 8.0, 16.0)
     ("lines", "verdict"),
     [
         ([ONE_THREAD], ""),
-        ([ONE_THREAD, line("cuda:0", 3, 3, 3, 3, kind="cuda")], "cuda:0: faster from 4 on"),
+        ([ONE_THREAD, line("cuda:0", 3, 3, 3, 3, kind="cuda")], "cuda:0: faster at 4 and above"),
         # over both numbers of threads, of which one thread is the better one here
         (
             [ONE_THREAD, TWO_THREADS, line("cuda:0", 3, 3, 3, 3, kind="cuda")],
-            "cuda:0: faster from 4 on",
+            "cuda:0: faster at 4 and above",
         ),
         # faster in between, and not in the end
         ([ONE_THREAD, line("cuda:0", 3, 1, 1, 9, kind="cuda")], "cuda:0 does not win at 8"),
@@ -275,7 +275,7 @@ TWO_THREADS = line("cpu, 2 threads", 2.0, 4.0, 8.0, 16.0)
                 line("mps:0", 9, 9, 9, 9, kind="mps"),
                 line("cuda:0", 3, 3, 3, 3, kind="cuda"),
             ],
-            "cuda:0: faster from 4 on",
+            "cuda:0: faster at 4 and above",
         ),
     ],
 )
@@ -300,7 +300,7 @@ def test_a_lead_that_equal_calls_can_have_is_no_lead_however_little_noise_there_
 def test_who_is_faster_is_decided_round_by_round():
     # Both slow down tenfold from round to round; within a round one is always twice as fast.
     found = comparison(row(1, "slow", 2.0, 20.0, 200.0), row(1, "fast", 1.0, 10.0, 100.0))
-    assert list(found.to_frame()["95 % interval"]) == ["1.00 to 1.00", "2.00 to 2.00"]
+    assert list(found.to_frame()["95% interval"]) == ["1.00 to 1.00", "2.00 to 2.00"]
     assert found.verdict() == "fast: faster at every size"
 
 

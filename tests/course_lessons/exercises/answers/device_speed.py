@@ -11,22 +11,19 @@ from course_lessons.device_speed import exercises as ex
 from course_tools import time_together
 from course_tools.compare.interleaved import Ratio
 
-device = torch.device("cpu")
+best = torch.device("cpu")
 
 
-def make_step(device, **options):
+def my_step(device, size, **options):
     model = torch.nn.Linear(8, 8)
     optimizer = torch.optim.Adam(model.parameters(), **options)
 
     def step():
-        model(torch.ones(4, 8)).square().mean().backward()
+        model(torch.ones(size, 8)).square().mean().backward()
         optimizer.step()
         optimizer.zero_grad()
 
     return step
-
-
-step = make_step(device)
 
 
 def ratio(low, high):
@@ -64,7 +61,10 @@ RIGHT = {
     "own_step": [
         'my_verdict = [ratio(0.8, 0.9), "a"]',
         'my_verdict = (ratio(1.1, 1.3), " B")',
-        'my_verdict = (ratio(1.001, 1.003), "cannot tell")',
+        'my_verdict = (ratio(0.999, 1.003), "too close to call")',
+        # a small lead: either is right, since only a new process can tell
+        'my_verdict = (ratio(1.01, 1.02), "too close to call")',
+        'my_verdict = (ratio(1.01, 1.02), "b")',
     ],
 }
 
@@ -80,8 +80,9 @@ WRONG = {
     ],
     "own_step": [
         ('my_verdict = (ratio(0.8, 0.9), "b")', "the other one is faster"),
-        ('my_verdict = (ratio(1.001, 1.003), "b")', "cannot tell"),
-        ('my_verdict = (ratio(1.1, 1.3), "cannot tell")', "beyond doubt"),
+        ('my_verdict = (ratio(0.999, 1.003), "b")', "too close to call"),
+        ('my_verdict = (ratio(1.1, 1.3), "too close to call")', "one of them is faster"),
+        ('my_verdict = (ratio(1.1, 1.3), "other")', "Choose"),
         ('my_verdict = (1.2, "b")', "ratio("),
     ],
 }
