@@ -304,27 +304,6 @@ def test_the_picture_is_opaque_and_axe_finds_no_barrier_in_either_theme(page, pa
     ]
 
 
-def test_stop_ends_a_run_early(panel):
-    panel.choose("slow", ["10", "100", "1,000", "10,000"])
-    panel.run()
-    _wait_until(lambda: 0 < panel.bar() < 100, 60, "the bar did not move")
-    assert (
-        panel.part("sizes", "select").is_disabled()
-        and panel.part("workload", "select").is_disabled()
-    )
-    panel.root.locator("button.speedlab-stop").click()
-    panel.wait_for_status("Stopped after")
-    assert panel.part("sizes", "select").is_enabled()
-    assert panel.bar() < 100
-    assert panel.root.locator("button.speedlab-run").is_enabled()
-
-
-def test_an_error_in_the_work_is_shown_as_text(panel):
-    panel.choose("failing", ["10"])
-    panel.run()
-    panel.wait_for_status("ZeroDivisionError: <b>no</b>")
-
-
 def test_no_script_of_a_hostile_name_has_run(page, panel):
     assert HOSTILE in panel.part("devices", "option").inner_text().replace("\xa0", " ")
     assert page.evaluate("() => window.hacked") is None

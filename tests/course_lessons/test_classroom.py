@@ -77,13 +77,3 @@ def test_the_command_writes_a_picture(folder, tmp_path, capsys):
     classroom.main([*files, "--out", str(tmp_path / "all.png")])
     assert (tmp_path / "all.png").read_bytes().startswith(b"\x89PNG")
     assert "merged 30 of 30 files" in capsys.readouterr().out
-
-
-def test_a_file_name_cannot_steer_the_terminal(tmp_path, capsys):
-    good, odd = tmp_path / "good.json", tmp_path / "bad\x1b[2J.json"
-    result(0.01).save(good)
-    odd.write_text("{")
-    classroom.main([str(good), str(odd), "--out", str(tmp_path / "all.png")])
-    out = capsys.readouterr().out
-    assert "\x1b" not in out
-    assert "left out" in out

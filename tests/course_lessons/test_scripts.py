@@ -234,14 +234,6 @@ def test_a_diff_holds_every_changed_line_and_fits_a_screen(old, new):
     assert "<module>" not in diff._repr_html_()
 
 
-def test_a_line_of_a_diff_is_high_enough_for_underscores():
-    # At 1.2 Chromium painted the background of the next line over them.
-    height = re.search(
-        r"line-height: ([\d.]+)", show_diff("train_cpu.py", "train_gpu.py")._repr_html_()
-    )
-    assert float(height[1]) >= 1.4
-
-
 def test_a_diff_is_escaped_and_has_its_signs_in_text_and_in_colour():
     diff = show_diff("train_ddp.py", "train_fsdp.py")
     assert "&quot;" in diff._repr_html_() or "&#x27;" in diff._repr_html_()

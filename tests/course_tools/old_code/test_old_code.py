@@ -284,15 +284,6 @@ def test_prose_without_a_block_of_code_is_not_read_as_python(tmp_path):
     assert not explain(path).findings
 
 
-def test_the_lines_of_a_quoted_text_are_counted_from_the_one_after_the_quotation_marks(tmp_path):
-    text = """
-Trainer(gpus=2)
-"""
-    assert [note.line for note in explain(text).findings] == [1]
-    (tmp_path / "train.py").write_text(text)
-    assert [note.line for note in explain(tmp_path / "train.py").findings] == [2]
-
-
 @pytest.mark.parametrize("before", ["# a\n", "x = 1\n\n  \n", "a b\x0c\n", "a b\r\n"])
 def test_a_line_is_counted_as_an_editor_counts_it(before):
     line = before.count("\n") + 1

@@ -302,13 +302,6 @@ def test_a_checkpoint_callback_joins_the_others(package):
     assert {kept, saver, stopper} <= set(package.Trainer(**modern.kwargs).callbacks)
 
 
-def test_no_checkpoint_callback_meant_not_to_save_before_lightning_1_5():
-    note = modernize({"checkpoint_callback": None}).changes["checkpoint_callback"]
-    assert (
-        not note.new and "In 0.7 and 1.0" in note.why and "enable_checkpointing=False" in note.why
-    )
-
-
 def test_a_checkpoint_to_resume_from_moves_to_fit():
     modern = modernize({"resume_from_checkpoint": "last.ckpt", "max_epochs": 3})
     assert modern.kwargs == {"max_epochs": 3}
@@ -317,14 +310,6 @@ def test_a_checkpoint_to_resume_from_moves_to_fit():
     assert str(modern).splitlines()[:2] == [
         "Trainer(max_epochs=3)",
         "trainer.fit(model, ckpt_path='last.ckpt')",
-    ]
-
-
-def test_the_text_shows_the_call_and_each_note():
-    assert str(modernize({"tpu_cores": [4]})).splitlines() == [
-        "Trainer(accelerator='tpu', devices=[3])",
-        "  tpu_cores=[4] -> accelerator='tpu', devices=[3]. It meant core number 4, counted from 1,"
-        " and one core only. Since Lightning 2.1 a list counts from 0.",
     ]
 
 
