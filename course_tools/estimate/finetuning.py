@@ -302,7 +302,9 @@ def published_speeds(used_for: str) -> list[tuple[float, float]]:
     """
     found = []
     for row in finetuning_evidence()["published_speed"]:
-        run = {name: row[name] for name in row if name not in ("source", "tokens_per_s", "used_for")}
+        run = {
+            name: row[name] for name in row if name not in ("source", "tokens_per_s", "used_for")
+        }
         if row["used_for"] == used_for:
             estimated = estimate_finetuning(**run).run
             assert estimated is not None

@@ -1,7 +1,9 @@
 // From estimated rows to an answer in words: which card to rent, and what is too close to call.
 // The sentences are those of course_tools/estimate/money/advice.py; a test compares them.
 
-import { sayBytes, sayCount, sayMoney, sayTimes } from "./numbers.js";
+import { digits, sayBytes, sayCount, sayMoney, sayTimes } from "./numbers.js";
+
+/** @typedef {import("./question.js").Question} Question */
 
 /** @typedef {{name: string, devices: string[], count: number, session_hours: number, week_hours: number | null}} Offer */
 
@@ -21,6 +23,7 @@ import { sayBytes, sayCount, sayMoney, sayTimes } from "./numbers.js";
  * @property {number | null} capacity bytes of memory that a program can use
  * @property {boolean} fits false only where it is known not to fit
  * @property {string} limit what limits a step
+ * @property {[number, number] | null} tokens that answers get per second, low and high
  * @property {boolean} checked whether estimates for such cards were compared with measurements
  */
 
@@ -305,17 +308,26 @@ export const METHODS = { full: "all weights", lora: "LoRA", "4-bit": "LoRA on 4-
 
 /**
  * Say what the answer is about: "resnet50 (224), training, 90 epochs of 1.28 million samples".
- * @param {import("./question.js").Question} question
- * @param {boolean} language whether it is a language model of the list
+ * @param {Question} question
+ * @param {import("./question.js").Kind} kind
  */
-export function jobWords(question, language) {
+export function jobWords(question, kind) {
+  const { samples, epochs, batch, bits, runtime, prompt, generated, length } = question;
   const name = question.model === "own" ? "Your own model" : question.model;
-  const training = question.task === "training";
-  const how = training && language ? `training ${METHODS[question.tuning]}` : question.task;
-  const passes = question.epochs === 1 ? "" : `${sayCount(question.epochs)} epochs of `;
-  const samples = `${sayCount(question.samples)} sample${question.samples === 1 ? "" : "s"}`;
-  const batch = question.batch === null ? "the largest batch that fits" : `batch ${question.batch}`;
-  return `${name}, ${how}, ${passes}${samples}, ${batch}:`;
+  const most = "as many as fit";
+  if (kind === "answers") {
+    const texts = `${plural(samples, "request")} of ${plural(prompt, "token")} with answers of ${plural(generated, "token")}`;
+    return `${name} in ${bits} bits with ${runtime}, ${texts}, ${batch ?? most} at once:`;
+  }
+  const how = kind === "tuning" ? `training ${METHODS[question.tuning]}` : question.task;
+  const passes = epochs === 1 ? "" : `${plural(epochs, "epoch")} of `;
+  const size = kind === "tuning" ? ` of ${plural(length, "token")}` : "";
+  return `${name}, ${how}, ${passes}${plural(samples, "sample")}${size}, batch ${batch ?? most}:`;
+}
+
+/** @param {number} count @param {string} what */
+function plural(count, what) {
+  return `${sayCount(count)} ${what}${count === 1 ? "" : "s"}`;
 }
 
 /** @param {Row[]} rows @returns {string[][]} the cells of the table */
@@ -325,16 +337,26 @@ export function table(rows) {
     row.fits ? times(row) : `(${times(row)})`,
     row.fits ? costs(row) : `(${costs(row)})`,
     fit(row),
-    row.own ? "measured by you" : `${row.limit}${row.checked ? "" : ", unchecked"}`,
+    row.own ? "measured by you" : `${row.tokens ? rate(row.tokens) : row.limit}${row.checked ? "" : ", unchecked"}`,
   ]);
 }
 
-export const HEADER = ["Device", "Time", "Cost", "Fits", "Limited by"];
+/** @param {[number, number]} tokens */
+function rate(tokens) {
+  return tokens.map(digits).join(" to ");
+}
+
+/** The heads of the table's columns. @param {Row[]} rows */
+export function header(rows) {
+  const last = rows.some((row) => row.tokens) ? "Writes tokens per second" : "Limited by";
+  return ["Device", "Time", "Cost", "Fits", last];
+}
 
 /** A table for an issue or a forum. @param {Row[]} rows @param {string} title @param {string} address */
 export function toMarkdown(rows, title, address) {
   const clean = (/** @type {string} */ text) => text.replace(/[|`<>\n]/g, " ");
-  const lines = [HEADER, HEADER.map(() => "---"), ...table(rows)];
+  const heads = header(rows);
+  const lines = [heads, heads.map(() => "---"), ...table(rows)];
   const body = lines.map((cells) => `| ${cells.map(clean).join(" | ")} |`).join("\n");
   return `${clean(title)}\n\n${body}\n\nEstimated, each with its interval. The question: ${address}\n`;
 }

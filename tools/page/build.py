@@ -24,6 +24,7 @@ MODULES = (
     "search",
     "question",
     "pasted",
+    "language",
     "model",
     "python",
     "answer",

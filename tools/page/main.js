@@ -1,17 +1,19 @@
 // The page itself: from its fields to a question, from the question to an answer, at each change.
 
 import {
-  HEADER, METHODS, advise, inOrder, jobWords, onFreeNotebooks, recommended, table, toMarkdown, toldApart,
+  METHODS, advise, header, inOrder, jobWords, onFreeNotebooks, recommended, table, toMarkdown, toldApart,
 } from "./answer.js";
 import {
-  CHIPS, FREE, MODELS, PROVIDERS, answerRows, evidence, freeRows, kindOfModel, leftOut, listPrice,
+  CHIPS, FREE, MODELS, PROVIDERS, RUNTIMES, answerRows, evidence, freeRows, leftOut, listPrice,
   problemOf, thatFits,
 } from "./model.js";
-import { readNumber, readPrice, say, sayBytes } from "./numbers.js";
+import { readNumber, readPrice, say, sayBytes, sayCount } from "./numbers.js";
 import { addressOfPasted, readOwn } from "./pasted.js";
 import { draw } from "./picture.js";
 import { toPython } from "./python.js";
-import { USUAL_JOBS, defaultQuestion, fromAddress, isName, takeOwn, toAddress } from "./question.js";
+import {
+  LONGEST_TEXT, USUAL_JOBS, defaultQuestion, fromAddress, isName, kindOfJob, takeOwn, toAddress,
+} from "./question.js";
 import { searchNames } from "./search.js";
 
 /** @typedef {import("./question.js").Question} Question */
@@ -20,12 +22,18 @@ import { searchNames } from "./search.js";
 const at = (id) => document.getElementById(id);
 /** The names to search: of a network in several sizes, first that which was counted in training. */
 const NAMES = [...MODELS.keys()].sort((one, other) => trained(other) - trained(one));
-const kinds = new Map(NAMES.map((name) => [name, kindOfModel(name)]));
-const known = { kinds, devices: new Set(CHIPS.keys()), providers: [...PROVIDERS.keys()], readOwn };
+const known = {
+  models: new Set(NAMES),
+  language: new Set(NAMES.filter((name) => MODELS.get(name)?.shape)),
+  devices: new Set(CHIPS.keys()),
+  providers: [...PROVIDERS.keys()],
+  runtimes: Object.keys(RUNTIMES),
+  readOwn,
+};
 const MOST_CHOICES = 8;
 const OFTEN = [
-  "resnet50 (224)", "vit_base_patch16_224 (224)", "efficientnet_b0 (224)", "GPT-2, 512 tokens",
-  "Llama 3.1 8B, 2,048 tokens", "Qwen3 8B, 2,048 tokens", "Gemma 3 4B, 2,048 tokens",
+  "resnet50 (224)", "vit_base_patch16_224 (224)", "efficientnet_b0 (224)", "GPT-2", "Llama 3.1 8B",
+  "Qwen3 8B", "Mistral 7B", "Gemma 3 4B",
 ];
 const FIELDS = /** @type {const} */ ({
   batch: { least: 1, most: 1e7, whole: true },
@@ -33,18 +41,26 @@ const FIELDS = /** @type {const} */ ({
   count: { least: 1, most: 100_000, whole: true },
   deadline: { least: 1e-3, most: 1e7, optional: true },
   cpu: { least: 1e-9, most: 1e9, optional: true },
+  length: { least: 1, most: LONGEST_TEXT, whole: true },
+  prompt: { least: 1, most: LONGEST_TEXT, whole: true },
+  generated: { least: 1, most: LONGEST_TEXT, whole: true },
 });
 
+const CHOICES = /** @type {const} */ (["task", "precision", "tuning", "bits", "runtime"]);
 const NOT_LISTED = "No model here is called that, but you can count your own:";
-const LANGUAGE = "a transformer of this shape; each block is computed again in the backward pass";
 
 /** @type {Question} the last question without a mistake, which the answer belongs to */
 let question = defaultQuestion();
 
-/** Whether training was counted: 1 or 0. @param {string} name */
+/** Whether training is known: 1 or 0. @param {string} name */
 function trained(name) {
-  const steps = MODELS.get(name)?.steps ?? {};
-  return "training" in steps || "full" in steps ? 1 : 0;
+  const model = MODELS.get(name);
+  return model?.shape || model?.steps.training ? 1 : 0;
+}
+
+/** The kind of a question's job. @param {Question} asked */
+function jobKind(asked) {
+  return kindOfJob(known.language.has(asked.model), asked.task);
 }
 
 /** Show a mistake beside its field, or take it away. @param {string} id @param {string} problem */
@@ -82,9 +98,7 @@ function readFields() {
     mark("batch", "");
   }
   readModel(next);
-  for (const name of /** @type {const} */ (["task", "precision", "tuning"])) {
-    Object.assign(next, { [name]: at(name).value });
-  }
+  for (const name of CHOICES) Object.assign(next, { [name]: at(name).value });
   readAmount(next);
   readCards(next);
   const changed = takeUsualJob(next);
@@ -146,7 +160,7 @@ function openOwnModel() {
  * @returns {boolean} whether the kind is another
  */
 function takeUsualJob(next) {
-  const [before, now] = [kindOfModel(question.model), kindOfModel(next.model)];
+  const [before, now] = [jobKind(question), jobKind(next)];
   if (before === now || next.model === "own") return false;
   for (const [name, usual] of Object.entries(USUAL_JOBS[now])) {
     const key = /** @type {keyof import("./question.js").UsualJob} */ (name);
@@ -157,10 +171,11 @@ function takeUsualJob(next) {
 
 /** @param {Question} next */
 function readAmount(next) {
-  const unit = at("unit").value;
+  const kind = jobKind(next);
+  const unit = kind === "answers" ? "samples" : at("unit").value;
   const amount = numberFrom("amount", { least: 1e-6, most: 1e15 });
   const rate = unit === "hours" ? numberFrom("rate", { least: 1e-6, most: 1e12 }) : 1;
-  const tokens = unit === "tokens" ? (MODELS.get(next.model)?.tokens ?? 1) : 1;
+  const tokens = unit === "tokens" && kind === "tuning" ? next.length : 1;
   if (amount == null || rate == null) return;
   const samples = Math.max(1, Math.round((amount * rate) / tokens));
   if (samples > 1e15) mark("amount", "This number is too large.");
@@ -209,14 +224,35 @@ function asText(value) {
 
 /** Show the job in its fields. */
 function writeJob() {
-  for (const name of /** @type {const} */ (["task", "precision", "tuning"])) at(name).value = question[name];
+  for (const name of CHOICES) at(name).value = question[name];
   at("largest").checked = question.batch === null;
-  for (const name of /** @type {const} */ (["batch", "epochs", "deadline", "cpu", "count"])) {
-    at(name).value = asText(question[name]);
+  for (const name of Object.keys(FIELDS)) {
+    at(name).value = asText(question[/** @type {keyof typeof FIELDS} */ (name)]);
   }
-  const tokens = question.samples * (MODELS.get(question.model)?.tokens ?? Infinity);
-  at("unit").value = tokens < 1e15 ? "tokens" : "samples";
-  at("amount").value = asText(tokens < 1e15 ? tokens : question.samples);
+  at("unit").value = "samples";
+  at("amount").value = asText(question.samples);
+}
+
+/** The amount of data in the other unit. */
+function amountNote() {
+  const kind = jobKind(question);
+  if (kind === "answers") return "";
+  if (at("unit").value !== "samples") return `${say(question.samples)} samples`;
+  return kind === "tuning" ? `${sayCount(question.samples * question.length)} tokens` : "";
+}
+
+/** Show the fields that a kind of job has, and call them by its words. @param {import("./question.js").Kind} kind */
+function showFields(kind) {
+  at("tuning-field").hidden = at("length-field").hidden = kind !== "tuning";
+  at("precision-field").hidden = kind !== "images";
+  at("unit-field").hidden = at("epochs-field").hidden = kind === "answers";
+  at("rate-field").hidden = kind === "answers" || at("unit").value !== "hours";
+  for (const field of document.querySelectorAll(".answers")) {
+    field.toggleAttribute("hidden", kind !== "answers");
+  }
+  at("batch-label").textContent = kind === "answers" ? "Requests at once" : "Batch on each device";
+  at("amount-label").textContent = kind === "answers" ? "Requests" : "Data in an epoch";
+  at("batch").disabled = at("largest").checked;
 }
 
 /** Show the question in the fields. */
@@ -341,7 +377,7 @@ function show(notes = []) {
   const rows = answerRows(question);
   const all = inOrder([...free, ...rows], question.deadline);
   at("stale").textContent = sayStale();
-  at("job").textContent = jobWords(question, kindOfModel(question.model) === "language");
+  at("job").textContent = jobWords(question, jobKind(question));
   at("advice").textContent = advise(rows, question.deadline, free);
   at("close").textContent = toldApart(rows).join("");
   offerSmaller(rows);
@@ -349,15 +385,12 @@ function show(notes = []) {
   at("table").replaceChildren(...tableRows(all));
   at("free").textContent = onFreeNotebooks(free);
   at("evidence").replaceChildren(...evidence(question, rows).map(paragraph));
-  const model = MODELS.get(question.model);
-  at("tuning-field").hidden = !model?.shape || question.task !== "training";
-  at("rate-field").hidden = at("unit").value !== "hours";
+  showFields(jobKind(question));
   const counted = question.own ? `, counted at batch ${question.own.batch}` : "";
-  at("model-note").textContent = question.own ? `your own step${counted}` : (model?.shape ? LANGUAGE : "");
-  at("amount-note").textContent = at("unit").value === "samples" ? "" : `${say(question.samples)} samples`;
-  at("batch").disabled = at("largest").checked;
+  at("model-note").textContent = question.own ? `your own step${counted}` : "";
+  at("amount-note").textContent = amountNote();
   at("problems").textContent = [...notes, ...leftOut(question)].join(" ");
-  const address = `#${toAddress(question, kindOfModel(question.model))}`;
+  const address = `#${toAddress(question, jobKind(question))}`;
   if (location.hash !== address) history.replaceState(null, "", address);
 }
 
@@ -369,7 +402,7 @@ function paragraph(text) {
 /** @param {import("./answer.js").Row[]} rows */
 function tableRows(rows) {
   const head = document.createElement("tr");
-  for (const name of HEADER) {
+  for (const name of header(rows)) {
     head.append(Object.assign(document.createElement("th"), { scope: "col", textContent: name }));
   }
   const best = recommended(rows, question.deadline);
@@ -426,6 +459,7 @@ function takePastedJob() {
 
 function start() {
   for (const name of known.providers) at("provider").append(new Option(name, name));
+  for (const name of known.runtimes) at("runtime").append(new Option(name, name));
   at("provider").addEventListener("input", takeProvider);
   at("own").addEventListener("input", (/** @type {Event} */ event) => {
     if (takePastedJob()) event.stopPropagation();

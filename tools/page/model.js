@@ -1,9 +1,14 @@
 // The model of time and memory, as in course_tools/estimate: counted sums in, seconds and bytes out.
 
+import {
+  fineTuningBytes, fineTuningEvidence, fineTuningWork, inferenceBytes, inferenceEvidence,
+  inferenceTimes, trainedNumbers,
+} from "./language.js";
 import { TUNINGS } from "./question.js";
 
 /** @typedef {import("./question.js").Question} Question */
 /** @typedef {import("./answer.js").Row} Row */
+/** @typedef {import("./language.js").Shape} Shape */
 /** @typedef {import("./pasted.js").OwnStep} OwnStep */
 
 /**
@@ -32,11 +37,10 @@ import { TUNINGS } from "./question.js";
  */
 
 /**
- * A model of the list. Images have sums at one batch; language models those of one sample and of
- * one more, and a shape; see page_data.py.
+ * A model of the list: a network for images with sums at one batch, or a language model's shape; see
+ * page_data.py.
  * @typedef {object} Model
- * @property {number} [tokens] of a sample
- * @property {Record<string, number>} [shape]
+ * @property {Shape} [shape]
  * @property {Record<string, string>} steps
  * @property {Record<string, string>} [memory] pairs of bytes held and bytes a sample, by task
  */
@@ -54,6 +58,9 @@ const FACTORS = DATA.factors;
 const EVIDENCE = DATA.evidence;
 const LARGE = 3e8;
 const UNBOUNDED = 1e9;
+const ALWAYS_BUSY = "The card is taken to be busy all the time: idle hours cost as much.";
+/** @type {Record<string, import("./language.js").Runtime>} */
+export const RUNTIMES = DATA.runtimes;
 const NOTHING = /** @type {[number, number, number]} */ ([0, 0, 0]);
 
 /** @type {Map<string, Chip>} */
@@ -74,10 +81,25 @@ export const FREE = DATA.free;
 /** @type {Map<string, Provider>} */
 export const PROVIDERS = new Map(DATA.providers.map((/** @type {Provider} */ one) => [one.name, one]));
 
-/** The device's own 16 bits for "amp", or the precision itself. @param {Chip} chip @param {string} name */
-function precisionOf(chip, name) {
-  if (name !== "amp") return name;
-  return "bf16" in chip.peaks ? "bf16" : "fp16";
+/** The shape of the question's model, where it is a language model. @param {Question} question */
+function shapeOf(question) {
+  return MODELS.get(question.model)?.shape;
+}
+
+/** Whether the question is about answers of a language model. @param {Question} question */
+export function isAnswering(question) {
+  return question.task === "inference" && shapeOf(question) !== undefined;
+}
+
+/**
+ * What a chip computes in: its own 16 bits for language models and for "amp", else as was asked.
+ * @param {Question} question
+ * @param {Chip} chip
+ */
+function precisionOf(question, chip) {
+  if (!shapeOf(question) && question.precision !== "amp") return question.precision;
+  if ("bf16" in chip.peaks) return "bf16";
+  return isAnswering(question) && !("fp16" in chip.peaks) ? "fp32" : "fp16";
 }
 
 /** The share of the peak that products reach; see chips.py. @param {Chip} chip @param {string} name */
@@ -88,6 +110,7 @@ function achieved(chip, name) {
 
 /** @typedef {{step: number, launch: number}} Host */
 const OLD_HOST = { step: NUMBERS.step_s, launch: NUMBERS.launch_s };
+const TUNING_HOST = { step: 0, launch: DATA.finetuning.step.launch_s };
 const FAST_HOST = { step: 0, launch: NUMBERS.fastest_launch_s };
 const NEW_HOST = {
   step: (NUMBERS.step_s * NUMBERS.launch_new_s) / NUMBERS.launch_s,
@@ -238,7 +261,7 @@ function withFramework(tensors) {
 function workOf(question, batch) {
   if (question.model === "own") return ownWork(/** @type {OwnStep} */ (question.own));
   const model = /** @type {Model} */ (MODELS.get(question.model));
-  return model.shape ? languageWork(question, model, batch) : imageWork(question, model, batch);
+  return model.shape ? languageWork(question, model.shape, batch) : imageWork(question, model, batch);
 }
 
 const PLAIN = { depthwise: 0, volume: { flops: 0, bytes: 0 }, attention: 0, channelsLast: false };
@@ -283,47 +306,29 @@ function highest(lines, batch) {
 }
 
 /**
+ * A step of fine-tuning.
  * @param {Question} question
- * @param {Model} model
+ * @param {Shape} shape
  * @param {number} batch
  * @returns {Work}
  */
-function languageWork(question, model, batch) {
-  const shape = /** @type {Record<string, number>} */ (model.shape);
-  const training = question.task === "training";
-  const method = training ? question.tuning : "inference";
-  const [flops, bytes, kernels, moreFlops, moreBytes] = numbersIn(model.steps[method]);
-  const full = method === "full" || method === "inference";
+function languageWork(question, shape, batch) {
+  const { tuning, length } = question;
+  const { flops, bytes, attention, kernels } = fineTuningWork(shape, tuning, batch, length, DATA.finetuning);
+  const tensors = fineTuningBytes(shape, tuning, batch, length, DATA.finetuning);
   return {
     batch,
-    training,
+    training: true,
     half: true,
     ...PLAIN,
     convolution: { flops: 0, bytes: 0 },
-    other: { flops: flops + (batch - 1) * moreFlops, bytes: bytes + (batch - 1) * moreBytes },
+    other: { flops, bytes },
+    attention,
     recurrent: 0,
     kernels,
-    parameters: full ? shape.linear + shape.rest : shape.adapters,
-    needed: training ? languageMemory(shape, method, batch) : null,
+    parameters: trainedNumbers(shape, tuning),
+    needed: withFramework(tensors),
   };
-}
-
-/**
- * Bytes of a step of fine-tuning with checkpointing and Adam; see finetuning.py.
- * @param {Record<string, number>} shape
- * @param {string} method
- * @param {number} batch
- */
-function languageMemory(shape, method, batch) {
-  const { logit, nf4, adam } = DATA.finetuning;
-  const all = shape.linear + shape.rest;
-  const trained = method === "full" ? all : shape.adapters;
-  /** @type {Record<string, number>} */
-  const weights = { full: 4 * all, lora: 2 * all, "4-bit": nf4 * shape.linear + 2 * shape.rest };
-  const held = weights[method] + (method === "full" ? 0 : 4 * trained) + 4 * trained * (1 + adam.state);
-  const block = Math.max(shape.block * batch, shape.logits * batch * logit);
-  const activations = shape.kept * batch + block;
-  return withFramework(held + Math.max(activations, 4 * adam.update * trained));
 }
 
 /** @param {OwnStep} own @returns {Work} */
@@ -357,10 +362,20 @@ function chipsOf(question) {
   return [...chips, { ...own, name, peaks, bandwidth, capacity }];
 }
 
-/** Whether a chip has room, by the margin of memory.json. @param {Question} question @param {number} needed @param {Chip} chip */
-function hasRoom(question, needed, chip) {
+/** Bytes of memory that a step needs, or null where that is not known. @param {Question} question @param {number} batch */
+function neededBy(question, batch) {
+  const shape = shapeOf(question);
+  if (shape && isAnswering(question)) {
+    return withFramework(inferenceBytes(shape, question, batch, RUNTIMES[question.runtime]));
+  }
+  const work = workOf(question, batch);
+  return "problem" in work ? null : work.needed;
+}
+
+/** Whether a step fits, by the margin of memory.json. @param {Question} question @param {Chip} chip @param {number} batch */
+function fitsOn(question, chip, batch) {
   const { margin, formula_margin: wider } = DATA.memory;
-  return needed * (1 + (MODELS.get(question.model)?.shape ? wider : margin)) <= chip.capacity;
+  return (neededBy(question, batch) ?? 0) * (1 + (shapeOf(question) ? wider : margin)) <= chip.capacity;
 }
 
 /**
@@ -369,12 +384,8 @@ function hasRoom(question, needed, chip) {
  * @param {Chip} chip
  */
 function largestOn(question, chip) {
-  const fits = (/** @type {number} */ batch) => {
-    const work = workOf(question, batch);
-    return "needed" in work && work.needed !== null && hasRoom(question, work.needed, chip);
-  };
-  const one = workOf(question, 1);
-  if ("problem" in one || one.needed === null) return null;
+  const fits = (/** @type {number} */ batch) => fitsOn(question, chip, batch);
+  if (neededBy(question, 1) === null || question.model === "own") return null;
   let [low, high] = [0, 1];
   while (high < UNBOUNDED && fits(high)) [low, high] = [high, 2 * high];
   while (high - low > 1) {
@@ -385,14 +396,6 @@ function largestOn(question, chip) {
   return low;
 }
 
-/**
- * The kind of a model, which says what its usual job is.
- * @param {string} name
- * @returns {import("./question.js").Kind}
- */
-export function kindOfModel(name) {
-  return MODELS.get(name)?.shape ? "language" : "images";
-}
 
 /**
  * A question near to one that fits no card: with a smaller batch, else with less to train.
@@ -400,7 +403,7 @@ export function kindOfModel(name) {
  * @returns {{question: Question, device: string} | null}
  */
 export function thatFits(question) {
-  const light = kindOfModel(question.model) === "language" && question.task === "training";
+  const light = shapeOf(question) && question.task === "training";
   const from = TUNINGS.indexOf(question.tuning);
   for (const tuning of light ? TUNINGS.slice(from) : [question.tuning]) {
     const asked = /** @type {Question} */ ({ ...question, tuning });
@@ -418,6 +421,7 @@ export function thatFits(question) {
  * @returns {{field: string, problem: string} | null}
  */
 export function problemOf(question) {
+  if (shapeOf(question)) return null;
   const work = workOf(question, question.batch ?? 1);
   if ("problem" in work) return { field: "task", problem: work.problem };
   const asksHalf = ["amp", "bf16", "fp16"].includes(question.precision);
@@ -440,13 +444,10 @@ export function answerRows(question) {
   /** @type {Row[]} */
   const rows = [];
   for (const chip of chipsOf(question)) {
-    const precision = precisionOf(chip, question.precision);
-    if (!(precision in chip.peaks)) continue;
+    if (!(precisionOf(question, chip) in chip.peaks)) continue;
     if (question.count > 1 && question.task === "training" && !chip.link) continue;
     const batch = question.batch ?? Math.max(1, largestOn(question, chip) ?? 1);
-    const work = workOf(question, batch);
-    if ("problem" in work) continue;
-    rows.push(rowOf(question, work, chip, precision));
+    rows.push(rowOf(question, chip, batch));
   }
   if (question.cpu !== null) rows.push(ownRow(question, question.cpu));
   return rows;
@@ -485,7 +486,7 @@ export function priceOf(question, device) {
 export function leftOut(question) {
   const sentences = [];
   for (const chip of chipsOf(question)) {
-    const precision = precisionOf(chip, question.precision);
+    const precision = precisionOf(question, chip);
     if (!(precision in chip.peaks)) sentences.push(`The ${chip.name} does not compute in ${precision}.`);
     else if (question.count > 1 && question.task === "training" && !chip.link) {
       sentences.push(`The ${chip.name} has no link to a second one.`);
@@ -495,34 +496,94 @@ export function leftOut(question) {
 }
 
 /**
- * @param {Question} question
- * @param {Work} work
+ * A step on a chip: its seconds from low to high, what limits it, how sure that is and why, and the
+ * tokens per second of answers.
+ * @typedef {{seconds: [number, number, number], limit: string, checked: boolean, reasons: string[],
+ *   tokens: [number, number] | null}} StepOn
+ */
+
+/**
+ * A step of training, or of inference of a network for images.
+ * @param {Question} question for which `problemOf` found nothing
  * @param {Chip} chip
- * @param {string} precision
+ * @param {number} batch
+ * @returns {StepOn}
+ */
+function stepOn(question, chip, batch) {
+  const shape = shapeOf(question);
+  if (shape && isAnswering(question)) return answersOn(question, shape, chip, batch);
+  const work = /** @type {Work} */ (workOf(question, batch));
+  const precision = precisionOf(question, chip);
+  const { total, limit } = stepTime(work, chip, precision, shape && TUNING_HOST);
+  const step = togetherTime(total, work, chip, question.count);
+  let error = errorOf(work, chip, precision, total);
+  if (shape) {
+    const { tuning, length } = question;
+    const known = fineTuningEvidence(DATA.finetuning, tuning, chip.name, batch * length);
+    const [faster, slower, reasons] = [known.factor, known.factor, [known.about]];
+    error = { faster, slower, checked: known.devices !== null, reasons };
+  }
+  const { faster, slower, checked, reasons } = error;
+  return { seconds: [step / faster, step, step * slower], limit, checked, reasons, tokens: null };
+}
+
+/**
+ * A batch of requests to a language model, from the prompts to the ends of the answers.
+ * @param {Question} question
+ * @param {Shape} shape
+ * @param {Chip} chip
+ * @param {number} batch
+ * @returns {StepOn}
+ */
+function answersOn(question, shape, chip, batch) {
+  const runtime = RUNTIMES[question.runtime];
+  const precision = precisionOf(question, chip);
+  const peak = chip.peaks[precision] * 1e12 * achieved(chip, precision);
+  const times = inferenceTimes(shape, question, batch, runtime, chip.bandwidth * 1e9, peak);
+  const known = inferenceEvidence(runtime, chip.name, shape);
+  const [prompt, answer] = [times.prefill, question.generated * times.decode];
+  const rate = (question.count * batch) / times.decode;
+  return {
+    seconds: [
+      prompt / known.prefill + answer / known.decode,
+      prompt + answer,
+      prompt * known.prefill + answer * known.decode,
+    ],
+    limit: "",
+    checked: known.devices !== null,
+    reasons: [known.about],
+    tokens: [rate / known.decode, rate * known.decode],
+  };
+}
+
+/**
+ * @param {Question} question
+ * @param {Chip} chip
+ * @param {number} batch
  * @returns {Row}
  */
-function rowOf(question, work, chip, precision) {
-  const { total, limit } = stepTime(work, chip, precision);
-  const step = togetherTime(total, work, chip, question.count);
-  const { faster, slower, checked } = errorOf(work, chip, precision, total);
-  const batch = work.batch * question.count;
-  const seconds = (question.samples * question.epochs * step) / batch;
+function rowOf(question, chip, batch) {
+  const { seconds, limit, checked, tokens } = stepOn(question, chip, batch);
+  const together = batch * question.count;
+  const steps = (question.samples * question.epochs) / together;
   const price = priceOf(question, chip.name);
   const hourly = price === null ? null : (price * question.count) / 3600;
+  const job = /** @type {[number, number, number]} */ (seconds.map((each) => each * steps));
   return {
     device: chip.name,
     offer: null,
     count: question.count,
     own: false,
-    precision,
-    batch,
-    step,
-    seconds: [seconds / faster, seconds, seconds * slower],
-    cost: hourly === null ? null : [(seconds / faster) * hourly, seconds * hourly, seconds * slower * hourly],
-    needed: work.needed,
+    precision: precisionOf(question, chip),
+    batch: together,
+    step: seconds[1],
+    seconds: job,
+    cost: hourly === null ? null : [job[0] * hourly, job[1] * hourly, job[2] * hourly],
+    needed: neededBy(question, batch),
     capacity: chip.capacity,
-    fits: work.needed === null || hasRoom(question, work.needed, chip),
+    fits: fitsOn(question, chip, batch),
     limit,
+    tokens,
     checked: checked && question.count === 1,
   };
 }
@@ -545,6 +606,7 @@ function ownRow(question, step) {
     capacity: null,
     fits: true,
     limit: "",
+    tokens: null,
     checked: true,
   };
 }
@@ -558,11 +620,8 @@ function ownRow(question, step) {
 export function evidence(question, rows) {
   const about = new Set();
   for (const chip of chipsOf(question)) {
-    const precision = precisionOf(chip, question.precision);
-    const work = workOf(question, question.batch ?? 1);
-    if ("problem" in work || !(precision in chip.peaks)) continue;
-    const { total } = stepTime(work, chip, precision);
-    for (const reason of errorOf(work, chip, precision, total).reasons) about.add(reason);
+    if (!(precisionOf(question, chip) in chip.peaks)) continue;
+    for (const reason of stepOn(question, chip, question.batch ?? 1).reasons) about.add(reason);
   }
   const share = Math.round(100 * DATA.share);
   const cards = rows.filter((row) => !row.own);
@@ -576,6 +635,6 @@ export function evidence(question, rows) {
   }
   if (unknown) sentences.push(`The intervals of these are assumed, not checked: ${unknown}.`);
   if (question.count > 1) sentences.push("Several cards together were not checked.");
-  sentences.push("Reading data is not included.");
+  sentences.push(isAnswering(question) ? ALWAYS_BUSY : "Reading data is not included.");
   return [...sentences, ...[...about].map((text) => `${text[0].toUpperCase()}${text.slice(1)}.`)];
 }

@@ -128,7 +128,7 @@ const LARGE_COUNTS = /** @type {[number, string][]} */ ([
 ]);
 
 /** Two digits, or all digits before the point. @param {number} value */
-function digits(value) {
+export function digits(value) {
   if (value >= 9.95) return Math.round(value).toLocaleString("en-US");
   return String(Number(value.toPrecision(2)));
 }

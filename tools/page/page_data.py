@@ -6,13 +6,15 @@ from typing import Any
 from course_tools.estimate import chips as chip_data
 from course_tools.estimate.counted import counted_memory
 from course_tools.estimate.finetuning import finetuning_evidence as finetuning
-from course_tools.estimate.language_model import language_models
+from course_tools.estimate.inference import inference_evidence
+from course_tools.estimate.language_model import FEED_FORWARD, language_models
 from course_tools.estimate.memory.memory_model import capacity_bytes, memory_evidence
 from course_tools.estimate.money.prices import PRICES_FILE
 from course_tools.estimate.time.parallel import THROUGH_HOST
 from course_tools.estimate.time.published import MERGED, networks
 from course_tools.estimate.time.step_time import OLD, fitted, numbers
-from tools.page.counted_models import counted_language
+
+RANK = 16  # of LoRA's matrices
 
 
 def page_data() -> dict[str, Any]:
@@ -28,7 +30,10 @@ def page_data() -> dict[str, Any]:
             "logit": finetuning()["bytes_per_logit"],
             "nf4": finetuning()["nf4_bytes"],
             "adam": finetuning()["optimizers"]["adam"],
+            "step": finetuning()["step"],
+            "evidence": finetuning()["evidence"],
         },
+        "runtimes": inference_evidence()["runtimes"],
         "chips": _chips(),
         "providers": [_provider(one, prices["prices"]) for one in prices["providers"]],
         "free": prices["free"],
@@ -99,25 +104,27 @@ def _image_networks() -> dict[str, dict[str, Any]]:
 
 
 def _language_models() -> dict[str, dict[str, Any]]:
-    """Return each language model: its shape, the sums of one sample, and of one more."""
-    shapes = language_models()
+    """Return the shape of each language model, in the numbers that language.js calculates with."""
     models = {}
-    for name, counted in counted_language().items():
-        shape = shapes[counted["model"]]
-        models[name] = {
-            "tokens": counted["length"],
-            "shape": {
-                "linear": shape.linear,
-                "rest": shape.rest,
-                "adapters": shape.adapters(counted["rank"], shape.shapes),
-                "block": shape.block_bytes(counted["length"]),
-                "kept": 2 * shape.layers * shape.hidden * counted["length"],
-                "logits": counted["length"] * shape.vocabulary,
-            },
-            "steps": {
-                task: _short(*sums["one"], *sums["more"]) for task, sums in counted["steps"].items()
-            },
+    for name, model in language_models().items():
+        weights = {part: inputs * outputs for part, (inputs, outputs) in model.shapes.items()}
+        expert = sum(weights.pop(part, 0) for part in FEED_FORWARD)
+        shape = {
+            "layers": model.layers,
+            "hidden": model.hidden,
+            "query": model.query,
+            "kv": model.kv,
+            "between": model.intermediate * model.experts_used,
+            "gated": model.gated,
+            "vocabulary": model.vocabulary,
+            "rest": model.rest,
+            "attention": sum(weights.values()),
+            "expert": expert,
+            "experts": model.experts,
+            "used": model.experts_used,
+            "adapters": model.adapters(RANK, model.shapes),
         }
+        models[name] = {"steps": {}, "shape": shape}
     return models
 
 

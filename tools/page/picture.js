@@ -183,7 +183,7 @@ function drawLabels(svg, rows, frame, x, y, others) {
   const taken = [...others, ...markers];
   rows.forEach((row, index) => {
     const [cost, middle] = [placeOf(row, x), y(row.seconds[1])];
-    const words = label(row) + (row.fits ? "" : " (does not fit)");
+    const words = label(row);
     const width = 8.2 * words.length;
     const onLeft = cost + 14 + width > frame.right;
     const left = onLeft ? cost - 14 - width : cost + 14;

@@ -1,17 +1,17 @@
 // The question as a script of Python that runs.
 
-import { kindOfModel, priceOf } from "./model.js";
+import { MODELS, isAnswering, priceOf } from "./model.js";
 
 /** @typedef {import("./question.js").Question} Question */
 
 /**
- * Write the question as Python: for a network of timm, for the memory of a language model, or for a
- * model that the reader imports.
+ * Write the question as Python: for a network of timm, a language model, or a model that the reader
+ * imports.
  * @param {Question} question
  */
 export function toPython(question) {
   if (question.model === "own") return script(OWN_MODEL, estimateCall(question));
-  if (kindOfModel(question.model) === "language") return fineTuning(question);
+  if (MODELS.get(question.model)?.shape) return languageScript(question);
   const [, name, side] = /^(.*) \((\d+)\)$/.exec(question.model) ?? [];
   const made = [
     "import timm  # pip install timm",
@@ -59,15 +59,22 @@ function estimateCall(question) {
   return lines;
 }
 
-/** The memory of a language model's step. @param {Question} question */
-function fineTuning(question) {
-  const [, name, length] = /^(.*), ([\d,]+) tokens$/.exec(question.model) ?? [];
-  const tokens = length.replace(",", "");
-  const asked = `batch=${question.batch ?? 1}, length=${tokens}`;
+/** A language model on each card. @param {Question} question */
+function languageScript(question) {
+  const { batch, length, samples, epochs, bits, prompt, generated } = question;
+  const text = JSON.stringify;
+  const tokens = samples * epochs * length;
+  let call = `estimate_finetuning(model, ${text(question.tuning)}, batch=${batch ?? 1}, length=${length}, device=card, tokens=${tokens})`;
+  if (isAnswering(question)) {
+    const asked = `bits=${bits}, runtime=${text(question.runtime)}, prompt=${prompt}, generated=${generated}`;
+    call = `estimate_inference(model, card, batch=${batch ?? 1}, ${asked})`;
+  }
   return [
-    "from course_tools.estimate.finetuning import estimate_finetuning",
+    "from course_tools.estimate import estimate_finetuning, estimate_inference",
     "",
-    `print(estimate_finetuning(${JSON.stringify(name)}, ${JSON.stringify(question.tuning)}, ${asked}))`,
+    `model = ${text(question.model)}`,
+    `for card in [${question.devices.map((name) => text(name)).join(", ")}]:`,
+    `    print(card, ${call}, sep="\\n")`,
     "",
   ].join("\n");
 }

@@ -6,9 +6,14 @@
  * @property {import("./pasted.js").OwnStep | null} own one's own counted step
  * @property {"training" | "inference"} task
  * @property {"full" | "lora" | "4-bit"} tuning of a language model
- * @property {string} precision
+ * @property {string} precision of a network for images
+ * @property {number} length tokens of a sample that a language model is trained with
+ * @property {number} prompt tokens of a request to a language model
+ * @property {number} generated tokens of its answer
+ * @property {string} bits of a weight while it answers
+ * @property {string} runtime what it answers with
  * @property {number | null} batch null stands for the largest that fits
- * @property {number} samples in one epoch
+ * @property {number} samples in one epoch, or requests
  * @property {number} epochs
  * @property {number | null} deadline in hours
  * @property {string[]} devices
@@ -24,17 +29,30 @@
 
 export const PRECISIONS = ["amp", "bf16", "fp16", "tf32", "fp32"];
 export const TUNINGS = ["full", "lora", "4-bit"];
+const BITS = ["16", "8", "4"];
 const LONGEST_ADDRESS = 60_000;
+export const LONGEST_TEXT = 1e7; // tokens
 
-/** @typedef {"images" | "language"} Kind of model */
-
+/** @typedef {"images" | "tuning" | "answers"} Kind of job */
 /** @typedef {Pick<Question, "tuning" | "batch" | "samples" | "epochs">} UsualJob */
 
-/** @type {Record<Kind, UsualJob>} the usual job of each kind: ImageNet, and some instructions */
+/** @type {Record<Kind, UsualJob>} the usual job of each kind: ImageNet, instructions, requests */
 export const USUAL_JOBS = {
   images: { tuning: "full", batch: 256, samples: 1_281_167, epochs: 90 },
-  language: { tuning: "lora", batch: 4, samples: 20_000, epochs: 3 },
+  tuning: { tuning: "lora", batch: 4, samples: 20_000, epochs: 3 },
+  answers: { tuning: "lora", batch: 1, samples: 10_000, epochs: 1 },
 };
+
+/**
+ * The kind of a job.
+ * @param {boolean} language whether it is about a language model of the list
+ * @param {string | null} task
+ * @returns {Kind}
+ */
+export function kindOfJob(language, task) {
+  if (!language) return "images";
+  return task === "inference" ? "answers" : "tuning";
+}
 
 /** @param {Kind} kind @returns {Question} */
 export function defaultQuestion(kind = "images") {
@@ -44,6 +62,11 @@ export function defaultQuestion(kind = "images") {
     own: null,
     task: "training",
     precision: "amp",
+    length: 2048,
+    prompt: 512,
+    generated: 256,
+    bits: "16",
+    runtime: "vLLM",
     deadline: 48,
     devices: ["T4", "A100 80GB", "L4", "H100 SXM", "RTX 4090"],
     chip: null,
@@ -63,10 +86,12 @@ export function defaultQuestion(kind = "images") {
 export function toAddress(question, kind) {
   const usual = defaultQuestion(kind);
   const fields = new URLSearchParams();
-  for (const name of /** @type {const} */ (["model", "task", "tuning", "precision", "provider"])) {
+  const texts = /** @type {const} */ (["model", "task", "tuning", "precision", "bits", "runtime", "provider"]);
+  for (const name of texts) {
     if (question[name] !== usual[name]) fields.set(name, question[name]);
   }
-  for (const name of /** @type {const} */ (["samples", "epochs", "count"])) {
+  const numbers = /** @type {const} */ (["samples", "epochs", "count", "length", "prompt", "generated"]);
+  for (const name of numbers) {
     if (question[name] !== usual[name]) fields.set(name, String(question[name]));
   }
   if (question.batch !== usual.batch) fields.set("batch", String(question.batch ?? "largest"));
@@ -89,8 +114,10 @@ export function toAddress(question, kind) {
 }
 
 /**
- * What the page knows: each model's kind, devices, providers, and how a pasted step is read.
- * @typedef {{kinds: Map<string, Kind>, devices: Set<string>, providers: string[],
+ * What the page knows: its models, which of them are language models, devices, providers, programs
+ * that answer, and how a pasted step is read.
+ * @typedef {{models: Set<string>, language: Set<string>, devices: Set<string>, providers: string[],
+ *   runtimes: string[],
  *   readOwn: (text: string) => {own: import("./pasted.js").OwnStep} | {problem: string}}} Known
  */
 
@@ -107,7 +134,8 @@ export function fromAddress(address, known) {
   }
   const fields = new URLSearchParams(address);
   const model = fields.get("model");
-  const question = defaultQuestion(known.kinds.get(model ?? ""));
+  const language = model !== null && known.language.has(model);
+  const question = defaultQuestion(kindOfJob(language, fields.get("task")));
   /** @type {string[]} */
   const problems = [];
   const choices = {
@@ -115,6 +143,8 @@ export function fromAddress(address, known) {
     tuning: TUNINGS,
     precision: PRECISIONS,
     provider: ["", ...known.providers],
+    bits: BITS,
+    runtime: known.runtimes,
   };
   for (const [name, allowed] of Object.entries(choices)) {
     const value = fields.get(name);
@@ -129,7 +159,7 @@ export function fromAddress(address, known) {
     else problems.push(`The address holds a counted step that cannot be read: ${read.problem}`);
   }
   if (model !== null) {
-    if (known.kinds.has(model) || (model === "own" && question.own)) question.model = model;
+    if (known.models.has(model) || (model === "own" && question.own)) question.model = model;
     else problems.push("The address names a model that is not in this page's list.");
   }
   readNumbers(fields, question, problems);
@@ -153,6 +183,9 @@ function readNumbers(fields, question, problems) {
     samples: [1, 1e15],
     epochs: [1, 1e6],
     count: [1, 100_000],
+    length: [1, LONGEST_TEXT],
+    prompt: [1, LONGEST_TEXT],
+    generated: [1, LONGEST_TEXT],
     batch: [1, 1e7],
     deadline: [1e-3, 1e7],
     cpu: [1e-9, 1e9],

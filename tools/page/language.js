@@ -1,0 +1,155 @@
+// Language models by their shapes: what fine-tuning and answering take on a chip, as in
+// finetuning.py, finetuning_step.py and inference.py of course_tools/estimate.
+
+/** @typedef {import("./question.js").Question} Question */
+
+/**
+ * The shape of a language model; `between` is the width of the feed-forward part that a token
+ * meets, `attention` and `expert` are weights of a layer, `adapters` those of LoRA.
+ * @typedef {{layers: number, hidden: number, query: number, kv: number, between: number,
+ *   gated: boolean, vocabulary: number, rest: number, attention: number, expert: number,
+ *   experts: number, used: number, adapters: number}} Shape
+ */
+
+/**
+ * @typedef {{devices: string[] | null, about: string, method?: string | null, tokens?: number,
+ *   parameters?: number, factor: number, decode: number, prefill: number}} LanguageEvidence
+ * @typedef {{hidden: number, query: number, kv: number, intermediate: number, kernels: number}} OfLayer
+ * @typedef {{logit: number, nf4: number, adam: {state: number, update: number},
+ *   step: {full: OfLayer, adapted: OfLayer, without_gate: number, logits: number,
+ *   dequantized: number, launch_s: number}, evidence: LanguageEvidence[]}} FineTuning
+ * @typedef {{bytes: Record<string, [number, number]>, bandwidth_share: number,
+ *   arithmetic_share: number, layer_s: number, host_s: number, kv_times: number,
+ *   evidence: LanguageEvidence[]}} Runtime
+ */
+
+const MASTER = 8; // bytes of a weight that is kept in 32 bits: read, written and read again in 16
+
+/** Weights of the linear layers, of some experts in each. @param {Shape} shape @param {number} experts */
+function linearWeights(shape, experts) {
+  return shape.layers * (shape.attention + experts * shape.expert);
+}
+
+/** All weights. @param {Shape} shape */
+function allWeights(shape) {
+  return linearWeights(shape, shape.experts) + shape.rest;
+}
+
+/** Numbers that are trained. @param {Shape} shape @param {string} method */
+export function trainedNumbers(shape, method) {
+  return method === "full" ? allWeights(shape) : shape.adapters;
+}
+
+/**
+ * FLOPs, bytes and kernels of a step of fine-tuning; see finetuning_step.py.
+ * @param {Shape} shape
+ * @param {string} method
+ * @param {number} batch
+ * @param {number} length tokens of a sample
+ * @param {FineTuning} numbers
+ */
+export function fineTuningWork(shape, method, batch, length, { step, adam }) {
+  const [full, tokens] = [method === "full", batch * length];
+  const [headPasses, reads] = [full ? 3 : 2, 3];
+  const head = shape.vocabulary * shape.hidden;
+  const [linear, used] = [shape.experts, shape.used].map((experts) => linearWeights(shape, experts));
+  const adapters = full ? 0 : 4 * shape.adapters;
+  const products = 2 * tokens * ((headPasses + 1) * used + headPasses * head + adapters);
+  const attention = 2 * tokens * length * shape.layers * shape.query * 4.5;
+  const each = full ? MASTER : 2;
+  const unpacked = method === "4-bit" ? reads * step.dequantized * linear : 0;
+  const weights = reads * each * linear + 2 * each * head + unpacked;
+  const update = 4 * trainedNumbers(shape, method) * (3 + 2 * adam.state);
+  const layer = full ? step.full : step.adapted;
+  const width =
+    layer.hidden * shape.hidden + layer.query * shape.query + layer.kv * shape.kv +
+    layer.intermediate * shape.between * (shape.gated ? 1 : step.without_gate);
+  const moved = tokens * (shape.layers * width + shape.vocabulary * step.logits);
+  const bytes = weights + moved + update;
+  return { flops: products + attention, attention, bytes, kernels: layer.kernels * shape.layers };
+}
+
+/**
+ * Bytes of the tensors of a step of fine-tuning with checkpointing and Adam; see finetuning.py.
+ * @param {Shape} shape
+ * @param {string} method
+ * @param {number} batch
+ * @param {number} length
+ * @param {FineTuning} numbers
+ */
+export function fineTuningBytes(shape, method, batch, length, { logit, nf4, adam }) {
+  const [tokens, trained] = [batch * length, trainedNumbers(shape, method)];
+  const linear = linearWeights(shape, shape.experts);
+  /** @type {Record<string, number>} */
+  const frozen = { full: 0, lora: 2 * allWeights(shape), "4-bit": nf4 * linear + 2 * shape.rest };
+  const results = shape.gated ? 4 : 2;
+  const kept = 12 * shape.hidden + 4 * shape.query + 4 * shape.kv + 2 * results * shape.between;
+  const block = tokens * Math.max(kept, shape.vocabulary * logit);
+  const activations = tokens * 2 * shape.layers * shape.hidden + block;
+  return frozen[method] + 4 * trained * (2 + adam.state) + Math.max(activations, 4 * trained * adam.update);
+}
+
+/**
+ * The evidence for fine-tuning on a chip.
+ * @param {FineTuning} numbers
+ * @param {string} method
+ * @param {string} chip
+ * @param {number} tokens in a step
+ */
+export function fineTuningEvidence(numbers, method, chip, tokens) {
+  return /** @type {LanguageEvidence} */ (numbers.evidence.find(
+    (one) =>
+      [null, method].includes(one.method ?? null) &&
+      (one.devices === null || one.devices.includes(chip)) && tokens >= (one.tokens ?? 0),
+  ));
+}
+
+/** Bytes of weights, and of keys and values, while requests are answered. @param {Shape} shape @param {Question} asked @param {number} batch @param {Runtime} runtime */
+export function inferenceBytes(shape, asked, batch, runtime) {
+  const [ofLinear, elsewhere] = runtime.bytes[asked.bits];
+  const weights = linearWeights(shape, shape.experts) * ofLinear + shape.rest * elsewhere;
+  return weights + batch * (asked.prompt + asked.generated) * 4 * shape.layers * shape.kv;
+}
+
+/**
+ * Seconds to read the prompts of some requests, and to make one token of each answer; see inference.py.
+ * @param {Shape} shape
+ * @param {Question} asked
+ * @param {number} batch
+ * @param {Runtime} runtime
+ * @param {number} bandwidth bytes a second of the data sheet
+ * @param {number} peak operations a second that products reach
+ */
+export function inferenceTimes(shape, asked, batch, runtime, bandwidth, peak) {
+  const { prompt, generated, bits } = asked;
+  const rate = bandwidth * runtime.bandwidth_share;
+  const arithmetic = peak * runtime.arithmetic_share;
+  const [ofLinear, elsewhere] = runtime.bytes[bits];
+  const head = shape.vocabulary * shape.hidden;
+  const used = linearWeights(shape, shape.used);
+  const read = (/** @type {number} */ tokens) => {
+    const met = shape.experts * (1 - (1 - shape.used / shape.experts) ** tokens);
+    return linearWeights(shape, met) * ofLinear + head * elsewhere;
+  };
+  const longest = (/** @type {number} */ bytes, /** @type {number} */ flops) =>
+    Math.max(shape.layers * runtime.host_s, shape.layers * runtime.layer_s + bytes / rate + flops / arithmetic);
+  const attention = 2 * shape.layers * shape.query * prompt ** 2;
+  const cache = runtime.kv_times * batch * (prompt + generated / 2) * 4 * shape.layers * shape.kv;
+  return {
+    prefill: longest(read(batch * prompt), batch * (2 * used * prompt + attention)),
+    decode: longest(read(batch) + cache, 2 * batch * (used + head)),
+  };
+}
+
+/**
+ * The evidence for answering on a chip.
+ * @param {Runtime} runtime
+ * @param {string} chip
+ * @param {Shape} shape
+ */
+export function inferenceEvidence(runtime, chip, shape) {
+  const size = allWeights(shape);
+  return /** @type {LanguageEvidence} */ (runtime.evidence.find(
+    (one) => (one.devices === null || one.devices.includes(chip)) && size >= (one.parameters ?? 0),
+  ));
+}
