@@ -117,7 +117,6 @@ def expected_rows(question: dict, chips: list[Chip]) -> list[dict]:
     prices = prices_by_device(question["provider"] or None, "here", "$")
     rows = []
     together = question["count"] > 1 and question["task"] == "training"
-    margin = "formula_margin" if question["model"] in counted_language() else "margin"
     for chip in chips:
         precision = question["precision"]
         if precision != "amp" and precision not in chip.peaks:
@@ -143,7 +142,7 @@ def expected_rows(question: dict, chips: list[Chip]) -> list[dict]:
                 if price is None
                 else seconds / 3600 * price.per_hour * question["count"],
                 "needed": needed,
-                "fits": needed is None or fits(needed, capacity_bytes(chip), margin),
+                "fits": needed is None or fits(needed, capacity_bytes(chip)),
                 "limit": parts.limit,
             }
         )
