@@ -18,6 +18,7 @@ with lessons_extra():
 
 # Source: M. Okabe and K. Ito, Color Universal Design (2008).
 BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"
+SKY, PINK, AMBER, YELLOW = "#56B4E9", "#CC79A7", "#E69F00", "#F0E442"  # mean no kind of device
 MUTED = "#595959"  # for what is not the message of a picture
 # A colour for each kind of device, with a marker and a line style, so that it reads in grey too.
 LOOKS = {

@@ -6,6 +6,7 @@ from typing import Any
 from course_tools.compare.measurement import Measurement
 from course_tools.figures import (
     LOOKS,
+    PINK,
     Picture,
     label_ends,
     label_text,
@@ -21,7 +22,7 @@ with lessons_extra():
     from matplotlib.ticker import FuncFormatter, LogLocator
 
 ONE_THREAD = {**LOOKS["cpu"], "marker": "v", "linestyle": ":", "markerfacecolor": "white"}
-OTHER = {**LOOKS["cuda"], "color": "#CC79A7", "marker": "D"}
+OTHER = {**LOOKS["cuda"], "color": PINK, "marker": "D"}
 DASHED = {"linestyle": (0, (4, 4)), "markerfacecolor": "white", "linewidth": 2}
 THIN = {"marker": "", "alpha": 0.25}
 Curve = Sequence[Measurement]  # of one contestant, smallest size first

@@ -3,14 +3,24 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from course_tools.figures import BLUE, GREEN, MUTED, ORANGE, Picture, lecture_axes, picture
+from course_tools.figures import (
+    BLUE,
+    GREEN,
+    MUTED,
+    ORANGE,
+    PINK,
+    SKY,
+    Picture,
+    lecture_axes,
+    picture,
+)
 from course_tools.timeline.spans import Lane, Span, union
 from course_utils.text import DURATIONS, format_seconds
 
 COLORS = {  # Okabe and Ito's
     "host": BLUE,
-    "launches": "#56B4E9",
-    "copies": "#CC79A7",
+    "launches": SKY,
+    "copies": PINK,
     "exchange": GREEN,
     "device": ORANGE,
 }

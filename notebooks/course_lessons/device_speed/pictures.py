@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from matplotlib.ticker import LogLocator
 
 from course_lessons.device_speed.published import resnet50_published
-from course_tools.figures import MUTED, Picture, label_ends, lecture_axes, picture
+from course_tools.figures import AMBER, MUTED, SKY, Picture, label_ends, lecture_axes, picture
 from course_utils.text import format_seconds
 
-A, B = "#56B4E9", "#E69F00"  # of Okabe and Ito's colours, two that mean no device
+A, B = SKY, AMBER  # of Okabe and Ito's colours, two that mean no device
 
 
 def draw_readings(first_s: float, readings_s: Sequence[float]) -> Picture:

@@ -6,14 +6,23 @@ from typing import Any
 
 from matplotlib.patches import Rectangle
 
-from course_tools.figures import LOOKS, MUTED, Picture, label_ends, lecture_axes, picture
+from course_tools.figures import (
+    AMBER,
+    LOOKS,
+    MUTED,
+    PINK,
+    Picture,
+    label_ends,
+    lecture_axes,
+    picture,
+)
 
 # The T4: NVIDIA Turing Architecture Whitepaper (2018) for the multiprocessors and their lanes. Its
 # memory's bandwidth and its bus, 16 GB/s each way for PCIe 3.0 x16, are those of its data sheet.
 MULTIPROCESSORS, LANES, GPU_MEMORY_GB_PER_S, BUS_GB_PER_S = 40, 64, 320, 16
 LINES = ("-", "--", ":", "-.")
 # of the training runs: black, two of Okabe and Ito's colours that mean no device, and a grey
-RUNS = ("black", "#CC79A7", "#E69F00", MUTED)
+RUNS = ("black", PINK, AMBER, MUTED)
 MARKERS = ("", "o", "s", "^")
 
 

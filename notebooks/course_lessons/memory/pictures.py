@@ -9,11 +9,11 @@ from torch import Tensor, nn
 from course_lessons.memory.record import Record
 from course_tools.estimate.memory.estimate_memory import estimate_memory
 from course_tools.estimate.memory.memory_result import Memory
-from course_tools.figures import LOOKS, MUTED, Picture, lecture_axes, picture
+from course_tools.figures import LOOKS, MUTED, PINK, YELLOW, Picture, lecture_axes, picture
 from course_utils.text import format_bytes
 
 CPU, GPU = LOOKS["cpu"]["color"], LOOKS["cuda"]["color"]
-PARTS = {"parameters": CPU, "gradients": GPU, "optimizer": "#CC79A7"}
+PARTS = {"parameters": CPU, "gradients": GPU, "optimizer": PINK}
 # times as long as the baseline: bfloat16 takes 40 times where a CPU has no instructions for it
 LONGEST = 4
 # A label to the right of a bar's end, legible where a line crosses it.
@@ -124,7 +124,7 @@ def draw_checkpointing(blocks: int = 5, now: int = 3) -> Picture:
     axes = lecture_axes("Checkpointing keeps only the inputs")
     looks: dict[str, Any] = {
         "input": {"facecolor": CPU, "edgecolor": "black"},
-        "results inside": {"facecolor": "#F0E442", "edgecolor": "black"},
+        "results inside": {"facecolor": YELLOW, "edgecolor": "black"},
         "computed again": {"facecolor": GPU, "edgecolor": "black", "hatch": "/"},
         "freed": {"facecolor": "white", "edgecolor": MUTED, "linestyle": ":"},
     }

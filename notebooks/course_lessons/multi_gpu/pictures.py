@@ -5,9 +5,8 @@ from matplotlib.patches import Rectangle
 
 from course_lessons.boxes import DARK, draw_arrow, draw_box, draw_canvas
 from course_tools.estimate.time.published import published
-from course_tools.figures import BLUE, MUTED, ORANGE, Picture, lecture_axes, picture
+from course_tools.figures import BLUE, MUTED, ORANGE, SKY, Picture, lecture_axes, picture
 
-SKY = "#56B4E9"
 PALE = "#F7D9C4"
 FORMATS = {"fp16": "16 bits\n(mixed precision)", "tf32": "TF32"}
 RANKS = 4  # of the ring
