@@ -69,14 +69,6 @@ def test_conda_installs_what_make_installs_with_the_same_constraints():
     assert conda_packages(CONDA).keys() == {"python", "pip"}
 
 
-def test_the_workflows_call_the_makefiles_commands_and_have_no_options_of_their_own():
-    for workflow in (ROOT / ".github" / "workflows").glob("*.yml"):
-        commands = re.findall(r"run: (.*)", workflow.read_text(encoding="utf-8"))
-        assert not [line for line in commands if re.search(r"\b(pytest|ruff|mypy)\b", line)]
-    assert "tools/check.py" in (ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8")
-    assert (ROOT / "Makefile").read_text("utf-8").count("tools/check.py") == 2
-
-
 def test_every_requirement_is_met_by_the_versions_that_ci_runs():
     for name in ("dependencies", "lessons", "darts", "learn", "test", "networks"):
         for requirement in array(name):

@@ -137,19 +137,6 @@ def test_an_error_is_shown_in_the_panel_as_text(shown):
     assert not panel.run_button.disabled
 
 
-def test_a_second_click_on_run_changes_nothing(shown):
-    async def scenario():
-        panel = lab()
-        panel.run_button.click()
-        await asyncio.sleep(0.01)
-        first = panel._task
-        panel._start()
-        assert panel._task is first
-        await first
-
-    asyncio.run(scenario())
-
-
 def test_the_table_escapes_every_name(shown):
     panel = lab()
     name = "<script>alert(1)</script>"

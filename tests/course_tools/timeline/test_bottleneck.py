@@ -1,7 +1,6 @@
 """Loops whose bottleneck was built in, verdicts on evidence made by hand, and recorded GPUs."""
 
 import doctest
-import multiprocessing
 import re
 import subprocess
 import sys
@@ -288,13 +287,6 @@ def test_for_tensors_in_memory_the_advice_is_whole_batches_and_it_can_be_run(dat
     assert sorted(torch.cat([y for _, y in batches]).tolist()) == list(range(len(dataset)))
 
 
-def test_whole_batches_and_other_data_are_not_taken_for_single_samples_from_tensors():
-    whole = DataLoader(TENSORS, sampler=BatchSampler(range(12), 4, False), batch_size=None)
-    assert not facts_of(whole).from_tensors
-    assert not facts_of(DataLoader(SlowImages(), 4)).from_tensors
-    assert not facts_of([torch.ones(2)]).is_dataloader
-
-
 @pytest.mark.parametrize(
     ("in_notebook", "words"),
     [(True, "in a .py file that you import, not in a cell"), (False, '__name__ == "__main__"')],
@@ -331,13 +323,6 @@ def test_workers_that_do_not_find_the_class_of_a_cell_are_an_error_that_says_the
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert "Can't get attribute 'Digits' on <module '__main__'" in done.stderr
     assert "%%writefile" in done.stdout and "num_workers=0" in done.stdout
-
-
-def test_how_workers_start_is_asked_of_the_loader_and_of_the_system():
-    spawned = DataLoader(SlowImages(), num_workers=1, multiprocessing_context="spawn")
-    assert facts_of(spawned).starts_anew
-    usual = facts_of(DataLoader(SlowImages(), num_workers=1)).starts_anew
-    assert usual == (multiprocessing.get_start_method() != "fork")
 
 
 # the clock of this thread alone, in which other programs take no part
