@@ -1,8 +1,10 @@
 """Run a script as two ranks on this CPU, and see what each of them did."""
 
 import json
+import multiprocessing
 import os
 import socket
+import threading
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -40,6 +42,7 @@ def run_two_ranks(script: str) -> list[dict[str, Any]]:
 
 def _run_rank(rank: int, script: str, port: int, folder: str) -> None:
     """Run the script in this process, and leave a report in the folder."""
+    threading.Thread(target=_end_with_the_kernel, daemon=True).start()
     address = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     os.environ.update(address, RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="2")
     torch.set_num_threads(1)
@@ -48,3 +51,10 @@ def _run_rank(rank: int, script: str, port: int, folder: str) -> None:
     parameters = names["model"].parameters() if "model" in names else []
     report = {"seen": names.get("seen", []), "weights": [each.tolist() for each in parameters]}
     Path(folder, f"{rank}.json").write_text(json.dumps(report), encoding="utf-8")
+
+
+def _end_with_the_kernel() -> None:
+    """End this rank when its kernel has ended, even if that was killed while the rank started."""
+    if kernel := multiprocessing.parent_process():
+        kernel.join()
+    os._exit(1)

@@ -1,6 +1,10 @@
 import multiprocessing
 import signal
+import subprocess
+import sys
+import time
 
+import psutil
 import pytest
 from course_lessons.exercises.two_ranks import run_two_ranks
 
@@ -53,6 +57,21 @@ def test_a_check_that_is_stopped_leaves_no_rank_behind():
     for rank in multiprocessing.active_children():
         rank.join(30)
         assert not rank.is_alive()
+
+
+def test_a_kernel_that_is_killed_while_the_ranks_start_leaves_none(tmp_path):
+    code = "from course_lessons.exercises.two_ranks import run_two_ranks\n"
+    code += "if __name__ == '__main__': run_two_ranks('while True: pass')"
+    (tmp_path / "kernel.py").write_text(code)
+    kernel = subprocess.Popen([sys.executable, tmp_path / "kernel.py"])
+    while len(ranks := psutil.Process(kernel.pid).children()) < 3:  # with multiprocessing's tracker
+        time.sleep(0.05)
+    kernel.kill()
+    kernel.wait()
+    _, left = psutil.wait_procs(ranks, timeout=60)
+    for rank in left:
+        rank.kill()
+    assert not left
 
 
 def test_a_script_without_the_names_that_are_read_has_seen_nothing_and_has_no_weights():
