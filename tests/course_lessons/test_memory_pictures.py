@@ -27,7 +27,7 @@ def test_a_parameter_has_its_bytes_by_part_with_each_optimizer(drawn):
     widths = [round(bar.get_width(), 1) for bar in drawn[0].patches]
     # parameter, gradient, state, copy: first of Adam and then of SGD
     assert widths == [4, 4, 4, 4, 8, 0, 4, 0]
-    assert shown.alt == "Bytes for each parameter by optimizer: Adam 20.0, SGD 8.0."
+    assert shown.alt == "Bytes per parameter by optimizer: Adam 20, SGD 8."
 
 
 def test_each_cure_is_drawn_relative_to_the_first(drawn):

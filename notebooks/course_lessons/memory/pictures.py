@@ -95,12 +95,12 @@ def draw_bytes(model: nn.Module, example: Tensor, optimizers: Mapping[str, Any])
         axes.barh(list(ends), widths, left=list(ends.values()), height=0.6, label=label, **look)
         ends = {name: end + parts[name][place] for name, end in ends.items()}
     for row, end in enumerate(ends.values()):
-        axes.text(end + 0.2, row, f"{end:.1f}", va="center")
+        axes.text(end + 0.2, row, f"{end:.0f}", va="center")
     axes.set(xlim=(0, 1.12 * max(ends.values())), xticks=range(0, 21, 4))
     axes.invert_yaxis()
     axes.legend(ncols=2, loc="upper center", bbox_to_anchor=(0.4, -0.14), edgecolor="none")
-    said = ", ".join(f"{name} {end:.1f}" for name, end in ends.items())
-    return picture(axes, f"Bytes for each parameter by optimizer: {said}.", colors=10)
+    said = ", ".join(f"{name} {end:.0f}" for name, end in ends.items())
+    return picture(axes, f"Bytes per parameter by optimizer: {said}.", colors=10)
 
 
 def _bytes_by_part(model: nn.Module, example: Tensor, optimizer: Any) -> tuple[float, ...]:
@@ -189,7 +189,7 @@ def draw_holders(ranks: int = 4) -> Picture:
 def draw_cures(peaks_bytes: Mapping[str, int], times_s: Mapping[str, float]) -> Picture:
     """Draw the peak memory and the CPU time of each way to train, relative to the first."""
     axes = lecture_axes(
-        "What each cure saves, and what it costs", "peak memory and CPU time, baseline = 1"
+        "What each fix saves, and what it costs", "peak memory and CPU time, baseline = 1"
     )
     first = next(iter(peaks_bytes))
     memory = {name: size / peaks_bytes[first] for name, size in peaks_bytes.items()}
