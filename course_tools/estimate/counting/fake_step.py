@@ -39,6 +39,13 @@ ADVICE = {  # by what an error says
     "": "Check that the inputs fit: a tuple is several arguments, a dict names them, and a list "
     "is one. Shapes: {}.",
 }
+UNASKED = (  # warnings of what counting does alone
+    # autocast, opened for the GPU that the estimate is for, up to torch 2.9 and since
+    "User provided device_type of 'cuda'",
+    "CUDA is not available or torch_xla is imported",
+    # Transformers, which asks where the tokens of experts lie in memory
+    "Accessing the data pointer of FakeT",
+)
 LOGGER = logging.getLogger("torch._subclasses.fake_tensor")  # prints a traceback of its own
 PATIENCE_S, OFTEN = 10.0, 256  # of CPU between two signs of life, which are due after so many
 
@@ -206,10 +213,8 @@ class Step(TorchDispatchMode):
                 kernels,
                 warnings.catch_warnings(),
             ):
-                # The model may open autocast for the GPU that the estimate is for.
-                warnings.filterwarnings("ignore", message="User provided device_type of 'cuda'")
-                # Transformers asks where the tokens of experts lie in memory.
-                warnings.filterwarnings("ignore", message="Accessing the data pointer of FakeT")
+                for message in UNASKED:
+                    warnings.filterwarnings("ignore", message=message)
                 out = self.model(**given) if isinstance(given, dict) else self.model(*given)
                 del given
                 if self.training:
@@ -321,8 +326,14 @@ def _backward(out: Any) -> None:
         raise CannotCount(
             "no result of the model depends on a parameter that is trained. Pass training=False."
         )
-    # Not Tensor.backward, which would hide what checkpointing computes again from `GpuKernels`.
-    torch.autograd.backward(torch.stack(results).sum())
+    root = torch.stack(results).sum()
+    # The engine itself: Tensor.backward, and since torch 2.11 torch.autograd.backward, turn function
+    # modes off, which would hide what checkpointing computes again from `GpuKernels`.
+    engine = torch.autograd.Variable._execution_engine
+    grads = (torch.ones_like(root),)
+    engine.run_backward(
+        (root,), grads, False, False, (), allow_unreachable=True, accumulate_grad=True
+    )
 
 
 def _clone(
