@@ -58,7 +58,7 @@ def draw_steps(times: Sequence[StepTime]) -> Picture:
     )
     for height, (label, colour) in zip((0.85, 0.7, 0.55), labels, strict=True):
         axes.text(len(times) + 0.4, height * base.max(), label, color=colour, ha="right")
-    return picture(axes, f"{title}; step {len(times)}: trace {trace}, run {run}.", colors=24)
+    return picture(axes, f"{title}; step {len(times)}: trace {trace}, run {run}.", colors=48)
 
 
 def draw_systolic_array(side: int = 3) -> Picture:
