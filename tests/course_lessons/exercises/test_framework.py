@@ -2,7 +2,6 @@ import linecache
 import re
 import signal
 import sys
-import threading
 import time
 import types
 from contextlib import suppress
@@ -21,7 +20,6 @@ from course_lessons.exercises.read_answer import (
     quote,
     same,
 )
-from course_lessons.exercises.time_limit import time_limit
 
 
 @exercise(
@@ -118,10 +116,6 @@ def test_what_cannot_be_called_as_asked_is_wrong(function, message):
     assert message in str(wrong.value)
 
 
-def test_what_can_be_called_as_asked_passes():
-    expect_function(adds, ["x", "y"])
-
-
 def test_an_answer_of_several_lines_is_quoted_in_one():
     assert quote("not equal:\n\n  1 and 2\n") == "not equal: 1 and 2"
 
@@ -208,20 +202,6 @@ def test_an_answer_that_ends_python_gets_a_verdict():
 def test_the_stop_button_stops_a_check():
     with pytest.raises(KeyboardInterrupt):
         first.check(lambda numbers: signal.raise_signal(signal.SIGINT))
-
-
-def test_outside_of_the_main_thread_nothing_is_limited():
-    seen = []
-
-    def work():
-        with time_limit(0.05):
-            time.sleep(0.1)
-            seen.append("done")
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    assert seen == ["done"]
 
 
 def test_progress_shows_the_lessons_of_this_kernel(monkeypatch):

@@ -291,11 +291,6 @@ def test_a_line_is_counted_as_an_editor_counts_it(before):
     assert [note.line for note in explain(f"{before}!pip install torch==1.9.0").findings] == [line]
 
 
-def test_an_old_name_inside_a_long_string_is_on_its_own_line():
-    text = 'run("""\n\npip install cloud-tpu-client""")\nx = "\\\n\\\nXRT_TPU_CONFIG"\n'
-    assert [note.line for note in explain(text).findings] == [6]
-
-
 def test_a_notebook_is_read_cell_by_cell_and_stays_a_notebook(tmp_path):
     cells = [
         nbformat.v4.new_markdown_cell("gpus=2"),
