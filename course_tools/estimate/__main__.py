@@ -5,7 +5,6 @@ import json
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 from course_tools.estimate.chips import DEVICES, all_chips, all_links, find_chip
@@ -99,7 +98,7 @@ def _answer(model: str, as_json: bool, prices: list[str], **asked: Any) -> str:
     if name := _language_model(model):
         answers = _language_answers(name, own_prices, asked)
         if as_json:
-            return json.dumps([asdict(answer) for answer in answers], indent=1)
+            return json.dumps([answer.to_dict() for answer in answers], indent=1)
         return "\n\n".join(map(repr, answers))
     return _any_model(model, own_prices, as_json, **asked)
 

@@ -1,6 +1,7 @@
 """Fine-tuning: against published figures, closed forms, and a step that is followed."""
 
 import inspect
+import json
 import re
 import statistics
 
@@ -23,10 +24,10 @@ from course_tools.estimate.memory import memory_model
 from course_utils import text
 
 
-def test_half_of_the_figures_that_were_not_fitted_on_are_met_within_a_tenth():
+def test_of_the_figures_not_fitted_on_half_are_met_within_a_tenth_and_nine_in_ten_within_21_per_cent():
     assert len(published_errors("test")) >= len(published_errors("fit")) >= 30
     assert statistics.median(published_errors("test")) < 0.10
-    assert statistics.mean(published_errors("test")) < 0.15
+    assert statistics.quantiles(published_errors("test"), n=10)[-1] < 0.21
 
 
 def test_nine_in_ten_published_speeds_lie_within_what_is_said_on_cards_that_were_not_fitted_on():
@@ -139,7 +140,9 @@ def test_hours_and_cost_follow_from_the_tokens_and_the_price():
     assert run.hours == pytest.approx(10_000 / run.tokens_per_s)
     low, high = run.hours_interval
     assert low < run.hours < high and run.cost_interval == (low / 2, high / 2)
-    assert not run.checked and "tokens" in repr(run.rows())
+    found = estimate_finetuning("Llama 3.1 8B", "4-bit", device="T4")
+    assert not found.run.checked and "no fine-tunings on this card" in repr(found)
+    assert json.loads(json.dumps(found.to_dict()))["run"]["hours_interval"][0] > 0
 
 
 def test_eight_bit_adam_that_needs_nearly_the_whole_of_a_t4_does_not_fit_it():
