@@ -1,6 +1,7 @@
 """The page "Is it worth it?" in a browser: it agrees with Python, is safe and accessible."""
 
 import itertools
+import json
 import random
 import re
 import sys
@@ -388,6 +389,7 @@ HOSTILE = [
     "own=" + "[" * 20_000,
     'own={"__proto__":{"batch":1},"batch":1e400}',
     "task=training'%22><script>alert(1)</script>",
+    "model=Llama+3.1+8B&runtime=__proto__&bits=constructor&length=-1&provider=toString",
     "x=" + "9" * 200_000,
 ]
 
@@ -503,6 +505,12 @@ def test_a_pasted_estimate_is_answered_as_it_was_asked(page):
     assert dict(zip(cells[::2], cells[1::2], strict=True)) == wanted
     assert page.locator("#advice").text_content() == found.answer
     assert page.locator("#deadline").input_value() == "5"
+    forged = json.loads(found.to_json())
+    forged["question"] |= {"samples": "<b>", "count": -1, "deadline_hours": [], "precision": {}}
+    forged["rows"] = [None, 7, {"device": "<img>", "price": 3}, {"device": "this machine"}]
+    page.locator("#own").fill(json.dumps(forged))
+    assert page.locator("#problems").text_content().endswith(".")
+    assert page.locator("#table tr").count() > 1 and page.locator("img, b").count() == 0
 
 
 def test_labels_of_many_cards_do_not_lie_on_each_other(page, file):

@@ -5,7 +5,10 @@ import { digits, sayBytes, sayCount, sayMoney, sayTimes } from "./numbers.js";
 
 /** @typedef {import("./question.js").Question} Question */
 
-/** @typedef {{name: string, devices: string[], count: number, session_hours: number, week_hours: number | null}} Offer */
+/**
+ * @typedef {{name: string, devices: string[], count: number, session_hours: number,
+ *   week_hours: number | null}} Offer
+ */
 
 /**
  * One device and what the job would take on it.
@@ -316,8 +319,9 @@ export function jobWords(question, kind) {
   const name = question.model === "own" ? "Your own model" : question.model;
   const most = "as many as fit";
   if (kind === "answers") {
-    const texts = `${plural(samples, "request")} of ${plural(prompt, "token")} with answers of ${plural(generated, "token")}`;
-    return `${name} in ${bits} bits with ${runtime}, ${texts}, ${batch ?? most} at once:`;
+    const requests = `${plural(samples, "request")} of ${plural(prompt, "token")}`;
+    const answers = `answers of ${plural(generated, "token")}, ${batch ?? most} at once`;
+    return `${name} in ${bits} bits with ${runtime}, ${requests} with ${answers}:`;
   }
   const how = kind === "tuning" ? `training ${METHODS[question.tuning]}` : question.task;
   const passes = epochs === 1 ? "" : `${plural(epochs, "epoch")} of `;
@@ -337,13 +341,15 @@ export function table(rows) {
     row.fits ? times(row) : `(${times(row)})`,
     row.fits ? costs(row) : `(${costs(row)})`,
     fit(row),
-    row.own ? "measured by you" : `${row.tokens ? rate(row.tokens) : row.limit}${row.checked ? "" : ", unchecked"}`,
+    lastCell(row),
   ]);
 }
 
-/** @param {[number, number]} tokens */
-function rate(tokens) {
-  return tokens.map(digits).join(" to ");
+/** What limits a step, or how fast answers are written. @param {Row} row */
+function lastCell(row) {
+  if (row.own) return "measured by you";
+  const words = row.tokens ? row.tokens.map(digits).join(" to ") : row.limit;
+  return row.checked ? words : `${words}, unchecked`;
 }
 
 /** The heads of the table's columns. @param {Row[]} rows */

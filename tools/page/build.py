@@ -89,4 +89,5 @@ if __name__ == "__main__":
     options = parser.parse_args()
     options.target.parent.mkdir(parents=True, exist_ok=True)
     write_whole(options.target, page(options.lessons))
-    print(f"{options.target}: {options.target.stat().st_size / 1000:.0f} kB")
+    size_kb = options.target.stat().st_size / 1000
+    print(f"Open it in a browser: {options.target} ({size_kb:.0f} kB)")

@@ -104,7 +104,13 @@ export function fineTuningEvidence(numbers, method, chip, tokens) {
   ));
 }
 
-/** Bytes of weights, and of keys and values, while requests are answered. @param {Shape} shape @param {Question} asked @param {number} batch @param {Runtime} runtime */
+/**
+ * Bytes of weights, and of keys and values, while requests are answered.
+ * @param {Shape} shape
+ * @param {Question} asked
+ * @param {number} batch
+ * @param {Runtime} runtime
+ */
 export function inferenceBytes(shape, asked, batch, runtime) {
   const [ofLinear, elsewhere] = runtime.bytes[asked.bits];
   const weights = linearWeights(shape, shape.experts) * ofLinear + shape.rest * elsewhere;

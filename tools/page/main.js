@@ -241,7 +241,10 @@ function amountNote() {
   return kind === "tuning" ? `${sayCount(question.samples * question.length)} tokens` : "";
 }
 
-/** Show the fields that a kind of job has, and call them by its words. @param {import("./question.js").Kind} kind */
+/**
+ * Show the fields that a kind of job has, and call them by its words.
+ * @param {import("./question.js").Kind} kind
+ */
 function showFields(kind) {
   at("tuning-field").hidden = at("length-field").hidden = kind !== "tuning";
   at("precision-field").hidden = kind !== "images";

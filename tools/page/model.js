@@ -362,7 +362,11 @@ function chipsOf(question) {
   return [...chips, { ...own, name, peaks, bandwidth, capacity }];
 }
 
-/** Bytes of memory that a step needs, or null where that is not known. @param {Question} question @param {number} batch */
+/**
+ * Bytes of memory that a step needs, or null where that is not known.
+ * @param {Question} question
+ * @param {number} batch
+ */
 function neededBy(question, batch) {
   const shape = shapeOf(question);
   if (shape && isAnswering(question)) {
@@ -372,7 +376,12 @@ function neededBy(question, batch) {
   return "problem" in work ? null : work.needed;
 }
 
-/** Whether a step fits, by the margin of memory.json. @param {Question} question @param {Chip} chip @param {number} batch */
+/**
+ * Whether a step fits, by the margin of memory.json.
+ * @param {Question} question
+ * @param {Chip} chip
+ * @param {number} batch
+ */
 function fitsOn(question, chip, batch) {
   const { margin, formula_margin: wider } = DATA.memory;
   return (neededBy(question, batch) ?? 0) * (1 + (shapeOf(question) ? wider : margin)) <= chip.capacity;

@@ -34,7 +34,11 @@ export function readNumber(text, limits = {}) {
   return checked(value, limits);
 }
 
-/** Read a price of an hour; nobody asks thousands, so a point has but one meaning. @param {string} text @returns {Reading} */
+/**
+ * Read a price of an hour; nobody asks thousands, so a point has but one meaning.
+ * @param {string} text
+ * @returns {Reading}
+ */
 export function readPrice(text) {
   const typed = text.replace("$", "").trim();
   const limits = { most: 1e6 };
@@ -170,7 +174,7 @@ export function sayBytes(bytes) {
   return `${digits(bytes / 2 ** 30)} GiB`;
 }
 
-/** Write how many, with three digits where there are millions: "50,000", "1.28 million". @param {number} count */
+/** Write how many: "50,000", "1.28 million". @param {number} count */
 export function sayCount(count) {
   const [size, name] = LARGE_COUNTS.find(([least]) => count >= least) ?? [1, ""];
   return name ? `${Number((count / size).toPrecision(3))} ${name}` : count.toLocaleString("en-US");

@@ -179,7 +179,10 @@ function drawRows(svg, rows, x, y, deadlineHours) {
  */
 function drawLabels(svg, rows, frame, x, y, others) {
   const groups = svg.querySelectorAll(".row");
-  const markers = rows.map((row) => ({ left: placeOf(row, x) - 7, right: placeOf(row, x) + 7, y: y(row.seconds[1]) }));
+  const markers = rows.map((row) => {
+    const at = placeOf(row, x);
+    return { left: at - 7, right: at + 7, y: y(row.seconds[1]) };
+  });
   const taken = [...others, ...markers];
   rows.forEach((row, index) => {
     const [cost, middle] = [placeOf(row, x), y(row.seconds[1])];

@@ -33,7 +33,8 @@ const OWN_MODEL = [
 
 /** @param {string[]} made @param {string[]} call */
 function script(made, call) {
-  return `${[...made, "", "answer = estimate(", ...call.map((line) => `    ${line},`), ")"].join("\n")}\nprint(answer)\n`;
+  const lines = call.map((line) => `    ${line},`);
+  return [...made, "", "answer = estimate(", ...lines, ")", "print(answer)", ""].join("\n");
 }
 
 /** The arguments of the call, a line each. @param {Question} question */
@@ -64,11 +65,12 @@ function languageScript(question) {
   const { batch, length, samples, epochs, bits, prompt, generated } = question;
   const text = JSON.stringify;
   const tokens = samples * epochs * length;
-  let call = `estimate_finetuning(model, ${text(question.tuning)}, batch=${batch ?? 1}, length=${length}, device=card, tokens=${tokens})`;
-  if (isAnswering(question)) {
-    const asked = `bits=${bits}, runtime=${text(question.runtime)}, prompt=${prompt}, generated=${generated}`;
-    call = `estimate_inference(model, card, batch=${batch ?? 1}, ${asked})`;
-  }
+  const step = `batch=${batch ?? 1}, length=${length}, tokens=${tokens}`;
+  const requests = `batch=${batch ?? 1}, prompt=${prompt}, generated=${generated}`;
+  const program = `bits=${bits}, runtime=${text(question.runtime)}`;
+  const call = isAnswering(question)
+    ? `estimate_inference(model, card, ${requests}, ${program})`
+    : `estimate_finetuning(model, ${text(question.tuning)}, device=card, ${step})`;
   return [
     "from course_tools.estimate import estimate_finetuning, estimate_inference",
     "",
