@@ -108,9 +108,8 @@ class Estimate:
                 f"{beside['factor']} for it is in the upper end."
             )
         lines.append("Reading data is not included.")
-        rented = [row.price.provider for row in self.rows if row.price and row.parts and row.cost]
-        if rented:
-            lines.append(billing(rented))
+        if any(row.parts and row.cost for row in self.rows):
+            lines.append("Starting, uploading and idling are billed too.")
         link = page_link(self.to_dict())
         return [*lines, f"The same question on the page: {link}"] if link else lines
 
@@ -136,6 +135,8 @@ class Estimate:
                 price = amount_text(row.price.per_hour, row.price.currency)
                 lines.append(f"{row.device}: {price} an hour ({row.price.source}).")
         epochs = question.epochs if question.training else None
+        rented = [row.price.provider for row in self.rows if row.price and row.parts and row.cost]
+        lines += [billing(rented)] if rented else []
         lines += filter(None, (free_sessions(row, epochs) for row in self.free))
         return "\n".join([table, *lines])
 
@@ -145,7 +146,8 @@ class Estimate:
 
     def _repr_html_(self) -> str:
         card = html_card(self.answer, HEADER, [row.cells() for row in (*self.free, *self.rows)])
-        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes())
+        first, *others = self.notes()
+        notes = "".join(f"<p>{html.escape(text)}</p>" for text in (first, " ".join(others)))
         more = html.escape(self.details())
         details = f"<details><summary>Details</summary><pre>{more}</pre></details>"
         # or what stands between two dollar signs would be typeset as a formula

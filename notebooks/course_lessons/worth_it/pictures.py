@@ -57,7 +57,7 @@ def draw_held_out(
     """
     factor, worst = error_factor(pairs, share), error_factor(pairs, 1)
     title = f"{share:.0%} of {len(pairs):,} estimates: within {factor:.2f} times"
-    published_label = f"published for the {label_text(device, 20)}, ms a sample (logarithmic)"
+    published_label = f"published for the {label_text(device, 20)}, ms per sample (logarithmic)"
     axes = lecture_axes(title, published_label, "estimated, ms (log.)")
     published = [one for one, _ in pairs]
     ends = [min(published), max(published)]
