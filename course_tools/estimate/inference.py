@@ -12,8 +12,9 @@ runtime (inference.json):
     arithmetic = peak * achieved * arithmetic_share
     read       = linear met * bytes[0] + head * bytes[1]        the embedding is only looked up
     prefill_s  = longest(read / rate + flops / arithmetic)
-    decode_s   = longest((read + kv_times * cache) / rate + 2 * B * (linear used + head) / arithmetic)
+    decode_s   = longest((read + kv_times * cache) / rate + answers / arithmetic)
     flops      = B * (2 * linear used * prompt + 2 * layers * query * prompt^2)     causal attention
+    answers    = 2 * B * (linear used + head)
     longest(t) = max(layers * host_s, layers * layer_s + t)
 
 `layer_s` is what a layer takes beside its bytes and operations, and `host_s` what the host needs to
@@ -240,11 +241,12 @@ def estimate_inference(
 
 def _evidence(known: list[dict[str, Any]], chip: Chip, shape: LanguageModel) -> dict[str, Any]:
     """Return the first entry that is for this chip and a model of this size."""
-    for one in known:
-        devices = one["devices"]
-        if (devices is None or chip.name in devices) and shape.parameters >= one["parameters"]:
-            return one
-    raise LookupError("the last entry is for every chip")
+    return next(
+        one
+        for one in known
+        if shape.parameters >= one["parameters"]
+        and (one["devices"] is None or chip.name in one["devices"])
+    )
 
 
 def cache_per_token(shape: LanguageModel) -> int:

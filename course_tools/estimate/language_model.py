@@ -186,8 +186,8 @@ def _from_config(config: Mapping[str, Any]) -> LanguageModel:
     unlike = set(config.get("layer_types", ())) - {"full_attention", "sliding_attention"}
     if unlike or "kv_lora_rank" in config or "mamba" in kind:
         raise ValueError(
-            f"a model of type {kind!r} has layers that compress keys and values, or keep none; they "
-            f"are not known here. Pass a LanguageModel of a similar shape."
+            f"a model of type {kind!r} has layers that compress keys and values, or keep none, "
+            f"which are not known here. Pass a LanguageModel of a similar shape."
         )
     found = {name: _first(config, names) for name, names in NAMES.items()}
     inner = ("moe_intermediate_size", "intermediate_size", "n_inner", "ffn_dim")

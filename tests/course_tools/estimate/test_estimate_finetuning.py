@@ -24,7 +24,7 @@ from course_tools.estimate.memory import memory_model
 from course_utils import text
 
 
-def test_of_the_figures_not_fitted_on_half_are_met_within_a_tenth_and_nine_in_ten_within_21_per_cent():
+def test_of_figures_not_fitted_on_half_are_met_within_a_tenth_and_nine_in_ten_within_21_per_cent():
     assert len(published_errors("test")) >= len(published_errors("fit")) >= 30
     assert statistics.median(published_errors("test")) < 0.10
     assert statistics.quantiles(published_errors("test"), n=10)[-1] < 0.21
