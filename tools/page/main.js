@@ -356,7 +356,8 @@ function sayStale() {
   const wrong = document.querySelector('#form [aria-invalid="true"]');
   if (!wrong) return "";
   const name = document.querySelector(`label[for="${wrong.id}"]`)?.textContent ?? wrong.ariaLabel ?? "";
-  return `${name.trim()}: ${at(`${wrong.id}-problem`).textContent} This is the answer before that.`;
+  const problem = at(`${wrong.id}-problem`).textContent.replace(/:$/, ".");
+  return `${name.trim().split(":")[0]}: ${problem} This is the answer before that.`;
 }
 
 /** Offer a question that fits a card, where this one fits none. @param {import("./answer.js").Row[]} rows */
