@@ -151,6 +151,10 @@ def test_a_file_is_read_as_its_text_is(suffix, number, tmp_path):
             "AttributeError: Can't get attribute 'Hands' on <module '__main__' (built-in)>",
             "a Dataset in a .py file (%%writefile), or num_workers=0",
         ),
+        (  # the same on Python 3.14
+            "AttributeError: module '__main__' has no attribute 'Hands'",
+            "a Dataset in a .py file (%%writefile), or num_workers=0",
+        ),
         (
             "_pickle.UnpicklingError: Weights only load failed. In PyTorch 2.6, we changed",
             "torch.save(model.state_dict(), path), then model.load_state_dict(torch.load(path))",
