@@ -104,7 +104,7 @@ def _title(found: Estimate) -> str:
     reason = why.capitalize()
     if not deadline:
         return title_of(row.name, before=f"{reason}: ")
-    whole = f"{reason}, whole interval in time: "
+    whole = f"{reason} that meets the deadline: "
     short = len(whole + row.name) > LONGEST_TITLE
     return title_of(row.name, before=f"{reason} in time: " if short else whole)
 
