@@ -327,8 +327,8 @@ def _backward(out: Any) -> None:
             "no result of the model depends on a parameter that is trained. Pass training=False."
         )
     root = torch.stack(results).sum()
-    # The engine itself: Tensor.backward, and since torch 2.11 torch.autograd.backward, turn function
-    # modes off, which would hide what checkpointing computes again from `GpuKernels`.
+    # The engine itself: Tensor.backward, and since torch 2.11 torch.autograd.backward, turn
+    # function modes off, which would hide what checkpointing computes again from `GpuKernels`.
     engine = torch.autograd.Variable._execution_engine
     grads = (torch.ones_like(root),)
     engine.run_backward(
