@@ -23,6 +23,7 @@ LOCAL = re.compile(r"127\.0\.0\.1|localhost|\[::1\]|0\.0\.0\.0|\{.*")
 ALLOWED = {
     # the CIFAR-10 download; without it there are offline images
     "notebooks/course_lessons/data/images.py": {"www.cs.toronto.edu"},
+    "notebooks/course_lessons/device_speed/published.py": {"github.com"},  # a source, shown
 }
 CODE = sorted(
     path.relative_to(ROOT).as_posix()
@@ -56,7 +57,7 @@ def code_of(lesson) -> list[str]:
     """
     cells = json.loads(lesson.read_text(encoding="utf-8"))["cells"]
     sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
-    magic = re.compile(r"^(\s*)[%!].*$", re.MULTILINE)
+    magic = re.compile(r"^(\s*)[%!](?:.*\\\n)*.*$", re.MULTILINE)  # and the lines that go on
     not_python = re.compile(r"%%writefile \S+(?<!\.py)\n")
     return [
         repr(source) if not_python.match(source) else magic.sub(r"\1pass", source)

@@ -14,7 +14,7 @@ import torch
 from course_tools.compare.interleaved import TimedCall, time_together
 from course_tools.compare.measurement import Measurement
 from course_tools.compare.results import Result, describe_machine
-from course_tools.compare.workloads import ELEMENTWISE, PRODUCT, Workload, build_seeded, using_tf32
+from course_tools.compare.workloads import Workload, build_seeded, using_tf32
 from course_utils.devices import Device, as_device, find_devices, wait_for
 from course_utils.timing import Timing, time_call, using_threads
 from course_utils.xla import start_xla
@@ -220,36 +220,3 @@ def measure(
     with using_tf32(precision == "tf32"):
         timing = time_call(build_seeded(work, size, device, precision), device=device, max_s=max_s)
     return _measurement(work, size, precision, Contestant(device, timing.threads), timing)
-
-
-@dataclass(frozen=True)
-class Roof:
-    """The best rates that a device reached."""
-
-    flop_per_s: float  #: of the best product of matrices, in fp32
-    #: read and written, of the best elementwise operation on arrays larger than most caches
-    bytes_per_s: float
-    #: why these two are unreliable; disturbed ones are too low
-    warnings: tuple[str, ...] = ()
-
-
-def measure_roof(device: Device | torch.device | str | None = None, *, max_s: float = 0.5) -> Roof:
-    """Measure the most arithmetic and the most memory traffic of a device, in up to five
-    measurements of about `max_s`.
-
-    Source: S. Williams, A. Waterman and D. Patterson, Roofline: An Insightful Visual Performance
-    Model for Multicore Architectures, Communications of the ACM 52(4), 2009.
-    """
-    device = as_device(device)
-    small = device.kind == "cpu" or device.rehearsal
-    sides = (512, 1024, 1536) if small else (4096, 8192)
-    # three arrays of 4 bytes an element each
-    elements = (2**23, 2**24) if small else (2**26, 2**28)
-    product = _best(device, PRODUCT, sides, max_s)
-    sweep = _best(device, ELEMENTWISE, elements, max_s)
-    return Roof(product.rate, 12 * sweep.rate, product.warnings + sweep.warnings)
-
-
-def _best(device: Device, work: Workload, sizes: Sequence[int], max_s: float) -> Measurement:
-    found = [measure(device, work, size, max_s=max_s) for size in sizes]
-    return max(found, key=lambda one: one.rate)

@@ -70,7 +70,7 @@ def test_a_panel_that_needs_a_kernel_is_a_sentence():
 
 def test_the_reference_names_each_thing_where_it_lives():
     names = build.public_names("course_tools.compare")
-    assert "measure_roof" in names["course_tools.compare.comparison"]
+    assert "compare_devices" in names["course_tools.compare.comparison"]
 
 
 def test_badges_become_links_in_words_since_the_book_loads_nothing(tmp_path, monkeypatch):

@@ -1,7 +1,6 @@
 """Comparisons: first the answers, then the times."""
 
 import math
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -14,7 +13,6 @@ from course_tools.compare.comparison import (
     WrongAnswer,
     compare_devices,
     contestants,
-    measure_roof,
 )
 from course_tools.compare.measurement import Measurement
 from course_tools.compare.results import Result
@@ -347,19 +345,6 @@ def test_a_tpu_that_can_no_longer_be_started_is_left_out_with_a_warning(monkeypa
     monkeypatch.setattr(comparison_module, "as_device", lambda device: TPU)
     with pytest.raises(RuntimeError, match="too late"):
         contestants(["xla"])
-
-
-def test_a_roof_is_the_best_of_its_measurements_in_operations_and_bytes(monkeypatch):
-    rates = {512: 4.0, 1024: 0.25, 1536: 0.1, 2**23: 3.0, 2**24: 1.0}  # calls a second, by size
-
-    def measured(device, work, size, max_s):
-        return SimpleNamespace(rate=work.items(size) * rates[size], warnings=(f"noise at {size}",))
-
-    monkeypatch.setattr("course_tools.compare.comparison.measure", measured)
-    roof = measure_roof(CPU)
-    assert roof.warnings == ("noise at 512", f"noise at {2**23}")
-    assert roof.flop_per_s == pytest.approx(4 * 2 * 512**3)
-    assert roof.bytes_per_s == pytest.approx(3 * 3 * 4 * 2**23)
 
 
 @pytest.mark.parametrize("answer", [None, {"loss": torch.ones(())}, (torch.ones(2), torch.ones(3))])
