@@ -1,5 +1,6 @@
 """The training scripts with another network, data and loss in their marked places, and refusals."""
 
+import gc
 import itertools
 import json
 import os
@@ -15,6 +16,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from course_lessons.scripts import FOLDER
+from torch.nn.parallel import DistributedDataParallel
 
 ALONE = ["train_cpu.py", "train_gpu.py", "train_fast.py"]
 UNDER_TORCHRUN = ["train_ddp.py", "train_fsdp.py"]
@@ -400,6 +402,20 @@ def test_resume_says_what_is_done_and_which_learning_rate_holds(script, small, m
     printed = capsys.readouterr().out
     assert "checkpoint.pt: 1 of 1 epochs done, lr 0.5" in printed and not EPOCH.search(printed)
     assert Path("checkpoint.pt").read_bytes() == saved
+
+
+def test_the_reducer_of_ddp_goes_before_its_process_group(small, monkeypatch):
+    """The Reducer's end holds the GIL, for which the threads of gloo may wait: a deadlock."""
+    alive = []
+    destroy = dist.destroy_process_group
+
+    def look_and_destroy():
+        alive.extend(each for each in gc.get_objects() if type(each) is DistributedDataParallel)
+        destroy()
+
+    monkeypatch.setattr(dist, "destroy_process_group", look_and_destroy)
+    start(monkeypatch, "train_ddp.py", *small, "--epochs", 1, rank=0)
+    assert not dist.is_initialized() and alive == []
 
 
 def test_a_script_says_in_its_first_line_on_which_device_it_runs(small, monkeypatch, capsys):

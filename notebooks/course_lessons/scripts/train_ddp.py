@@ -196,6 +196,7 @@ def main():
         loss, mean = loss_sum / len(train_loader), measure_sum / len(valid)
         result = f"epoch {epoch + 1}  loss {loss:.4f}  {MEASURE.format(mean)}"
         print(f"{result}  {time.perf_counter() - start:.1f} s", flush=True)
+    del parallel  # dropped after its process group, it can hang (pytorch issue 56297)
     dist.destroy_process_group()
     if on_cuda and rank == 0:
         print(f"peak memory {torch.cuda.max_memory_allocated(device) / 1e9:.2f} GB")
