@@ -44,7 +44,7 @@ from course_tools.estimate.job import check_positive
 from course_tools.estimate.language_model import LanguageModel, find_language_model, look_up
 from course_tools.estimate.memory.memory_model import capacity_bytes, fits, framework_bytes
 from course_tools.estimate.money.prices import Price, own_price, prices_by_device
-from course_tools.estimate.row import HERE, amount_text, number, span
+from course_tools.estimate.row import HERE, amounts, number, span
 from course_tools.estimate.time.step_time import Host, step_time
 from course_utils.text import format_bytes, text_table
 
@@ -105,8 +105,7 @@ class Run:
             (f"{self.tokens:,} tokens", span(self.hours_interval)),
         ]
         if self.price is not None and self.cost_interval is not None:
-            ends = [amount_text(end, self.price.currency) for end in self.cost_interval]
-            found.append(("cost", " to ".join(ends)))
+            found.append(("cost", amounts(self.cost_interval, self.price.currency)))
         return found
 
 
@@ -221,7 +220,8 @@ def estimate_finetuning(
     Raises:
         ValueError: a name is unknown, a number is not positive, or a price is negative.
     """
-    for name, value in (("batch", batch), ("length", length), ("rank", rank), ("tokens", tokens)):
+    counts = {"batch": batch, "length": length, "rank": rank, "tokens": tokens, "chunks": chunks}
+    for name, value in counts.items():
         check_positive(name, value)
     shape = find_language_model(model)
     numbers = finetuning_evidence()
@@ -234,7 +234,8 @@ def estimate_finetuning(
     frozen_bytes = look_up("method", method, frozen)
     trained = shape.linear + shape.rest
     if method != "full":
-        trained = shape.adapters(rank, shape.shapes if targets is None else targets)
+        chosen = [targets] if isinstance(targets, str) else targets or shape.shapes
+        trained = shape.adapters(rank, chosen)
     in_step = batch * length
     block = shape.block_bytes(in_step)
     logits = in_step / chunks * shape.vocabulary * numbers["bytes_per_logit"]

@@ -38,7 +38,7 @@ from course_tools.estimate.job import check_positive
 from course_tools.estimate.language_model import LanguageModel, find_language_model, look_up
 from course_tools.estimate.memory.memory_model import capacity_bytes, fits, framework_bytes
 from course_tools.estimate.money.prices import own_price, prices_by_device
-from course_tools.estimate.row import HERE, amount_text, number
+from course_tools.estimate.row import HERE, amounts, number
 from course_utils.text import format_bytes, format_seconds, text_table
 
 INFERENCE_FILE = Path(__file__).parent / "inference.json"
@@ -154,8 +154,7 @@ class Inference:
         costs["a million tokens"] = self.cost_of_tokens()
         for what, cost in costs.items():
             if cost is not None:
-                ends = [amount_text(end, self.currency) for end in cost]
-                rows.append((what, " to ".join(ends)))
+                rows.append((what, amounts(cost, self.currency)))
         known = "checked" if self.checked else "unchecked"
         return f"{head}\n{text_table(('', known), rows)}\nThe intervals: {self.about}."
 

@@ -231,8 +231,13 @@ def money(row: Row) -> str:
         return "no price"
     if row.price.per_hour == 0:
         return "free"
-    low, high = (amount_text(amount, row.price.currency) for amount in row.cost_interval)
-    if row.cost_interval[0] < CENT / 2 <= row.cost_interval[1]:
+    return amounts(row.cost_interval, row.price.currency)
+
+
+def amounts(interval: tuple[float, float], currency: str) -> str:
+    """Return an interval of money such as "$1.20 to $3.40"."""
+    low, high = (amount_text(amount, currency) for amount in interval)
+    if interval[0] < CENT / 2 <= interval[1]:
         return f"up to {high}"
     return low if low == high else f"{low} to {high}"
 

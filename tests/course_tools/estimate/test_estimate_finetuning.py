@@ -157,6 +157,8 @@ def test_unknown_names_are_answered_with_the_known_ones():
         ({"method": "qlora"}, "unknown method 'qlora'. Pass one of full, lora, 4-bit"),
         ({"optimizer": "lion"}, "unknown optimizer 'lion'. Pass one of adam, adamw, fused"),
         ({"targets": ["c_attn"]}, "unknown target 'c_attn'. Pass one of q, k"),
+        ({"targets": "qv"}, "unknown target 'qv'. Pass one of q, k"),
+        ({"chunks": 0}, "chunks must be a positive integer"),
         ({"device": "T5"}, "unknown chip 'T5'"),
         ({"tokens": 0}, "tokens must be a positive integer"),
     ):
