@@ -578,3 +578,16 @@ def test_a_long_step_shows_that_it_is_alive(monkeypatch, capsys):
     monkeypatch.setattr("course_tools.estimate.counting.fake_step.PATIENCE_S", 0.0)
     count_work(nn.Sequential(*[nn.Linear(4, 4) for _ in range(100)]), torch.zeros(2, 4))
     assert "operations so far" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support:UserWarning")
+def test_a_sparse_input_is_refused_because_it_would_count_as_a_dense_one(layout):
+    edges = torch.eye(8).to_sparse(layout=layout)
+
+    class Graph(nn.Module):
+        def forward(self, edges, x):
+            return torch.sparse.mm(edges, x)
+
+    with pytest.raises(ValueError, match="an input is sparse"):
+        count_work(Graph(), (edges, torch.ones(8, 2)), precision="fp32", training=False)

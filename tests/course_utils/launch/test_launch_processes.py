@@ -53,6 +53,10 @@ def quiet():
     data = TensorDataset(torch.zeros(1_000_000, 2), torch.zeros(1_000_000, 1))
     return Quiet(torch.nn.Linear(2, 1)), DataLoader(data, batch_size=2)
 
+def empty():
+    data = TensorDataset(torch.zeros(5, 2), torch.zeros(5, 1))
+    return Regression(torch.nn.Linear(2, 1)), DataLoader(data, batch_size=8, drop_last=True)
+
 def drawing():
     subprocess.Popen(["sleep", "1000"])
     numbers = torch.Generator().manual_seed(1)
@@ -144,6 +148,11 @@ def launched(own, tmp_path):
 
 def epochs_in(out):
     return torch.load(out / "last.ckpt", weights_only=True)["epoch"] + 1
+
+
+def test_a_run_without_a_batch_says_that_it_made_no_step(own, tmp_path):
+    with pytest.raises(RunError, match="made no step: its loader has no batch"):
+        run_lesson(f"{own}:empty", accelerator="cpu", devices=2, out=tmp_path / "out")
 
 
 def test_a_rank_that_raises_is_shown_with_its_traceback(own, tmp_path, capsys):
