@@ -116,8 +116,8 @@ class Checkpoints(pl.plugins.TorchCheckpointIO):
     def load_checkpoint(self, path, *_, **__):
         with suppress(Exception):  # what torch raises of a torn or foreign file
             state = torch.load(path, map_location="cpu", weights_only=True)
-            if "pytorch-lightning_version" in state:
-                return state
+            if "pytorch-lightning_version" in state or str(path).endswith(".temp.ckpt"):
+                return state  # the second is what ddp_spawn's ranks hand back
         sys.exit(f"{path} is not a whole checkpoint of Lightning: omit --resume")
 
 
