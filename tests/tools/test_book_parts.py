@@ -29,6 +29,7 @@ def test_words_are_read_with_their_other_forms():
         ("The batch size counts.", "The {term}`batch size <batch>` counts."),
         ("[a GPU](gpu.md) and gpu", "[a GPU](gpu.md) and gpu"),
         ("```\nGPU\n```", "```\nGPU\n```"),
+        ("<summary>a GPU</summary> GPU", "<summary>a GPU</summary> {term}`GPU <GPU>`"),
     ],
 )
 def test_a_word_is_linked_once_in_prose_alone(text, linked):

@@ -45,7 +45,8 @@ PICTURE = re.compile(
 WIDGET = "application/vnd.jupyter.widget-view+json"
 NO_KERNEL = "*Here the notebook shows a panel to play with: it needs a running kernel.*"
 NOT_PROSE = re.compile(
-    r"```.*?```|\$\$.*?\$\$|`[^`]*`|!?\[[^\]]*\]\([^)]*\)|<[^>]+>|^#[^\n]*|https?:\S+|\{[^}]*\}"
+    r"```.*?```|\$\$.*?\$\$|`[^`]*`|!?\[[^\]]*\]\([^)]*\)|<summary>.*?</summary>|<[^>]+>"
+    r"|^#[^\n]*|https?:\S+|\{[^}]*\}"
     r"|\bWindows\b",  # the system, not the window of a series
     re.S | re.M,
 )

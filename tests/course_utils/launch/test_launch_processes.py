@@ -37,7 +37,8 @@ class Faulty(Regression):
 
 class Quiet(Regression):
     def training_step(self, batch, index):
-        pathlib.Path(os.environ["STARTED"]).touch()
+        if index == 20:  # the warnings of the first steps, which need an open pipe, are over
+            pathlib.Path(os.environ["STARTED"]).touch()
         time.sleep(0.02)
         return super().training_step(batch, index)
 
