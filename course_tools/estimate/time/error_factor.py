@@ -148,9 +148,8 @@ def in_one_sentence(known: dict[str, ErrorFactor]) -> str:
     parts = []
     if checked:
         parts.append(
-            f"by published measurements of this kind of work, and allowances for host and loop, "
-            f"the step takes {_interval(checked)} times the estimate in {share} of cases "
-            f"({', '.join(checked)})"
+            f"in {share} of published measurements of this kind of work the step took "
+            f"{_interval(checked)} times the estimate ({', '.join(checked)})"
         )
     if rest:
         parts.append(

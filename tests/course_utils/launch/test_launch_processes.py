@@ -207,7 +207,7 @@ def test_a_launcher_that_is_ended_leaves_nothing_running(launched, tmp_path, num
     assert epochs_in(tmp_path / "out") >= 2
 
 
-@pytest.mark.parametrize("who", ["launcher", "stopped starter", "starter", "rank"])
+@pytest.mark.parametrize("who", ["launcher", "starter", "rank"])
 def test_a_training_that_prints_nothing_is_ended_too(own, tmp_path, who):
     launch = Launch(f"{own}:quiet", tmp_path / "out")
     if who == "rank":
@@ -215,8 +215,6 @@ def test_a_training_that_prints_nothing_is_ended_too(own, tmp_path, who):
     elif who == "starter":
         launch.starter().terminate()
     else:
-        if who == "stopped starter":
-            launch.starter().suspend()
         launch.process.kill()
     _, output, left = launch.end()
     assert left == []
