@@ -148,8 +148,9 @@ def in_one_sentence(known: dict[str, ErrorFactor]) -> str:
     parts = []
     if checked:
         parts.append(
-            f"in {share} of published measurements of this kind of work the step took "
-            f"{_interval(checked)} times the estimate ({', '.join(checked)})"
+            f"by published measurements of this kind of work, and allowances for host and loop, "
+            f"the step takes {_interval(checked)} times the estimate in {share} of cases "
+            f"({', '.join(checked)})"
         )
     if rest:
         parts.append(

@@ -76,7 +76,7 @@ def draw_questions(
     axes.text(0.3, 0.25, "published: fitted", color=CPU, transform=inside)
     return picture(
         axes,
-        "Estimated need of trainings that fitted and of those that did not: "
+        "Estimated need of training runs that fitted and of those that did not: "
         f"{right} of {asked} lie on the right side of the line at {room:.1f} GB.",
         colors=16,
     )
@@ -181,7 +181,7 @@ def draw_holders(ranks: int = 4) -> Picture:
     return picture(
         axes,
         f"Under DDP each of {ranks} ranks holds all parameters, gradients and optimizer state. "
-        f"Under FSDP each holds another 1/{ranks} of each of them.",
+        f"Under FSDP each holds a different 1/{ranks} of each of them.",
         colors=10,
     )
 
