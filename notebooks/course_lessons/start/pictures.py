@@ -112,7 +112,7 @@ def draw_times(
         text = format_seconds(time_s)
         if name in doubtful:
             bar.set(hatch="//", edgecolor="white")
-            text += "\nbusy machine: run again"
+            text += "\nunreliable: run again"
         texts.append(text)
     axes.bar_label(bars, texts, padding=10, fontsize=24)
     axes.invert_yaxis()
