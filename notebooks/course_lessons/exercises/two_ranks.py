@@ -24,17 +24,18 @@ def run_two_ranks(script: str) -> list[dict[str, Any]]:
     """
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
+    earlier = set(multiprocessing.active_children())
     with TemporaryDirectory() as folder:
-        ranks = spawn(_run_rank, (script, port, folder), nprocs=2, join=False)
         try:
+            ranks = spawn(_run_rank, (script, port, folder), nprocs=2, join=False)
             while not ranks.join(timeout=1):
                 pass
         except ProcessRaisedException as error:
             raise RuntimeError(str(error).strip().splitlines()[-1]) from None
         except ProcessExitedException:
             raise RuntimeError("it ended before its last line") from None
-        finally:  # also when the reader stops the check
-            for process in ranks.processes:
+        finally:  # also when the reader stops the check, be it while the ranks start
+            for process in set(multiprocessing.active_children()) - earlier:
                 process.kill()
         reports = [Path(folder, f"{rank}.json").read_text(encoding="utf-8") for rank in (0, 1)]
     return [json.loads(report) for report in reports]

@@ -1,7 +1,8 @@
+import _thread
 import multiprocessing
-import signal
 import subprocess
 import sys
+import threading
 import time
 
 import psutil
@@ -43,18 +44,23 @@ def test_a_rank_that_fails_is_an_error_and_nothing_goes_on(line, message):
         run_two_ranks(f"import os\n{line}")
 
 
-def test_a_check_that_is_stopped_leaves_no_rank_behind():
-    def stop(number, frame):
-        raise KeyboardInterrupt
+@pytest.mark.parametrize("moment", ["while the ranks start", "while they run"])
+def test_a_check_that_is_stopped_leaves_no_rank_behind(moment, tmp_path):
+    earlier = set(multiprocessing.active_children())  # other tests' loaders have workers too
+    started: set = set()
+    sign = tmp_path / "runs"
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(6)  # the ranks have started by then, or are starting
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            run_two_ranks("import time; time.sleep(600)")
-    finally:
-        signal.signal(signal.SIGALRM, before)
-    for rank in multiprocessing.active_children():
+    def stop_at_the_moment():
+        while not started:
+            started.update(set(multiprocessing.active_children()) - earlier)
+        while moment == "while they run" and not sign.exists():
+            time.sleep(0.05)
+        _thread.interrupt_main()
+
+    threading.Thread(target=stop_at_the_moment, daemon=True).start()
+    with pytest.raises(KeyboardInterrupt):
+        run_two_ranks(f"import time; open({str(sign)!r}, 'w').close(); time.sleep(600)")
+    for rank in started | (set(multiprocessing.active_children()) - earlier):
         rank.join(30)
         assert not rank.is_alive()
 
