@@ -14,7 +14,7 @@ env: $(VENV)/ready-learn ## build the environment, and open nothing
 help: ## list what make can do
 	@sed -n 's/^\([a-z][a-z.-]*\):[^#]*## /make \1|/p' Makefile | awk -F '|' '{ printf "%-18s %s\n", $$1, $$2 }'
 
-check: $(VENV)/ready-test ## lint, types, and every test that needs no other process, browser or notebook
+check: $(VENV)/ready-test ## lint, types, and every short test that needs no other process, browser or notebook
 	$(RUN) tools/check.py
 
 test: lint ## lint, types, every test, and every lesson as a test

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import os
 import sys
+import textwrap
 from collections.abc import Sequence
 
 DURATIONS = (
@@ -52,6 +53,7 @@ def _scaled(number: float, scale: Sequence[tuple[str, float]], plain: str) -> tu
 
 LONGEST = 160  # characters of one cell: a hostile or broken driver can report a name of any length
 
+LINE = 90  # letters of a line in a terminal, and in JupyterLab beside its list of files
 CELL, ROW = "padding:0.3em 0.6em;text-align:left", '<tr style="border-bottom:1px solid">'
 
 
@@ -60,6 +62,19 @@ def clean(text: str, longest: int = LONGEST) -> str:
     replacement = "\N{REPLACEMENT CHARACTER}"
     text = "".join(letter if letter.isprintable() else replacement for letter in str(text))
     return text if len(text) <= longest else text[: longest - 1] + "\N{HORIZONTAL ELLIPSIS}"
+
+
+def wrapped(text: str, indent: int = 0) -> str:
+    """Return text in lines that fit a terminal or an output, broken between words alone."""
+    start = " " * indent
+    return textwrap.fill(
+        text,
+        LINE,
+        initial_indent=start,
+        subsequent_indent=f"{start}{start}",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def text_table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:

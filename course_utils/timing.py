@@ -17,7 +17,7 @@ from itertools import repeat
 import torch
 
 from course_utils.devices import Device, as_device, wait_for
-from course_utils.text import format_seconds
+from course_utils.text import format_seconds, wrapped
 from course_utils.xla import XLACounters, start_xla, xla_counters
 
 # stop when the 95% interval of the median reaches no further than this share of it to either side
@@ -217,7 +217,9 @@ class Timing:
             f"(middle half {format_seconds(low)} to {format_seconds(high)}, "
             f"{self.runs} calls{left_out}; the first took {format_seconds(self.first_s)})"
         )
-        return "\n".join([figures, *(f"  unreliable: {warning}" for warning in self.warnings)])
+        return "\n".join(
+            [figures, *(wrapped(f"unreliable: {warning}", 2) for warning in self.warnings)]
+        )
 
 
 def time_call(

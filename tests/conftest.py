@@ -15,7 +15,14 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 HERE = Path(__file__).resolve().parent
 # folder or file: the marker of every test in it
-MARKED = {"browser": "browser"}
+MARKED = {
+    "browser": "browser",
+    "course_lessons/exercises/test_exercises.py": "long",
+    "course_lessons/test_scripts_of_ones_own.py": "long",
+    "course_lessons/test_worth_it_money.py": "long",
+    "course_tools/estimate/test_estimate_language.py": "long",
+    "course_tools/estimate/test_estimate_published.py": "long",
+}
 # What is long begins, so that at the end no worker is left alone with it; before it, what needs a
 # process without XLA.
 FIRST = ("test_launch_processes.py", "notebooks", "browser", "tools", "doctor")

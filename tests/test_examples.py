@@ -11,6 +11,7 @@ import course_tools
 import course_utils
 
 PACKAGES = (course_utils, course_tools)
+STARTS_PROCESSES = "course_utils.launch.run"
 TOOLS = (
     "timeline.bottleneck.find_bottleneck",
     "estimate.estimate_job.estimate",
@@ -39,7 +40,13 @@ def public_functions(package: ModuleType) -> list[str]:
     return [name for name in package.__all__ if name.islower() and name not in WITHOUT]
 
 
-@pytest.mark.parametrize("name", modules_with_examples())
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.process] if name == STARTS_PROCESSES else [])
+        for name in modules_with_examples()
+    ],
+)
 def test_the_examples_of_a_module_run(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # where an example may leave files
     # an example may break its lines where it likes, and leave out what varies as "..."

@@ -86,8 +86,8 @@ class Result:
             return ""
         shown = [one for one in self.measurements if one.label in (winner, *rivals)]
         doubtful = [one for one in shown if one.warnings]
-        if 2 * len(doubtful) > len(shown):
-            return "Not sure: most points are unreliable"
+        if 2 * len(doubtful) >= len(shown):
+            return "Not sure: half the points are unreliable"
         wins_from = [self._wins_from(winner, rival) for rival in rivals]
         size = max(wins_from)
         if size == math.inf:

@@ -6,7 +6,6 @@ import configparser
 import pkgutil
 import re
 import sys
-import textwrap
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,13 +13,12 @@ from course_tools.doctor.packages import Package
 from course_tools.doctor.run_child import Outcome
 from course_utils.hardware import libpython
 from course_utils.hardware.nvidia import Card
-from course_utils.text import clean
+from course_utils.text import clean, wrapped
 
 # What the doctor says of every cause that it can name: `remedies.ini`, one section a cause.
 REMEDIES = configparser.ConfigParser(interpolation=None, delimiters="=")
 REMEDIES.read_string((pkgutil.get_data("course_tools.doctor", "remedies.ini") or b"").decode())
 HOST_NAMES = REMEDIES["hosts"]
-LINE = 96  # letters of a line in a terminal
 IN_A_CLONE = (Path(__file__).parents[2] / "Makefile").exists()
 INSTALL = REMEDIES["install"]["course" if IN_A_CLONE else "elsewhere"]
 # Patterns of messages of a kernel, a driver or nvidia-smi, and the cause that each names.
@@ -53,19 +51,6 @@ class Finding:
         """Return the cause in words and the fix, on lines of their own."""
         lines = {"Why": clean(self.why, 900), "Fix": clean(self.fix, 600)}
         return "\n".join(wrapped(f"{word}: {text}", 2) for word, text in lines.items() if text)
-
-
-def wrapped(text: str, indent: int = 0) -> str:
-    """Return text in lines that fit a terminal, broken between words alone."""
-    start = " " * indent
-    return textwrap.fill(
-        text,
-        LINE,
-        initial_indent=start,
-        subsequent_indent=f"{start}{start}",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from course_tools.doctor.evidence import HOST_NAMES, Finding, wrapped
-from course_utils.text import clean, format_bytes, html_card, text_table
+from course_tools.doctor.evidence import HOST_NAMES, Finding
+from course_utils.text import clean, format_bytes, html_card, text_table, wrapped
 
 # Causes for which there is nothing to repair.
 NOTHING_WRONG = ("no-hardware", "other-platform", "torch-xla-absent")

@@ -129,6 +129,11 @@ class Row:
         return self.evidence.factor
 
     @property
+    def step_interval_s(self) -> tuple[float, float]:
+        """The seconds of a step between which the truth lies in nine cases of ten."""
+        return self.step_s / self.factor, self.step_s * self.evidence.upper
+
+    @property
     def samples_per_s(self) -> float:
         """Samples a second of all devices together."""
         return self.batch / self.step_s

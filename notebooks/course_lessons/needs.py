@@ -23,8 +23,10 @@ def no_copies() -> str | None:
     if sys.platform != "linux":
         return "on a Mac no copy of this kernel can train."
     # The first backward pass beside a GPU, or XLA, starts a thread, which a copy would lack.
-    if torch.cuda.device_count() or torch.xpu.device_count() or started_xla():
-        return "beside a GPU no copy of this kernel can train."
+    if torch.cuda.device_count() or torch.xpu.device_count():
+        return "beside a GPU it is left out. The text below it says what to write there."
+    if started_xla():
+        return "where XLA has started, no copy of this kernel can train."
     return None
 
 

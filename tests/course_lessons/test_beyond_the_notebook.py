@@ -38,8 +38,10 @@ def test_the_job_starts_torchrun_once_with_the_machines_and_gpus_that_slurm_name
     environment |= {"HOME": str(tmp_path), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     command = ["bash", "-eu", "job"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    words = done.stdout.splitlines()
+    own, *words = done.stdout.splitlines()
     options = dict(zip(words[1:11:2], words[2:12:2], strict=True))
+    # srun does not inherit it from sbatch between Slurm 22.05 and 23.11
+    assert own == "--cpus-per-task=16" and "#SBATCH --cpus-per-task=16" in job
     assert done.stderr == "" and words[0] == "torchrun"
     assert options["--nnodes"] == "2" and options["--nproc-per-node"] == "4"
     assert options["--rdzv-endpoint"] == "a1:29500" and options["--rdzv-id"] == "17"

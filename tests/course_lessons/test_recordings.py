@@ -101,7 +101,7 @@ def test_host_launches_copies_exchanges_and_streams_are_in_one_picture():
 @pytest.mark.parametrize(
     ("draw", "title"),
     [
-        (pictures.draw_copy_and_work, "20 ms of a step, recorded on V100"),
+        (pictures.draw_copy_and_work, "Part of a step, recorded on V100"),
         (pictures.draw_exchange, "rank 3 of 8, recorded on A100"),
         (pictures.draw_workers, "four workers, recorded on V100"),
         (pictures.draw_launches, "A100, one of two, recorded on A100"),

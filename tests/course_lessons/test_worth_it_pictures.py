@@ -24,29 +24,29 @@ def steps(rates):
         ([100, 100, 100], [60, 100, 190], "Perhaps faster at every batch: T4"),
         # From 1/4 to 1 over a decade: 1/2 is halfway. From 1 to 4: so is 2.
         ([100, 100, 100], [25, 25, 100], "Perhaps faster beyond batch 30: T4"),
-        ([100, 100, 100], [100, 100, 400], "Faster by batch 30: T4"),
+        ([100, 100, 100], [100, 100, 400], "Surely faster from batch 30: T4"),
     ],
 )
 def test_the_title_says_between_which_batches_the_first_chip_overtakes(here, there, title):
     chips = {"T4": steps(there), "A100": steps([1, 1, 1])}
-    assert draw_crossover(steps(here), chips, factor=2).alt.startswith(f"{title}. ")
+    assert draw_crossover(steps(here), chips, factors=(2, 2)).alt.startswith(f"{title}. ")
 
 
-def test_the_band_of_an_estimate_is_its_factor_up_and_down(monkeypatch):
+def test_the_band_of_an_estimate_is_its_factor_towards_fast_and_towards_slow(monkeypatch):
     seen, finish = [], pictures.picture
     monkeypatch.setattr(
         pictures,
         "picture",
         lambda axes, *said, **how: seen.append(axes) or finish(axes, *said, **how),
     )
-    draw_crossover(steps([100, 100, 100]), {"T4": steps([50, 60, 70])}, factor=2)
+    draw_crossover(steps([100, 100, 100]), {"T4": steps([50, 60, 70])}, factors=(3, 2))
     assert {y for _, y in seen[0].collections[0].get_paths()[0].vertices} == {
         25,
         30,
         35,
-        100,
-        120,
-        140,
+        150,
+        180,
+        210,
     }
 
 

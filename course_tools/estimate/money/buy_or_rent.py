@@ -7,6 +7,7 @@ from numbers import Real
 from course_tools.estimate.chips import find_chip
 from course_tools.estimate.money.prices import list_prices
 from course_tools.estimate.row import amount_text, number
+from course_utils.text import wrapped
 
 WEEK_HOURS = 168
 
@@ -47,9 +48,9 @@ class BuyOrRent:
             f"{electricity} of electricity if you own it."
         )
         if math.isinf(self.break_even_hours):
-            return f"{costs} Renting is always cheaper."
+            return wrapped(f"{costs} Renting is always cheaper.")
         weeks = self.break_even_hours / WEEK_HOURS
-        return (
+        return wrapped(
             f"{costs} For {price}, buying pays off beyond {number(self.break_even_hours)} hours of "
             f"work: {number(weeks)} weeks of day and night, without the computer around it."
         )

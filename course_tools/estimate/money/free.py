@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from course_tools.estimate.money.prices import free_offers
 from course_tools.estimate.row import Row, number, span
+from course_utils.text import wrapped
 
 SAVED = "What it has found must be saved before a session ends"
 
@@ -77,7 +78,7 @@ def free_sessions(row: Row, epochs: int | None) -> str:
         text += f", or {'part of a week' if weeks < 0.5 else about} of its quota"
     if cut.sessions > 1:
         text += f". {_checkpoints(cut) if epochs else SAVED}"
-    return f"{text} ({offer['what']}; {offer['date']}, {offer['source']})."
+    return wrapped(f"{text} ({offer['what']}; {offer['date']}, {offer['source']}).")
 
 
 def sessions_text(cut: Sessions) -> str:

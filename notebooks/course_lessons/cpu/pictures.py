@@ -98,7 +98,7 @@ def draw_forecast(model: AirRNN) -> Picture:
     axes.plot(years[len(train) :], later, color="black", linestyle="--")
     axes.text(1951.5, 330, f"{len(train)} months\nto train on", color=BLUE)
     axes.text(1955.2, 570, "forecast, dots", color=ORANGE)
-    axes.text(1955.2, 610, "what came, dashed", color="black")
+    axes.text(1955.2, 610, "actual, dashed", color="black")
     words = f"{title}: {len(later)} months, in yearly waves that grow, after {len(train)}"
     return picture(axes, f"{words} to train on.", colors=16)
 

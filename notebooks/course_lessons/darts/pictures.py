@@ -48,8 +48,9 @@ def draw_published() -> Picture:
     rows = {"RNN, batch 16": (gpu_rate / cpu_rate, gpu_rate / cpu_rate)}
     for one in PUBLISHED:
         rows[f"{one.model}, batch {one.batch:,}"] = (one.times, one.times)
-    most = max(high for _, high in rows.values())
-    return draw_times(rows, f"This GPU: {most:.0f} times as fast, or no faster", "published")
+    times = [high for _, high in rows.values()]
+    title = f"A GPU: {times_text(min(times))} to {times_text(max(times))} times as fast"
+    return draw_times(rows, title, "published")
 
 
 def draw_times(rows: Mapping[str, tuple[float, float]], title: str, source: str) -> Picture:

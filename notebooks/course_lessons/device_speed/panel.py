@@ -68,6 +68,7 @@ class SpeedLab:
         self.devices = widgets.SelectMultiple(
             description="Devices", options=names, value=[names[0][1]], rows=4
         )
+        self.devices.layout.width = "min(100%, 45em)"  # a rehearsal names its CPU too
         self.run_button = widgets.Button(description="Run", button_style="primary")
         self.stop_button = widgets.Button(description="Stop", disabled=True)
         self.progress = widgets.IntProgress(description="Progress")

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from course_tools.estimate.estimate_job import estimate
 from course_utils.devices import Device, pick_device
-from course_utils.text import format_seconds, text_table
+from course_utils.text import format_seconds, text_table, wrapped
 from course_utils.timing import time_call
 
 CARDS = ("T4", "A100")  # the free card of Colab and Kaggle, and a faster one
@@ -80,7 +80,7 @@ class StepTimes:
             times = f"{format_seconds(one.low_s)} to {format_seconds(one.high_s)}"
             gains = f"{_rounded(cpu_s / one.high_s)} to {_rounded(cpu_s / one.low_s)}"
             rows.append((one.name, "estimated", times, gains, one.bottleneck))
-        doubts = [f"Unreliable: {doubt}" for doubt in self.doubts]
+        doubts = [wrapped(f"Unreliable: {doubt}") for doubt in self.doubts]
         return "\n".join([text_table(HEADER, rows), self.verdict, *doubts])
 
 
@@ -154,8 +154,7 @@ def _estimate(
         )
         for row in answer.rows:
             name = f"{row.name}, {bits}"
-            low_s, high_s = row.step_s / row.factor, row.step_s * row.factor
-            found[name] = EstimatedStep(name, low_s, high_s, row.limit)
+            found[name] = EstimatedStep(name, *row.step_interval_s, row.limit)
     return tuple(sorted(found.values(), key=lambda one: one.name.split(",")[0] != CARDS[0]))
 
 

@@ -50,7 +50,7 @@ def draw_published_scaling() -> Picture:
 
 def draw_ddp() -> Picture:
     """Draw one step of DDP with two ranks, from left to right."""
-    axes = draw_canvas("DDP: same model, other samples, one mean")
+    axes = draw_canvas("DDP: same model, different samples, one mean")
     for y, rank, samples, color in ((6.3, 0, "0, 2, 4, 6 ...", BLUE), (1.3, 1, "1, 3, 5 ...", SKY)):
         draw_box(axes, 0.1, y, 2.5, f"rank {rank}\nsamples\n{samples}", color)
         draw_box(axes, 3.3, y, 2.2, "copy of\nthe model", MUTED)

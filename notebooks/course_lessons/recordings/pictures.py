@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from course_lessons.recordings import Recording, load
-from course_tools.figures import BLUE, GREEN, ORANGE, SKY, Picture, lecture_axes, picture
+from course_tools.figures import BLUE, ORANGE, PINK, YELLOW, Picture, lecture_axes, picture
 from course_tools.timeline.lanes import draw_runs
 from course_tools.timeline.record import Timeline
 from course_tools.timeline.spans import Lane, Span, union
@@ -16,7 +16,7 @@ MEMORY_KINDS = {
     "activations": (4,),
     "other": (2, 3, 6, 7),
 }
-MEMORY_COLORS = (BLUE, SKY, GREEN, ORANGE, "#BBBBBB")  # Okabe and Ito's, and a grey
+MEMORY_COLORS = (BLUE, PINK, ORANGE, YELLOW, "#BBBBBB")  # Okabe and Ito's, and a grey
 COPY_S = (40e-3, 60e-3)  # of the step without a worker: the copy of the batch, and what follows it
 FIRST_S = (0.0, 2.1e-3)  # of the step on the MI250, before the call that takes 6.5 ms
 
@@ -25,7 +25,7 @@ def draw_copy_and_work() -> Picture:
     """Draw 20 ms of ResNet-50 on a V100: the batch is loaded, copied and then worked on."""
     recording = load("resnet50_no_worker")
     part = Timeline.of_trace(recording.trace).between(*COPY_S)
-    return _draw("First the copy, then hundreds of kernels", {"20 ms of a step": part}, [recording])
+    return _draw("First the copy, then 88 kernels in turn", {"Part of a step": part}, [recording])
 
 
 def draw_exchange() -> Picture:

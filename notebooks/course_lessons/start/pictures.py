@@ -84,9 +84,9 @@ def draw_own_times(timings: Mapping[str, Timing], batch: int) -> Picture:
         if timing.warnings:
             doubtful.append(label)
     slowest, *faster = seconds.values()
-    title = f"Your CPU takes {format_seconds(slowest)} for this job"
+    title = f"Your CPU takes {_on_the_axis(slowest)} for this job"
     if faster:
-        title = f"{slowest / faster[0]:.0f} times as fast as your CPU"
+        title = f"Accelerator: {slowest / faster[0]:.2g} times as fast as your CPU"
     seconds["T4,\npublished"] = JOB / T4_IMAGES_PER_S[16, "fp32"]
     return draw_times(seconds, title, "ResNet-50, 32 bits", doubtful)
 
@@ -109,7 +109,7 @@ def draw_times(
     bars = axes.barh(list(seconds), minutes, color=colours, height=0.6)
     texts = []
     for bar, (name, time_s) in zip(bars, seconds.items(), strict=True):
-        text = format_seconds(time_s)
+        text = _on_the_axis(time_s)
         if name in doubtful:
             bar.set(hatch="//", edgecolor="white")
             text += "\nunreliable: run again"
@@ -121,3 +121,10 @@ def draw_times(
     for name, text in zip(seconds, texts, strict=True):
         parts.append(f"{' '.join(name.split())} {' '.join(text.split())}")
     return picture(axes, f"{title}: {', '.join(parts)}.", colors=16)
+
+
+def _on_the_axis(time_s: float) -> str:
+    """Return a time in the unit of the axis, such as "27.3 min", or below a minute "5.1 s"."""
+    if time_s < 60:
+        return format_seconds(time_s)
+    return f"{float(f'{time_s / 60:.3g}'):,g} min"

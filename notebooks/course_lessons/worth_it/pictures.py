@@ -87,7 +87,7 @@ def draw_crossover(
     here_s: Mapping[int, float],
     there_s: Mapping[str, Mapping[int, float]],
     *,
-    factor: float,
+    factors: tuple[float, float],
     cpu: str = "",
 ) -> Picture:
     """Draw samples a second over the batch: measured here, and estimated for chips.
@@ -95,11 +95,12 @@ def draw_crossover(
     Args:
         here_s: seconds of a step by batch, measured, smallest batch first.
         there_s: the same for chips by name, estimated; the title is about the first.
-        factor: an estimate may be off by it, up or down, which is the band around its line.
+        factors: the time may be shorter by the first and longer by the second, which is the band
+            around a line.
         cpu: the name of the measured line; without one it says how many threads there are.
     """
     name, there = next(iter(there_s.items()))
-    crossing = _crossing({batch: here_s[batch] / there[batch] for batch in here_s}, factor)
+    crossing = _crossing({batch: here_s[batch] / there[batch] for batch in here_s}, factors)
     title = title_of(name, before=f"{crossing}: ")
     axes = lecture_axes(title, "samples in the batch (logarithmic)", "samples/s (log.)")
     here = _rates(here_s)
@@ -110,8 +111,8 @@ def draw_crossover(
         rates = _rates(steps_s)
         axes.plot([*rates], [*rates.values()], color=GPU, linestyle=LINES[1 + number % 3])
         ends.append((*list(rates.items())[-1], f"{name}, est.", GPU))
-        low = [rate / factor for rate in rates.values()]
-        high = [rate * factor for rate in rates.values()]
+        low = [rate / factors[1] for rate in rates.values()]
+        high = [rate * factors[0] for rate in rates.values()]
         axes.fill_between([*rates], low, high, color=GPU, alpha=0.15, linewidth=0)
         said.append(f"{name}, estimated: {_ends(rates)}")
     axes.set_xscale("log", base=2)
@@ -129,13 +130,14 @@ def _this_cpu() -> str:
     return f"CPU, {threads} thread{'s' * (threads != 1)}"
 
 
-def _crossing(ratios: Mapping[int, float], factor: float) -> str:
+def _crossing(ratios: Mapping[int, float], factors: tuple[float, float]) -> str:
     """Say between which batches a chip overtakes this CPU for good.
 
-    Its estimate may be off by a factor. The ratios are the time here over that there, by batch.
+    Its time may be shorter and longer by the two factors. The ratios are the time here over that
+    there, by batch.
     """
-    perhaps = _stays_above(1 / factor, ratios)
-    surely = _stays_above(factor, ratios)
+    perhaps = _stays_above(1 / factors[0], ratios)
+    surely = _stays_above(factors[1], ratios)
     first = next(iter(ratios))
     if perhaps is None:
         return "Slower at every batch"
@@ -145,7 +147,7 @@ def _crossing(ratios: Mapping[int, float], factor: float) -> str:
     if surely == first:
         return "Faster at every batch"
     if perhaps == first:
-        return f"Faster by batch {surely:,.0f}"
+        return f"Surely faster from batch {surely:,.0f}"
     if perhaps == surely:
         return f"Faster beyond batch {surely:,.0f}"
     return f"Overtakes at batch {perhaps:,.0f} to {surely:,.0f}"

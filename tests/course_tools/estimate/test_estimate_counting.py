@@ -545,6 +545,7 @@ def test_layers_that_are_left_out_at_random_are_kept_and_that_is_said():
     assert dropped.matrix == whole.matrix and "LayerDrop" in dropped.assumed[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["ssd300_vgg16", "fasterrcnn_resnet50_fpn"])
 def test_a_detector_has_the_operations_that_torchvision_says_and_names_what_was_assumed(
     name, torchvision
