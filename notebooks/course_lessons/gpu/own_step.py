@@ -102,7 +102,7 @@ def time_step(
     loader: Iterable,
     loss_function: Callable[[Tensor, Tensor], Tensor],
     *,
-    max_s: float = 3.0,
+    max_s: float = 6.0,
 ) -> StepTimes:
     """Measure a training step on the CPU and, if there is one, on the GPU; estimate two cards.
 
