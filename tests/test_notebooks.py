@@ -137,7 +137,12 @@ def test_what_a_lesson_imports_of_the_course_is_there(notebook):
         pattern = r"^\s*from (course_\S+) import (?:\(([^)]*)\)|(.*))"
         for module, several, few in re.findall(pattern, "\n".join(lines), re.MULTILINE):
             for name in re.findall(r"(\w+)(?: as \w+)?", several or few.partition("#")[0]):
-                home = importlib.import_module(module)
+                try:
+                    home = importlib.import_module(module)
+                except ModuleNotFoundError as error:
+                    if error.name != "torch_xla":  # it is left out where it does not load
+                        raise
+                    pytest.skip("torch_xla is not installed here")
                 if not hasattr(home, name):
                     importlib.import_module(f"{module}.{name}")
 
