@@ -29,6 +29,7 @@ lint: $(VENV)/ready-test ## ruff and the types alone
 	$(RUN) tools/check.py lint
 
 notebooks: $(VENV)/ready-test ## execute every lesson and write its outputs
+	git clean -fdXq notebooks # scripts and checkpoints of an earlier run would change the outputs
 	$(RUN) -m jupyter nbconvert --to notebook --execute --inplace \
 	  --ExecutePreprocessor.record_timing=False --ExecutePreprocessor.store_widget_state=False notebooks/*.ipynb
 	$(RUN) tools/opening_picture.py

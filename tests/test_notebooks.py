@@ -155,6 +155,11 @@ def test_no_cell_assigns_the_output_of_a_command(notebook):
         assert not re.search(r"^\s*[\w, ]+=\s*[!%]", cell.source, re.MULTILINE), cell.id
 
 
+def test_a_folder_with_a_space_in_its_name_is_one_word_of_a_command(notebook):
+    for cell in code_cells(notebook):
+        assert not re.search(r'(?<!"){FOLDER}', cell.source), cell.id
+
+
 def test_torchrun_takes_a_free_port_wherever_one_machine_is_enough(notebook):
     for cell in notebook.cells:
         for command in re.findall(r"torchrun -.*", cell.source):
