@@ -128,4 +128,6 @@ def test_with_ddp_each_process_runs_the_script_and_with_spawn_only_one_ends_it(t
         command = [sys.executable, "train_darts.py", "--accelerator", "cpu", "--strategy", strategy]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr
-        assert done.stdout.count("2 processes trained, and this one forecast 14 days") == lines, strategy
+        assert done.stdout.count("2 processes trained, and this one forecast 14 days") == lines, (
+            strategy
+        )
