@@ -8,14 +8,14 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import flop_registry
 
 from course_tools.estimate.chips import PRECISIONS
-from course_tools.estimate.counting.fake_step import Loss, Step, tensors
+from course_tools.estimate.counting.fake_step import Loss, Step, operands
 from course_tools.estimate.counting.gpu_kernels import OneCall
 from course_tools.estimate.counting.work import Op, Work, sums_by_kind
 
 # No kernel runs for these: they allocate, or they give the same memory another shape.
 _FREE = """
     empty empty_like empty_strided new_empty new_empty_strided _unsafe_view unsafe_split
-    unsafe_split_with_sizes lift_fresh _reshape_alias set_ detach alias device _local_scalar_dense
+    unsafe_split_with_sizes lift_fresh _reshape_alias set_ detach alias _local_scalar_dense
     _record_function_enter_new _record_function_exit
 """
 FREE = frozenset(_FREE.split())
@@ -134,8 +134,8 @@ def size_bytes(x: Tensor) -> int:
 
 def _moved(given: Any, out: Any) -> tuple[float, float]:
     """Return the bytes that an operation reads and writes, and the numbers in its result."""
-    results = tensors(out)
-    moved = sum(map(size_bytes, [*tensors(given), *results]))
+    results = operands(out)
+    moved = sum(map(size_bytes, [*operands(given), *results]))
     return float(moved), float(sum(x.numel() for x in results))
 
 
@@ -177,5 +177,5 @@ def _op(packet: Any, given: tuple[Any, dict[str, Any]], out: Any) -> Op:
     if name == "embedding":  # reads the rows that it looks up, not the whole table
         moved = float(sum(map(size_bytes, [args[1], out, out])))
     if name in TWICE and (name.endswith("backward") or args[5]):
-        moved += sum(map(size_bytes, tensors(given)))
+        moved += sum(map(size_bytes, operands(given)))
     return Op(name, kind, flops, moved, made)

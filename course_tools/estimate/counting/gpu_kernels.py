@@ -133,8 +133,10 @@ class GpuKernels(TorchFunctionMode):
             return self.dtype
         if name in IN_32_BITS:
             return torch.float32
+        if name not in IN_WIDEST:
+            return None
         given = [getattr(x, "dtype", None) for x in tree_leaves((args, kwargs))]
-        return torch.float32 if name in IN_WIDEST and torch.float32 in given else None
+        return torch.float32 if torch.float32 in given else None
 
     def _attention_layer(self, args: Any, kwargs: Any) -> tuple[Tensor, Tensor | None]:
         whole = F.multi_head_attention_forward

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from course_tools.estimate.counting.fake_step import CannotCount, Observer, Step, tensors
+from course_tools.estimate.counting.fake_step import CannotCount, Observer, Step, operands, tensors
 from course_tools.estimate.memory.memory_model import MEMORY_PARTS, Moment
 
 Optimizer = Callable[[list[nn.Parameter]], torch.optim.Optimizer]
@@ -82,7 +82,7 @@ class Tracker:
 
     def note(self, phase: str, func: Any, given: Any, out: Any) -> None:
         """Write down what is in use after an operation."""
-        made = [x for x in tensors(out) if id(x.untyped_storage()) not in self._known]
+        made = [x for x in operands(out) if id(x.untyped_storage()) not in self._known]
         self.own(made, "optimizer" if phase == "optimizer" else "activations")
         self.write(phase, func.overloadpacket.__name__)
 
