@@ -18,8 +18,8 @@ NAMES = [lesson.stem for lesson in LESSONS]
 
 
 @pytest.fixture(scope="module")
-def files():
-    return build_wheel()
+def packed():
+    return pack(build_wheel())
 
 
 @pytest.fixture(scope="module")
@@ -32,19 +32,19 @@ def machine(tmp_path_factory):
     return machine.has(torch="2.11.0+cu128", lightning="2.6.6", **GOOD)
 
 
-def test_it_runs_in_an_empty_folder_without_a_network_and_installs_nothing(machine, files):
+def test_it_runs_in_an_empty_folder_without_a_network_and_installs_nothing(machine, packed):
     before = machine.contents()
     look = "import course_utils, subprocess\nprint(course_utils.__file__)\n"
     look += "_ = subprocess.run(['python', '-c', 'import course_utils'], check=True)"
-    done = machine.set_up(f"{setup_cell(pack(files))}\n{look}")
+    done = machine.set_up(f"{setup_cell(packed)}\n{look}")
     said, where, *others = done.stdout.splitlines()
     assert said == f"Course {__version__} is here." and not others and not done.stderr
     assert "accelerator-course-" in where and not os.path.exists(where)  # it went with the kernel
     assert machine.contents() == before
 
 
-def test_a_damaged_file_is_refused_in_one_line_before_anything_of_it_runs(machine, files):
-    cell = setup_cell(pack(files))
+def test_a_damaged_file_is_refused_in_one_line_before_anything_of_it_runs(machine, packed):
+    cell = setup_cell(packed)
     last = re.findall(r'"([^"\n]{20,})"', cell)[-1]
     for damage in (last[:-5] + "00000", last[:-40]):
         done = machine.set_up(cell.replace(last, damage))
@@ -53,13 +53,16 @@ def test_a_damaged_file_is_refused_in_one_line_before_anything_of_it_runs(machin
         assert "Traceback" not in done.stdout + done.stderr and "Course " not in done.stdout
 
 
-def test_it_is_the_learners_copy_with_another_folded_set_up_cell(files):
-    notebook = json.loads(standalone(LESSONS[0], pack(files)))
+def test_the_same_files_are_the_same_bytes_in_any_order():
+    files = {f"course/{name}.py": f"name = {name!r}".encode() for name in "cab"}
+    assert pack(files) == pack(dict(reversed(files.items())))
+
+
+def test_it_is_the_learners_copy_with_another_folded_set_up_cell(packed):
+    notebook = json.loads(standalone(LESSONS[0], packed))
     codes = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
     assert not any(cell["outputs"] for cell in codes)
     (cell,) = [cell for cell in codes if cell["id"].endswith("-setup")]
     assert cell["metadata"]["jupyter"] == {"source_hidden": True}
-    assert (
-        standalone(LESSONS[0], pack(files))
-        == json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
-    )
+    text = json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+    assert standalone(LESSONS[0], packed) == text
