@@ -34,7 +34,7 @@ from course_tools.estimate.time.published import COUNTED, MERGED, MERGED_WITH, n
 KEY = ("model", "image", "training", "half")
 AMOUNTS = {"flops": "flops", "bytes": "bytes_moved", "kernels": "kernels"}
 SUMS = [f"{kind}_{amount}" for kind in OP_KINDS for amount in AMOUNTS]
-COLUMNS = (*KEY, "batch", "parameters", "trained", *SUMS)
+COLUMNS = (*KEY, "batch", "parameters", "trained", *SUMS, "serial")
 
 
 def main():
@@ -109,7 +109,8 @@ def count(name, image, training, half, batch):
     if training:
         row["other_bytes"] -= work.ops[-1].bytes_moved
         row["other_kernels"] -= 1
-    for column in SUMS:
+    row["serial"] = work.serial
+    for column in (*SUMS, "serial"):
         row[column] = f"{row[column]:.5g}" if row[column] else ""
     return row
 

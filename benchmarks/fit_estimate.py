@@ -109,6 +109,13 @@ def image_rows(every=1, **asked):
     return [(work_of(row), find_chip(row.device), row.step_s) for row in rows[::every]]
 
 
+def serial_s(values, **asked):
+    """Return the seconds for each result that a thread computes after another: the median."""
+    rows = [row for row in image_rows(**asked) if row[0].serial]
+    alone = values | {"serial_s": 0.0}
+    return statistics.median((s - predict(w, c, alone)) / w.serial for w, c, s in rows)
+
+
 def within(ratios, share):
     """Return the factor within which a share of the ratios lie."""
     return float(np.exp(np.quantile(np.abs(np.log(ratios)), share)))
@@ -143,6 +150,7 @@ def main():
     values = search([all_language, seen], values, together)
     values = search([large], values, ["convolution_fp32"])
     values = search([trained], values, ["convolution_training"])
+    values["serial_s"] = serial_s(values, device="RTX 3090", training=False)
     print({name: float(f"{value:.3g}") for name, value in values.items()})
     left_out = leave_one_out(language, seen, values, together)
     report(left_out, language, seen, values, together)

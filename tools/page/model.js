@@ -31,6 +31,7 @@ import { TUNINGS } from "./question.js";
  * @property {number} attention FLOPs of fused attention, which are among those of `other`
  * @property {number} recurrent FLOPs of recurrent layers, likewise
  * @property {boolean} channelsLast
+ * @property {number} serial results that a thread computes one after the other
  * @property {number} kernels
  * @property {number} parameters numbers whose gradients several devices exchange
  * @property {number | null} needed bytes of memory, or null where they are not known
@@ -136,7 +137,8 @@ function stepTime(work, chip, precision, host = chip.oldHost ? OLD_HOST : NEW_HO
     again * (work.depthwise + NUMBERS.convolution3d * work.volume.bytes);
   const memory =
     (NUMBERS.memory * work.other.bytes) / bandwidth +
-    (NUMBERS.convolution_memory * imageBytes) / Math.min(bandwidth, NUMBERS.convolution_gb_per_s * 1e9);
+    (NUMBERS.convolution_memory * imageBytes) / Math.min(bandwidth, NUMBERS.convolution_gb_per_s * 1e9) +
+    (chip.vendor === "Google" ? 0 : NUMBERS.serial_s * work.serial);
   const ofConvolutions = precision === "fp32" ? NUMBERS.convolution_fp32 : NUMBERS.arithmetic;
   const ofAttention = "bf16" in chip.peaks ? NUMBERS.attention : NUMBERS.attention_old;
   const flops =
@@ -264,7 +266,7 @@ function workOf(question, batch) {
   return model.shape ? languageWork(question, model.shape, batch) : imageWork(question, model, batch);
 }
 
-const PLAIN = { depthwise: 0, volume: { flops: 0, bytes: 0 }, attention: 0, channelsLast: false };
+const PLAIN = { depthwise: 0, serial: 0, volume: { flops: 0, bytes: 0 }, attention: 0, channelsLast: false };
 
 /**
  * @param {Question} question
@@ -275,7 +277,7 @@ const PLAIN = { depthwise: 0, volume: { flops: 0, bytes: 0 }, attention: 0, chan
 function imageWork(question, model, batch) {
   const step = model.steps[question.task];
   if (!step) return { problem: `Of this network only ${Object.keys(model.steps)[0]} was counted.` };
-  const [counted, convFlops, convBytes, attention, recurrent, flops, bytes, kernels, ...rest] =
+  const [counted, convFlops, convBytes, attention, recurrent, flops, bytes, kernels, serial, ...rest] =
     numbersIn(step);
   const [parameters = 0, trained = 0] = rest;
   const factor = batch / counted;
@@ -291,6 +293,7 @@ function imageWork(question, model, batch) {
     half: true,
     convolution: { flops: factor * convFlops, bytes: factor * convBytes },
     ...PLAIN,
+    serial: factor * serial,
     other: { flops: factor * flops, bytes: factor * bytes + adam },
     attention: factor * attention,
     recurrent: factor * recurrent,
@@ -344,6 +347,7 @@ function ownWork(own) {
     attention: own.attention,
     recurrent: own.recurrent,
     channelsLast: own.channelsLast,
+    serial: own.serial,
     kernels: own.other[2] + own.convolution[2] + own.volume[2],
     parameters: own.parameters,
     needed: own.lines.length ? withFramework(highest(own.lines, own.batch)) : null,

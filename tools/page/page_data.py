@@ -95,6 +95,7 @@ def _image_networks() -> dict[str, dict[str, Any]]:
             work.flops - convolution.flops,
             work.bytes_moved - convolution.bytes_moved,
             work.kernels,
+            work.serial,
             *([work.parameters, network.trained] if training else []),
         )
         lines = counted_memory().get((name, image, training), [])

@@ -8,7 +8,7 @@ const HERE = "this machine"; // the device of a row that was measured; see row.p
  * A counted step that somebody pasted, after `readOwn` has looked at it.
  * @typedef {{batch: number, training: boolean, half: boolean, precision: string,
  *   parameters: number, convolution: number[], depthwise: number, volume: number[], other: number[],
- *   attention: number, recurrent: number, channelsLast: boolean,
+ *   attention: number, recurrent: number, serial: number, channelsLast: boolean,
  *   lines: [number, number][]}} OwnStep
  */
 
@@ -32,7 +32,8 @@ export function readOwn(text) {
   }
   if (data === null || typeof data !== "object") return { problem: "This JSON holds no estimate." };
   const own = data.counted ? fromEstimate(data) : data;
-  const numbers = [own?.batch, own?.parameters, own?.recurrent, own?.attention, own?.depthwise];
+  const serial = own?.serial ?? 0; // what an older version wrote has none
+  const numbers = [own?.batch, own?.parameters, own?.recurrent, own?.attention, own?.depthwise, serial];
   const sums = [own?.convolution, own?.volume, own?.other];
   const isSums = (/** @type {unknown} */ sum) =>
     Array.isArray(sum) && sum.length === 3 && sum.every(isCount);
@@ -47,7 +48,7 @@ export function readOwn(text) {
   const half = precision === "fp16";
   const training = Boolean(own.training);
   const channelsLast = Boolean(own.channelsLast);
-  const images = { convolution, depthwise, volume, channelsLast };
+  const images = { convolution, depthwise, volume, serial, channelsLast };
   const counts = { batch, parameters, recurrent, attention, ...images, other, lines };
   return { own: { ...counts, training, half, precision } };
 }
@@ -99,6 +100,7 @@ function fromEstimate(data) {
     volume: sums("convolution3d"),
     attention: sums("attention")[0],
     channelsLast: counted.channels_last,
+    serial: counted.serial,
     other: [0, 1, 2].map((place) => rest.reduce((total, one) => total + one[place], 0)),
     recurrent: sums("recurrent")[0],
     lines: lines.map((/** @type {any} */ line) => [line?.held, line?.per_sample]),

@@ -107,6 +107,7 @@ class Counter:
             training=step.training,
             precision=step.precision,
             **sums_by_kind(ops),
+            serial=sum(op.serial for op in ops),
             channels_last=step.channels_last,
             loss_counted=step.loss_counted and step.training,
             assumed=tuple(assumed),
@@ -178,4 +179,9 @@ def _op(packet: Any, given: tuple[Any, dict[str, Any]], out: Any) -> Op:
         moved = float(sum(map(size_bytes, [args[1], out, out])))
     if name in TWICE and (name.endswith("backward") or args[5]):
         moved += sum(map(size_bytes, operands(given)))
-    return Op(name, kind, flops, moved, made)
+    serial = 0.0
+    if name == "upsample_bilinear2d" and args[0].stride(1) != 1:
+        # With the channels first its kernel has one thread for each pixel, which goes over all
+        # images and channels (aten/src/ATen/native/cuda/UpSampleBilinear2d.cu).
+        serial = float(math.prod(args[0].shape[:2]))
+    return Op(name, kind, flops, moved, made, serial=serial)

@@ -28,6 +28,8 @@ class Op:
         bytes_moved: bytes read and written.
         elements: numbers in the results.
         kernels: how many the host launches for it; 1 except for recurrent layers.
+        serial: results that each of its threads computes one after the other, where the kernel has
+            so few threads that this decides how long it takes.
     """
 
     name: str
@@ -36,6 +38,7 @@ class Op:
     bytes_moved: float
     elements: float
     kernels: int = 1
+    serial: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,7 @@ class Work:
         convolution, depthwise, convolution3d, matrix, attention, recurrent, other: the sums of each
             kind of operation. A depthwise convolution has a group for each channel, "convolution3d"
             has three dimensions beside them; the optimizer's update is in "other".
+        serial: the sum over the operations of what a thread computes one after the other.
         channels_last: whether images and weights lie in memory with their channels last.
         loss_counted: whether a loss is part of the training step.
         assumed: what was assumed because counting has no data, one sentence each.
@@ -80,6 +84,7 @@ class Work:
     attention: Sums = Sums()
     recurrent: Sums = Sums()
     other: Sums = Sums()
+    serial: float = 0.0
     channels_last: bool = False
     loss_counted: bool = False
     assumed: tuple[str, ...] = ()

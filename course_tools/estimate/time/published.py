@@ -130,7 +130,8 @@ class Network:
             update = 28 * self.trained  # bytes that Adam moves, see `counting.adam`
             moved = other.bytes_moved + update
             kinds["other"] = Sums(other.flops, moved, other.kernels + 1)
-        return replace(self.work, batch=batch, precision=precision, **kinds)
+        serial = factor * self.work.serial
+        return replace(self.work, batch=batch, precision=precision, serial=serial, **kinds)
 
 
 @cache
@@ -149,6 +150,7 @@ def _network(row: Mapping[str, str], training: bool, half: bool) -> Network:
         parameters=int(row["parameters"]),
         training=training,
         precision="fp16" if half else "fp32",
+        serial=float(row.get("serial") or 0),
         **_sums(row),
     )
     return Network(work, float(row["trained"] or 0))

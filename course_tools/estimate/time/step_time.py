@@ -4,7 +4,8 @@
 
     launches    s * step_s + launch_s * kernels                         (on a TPU, one kernel)
     memory      memory * bytes / bandwidth, and for convolutions
-                convolution_memory * again * bytes / min(bandwidth, convolution_gb_per_s)
+                convolution_memory * again * bytes / min(bandwidth, convolution_gb_per_s),
+                and serial_s for each result that a single thread computes after another
     arithmetic  (arithmetic * FLOPs + a * FLOPs of attention + c * FLOPs of convolutions)
                 / (peak * achieved)
     seconds     hypot(launches, memory + arithmetic)                    host and chip overlap
@@ -18,7 +19,8 @@ long as one in two. a is `arithmetic` times `attention` in 16 bits, and on chips
 `convolution_training_32` else, unless the channels come last in 16 bits or tf32; depthwise
 convolutions take it always.
 
-torch.compile divides the launches and the bytes of all that is no product by `compiled`.
+torch.compile divides the launches and the bytes of all that is no product by `compiled`, and writes
+kernels of its own for what a single thread would compute one after the other.
 
 Memory and arithmetic are added: a chip overlaps them inside one kernel but not from kernel to
 kernel, and a sum fits published measurements better than a maximum.
@@ -199,10 +201,12 @@ def seconds(
     moved = numbers["memory"] * (products + work.other.bytes_moved / gain)
     of_convolutions = min(bandwidth, numbers["convolution_gb_per_s"] * 1e9)
     launches = 1 if one_launch else work.kernels
+    own_kernels = compiled or one_launch
+    waiting = 0.0 if own_kernels else numbers["serial_s"] * work.serial
     share = 1.0 if one_launch else min(1.0, max(1, work.kernels) / numbers["step_kernels"])
     return StepTime(
         launch_s=(share * host.step_s + host.launch_s * launches) / gain,
-        memory_s=moved / bandwidth + _convolution_bytes(work, numbers) / of_convolutions,
+        memory_s=moved / bandwidth + _convolution_bytes(work, numbers) / of_convolutions + waiting,
         arithmetic_s=calculated / peak,
     )
 

@@ -12,7 +12,9 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
+from course_tools.estimate.chips import find_chip
 from course_tools.estimate.counting.count_work import count_work
+from course_tools.estimate.time.step_time import step_time
 
 # Multiply-adds that torchvision publishes with its weights, and millions of activations from table
 # 4 and the appendix of I. Radosavovic et al., Designing Network Design Spaces (2020), and of
@@ -573,6 +575,32 @@ class Images(nn.Module):
             return self.model(list(images))
         targets = [{"boxes": b, "labels": c} for b, c in zip(boxes, labels, strict=True)]
         return sum(self.model(list(images), targets).values())
+
+
+@pytest.mark.parametrize(
+    ("mode", "last", "serial"),
+    [("bilinear", False, 4 * 6), ("bilinear", True, 0), ("nearest", False, 0)],
+)
+def test_interpolation_with_the_channels_first_goes_over_them_one_by_one(mode, last, serial):
+    # PyTorch's upsample_bilinear2d_out_frame has one thread for each pixel of the result, and in it
+    # a loop over images and channels; with the channels last, and in other modes, it has none.
+    layout = torch.channels_last if last else torch.contiguous_format
+    images = torch.empty(4, 6, 7, 7).to(memory_format=layout)
+    twice = nn.Upsample(scale_factor=2, mode=mode)
+
+    class Model(nn.Module):
+        def forward(self, x):
+            return twice(x.to(memory_format=layout))
+
+    work = count_work(Model(), images, precision="fp16", training=False)
+    assert work.serial == serial
+    assert step_time(work, find_chip("T4")).memory_s == pytest.approx(
+        step_time(dataclasses.replace(work, serial=0), find_chip("T4")).memory_s + serial * 3.03e-7
+    )
+    compiled = step_time(work, find_chip("T4"), compiled=True)
+    assert compiled == step_time(
+        dataclasses.replace(work, serial=0), find_chip("T4"), compiled=True
+    )
 
 
 def test_a_long_step_shows_that_it_is_alive(monkeypatch, capsys):
