@@ -43,6 +43,7 @@ RUN_CELL = f"""
 import sys
 sys.path.append({str(Path(IPython.__file__).parent.parent)!r})
 import pexpect  # for %pip
+import stack_data  # for tracebacks
 from IPython.core.interactiveshell import InteractiveShell
 shell = InteractiveShell.instance(history_length=0)
 sys.path.pop()

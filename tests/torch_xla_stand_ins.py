@@ -21,6 +21,17 @@ ROOT = Path(__file__).resolve().parent.parent
 XLA_FILES = ("torch_xla", "_XLAC", "libtpu")
 
 
+def remedies(verb: str = "replace it") -> tuple[str, str]:
+    """Return the two ways out that a sentence may name: one where there is a torch_xla for this
+    torch, and one where there is none.
+    """
+    minor = ".".join(torch.__version__.split(".")[:2])
+    install = (
+        f"{verb} with `pip install torch_xla=={minor}.0`, which leaves torch alone, and restart."
+    )
+    return install, f"no torch_xla was made for torch {minor}, so leave this torch alone"
+
+
 def without_torch_xla(folder: Path) -> Path:
     """Link all that is installed into `folder`, except torch_xla and the course, whose source is
     used instead.

@@ -13,7 +13,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).resolve().parent.parent
-TESTS = ["pytest", "-n", "2", "-m", "not browser and not notebook", "tests"]
+# What packages announce to each other is no failure here; `make test` knows the pinned ones.
+QUIET = ["-W", "ignore::DeprecationWarning", "-W", "ignore::FutureWarning"]
+TESTS = ["pytest", "-n", "2", *QUIET, "-m", "not browser and not notebook", "tests"]
 EXECUTE = ["jupyter", "nbconvert", "--to", "notebook", "--execute", "--stdout"]
 LIMIT = "--ExecutePreprocessor.timeout=1800"
 

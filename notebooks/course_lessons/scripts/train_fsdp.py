@@ -91,7 +91,7 @@ def shard(network):
     """Split the weights of each layer between the ranks, inner layers before outer ones."""
     for module in reversed(list(network.modules())):
         for layer in module if isinstance(module, (nn.Sequential, nn.ModuleList)) else ():
-            if not isinstance(layer, (FSDPModule, nn.ModuleList)):
+            if [*layer.parameters()] and not isinstance(layer, (FSDPModule, nn.ModuleList)):
                 fully_shard(layer)
     fully_shard(network)  # what is left
 

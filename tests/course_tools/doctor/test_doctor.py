@@ -154,6 +154,8 @@ def test_a_students_file_that_stands_in_for_a_standard_module_is_named(tmp_path,
     """Real, as in pytorch/pytorch 6412: a first script, saved under the name of a module that
     torch needs, and the doctor too.
     """
+    if name in sys.builtin_module_names:
+        pytest.skip(f"{name} is a part of this Python itself, which no file can stand in for")
     (tmp_path / f"{name}.py").write_text("from torch.autograd import Variable\n")
     command = [sys.executable, "-m", "course_tools.doctor", "--require", "cpu", "--json"]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}

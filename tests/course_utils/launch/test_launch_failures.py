@@ -1,5 +1,6 @@
 """What is shown of an error."""
 
+import re
 import threading
 import traceback
 
@@ -50,17 +51,18 @@ def test_a_traceback_shows_the_calls_of_the_lesson_and_the_error():
 @pytest.mark.parametrize(
     ("function", "start"),
     [
-        (wrong_shape, "RuntimeError: mat1 and mat2 shapes cannot be multiplied"),
+        # newer versions of torch name the operation before
+        (wrong_shape, r"RuntimeError: (addmm: )?mat1 and mat2 shapes cannot be multiplied"),
         (
             wrong_state,
-            "RuntimeError: Error(s) in loading state_dict for Linear: size mismatch for weight",
+            r"RuntimeError: Error\(s\) in loading state_dict for Linear: size mismatch for weight",
         ),
         (of_several_lines, "RuntimeError: CUDA error: device-side assert triggered"),
         (with_a_cause, "KeyError: 'labels'"),
     ],
 )
 def test_the_cause_is_the_type_and_the_first_meaningful_line(function, start):
-    assert cause_of(traceback_of(function)).startswith(start)
+    assert re.match(start, cause_of(traceback_of(function)))
 
 
 def test_a_lost_connection_is_called_a_consequence():
