@@ -94,7 +94,9 @@ def messages_to_stdout() -> None:
 
 
 def calm_lightning() -> None:
-    """Turn off Lightning's messages, and its advice that does not apply to a small lesson."""
+    """Turn off Lightning's messages, its advice that does not apply to a small lesson, and a warning
+    of newer torch about Lightning itself.
+    """
     for name in ("lightning.pytorch", "lightning.fabric", "pytorch_lightning", "lightning_fabric"):
         logging.getLogger(name).setLevel(logging.WARNING)
     advice = (
@@ -102,6 +104,7 @@ def calm_lightning() -> None:
         "Checkpoint directory .* exists",
         "number of training batches",
         "Trying to infer the `batch_size`",
+        r"isinstance\(treespec, LeafSpec\)",
     )
     for message in advice:
         warnings.filterwarnings("ignore", message=f".*{message}")
