@@ -94,8 +94,8 @@ def messages_to_stdout() -> None:
 
 
 def calm_lightning() -> None:
-    """Turn off Lightning's messages, its advice that does not apply to a small lesson, and a warning
-    of newer torch about Lightning itself.
+    """Turn off Lightning's messages, its advice that does not apply to a small lesson, and what
+    newer torch says about Lightning itself.
     """
     for name in ("lightning.pytorch", "lightning.fabric", "pytorch_lightning", "lightning_fabric"):
         logging.getLogger(name).setLevel(logging.WARNING)
