@@ -2,24 +2,18 @@
 
 import html
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urljoin
 
 import pytest
+from chromium import CHROMIUM, sync_api
 
 from tools.book import build
 from tools.copies import LESSONS, copy_of
 
-sync_api = pytest.importorskip("playwright.sync_api")
 axe_in = pytest.importorskip("axe_playwright_python.sync_playwright")
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
-if CHROMIUM is None:
-    pytest.skip("no Chromium here: apt-get install chromium", allow_module_level=True)
 
 ROOT = Path(__file__).resolve().parents[2]
 CONTRAST = {"runOnly": {"type": "rule", "values": ["color-contrast"]}}

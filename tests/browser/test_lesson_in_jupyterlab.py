@@ -6,7 +6,6 @@ import contextlib
 import io
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -16,17 +15,12 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from chromium import CHROMIUM, sync_api
 from PIL import Image
 
 from tools.copies import copy_of
 
-sync_api = pytest.importorskip("playwright.sync_api")
 axe_in = pytest.importorskip("axe_playwright_python.sync_playwright")
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
-if CHROMIUM is None:
-    pytest.skip("no Chromium here: apt-get install chromium", allow_module_level=True)
 
 ROOT = Path(__file__).resolve().parents[2]
 LESSON = ROOT / "notebooks" / "00_start_here.ipynb"

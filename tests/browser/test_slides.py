@@ -1,21 +1,14 @@
 """The slides of the lessons in a real browser that has no network."""
 
 import io
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import nbformat
 import pytest
+from chromium import CHROMIUM, sync_api
 from PIL import Image
-
-sync_api = pytest.importorskip("playwright.sync_api")
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
-if CHROMIUM is None:
-    pytest.skip("no Chromium here: apt-get install chromium", allow_module_level=True)
 
 ROOT = Path(__file__).resolve().parents[2]
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))

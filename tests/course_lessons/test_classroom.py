@@ -6,28 +6,15 @@ import statistics
 
 import pytest
 from course_lessons.device_speed import classroom
+from measured import measured
 
-from course_tools.compare.measurement import Measurement
 from course_tools.compare.results import Result
 
 pytestmark = pytest.mark.process
 
 
 def result(median_s: float, workload: str = "CNN step", **made) -> Result:
-    one = Measurement(
-        workload=workload,
-        precision="fp32",
-        size=16,
-        size_name="batch",
-        unit="samples",
-        items=16.0,
-        label="cpu, 1 thread",
-        kind="cpu",
-        device="a cpu",
-        threads=1,
-        rounds_s=(median_s,),
-    )
-    return Result((one,), machine={"cpu": "a cpu"}, **made)
+    return Result((measured(median_s, workload=workload),), machine={"cpu": "a cpu"}, **made)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import itertools
 
 import pytest
 from course_lessons.device_speed.classroom import ClassResult
+from measured import measured
 from PIL import Image
 
 from course_tools.compare.charts import log_axes
@@ -19,20 +20,10 @@ CPU_BLUE, CUDA_ORANGE, XLA_GREEN = (0, 114, 178), (213, 94, 0), (0, 158, 115)
 def rows(label: str, kind: str, *rates: float, work: str = "CNN step") -> list[Measurement]:
     found = []
     for size, rate in ((16 * 4**k, rate) for k, rate in enumerate(rates)):
-        one = Measurement(
-            workload=work,
-            precision="fp32",
-            size=size,
-            size_name="batch",
-            unit="samples",
-            items=float(size),
-            label=label,
-            kind=kind,
-            device="d",
-            threads=1 if label.endswith(" 1 thread") else 2,
-            rounds_s=tuple(size / (rate * f) for f in (0.9, 1, 1.1)),
-        )
-        found.append(one)
+        rounds_s = (size / (rate * f) for f in (0.9, 1, 1.1))
+        who = {"label": label, "kind": kind, "device": "d"}
+        who |= {"threads": 1 if label.endswith(" 1 thread") else 2}
+        found.append(measured(*rounds_s, size=size, workload=work, **who))
     return found
 
 

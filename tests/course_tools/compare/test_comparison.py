@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 from course_lessons.device_speed.image_step import CNN_STEP, SUITE
+from measured import measured
 from torch.overrides import TorchFunctionMode
 
 from course_tools.compare import comparison as comparison_module
@@ -41,20 +42,8 @@ def answering(on_cpu, on_gpu) -> Workload:
 
 
 def row(size: int, label: str, *rounds_s: float, kind: str = "cpu", **more) -> Measurement:
-    return Measurement(
-        workload="Work",
-        precision="fp32",
-        size=size,
-        size_name="batch",
-        unit="samples",
-        items=float(size),
-        label=label,
-        kind=kind,
-        device="d",
-        threads=1,
-        rounds_s=rounds_s,
-        **more,
-    )
+    known = {"workload": "Work", "label": label, "kind": kind, "device": "d"}
+    return measured(*rounds_s, size=size, **known | more)
 
 
 def comparison(*rows: Measurement) -> Result:

@@ -3,24 +3,11 @@
 from dataclasses import replace
 
 import pytest
+from measured import measured
 
-from course_tools.compare.measurement import Measurement
 from course_tools.compare.results import Result, describe_machine
 
-ONE = Measurement(
-    workload="CNN step",
-    precision="fp32",
-    size=16,
-    size_name="batch",
-    unit="samples",
-    items=16.0,
-    label="cpu, 1 thread",
-    kind="cpu",
-    device="a cpu",
-    threads=1,
-    rounds_s=(0.01, 0.02),
-    warnings=("noise",),
-)
+ONE = measured(0.01, 0.02, warnings=("noise",))
 GPU = "a <GPU> & co"
 PUBLISHED = replace(
     ONE, label=GPU, kind="cuda", device=GPU, threads=None, rounds_s=(0.001,), warnings=()
