@@ -21,15 +21,15 @@ ROOT = Path(__file__).resolve().parent.parent
 XLA_FILES = ("torch_xla", "_XLAC", "libtpu")
 
 
-def remedies(verb: str = "replace it") -> tuple[str, str]:
-    """Return the two ways out that a sentence may name: one where there is a torch_xla for this
-    torch, and one where there is none.
+def remedy(verb: str = "replace it") -> str:
+    """Return the way out for this torch: torch_xla has a release for each up to 2.9, and none since
+    (its releases on PyPI, November 2026).
     """
     minor = ".".join(torch.__version__.split(".")[:2])
-    install = (
-        f"{verb} with `pip install torch_xla=={minor}.0`, which leaves torch alone, and restart."
-    )
-    return install, f"no torch_xla was made for torch {minor}, so leave this torch alone"
+    if tuple(map(int, minor.split("."))) > (2, 9):
+        return f"no torch_xla was made for torch {minor}, so leave this torch alone"
+    command = f"`pip install torch_xla=={minor}.0`"
+    return f"{verb} with {command}, which leaves torch alone, and restart."
 
 
 def without_torch_xla(folder: Path) -> Path:

@@ -69,7 +69,7 @@ def tensors(data: Any) -> list[Tensor]:
 def operands(data: Any) -> list[Tensor]:
     """Return the tensors among the arguments or in the result of an operator.
 
-    The same as `tensors`, but in a tenth of the time: an operator takes and gives tensors, and
+    The same as `tensors`, without a search in dataclasses: an operator takes and gives tensors, and
     lists, tuples and dicts of them, and nothing else that holds any.
     """
     if isinstance(data, Tensor):
@@ -190,7 +190,7 @@ class Step(TorchDispatchMode):
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         if func is torch.ops.prim.device.default:
-            return args[0].fake_device  # asked for as often as all else together
+            return args[0].fake_device  # asked for more often than all else together
         self.last = name = func.overloadpacket.__name__
         self._show_life()
         if name == "_local_scalar_dense" and self.phase == "optimizer":
