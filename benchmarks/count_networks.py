@@ -34,7 +34,8 @@ from course_tools.estimate.time.published import COUNTED, MERGED, MERGED_WITH, n
 KEY = ("model", "image", "training", "half")
 AMOUNTS = {"flops": "flops", "bytes": "bytes_moved", "kernels": "kernels"}
 SUMS = [f"{kind}_{amount}" for kind in OP_KINDS for amount in AMOUNTS]
-COLUMNS = (*KEY, "batch", "parameters", "trained", *SUMS, "serial")
+MORE = ("serial", "unaligned")
+COLUMNS = (*KEY, "batch", "parameters", "trained", *SUMS, *MORE)
 
 
 def main():
@@ -109,8 +110,8 @@ def count(name, image, training, half, batch):
     if training:
         row["other_bytes"] -= work.ops[-1].bytes_moved
         row["other_kernels"] -= 1
-    row["serial"] = work.serial
-    for column in (*SUMS, "serial"):
+    row |= {name: getattr(work, name) for name in MORE}
+    for column in (*SUMS, *MORE):
         row[column] = f"{row[column]:.5g}" if row[column] else ""
     return row
 

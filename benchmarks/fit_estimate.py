@@ -31,6 +31,7 @@ from course_tools.estimate.time.published import (
     LANGUAGE_MODELS,
     language_steps,
     published,
+    published_steps,
     work_of,
 )
 from course_tools.estimate.time.step_time import STEP_TIME_FILE, Host, fitted, numbers, seconds
@@ -116,6 +117,18 @@ def serial_s(values, **asked):
     return statistics.median((s - predict(w, c, alone)) / w.serial for w, c, s in rows)
 
 
+def unaligned(values):
+    """Return how many times as long tensor cores take for products with rows of an odd number:
+    from a step that was published with its 50,257 words and with the words padded to 50,304.
+    """
+    steps = {row.model: row for row in published_steps()}
+    plain, padded = (steps[f"GPT-2 124M compiled{name}"] for name in ("", ", padded"))
+    chip = find_chip(plain.device)
+    achieved = chip.peak("bf16") * chip.achieved("bf16")
+    aligned_s = values["arithmetic"] * plain.work.unaligned / achieved
+    return 1 + (plain.measured_s - padded.measured_s) / aligned_s
+
+
 def within(ratios, share):
     """Return the factor within which a share of the ratios lie."""
     return float(np.exp(np.quantile(np.abs(np.log(ratios)), share)))
@@ -151,6 +164,7 @@ def main():
     values = search([large], values, ["convolution_fp32"])
     values = search([trained], values, ["convolution_training"])
     values["serial_s"] = serial_s(values, device="RTX 3090", training=False)
+    values["unaligned"] = unaligned(values)
     print({name: float(f"{value:.3g}") for name, value in values.items()})
     left_out = leave_one_out(language, seen, values, together)
     report(left_out, language, seen, values, together)

@@ -28,11 +28,13 @@ if TYPE_CHECKING:
     from course_tools.estimate.finetuning import estimate_finetuning
     from course_tools.estimate.inference import estimate_inference
     from course_tools.estimate.memory.estimate_memory import estimate_memory
+    from course_tools.estimate.money.buy_or_rent import buy_or_rent
 
 __all__ = [
     "Chip",
     "Job",
     "Machine",
+    "buy_or_rent",
     "count_work",
     "estimate",
     "estimate_finetuning",
@@ -43,6 +45,7 @@ __all__ = [
 ]
 # These are imported when they are first asked for: three of them need torch.
 _HOMES = {
+    "buy_or_rent": "money.buy_or_rent",
     "count_work": "counting.count_work",
     "estimate": "estimate_job",
     "estimate_finetuning": "finetuning",

@@ -5,6 +5,7 @@ import json
 import re
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from course_tools.estimate.chips import DEVICES, all_chips, all_links, find_chip
@@ -50,7 +51,8 @@ def build(name: str) -> Any:
             return name
         raise ValueError(
             f"model {name!r} was asked for: {error} Pass package.module:factory or "
-            f"file.py:factory, where factory() returns a model, or {nearest(name)}."
+            f"file.py:factory, where factory() returns a model, or {nearest(name)}; or a language "
+            f"model, as its config.json or by one of these names: {', '.join(language_models())}."
         ) from error
     if not isinstance(model, nn.Module):
         raise ValueError(f"{name} made {type(model).__name__}, which is not a torch.nn.Module.")
@@ -96,6 +98,7 @@ def _parser() -> argparse.ArgumentParser:
 def _answer(model: str, as_json: bool, prices: list[str], **asked: Any) -> str:
     own_prices = dict(read_prices(",".join(prices)))
     if name := _language_model(model):
+        _refuse_what_language_models_do_not_take(asked)
         answers = _language_answers(name, own_prices, asked)
         if as_json:
             return json.dumps([answer.to_dict() for answer in answers], indent=1)
@@ -103,14 +106,32 @@ def _answer(model: str, as_json: bool, prices: list[str], **asked: Any) -> str:
     return _any_model(model, own_prices, as_json, **asked)
 
 
-def _language_model(name: str) -> str | None:
-    """Return the name of a language model as the table has it: capitals and marks do not matter."""
+def _refuse_what_language_models_do_not_take(asked: dict[str, Any]) -> None:
+    """Raise ValueError for an option that would change nothing."""
+    others = {"deadline_hours": "deadline", "count": "count", "this_machine": "this-machine"}
+    others |= {"precision": "precision", "input": "input", "tokens": "tokens"}
+    parser = _parser()
+    for name, option in others.items():
+        if asked[name] != parser.get_default(name):
+            raise ValueError(
+                f"a language model by name is estimated on one card, in its own 16 bits and from "
+                f"its shape: leave out --{option}, or pass a factory of the model."
+            )
+
+
+def _language_model(name: str) -> str | Path | None:
+    """Return the name of a language model as the table has it, or its config.json.
+
+    Capitals and marks do not matter in a name.
+    """
+    if name.endswith(".json") and Path(name).is_file():
+        return Path(name)
     plain = {re.sub(r"[\W_]", "", known.lower()): known for known in language_models()}
     return plain.get(re.sub(r"[\W_]", "", name.lower()))
 
 
 def _language_answers(
-    name: str, prices: dict[str, float], asked: dict[str, Any]
+    name: str | Path, prices: dict[str, float], asked: dict[str, Any]
 ) -> list[FineTuning | Inference]:
     by_chip = {find_chip(chip).name: price for chip, price in prices.items()}
     answers: list[FineTuning | Inference] = []

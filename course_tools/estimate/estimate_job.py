@@ -99,11 +99,18 @@ def estimate(
         names = [find_chip(machine.chip) for machine in asked]
         left_out = [chip.name for chip in names if job.precision not in ("amp", *chip.peaks)]
         asked = [one for one in asked if find_chip(one.chip).name not in left_out]
+    for machine in asked:
+        if machine.count < job.shards:
+            raise ValueError(
+                f"shards={job.shards} is for as many devices together, but {machine.count} of "
+                f"{find_chip(machine.chip).name} was asked for. Pass count={job.shards}, or "
+                f"devices such as '{job.shards} x {find_chip(machine.chip).name}'."
+            )
     chips = [find_chip(machine.chip) for machine in asked]
     known = prices_by_device(prices, HERE, currency, chips)
     precisions = [chip.at(job.precision) for chip in chips]
     work, memory = _step_of(model, inputs, job)
-    unasked = [f"the {name}, which has no {job.precision}, is not wanted" for name in left_out]
+    unasked = [f"the {name}, which has no {job.precision}, takes no part" for name in left_out]
     work = replace(work, assumed=(*work.assumed, *unasked))
     hosts = [_host(machine.host) for machine in asked]
     counts = [machine.count for machine in asked]
@@ -207,7 +214,13 @@ def _row(
     step_s = parts.total_s
     if together:
         several = scaling(
-            work, chip, link=machine.link, counts=(count,), host=host, compiled=compiled
+            work,
+            chip,
+            link=machine.link,
+            counts=(count,),
+            host=host,
+            compiled=compiled,
+            sharded=question.shards > 1,
         )
         step_s = several.steps_s[0]
         if memory.shards == 1:
@@ -227,6 +240,7 @@ def _row(
         fits=None if needed is None else fits(needed, capacity),
         capacity_bytes=capacity,
         watts=None if chip.watts is None else chip.watts * count,
+        flops=work.flops * question.samples * question.epochs / work.batch,
     )
 
 

@@ -6,6 +6,7 @@ With T tokens in a step, n in a sample, and the shape's weights, in operations a
                  1 more with checkpointing, but not through the head
     products   = 2 * T * (passes * linear + passes * head) + 2 * T * adapters * (3, with
                  checkpointing 4)
+    unaligned  = those of the head, where the vocabulary is odd
     attention  = 2 * T * n * layers * query * (3.5, with checkpointing 4.5)      causal, fused
     other      = T * layers * (a * hidden + b * query + c * kv + d * intermediate)
                  + T * vocabulary * e                     what lies between the products, eager
@@ -71,6 +72,7 @@ def finetuning_step(
     moved += tokens * shape.vocabulary * numbers["logits"]
     kernels = of_layer["kernels"] * shape.layers * (1 if checkpointing else numbers["kept"])
     attention = 2 * tokens * length * shape.layers * shape.query * (3.5 + again)
+    odd = shape.vocabulary % 2  # rows with a number of 16 bits for each word are not aligned
     return Work(
         batch=batch,
         parameters=shape.parameters,
@@ -79,5 +81,6 @@ def finetuning_step(
         matrix=Sums(2.0 * tokens * products, weights),
         attention=Sums(attention),
         other=Sums(0.0, moved + update, kernels),
+        unaligned=2.0 * tokens * head_passes * shape.head * odd,
         loss_counted=True,
     )

@@ -2,6 +2,7 @@
 
 import html
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -91,22 +92,33 @@ class Estimate:
     def notes(self) -> list[str]:
         """Return what has to be known beside the table, one sentence each."""
         question = self.question
-        known = {row.name: row.evidence for row in self.rows if row.parts}
+        estimated = [row for row in self.rows if row.parts]
+        known = {row.name: replace(row.evidence, checked=row.checked) for row in estimated}
         lines = [in_one_sentence(known)] if known else []
         if question.count > 1 and known:
             lines.append("These factors are of one device; several together were not checked.")
         lines += told_apart(self.rows)
         if question.training and not self.work.loss_counted:
             lines.append("The loss is not counted: none was given, and the model returns none.")
+        if question.shards > 1:
+            lines.append(
+                f"{question.shards} devices share parameters, gradients and the optimizer's state "
+                f"(FSDP), and exchange 1.5 times as much as DDP."
+            )
         lines += [f"Assumed: {sentence}." for sentence in self.work.assumed]
         lines.append(_taken_for(self.work, question))
-        beside = fitted()["factors"]["loops"]
+        beside, hosts = (fitted()["factors"][name] for name in ("loops", "hosts"))
+        if any(hosts["about"] in one.reasons for one in known.values()):
+            lines.append(_sentence(hosts["about"]))
         if any(beside["about"] in one.reasons for one in known.values()):
             lines.append(
                 "What a training loop does beside the step (logging, loss.item(), clipping, "
                 f"augmentation, an average of the weights) is not counted: a factor of "
                 f"{beside['factor']} for it is in the upper end."
             )
+        unpriced = [row.name for row in estimated if row.price is None]
+        if unpriced and len(unpriced) < len(estimated):
+            lines.append(f"Not compared by cost, for want of a price: {', '.join(unpriced)}.")
         lines.append("Reading data is not included.")
         if any(row.parts and row.cost for row in self.rows):
             lines.append("Starting, uploading and idling are billed too.")
@@ -117,18 +129,15 @@ class Estimate:
         """Return everything else as text: steps, memory, energy, prices, sources, free sessions."""
         question = self.question
         energy = "energy at most"  # by the data sheet's watts
-        header = ("device", "precision", "step", "samples/s", "memory", energy, "factor")
-        table = text_table(header, [row.long_cells() for row in self.rows])
-        reasons = [reason for row in self.rows for reason in row.evidence.reasons]
+        header = ("device", "precision", "step", "samples/s", "1,000 cost", "memory", energy)
+        table = text_table((*header, "factor"), [row.long_cells() for row in self.rows])
+        estimated = [row for row in self.rows if row.parts]
         half = self.work.precision in ("fp16", "bf16")  # counted alike, and each row says its own
         work = replace(self.work, precision="16 bits") if half else self.work
-        host = question.host
-        if host == "cloud":
-            host = f"a typical one of clouds, fitted on {cloud_host().source}"
         stands_on = memory_note(self.work.training, question.optimizer)
-        lines = [f"{work!r}.", f"Host: {host}."]
+        lines = [f"{work!r}.", *_unaligned(work), *_hosts(question, estimated)]
         lines += [stands_on] if self.memory.needed_bytes is not None else []
-        lines += [f"{reason[:1].upper()}{reason[1:]}." for reason in dict.fromkeys(reasons)]
+        lines += _reasons(estimated)
         lines += [f"{row.name}: {doubt}" for row in self.rows for doubt in row.doubts]
         for row in self.rows:
             if row.price:
@@ -187,14 +196,58 @@ class Estimate:
         return json.dumps(self.to_dict(), indent=1)
 
 
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _reasons(rows: Sequence[Row]) -> list[str]:
+    """Return why each estimate may be off, with the devices where it is not all of them."""
+    names: dict[str, list[str]] = {}
+    for row in rows:
+        for reason in row.evidence.reasons:
+            names.setdefault(reason, []).append(row.name)
+    return [
+        _sentence(reason)
+        if len(names[reason]) == len(rows)
+        else f"{', '.join(names[reason])}: {reason}."
+        for reason in names
+    ]
+
+
+def _hosts(question: Question, rows: Sequence[Row]) -> list[str]:
+    """Return what launches the kernels, with the devices that stand beside it."""
+    if question.host != "cloud":
+        return [f"Host: {question.host}."]
+    names: dict[str, list[str]] = {}
+    for row in rows:
+        names.setdefault(cloud_host(row.device).source, []).append(row.name)
+    return [
+        f"Host of {', '.join(beside)}: a typical one of clouds, {source}."
+        for source, beside in names.items()
+    ]
+
+
 def _taken_for(work: Work, question: Question) -> str:
     """Return in a sentence what the step was taken for where PyTorch leaves a choice."""
     how = "with torch.compile" if question.compiled else "without torch.compile"
-    if work.convolution.flops:
+    if work.convolution.flops or work.depthwise.flops or work.convolution3d.flops:
         how += f", images with their channels {'last' if work.channels_last else 'first'}"
         if work.precision == "fp32":
             how += ", convolutions in fp32 (PyTorch takes tf32 for them where a card has it)"
     return f"Taken for a step {how}."
+
+
+def _unaligned(work: Work) -> list[str]:
+    """Return a sentence on matrix products that tensor cores do not like, if they matter."""
+    share = work.unaligned / max(1.0, work.flops)
+    if share < 0.1:
+        return []
+    longer = fitted()["numbers"]["unaligned"]["value"]
+    return [
+        f"{share:.0%} of the operations are matrix products with a size that is odd, such as "
+        f"50,257 words. Tensor cores take {longer:.2g} times as long for them, so round such sizes "
+        f"up, best to a multiple of 64."
+    ]
 
 
 def _flat(row: Row) -> dict[str, Any]:

@@ -81,6 +81,7 @@ class Row:
         watts: of all devices together, by the data sheet; None where it does not say.
         doubts: why a measured figure is unreliable, one sentence each.
         where: the free offer that these devices belong to, such as "Colab", or "".
+        flops: arithmetic operations of the whole job; None where they are not known.
     """
 
     device: str
@@ -98,6 +99,7 @@ class Row:
     watts: float | None = None
     doubts: tuple[str, ...] = ()
     where: str = ""
+    flops: float | None = None
 
     @property
     def name(self) -> str:
@@ -192,7 +194,19 @@ class Row:
         step = format_seconds(self.step_s)
         needed = format_bytes(self.needed_bytes)
         energy = energy_text(self.energy_kwh)
-        return self.name, self.precision, step, rate, needed, energy, self._factors()
+        each = self._cost_of_thousand()
+        return self.name, self.precision, step, rate, each, needed, energy, self._factors()
+
+    def _cost_of_thousand(self) -> str:
+        """Return what 1,000 samples cost, in two digits, also where that is less than a cent."""
+        if self.cost is None or self.currency is None:
+            return "?"
+        each = 1000 * self.cost / self.samples
+        if each == 0 or each >= CENT:
+            return amount_text(each, self.currency)
+        digits = f"{each:.2g}" if each >= 1e-4 else f"{each:.1e}"
+        word = self.currency.isalpha()
+        return f"{digits} {self.currency}" if word else f"{self.currency}{digits}"
 
     def _factors(self) -> str:
         low, high = f"{self.factor:.2g}", f"{self.evidence.upper:.2g}"

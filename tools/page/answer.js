@@ -27,12 +27,14 @@ import { digits, sayBytes, sayCount, sayMoney, sayTimes } from "./numbers.js";
  * @property {boolean} fits false only where it is known not to fit
  * @property {string} limit what limits a step
  * @property {[number, number] | null} tokens that answers get per second, low and high
+ * @property {number | null} flops of the whole job, or null where they are not known
  * @property {boolean} checked whether estimates for such cards were compared with measurements
  */
 
 const HOUR = 3600;
-const FREE_S = 600; // whoever is done in so many seconds on their own machine needs no other
-const SMALL_S = 120; // launches that take a card no longer are a job that a CPU can probably do
+const FREE_S = 600; // a job that takes so many seconds is not worth renting for
+// What a CPU has probably done in a minute too; advice.py says by which published speeds.
+const [SMALL_FLOPS, SMALL_S] = [60 * 110e9, 120];
 const BRIM = 0.9; // a step that needs more of a memory only just fits
 const MOST_GROUPS = 2; // that the answer names of those too close to call
 
@@ -62,9 +64,9 @@ function surelyFaster(one, other) {
   return one.fits && one.seconds[2] < other.seconds[0];
 }
 
-/** Whether a card only launches, and for no longer than a CPU would calculate. @param {Row} row */
+/** Whether a CPU has probably done the job in a minute too. @param {Row} row */
 function isSmall(row) {
-  return row.limit === "launches" && row.seconds[2] <= SMALL_S;
+  return row.flops !== null && row.flops <= SMALL_FLOPS && row.seconds[2] <= SMALL_S;
 }
 
 /**
@@ -94,6 +96,8 @@ function choose(rows, limit, free) {
   const offer = free.find((row) => carries(row, limit));
   if (offer && !own.some((row) => surelyFaster(row, offer))) return found(offer, "free");
   if (!able.length) return found(null, "fits none");
+  const soon = able.filter((row) => row.seconds[2] <= Math.min(limit, FREE_S));
+  if (soon.length && !own.length) return found(fastest(soon), "minutes");
   const inTime = able.filter((row) => row.seconds[2] <= limit);
   const perhaps = able.filter((row) => row.seconds[0] <= limit && limit < row.seconds[2]);
   if (inTime.length === 0) {
@@ -130,6 +134,10 @@ export function advise(rows, deadlineHours, free) {
   if (why === "small") {
     const then = "measure a step on it and fill in its seconds";
     return `The job is small: ${name} takes ${amount}. Your own CPU is probably enough: ${then}.`;
+  }
+  if (why === "minutes") {
+    const then = "Before you rent, measure a step on your own machine and fill in its seconds";
+    return `The job takes minutes: ${name} needs ${amount}. ${then}.`;
   }
   const sentence = row.own ? `Stay on ${name}: ${amount}.` : `Rent ${name}: ${amount}.`;
   if (cheaper) {

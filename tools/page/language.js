@@ -54,7 +54,9 @@ export function fineTuningWork(shape, method, batch, length, { step, adam }) {
   const head = shape.vocabulary * shape.hidden;
   const [linear, used] = [shape.experts, shape.used].map((experts) => linearWeights(shape, experts));
   const adapters = full ? 0 : 4 * shape.adapters;
-  const products = 2 * tokens * ((headPasses + 1) * used + headPasses * head + adapters);
+  const ofHead = 2 * tokens * headPasses * head;
+  const unaligned = shape.vocabulary % 2 ? ofHead : 0;
+  const products = 2 * tokens * ((headPasses + 1) * used + adapters) + ofHead;
   const attention = 2 * tokens * length * shape.layers * shape.query * 4.5;
   const each = full ? MASTER : 2;
   const unpacked = method === "4-bit" ? reads * step.dequantized * linear : 0;
@@ -66,7 +68,8 @@ export function fineTuningWork(shape, method, batch, length, { step, adam }) {
     layer.intermediate * shape.between * (shape.gated ? 1 : step.without_gate);
   const moved = tokens * (shape.layers * width + shape.vocabulary * step.logits);
   const bytes = weights + moved + update;
-  return { flops: products + attention, attention, bytes, kernels: layer.kernels * shape.layers };
+  const kernels = layer.kernels * shape.layers;
+  return { flops: products + attention, attention, unaligned, bytes, kernels };
 }
 
 /**

@@ -31,7 +31,9 @@ import { TUNINGS } from "./question.js";
  * @property {number} attention FLOPs of fused attention, which are among those of `other`
  * @property {number} recurrent FLOPs of recurrent layers, likewise
  * @property {boolean} channelsLast
+ * @property {boolean} [detects] whether boxes that overlap are left out
  * @property {number} serial results that a thread computes one after the other
+ * @property {number} unaligned FLOPs of products whose rows do not begin at multiples of 4 bytes
  * @property {number} kernels
  * @property {number} parameters numbers whose gradients several devices exchange
  * @property {number | null} needed bytes of memory, or null where they are not known
@@ -51,7 +53,8 @@ const DATA = JSON.parse(document.getElementById("data")?.textContent ?? "{}");
 const NUMBERS = DATA.numbers;
 /**
  * @typedef {{factor: number, about: string, assumed?: boolean, kind?: string, near?: number,
- *   devices?: string[], precision?: string, training?: boolean, compiled?: boolean}} Evidence
+ *   devices?: string[], precision?: string, training?: boolean, compiled?: boolean,
+ *   off?: {device: string, factor: number, about: string, assumed: boolean}[]}} Evidence
  */
 /** @type {Record<string, Evidence>} */
 const FACTORS = DATA.factors;
@@ -144,7 +147,8 @@ function stepTime(work, chip, precision, host = chip.oldHost ? OLD_HOST : NEW_HO
   const flops =
     work.other.flops + (half ? ofAttention - 1 : 0) * work.attention +
     NUMBERS.convolution3d * work.volume.flops;
-  const calculated = NUMBERS.arithmetic * flops + ofConvolutions * work.convolution.flops;
+  const slower = half ? (NUMBERS.unaligned - 1) * work.unaligned : 0;
+  const calculated = NUMBERS.arithmetic * (flops + slower) + ofConvolutions * work.convolution.flops;
   const oneLaunch = chip.vendor === "Google";
   const share = oneLaunch ? 1 : Math.min(1, Math.max(1, work.kernels) / NUMBERS.step_kernels);
   const launches = oneLaunch ? 1 : work.kernels;
@@ -173,6 +177,7 @@ function togetherTime(one, work, chip, count) {
 
 /** Which kind of work this is; see error_factor.py. @param {Work} work */
 function kindOf(work) {
+  if (work.detects) return "detection";
   const images = work.convolution.flops + work.volume.flops;
   const flops = images + work.other.flops;
   if (work.recurrent > 0.1 * flops) return "recurrent layers";
@@ -211,9 +216,9 @@ function compared(work, precision) {
  * @param {Work} work
  * @param {Chip} chip
  * @param {string} precision
- * @param {number} total
+ * @param {{total: number, limit: string}} time
  */
-function errorOf(work, chip, precision, total) {
+function errorOf(work, chip, precision, { total, limit }) {
   const { entry, exact } = compared(work, precision);
   const used = [entry];
   let devices = entry.devices ?? [];
@@ -225,8 +230,10 @@ function errorOf(work, chip, precision, total) {
     used.push(FACTORS.vendor);
     devices = [chip.name];
   }
+  const off = (entry.off ?? []).filter((one) => one.device === chip.name);
+  used.push(...off);
   if (!devices.includes(chip.name)) used.push(FACTORS.cards);
-  if (chip.lowPower) used.push(FACTORS["low power"]);
+  if (chip.lowPower && !off.length) used.push(FACTORS["low power"]);
   const down = used.map((one) => Math.log(one.factor));
   const up = [...down];
   if (chip.vendor !== "Google" && work.kernels) {
@@ -235,6 +242,11 @@ function errorOf(work, chip, precision, total) {
     if (slow > FACTORS.hosts.factor * fast) used.push(FACTORS.hosts);
     down.push(Math.log(total / fast));
     up.push(Math.max(0, Math.log(slow / total)));
+  }
+  if (limit === "launches" && work.kernels < NUMBERS.step_kernels) {
+    used.push(FACTORS["few kernels"]);
+    down.push(Math.log(FACTORS["few kernels"].factor));
+    up.push(Math.log(FACTORS["few kernels"].factor));
   }
   const large = entry.kind === "transformers, fused attention" && work.parameters >= LARGE;
   if (work.training && !large) {
@@ -266,7 +278,8 @@ function workOf(question, batch) {
   return model.shape ? languageWork(question, model.shape, batch) : imageWork(question, model, batch);
 }
 
-const PLAIN = { depthwise: 0, serial: 0, volume: { flops: 0, bytes: 0 }, attention: 0, channelsLast: false };
+const NO_VOLUME = { flops: 0, bytes: 0 };
+const PLAIN = { depthwise: 0, serial: 0, unaligned: 0, volume: NO_VOLUME, attention: 0, channelsLast: false };
 
 /**
  * @param {Question} question
@@ -277,8 +290,8 @@ const PLAIN = { depthwise: 0, serial: 0, volume: { flops: 0, bytes: 0 }, attenti
 function imageWork(question, model, batch) {
   const step = model.steps[question.task];
   if (!step) return { problem: `Of this network only ${Object.keys(model.steps)[0]} was counted.` };
-  const [counted, convFlops, convBytes, attention, recurrent, flops, bytes, kernels, serial, ...rest] =
-    numbersIn(step);
+  const [counted, convFlops, convBytes, depthwise, attention, recurrent, flops, bytes, kernels, serial,
+    unaligned, ...rest] = numbersIn(step);
   const [parameters = 0, trained = 0] = rest;
   const factor = batch / counted;
   const training = question.task === "training";
@@ -293,7 +306,9 @@ function imageWork(question, model, batch) {
     half: true,
     convolution: { flops: factor * convFlops, bytes: factor * convBytes },
     ...PLAIN,
+    depthwise: factor * depthwise,
     serial: factor * serial,
+    unaligned: factor * unaligned,
     other: { flops: factor * flops, bytes: factor * bytes + adam },
     attention: factor * attention,
     recurrent: factor * recurrent,
@@ -317,7 +332,8 @@ function highest(lines, batch) {
  */
 function languageWork(question, shape, batch) {
   const { tuning, length } = question;
-  const { flops, bytes, attention, kernels } = fineTuningWork(shape, tuning, batch, length, DATA.finetuning);
+  const { flops, bytes, attention, unaligned, kernels } =
+    fineTuningWork(shape, tuning, batch, length, DATA.finetuning);
   const tensors = fineTuningBytes(shape, tuning, batch, length, DATA.finetuning);
   return {
     batch,
@@ -325,6 +341,7 @@ function languageWork(question, shape, batch) {
     half: true,
     ...PLAIN,
     convolution: { flops: 0, bytes: 0 },
+    unaligned,
     other: { flops, bytes },
     attention,
     recurrent: 0,
@@ -348,6 +365,8 @@ function ownWork(own) {
     recurrent: own.recurrent,
     channelsLast: own.channelsLast,
     serial: own.serial,
+    unaligned: own.unaligned,
+    detects: own.detects,
     kernels: own.other[2] + own.convolution[2] + own.volume[2],
     parameters: own.parameters,
     needed: own.lines.length ? withFramework(highest(own.lines, own.batch)) : null,
@@ -509,10 +528,10 @@ export function leftOut(question) {
 }
 
 /**
- * A step on a chip: its seconds from low to high, what limits it, how sure that is and why, and the
- * tokens per second of answers.
+ * A step on a chip: its seconds from low to high, what limits it, how sure that is and why, the
+ * tokens per second of answers, and the operations (null where they are not known).
  * @typedef {{seconds: [number, number, number], limit: string, checked: boolean, reasons: string[],
- *   tokens: [number, number] | null}} StepOn
+ *   tokens: [number, number] | null, flops: number | null}} StepOn
  */
 
 /**
@@ -527,9 +546,10 @@ function stepOn(question, chip, batch) {
   if (shape && isAnswering(question)) return answersOn(question, shape, chip, batch);
   const work = /** @type {Work} */ (workOf(question, batch));
   const precision = precisionOf(question, chip);
-  const { total, limit } = stepTime(work, chip, precision, shape && TUNING_HOST);
+  const time = stepTime(work, chip, precision, shape && TUNING_HOST);
+  const { total, limit } = time;
   const step = togetherTime(total, work, chip, question.count);
-  let error = errorOf(work, chip, precision, total);
+  let error = errorOf(work, chip, precision, time);
   if (shape) {
     const { tuning, length } = question;
     const known = fineTuningEvidence(DATA.finetuning, tuning, chip.name, batch * length);
@@ -537,7 +557,8 @@ function stepOn(question, chip, batch) {
     error = { faster, slower, checked: known.devices !== null, reasons };
   }
   const { faster, slower, checked, reasons } = error;
-  return { seconds: [step / faster, step, step * slower], limit, checked, reasons, tokens: null };
+  const flops = work.convolution.flops + work.volume.flops + work.other.flops;
+  return { seconds: [step / faster, step, step * slower], limit, checked, reasons, tokens: null, flops };
 }
 
 /**
@@ -566,6 +587,7 @@ function answersOn(question, shape, chip, batch) {
     checked: known.devices !== null,
     reasons: [known.about],
     tokens: [rate / known.decode, rate * known.decode],
+    flops: null,
   };
 }
 
@@ -576,7 +598,7 @@ function answersOn(question, shape, chip, batch) {
  * @returns {Row}
  */
 function rowOf(question, chip, batch) {
-  const { seconds, limit, checked, tokens } = stepOn(question, chip, batch);
+  const { seconds, limit, checked, tokens, flops } = stepOn(question, chip, batch);
   const together = batch * question.count;
   const steps = (question.samples * question.epochs) / together;
   const price = priceOf(question, chip.name);
@@ -597,6 +619,7 @@ function rowOf(question, chip, batch) {
     fits: fitsOn(question, chip, batch),
     limit,
     tokens,
+    flops: flops && flops * steps * question.count,
     checked: checked && question.count === 1,
   };
 }
@@ -620,6 +643,7 @@ function ownRow(question, step) {
     fits: true,
     limit: "",
     tokens: null,
+    flops: null,
     checked: true,
   };
 }

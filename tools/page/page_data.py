@@ -84,18 +84,21 @@ def _image_networks() -> dict[str, dict[str, Any]]:
             continue
         model = models.setdefault(f"{name} ({image})", {"steps": {}, "memory": {}})
         work = network.work
-        convolution = work.convolution
+        image_flops = work.convolution.flops + work.depthwise.flops
+        image_bytes = work.convolution.bytes_moved + work.depthwise.bytes_moved
         task = "training" if training else "inference"
         model["steps"][task] = _short(
             work.batch,
-            convolution.flops,
-            convolution.bytes_moved,
+            image_flops,
+            image_bytes,
+            float(f"{work.depthwise.bytes_moved:.2g}"),  # which kind it is needs no more
             work.attention.flops,
             work.recurrent.flops,
-            work.flops - convolution.flops,
-            work.bytes_moved - convolution.bytes_moved,
+            work.flops - image_flops,
+            work.bytes_moved - image_bytes,
             work.kernels,
             work.serial,
+            work.unaligned if work.unaligned > 5e-4 * work.flops else 0.0,
             *([work.parameters, network.trained] if training else []),
         )
         lines = counted_memory().get((name, image, training), [])

@@ -8,8 +8,8 @@ const HERE = "this machine"; // the device of a row that was measured; see row.p
  * A counted step that somebody pasted, after `readOwn` has looked at it.
  * @typedef {{batch: number, training: boolean, half: boolean, precision: string,
  *   parameters: number, convolution: number[], depthwise: number, volume: number[], other: number[],
- *   attention: number, recurrent: number, serial: number, channelsLast: boolean,
- *   lines: [number, number][]}} OwnStep
+ *   attention: number, recurrent: number, serial: number, unaligned: number,
+ *   channelsLast: boolean, detects: boolean, lines: [number, number][]}} OwnStep
  */
 
 /** Whether a value is a number that a count can be. @param {unknown} value */
@@ -33,7 +33,9 @@ export function readOwn(text) {
   if (data === null || typeof data !== "object") return { problem: "This JSON holds no estimate." };
   const own = data.counted ? fromEstimate(data) : data;
   const serial = own?.serial ?? 0; // what an older version wrote has none
-  const numbers = [own?.batch, own?.parameters, own?.recurrent, own?.attention, own?.depthwise, serial];
+  const unaligned = own?.unaligned ?? 0; // nor this
+  const numbers = [own?.batch, own?.parameters, own?.recurrent, own?.attention, own?.depthwise];
+  numbers.push(serial, unaligned);
   const sums = [own?.convolution, own?.volume, own?.other];
   const isSums = (/** @type {unknown} */ sum) =>
     Array.isArray(sum) && sum.length === 3 && sum.every(isCount);
@@ -48,9 +50,10 @@ export function readOwn(text) {
   const half = precision === "fp16";
   const training = Boolean(own.training);
   const channelsLast = Boolean(own.channelsLast);
+  const detects = Boolean(own.detects);
   const images = { convolution, depthwise, volume, serial, channelsLast };
-  const counts = { batch, parameters, recurrent, attention, ...images, other, lines };
-  return { own: { ...counts, training, half, precision } };
+  const counts = { batch, parameters, recurrent, attention, unaligned, ...images, other, lines };
+  return { own: { ...counts, training, half, precision, detects } };
 }
 
 /**
@@ -100,7 +103,9 @@ function fromEstimate(data) {
     volume: sums("convolution3d"),
     attention: sums("attention")[0],
     channelsLast: counted.channels_last,
+    detects: JSON.stringify(counted.assumed ?? []).includes("(NMS)"),
     serial: counted.serial,
+    unaligned: counted.unaligned,
     other: [0, 1, 2].map((place) => rest.reduce((total, one) => total + one[place], 0)),
     recurrent: sums("recurrent")[0],
     lines: lines.map((/** @type {any} */ line) => [line?.held, line?.per_sample]),

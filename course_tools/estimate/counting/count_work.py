@@ -48,7 +48,8 @@ def count_work(
         inputs: one example input: a tensor, a tuple of positional arguments or a dict of keyword
             arguments (such as a tokenizer returns), nested as the model wants them. Their content
             does not matter. The first dimension of the first tensor is the batch; every tensor that
-            has the same size there gets the same batch.
+            has the same size there gets the same batch. A list of images in a tuple, as detectors
+            take them, is a batch of so many.
         batch: samples in a step, or None to take the example's.
         precision: "fp32", "tf32", "fp16" or "bf16"; the last two are automatic mixed precision,
             with its casts.
@@ -108,6 +109,7 @@ class Counter:
             precision=step.precision,
             **sums_by_kind(ops),
             serial=sum(op.serial for op in ops),
+            unaligned=sum(op.unaligned for op in ops),
             channels_last=step.channels_last,
             loss_counted=step.loss_counted and step.training,
             assumed=tuple(assumed),
@@ -138,6 +140,11 @@ def _moved(given: Any, out: Any) -> tuple[float, float]:
     results = operands(out)
     moved = sum(map(size_bytes, [*operands(given), *results]))
     return float(moved), float(sum(x.numel() for x in results))
+
+
+def _is_unaligned(x: Tensor) -> bool:
+    """Return whether rows of a matrix begin elsewhere than at multiples of 4 bytes."""
+    return max(x.stride()[-2:]) * x.element_size() % 4 != 0
 
 
 def _kind_of_convolution(args: Any, backward: bool) -> str:
@@ -184,4 +191,7 @@ def _op(packet: Any, given: tuple[Any, dict[str, Any]], out: Any) -> Op:
         # With the channels first its kernel has one thread for each pixel, which goes over all
         # images and channels (aten/src/ATen/native/cuda/UpSampleBilinear2d.cu).
         serial = float(math.prod(args[0].shape[:2]))
-    return Op(name, kind, flops, moved, made, serial=serial)
+    unaligned = 0.0
+    if kind == "matrix" and any(_is_unaligned(x) for x in [*operands(args), out] if x.dim() > 1):
+        unaligned = flops
+    return Op(name, kind, flops, moved, made, serial=serial, unaligned=unaligned)

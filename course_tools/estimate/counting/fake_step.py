@@ -16,6 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.distributions import Distribution
+from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -135,12 +137,16 @@ class Step(TorchDispatchMode):
         self.values = Values()
         self.assumed = self.values.assumed
         self._followed, self._next_sign_s = 0, time.process_time() + PATIENCE_S
+        self._called: set[int] = set()  # ids of modules
         self._asked_dim, self._dim = batch_dim, batch_dim or 0
         # such as what a tokenizer returns
         inputs = dict(inputs) if isinstance(inputs, Mapping) else inputs
-        size = _batch_of(inputs, self._dim)
+        listed = _is_list_of_images(inputs)
+        size = len(inputs[0]) if listed else _batch_of(inputs, self._dim)
         check_positive("batch", size if batch is None else batch)
         self.batch = int(size if batch is None else batch)
+        if listed:  # as torchvision's detectors take them, each with its own target
+            inputs, size = _repeated(inputs, self.batch), 0
         self.fake = FakeTensorMode(allow_non_fake_inputs=True)
         given = self._without_data(inputs, size, whole)
         self.shapes = ", ".join(str(tuple(x.shape)) for x in dict.fromkeys(tensors(given)))
@@ -160,13 +166,7 @@ class Step(TorchDispatchMode):
         """
 
         def resized(x: Tensor) -> Tensor:
-            if x.layout != torch.strided:
-                raise CannotCount(
-                    f"an input is sparse ({x.layout}, {tuple(x.shape)}), and counting would take "
-                    f"it for a dense one of its shape. Count the step with an edge list: "
-                    f"`torch.zeros_like(x).index_add(0, to, x[from])` moves what such a product "
-                    f"moves."
-                )
+            _refuse_sparse(x, "an input")
             shape = list(x.shape)
             if len(shape) > self._dim and shape[self._dim] == size:
                 shape[self._dim] = self.batch
@@ -208,8 +208,23 @@ class Step(TorchDispatchMode):
         """Say now and then how far a long step has been followed."""
         self._followed += 1
         if self._followed % OFTEN == 0 and time.process_time() > self._next_sign_s:
-            print(f"Counting: {self._followed:,} operations so far.", file=sys.stderr, flush=True)
+            share, of = self._share()
+            bar = f"[{'#' * int(20 * share):.<20}]"
+            print(
+                f"Counting: {self.phase} {bar} {share:.0%} of the {of}, "
+                f"{self._followed:,} operations so far.",
+                file=sys.stderr,
+                flush=True,
+            )
             self._next_sign_s += PATIENCE_S
+
+    def _share(self) -> tuple[float, str]:
+        """Return how much of this pass is done, and of what."""
+        if self.phase == "forward":
+            layers = {id(part) for part in self.model.modules() if not any(part.children())}
+            return len(layers & self._called) / max(1, len(layers)), "layers"
+        trained = [p for p in self.model.parameters() if p.requires_grad]
+        return sum(p.grad is not None for p in trained) / max(1, len(trained)), "gradients"
 
     def run(self, *observers: Observer) -> None:
         """Run the step once, without an optimizer, and call `observers` after each operation."""
@@ -223,6 +238,9 @@ class Step(TorchDispatchMode):
         torch.set_autocast_enabled("cuda", self.half is not None)  # nn.LSTM asks whether any is on
         silent = LOGGER.disabled
         LOGGER.disabled = True
+        checks = Distribution._validate_args  # of values
+        Distribution.set_default_validate_args(False)
+        hook = register_module_forward_pre_hook(lambda part, _: self._called.add(id(part)))
         try:
             with (
                 torch.set_grad_enabled(self.training),
@@ -247,6 +265,8 @@ class Step(TorchDispatchMode):
             torch.backends.mha.set_fastpath_enabled(fast_path)
             torch.set_autocast_enabled("cuda", casts)
             LOGGER.disabled = silent
+            Distribution.set_default_validate_args(checks)
+            hook.remove()
 
     def _tell(self, func: Any, given: Any, out: Any) -> None:
         for observe in self.observers:
@@ -292,6 +312,35 @@ class Step(TorchDispatchMode):
         name = type(self.model).__name__
         failed = f"{name} cannot be counted: at operation {self.last!r}{where} it failed"
         return RuntimeError(f"{failed}: {said}. {advice}")
+
+
+def _refuse_sparse(x: Tensor, what: str) -> None:
+    """Refuse a sparse tensor, which would be counted as a dense one of its shape."""
+    if x.layout != torch.strided:
+        raise CannotCount(
+            f"{what} is sparse ({x.layout}, {tuple(x.shape)}), and counting would take it for a "
+            f"dense one of its shape. Count the step with an edge list: "
+            f"`torch.zeros_like(x).index_add(0, to, x[from])` moves what such a product moves, but "
+            f"holds more in memory."
+        )
+
+
+def _is_list_of_images(inputs: Any) -> bool:
+    """Return whether the first argument is a list of images, each with three dimensions."""
+    images = inputs[0] if isinstance(inputs, tuple) and inputs else None
+    return bool(
+        isinstance(images, list)
+        and images
+        and all(isinstance(image, Tensor) and image.dim() == 3 for image in images)
+    )
+
+
+def _repeated(inputs: tuple[Any, ...], count: int) -> tuple[Any, ...]:
+    """Return arguments with `count` parts in each list: the first ones, again and again."""
+    return tuple(
+        [part[place % len(part)] for place in range(count)] if isinstance(part, list) else part
+        for part in inputs
+    )
 
 
 def has_channels_last(model: nn.Module, inputs: Any) -> bool:
@@ -365,6 +414,7 @@ def _clone(
         )
 
     def empty(x: Tensor) -> Tensor:
+        _refuse_sparse(x, "a tensor of the model")
         return torch.empty(x.shape, dtype=whole if whole and x.is_floating_point() else x.dtype)
 
     # What deepcopy finds in `memo` it takes as already copied: the structure is copied and the data

@@ -5,16 +5,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from course_tools.estimate.counting.work import BOXES
+
 LAYERS = "where the model leaves out a layer at random (LayerDrop), every layer was kept"
 MASKS = "where the model asks about the content of a mask, the mask was taken to hide nothing"
 CHOICES = "where the model chooses by a random number, the first choice was taken"
 CLASSES = "where the model looks for different values, such as classes, one was taken"
 EXPERTS = "of experts, each was given an even share of the tokens"
-BOXES = "where boxes that overlap are left out (NMS), all were kept"
+PIXELS = "where the model asks for the pixels of a box, such as to paste a mask, one was taken"
 # The content of a mask is not known, so questions about all of it are answered as if it were full.
 ANSWERS = {"all": True, "any": False}
 # LayerDrop asks whether a random number between 0 and 1 is below a small share.
 KEPT = {"lt": False, "le": False, "gt": True, "ge": True}
+# What makes one pixel of another, or compares it.
+OF_PIXELS = {"unbind", "select", "add", "sub", "rsub", "lt", "le", "gt", "ge"}
 
 
 class Values:
@@ -28,6 +32,7 @@ class Values:
         self.assumed: list[str] = []
         self._answers: list[tuple[Tensor, float, str]] = []
         self._random: list[Tensor] = []  # single random numbers
+        self._pixels: dict[int, Tensor] = {}  # whole numbers of boxes, by their id
 
     def instead(self, name: str, func: Any, args: Any) -> Any:
         """Return what stands in for the result of an operation; None if it needs no values.
@@ -42,6 +47,10 @@ class Values:
                 if asked is args[0]:
                     self.assume(sentence)
                     return answer
+            if id(args[0]) in self._pixels:
+                self.assume(PIXELS)
+                outside = False  # no box reaches over the edge of its image
+                return outside if args[0].dtype == torch.bool else 1
         if name == "nonzero" and args[0].dtype in (torch.bool, torch.uint8):
             self.assume(MASKS)
             return torch.empty(args[0].numel(), args[0].dim(), dtype=torch.int64)
@@ -74,6 +83,12 @@ class Values:
             self._random.append(out)
         if name in KEPT and any(args[0] is number for number in self._random):
             self._answers.append((out, KEPT[name], LAYERS))
+        boxes = name == "_to_copy" and out.dtype == torch.int64 and out.shape[1:] == (4,)
+        if (boxes and args[0].is_floating_point()) or (
+            name in OF_PIXELS and any(id(x) in self._pixels for x in args)
+        ):
+            for pixels in out if isinstance(out, (list, tuple)) else [out]:
+                self._pixels[id(pixels)] = pixels
 
     def assume(self, sentence: str) -> None:
         """Add a sentence to what was assumed, once."""

@@ -6,6 +6,8 @@ from typing import Any
 
 from course_utils.text import format_bytes, format_count
 
+# assumed where a detector leaves out boxes, which says that it is one
+BOXES = "where boxes that overlap are left out (NMS), all were kept"
 OP_KINDS = (
     "convolution",
     "depthwise",
@@ -30,6 +32,8 @@ class Op:
         kernels: how many the host launches for it; 1 except for recurrent layers.
         serial: results that each of its threads computes one after the other, where the kernel has
             so few threads that this decides how long it takes.
+        unaligned: its FLOPs, if it is a product with a matrix whose rows have an odd number of
+            values of 16 bits, so that they do not begin at multiples of 4 bytes; else 0.
     """
 
     name: str
@@ -39,6 +43,7 @@ class Op:
     elements: float
     kernels: int = 1
     serial: float = 0.0
+    unaligned: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,8 @@ class Work:
             kind of operation. A depthwise convolution has a group for each channel, "convolution3d"
             has three dimensions beside them; the optimizer's update is in "other".
         serial: the sum over the operations of what a thread computes one after the other.
+        unaligned: FLOPs, among those of "matrix", of products in 16 bits with rows that do not
+            begin at multiples of 4 bytes.
         channels_last: whether images and weights lie in memory with their channels last.
         loss_counted: whether a loss is part of the training step.
         assumed: what was assumed because counting has no data, one sentence each.
@@ -85,6 +92,7 @@ class Work:
     recurrent: Sums = Sums()
     other: Sums = Sums()
     serial: float = 0.0
+    unaligned: float = 0.0
     channels_last: bool = False
     loss_counted: bool = False
     assumed: tuple[str, ...] = ()

@@ -161,7 +161,7 @@ class Memory:
         samples = "1 sample" if self.batch == 1 else f"{self.batch:,} samples"
         what = f"{samples}, {self.precision}, {self.optimizer if self.training else 'inference'}"
         if self.shards > 1:
-            what += f", shared by {self.shards} devices"
+            what += f", shared by {self.shards} devices (two blocks are whole at a time)"
         when = "optimizer's step" if self.peak.phase == "optimizer" else f"{self.peak.phase} pass"
         note = f"Estimated for {what}. The peak comes in the {when}, after {self.peak.operation!r}."
         if self.training and not self.loss_counted:

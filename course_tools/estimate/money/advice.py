@@ -12,9 +12,12 @@ from course_tools.estimate.row import HERE, Row, money, span
 
 # The address of the page that answers without Python; unset, no link is shown.
 PAGE = "COURSE_PAGE"
-FREE_S = 600  # a job that takes so many seconds on one's own machine needs no other
+FREE_S = 600  # a job that takes so many seconds is not worth renting for
 MOST_GROUPS = 2  # that the answer names of those too close to call
-SMALL_S = 120  # launches that take a card no longer are a job that a CPU can probably do
+# A CPU has probably done a job in a minute if it has no more operations than that, and a card does
+# take longer than two. The CPUs that pytorch-image-models publishes (i7-12700H and i9-10940X, one
+# image at a time in fp32) reach 110 GFLOP/s or more with nine in ten networks.
+SMALL_FLOPS, SMALL_S = 60 * 110e9, 120
 
 
 class Choice(NamedTuple):
@@ -23,9 +26,10 @@ class Choice(NamedTuple):
     Attributes:
         row: the device, or None where the step fits none.
         why: "free" where a free offer carries the job; "small" where one's own CPU probably does;
-            "cheapest" or "fastest" of those whose whole interval is in time (all of them, where
-            there is no deadline); "perhaps" where no such device is and this one has the best
-            chance; "late" where none can be in time and this one is the fastest.
+            "minutes" where it is not worth renting for; "cheapest" or "fastest" of those whose
+            whole interval is in time (all of them, where there is no deadline); "perhaps" where no
+            such device is and this one has the best chance; "late" where none can be in time and
+            this one is the fastest.
         cheaper: the cheapest device, where it costs less but only may be in time, or None.
     """
 
@@ -58,6 +62,9 @@ def choose(rows: Sequence[Row], deadline_hours: float | None, free: Sequence[Row
         return Choice(offer, "free")
     if not able:
         return Choice(None, "fits none")
+    quick = [row for row in able if row.hours_interval[1] <= min(limit, FREE_S / 3600)]
+    if quick and not own:
+        return Choice(_fastest(quick), "minutes")
     in_time = [row for row in able if row.hours_interval[1] <= limit]
     perhaps = [row for row in able if row.hours_interval[0] <= limit < row.hours_interval[1]]
     if not in_time:
@@ -75,8 +82,9 @@ def _fastest(rows: Sequence[Row]) -> Row:
 
 
 def _is_small(row: Row) -> bool:
-    """Return whether a card only launches, and for no longer than a CPU would calculate."""
-    return row.limit == "launches" and row.hours_interval[1] * 3600 <= SMALL_S
+    """Return whether a CPU has probably done the job in a minute too."""
+    known = row.flops is not None and row.flops <= SMALL_FLOPS
+    return known and row.hours_interval[1] * 3600 <= SMALL_S
 
 
 def in_one_currency(rows: Sequence[Row]) -> list[Row]:
@@ -94,7 +102,12 @@ def advice(rows: Sequence[Row], deadline_hours: float | None, free: Sequence[Row
     """Return which device to take, in a sentence or two; `choose` says by what rule."""
     row, why, cheaper = choose(rows, deadline_hours, free)
     if row is None:
-        return "It fits none of these devices: a smaller batch, or the cures of lesson 9, may help."
+        several = any(each.count > 1 for each in rows)
+        sharded = ", shards= (FSDP)" if several else ""
+        return (
+            f"It fits none of these devices: a smaller batch{sharded}, or the cures of lesson 9, "
+            f"may help."
+        )
     limit = "" if deadline_hours is None else f"your {deadline_hours:g} hours"
     if deadline_hours == 1:
         limit = "your hour"
@@ -116,6 +129,11 @@ def advice(rows: Sequence[Row], deadline_hours: float | None, free: Sequence[Row
         return (
             f"The job is small: {name} takes {amounts}. Your own CPU is probably enough: "
             f"measure a step on it and pass this_machine=."
+        )
+    if why == "minutes":
+        return (
+            f"The job takes minutes: {name} needs {amounts}. Before you rent, measure a step on "
+            f"your own machine and pass this_machine=."
         )
     sentence = f"Rent {name}: {amounts}." if row.parts else f"Stay on {name}: {amounts}."
     if cheaper:

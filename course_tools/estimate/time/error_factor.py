@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from course_tools.estimate.chips import Chip
-from course_tools.estimate.counting.work import Work
+from course_tools.estimate.counting.work import BOXES, Work
 from course_tools.estimate.time.step_time import (
     StepTime,
     fastest_host,
     fitted,
+    numbers,
     slowest_host,
     step_time,
 )
@@ -24,7 +25,7 @@ class ErrorFactor:
     Attributes:
         factor: in nine cases of ten the truth is no less than estimate / factor.
         checked: whether measurements of such work, published by two sources or more, were compared,
-            and this chip is among theirs.
+            this chip is among theirs, and in the middle it was off by no more than 1.3.
         reasons: what the factor was measured on, and what was assumed because nothing was measured.
         slower: in nine cases of ten the truth is no more than estimate * slower; None for `factor`.
     """
@@ -61,9 +62,11 @@ def error_factor(
         devices = [chip.name]  # the factor of the vendor says that none was
     else:
         devices = entry["devices"]
+    off = [one for one in entry["off"] if one["device"] == chip.name]
+    used += off
     if chip.name not in devices:
         used.append(known["cards"])
-    if chip.watts is not None and chip.watts <= known["low power"]["watts"]:
+    if chip.watts is not None and chip.watts <= known["low power"]["watts"] and not off:
         used.append(known["low power"])
     down = up = [math.log(one["factor"]) for one in used]
     if own_host and time.limit == "launches":
@@ -78,6 +81,10 @@ def error_factor(
             used.append(known["hosts"])
         down = [*down, math.log(time.total_s / fast)]
         up = [*up, max(0.0, math.log(slow / time.total_s))]
+    if time.limit == "launches" and work.kernels < numbers()["step_kernels"]:
+        used.append(known["few kernels"])
+        down = [*down, math.log(known["few kernels"]["factor"])]
+        up = [*up, math.log(known["few kernels"]["factor"])]
     large = entry["kind"] == "transformers, fused attention" and work.parameters >= LARGE
     if work.training and not large:
         used.append(known["loops"])
@@ -109,7 +116,7 @@ def compared(work: Work, compiled: bool = False) -> tuple[dict[str, Any], bool]:
     unlike = fitted()["factors"]["unlike"]
     alike = [one for one in alike if one["compiled"] == compiled]
     if not alike:
-        return unlike | {"kind": kind, "devices": []}, False
+        return unlike | {"kind": kind, "devices": [], "off": []}, False
     near = max(alike, key=lambda one: (one["training"] == work.training, one["factor"]))
     factor = math.exp(math.hypot(math.log(near["factor"]), math.log(unlike["near"])))
     about = f"{near['about']}; this precision or step was not, so the factor is wider"
@@ -123,6 +130,8 @@ def precision_of(work: Work) -> str:
 
 def kind_of(work: Work) -> str:
     """Return which kind of work this is, as step_time.json names them."""
+    if BOXES in work.assumed:
+        return "detection"
     flops = work.flops
     images = work.convolution.flops + work.depthwise.flops + work.convolution3d.flops
     if work.recurrent.flops > 0.1 * flops:
@@ -154,8 +163,8 @@ def in_one_sentence(known: dict[str, ErrorFactor]) -> str:
         )
     if rest:
         parts.append(
-            f"on {', '.join(rest)} too few measurements of this kind of work were published, so "
-            f"{_interval(rest)} times the estimate is assumed"
+            f"on {', '.join(rest)} too few published measurements of this kind of work agree with "
+            f"the estimate, so {_interval(rest)} times the estimate is assumed"
         )
     sentence = "; ".join(parts)
     return f"{sentence[:1].upper()}{sentence[1:]}."

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from course_tools.estimate.chips import find_chip
-from course_tools.estimate.counting.work import OP_KINDS, Sums, Work
+from course_tools.estimate.counting.work import BOXES, OP_KINDS, Sums, Work
 from course_tools.estimate.time.step_time import StepTime, step_time
 
 TABLE = Path(__file__).parent / "published.csv.gz"
@@ -130,8 +130,8 @@ class Network:
             update = 28 * self.trained  # bytes that Adam moves, see `counting.adam`
             moved = other.bytes_moved + update
             kinds["other"] = Sums(other.flops, moved, other.kernels + 1)
-        serial = factor * self.work.serial
-        return replace(self.work, batch=batch, precision=precision, serial=serial, **kinds)
+        kinds |= {name: factor * getattr(self.work, name) for name in ("serial", "unaligned")}
+        return replace(self.work, batch=batch, precision=precision, **kinds)
 
 
 @cache
@@ -151,6 +151,7 @@ def _network(row: Mapping[str, str], training: bool, half: bool) -> Network:
         training=training,
         precision="fp16" if half else "fp32",
         serial=float(row.get("serial") or 0),
+        unaligned=float(row.get("unaligned") or 0),
         **_sums(row),
     )
     return Network(work, float(row["trained"] or 0))
@@ -279,6 +280,8 @@ def _published_step(row: Mapping[str, str]) -> PublishedStep:
         training=row["training"] == "1",
         precision=row["precision"],
         channels_last=row["channels_last"] == "1",
+        unaligned=float(row["unaligned"] or 0),
+        assumed=(BOXES,) if row["model"].startswith("SSD") else (),
         **_sums(row),
     )
     return PublishedStep(

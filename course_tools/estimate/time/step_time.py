@@ -6,8 +6,8 @@
     memory      memory * bytes / bandwidth, and for convolutions
                 convolution_memory * again * bytes / min(bandwidth, convolution_gb_per_s),
                 and serial_s for each result that a single thread computes after another
-    arithmetic  (arithmetic * FLOPs + a * FLOPs of attention + c * FLOPs of convolutions)
-                / (peak * achieved)
+    arithmetic  (arithmetic * FLOPs + a * FLOPs of attention + c * FLOPs of convolutions
+                + u * FLOPs of unaligned products) / (peak * achieved)
     seconds     hypot(launches, memory + arithmetic)                    host and chip overlap
 
 `peak` and `bandwidth` are the data sheet's. `achieved` is the share of the peak that matrix
@@ -15,9 +15,10 @@ products reach on the chip; it is kept with the chip and measured by others wher
 c is `arithmetic` in 16 bits and tf32, and `convolution_fp32` in fp32, where cuDNN's Winograd
 algorithm saves multiplications; a convolution in three dimensions takes `convolution3d` times as
 long as one in two. a is `arithmetic` times `attention` in 16 bits, and on chips without bf16 times
-`attention_old`. `again` is 1 but in training: `convolution_training` in 16 bits and
-`convolution_training_32` else, unless the channels come last in 16 bits or tf32; depthwise
-convolutions take it always.
+`attention_old`. Unaligned are products in 16 bits with rows of an odd number, such as 50,257 words,
+for which tensor cores take `unaligned` times as long. `again` is 1 but in training:
+`convolution_training` in 16 bits and `convolution_training_32` else, unless the channels come last
+in 16 bits or tf32; depthwise convolutions take it always.
 
 torch.compile divides the launches and the bytes of all that is no product by `compiled`, and writes
 kernels of its own for what a single thread would compute one after the other.
@@ -120,11 +121,15 @@ def numbers() -> dict[str, float]:
 OLD = ("P100", "V100", "T4", "A100", "A10", "A40", "RTX A6000", "RTX 2080", "RTX 30", "TPU")
 
 
-def cloud_host(chip: Chip | None = None) -> Host:
-    """Return the host that stands for those of clouds: one of 2021 beside a chip of that time."""
+def cloud_host(device: str | None = None) -> Host:
+    """Return the host that stands for those of clouds: one of 2021 beside a chip of that time.
+
+    Args:
+        device: the chip's name, or None for the host of 2021.
+    """
     known = numbers()
-    if chip is None or chip.name.startswith(OLD):
-        source = fitted()["numbers"]["launch_s"]["fitted_on"]
+    if device is None or device.startswith(OLD):
+        source = f"fitted on {fitted()['numbers']['launch_s']['fitted_on']}"
         return Host(known["step_s"], known["launch_s"], source)
     slower = known["launch_s"] / known["launch_new_s"]
     return Host(known["step_s"] / slower, known["launch_new_s"], "assumed for chips since 2022")
@@ -159,7 +164,7 @@ def step_time(
         peak=chip.peak(work.precision) * chip.achieved(work.precision),
         bandwidth=chip.bandwidth_gb_per_s * 1e9,
         numbers=numbers(),
-        host=host or cloud_host(chip),
+        host=host or cloud_host(chip.name),
         new_attention="bf16" in chip.peaks,
         one_launch=chip.vendor == "Google",  # XLA makes one program of a step
         compiled=compiled,
@@ -193,6 +198,8 @@ def seconds(
     calculated = numbers["arithmetic"] * (work.matrix.flops + work.recurrent.flops)
     slower = numbers["attention" if new_attention else "attention_old"] if half else 1.0
     calculated += numbers["arithmetic"] * slower * work.attention.flops
+    if half:
+        calculated += numbers["arithmetic"] * (numbers["unaligned"] - 1) * work.unaligned
     calculated += numbers["arithmetic"] * work.other.flops
     calculated += per_conv * (work.convolution.flops + work.depthwise.flops)
     calculated += numbers["arithmetic"] * numbers["convolution3d"] * work.convolution3d.flops

@@ -1,5 +1,7 @@
 """Models by name: counted networks against the module, and language models in the terminal."""
 
+import json
+
 import pytest
 import torch
 from course_lessons.data.models import ResNet50
@@ -9,6 +11,7 @@ from course_tools.estimate.__main__ import build, main
 from course_tools.estimate.counted import counted_names
 from course_tools.estimate.finetuning import estimate_finetuning
 from course_tools.estimate.inference import estimate_inference
+from course_tools.estimate.time.error_factor import kind_of
 
 PHOTOGRAPH = torch.empty(1, 3, 224, 224, device="meta")
 
@@ -40,12 +43,36 @@ def test_the_terminal_takes_a_name_without_torchvision(capsys):
         (["resnet50", "--input", "3", "100", "100"], "224"),
         (["resnet50", "--precision", "fp32"], "16 bits"),
         (["resnet50", "--optimizer", "sgd"], "adam"),
+        (["Llama 4"], "Llama 3.1 8B"),
+        (["Llama 3.1 8B", "--deadline", "1"], "leave out --deadline"),
+        (["Llama 3.1 8B", "--count", "4"], "leave out --count"),
+        (["Llama 3.1 8B", "--this-machine", "3"], "leave out --this-machine"),
     ],
     ids=str,
 )
 def test_what_was_not_counted_is_said_in_a_sentence(words, hint, capsys):
     assert main([*words, "--devices", "T4"]) == 2
     assert hint in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("asked", [{"channels_last": True}, {"loss": torch.sum}], ids=["layout", "loss"])
+def test_what_a_name_cannot_be_asked_is_refused(asked):
+    with pytest.raises(ValueError, match=f"without {next(iter(asked))}=. Pass the model"):
+        estimate("resnet50", torch.empty(1, 3, 224, 224), **asked)
+
+
+def test_a_name_knows_its_depthwise_convolutions():
+    found = estimate("mobilenetv2_100", torch.empty(1, 3, 224, 224), batch=64, devices=["A100"])
+    assert kind_of(found.work) == "depthwise convolutions"
+    assert 0 < found.work.depthwise.flops < 0.2 * found.work.flops
+
+
+def test_the_terminal_reads_the_shape_of_a_language_model(tmp_path, capsys):
+    shape = {"hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12}
+    shape |= {"num_attention_heads": 12, "vocab_size": 50257}
+    (tmp_path / "config.json").write_text(json.dumps(shape))
+    assert main([str(tmp_path / "config.json"), "--devices", "T4"]) == 0
+    assert "it fits" in capsys.readouterr().out
 
 
 def test_the_terminal_knows_a_language_model_however_it_is_written(capsys):

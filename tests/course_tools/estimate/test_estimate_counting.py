@@ -4,6 +4,7 @@ by hand.
 
 import copy
 import dataclasses
+import re
 from collections import UserDict
 
 import pytest
@@ -14,6 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from course_tools.estimate.chips import find_chip
 from course_tools.estimate.counting.count_work import count_work
+from course_tools.estimate.time.error_factor import kind_of
 from course_tools.estimate.time.step_time import step_time
 
 # Multiply-adds that torchvision publishes with its weights, and millions of activations from table
@@ -526,6 +528,26 @@ def test_a_sparse_input_is_refused_and_not_taken_for_a_dense_one():
     for layout in (edges, edges.to_sparse_csr()):
         with pytest.raises(ValueError, match=r"sparse.*edge list"):
             count_work(Graph(), (torch.empty(1000, 4), layout))
+    own = Graph()
+    own.register_buffer("edges", edges)
+    with pytest.raises(ValueError, match=r"tensor of the model is sparse.*edge list"):
+        count_work(own, torch.empty(1000, 4))
+
+
+def test_a_loss_may_be_a_distribution_that_checks_its_values():
+    class Forecast(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(4, 2)
+
+        def forward(self, x):
+            mean, scale = self.layer(x).unbind(-1)
+            likely = torch.distributions.Normal(mean, scale.exp()).log_prob(x[:, 0])
+            return {"loss": -likely.mean()}
+
+    assert count_work(Forecast(), torch.empty(8, 4)).loss_counted
+    with pytest.raises(ValueError, match="scale"):  # what others make is checked as before
+        torch.distributions.Normal(torch.zeros(1), -torch.ones(1))
 
 
 def test_layers_that_are_left_out_at_random_are_kept_and_that_is_said():
@@ -561,6 +583,33 @@ def test_a_detector_has_the_operations_that_torchvision_says_and_names_what_was_
     boxes, labels = torch.zeros(1, 5, 4), torch.zeros(1, 5, dtype=torch.int64)
     step = count_work(detect, (torch.zeros(1, 3, 480, 480), boxes, labels), precision="fp16")
     assert 2.5 < step.flops / work.flops < 3.5
+
+
+@pytest.mark.long
+def test_masks_are_found_and_pasted(torchvision):
+    known = torchvision.models.get_model_weights("maskrcnn_resnet50_fpn_v2").COCO_V1.meta["_ops"]
+    model = torchvision.models.get_model(
+        "maskrcnn_resnet50_fpn_v2", weights=None, weights_backbone=None
+    )
+    work = count_work(Images(model), torch.zeros(1, 3, 480, 480), training=False)
+    assert work.flops == pytest.approx(2e9 * known, rel=0.02)
+    pasted = [op for op in work.ops if op.name == "upsample_bilinear2d"]
+    assert len(pasted) > model.roi_heads.detections_per_img
+    assert any("paste a mask" in sentence for sentence in work.assumed)
+
+
+@pytest.mark.long
+def test_a_list_of_images_is_a_batch_of_so_many(torchvision):
+    model = torchvision.models.get_model(
+        "retinanet_resnet50_fpn", weights=None, weights_backbone=None
+    )
+    asked = {"precision": "fp16", "training": False}
+    image = torch.zeros(3, 320, 320)
+    two = count_work(model, ([image, image],), **asked)
+    assert two.batch == 2
+    assert two.flops == count_work(Images(model), torch.zeros(2, 3, 320, 320), **asked).flops
+    assert count_work(model, ([image],), batch=4, **asked).flops == pytest.approx(2 * two.flops)
+    assert kind_of(two) == "detection"
 
 
 class Images(nn.Module):
@@ -600,7 +649,23 @@ def test_interpolation_with_the_channels_first_goes_over_them_one_by_one(mode, l
     assert step_time(work, t4, compiled=True) == step_time(rest, t4, compiled=True)
 
 
+@pytest.mark.parametrize(
+    ("words", "precision", "aligned"),
+    [(257, "bf16", False), (258, "bf16", True), (257, "tf32", True)],
+)
+def test_products_with_rows_that_do_not_begin_at_multiples_of_4_bytes(words, precision, aligned):
+    net = nn.Sequential(nn.Linear(16, 64), nn.Linear(64, words))
+    asked = {"precision": precision, "loss": lambda out: out.square().mean()}
+    work = count_work(net, torch.empty(32, 16), **asked)
+    assert work.unaligned == (0 if aligned else 3 * 2 * 32 * 64 * words)
+
+
 def test_a_long_step_shows_that_it_is_alive(monkeypatch, capsys):
     monkeypatch.setattr("course_tools.estimate.counting.fake_step.PATIENCE_S", 0.0)
-    count_work(nn.Sequential(*[nn.Linear(4, 4) for _ in range(100)]), torch.zeros(2, 4))
-    assert "operations so far" in capsys.readouterr().err
+    count_work(nn.Sequential(*[nn.Linear(4, 4) for _ in range(400)]), torch.zeros(2, 4))
+    lines = capsys.readouterr().err.splitlines()
+    assert all("operations so far" in line for line in lines)
+    for name, of in (("forward", "layers"), ("backward", "gradients")):
+        shares = [int(re.search(r"(\d+)% of the " + of, x)[1]) for x in lines if name in x]
+        assert len(shares) >= 4 and shares == sorted(shares)
+        assert min(shares) < 40 and 60 < max(shares) <= 100

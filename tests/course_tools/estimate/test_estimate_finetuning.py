@@ -145,6 +145,16 @@ def test_hours_and_cost_follow_from_the_tokens_and_the_price():
     assert json.loads(json.dumps(found.to_dict()))["run"]["hours_interval"][0] > 0
 
 
+def test_what_is_free_is_named_where_it_carries_the_job_and_billing_where_it_is_rented():
+    asked = {"device": "RTX 4090", "tokens": 10**6}
+    short = estimate_finetuning("Llama 3.1 8B", "4-bit", **asked)
+    assert "Free: a T4 on Colab takes" in repr(short) and "billed" in repr(short)
+    assert dict(short.free)["Colab"].hours > short.run.hours
+    long = estimate_finetuning("Llama 3.1 8B", "4-bit", **asked | {"tokens": 10**9})
+    whole = estimate_finetuning("Llama 3.1 8B", "full", **asked)
+    assert not long.free and not whole.free
+
+
 def test_eight_bit_adam_that_needs_nearly_the_whole_of_a_t4_does_not_fit_it():
     full = estimate_finetuning("Llama 3.2 1B", "full", optimizer="adam8bit", device="T4")
     assert full.run.capacity_bytes * 0.9 < full.needed_bytes and not full.run.fits

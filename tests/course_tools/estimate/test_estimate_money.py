@@ -9,19 +9,20 @@ from torch import nn
 
 from course_tools.estimate import estimate
 from course_tools.estimate.chips import all_chips
-from course_tools.estimate.money.advice import advice
+from course_tools.estimate.money.advice import SMALL_FLOPS, advice
 from course_tools.estimate.money.buy_or_rent import buy_or_rent
 from course_tools.estimate.money.free import cut_into_sessions, free_sessions
 from course_tools.estimate.money.prices import list_prices, price_file
+from course_tools.estimate.time.published import published
 from course_tools.estimate.time.step_time import StepTime
 
 MODEL, X = nn.Linear(4096, 4096), torch.empty(1, 4096)
 WHOLE = {"batch": 8192, "samples": 10**8}
 
 
-def lasting(row, hours, limit="arithmetic"):
+def lasting(row, hours):
     """Return a row whose job takes so many hours, within a factor of 1.5."""
-    parts = StepTime(1.0, 0.0, 0.0) if limit == "launches" else StepTime(0.0, 0.0, 1.0)
+    parts = StepTime(0.0, 0.0, 1.0)
     evidence = replace(row.evidence, factor=1.5, slower=None)
     samples = int(hours * 3600 * row.batch)
     return replace(row, step_s=1.0, samples=samples, parts=parts, evidence=evidence)
@@ -65,23 +66,34 @@ def test_what_is_free_is_counted_as_one_card_of_colab_and_two_of_kaggle(found):
 
 
 @pytest.mark.parametrize(
-    ("hours", "limit", "deadline", "words"),
+    ("hours", "flops", "deadline", "words"),
     [
         # minutes are never rented, and hours only if what is free cannot carry them
-        (0.1, "arithmetic", None, r"Free: a T4 on Colab takes 4 to 9 minutes, in one session\."),
-        (6, "arithmetic", None, r"Free: a T4 on Colab .* The RTX 4090 would take .*"),
-        (12, "arithmetic", None, r"Free: 2 x T4 on Kaggle take .*, in about 2 sessions\..*"),
-        (100, "arithmetic", None, r"Rent the RTX 4090: .*"),
-        (6, "arithmetic", 4, r"Rent the RTX 4090: .*"),
-        (0.001, "launches", None, r"The job is small: .* Your own CPU is probably enough: .*"),
-        (0.001, "arithmetic", None, r"Free: a T4 on Colab takes .* seconds, in one session\."),
+        (0.1, 1e16, None, r"Free: a T4 on Colab takes 4 to 9 minutes, in one session\."),
+        (6, 1e18, None, r"Free: a T4 on Colab .* The RTX 4090 would take .*"),
+        (12, 1e18, None, r"Free: 2 x T4 on Kaggle take .*, in about 2 sessions\..*"),
+        (100, 1e19, None, r"Rent the RTX 4090: .*"),
+        (6, 1e18, 4, r"Rent the RTX 4090: .*"),
+        (0.001, 4e12, None, r"The job is small: .* Your own CPU is probably enough: .*"),
+        # 80 seconds on a GPU of 60 TFLOP/s, which are hours of a CPU: a U-Net of diffusion
+        (0.02, 8e14, None, r"Free: a T4 on Colab takes .* seconds, in one session\."),
     ],
 )
-def test_free_comes_first_where_it_carries_the_job(found, hours, limit, deadline, words):
+def test_free_comes_first_where_it_carries_the_job(found, hours, flops, deadline, words):
     colab, kaggle = found.free
-    free = [lasting(colab, hours, limit), lasting(kaggle, hours, limit)]
-    paid = lasting(found["RTX 4090"], hours / 4, limit)
+    free = [lasting(row, hours) for row in (colab, kaggle)]
+    paid = replace(lasting(found["RTX 4090"], hours / 4), flops=flops)
     assert re.fullmatch(words, advice([paid], deadline, free))
+    if deadline is None and hours < 0.5:  # nor is it rented where nothing is free
+        assert advice([paid], None, ()).startswith(("The job is small", "The job takes minutes"))
+
+
+def test_published_cpus_have_done_a_small_job_in_a_minute():
+    rows = [row for row in published(precision="fp32") if row.device.startswith("Core")]
+    rates = [2e9 * row.gmacs * row.samples_per_s for row in rows if row.gmacs]
+    assert len(rates) > 2800
+    done = [rate * 60 >= SMALL_FLOPS for rate in rates]
+    assert sum(done) / len(done) == pytest.approx(0.9, abs=0.02)
 
 
 def test_ones_own_machine_comes_before_what_is_free_unless_that_is_surely_faster(found):

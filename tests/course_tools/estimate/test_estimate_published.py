@@ -6,6 +6,7 @@ import csv
 import math
 import random
 import statistics
+from collections import defaultdict
 from functools import cache
 
 import pytest
@@ -14,18 +15,19 @@ from course_lessons.data.models import ResNet50
 
 from course_tools.estimate.chips import find_chip
 from course_tools.estimate.counting.count_work import count_work
-from course_tools.estimate.time.error_factor import error_factor
+from course_tools.estimate.time.error_factor import error_factor, kind_of, precision_of
 from course_tools.estimate.time.parallel import scaling
 from course_tools.estimate.time.published import (
     LEFT_OUT,
     TABLE,
     estimate_published,
+    language_steps,
     published,
     published_steps,
     sources,
     work_of,
 )
-from course_tools.estimate.time.step_time import fitted, step_time
+from course_tools.estimate.time.step_time import fastest_host, fitted, slowest_host, step_time
 
 TIMM = {"source": "pytorch-image-models", "precision": "fp16", "compiled": False}
 CARDS = {
@@ -279,8 +281,42 @@ def test_published_steps_of_other_kinds_lie_inside_their_intervals():
         if known.checked:
             checked.append(inside[-1])
     assert len(inside) > 230 and statistics.fmean(inside) >= 0.88
-    assert len(checked) > 200 and statistics.fmean(checked) >= 0.88
+    assert len(checked) > 150 and statistics.fmean(checked) >= 0.88
     assert statistics.fmean(errors) < 0.16
+
+
+def published_ratios():
+    """Return estimated / published of all steps on NVIDIA's cards by kind of work and card. Where
+    the host limits a step, any time between those of the fastest and of the slowest agrees.
+    """
+    rows = [(row.work, row.device, row.measured_s, False, 1) for row in language_steps()]
+    for row in published(count=1):
+        if not row.device.startswith("Core") and work_of(row):
+            rows.append((work_of(row), row.device, row.step_s, row.compiled, 1))
+    for row in published_steps():
+        rows.append((row.work, row.device, row.measured_s, row.compiled, row.count))
+    found = defaultdict(list)
+    for work, device, measured_s, compiled, count in rows:
+        chip = find_chip(device)
+        hosts = [None, fastest_host(), slowest_host()]
+        times = [step_time(work, chip, host=host, compiled=compiled) for host in hosts]
+        estimated_s, fast_s, slow_s = (time.total_s for time in times)
+        if count > 1:
+            several = scaling(work, chip, counts=(count,), compiled=compiled)
+            estimated_s = several.steps_s[0]
+        elif times[0].limit == "launches":
+            estimated_s = min(max(measured_s, fast_s), slow_s)
+        known = error_factor(work, chip, times[0], compiled=compiled)
+        key = kind_of(work), precision_of(work), work.training, compiled, chip.name, known.checked
+        found[key].append(estimated_s / measured_s)
+    return found
+
+
+def test_a_kind_of_work_that_is_off_on_a_card_in_the_middle_is_never_called_checked():
+    found = {key: statistics.median(ratios) for key, ratios in published_ratios().items()}
+    off = {key for key, middle in found.items() if not 1 / 1.3 <= middle <= 1.3}
+    assert len(off) >= 5 and not any(checked for *_, checked in off)
+    assert sum(checked for *_, checked in found) >= 30
 
 
 def test_sources_that_were_left_out_lie_inside_the_interval_that_knew_nothing_of_them():
@@ -293,6 +329,17 @@ def test_sources_that_were_left_out_lie_inside_the_interval_that_knew_nothing_of
     assert sum(int(row["n"]) for row in rows.values()) == int(everything["n"]) > 14_000
     for row in (small, everything):
         assert float(row["inside"]) >= 0.88 and float(row["checked_inside"]) >= 0.88
+
+
+def test_the_steps_of_one_loop_are_off_by_the_same_factor():
+    # GPT-2 in six stages in 16 bits: with 50,257 words, which tensor cores do not like, in the
+    # first four, and with 50,304 in the last two
+    rows = [step for step in published_steps() if step.source == "LLMs-from-scratch"]
+    rows = [step for step in rows if step.work.precision == "bf16"]
+    off = [seconds_of(step)[0] / step.measured_s for step in rows]
+    assert len(off) == 6 and max(off) / min(off) < 1.25
+    padded = ["padded" in step.model or "batch 32" in step.model for step in rows]
+    assert [not step.work.unaligned for step in rows] == padded
 
 
 def test_pretraining_of_language_models_on_eight_gpus_is_within_a_tenth_on_average():

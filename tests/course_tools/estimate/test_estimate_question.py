@@ -107,6 +107,15 @@ def test_shards_make_a_training_fit_that_does_not_fit_alone():
         estimate(wide, x, devices=["8 x A100 40GB"], shards=shards).rows[0] for shards in (1, 8)
     )
     assert shared.fits and not alone.fits
+    # parameters in both passes and gradients once, where DDP's ring goes round twice
+    one = estimate(wide, x, devices=["A100 40GB"]).rows[0].step_s
+    slow = [
+        estimate(wide, x, devices=["8 x A100 40GB"], link="Ethernet 10G", shards=shards).rows[0]
+        for shards in (1, 8)
+    ]
+    assert (slow[1].step_s - one) / (slow[0].step_s - one) == pytest.approx(1.5, rel=0.05)
+    with pytest.raises(ValueError, match="Pass count=8"):
+        estimate(wide, x, devices=["A100 40GB"], shards=8)
 
 
 def test_several_devices_need_memory_for_the_buckets_of_ddp(model):
@@ -142,6 +151,36 @@ def test_a_tpu_has_a_wider_interval_and_says_that_nothing_was_checked(answer):
     assert not answer["TPU v5e"].evidence.checked and "unchecked" in repr(answer)
 
 
+@pytest.mark.parametrize(
+    ("words", "precision", "said"),
+    [(1001, "amp", "100% of the operations"), (1002, "amp", ""), (1001, "tf32", "")],
+)
+def test_sizes_that_tensor_cores_do_not_like_are_named(words, precision, said):
+    x = torch.empty(1, 64)
+    found = estimate(nn.Linear(64, words), x, devices=["A100"], precision=precision)
+    assert ("round such sizes up" in found.details()) == bool(said) and said in found.details()
+
+
+def test_details_say_which_device_a_reason_and_a_host_belong_to():
+    net = nn.Sequential(nn.Conv2d(3, 64, 3), nn.ReLU())
+    asked = {"batch": 4096, "devices": ["A100", "H100"]}
+    text = estimate(net, torch.empty(1, 3, 64, 64), **asked).details()
+    assert re.search(r"^H100 SXM: no such work on it was compared", text, re.M)
+    assert "Host of A100 80GB: a typical one of clouds, fitted on" in text
+    assert "Host of H100 SXM: a typical one of clouds, assumed" in text
+
+
+def test_a_step_of_few_kernels_that_its_host_limits_is_assumed():
+    row = estimate(nn.Linear(8, 8), torch.empty(1, 8), devices=["A100"]).rows[0]
+    assert row.limit == "launches" and not row.checked
+
+
+def test_a_thousand_samples_have_a_price():
+    found = estimate(nn.Linear(8, 8), torch.empty(1, 8), samples=2000, devices=[Machine("T4", 1)])
+    row, cells = found.rows[0], found.details().splitlines()[1].split()
+    assert float(cells[5].lstrip("$")) == pytest.approx(row.cost / 2, rel=0.05)
+
+
 def test_what_was_not_compared_widens_the_interval():
     def row(net, x, device, **asked):
         return estimate(net, x, batch=4096, devices=[device], **asked).rows[0]
@@ -153,7 +192,7 @@ def test_what_was_not_compared_widens_the_interval():
     assert row(*words, "A100").evidence.checked
     volume = nn.Conv3d(3, 8, 3), torch.empty(1, 3, 8, 32, 32)
     once, never = row(*volume, "V100", precision="fp32"), row(*volume, "A100")
-    assert not once.evidence.checked and "1 measurements" in once.evidence.reasons[0]
+    assert not once.evidence.checked and "1 measurement of" in once.evidence.reasons[0]
     assert never.factor > once.factor and not never.evidence.checked
     video = nn.Sequential(nn.Conv1d(3, 8, 3), nn.LSTM(30, 8, batch_first=True))
     unknown = row(video, torch.empty(1, 3, 32), "A100", precision="fp32")
@@ -320,7 +359,7 @@ def test_where_no_chip_is_named_those_without_the_precision_are_left_out(model, 
     found = estimate(model, X, precision=precision)
     names = [row.device for row in found.rows]
     assert "T4" not in names and "A100 80GB" in names and "RTX 5090" in names
-    assert f"the T4, which has no {precision}, is not wanted" in repr(found)
+    assert f"the T4, which has no {precision}, takes no part" in repr(found)
     assert "T4" in repr(estimate(model, X)) and "not wanted" not in repr(estimate(model, X))
 
 
