@@ -129,7 +129,7 @@ class Estimate:
         """Return everything else as text: steps, memory, energy, prices, sources, free sessions."""
         question = self.question
         energy = "energy at most"  # by the data sheet's watts
-        header = ("device", "precision", "step", "samples/s", "1,000 cost", "memory", energy)
+        header = ("device", "precision", "step", "samples/s", "per 1,000", "memory", energy)
         table = text_table((*header, "factor"), [row.long_cells() for row in self.rows])
         estimated = [row for row in self.rows if row.parts]
         half = self.work.precision in ("fp16", "bf16")  # counted alike, and each row says its own

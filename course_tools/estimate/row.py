@@ -202,11 +202,12 @@ class Row:
         if self.cost is None or self.currency is None:
             return "?"
         each = 1000 * self.cost / self.samples
-        if each == 0 or each >= CENT:
+        if each == 0:
+            return "free"
+        if each >= CENT:
             return amount_text(each, self.currency)
-        digits = f"{each:.2g}" if each >= 1e-4 else f"{each:.1e}"
-        word = self.currency.isalpha()
-        return f"{digits} {self.currency}" if word else f"{self.currency}{digits}"
+        digits = f"{each:.2g}" if each >= 1e-4 else "< 0.0001"
+        return f"{digits} {self.currency}"
 
     def _factors(self) -> str:
         low, high = f"{self.factor:.2g}", f"{self.evidence.upper:.2g}"

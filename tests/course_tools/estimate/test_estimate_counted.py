@@ -55,7 +55,9 @@ def test_what_was_not_counted_is_said_in_a_sentence(words, hint, capsys):
     assert hint in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("asked", [{"channels_last": True}, {"loss": torch.sum}], ids=["layout", "loss"])
+@pytest.mark.parametrize(
+    "asked", [{"channels_last": True}, {"loss": torch.sum}], ids=["layout", "loss"]
+)
 def test_what_a_name_cannot_be_asked_is_refused(asked):
     with pytest.raises(ValueError, match=f"without {next(iter(asked))}=. Pass the model"):
         estimate("resnet50", torch.empty(1, 3, 224, 224), **asked)

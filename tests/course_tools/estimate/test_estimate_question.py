@@ -165,7 +165,7 @@ def test_details_say_which_device_a_reason_and_a_host_belong_to():
     net = nn.Sequential(nn.Conv2d(3, 64, 3), nn.ReLU())
     asked = {"batch": 4096, "devices": ["A100", "H100"]}
     text = estimate(net, torch.empty(1, 3, 64, 64), **asked).details()
-    assert re.search(r"^H100 SXM: no such work on it was compared", text, re.M)
+    assert re.search(r"^H100 SXM: no such work was compared", text, re.M)
     assert "Host of A100 80GB: a typical one of clouds, fitted on" in text
     assert "Host of H100 SXM: a typical one of clouds, assumed" in text
 
@@ -177,8 +177,13 @@ def test_a_step_of_few_kernels_that_its_host_limits_is_assumed():
 
 def test_a_thousand_samples_have_a_price():
     found = estimate(nn.Linear(8, 8), torch.empty(1, 8), samples=2000, devices=[Machine("T4", 1)])
-    row, cells = found.rows[0], found.details().splitlines()[1].split()
-    assert float(cells[5].lstrip("$")) == pytest.approx(row.cost / 2, rel=0.05)
+    row = found.rows[0]
+    each = row.long_cells()[4].removesuffix(" $")
+    assert float(each) == pytest.approx(row.cost / 2, rel=0.05) and f"{each} $" in found.details()
+    cheap = replace(row, price=replace(row.price, per_hour=1e-3))
+    assert cheap.long_cells()[4] == "< 0.0001 $"
+    dear = replace(row, price=replace(row.price, per_hour=10_000.0))
+    assert dear.long_cells()[4] == f"${dear.cost / 2:.2f}"
 
 
 def test_what_was_not_compared_widens_the_interval():
