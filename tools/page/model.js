@@ -655,10 +655,13 @@ function ownRow(question, step) {
  * @returns {string[]}
  */
 export function evidence(question, rows) {
-  const about = new Set();
-  for (const chip of chipsOf(question)) {
-    if (!(precisionOf(question, chip) in chip.peaks)) continue;
-    for (const reason of stepOn(question, chip, question.batch ?? 1).reasons) about.add(reason);
+  /** @type {Map<string, string[]>} */
+  const about = new Map();
+  const able = chipsOf(question).filter((chip) => precisionOf(question, chip) in chip.peaks);
+  for (const chip of able) {
+    for (const reason of stepOn(question, chip, question.batch ?? 1).reasons) {
+      about.set(reason, [...(about.get(reason) ?? []), chip.name]);
+    }
   }
   const share = Math.round(100 * DATA.share);
   const cards = rows.filter((row) => !row.own);
@@ -673,5 +676,10 @@ export function evidence(question, rows) {
   if (unknown) sentences.push(`The intervals of these are assumed, not checked: ${unknown}.`);
   if (question.count > 1) sentences.push("Several cards together were not checked.");
   sentences.push(isAnswering(question) ? ALWAYS_BUSY : "Reading data is not included.");
-  return [...sentences, ...[...about].map((text) => `${text[0].toUpperCase()}${text.slice(1)}.`)];
+  const reasons = [...about].map(([text, chips]) =>
+    chips.length === able.length
+      ? `${text[0].toUpperCase()}${text.slice(1)}.`
+      : `${chips.join(", ")}: ${text}.`,
+  );
+  return [...sentences, ...reasons];
 }
