@@ -101,7 +101,8 @@ def follow_two_batches(
     step = make_step(batch=batch)
     moments = follow(step, make, keep_gradients, also)
     with suppress(RuntimeError):  # some models take no other batch
-        twice = follow(make_step(batch=2 * step.batch), make, keep_gradients)
+        # the update does not depend on the batch, but what is still in use then may
+        twice = follow(make_step(batch=2 * step.batch), None, keep_gradients)
         moments = _with_growth(moments, twice, step.batch)
     found = Memory(
         batch=step.batch,
@@ -130,10 +131,12 @@ def _optimizer(asked: str | Optimizer) -> tuple[str, Callable[..., Any]]:
 
 def _with_growth(low: list[Moment], high: list[Moment], more: int) -> list[Moment]:
     """Return the lower of two steps, whose batches differ by `more`, with what a sample adds."""
-    if len(low) != len(high):
+    update = [one for one in low if one.phase == "optimizer"]
+    before = len(low) - len(update)
+    if len(high) != before + bool(update):
         return low  # with twice as many samples the model does other operations
     grown = []
-    for one, two in zip(low, high, strict=True):
+    for one, two in zip(low, [*high[:before], *high[before:] * len(update)], strict=True):
         slope = (two.activations - one.activations) / more
         grown.append(one._replace(per_sample=slope))
     return grown

@@ -93,13 +93,14 @@ class Tracker:
 
 def follow(
     step: Step,
-    make: Optimizer,
+    make: Optimizer | None,
     keep_gradients: bool = False,
     also: Observer | None = None,
 ) -> list[Moment]:
     """Return every moment of a step in which the optimizer already has its state.
 
-    The arguments are those of `estimate_memory`; `also` is called for each operation too.
+    The arguments are those of `estimate_memory`; `also` is called for each operation too. Without
+    an optimizer, one moment stands for its update, with what is in use then.
     """
     tracker = Tracker()
     tracker.own([*step.model.parameters(), *step.model.buffers()], "parameters")
@@ -108,7 +109,12 @@ def follow(
         _watch_gradients(step.model, tracker, keep_gradients)
     tracker.write("forward", "its first operation")
     step.run(tracker.note, *([also] if also else []))
-    return _updated(step, make, tracker) if step.training else tracker.moments
+    if not step.training:
+        return tracker.moments
+    if make is None:
+        tracker.write("optimizer", "update")
+        return tracker.moments
+    return _updated(step, make, tracker)
 
 
 def find_blocks(model: nn.Module) -> list[nn.Module]:
