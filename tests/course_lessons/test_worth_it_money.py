@@ -57,9 +57,11 @@ def test_the_title_names_the_device_that_the_answer_names(asked, title, drawn):
 
 def test_a_step_that_fits_no_device_recommends_none():
     wide = nn.Sequential(*(nn.Linear(2**14, 2**14, device="meta") for _ in range(6)))
-    asked = {"batch": 64, "samples": 10**6, "prices": {"T4": 0.01, "H100": 3}}
-    said = draw_money(estimate(wide, empty(1, 2**14), devices=["T4", "H100"], **asked)).alt
-    assert said.startswith("Cheapest: H100 SXM") and "no, it needs" in said
+    asked = {"batch": 64, "prices": {"T4": 0.01, "H100": 3}}
+    for samples, title in ((10**6, "A short job: "), (10**8, "Cheapest: H100 SXM")):
+        asked["samples"] = samples
+        said = draw_money(estimate(wide, empty(1, 2**14), devices=["T4", "H100"], **asked)).alt
+        assert said.startswith(title) and "no, it needs" in said
     said = draw_money(estimate(wide, empty(1, 2**14), devices=["T4"], **asked)).alt
     assert said.startswith("It fits none of them")
 

@@ -137,7 +137,7 @@ export function advise(rows, deadlineHours, free) {
   }
   if (why === "minutes") {
     const then = "Before you rent, measure a step on your own machine and fill in its seconds";
-    return `The job takes minutes: ${name} needs ${amount}. ${then}.`;
+    return `The job is short: ${name} takes ${amount}. ${then}.`;
   }
   const sentence = row.own ? `Stay on ${name}: ${amount}.` : `Rent ${name}: ${amount}.`;
   if (cheaper) {

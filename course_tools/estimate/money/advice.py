@@ -132,8 +132,8 @@ def advice(rows: Sequence[Row], deadline_hours: float | None, free: Sequence[Row
         )
     if why == "minutes":
         return (
-            f"The job takes minutes: {name} needs {amounts}. Before you rent, measure a step on "
-            f"your own machine and pass this_machine=."
+            f"The job is short: {name} takes {amounts}. Before you rent, measure a step on your "
+            f"own machine and pass this_machine=."
         )
     sentence = f"Rent {name}: {amounts}." if row.parts else f"Stay on {name}: {amounts}."
     if cheaper:

@@ -101,6 +101,8 @@ def _title(found: Estimate) -> str:
         return "Stay on your own machine"
     if why == "small":
         return "A small job: try your own CPU first"
+    if why == "minutes":
+        return "A short job: measure your own machine first"
     reason = why.capitalize()
     if not deadline:
         return title_of(row.name, before=f"{reason}: ")

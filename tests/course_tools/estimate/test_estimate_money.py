@@ -85,7 +85,7 @@ def test_free_comes_first_where_it_carries_the_job(found, hours, flops, deadline
     paid = replace(lasting(found["RTX 4090"], hours / 4), flops=flops)
     assert re.fullmatch(words, advice([paid], deadline, free))
     if deadline is None and hours < 0.5:  # nor is it rented where nothing is free
-        assert advice([paid], None, ()).startswith(("The job is small", "The job takes minutes"))
+        assert advice([paid], None, ()).startswith(("The job is small", "The job is short"))
 
 
 def test_published_cpus_have_done_a_small_job_in_a_minute():
