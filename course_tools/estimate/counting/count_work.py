@@ -48,8 +48,8 @@ def count_work(
         inputs: one example input: a tensor, a tuple of positional arguments or a dict of keyword
             arguments (such as a tokenizer returns), nested as the model wants them. Their content
             does not matter. The first dimension of the first tensor is the batch; every tensor that
-            has the same size there gets the same batch. A list of images in a tuple, as detectors
-            take them, is a batch of so many.
+            has the same size there gets the same batch. A list of images in a tuple, (3, height,
+            width) each, as detectors take them, is a batch of so many.
         batch: samples in a step, or None to take the example's.
         precision: "fp32", "tf32", "fp16" or "bf16"; the last two are automatic mixed precision,
             with its casts.

@@ -326,12 +326,13 @@ def _refuse_sparse(x: Tensor, what: str) -> None:
 
 
 def _is_list_of_images(inputs: Any) -> bool:
-    """Return whether the first argument is a list of images, each with three dimensions."""
+    """Return whether the first argument is a list of images, each of three colours first."""
     images = inputs[0] if isinstance(inputs, tuple) and inputs else None
     return bool(
         isinstance(images, list)
         and images
         and all(isinstance(image, Tensor) and image.dim() == 3 for image in images)
+        and all(len(image) == 3 for image in images)
     )
 
 

@@ -234,6 +234,18 @@ def test_a_result_may_be_a_dataclass():
     assert wrapped == plain
 
 
+def test_a_list_that_is_one_argument_has_its_batch_in_its_tensors():
+    class Both(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(8, 8)
+
+        def forward(self, parts):
+            return self.layer(parts[0]).sum() + self.layer(parts[1]).sum()
+
+    assert count_work(Both(), ([torch.empty(32, 5, 8), torch.empty(32, 9, 8)],)).batch == 32
+
+
 def test_inputs_without_a_tensor_are_refused():
     with pytest.raises(ValueError, match="dimension 0 is the batch"):
         count_work(nn.Linear(2, 2), (3, "x"))
