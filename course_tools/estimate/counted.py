@@ -81,7 +81,7 @@ def counted_step(name: str, side: int, batch: int, job: Job) -> tuple[Work, Coun
     if job.precision not in ("amp", "bf16", "fp16") or job.shards > 1:
         raise ValueError(f"{name} was counted in 16 bits and on one device alone. Pass the model.")
     for asked in ("loss", "channels_last", "batch_dim"):
-        if getattr(job, asked) is not None:
+        if getattr(job, asked) not in (None, False, 0):
             raise ValueError(f"{name} was counted without {asked}=. Pass the model.")
     if job.training and job.optimizer != "adam":
         raise ValueError(f"{name} was counted with adam, not {job.optimizer}. Pass the model.")

@@ -100,7 +100,7 @@ class Estimate:
         lines += told_apart(self.rows)
         if question.training and not self.work.loss_counted:
             lines.append("The loss is not counted: none was given, and the model returns none.")
-        if question.shards > 1:
+        if question.shards > 1 and question.training:
             lines.append(
                 f"{question.shards} devices share parameters, gradients and the optimizer's state "
                 f"(FSDP), and exchange 1.5 times as much as DDP."

@@ -267,8 +267,8 @@ def test_the_page_and_python_agree_on_300_questions(inside):
 def as_package_row(shown: dict) -> Row:
     """Return a row of the page as the package's, with the same figures."""
     low, middle, high = shown["seconds"]
-    launches = shown["limit"] == "launches"
-    parts = StepTime(middle, 0.0, 0.0) if launches else StepTime(0.0, middle, 0.0)
+    limits = ("launches", "memory", "arithmetic")
+    parts = StepTime(*(middle if shown["limit"] == limit else 0.0 for limit in limits))
     price = None
     if shown["own"] or shown["cost"]:
         per_hour = 0.0 if shown["own"] else shown["cost"][1] / middle * 3600 / shown["count"]

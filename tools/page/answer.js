@@ -66,7 +66,8 @@ function surelyFaster(one, other) {
 
 /** Whether a CPU has probably done the job in a minute too. @param {Row} row */
 function isSmall(row) {
-  return row.flops !== null && row.flops <= SMALL_FLOPS && row.seconds[2] <= SMALL_S;
+  const few = row.flops !== null && row.flops <= SMALL_FLOPS;
+  return few && row.limit !== "memory" && row.seconds[2] <= SMALL_S;
 }
 
 /**

@@ -147,7 +147,7 @@ function stepTime(work, chip, precision, host = chip.oldHost ? OLD_HOST : NEW_HO
   const flops =
     work.other.flops + (half ? ofAttention - 1 : 0) * work.attention +
     NUMBERS.convolution3d * work.volume.flops;
-  const slower = half ? (NUMBERS.unaligned - 1) * work.unaligned : 0;
+  const slower = half && chip.vendor === "NVIDIA" ? (NUMBERS.unaligned - 1) * work.unaligned : 0;
   const calculated = NUMBERS.arithmetic * (flops + slower) + ofConvolutions * work.convolution.flops;
   const oneLaunch = chip.vendor === "Google";
   const share = oneLaunch ? 1 : Math.min(1, Math.max(1, work.kernels) / NUMBERS.step_kernels);
@@ -243,7 +243,7 @@ function errorOf(work, chip, precision, { total, limit }) {
     down.push(Math.log(total / fast));
     up.push(Math.max(0, Math.log(slow / total)));
   }
-  if (limit === "launches" && work.kernels < NUMBERS.step_kernels) {
+  if (chip.vendor !== "Google" && limit === "launches" && work.kernels < NUMBERS.step_kernels) {
     used.push(FACTORS["few kernels"]);
     down.push(Math.log(FACTORS["few kernels"].factor));
     up.push(Math.log(FACTORS["few kernels"].factor));

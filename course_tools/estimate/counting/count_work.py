@@ -144,7 +144,8 @@ def _moved(given: Any, out: Any) -> tuple[float, float]:
 
 def _is_unaligned(x: Tensor) -> bool:
     """Return whether rows of a matrix begin elsewhere than at multiples of 4 bytes."""
-    return max(x.stride()[-2:]) * x.element_size() % 4 != 0
+    matrix = min(x.shape[-2:]) > 1
+    return matrix and max(x.stride()[-2:]) * x.element_size() % 4 != 0
 
 
 def _kind_of_convolution(args: Any, backward: bool) -> str:

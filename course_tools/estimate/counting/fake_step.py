@@ -146,7 +146,7 @@ class Step(TorchDispatchMode):
         check_positive("batch", size if batch is None else batch)
         self.batch = int(size if batch is None else batch)
         if listed:  # as torchvision's detectors take them, each with its own target
-            inputs, size = _repeated(inputs, self.batch), 0
+            inputs, size = _repeated(inputs, self.batch), -1
         self.fake = FakeTensorMode(allow_non_fake_inputs=True)
         given = self._without_data(inputs, size, whole)
         self.shapes = ", ".join(str(tuple(x.shape)) for x in dict.fromkeys(tensors(given)))
@@ -339,7 +339,9 @@ def _is_list_of_images(inputs: Any) -> bool:
 def _repeated(inputs: tuple[Any, ...], count: int) -> tuple[Any, ...]:
     """Return arguments with `count` parts in each list: the first ones, again and again."""
     return tuple(
-        [part[place % len(part)] for place in range(count)] if isinstance(part, list) else part
+        [part[place % len(part)] for place in range(count)]
+        if isinstance(part, list) and part
+        else part
         for part in inputs
     )
 

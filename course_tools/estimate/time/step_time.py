@@ -36,7 +36,7 @@ The numbers are in step_time.json, each with what it was fitted on, beside the m
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -159,6 +159,8 @@ def step_time(
     Raises:
         ValueError: the chip has no peak for the precision that the work was counted in.
     """
+    if chip.vendor != "NVIDIA":  # nothing is known of odd sizes there
+        work = replace(work, unaligned=0.0)
     return seconds(
         work,
         peak=chip.peak(work.precision) * chip.achieved(work.precision),

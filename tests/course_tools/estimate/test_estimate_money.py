@@ -88,6 +88,11 @@ def test_free_comes_first_where_it_carries_the_job(found, hours, flops, deadline
         assert advice([paid], None, ()).startswith(("The job is small", "The job is short"))
 
 
+def test_a_job_that_memory_limits_is_not_small_for_its_few_operations(found):
+    row = replace(lasting(found["RTX 4090"], 0.01), flops=1e9, parts=StepTime(0.0, 1.0, 0.0))
+    assert advice([row], None).startswith("The job is short")
+
+
 def test_published_cpus_have_done_a_small_job_in_a_minute():
     rows = [row for row in published(precision="fp32") if row.device.startswith("Core")]
     rates = [2e9 * row.gmacs * row.samples_per_s for row in rows if row.gmacs]

@@ -157,7 +157,7 @@ def test_a_tpu_has_a_wider_interval_and_says_that_nothing_was_checked(answer):
 )
 def test_sizes_that_tensor_cores_do_not_like_are_named(words, precision, said):
     x = torch.empty(1, 64)
-    found = estimate(nn.Linear(64, words), x, devices=["A100"], precision=precision)
+    found = estimate(nn.Linear(64, words), x, batch=8, devices=["A100"], precision=precision)
     assert ("round such sizes up" in found.details()) == bool(said) and said in found.details()
 
 
