@@ -107,7 +107,7 @@ def _answer(model: str, as_json: bool, prices: list[str], **asked: Any) -> str:
 
 
 def _refuse_what_language_models_do_not_take(asked: dict[str, Any]) -> None:
-    """Raise ValueError for an option that would change nothing."""
+    """Raise ValueError for the options of other models that would change nothing."""
     others = {"deadline_hours": "deadline", "count": "count", "this_machine": "this-machine"}
     others |= {"precision": "precision", "input": "input", "tokens": "tokens"}
     parser = _parser()

@@ -55,7 +55,8 @@ def scaling(
         counts: how many devices; the first is what the others are compared with.
         host, compiled: as for `step_time`.
         sharded: whether the devices share the model, as FSDP does: they put its parameters together
-            in both passes, and add up gradients by halves, which is 1.5 times what DDP exchanges.
+            in both passes, and each keeps its share of the summed gradients, which together is 1.5
+            times what DDP exchanges.
 
     Raises:
         ValueError: the work is not a training, a count is not a positive integer, or the chip has

@@ -16,7 +16,8 @@ c is `arithmetic` in 16 bits and tf32, and `convolution_fp32` in fp32, where cuD
 algorithm saves multiplications; a convolution in three dimensions takes `convolution3d` times as
 long as one in two. a is `arithmetic` times `attention` in 16 bits, and on chips without bf16 times
 `attention_old`. Unaligned are products in 16 bits with rows of an odd number, such as 50,257 words,
-for which tensor cores take `unaligned` times as long. `again` is 1 but in training:
+for which NVIDIA's tensor cores take `unaligned` times as long: u is `arithmetic` times what that is
+more than 1. `again` is 1 but in training:
 `convolution_training` in 16 bits and `convolution_training_32` else, unless the channels come last
 in 16 bits or tf32; depthwise convolutions take it always.
 

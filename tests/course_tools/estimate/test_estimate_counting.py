@@ -15,6 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from course_tools.estimate.chips import find_chip
 from course_tools.estimate.counting.count_work import count_work
+from course_tools.estimate.counting.fake_step import Step
 from course_tools.estimate.time.error_factor import kind_of
 from course_tools.estimate.time.step_time import step_time
 
@@ -243,6 +244,9 @@ def test_a_list_that_is_one_argument_has_its_batch_in_its_tensors():
         def forward(self, parts):
             return self.layer(parts[0]).sum() + self.layer(parts[1]).sum()
 
+    # an image without objects has no boxes, also in a larger batch
+    step = Step(Both(), ([torch.empty(3, 9, 8)], [torch.empty(0, 4)]), 2, "fp32", True)
+    assert [x.shape for x in step.arguments[1]] == [(0, 4), (0, 4)]
     assert count_work(Both(), ([torch.empty(32, 5, 8), torch.empty(32, 9, 8)],)).batch == 32
 
 
@@ -670,6 +674,17 @@ def test_products_with_rows_that_do_not_begin_at_multiples_of_4_bytes(words, pre
     asked = {"precision": precision, "loss": lambda out: out.square().mean()}
     work = count_work(net, torch.empty(32, 16), **asked)
     assert work.unaligned == (0 if aligned else 3 * 2 * 32 * 64 * words)
+
+
+def test_odd_sizes_cost_more_on_tensor_cores_alone():
+    odd = count_work(nn.Linear(4096, 50_257), torch.empty(512, 4096), precision="bf16")
+    even = dataclasses.replace(odd, unaligned=0.0)
+    times = {
+        name: step_time(odd, find_chip(name)).arithmetic_s
+        / step_time(even, find_chip(name)).arithmetic_s
+        for name in ("A100", "TPU v5e")
+    }
+    assert times == {"A100": pytest.approx(2.17, rel=0.01), "TPU v5e": 1.0}
 
 
 def test_a_long_step_shows_that_it_is_alive(monkeypatch, capsys):

@@ -173,6 +173,11 @@ def test_details_say_which_device_a_reason_and_a_host_belong_to():
 def test_a_step_of_few_kernels_that_its_host_limits_is_assumed():
     row = estimate(nn.Linear(8, 8), torch.empty(1, 8), devices=["A100"]).rows[0]
     assert row.limit == "launches" and not row.checked
+    assert any("174 kernels" in reason for reason in row.evidence.reasons)
+    own = Machine("A100", host=Host(0.0, 1e-5, "mine"))
+    for device in (own, "TPU v5e"):
+        found = estimate(nn.Linear(8, 8), torch.empty(1, 8), devices=[device]).rows[0]
+        assert not any("174 kernels" in reason for reason in found.evidence.reasons)
 
 
 def test_a_thousand_samples_have_a_price():
