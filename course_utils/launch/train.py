@@ -144,10 +144,10 @@ def train(request: Request) -> None:
 def keep_checkpoint(request: Request) -> Path:
     """Give the checkpoint of an earlier run a name that no file has, and return it."""
     kept = request.checkpoint.with_name("previous.ckpt")
-    for number in itertools.count(2):
-        if not os.path.lexists(kept):
-            return request.checkpoint.rename(kept)
-        kept = kept.with_name(f"previous-{number}.ckpt")
+    numbers = itertools.count(2)
+    while os.path.lexists(kept):
+        kept = kept.with_name(f"previous-{next(numbers)}.ckpt")
+    return request.checkpoint.rename(kept)
 
 
 def try_to_train(request: Request) -> tuple[str, bool]:
