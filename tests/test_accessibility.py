@@ -16,8 +16,8 @@ from course_lessons.tpu.pictures import draw_cache
 from matplotlib.colors import to_hex
 from matplotlib.text import Text
 from test_charts import CPU_ROWS, GPU_ROWS, comparison, rows
+from test_drawing import LANES
 from test_gpu_pictures import PICTURES
-from test_lanes import LANES
 
 from course_tools.timeline.drawing import draw_runs
 
