@@ -32,10 +32,6 @@ notebooks: $(VENV)/ready-test ## execute every lesson and write its outputs
 	git clean -fdXq notebooks # scripts and checkpoints of an earlier run would change the outputs
 	$(RUN) -m jupyter nbconvert --to notebook --execute --inplace \
 	  --ExecutePreprocessor.record_timing=False --ExecutePreprocessor.store_widget_state=False notebooks/*.ipynb
-	$(RUN) tools/opening_picture.py
-
-opening-picture: $(VENV)/ready-test ## show each lesson's opening picture, as it is stored now, under its question
-	$(RUN) tools/opening_picture.py
 
 picture: $(VENV)/ready-test page ## take the README's picture again, in a real browser
 	$(RUN) tools/picture.py build/worth-it.html
@@ -74,4 +70,4 @@ book: $(VENV)/ready-test ## every lesson, the glossary, the teacher's guide and 
 $(VENV)/ready-%: pyproject.toml constraints.txt tools/install.py $(shell test -x $(RUN) || echo again)
 	$(PYTHON) tools/install.py $(VENV) $* $(THIS)
 
-.PHONY: again lab env help check test newest lint notebooks picture wheel standalone page lint-page doctor.pyz setup-cell opening-picture gpu slides book
+.PHONY: again lab env help check test newest lint notebooks picture wheel standalone page lint-page doctor.pyz setup-cell gpu slides book
