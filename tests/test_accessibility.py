@@ -19,7 +19,7 @@ from test_charts import CPU_ROWS, GPU_ROWS, comparison, rows
 from test_gpu_pictures import PICTURES
 from test_lanes import LANES
 
-from course_tools.timeline.lanes import draw_runs
+from course_tools.timeline.drawing import draw_runs
 
 ROOT = Path(__file__).resolve().parent.parent
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))

@@ -19,7 +19,7 @@ from course_utils.xla import start_xla
 device = start_xla()
 from course_tools.compare.comparison import compare_devices
 from course_utils.devices import pick_device, wait_for
-from course_tools.compare.interleaved import TimedCall, time_together
+from course_tools.compare.time_together import TimedCall, time_together
 from course_tools.compare.workloads import PRODUCT
 from course_utils.timing import time_call
 from course_utils.xla import xla_counters

@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import nbformat
@@ -242,8 +243,7 @@ def write_documents(source: Path) -> None:
 
 
 def assemble(source: Path) -> None:
-    """Write everything that Sphinx reads into an empty folder."""
-    shutil.rmtree(source, ignore_errors=True)
+    """Write everything that Sphinx reads into a folder that is not there yet."""
     shutil.copytree(HERE / "pages", source)
     shutil.copytree(HERE / "static", source / "_static")
     shutil.copytree(HERE / "templates", source / "_templates")
@@ -264,11 +264,11 @@ def main() -> int:
     )
     parser.add_argument("--out", type=Path, default=HERE / "html")
     out = parser.parse_args().out.resolve()
-    source = out.parent / f"{out.name}-source"
-    assemble(source)
-    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html"]
-    command += [source, out]
-    status = subprocess.run(command, cwd=ROOT).returncode
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "source"
+        assemble(source)
+        command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html"]
+        status = subprocess.run([*command, source, out], cwd=ROOT).returncode
     (out / "worth-it.html").write_text(worth_it_page("."), encoding="utf-8")
     print(f"The book: {out / 'index.html'}" if status == 0 else "Sphinx found what is named above.")
     return status
