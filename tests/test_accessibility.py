@@ -16,7 +16,7 @@ from course_lessons.tpu.pictures import draw_cache
 from matplotlib.colors import to_hex
 from matplotlib.text import Text
 
-from course_tools.timeline.lanes import draw_runs
+from course_tools.timeline.drawing import draw_runs
 from tests.course_lessons.gpu.test_pictures import PICTURES
 from tests.course_tools.compare.test_charts import CPU_ROWS, GPU_ROWS, comparison, rows
 from tests.course_tools.timeline.test_lanes import LANES

@@ -152,7 +152,7 @@ def test_darts_is_added_from_a_cell_in_the_same_way(hosted):
     hosted.pip_install("--no-deps", next(hosted.folder.glob("accelerator*.whl")))
     for name, number in {"darts": "0.48.1", "pytorch-lightning": "2.6.6"}.items():
         write_wheel(hosted.folder, name, number, requires=("torch",))
-    done = hosted.set_up(SETUP.replace("set_up()", 'set_up("darts")'))
+    done = hosted.set_up(SETUP.replace("set_up()", 'set_up(extra="darts")'))
     assert "added: darts 0.48.1, pytorch-lightning 2.6.6" in said(done)
 
 
@@ -173,7 +173,7 @@ def test_a_course_that_is_not_here_is_an_error_that_shows_the_way_out(machine):
     before = machine.contents()
     done = machine.set_up()
     assert done.returncode == 1 and "No module named 'course_lessons'" in done.stdout
-    assert "Put that file here, or start with `make lab`" in done.stdout
+    assert "Add the wheel, or use `make lab`" in done.stdout
     assert machine.contents() == before
 
 

@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from course_tools.compare.comparison import compare_devices
-from course_tools.compare.interleaved import TimedCall, time_together
+from course_tools.compare.time_together import TimedCall, time_together
 from course_tools.compare.workloads import PRODUCT
-from course_tools.timeline.record import timeline
+from course_tools.timeline.timeline import timeline
 from course_utils import timing
 from course_utils.devices import Device, pick_device, wait_for
 from course_utils.timing import Stopwatch, Timing, median_interval, time_call

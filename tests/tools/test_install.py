@@ -42,6 +42,7 @@ def build(tmp_path: Path, *words: str, fails: tuple = ()) -> tuple[int, str, lis
         )
     )
     uv.chmod(0o755)
+    log.touch()
     command = [sys.executable, install.ROOT / "tools" / "install.py", home, *words]
     environment = {**os.environ, "PATH": str(tmp_path)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
@@ -129,7 +130,8 @@ def test_a_wrong_call_makes_no_environment(tmp_path):
 @pytest.mark.process
 def test_where_uv_leaves_half_an_environment_this_python_makes_it_anew(tmp_path, monkeypatch):
     home = tmp_path / "env"
-    (home / "bin").mkdir(parents=True)
+    install.claim(home)
+    (home / "bin").mkdir()
     base = Path(sys._base_executable)
     (home / "bin" / base.name).symlink_to(base)
     (home / "uv").mkdir()
@@ -138,6 +140,15 @@ def test_where_uv_leaves_half_an_environment_this_python_makes_it_anew(tmp_path,
     install.make_environment(home, ["uv"])
     assert (home / "uv" / "its own").exists()
     subprocess.run([install.python_in(home), "-m", "pip", "--version"], check=True)
+
+
+@pytest.mark.parametrize("name", ["thesis.tex", "pyvenv.cfg"])
+def test_a_folder_with_files_of_others_is_never_emptied(tmp_path, name):
+    (tmp_path / name).write_text("years of work")
+    install.claim(tmp_path)
+    with pytest.raises(SystemExit, match=r"holds files of others.*LESSONS=\$HOME/my-lessons"):
+        install.make_with_venv(tmp_path, "uv")
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["years of work"]
 
 
 def test_the_python_of_an_environment_is_a_link_as_python_m_venv_makes_it(tmp_path, monkeypatch):
