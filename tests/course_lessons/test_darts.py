@@ -86,7 +86,7 @@ def test_a_model_with_covariates_and_two_values_a_day_is_counted_on_its_own_wind
 def test_a_missing_darts_is_a_sentence_with_the_fix(monkeypatch):
     monkeypatch.setitem(sys.modules, "darts.models", None)
     assert darts_problem().startswith("Darts is not here")
-    assert 'set_up("darts")' in darts_problem()
+    assert 'set_up(extra="darts")' in darts_problem()
 
 
 @pytest.mark.process
