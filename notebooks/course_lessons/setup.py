@@ -15,6 +15,7 @@ import subprocess
 import sys
 import warnings
 import zipfile
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, distributions, requires, version
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
@@ -60,6 +61,10 @@ def set_up(lesson: str = "", *, extra: str = "lessons") -> "Picture | None":
         wanted = f"the lessons need {each.name}{each.specifier}"
         said += f", but {each.name} {version(each.name)} does not fit: {wanted}. It was not changed"
     print(f"{said}.")
+    with suppress(ImportError):  # two prices in a cell of a table are no formula
+        from pandas import set_option
+
+        set_option("display.html.use_mathjax", False)
     if problem or not lesson:
         return None
     # Only now, and not by name: where the course was a wheel, it has been unpacked in between.
