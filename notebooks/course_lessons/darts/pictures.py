@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
@@ -54,7 +55,7 @@ def draw_published() -> Picture:
         axes.plot(one.by_default, place, color=GPU, marker="D", markersize=18)
         text = f"{times_text(one.by_default)} ({times_text(one.at_best)} with workers)"
         right = max(one.by_default, one.at_best)
-        offset = {"xytext": (22, 0), "textcoords": "offset points", "va": "center"}
+        offset: Any = {"xytext": (22, 0), "textcoords": "offset points", "va": "center"}
         axes.annotate(text, (right, place), **offset)
         said.append(f"{one.model}, batch {one.batch:,}: {text}")
     axes.axvline(1, color=CPU, linestyle=":", zorder=0)
@@ -88,11 +89,12 @@ def draw_steps(steps: Mapping[str, tuple[float, float, float, float]], gpu: str)
         axes.barh([here, there], [around] * 2, color=AMBER, height=0.8)
         axes.barh(here, 100 - around, left=around, color=CPU, height=0.8)
         axes.barh(there, least, left=around, color=GPU, height=0.8)
-        doubt = {"facecolor": "none", "edgecolor": GPU, "hatch": "//", "linewidth": 0}
+        doubt: Any = {"facecolor": "none", "edgecolor": GPU, "hatch": "//", "linewidth": 0}
         axes.barh(there, most - least, left=around + least, height=0.8, **doubt)
         names += [f"{name}, CPU", gpu]
-        low, high = map(times_text, gains(step))
-        said.append(f"{name}: {low} to {high} times, {around:.0f} % of the step stay on the CPU")
+        low, high = gains(step)
+        factor = f"{times_text(low)} to {times_text(high)} times"
+        said.append(f"{name}: {factor}, {around:.0f} % of the step stay on the CPU")
     ticks = [-3 * number - below for number in range(len(steps)) for below in (0, 1)]
     axes.set(yticks=ticks, yticklabels=names)
     axes.legend(
