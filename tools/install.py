@@ -31,6 +31,7 @@ IMPATIENT = {"UV_HTTP_TIMEOUT": "10", "UV_HTTP_RETRIES": "1"}
 PIP = ["-m", "pip", "install", "--disable-pip-version-check"]
 # Without this, JupyterLab asks in a window over the lesson whether to show news.
 SETTINGS = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false"}}
+OURS = "made-by-the-course"  # a file in each environment that is made here
 ADVICE = "make lab VENV=$HOME/course-env LESSONS=$HOME/my-lessons"
 
 # What tests compare with: networks of others, and what transformers itself imports.
@@ -57,10 +58,22 @@ def python_in(home: Path) -> Path:
     return home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
+def claim(home: Path) -> None:
+    """Mark a folder that is empty, or not there yet, as one that this program may empty again."""
+    if not home.exists() or not any(home.iterdir()):
+        home.mkdir(parents=True, exist_ok=True)
+        (home / OURS).touch()
+
+
 def make_with_venv(home: Path, *keep: str) -> None:
     """Make an environment anew with this Python; what stands in it under a name of `keep` stays."""
-    for part in home.iterdir() if home.exists() else ():
-        if part.name in keep:
+    claim(home)
+    if not any(home.glob("ready-*")) and not (home / OURS).exists():
+        sys.exit(
+            f"{home} holds files of others, and would be emptied. Choose a new folder: {ADVICE}"
+        )
+    for part in home.iterdir():
+        if part.name in (OURS, *keep):
             continue
         remove = shutil.rmtree if part.is_dir() and not part.is_symlink() else os.unlink
         remove(part)
@@ -141,6 +154,7 @@ def main(folder: str, extra: str = "learn", *, this_python: bool = False) -> int
     # The network of a company or a school may have a certificate that only the system knows.
     os.environ.setdefault("UV_SYSTEM_CERTS", "1")
     home = Path(folder).resolve()
+    claim(home)
     python, uv = python_in(home), find_uv(home)
     if run(python, "-m", "pip", "--version", quiet=True):
         make_environment(home, uv, this_python=this_python)

@@ -1,8 +1,9 @@
 """What the set-up cell of a lesson runs, also as `python -m course_lessons.setup [EXTRA]`.
 
-It adds the packages that the lessons need and this machine lacks. pip gets the version of every
-package that is here as a constraint, so that it changes none of them, and looks for wheels beside
-the notebook and in the data sets of a Kaggle notebook before it asks its index.
+It adds the packages that the lessons need and this machine lacks, and then draws the picture that
+the lesson opens with. pip gets the version of every package that is here as a constraint, so that
+it changes none of them, and looks for wheels beside the notebook and in the data sets of a Kaggle
+notebook before it asks its index.
 """
 
 import atexit
@@ -14,18 +15,31 @@ import subprocess
 import sys
 import warnings
 import zipfile
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, distributions, requires, version
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
+from typing import TYPE_CHECKING
 
 from packaging.requirements import Requirement
 from packaging.version import InvalidVersion, Version
 
+if TYPE_CHECKING:
+    from course_tools.figures import Picture
+
 KAGGLE = Path("/kaggle/input")
 
 
-def set_up(extra: str = "lessons") -> None:
-    """Add what is missing here, and say in one line what was done or what is wrong."""
+def set_up(lesson: str = "", *, extra: str = "lessons") -> "Picture | None":
+    """Add what is missing here, and say in one line what was done or what is wrong.
+
+    Args:
+        lesson: the name of its file without number and ending, such as "multi_gpu".
+        extra: whose packages are added: those of the lessons, or Darts.
+
+    Returns:
+        The picture that the lesson opens with, if there is a lesson and nothing is missing.
+    """
     use_kernel_python()
     # torch 2.11 says it at the first use of its profiler, and a single recording loses nothing
     warnings.filterwarnings("ignore", message="Warning: Profiler clears events")
@@ -47,6 +61,14 @@ def set_up(extra: str = "lessons") -> None:
         wanted = f"the lessons need {each.name}{each.specifier}"
         said += f", but {each.name} {version(each.name)} does not fit: {wanted}. It was not changed"
     print(f"{said}.")
+    with suppress(ImportError):  # two prices in a cell of a table are no formula
+        from pandas import set_option
+
+        set_option("display.html.use_mathjax", False)
+    if problem or not lesson:
+        return None
+    # Only now, and not by name: where the course was a wheel, it has been unpacked in between.
+    return importlib.import_module("course_lessons.openings").draw_opening(lesson)
 
 
 def unpack_wheel() -> None:
@@ -162,4 +184,4 @@ def way_out(stderr: str) -> str:
 
 
 if __name__ == "__main__":
-    set_up(*sys.argv[1:])
+    set_up(extra=sys.argv[1] if sys.argv[1:] else "lessons")

@@ -178,4 +178,7 @@ def plan(answer: Any) -> Mistakes:
     enough = min(largest // 4, BUSY)
     small = batch < enough and memory.needed_bytes < room / 2
     yield small, f"{spare} would fit. A larger batch keeps a GPU busier: take {enough} or more."
-    return f"{need}; the largest batch is {largest:,}."
+    counted = [f"Assumed: {sentence}." for sentence in memory.assumed]
+    if not memory.loss_counted:
+        counted.append("Your loss is not counted in it.")
+    return " ".join([f"{need}; the largest batch is {largest:,}.", *counted])

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from course_tools.figures import Picture
-from course_tools.timeline.lanes import draw_runs, in_words
-from course_tools.timeline.spans import Lane, Span
+from course_tools.timeline.drawing import draw_runs, in_words
+from course_tools.timeline.lanes import Lane, Span
 from course_tools.timeline.trace import (
     ON_DEVICE,
     complete_events,

@@ -1,10 +1,13 @@
 """What the command and `run_lesson` refuse before they start a process."""
 
 import fcntl
+import json
 import os
 import re
 import subprocess
 import sys
+from dataclasses import asdict
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -13,7 +16,8 @@ import torch
 from course_utils.launch import run
 from course_utils.launch.__main__ import EXAMPLES, build_parser, main
 from course_utils.launch.request import LaunchError, Request
-from course_utils.launch.run import clean_environment, how_it_ended, run_lesson
+from course_utils.launch.result import RunResult
+from course_utils.launch.run import RunError, clean_environment, how_it_ended, run_lesson
 
 TRAINING = "json:loads"  # a function that is there; none of these tests runs it
 
@@ -56,6 +60,44 @@ def test_a_second_launch_in_a_folder_is_refused_and_names_the_first(tmp_path):
         run_lesson(TRAINING, out=tmp_path)
     os.close(lock)
     assert (tmp_path / "result.json").read_text() == "of the first"
+
+
+def killed_while_saving(request, lock):
+    """Stand in for a training that wrote a part of a checkpoint, and was killed."""
+    (Path(request.out) / "last.ckpt.0123abcd.part").write_text("half a checkpoint")
+    return -9, {}
+
+
+def test_a_launch_that_fails_removes_what_it_wrote_and_nothing_else(tmp_path, monkeypatch):
+    theirs = ["film.mkv.part", "last.ckpt.part", "last.ckpt.4711.part", "notes.txt", "result.json"]
+    earlier = RunResult(TRAINING, "ddp", "cpu", 1, [0.5], 1.0, "last.ckpt")
+    for name in theirs:
+        (tmp_path / name).write_text(json.dumps(asdict(earlier)))
+    monkeypatch.setattr(run, "_follow", killed_while_saving)
+    with pytest.raises(RunError, match="SIGKILL"):
+        run_lesson(TRAINING, out=tmp_path)
+    assert sorted(os.listdir(tmp_path)) == sorted([*theirs, "launch.lock"])
+    assert RunResult.load(tmp_path / "result.json") == earlier
+
+
+@pytest.mark.parametrize("name", ["result.json", "launch.lock"])
+@pytest.mark.parametrize("content", ["[1, 2]", '{"lesson": "a.py:f"}', '{"strategy', "\0", "7"])
+def test_a_file_that_no_launch_wrote_is_not_written_over(tmp_path, monkeypatch, name, content):
+    monkeypatch.setattr(run, "_follow", killed_while_saving)
+    (tmp_path / name).write_text(content)
+    with pytest.raises(LaunchError, match=f"{name} that the launcher did not write.*another fold"):
+        run_lesson(TRAINING, out=tmp_path)
+    assert (tmp_path / name).read_text() == content
+
+
+def test_each_new_run_keeps_the_checkpoint_of_every_earlier_one(tmp_path):
+    from course_utils.launch.train import keep_checkpoint
+
+    request = Request(TRAINING, out=str(tmp_path))
+    for content in "abc":
+        request.checkpoint.write_text(content)
+        keep_checkpoint(request)
+    assert sorted(path.read_text() for path in tmp_path.iterdir()) == ["a", "b", "c"]
 
 
 def test_a_notebook_reads_of_its_arguments_and_not_of_options_of_a_command():
