@@ -345,7 +345,7 @@ def what_stays_of_tied_weights() -> tuple[bool, bool]:
     ]
 
 
-def test_a_move_to_xla_unties_weights_and_leaves_an_optimizer_behind_as_lesson_4_says(in_xla):
+def test_a_move_to_xla_unties_weights_and_leaves_an_optimizer_behind(in_xla):
     assert in_xla(what_stays_of_tied_weights) == (False, False)
 
 
