@@ -19,16 +19,16 @@ MARKED = {
     "browser": "browser",
     "course_lessons/exercises/test_exercises.py": "long",
     "course_lessons/test_scripts_of_ones_own.py": "long",
-    "course_lessons/test_worth_it_money.py": "long",
-    "course_tools/estimate/test_estimate_language.py": "long",
-    "course_tools/estimate/test_estimate_published.py": "long",
+    "course_lessons/worth_it/test_money.py": "long",
+    "course_tools/estimate/test_language_model.py": "long",
+    "course_tools/estimate/time/test_published.py": "long",
 }
 # What is long begins, so that at the end no worker is left alone with it; before it, what needs a
 # process without XLA.
-FIRST = ("test_launch_processes.py", "notebooks", "browser", "tools", "doctor")
-FIRST += ("test_xla.py", "test_setup_cell.py")
+FIRST = ("test_launch.py", "notebooks", "browser", "tools", "doctor")
+FIRST += ("test_xla.py", "test_setup.py")
 # The launcher runs on Linux and macOS.
-collect_ignore_glob = ["course_utils/launch/test_launch_*"] if sys.platform == "win32" else []
+collect_ignore_glob = ["course_utils/launch/test_*"] if sys.platform == "win32" else []
 
 
 def pytest_configure():

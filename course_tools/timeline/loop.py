@@ -14,7 +14,7 @@ import torch
 from torch.profiler import record_function
 from torch.utils.data import DataLoader, RandomSampler, Subset, TensorDataset
 
-from course_tools.timeline.spans import Span, outermost, union
+from course_tools.timeline.lanes import Span, outermost, union
 from course_tools.timeline.trace import (
     DRIVER,
     EXCHANGE,

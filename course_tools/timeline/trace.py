@@ -12,7 +12,7 @@ from typing import Any
 
 from torch.profiler import ProfilerActivity, _ExperimentalConfig, profile, record_function
 
-from course_tools.timeline.spans import Lane, Span, outermost, without
+from course_tools.timeline.lanes import Lane, Span, outermost, without
 from course_utils.devices import Device, wait_for
 
 # Of lanes, in the order of the picture.

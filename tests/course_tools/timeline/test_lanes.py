@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from course_tools.timeline.lanes import draw_runs, in_words
-from course_tools.timeline.spans import Lane, Span, outermost, union, without
+from course_tools.timeline.drawing import draw_runs, in_words
+from course_tools.timeline.lanes import Lane, Span, outermost, union, without
 
 
 def spans(*times):

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.profiler import record_function
 
-from course_tools.timeline.record import Timeline, timeline
+from course_tools.timeline.timeline import Timeline, timeline
 
 
 def names(lane):
