@@ -8,12 +8,10 @@ import torch
 from course_lessons.device_speed import panel as dashboard
 from course_lessons.device_speed.image_step import SUITE
 from course_lessons.device_speed.panel import USUAL_SIZES, SpeedLab
+from one_cell import VIEW, run_cell
 
 from course_tools.compare.workloads import PRODUCT
 from course_utils.devices import Device
-
-pytestmark = pytest.mark.process
-
 
 CPU = Device("cpu", 0, "a cpu")
 
@@ -147,3 +145,10 @@ def test_choosing_work_offers_its_sizes_and_precisions():
 def test_a_panel_with_nothing_to_choose_is_refused(nothing):
     with pytest.raises(ValueError, match="at least one workload and one device"):
         SpeedLab(**{nothing: []})
+
+
+@pytest.mark.process
+def test_the_panel_is_a_widget_and_is_saved_as_words():
+    data, widgets = run_cell("from course_lessons.device_speed.panel import SpeedLab\nSpeedLab()")
+    assert "speedlab" in widgets[data[VIEW]["model_id"]]["_dom_classes"]
+    assert data["text/plain"].startswith("[The panel:")

@@ -24,6 +24,16 @@ def test_a_name_has_the_time_and_the_memory_of_its_module(asked):
     assert by_name.needed_bytes == pytest.approx(by_module.needed_bytes, rel=0.06)
 
 
+@pytest.mark.parametrize("size", [(448, 224), (224, 448), (512, 512)], ids=str)
+def test_a_name_is_answered_for_images_of_the_size_that_was_asked(size):
+    images = torch.empty(1, 3, *size, device="meta")
+    by_name = estimate("resnet50", (images,), batch=96, devices=["T4"])
+    by_module = estimate(ResNet50(), images, batch=96, devices=["T4"])
+    assert by_name["T4"].step_s == pytest.approx(by_module["T4"].step_s, rel=0.03)
+    assert by_name.memory.needed_bytes == pytest.approx(by_module.memory.needed_bytes, rel=0.06)
+    assert f"scaled to {size[0]} x {size[1]}" in repr(by_name)
+
+
 def test_a_network_without_counted_memory_says_that_it_is_not_known():
     found = estimate("caformer_s18", PHOTOGRAPH, batch=8, devices=["T4"], training=False)
     assert found.rows[0].fits is None and "not known" in repr(found)
@@ -40,9 +50,10 @@ def test_the_terminal_takes_a_name_without_torchvision(capsys):
     "words, hint",
     [
         (["resnet51"], "resnet50"),
-        (["resnet50", "--input", "3", "100", "100"], "224"),
-        (["resnet50", "--precision", "fp32"], "16 bits"),
-        (["resnet50", "--optimizer", "sgd"], "adam"),
+        (["vit_base_patch16_224", "--input", "3", "448", "224"], "224 x 224"),
+        (["resnet50d", "--input", "3", "100"], "(samples, channels, height, width)"),
+        (["resnet50d", "--precision", "fp32"], "16 bits"),
+        (["resnet50d", "--optimizer", "sgd"], "adam"),
         (["Llama 4"], "Llama 3.1 8B"),
         (["Llama 3.1 8B", "--deadline", "1"], "leave out --deadline"),
         (["Llama 3.1 8B", "--count", "4"], "leave out --count"),

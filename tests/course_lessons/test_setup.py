@@ -25,7 +25,6 @@ from course_utils import __version__
 from tools.setup_cell import read_address, setup_cell
 
 pytestmark = [
-    pytest.mark.process,
     pytest.mark.skipif(sys.platform == "win32", reason="the environments are as on Linux and Mac"),
 ]
 HERE = f"Course {__version__} is here"
@@ -65,6 +64,7 @@ def said(done: subprocess.CompletedProcess) -> str:
     return text
 
 
+@pytest.mark.process
 def test_where_the_course_is_here_it_says_so_and_asks_neither_pip_nor_a_network(tmp_path):
     (tmp_path / "pip").mkdir()
     (tmp_path / "pip" / "__main__.py").write_text("raise SystemExit('pip was asked')")
@@ -77,6 +77,7 @@ def test_where_the_course_is_here_it_says_so_and_asks_neither_pip_nor_a_network(
     assert done.returncode == 0 and said(done).startswith(HERE)
 
 
+@pytest.mark.process
 def test_from_wheels_beside_the_notebook_it_adds_what_is_missing_and_changes_nothing_else(hosted):
     write_wheel(hosted.folder, "lightning", "2.6.6", requires=("torch>=2.1", "torchmetrics"))
     # The newer one would drag a newer torch along, which lies ready as well.
@@ -92,6 +93,7 @@ def test_from_wheels_beside_the_notebook_it_adds_what_is_missing_and_changes_not
     assert said(hosted.set_up()) == f"{HERE}." and hosted.contents() == again
 
 
+@pytest.mark.process
 def test_of_several_wheels_the_newest_counts(machine, course_wheel):
     machine.has(torch="2.11.0+cu128", lightning="2.6.6", **GOOD)
     shutil.copy(course_wheel, machine.folder)
@@ -105,18 +107,21 @@ def test_of_several_wheels_the_newest_counts(machine, course_wheel):
     assert said(machine.set_up()) == "Course 0.10.0 is here."
 
 
+@pytest.mark.process
 def test_a_package_whose_version_pip_cannot_read_stops_nothing(hosted):
     hosted.has(distro_info="1.1build1")  # Debian's, seen beside notebooks that use its packages
     write_wheel(hosted.folder, "lightning", "2.6.6")
     assert said(hosted.set_up()) == f"{HERE}; added: lightning 2.6.6."
 
 
+@pytest.mark.process
 def test_a_command_of_a_cell_runs_the_python_of_this_kernel(hosted):
     hosted.has(lightning="2.6.6")
     look = f"{SETUP}\nimport shutil\nprint(shutil.which('python'))"
     assert hosted.set_up(look).stdout.splitlines()[-1] == str(hosted.python)
 
 
+@pytest.mark.process
 def test_without_a_network_what_is_missing_is_named_and_the_course_works(hosted):
     text = said(hosted.set_up())
     assert text.startswith(f"{HERE}, but not lightning: ") and "connect to a network" in text
@@ -125,6 +130,7 @@ def test_without_a_network_what_is_missing_is_named_and_the_course_works(hosted)
     assert hosted.set_up(look).returncode == 0
 
 
+@pytest.mark.process
 def test_a_version_that_does_not_fit_is_named_and_left_alone(hosted):
     hosted.has(lightning="2.0.0")
     write_wheel(hosted.folder, "lightning", "2.6.6")
@@ -133,21 +139,24 @@ def test_a_version_that_does_not_fit_is_named_and_left_alone(hosted):
     assert "lightning-2.0.0" in hosted.versions() and "lightning-2.6.6" not in hosted.versions()
 
 
+@pytest.mark.process
 def test_the_two_malicious_releases_of_lightning_are_never_chosen(hosted):
     for number in ("2.6.1", "2.6.2", "2.6.3"):
         write_wheel(hosted.folder, "lightning", number)
     assert "lightning 2.6.1" in said(hosted.set_up())
 
 
+@pytest.mark.process
 def test_darts_is_added_from_a_cell_in_the_same_way(hosted):
     hosted.has(lightning="2.6.6")
     hosted.pip_install("--no-deps", next(hosted.folder.glob("accelerator*.whl")))
     for name, number in {"darts": "0.48.1", "pytorch-lightning": "2.6.6"}.items():
         write_wheel(hosted.folder, name, number, requires=("torch",))
-    done = hosted.set_up(SETUP.replace("set_up()", 'set_up("darts")'))
+    done = hosted.set_up(SETUP.replace("set_up()", 'set_up(extra="darts")'))
     assert "added: darts 0.48.1, pytorch-lightning 2.6.6" in said(done)
 
 
+@pytest.mark.process
 def test_a_data_set_attached_on_kaggle_is_where_the_cell_finds_the_course(
     machine, course_wheel, tmp_path
 ):
@@ -159,14 +168,16 @@ def test_a_data_set_attached_on_kaggle_is_where_the_cell_finds_the_course(
     assert said(machine.set_up(cell)) == f"{HERE}."
 
 
+@pytest.mark.process
 def test_a_course_that_is_not_here_is_an_error_that_shows_the_way_out(machine):
     before = machine.contents()
     done = machine.set_up()
     assert done.returncode == 1 and "No module named 'course_lessons'" in done.stdout
-    assert "Put that file here, or start with `make lab`" in done.stdout
+    assert "Add the wheel, or use `make lab`" in done.stdout
     assert machine.contents() == before
 
 
+@pytest.mark.process
 def test_a_published_course_that_cannot_be_reached_is_what_pip_says(machine):
     before = machine.contents()
     done = machine.set_up(WITH_AN_ADDRESS.replace("--quiet", "--quiet --retries=0"))
@@ -174,6 +185,7 @@ def test_a_published_course_that_cannot_be_reached_is_what_pip_says(machine):
     assert machine.contents() == before
 
 
+@pytest.mark.process
 def test_without_permission_to_write_it_says_so_and_the_course_still_works(hosted):
     prefix = () if os.getuid() else ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
     if prefix and not shutil.which("setpriv"):

@@ -6,9 +6,6 @@ import pytest
 import course_tools
 import course_utils
 
-pytestmark = pytest.mark.process
-
-
 HEAVY = (
     "torch",
     "torch_xla",
@@ -29,6 +26,7 @@ def run(code: str, *options: str) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.process
 def test_importing_the_package_loads_nothing_heavy():
     assert (
         run(f"import course_utils, sys; print([name for name in {HEAVY} if name in sys.modules])")
@@ -36,6 +34,7 @@ def test_importing_the_package_loads_nothing_heavy():
     )
 
 
+@pytest.mark.process
 def test_a_name_loads_torch_and_nothing_heavier():
     loaded = run(
         "import course_utils, sys; course_utils.time_call\n"
@@ -44,6 +43,7 @@ def test_a_name_loads_torch_and_nothing_heavier():
     assert loaded == "['torch']"
 
 
+@pytest.mark.process
 def test_the_doctor_starts_without_torch():
     code = "import sys; sys.modules['torch'] = None; import course_tools.doctor\n"
     code += "from course_tools import diagnose"

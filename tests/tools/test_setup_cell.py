@@ -30,11 +30,12 @@ def texts(root) -> dict[str, str]:
     return {name: (root / name).read_text(encoding="utf-8") for name in FILES}
 
 
-def test_every_lesson_gets_the_same_folded_cell(copy):
+def test_every_lesson_gets_the_same_folded_cell_with_its_name(copy):
     for lesson in LESSONS:
         cells = json.loads((copy / "notebooks" / lesson.name).read_text("utf-8"))["cells"]
         cell = next(cell for cell in cells if cell["id"].endswith("-setup"))
-        assert "".join(cell["source"]) == setup_cell(NOWHERE)
+        assert "".join(cell["source"]) == setup_cell(NOWHERE, lesson.stem[3:])
+        assert f'set_up("{lesson.stem[3:]}")' in setup_cell(NOWHERE, lesson.stem[3:])
         assert cell["metadata"]["jupyter"] == {"source_hidden": True}
         assert "nbval-ignore-output" in cell["metadata"]["tags"]
 

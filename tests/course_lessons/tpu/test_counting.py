@@ -1,10 +1,7 @@
-import pytest
 import torch
 from course_lessons.tpu.counting import StepTime, compare, time_steps
 
 from course_utils.xla import start_xla
-
-pytestmark = pytest.mark.process
 
 
 def counts() -> dict:

@@ -5,9 +5,6 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.process
-
-
 ON_XLA = """
 import torch
 from course_lessons.tpu import exercises as ex
@@ -27,6 +24,7 @@ for name in ex.FALLBACKS:
 """
 
 
+@pytest.mark.process
 @pytest.mark.usefixtures("needs_xla")
 def test_where_xla_runs_its_counters_judge():
     done = subprocess.run(

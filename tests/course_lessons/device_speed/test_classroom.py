@@ -10,8 +10,6 @@ from measured import measured
 
 from course_tools.compare.results import Result
 
-pytestmark = pytest.mark.process
-
 
 def result(median_s: float, workload: str = "CNN step", **made) -> Result:
     return Result((measured(median_s, workload=workload),), machine={"cpu": "a cpu"}, **made)

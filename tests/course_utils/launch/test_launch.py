@@ -14,8 +14,6 @@ import torch
 
 from course_utils.launch.run import RunError, run_lesson
 
-pytestmark = pytest.mark.process
-
 ENDED_S = 90  # patience, not a promise: a busy machine takes its time
 TRAININGS = """
 import os, pathlib, subprocess, time
@@ -160,11 +158,13 @@ def epochs_in(out):
     return torch.load(out / "last.ckpt", weights_only=True)["epoch"] + 1
 
 
+@pytest.mark.process
 def test_a_run_without_a_batch_says_that_it_made_no_step(own, tmp_path):
     with pytest.raises(RunError, match="made no step: its loader has no batch"):
         run_lesson(f"{own}:empty", accelerator="cpu", devices=2, out=tmp_path / "out")
 
 
+@pytest.mark.process
 def test_a_rank_that_raises_is_shown_with_its_traceback(own, tmp_path, capsys):
     out = tmp_path / "out"
     with pytest.raises(RunError, match="rank 1 raised ValueError: the data of rank 1 are broken"):
@@ -175,6 +175,7 @@ def test_a_rank_that_raises_is_shown_with_its_traceback(own, tmp_path, capsys):
     assert epochs_in(out) == 1
 
 
+@pytest.mark.process
 def test_a_killed_rank_is_named_and_resumed_it_ends_as_an_unbroken_run_of_the_other_strategy(
     launched, own, tmp_path, capsys
 ):
@@ -200,6 +201,7 @@ def test_a_killed_rank_is_named_and_resumed_it_ends_as_an_unbroken_run_of_the_ot
     assert all(torch.allclose(one[name], other[name], atol=1e-6) for name in one)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("number", "expected"),
     [
@@ -216,6 +218,7 @@ def test_a_launcher_that_is_ended_leaves_nothing_running(launched, tmp_path, num
     assert epochs_in(tmp_path / "out") >= 2
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("who", ["launcher", "stopped starter", "starter", "rank"])
 def test_a_training_that_prints_nothing_is_ended_too(own, tmp_path, who):
     launch = Launch(f"{own}:quiet", tmp_path / "out")
@@ -235,6 +238,7 @@ def test_a_training_that_prints_nothing_is_ended_too(own, tmp_path, who):
         assert "was ended by SIGTERM" in output
 
 
+@pytest.mark.process
 def test_with_dropout_and_a_random_sampler_a_resumed_run_equals_an_unbroken_one(
     own, tmp_path, monkeypatch
 ):

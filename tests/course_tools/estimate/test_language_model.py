@@ -108,16 +108,66 @@ def test_the_operations_of_gpt2_are_six_for_each_parameter_and_token(transformer
     assert work.flops == pytest.approx(expected, rel=0.03)
 
 
-def test_a_loss_over_a_large_vocabulary_takes_memory():
-    model = torch.nn.Linear(64, 50_000)
+class Scores(torch.nn.Module):
+    """A small model whose head makes scores, which it returns in some form."""
 
+    def __init__(self, wrap):
+        super().__init__()
+        self.wrap = wrap
+        self.table, self.head = torch.nn.Embedding(5000, 64), torch.nn.Linear(64, 5000)
+
+    def forward(self, ids):
+        return self.wrap(self.head(self.table(ids)))
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda scores: scores,
+        lambda scores: (scores, None),
+        lambda scores: {"logits": scores, "kept": scores.sum(-1)},
+        lambda scores: scores.transpose(1, 2),  # as F.cross_entropy wants them
+        lambda scores: scores.flatten(0, 1).float(),
+    ],
+)
+def test_scores_of_many_classes_without_a_loss_get_the_loss_that_users_write(wrap):
     def loss(out):
-        return F.cross_entropy(out, out.argmax(1))
+        known = out.values() if isinstance(out, dict) else out if isinstance(out, tuple) else [out]
+        scores = next(iter(known))
+        scores = scores.transpose(1, 2) if scores.shape[-1] == 100 else scores
+        scores = scores.reshape(-1, 5000)
+        return F.cross_entropy(scores, torch.zeros(len(scores), dtype=torch.int64))
 
-    x = torch.empty(512, 64)
-    assert (
-        estimate_memory(model, x, loss=loss).needed_bytes > estimate_memory(model, x).needed_bytes
+    ids = torch.zeros(1, 100, dtype=torch.int64)
+    alone, asked = (
+        estimate_memory(Scores(wrap), ids, batch=16, loss=given) for given in (None, loss)
     )
+    assert alone.needed_bytes == pytest.approx(asked.needed_bytes, rel=0.01)
+    assert alone.loss_counted and "5,000 classes" in repr(alone) and "classes" not in repr(asked)
+    assert alone.largest_batch("T4") == pytest.approx(asked.largest_batch("T4"), rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("model", "x", "counted"),
+    [
+        (torch.nn.Linear(8, 10), torch.empty(4, 8), False),  # few classes
+        (torch.nn.Sequential(torch.nn.Linear(8, 2048), torch.nn.ReLU()), torch.empty(4, 8), False),
+        (torch.nn.Conv1d(1, 1, 3), torch.empty(4, 1, 16_000), False),  # a sound, no classes
+        (torch.nn.Conv2d(3, 2000, 1), torch.empty(4, 3, 8, 8), True),  # scores of each pixel
+    ],
+)
+def test_what_is_wide_without_being_scores_gets_no_loss(model, x, counted):
+    found = estimate_memory(model, x)
+    assert found.loss_counted is counted and ("cross-entropy" in repr(found)) is counted
+
+
+def test_losses_that_a_model_returns_beside_others_are_its_loss():
+    class Detector(torch.nn.Linear):
+        def forward(self, x):
+            out = super().forward(x)
+            return {"boxes": out.mean(), "classes": out.square().mean()}
+
+    assert estimate_memory(Detector(8, 8), torch.empty(4, 8)).loss_counted
 
 
 def nvidia():

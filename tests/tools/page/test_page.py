@@ -15,7 +15,7 @@ import torch
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import sync_playwright
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools/page"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools/page"))
 import build
 
 sys.path.pop(0)

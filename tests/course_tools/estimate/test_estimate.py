@@ -94,8 +94,10 @@ def test_a_question_that_makes_no_sense_is_refused_by_name(model, asked, message
 
 def test_whole_numbers_and_prices_of_other_libraries_are_numbers(model):
     asked = {"batch": np.int64(8), "epochs": np.int32(2), "prices": {"T4": np.float32(0.5)}}
-    found = estimate(model, X, devices=["T4"], **asked).rows[0]
+    answer = estimate(model, X, devices=["T4"], **asked)
+    found = answer.rows[0]
     assert found.batch == 8 and found.price.per_hour == 0.5
+    assert json.loads(answer.to_json())["question"]["epochs"] == 2
     assert estimate(model, X, devices=["T4"], prices={"T4": Decimal("0.25")}).rows[0].cost > 0
 
 
@@ -276,6 +278,29 @@ def test_a_step_of_few_kernels_takes_the_seconds_a_kernel_of_the_smallest_publis
     assert times[1000] - times[500] == pytest.approx(500 * known["launch_s"])
 
 
+class Graph(nn.Module):
+    """A layer that adds up neighbours, as those of graph networks do."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(64, 64)
+
+    def forward(self, x, edges):
+        h = self.layer(x)
+        return h.index_add(0, edges[1], h[edges[0]])
+
+
+def test_a_sample_of_a_graph_network_is_a_graph_and_a_batch_is_one_large_graph():
+    nodes, edges = torch.empty(1000, 64), torch.zeros(2, 5000, dtype=torch.int64)
+    one = estimate(Graph(), (nodes, edges), devices=["T4"])
+    eight = estimate(Graph(), (nodes, edges), batch=8, devices=["T4"])
+    assert (one.work.batch, eight.work.batch) == (1, 8)
+    joined = nodes.repeat(8, 1), edges.repeat(1, 8)
+    assert eight.work.flops == estimate(Graph(), joined, devices=["T4"]).work.flops
+    assert eight.work.flops == 8 * one.work.flops
+    assert "a graph of 1,000 nodes and 5,000 edges" in repr(one).replace("whole ", "")
+
+
 class Named(nn.Module):
     """A network whose forward pass names devices, as those of people with a GPU do."""
 
@@ -359,6 +384,11 @@ def test_what_is_like_no_chip_is_answered_with_the_way_to_list_them(name):
         find_chip(name)
 
 
+def test_a_chip_without_16_bits_computes_amp_in_what_it_has(model):
+    row = estimate(model, X, devices=[Chip("Mine", {"fp32": 10}, 300, 8)]).rows[0]
+    assert row.precision == "fp32"
+
+
 def test_a_chip_that_is_named_twice_has_one_row(model):
     rows = estimate(model, X, devices=["A100", "a100", "A100 80GB", "T4"]).rows
     assert [row.device for row in rows] == ["A100 80GB", "T4"]
@@ -381,9 +411,9 @@ def test_examples_in_dollars_do_not_stand_beside_prices_in_another_currency(mode
 
 @pytest.mark.parametrize(("optimizer", "moved"), [("sgd", 12), ("momentum", 20), ("adamw", 28)])
 def test_the_update_moves_what_the_optimizer_reads_and_writes(optimizer, moved):
-    net = nn.Linear(4096, 4096, bias=False)
-    found = estimate(net, torch.empty(1, 4096), devices=["T4"], optimizer=optimizer)
-    adam = estimate(net, torch.empty(1, 4096), devices=["T4"])
+    net, asked = nn.Linear(4096, 4096, bias=False), {"devices": ["T4"], "loss": torch.sum}
+    found = estimate(net, torch.empty(1, 4096), optimizer=optimizer, **asked)
+    adam = estimate(net, torch.empty(1, 4096), **asked)
     assert found.work.ops[-1].bytes_moved == moved * 4096**2
     difference = adam.work.bytes_moved - found.work.bytes_moved
     assert difference == (28 - moved) * 4096**2
