@@ -6,8 +6,9 @@ RUN := $(VENV)/bin/python
 THIS := $(if $(filter file,$(origin PYTHON)),,--this-python)
 
 lab: env ## open JupyterLab on your own copies of the lessons, in my-lessons (or LESSONS=folder)
-	$(RUN) tools/copies.py "$(LESSONS)"
-	$(RUN) -m jupyter lab --log-level WARN "$(LESSONS)/00_start_here.ipynb" $(if $(filter 0,$(shell id -u)),--allow-root)
+	@$(RUN) tools/copies.py "$(LESSONS)"
+	@echo "Your lessons are in $(LESSONS). Ctrl+C stops JupyterLab, and \`make lab\` opens it again."
+	@$(RUN) -m jupyter lab --log-level WARN --config tools/lab/config.py "$(LESSONS)/00_start_here.ipynb" $(if $(filter 0,$(shell id -u)),--allow-root)
 
 env: $(VENV)/ready-learn ## build the environment, and open nothing
 
@@ -29,13 +30,12 @@ lint: $(VENV)/ready-test ## ruff and the types alone
 	$(RUN) tools/check.py lint
 
 notebooks: $(VENV)/ready-test ## execute every lesson and write its outputs
-	git clean -fdXq notebooks # scripts and checkpoints of an earlier run would change the outputs
+	@left=$$(git ls-files --others --ignored --exclude-standard notebooks | grep -v __pycache__ || true); \
+	  if [ -n "$$left" ]; then echo "$$left"; echo "These files of earlier runs would change the outputs."; \
+	  echo "Move them away, or delete them all: git clean -fdX notebooks"; exit 1; fi
 	$(RUN) -m jupyter nbconvert --to notebook --execute --inplace \
 	  --ExecutePreprocessor.record_timing=False --ExecutePreprocessor.store_widget_state=False notebooks/*.ipynb
-	$(RUN) tools/opening_picture.py
-
-opening-picture: $(VENV)/ready-test ## show each lesson's opening picture, as it is stored now, under its question
-	$(RUN) tools/opening_picture.py
+	git clean -fdXq notebooks # what the lessons wrote just now: there was nothing before
 
 picture: $(VENV)/ready-test page ## take the README's picture again, in a real browser
 	$(RUN) tools/picture.py build/worth-it.html
@@ -74,4 +74,4 @@ book: $(VENV)/ready-test ## every lesson, the glossary, the teacher's guide and 
 $(VENV)/ready-%: pyproject.toml constraints.txt tools/install.py $(shell test -x $(RUN) || echo again)
 	$(PYTHON) tools/install.py $(VENV) $* $(THIS)
 
-.PHONY: again lab env help check test newest lint notebooks picture wheel standalone page lint-page doctor.pyz setup-cell opening-picture gpu slides book
+.PHONY: again lab env help check test newest lint notebooks picture wheel standalone page lint-page doctor.pyz setup-cell gpu slides book

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "compare_devices": "compare.comparison",
     "copy_rate": "compare.copy_speed",
-    "TimedCall": "compare.interleaved",
-    "time_together": "compare.interleaved",
+    "TimedCall": "compare.time_together",
+    "time_together": "compare.time_together",
     "diagnose": "doctor.diagnosis",
 }
 

@@ -1,6 +1,7 @@
 """Write a file that is whole at every moment: it holds the old content or the new one."""
 
 import os
+import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,9 +33,10 @@ def open_whole(path: str | Path) -> Iterator[BinaryIO]:
         with target.open("wb") as file:
             yield file
         return
-    part = target.with_name(f"{target.name}.{os.getpid()}.part")
+    part = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
+    file = part.open("xb")  # never over another file
     try:
-        with part.open("wb") as file:
+        with file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -44,3 +46,11 @@ def open_whole(path: str | Path) -> Iterator[BinaryIO]:
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+
+
+def written_as(path: Path) -> tuple[int, int] | None:
+    """Return what differs after every `write_whole`, or None where there is no file."""
+    if not path.exists():
+        return None
+    facts = path.stat()
+    return facts.st_ino, facts.st_mtime_ns

@@ -15,11 +15,11 @@ from course_lessons.multi_gpu.pictures import draw_ddp, draw_published_scaling, 
 from course_lessons.tpu.pictures import draw_cache
 from matplotlib.colors import to_hex
 from matplotlib.text import Text
-from test_charts import CPU_ROWS, GPU_ROWS, comparison, rows
-from test_gpu_pictures import PICTURES
-from test_lanes import LANES
 
-from course_tools.timeline.lanes import draw_runs
+from course_tools.timeline.drawing import draw_runs
+from tests.course_lessons.gpu.test_pictures import PICTURES
+from tests.course_tools.compare.test_charts import CPU_ROWS, GPU_ROWS, comparison, rows
+from tests.course_tools.timeline.test_drawing import LANES
 
 ROOT = Path(__file__).resolve().parent.parent
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))

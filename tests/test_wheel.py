@@ -7,8 +7,6 @@ from pathlib import PurePosixPath
 import pytest
 from small_machines import ROOT, build_course
 
-pytestmark = pytest.mark.process
-
 MEGABYTE = 10**6
 
 
@@ -17,6 +15,7 @@ def wheel(tmp_path_factory):
     return build_course(tmp_path_factory.mktemp("wheel"))
 
 
+@pytest.mark.process
 def test_it_is_small_and_holds_every_file_of_the_two_packages_and_nothing_else(wheel):
     assert wheel.stat().st_size < 1.25 * MEGABYTE  # a quarter of it recordings of real GPUs
     packages = {"course_utils": ROOT, "course_tools": ROOT, "course_lessons": ROOT / "notebooks"}
@@ -33,6 +32,7 @@ def test_it_is_small_and_holds_every_file_of_the_two_packages_and_nothing_else(w
         assert all(archive.read(name) == tree[name].read_bytes() for name in packed)
 
 
+@pytest.mark.process
 def test_what_pypi_shows_has_no_link_into_the_repository(wheel):
     with zipfile.ZipFile(wheel) as archive:
         names = [PurePosixPath(name) for name in archive.namelist()]

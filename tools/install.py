@@ -18,6 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import venv
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,6 +32,8 @@ IMPATIENT = {"UV_HTTP_TIMEOUT": "10", "UV_HTTP_RETRIES": "1"}
 PIP = ["-m", "pip", "install", "--disable-pip-version-check"]
 # Without this, JupyterLab asks in a window over the lesson whether to show news.
 SETTINGS = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false"}}
+SIGN_OF_LIFE_S = 20
+OURS = "made-by-the-course"  # a file in each environment that is made here
 ADVICE = "make lab VENV=$HOME/course-env LESSONS=$HOME/my-lessons"
 
 # What tests compare with: networks of others, and what transformers itself imports.
@@ -52,15 +55,47 @@ def run(*command, quiet: bool = False, **variables) -> str:
     return re.sub(r"^\s*(caused by|cause|error): ", "", said[-1], flags=re.IGNORECASE)[:200]
 
 
+def run_long(home: Path, *command) -> bool:
+    """Run a command that loads a lot, show now and then that it lives, and say if it ended well."""
+    started, free = time.monotonic(), shutil.disk_usage(home).free
+    process = subprocess.Popen([str(word) for word in command])
+    while True:
+        try:
+            return process.wait(SIGN_OF_LIFE_S) == 0
+        except subprocess.TimeoutExpired:
+            written = max(0, free - shutil.disk_usage(home).free) / 1e9
+            minutes = (time.monotonic() - started) / 60
+            print(f"... {written:.1f} GB so far, {minutes:.1f} minutes", flush=True)
+
+
+def size_of(home: Path) -> str:
+    """Return how many packages an environment holds, and their size."""
+    packages = len(list(home.glob("lib/python*/site-packages/*.dist-info")))
+    files = (path.lstat() for path in home.rglob("*"))
+    return f"{packages} packages, {sum(file.st_size for file in files) / 1e9:.1f} GB in {home}"
+
+
 def python_in(home: Path) -> Path:
     """Return the Python of an environment."""
     return home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
+def claim(home: Path) -> None:
+    """Mark a folder that is empty, or not there yet, as one that this program may empty again."""
+    if not home.exists() or not any(home.iterdir()):
+        home.mkdir(parents=True, exist_ok=True)
+        (home / OURS).touch()
+
+
 def make_with_venv(home: Path, *keep: str) -> None:
     """Make an environment anew with this Python; what stands in it under a name of `keep` stays."""
-    for part in home.iterdir() if home.exists() else ():
-        if part.name in keep:
+    claim(home)
+    if not any(home.glob("ready-*")) and not (home / OURS).exists():
+        sys.exit(
+            f"{home} holds files of others, and would be emptied. Choose a new folder: {ADVICE}"
+        )
+    for part in home.iterdir():
+        if part.name in (OURS, *keep):
             continue
         remove = shutil.rmtree if part.is_dir() and not part.is_symlink() else os.unlink
         remove(part)
@@ -141,13 +176,14 @@ def main(folder: str, extra: str = "learn", *, this_python: bool = False) -> int
     # The network of a company or a school may have a certificate that only the system knows.
     os.environ.setdefault("UV_SYSTEM_CERTS", "1")
     home = Path(folder).resolve()
+    claim(home)
     python, uv = python_in(home), find_uv(home)
     if run(python, "-m", "pip", "--version", quiet=True):
         make_environment(home, uv, this_python=this_python)
-    install, uninstall = [python, *PIP], [python, "-m", "pip", "uninstall", "--yes"]
+    install, uninstall = [python, *PIP, "--quiet"], [python, "-m", "pip", "uninstall", "--yes"]
     if uv:
-        install = [*uv, "pip", "install", "--compile-bytecode", "--python", python]
-        uninstall = [*uv, "pip", "uninstall", "--python", python]
+        install = [*uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", python]
+        uninstall = [*uv, "pip", "uninstall", "--quiet", "--python", python]
     if extra == "newest":
         if not uv:
             sys.exit(
@@ -168,7 +204,8 @@ def main(folder: str, extra: str = "learn", *, this_python: bool = False) -> int
         print("Downloading PyTorch and the rest of the environment ...", flush=True)
         if wants_cpu_build() and (why := try_cpu_build("torch")):
             print(f"... with CUDA, 4.5 GB: its CPU build could not be had ({why}).", flush=True)
-    if run(*install, "-e", f"{ROOT}[{'learn' if extra == 'learn' else 'test'}]"):
+    course = f"{ROOT}[{'learn' if extra == 'learn' else 'test'}]"
+    if not run_long(home, *install, "-e", course):
         print("The environment is not complete. Try again: what is there already is kept.")
         return 1
     for xla in home.glob("lib/python*/site-packages/torch_xla"):
@@ -182,6 +219,7 @@ def main(folder: str, extra: str = "learn", *, this_python: bool = False) -> int
     settings.parent.mkdir(parents=True, exist_ok=True)
     settings.write_text(json.dumps(SETTINGS), encoding="utf-8")
     (home / f"ready-{extra}").touch()
+    print(f"Ready: {size_of(home)}.", flush=True)
     return 0
 
 

@@ -9,15 +9,11 @@ import html
 import json
 import re
 import shutil
-import sys
 from pathlib import Path
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-from tools.opening_picture import QUESTION, opening_picture  # noqa: E402
-
 FOLDER = ROOT / ".github"
 LESSON = ROOT / "notebooks" / "02_gpu.ipynb"
 WIDTH, HEIGHT = 520, 495  # narrow, so that a phone can show the text large enough
@@ -37,8 +33,10 @@ def lesson_page(path: Path) -> str:
     notebook = json.loads(path.read_text(encoding="utf-8"))
     text = "".join(notebook["cells"][0]["source"])
     title = text.splitlines()[0].removeprefix("# ")
-    question = re.sub(r"[*`]", "", QUESTION.search(text)[0].strip())
-    picture, _ = opening_picture(notebook)
+    question = re.search(r"(?m)^\*\*The question:\*\* .*", text)[0].replace("*", "")
+    setup = next(cell for cell in notebook["cells"] if cell["id"].endswith("-setup"))
+    shown = [output.get("data", {}).get("image/png") for output in setup["outputs"]]
+    picture = "".join(next(filter(None, shown))).strip()
     shown = f"<h1>{html.escape(title)}</h1><p>{html.escape(question)}</p>"
     return f'<style>{LESSON_STYLE}</style>{shown}<img src="data:image/png;base64,{picture}">'
 

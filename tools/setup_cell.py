@@ -29,7 +29,7 @@ METADATA = {
     "_kg_hide-input": True,
     "cellView": "form",
     "jupyter": {"source_hidden": True},
-    "slideshow": {"slide_type": "skip"},
+    "slideshow": {"slide_type": "subslide"},  # its picture alone: tools/slides/config.py
     "tags": ["nbval-ignore-output"],  # it says what it added
 }
 # What a lesson needs stands in course_lessons.setup: the cell itself only finds the course.
@@ -38,11 +38,11 @@ CELL = """
 import sys
 from pathlib import Path
 
-course = "accelerator_course-*.whl"  # beside this notebook, or in a data set on Kaggle
+course = "accelerator_course-*.whl"  # beside this file, or in a data set on Kaggle
 sys.path += map(str, [*Path().glob(course), *Path("/kaggle/input").rglob(course)])
-from course_lessons.setup import set_up  # not found? Put that file here, or start with `make lab`
+from course_lessons.setup import set_up  # not found? Add the wheel, or use `make lab`
 
-set_up()
+set_up({lesson})
 """
 # The same where the course has an address to install it from.
 CELL_WITH_AN_ADDRESS = """
@@ -56,7 +56,7 @@ try:
 except ModuleNotFoundError:
     %pip install --quiet --no-deps {course}
     from course_lessons.setup import set_up
-set_up()
+set_up({lesson})
 """
 
 
@@ -106,10 +106,11 @@ def launch_links(address: Address, lesson: str) -> dict[str, str]:
     }
 
 
-def setup_cell(address: Address) -> str:
-    """Return the set-up cell."""
+def setup_cell(address: Address, lesson: str = "") -> str:
+    """Return the set-up cell of a lesson, which draws its opening picture."""
     cell = CELL_WITH_AN_ADDRESS if address.course else CELL
-    return cell.strip().replace("{course}", address.course)
+    name = f'"{lesson}"' if lesson else ""
+    return cell.strip().replace("{course}", address.course).replace("{lesson}", name)
 
 
 def stamp_lesson(text: str, name: str, address: Address) -> str:
@@ -127,7 +128,7 @@ def stamp_lesson(text: str, name: str, address: Address) -> str:
     cell = next(cell for cell in notebook["cells"] if cell["id"].endswith("-setup"))
     cell["id"] = f"{name[:2]}-setup"
     cell["metadata"] = METADATA
-    cell["source"] = setup_cell(address).splitlines(keepends=True)
+    cell["source"] = setup_cell(address, Path(name).stem[3:]).splitlines(keepends=True)
     return json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
 
 

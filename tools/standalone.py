@@ -67,7 +67,7 @@ if "course_utils" not in sys.modules:
     )
 from course_lessons.setup import set_up
 
-set_up()
+set_up({lesson})
 """
 
 
@@ -93,11 +93,12 @@ def pack(files: dict[str, bytes]) -> bytes:
     return lzma.compress(archive.getvalue(), preset=9 | lzma.PRESET_EXTREME)
 
 
-def setup_cell(packed: bytes) -> str:
-    """Return the set-up cell that carries the course."""
+def setup_cell(packed: bytes, lesson: str = "") -> str:
+    """Return the set-up cell of a lesson that carries the course."""
     text = base64.b85encode(packed).decode()
     lines = [f'        "{text[start : start + LINE]}"' for start in range(0, len(text), LINE)]
     cell = CELL.strip().replace("{sha256}", hashlib.sha256(packed).hexdigest())
+    cell = cell.replace("{lesson}", f'"{lesson}"' if lesson else "")
     return cell.replace("{text}", "\n".join(lines))
 
 
@@ -105,7 +106,7 @@ def standalone(lesson: Path, packed: bytes) -> str:
     """Return the text of a learner's copy of a lesson that carries the course."""
     notebook = json.loads(copy_of(lesson))
     cell = next(cell for cell in notebook["cells"] if cell["id"].endswith("-setup"))
-    cell["source"] = setup_cell(packed).splitlines(keepends=True)
+    cell["source"] = setup_cell(packed, lesson.stem[3:]).splitlines(keepends=True)
     folded = {"jupyter": {"source_hidden": True}, "cellView": "form", "_kg_hide-input": True}
     cell["metadata"] |= folded
     return json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import torch
 
-from course_tools.compare.interleaved import TimedCall, time_together
 from course_tools.compare.measurement import Measurement
 from course_tools.compare.results import Result, describe_machine
+from course_tools.compare.time_together import TimedCall, time_together
 from course_tools.compare.workloads import Workload, build_seeded, using_tf32
 from course_utils.devices import Device, as_device, find_devices, wait_for
 from course_utils.timing import Timing, time_call, using_threads

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 
 import course_utils
-from course_tools.compare.interleaved import PRECISION, Ratio, ratio_of_rounds
 from course_tools.compare.measurement import Measurement
+from course_tools.compare.time_together import PRECISION, Ratio, ratio_of_rounds
 from course_utils.hardware.machine import cpu_name, version_of
 from course_utils.hardware.nvidia import read_driver
 from course_utils.whole_file import write_whole

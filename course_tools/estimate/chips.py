@@ -6,15 +6,15 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from numbers import Real
 from pathlib import Path
 from typing import Any, TypeVar
+
+from course_tools.estimate.checks import is_amount
 
 CHIPS_FILE = Path(__file__).parent / "chips.json"
 
 
 DEVICES = ("T4", "L4", "A100", "H100", "RTX 4090", "RTX 5090")  # where no chip is named
-LARGEST = 1e30  # no amount that anybody means is larger
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16")
 
 
@@ -82,19 +82,21 @@ class Chip:
         return dict.fromkeys(PRECISIONS, self.peak_tflop_per_s)
 
     def at(self, precision: str) -> str:
-        """Return what the chip computes in for `precision`; "amp" is its own 16 bits.
+        """Return what the chip computes in for `precision`.
+
+        "amp" is its own 16 bits, or the first precision of its data sheet if it has none.
 
         Raises:
             ValueError: the chip has no such precision.
         """
         known = self.peaks
         if precision == "amp":
-            return "bf16" if "bf16" in known else "fp16"
+            return next((half for half in ("bf16", "fp16") if half in known), next(iter(known)))
         if precision not in known:
             raise ValueError(
                 f"precision {precision!r} was asked of the {self.name}, whose data sheet has "
-                f'{", ".join(known)}. Pass one of these; `estimate` also takes "amp", which is '
-                f"bf16 where there is bf16 and fp16 elsewhere."
+                f'{", ".join(known)}. Pass one of these, or "amp" for '
+                f"its own 16 bits."
             )
         return precision
 
@@ -109,12 +111,6 @@ class Chip:
         if name == "tf32" and "tf32" not in known:  # where it was not measured, that of 16 bits
             name = "16 bits"
         return known.get(name if name in ("fp32", "tf32") else "16 bits", usual_share())
-
-
-def is_amount(value: object) -> bool:
-    """Return whether a value is a number above zero."""
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    return number and bool(0 < value < LARGEST)  # type: ignore[operator]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ They were counted in 16 bits, in training with Adam.
 import csv
 import difflib
 import gzip
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -58,26 +59,34 @@ class CountedMemory:
         return {"batch": self.batch, "lines": [line._asdict() for line in self.lines]}
 
 
-def counted_step(name: str, side: int, batch: int, job: Job) -> tuple[Work, CountedMemory]:
+def counted_step(name: str, images: Sequence[int], job: Job) -> tuple[Work, CountedMemory]:
     """Return the work and the memory of a step of a counted network.
+
+    They were counted with square images of a few sizes. A network of convolutions does the same for
+    each pixel, so its step is scaled to images of any size; those of transformers are not.
 
     Args:
         name: as pytorch-image-models writes it, such as "resnet50".
-        side: of the square image, in pixels.
-        batch: samples in a step.
+        images: shape of a batch, (samples, channels, height, width).
         job: what else was asked.
 
     Raises:
         ValueError: no network of that name, image and kind of step was counted, or the job asks for
             another precision or optimizer.
     """
-    sides = _sides(name, job.training)
-    if side not in sides:
-        task = "training" if job.training else "inference"
-        known = ", ".join(map(str, sides)) or "no size"
+    if len(images) != 4:
         raise ValueError(
-            f"{name} was counted for {task} with images of {known}, but not of {side}."
+            f"{name} was counted with images, (samples, channels, height, width), but got a shape "
+            f"of {tuple(images)}."
         )
+    samples, _, height, width = images
+    batch = job.batch or samples
+    sides = _sides(name, job.training)
+    if not sides:
+        task = "training" if job.training else "inference"
+        raise ValueError(f"{name} was not counted for {task}. Pass the model.")
+    pixels = height * width
+    side = min(sides, key=lambda one: abs(math.log(one * one / pixels)))
     if job.precision not in ("amp", "bf16", "fp16") or job.shards > 1:
         raise ValueError(f"{name} was counted in 16 bits and on one device alone. Pass the model.")
     for asked in ("loss", "channels_last", "batch_dim"):
@@ -86,8 +95,28 @@ def counted_step(name: str, side: int, batch: int, job: Job) -> tuple[Work, Coun
     if job.training and job.optimizer != "adam":
         raise ValueError(f"{name} was counted with adam, not {job.optimizer}. Pass the model.")
     network = networks()[name, side, job.training, True]
-    lines = tuple(counted_memory().get((name, side, job.training), ()))
-    return network.at(batch, "fp16"), CountedMemory(batch, lines, network.trained)
+    scale = pixels / side**2
+    work = network.at(batch, "fp16", scale)
+    if (height, width) != (side, side):
+        if not _is_convolutional(work):
+            known = ", ".join(f"{one} x {one}" for one in sides)
+            raise ValueError(
+                f"{name} was counted with images of {known}, and what it does does not grow with "
+                f"the pixels alone, so {height} x {width} is not known. Pass the model."
+            )
+        sentence = f"counted with images of {side} x {side}, and scaled to {height} x {width}"
+        work = replace(work, assumed=(*work.assumed, f"{name} was {sentence} by the pixels"))
+    lines = tuple(
+        Line(held, scale * more)
+        for held, more in counted_memory().get((name, side, job.training), ())
+    )
+    return work, CountedMemory(batch, lines, network.trained)
+
+
+def _is_convolutional(work: Work) -> bool:
+    """Return whether a network does nearly all of its work for each pixel alike."""
+    for_pixels = work.convolution.flops + work.depthwise.flops
+    return for_pixels > 0.95 * work.flops and work.attention.flops == 0
 
 
 def _sides(name: str, training: bool) -> list[int]:

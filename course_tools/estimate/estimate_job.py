@@ -11,7 +11,7 @@ from torch import nn
 from course_tools.estimate.chips import DEVICES, Chip, find_chip
 from course_tools.estimate.counted import CountedMemory, counted_step
 from course_tools.estimate.counting.count_work import Counter
-from course_tools.estimate.counting.fake_step import Step, unwrapped
+from course_tools.estimate.counting.fake_step import Step, tensors, unwrapped
 from course_tools.estimate.counting.work import Work
 from course_tools.estimate.job import Job, Machine, job_of, machines
 from course_tools.estimate.memory.estimate_memory import follow_two_batches, sharded
@@ -144,7 +144,12 @@ def estimate(
 def _step_of(model: nn.Module | str, inputs: Any, job: Job) -> tuple[Work, Memory | CountedMemory]:
     if not isinstance(model, str):
         return _followed(model, inputs, job)
-    return counted_step(model, inputs.shape[-1], job.batch or len(inputs), job)
+    images = tensors(inputs)
+    if len(images) != 1:
+        raise ValueError(
+            f"{model} was counted with one tensor of images, but the inputs have {len(images)}."
+        )
+    return counted_step(model, images[0].shape, job)
 
 
 def _followed(model: nn.Module, inputs: Any, job: Job) -> tuple[Work, Memory]:

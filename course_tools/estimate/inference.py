@@ -33,8 +33,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from course_tools.estimate.checks import check_positive
 from course_tools.estimate.chips import Chip, find_chip
-from course_tools.estimate.job import check_positive
 from course_tools.estimate.language_model import LanguageModel, find_language_model, look_up
 from course_tools.estimate.memory.memory_model import capacity_bytes, fits, framework_bytes
 from course_tools.estimate.money.prices import own_price, prices_by_device

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from numbers import Integral
 from typing import Any
 
-from course_tools.estimate.chips import PRECISIONS, Chip, find_chip, find_link, is_amount
+from course_tools.estimate.checks import check_positive, is_amount
+from course_tools.estimate.chips import PRECISIONS, Chip, find_chip, find_link
 from course_tools.estimate.time.step_time import Host
 
 SEVERAL = re.compile(r"\s*(\d+)\s*x\s+(\S.*)")
@@ -52,10 +52,9 @@ class Job:
             raise ValueError(
                 f"unknown precision {self.precision!r}. Pass one of amp, {', '.join(PRECISIONS)}."
             )
-        for name in ("samples", "epochs", "shards"):
-            check_positive(name, getattr(self, name))
-        if self.batch is not None:
-            check_positive("batch", self.batch)
+        for name in ("samples", "epochs", "shards", "batch"):
+            if name != "batch" or self.batch is not None:
+                object.__setattr__(self, name, check_positive(name, getattr(self, name)))
         if self.deadline_hours is not None and not is_amount(self.deadline_hours):
             raise ValueError(
                 f"deadline_hours must be a positive number, or None, but got "
@@ -84,7 +83,7 @@ class Machine:
 
     def __post_init__(self) -> None:
         find_chip(self.chip)
-        check_positive("count", self.count)
+        object.__setattr__(self, "count", check_positive("count", self.count))
         if self.link is not None:
             find_link(self.link)
 
@@ -131,12 +130,3 @@ def job_of(job: Job | None, asked: dict[str, Any]) -> Job:
     if job is not None and asked:
         raise TypeError(f"pass {', '.join(asked)} to the Job, which was given too.")
     return Job(**asked) if job is None else job
-
-
-def check_positive(name: str, value: object) -> None:
-    """Raise ValueError unless `value` is a positive integer that a computer can reckon with."""
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not whole or not 1 <= int(value) < 10**18:  # type: ignore[call-overload]
-        shown = repr(value)
-        shown = shown if len(shown) < 40 else f"{shown[:20]}..., which is too large"
-        raise ValueError(f"{name} must be a positive integer, but got {shown}.")

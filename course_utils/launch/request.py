@@ -59,6 +59,10 @@ class Request:
         """The file in which a successful run leaves its result, as JSON."""
         return Path(self.out) / "result.json"
 
+    def parts(self) -> set[Path]:
+        """Return what saves of the checkpoint have left that did not come to their end."""
+        return set(Path(self.out).glob(f"{self.checkpoint.name}.*.part"))
+
 
 def _check_count(name: str, value: object) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:

@@ -26,8 +26,22 @@ class RunResult:
 
     @classmethod
     def load(cls, path: Path) -> "RunResult":
-        """Read a result that `save` has written."""
-        return cls(**json.loads(path.read_text()))
+        """Read a result that `save` has written.
+
+        Raises:
+            ValueError: the file holds something else.
+        """
+        try:
+            result = cls(**json.loads(path.read_text(encoding="utf-8")))
+            text = (result.lesson, result.strategy, result.device, result.checkpoint)
+            numbers = (result.ranks, result.train_s, *result.losses)
+            whole = all(isinstance(one, str) for one in text)
+            whole = whole and all(isinstance(one, int | float) for one in numbers)
+        except (TypeError, ValueError):
+            whole = False
+        if not whole:
+            raise ValueError(f"{path} is not the result of a launch, or not a whole one.")
+        return result
 
     def __repr__(self) -> str:
         ranks = "1 rank" if self.ranks == 1 else f"{self.ranks} ranks"

@@ -17,9 +17,11 @@ from pathlib import Path
 from course_utils.extras import INSTALL
 from course_utils.launch.request import LaunchError, Request
 from course_utils.launch.result import RunResult
+from course_utils.whole_file import written_as
 
 REQUEST = "COURSE_LAUNCH_REQUEST"  # the variable in which the processes of a run find the request
 END = "\0the end of a run\n"
+HOLDER = "the launch of"  # how the text in a lock begins
 # What torchrun or SLURM may have left in this shell: Lightning would wait for their ranks.
 FOREIGN = re.compile(
     r"((LOCAL_|GROUP_|ROLE_)?(RANK|WORLD_SIZE)|NODE_RANK|ROLE_NAME|MASTER_(ADDR|PORT)"
@@ -75,11 +77,12 @@ def run_lesson(
         raise LaunchError(f"Lightning is not installed: {INSTALL}")
     request = Request(lesson, strategy, devices, accelerator, epochs, str(out), resume)
     with _own_folder(request) as lock:
-        saved_before = _last_saved(request)
+        saved_before = written_as(request.checkpoint)
+        parts_before = request.parts()
         status, report = _follow(request, lock)
-        for part in Path(request.out).glob("*.part"):  # what a killed rank was writing
+        for part in request.parts() - parts_before:  # what a rank of this launch was writing
             part.unlink()
-        if status == 0 and request.result_file.exists():
+        if status == 0 and not report:
             return RunResult.load(request.result_file)
         if report:
             why, refused = report["why"], report["refused"]
@@ -87,7 +90,7 @@ def run_lesson(
             why, refused = f"the process that starts the ranks {how_it_ended(status)}.", False
         if refused:
             raise LaunchError(why)
-        if _last_saved(request) != saved_before:
+        if written_as(request.checkpoint) != saved_before:
             why += "\nThe last whole checkpoint is kept, and resume continues from it."
         raise RunError(why)
 
@@ -137,20 +140,35 @@ def _own_folder(request: Request) -> Iterator[int]:
     except OSError as error:
         raise LaunchError(f"the folder {folder} cannot be used: {error}.") from None
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        request.result_file.unlink(missing_ok=True)
+        holder = os.read(lock, 1000).decode(errors="replace")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = holder or "another launch"
+            raise LaunchError(f"{folder} is in use by {holder}. Choose another folder.") from None
+        _refuse_files_of_others(request, holder)
         os.truncate(lock, 0)
-        os.write(lock, f"the launch of {request.lesson} (process {os.getpid()})".encode())
+        os.pwrite(lock, f"{HOLDER} {request.lesson} (process {os.getpid()})".encode(), 0)
         yield lock
-    except BlockingIOError:
-        holder = os.read(lock, 1000).decode(errors="replace") or "another launch"
-        raise LaunchError(f"{folder} is in use by {holder}. Choose another folder.") from None
     finally:
         os.close(lock)
 
 
-def _last_saved(request: Request) -> int | None:
-    return request.checkpoint.stat().st_mtime_ns if request.checkpoint.exists() else None
+def _refuse_files_of_others(request: Request, holder: str) -> None:
+    """Raise LaunchError if the launch would write over a file that no launch has written."""
+    foreign = []
+    if holder and not holder.startswith(HOLDER):
+        foreign.append("launch.lock")
+    if request.result_file.exists():
+        try:
+            RunResult.load(request.result_file)
+        except ValueError:
+            foreign.append(request.result_file.name)
+    if foreign:
+        raise LaunchError(
+            f"{request.out} holds a file {foreign[0]} that the launcher did not write, and would "
+            "overwrite. Choose another folder."
+        )
 
 
 def _follow(request: Request, lock: int) -> tuple[int, dict]:

@@ -5,6 +5,7 @@ them the training; with ddp they are started here, and each one builds the train
 """
 
 import io
+import itertools
 import json
 import os
 import signal
@@ -32,6 +33,7 @@ from course_utils.launch.request import LaunchError, Request
 from course_utils.launch.run import REQUEST, end_group, how_it_ended
 from course_utils.lightning import calm_lightning, pl
 from course_utils.load_function import load_function
+from course_utils.whole_file import written_as
 from course_utils.xla import import_torch_xla_before_lightning
 
 REFUSAL = "course_utils.launch.request.LaunchError: "  # in the traceback of a rank
@@ -128,8 +130,7 @@ def train(request: Request) -> None:
     accelerator, devices = choose_devices(request)
     check_checkpoint(request)
     if request.checkpoint.exists() and not request.resume:
-        kept = request.checkpoint.replace(request.checkpoint.with_name("previous.ckpt"))
-        print(f"the checkpoint of the run before is kept as {kept}", flush=True)
+        print(f"the checkpoint of the run before is kept as {keep_checkpoint(request)}", flush=True)
     ranks = "1 rank" if devices == 1 else f"{devices} ranks"
     print(f"training {request.lesson} with {ranks} on {accelerator}", flush=True)
     if request.strategy == "ddp_spawn":
@@ -140,8 +141,18 @@ def train(request: Request) -> None:
         spawn(fit_as_rank, (request, accelerator, devices), nprocs=devices)
 
 
+def keep_checkpoint(request: Request) -> Path:
+    """Give the checkpoint of an earlier run a name that no file has, and return it."""
+    kept = request.checkpoint.with_name("previous.ckpt")
+    numbers = itertools.count(2)
+    while os.path.lexists(kept):
+        kept = kept.with_name(f"previous-{next(numbers)}.ckpt")
+    return request.checkpoint.rename(kept)
+
+
 def try_to_train(request: Request) -> tuple[str, bool]:
     """Train, and return why that failed, or nothing, and whether it was refused."""
+    result_before = written_as(request.result_file)
     try:
         train(request)
     except LaunchError as error:
@@ -160,7 +171,7 @@ def try_to_train(request: Request) -> tuple[str, bool]:
         text = traceback.format_exc()
         print(without_library_frames(text), flush=True)
         return f"{request.lesson} raised {cause_of(text)}", False
-    if request.result_file.exists():
+    if written_as(request.result_file) != result_before:
         return "", False
     return (
         f"{request.lesson} made no step: its loader has no batch for a rank. Use smaller batches, "

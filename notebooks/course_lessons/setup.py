@@ -1,8 +1,9 @@
 """What the set-up cell of a lesson runs, also as `python -m course_lessons.setup [EXTRA]`.
 
-It adds the packages that the lessons need and this machine lacks. pip gets the version of every
-package that is here as a constraint, so that it changes none of them, and looks for wheels beside
-the notebook and in the data sets of a Kaggle notebook before it asks its index.
+It adds the packages that the lessons need and this machine lacks, and then draws the picture that
+the lesson opens with. pip gets the version of every package that is here as a constraint, so that
+it changes none of them, and looks for wheels beside the notebook and in the data sets of a Kaggle
+notebook before it asks its index.
 """
 
 import atexit
@@ -14,18 +15,33 @@ import subprocess
 import sys
 import warnings
 import zipfile
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, distributions, requires, version
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
+from typing import TYPE_CHECKING
 
 from packaging.requirements import Requirement
 from packaging.version import InvalidVersion, Version
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from course_tools.figures import Picture
+
 KAGGLE = Path("/kaggle/input")
 
 
-def set_up(extra: str = "lessons") -> None:
-    """Add what is missing here, and say in one line what was done or what is wrong."""
+def set_up(lesson: str = "", *, extra: str = "lessons") -> "Picture | None":
+    """Add what is missing here, and say in one line what was done or what is wrong.
+
+    Args:
+        lesson: the name of its file without number and ending, such as "multi_gpu".
+        extra: whose packages are added: those of the lessons, or Darts.
+
+    Returns:
+        The picture that the lesson opens with, if there is a lesson and nothing is missing.
+    """
     use_kernel_python()
     # torch 2.11 says it at the first use of its profiler, and a single recording loses nothing
     warnings.filterwarnings("ignore", message="Warning: Profiler clears events")
@@ -46,7 +62,42 @@ def set_up(extra: str = "lessons") -> None:
     for each in unfit:
         wanted = f"the lessons need {each.name}{each.specifier}"
         said += f", but {each.name} {version(each.name)} does not fit: {wanted}. It was not changed"
+    if lesson and not problem:
+        said += f"; what this lesson writes goes to {enter_folder(lesson)}"
     print(f"{said}.")
+    keep_prices()
+    if problem or not lesson:
+        return None
+    # Only now, and not by name: where the course was a wheel, it has been unpacked in between.
+    return importlib.import_module("course_lessons.openings").draw_opening(lesson)
+
+
+def enter_folder(lesson: str) -> str:
+    """Make a folder for what a lesson writes, work in it from now on, and return its name."""
+    name = Path("files", lesson)
+    if Path.cwd().parts[-2:] != name.parts:  # the cell may run twice
+        name.mkdir(parents=True, exist_ok=True)
+        os.chdir(name)
+    return name.as_posix()
+
+
+def keep_prices() -> None:
+    """Let tables of pandas show "$1 to $2", which MathJax would take for a formula.
+
+    pandas' own option writes the class that MathJax 2 knew; JupyterLab's MathJax has another.
+    """
+    with suppress(ImportError):
+        from IPython import get_ipython
+        from pandas import DataFrame
+
+        if shell := get_ipython():
+            formatter = shell.display_formatter.formatters["text/html"]
+            formatter.for_type(DataFrame, html_without_formulas)
+
+
+def html_without_formulas(table: "DataFrame") -> str:
+    """Return the HTML of a table in a box in which MathJax changes nothing."""
+    return f'<div class="mathjax_ignore tex2jax_ignore">{table._repr_html_()}</div>'
 
 
 def unpack_wheel() -> None:
@@ -162,4 +213,4 @@ def way_out(stderr: str) -> str:
 
 
 if __name__ == "__main__":
-    set_up(*sys.argv[1:])
+    set_up(extra=sys.argv[1] if sys.argv[1:] else "lessons")

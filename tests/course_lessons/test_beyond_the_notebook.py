@@ -22,6 +22,7 @@ def test_the_picture_says_in_words_what_each_way_starts_from():
     assert "spawn: a file becomes" in alt and "torchrun: a file becomes" in alt
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not shutil.which("bash"), reason="a job for SLURM is a script of bash")
 def test_the_job_starts_torchrun_once_with_the_machines_and_gpus_that_slurm_names(tmp_path):
     cells = nbformat.read(LESSON, as_version=nbformat.NO_CONVERT).cells
@@ -48,6 +49,7 @@ def test_the_job_starts_torchrun_once_with_the_machines_and_gpus_that_slurm_name
     assert words[words.index("--checkpoint") + 1] == "/shared/my run/checkpoint.pt"
 
 
+@pytest.mark.process
 def test_what_torch_2_9_makes_python_3_13_say_in_each_process_is_not_shown(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONWARNINGS", "ignore:mine")
     monkeypatch.setenv("PYTHON_COLORS", "1")

@@ -8,7 +8,7 @@ import pytest
 from course_lessons import recordings
 from course_lessons.recordings import load, pictures
 
-from course_tools.timeline.record import Timeline
+from course_tools.timeline.timeline import Timeline
 from course_tools.timeline.trace import complete_events, steps_of
 
 TRACES = [name for name in recordings.names() if name != "resnet50_memory"]

@@ -29,9 +29,6 @@ from course_utils.devices import (
 from course_utils.hardware import detect, machine, nvidia
 from course_utils.hardware.nvidia import Card, Driver
 
-pytestmark = pytest.mark.process
-
-
 HOSTILE_CARD = "<script>alert(1)</script>\x1b[31m \"'&" + "x" * 300
 V5E = ("0x1ae0", "0x0063", "0x088000")
 V4 = ("0x1ae0", "0x005e", "0x088000")
@@ -70,6 +67,7 @@ def nothing_set(monkeypatch):
         monkeypatch.delenv(variable, raising=False)
 
 
+@pytest.mark.process
 def test_finding_devices_starts_neither_cuda_nor_xla_nor_a_program_nor_the_network():
     done = subprocess.run(
         [sys.executable, "-c", QUIET], capture_output=True, text=True, timeout=120, check=True
@@ -359,6 +357,7 @@ def test_devices_show_as_a_table_in_a_terminal_and_a_card_in_a_notebook():
     assert "<td" in devices._repr_html_() and "A CPU" in devices[0]._repr_html_()
 
 
+@pytest.mark.process
 @has_xla
 def test_waiting_for_xla_runs_what_was_recorded():
     """In a process of its own: importing torch_xla changes the one that does it."""

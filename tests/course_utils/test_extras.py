@@ -6,7 +6,6 @@ import sys
 import pytest
 from small_machines import ROOT
 
-pytestmark = pytest.mark.process
 ABSENT = ("matplotlib", "PIL", "parso", "lightning", "pytorch_lightning", "pandas")
 
 
@@ -18,6 +17,7 @@ def run_without(code: str) -> subprocess.CompletedProcess:
     return subprocess.run(command, capture_output=True, text=True, timeout=120)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("code", "package"),
     [
@@ -33,6 +33,7 @@ def test_what_a_tool_lacks_is_named_with_the_command_that_installs_it(code, pack
     assert last.endswith("pip install 'accelerator-course[lessons]'")
 
 
+@pytest.mark.process
 def test_a_command_says_it_in_one_line(tmp_path):
     (tmp_path / "old.py").write_text("import torch\n")
     done = run_without(
@@ -43,6 +44,7 @@ def test_a_command_says_it_in_one_line(tmp_path):
     assert "This needs parso" in done.stderr
 
 
+@pytest.mark.process
 def test_the_launcher_refuses_before_it_starts_a_process(tmp_path):
     code = (
         "import importlib.util; importlib.util.find_spec = lambda name: None\n"

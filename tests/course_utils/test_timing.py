@@ -1,4 +1,6 @@
-"""The timer, with a clock of our own wherever a figure is asserted."""
+"""The timer, with a clock of our own wherever a figure is asserted, and XLA's counters as the
+oracle.
+"""
 
 import functools
 import math
@@ -6,20 +8,21 @@ import os
 import subprocess
 import sys
 import time
+from unittest.mock import patch
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from course_tools.compare.interleaved import TimedCall, time_together
-from course_tools.timeline.record import timeline
+from course_tools.compare.comparison import compare_devices
+from course_tools.compare.time_together import TimedCall, time_together
+from course_tools.compare.workloads import PRODUCT
+from course_tools.timeline.timeline import timeline
 from course_utils import timing
-from course_utils.devices import Device
+from course_utils.devices import Device, pick_device, wait_for
 from course_utils.timing import Stopwatch, Timing, median_interval, time_call
-
-pytestmark = pytest.mark.process
-
+from course_utils.xla import start_xla, xla_counters
 
 CPU = Device("cpu", 0, "a cpu")
 
@@ -196,6 +199,7 @@ def one_core_with_a_neighbour():
     neighbour.communicate()
 
 
+@pytest.mark.process
 def test_another_process_on_the_same_core_is_caught(one_core_with_a_neighbour):
     square = torch.randn(1200, 1200)
     timed = time_call(lambda: square @ square, threads=1, max_s=1.0)
@@ -296,3 +300,150 @@ def test_a_call_that_has_done_none_of_its_work_is_refused(fn, use):
         TypeError, match=r"returned a (generator|coroutine), and none of its work was done. Pass a"
     ):
         use(fn)
+
+
+REHEARSAL = Device("xla", 0, "XLA on this CPU", rehearsal=True)
+
+
+def time_with_a_clock_of_compilations(changes_at: int) -> tuple[float, tuple[float, ...], int, int]:
+    """Time a call on a clock that stands still except while XLA compiles, and a millisecond at each
+    reading.
+    """
+    readings = iter(range(10**9))
+    calls = []
+    data = torch.ones(64, 3 + changes_at).to("xla:0")
+
+    def work():
+        calls.append(None)
+        return data[: 40 if len(calls) < changes_at else 41].tanh() * 2
+
+    def clock() -> float:
+        return next(readings) / 1000 + xla_counters().compile_s
+
+    before = xla_counters()
+    with patch.object(Stopwatch, "clock", staticmethod(clock)):
+        timing = time_call(work, device=REHEARSAL, max_s=0.5)
+    did = xla_counters() - before
+    return timing.first_s, timing.blocks_s, did.compilations, did.executions - len(calls)
+
+
+@pytest.mark.parametrize("changes_at", [2, 3, 8, 10**6])
+def test_the_timer_never_counts_compilation_as_run_time(in_xla, changes_at):
+    first_s, blocks_s, compilations, extra_executions = in_xla(
+        time_with_a_clock_of_compilations, changes_at
+    )
+    assert first_s > 0.001001 and blocks_s == pytest.approx([0.001] * len(blocks_s))
+    assert compilations == (1 if changes_at == 10**6 else 2)
+    assert extra_executions == 0  # each call was a program of its own: none was merged with another
+
+
+def time_what_is_not_returned():
+    ones = torch.ones(9).to("xla:0")
+    time_call(lambda: [ones + 1].clear(), device=REHEARSAL)
+
+
+def test_a_call_that_runs_nothing_is_refused(in_xla):
+    with pytest.raises(RuntimeError, match=r"calls\. XLA leaves out what nobody holds: return"):
+        in_xla(time_what_is_not_returned)
+
+
+def time_shapes_that_grow(after: int):
+    calls = []
+
+    def work():
+        calls.append(None)
+        return (
+            torch.ones(7 if len(calls) < after else len(calls) + 7, 2 + after, device="xla:0") * 2
+        )
+
+    time_call(work, device=REHEARSAL)
+
+
+@pytest.mark.parametrize("after", [0, 12])
+def test_a_call_that_never_stops_compiling_is_refused(in_xla, after):
+    with pytest.raises(
+        RuntimeError,
+        match=r"compiled a new program 10 times, so it has no steady state.*pad to one shape",
+    ):
+        in_xla(time_shapes_that_grow, after)
+
+
+def measure_on_xla() -> dict:
+    """Time calls on XLA and count what it compiled and ran meanwhile."""
+    device, found, calls = start_xla(), {}, [0]
+    square = torch.rand(64, 64, device=device)
+    wait_for("xla")  # else the random numbers would be made in the first call
+
+    def counted():
+        calls[0] += 1
+        return square @ square
+
+    before = xla_counters()
+    timed = time_call(counted, device="xla", max_s=0.2)
+    did = xla_counters() - before
+    found |= {"calls": calls[0], "executed": did.executions, "compiled": did.compilations}
+    found |= {"first": timed.first_s, "median": timed.median_s}
+    calls[0], before = 0, xla_counters()
+    time_together({name: TimedCall(counted, pick_device("xla")) for name in "ab"}, max_s=0.1)
+    found["calls_in_turn"] = calls[0]
+    found["executed_in_turn"] = (xla_counters() - before).executions
+
+    def error_of(fn):
+        with pytest.raises(RuntimeError) as error:
+            time_call(fn, device="xla", max_s=0.2)
+        return str(error.value)
+
+    sizes = iter(range(1, 10**6))
+    found["reshaping"] = error_of(lambda: torch.ones(next(sizes), device=device) + 1)
+    found["dropping"] = error_of(lambda: (square @ square, None)[1])
+    found["reading"] = error_of(lambda: square + (square @ square).sum().item())
+    late, before = iter(range(10**6)), xla_counters()
+    timed = time_call(
+        lambda: square.sin() if next(late) == 5 else square.cos(), device="xla", max_s=0.2
+    )
+    did = xla_counters() - before
+    found["late_compilations"], found["late_compile_s"] = did.compilations, did.compile_s
+    found["late_slowest"] = max(timed.blocks_s)
+    found["labels"] = compare_devices(PRODUCT, [32], ["cpu", "xla"], max_s=0.2).labels
+    return found
+
+
+@pytest.fixture(scope="module")
+def found(in_xla) -> dict:
+    return in_xla(measure_on_xla)
+
+
+def test_each_call_ran_and_compilation_is_in_the_first(found):
+    assert found["executed"] == found["calls"]
+    assert 1 <= found["compiled"] <= 2
+    assert found["first"] > found["median"]
+
+
+def test_in_turn_each_call_ran_too_also_the_uncounted_ones(found):
+    assert found["executed_in_turn"] == found["calls_in_turn"] > 4
+
+
+def test_a_shape_that_changes_at_every_call_is_refused(found):
+    assert "compiled a new program 10 times, so it has no steady state" in found["reshaping"]
+
+
+def test_a_compilation_in_the_middle_is_no_part_of_the_figures(found):
+    assert found["late_compilations"] == 2
+    assert found["late_slowest"] < found["late_compile_s"] / 2
+
+
+def test_work_that_xla_drops_is_refused(found):
+    assert (
+        "programs on XLA in 1 calls. XLA leaves out what nobody holds: return its result."
+        in found["dropping"]
+    )
+
+
+def test_a_call_that_runs_several_programs_is_refused(found):
+    assert (
+        "programs on XLA in 1 calls, so it reads values or syncs in its middle" in found["reading"]
+    )
+
+
+def test_the_rehearsal_is_compared_with_the_cpu_and_called_a_rehearsal(found):
+    assert found["labels"][-1] == "xla:0 (rehearsal)"

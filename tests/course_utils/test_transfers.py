@@ -17,9 +17,6 @@ from torch.nn.utils.rnn import pack_sequence
 from course_utils.devices import Device, pick_device
 from course_utils.transfers import to_device
 
-pytestmark = pytest.mark.process
-
-
 no_deadline = settings(deadline=None)  # a busy machine is no failure
 META = torch.device("meta")
 NOWHERE = Device("meta", 0, "a device without data, which every machine has")
@@ -135,6 +132,7 @@ def test_lightning_moves_the_same_tree_to_the_same_place(tree):
         assert getattr(mine, "device", mine) == getattr(its, "device", its)
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not importlib.util.find_spec("torch_xla"), reason="torch_xla is not installed")
 def test_values_survive_the_way_to_a_second_device_and_back():
     # In a process of its own: torch_xla changes variables for the rest of the one that it is loaded

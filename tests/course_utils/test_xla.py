@@ -25,9 +25,6 @@ from course_utils.xla import (
     xla_problem,
 )
 
-pytestmark = pytest.mark.process
-
-
 SERIES = air_passengers()[0]
 WINDOWS, TARGETS = make_windows(Scale.fit(SERIES).apply(SERIES), 6)
 
@@ -43,6 +40,7 @@ def run_python(code: str, **variables: str) -> subprocess.CompletedProcess:
 # Importing
 
 
+@pytest.mark.process
 def test_importing_the_course_never_imports_torch_xla():
     names = ("course_utils.xla", "course_utils.timing", "course_utils.lightning")
     modules = ", ".join(("course_utils", *names, "course_lessons.tpu.exercises"))
@@ -114,6 +112,7 @@ def test_a_default_of_a_variable_ends_with_its_block_and_a_given_value_stays(mon
 PROBLEM = "from course_utils.xla import xla_problem; print(xla_problem())"
 
 
+@pytest.mark.process
 def test_a_torch_xla_that_is_not_there_is_one_sentence_with_the_fix(tmp_path):
     done = stand_ins.run(stand_ins.without_torch_xla(tmp_path / "site"), PROBLEM)
     start = f"torch_xla is not installed here: {stand_ins.remedy('install it')}"
@@ -121,6 +120,7 @@ def test_a_torch_xla_that_is_not_there_is_one_sentence_with_the_fix(tmp_path):
     assert done.stdout.count("\n") == 1
 
 
+@pytest.mark.process
 def test_a_torch_xla_with_an_undefined_symbol_is_one_sentence_with_the_fix(tmp_path):
     done = stand_ins.run(stand_ins.with_another_torch_xla(tmp_path / "site"), PROBLEM)
     assert re.fullmatch(
@@ -131,6 +131,7 @@ def test_a_torch_xla_with_an_undefined_symbol_is_one_sentence_with_the_fix(tmp_p
     ), done.stdout + done.stderr
 
 
+@pytest.mark.process
 def test_a_torch_xla_of_another_minor_version_that_loads_all_the_same_is_named(tmp_path):
     done = stand_ins.run(
         stand_ins.with_another_torch_xla(tmp_path / "site", "2.7.1", loads=True), PROBLEM
@@ -139,6 +140,7 @@ def test_a_torch_xla_of_another_minor_version_that_loads_all_the_same_is_named(t
     assert done.stdout.startswith(start), done.stderr
 
 
+@pytest.mark.process
 def test_a_python_without_its_shared_library_is_one_sentence_with_the_fix(tmp_path):
     done = stand_ins.run(stand_ins.without_libpython(tmp_path / "site"), PROBLEM)
     package = f"libpython{sys.version_info[0]}.{sys.version_info[1]}"
@@ -155,6 +157,7 @@ def test_before_torch_xla_is_installed_the_library_is_that_it_needs(monkeypatch)
     assert re.search(r"needs libpython3\S+, so .*`sudo apt install libpython3", xla_problem())
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("package", ["lightning.pytorch", "pytorch_lightning"])
 def test_a_trainer_for_the_cpu_trains_beside_a_torch_xla_that_does_not_load(tmp_path, package):
     code = (
@@ -342,7 +345,7 @@ def what_stays_of_tied_weights() -> tuple[bool, bool]:
     ]
 
 
-def test_a_move_to_xla_unties_weights_and_leaves_an_optimizer_behind_as_lesson_4_says(in_xla):
+def test_a_move_to_xla_unties_weights_and_leaves_an_optimizer_behind(in_xla):
     assert in_xla(what_stays_of_tied_weights) == (False, False)
 
 

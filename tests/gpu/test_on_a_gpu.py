@@ -17,7 +17,7 @@ from course_lessons.scripts import FOLDER
 from course_tools.compare.copy_speed import _copiers, copy_rate
 from course_tools.compare.workloads import using_tf32
 from course_tools.timeline.bottleneck import find_bottleneck
-from course_tools.timeline.record import timeline
+from course_tools.timeline.timeline import timeline
 from course_utils.devices import find_devices, pick_device, wait_for
 from course_utils.timing import time_call
 from course_utils.transfers import to_device

@@ -10,7 +10,6 @@ import pytest
 from tools import install
 
 pytestmark = [
-    pytest.mark.process,
     pytest.mark.skipif(
         sys.platform != "linux" or bool(install.shutil.which("nvidia-smi")),
         reason="the CPU build is chosen on Linux without a driver",
@@ -43,6 +42,7 @@ def build(tmp_path: Path, *words: str, fails: tuple = ()) -> tuple[int, str, lis
         )
     )
     uv.chmod(0o755)
+    log.touch()
     command = [sys.executable, install.ROOT / "tools" / "install.py", home, *words]
     environment = {**os.environ, "PATH": str(tmp_path)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
@@ -50,6 +50,7 @@ def build(tmp_path: Path, *words: str, fails: tuple = ()) -> tuple[int, str, lis
     return done.returncode, done.stdout + done.stderr, log.read_text().splitlines()
 
 
+@pytest.mark.process
 def test_learners_get_the_learners_packages_with_the_cpu_build_first(tmp_path):
     status, _, asked = build(tmp_path)
     assert status == 0
@@ -62,6 +63,7 @@ def test_learners_get_the_learners_packages_with_the_cpu_build_first(tmp_path):
     assert '"fetchNews": "false"' in settings.read_text()
 
 
+@pytest.mark.process
 def test_maintainers_get_the_networks_beside_the_environment(tmp_path):
     status, _, asked = build(tmp_path, "test")
     assert status == 0 and asked[-2].endswith("[test]")
@@ -70,12 +72,14 @@ def test_maintainers_get_the_networks_beside_the_environment(tmp_path):
     )
 
 
+@pytest.mark.process
 def test_where_pytorchs_index_is_out_of_reach_the_default_build_is_installed(tmp_path):
     status, said, asked = build(tmp_path, fails=("--torch-backend",))
     assert status == 0 and "4.5 GB" in said and "(no answer to --torch-backend)" in said
     assert asked[-1].endswith("[learn]")
 
 
+@pytest.mark.process
 def test_without_any_index_one_line_says_so_and_nothing_is_tried_further(tmp_path):
     status, said, asked = build(tmp_path, fails=("pip install",))
     assert status == 1 and len(asked) == 2 and "CUDA" not in said
@@ -84,6 +88,7 @@ def test_without_any_index_one_line_says_so_and_nothing_is_tried_further(tmp_pat
     )
 
 
+@pytest.mark.process
 def test_a_failed_installation_is_not_taken_for_a_finished_one(tmp_path):
     status, _, _ = build(tmp_path, fails=("[learn]",))
     assert status == 1 and not (tmp_path / "env" / "ready-learn").exists()
@@ -115,15 +120,18 @@ def test_without_a_python_that_fits_3_14_is_taken_and_an_older_or_newer_one_is_r
         assert made == [tmp_path] and "(no): XLA is left out" in capsys.readouterr().out
 
 
+@pytest.mark.process
 def test_a_wrong_call_makes_no_environment(tmp_path):
     command = [sys.executable, install.ROOT / "tools" / "install.py", "--quick"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 2 and "usage:" in done.stderr and not list(tmp_path.iterdir())
 
 
+@pytest.mark.process
 def test_where_uv_leaves_half_an_environment_this_python_makes_it_anew(tmp_path, monkeypatch):
     home = tmp_path / "env"
-    (home / "bin").mkdir(parents=True)
+    install.claim(home)
+    (home / "bin").mkdir()
     base = Path(sys._base_executable)
     (home / "bin" / base.name).symlink_to(base)
     (home / "uv").mkdir()
@@ -132,6 +140,15 @@ def test_where_uv_leaves_half_an_environment_this_python_makes_it_anew(tmp_path,
     install.make_environment(home, ["uv"])
     assert (home / "uv" / "its own").exists()
     subprocess.run([install.python_in(home), "-m", "pip", "--version"], check=True)
+
+
+@pytest.mark.parametrize("name", ["thesis.tex", "pyvenv.cfg"])
+def test_a_folder_with_files_of_others_is_never_emptied(tmp_path, name):
+    (tmp_path / name).write_text("years of work")
+    install.claim(tmp_path)
+    with pytest.raises(SystemExit, match=r"holds files of others.*LESSONS=\$HOME/my-lessons"):
+        install.make_with_venv(tmp_path, "uv")
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["years of work"]
 
 
 def test_the_python_of_an_environment_is_a_link_as_python_m_venv_makes_it(tmp_path, monkeypatch):
@@ -151,6 +168,7 @@ def test_a_python_that_cannot_make_an_environment_is_one_line(tmp_path, monkeypa
         install.make_with_venv(tmp_path)
 
 
+@pytest.mark.process
 def test_a_folder_that_cannot_be_written_is_one_line_that_names_another(tmp_path):
     (tmp_path / "env").touch()
     status, said, _ = build(tmp_path, fails=("venv",))

@@ -13,7 +13,6 @@ from course_utils import __version__
 from tools.copies import LESSONS
 from tools.standalone import build_wheel, pack, setup_cell, standalone
 
-pytestmark = pytest.mark.process
 NAMES = [lesson.stem for lesson in LESSONS]
 
 
@@ -32,6 +31,7 @@ def machine(tmp_path_factory):
     return machine.has(torch="2.11.0+cu128", lightning="2.6.6", **GOOD)
 
 
+@pytest.mark.process
 def test_it_runs_in_an_empty_folder_without_a_network_and_installs_nothing(machine, packed):
     before = machine.contents()
     look = "import course_utils, subprocess\nprint(course_utils.__file__)\n"
@@ -43,6 +43,7 @@ def test_it_runs_in_an_empty_folder_without_a_network_and_installs_nothing(machi
     assert machine.contents() == before
 
 
+@pytest.mark.process
 def test_a_damaged_file_is_refused_in_one_line_before_anything_of_it_runs(machine, packed):
     cell = setup_cell(packed)
     last = re.findall(r'"([^"\n]{20,})"', cell)[-1]
@@ -58,6 +59,7 @@ def test_the_same_files_are_the_same_bytes_in_any_order():
     assert pack(files) == pack(dict(reversed(files.items())))
 
 
+@pytest.mark.process
 def test_it_is_the_learners_copy_with_another_folded_set_up_cell(packed):
     notebook = json.loads(standalone(LESSONS[0], packed))
     codes = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]

@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import nbformat
@@ -21,7 +22,6 @@ ROOT = HERE.parent.parent
 sys.path.insert(0, str(ROOT))
 from tools.book.old_code_tables import old_code_page  # noqa: E402
 from tools.copies import LESSONS, copy_of  # noqa: E402
-from tools.opening_picture import without_picture  # noqa: E402
 from tools.page.build import page as worth_it_page  # noqa: E402
 from tools.setup_cell import launch_links, read_address  # noqa: E402
 
@@ -103,17 +103,29 @@ def open_line(lesson: Path) -> str:
     return " · ".join(ways)
 
 
+def raise_the_opening_picture(notebook: NotebookNode) -> None:
+    """Keep of the set-up cell its picture alone, and put that right under the lesson's question."""
+    opening = notebook.cells[0]
+    setup = next((cell for cell in notebook.cells if cell.id.endswith("-setup")), None)
+    if setup is None:
+        return
+    setup.source = ""
+    setup.outputs = [output for output in setup.outputs if "image/png" in output.get("data", {})]
+    question, gap, rest = opening.source.partition("\n\nAfter this lesson")
+    opening.source = question
+    notebook.cells.remove(setup)
+    aims = nbformat.v4.new_markdown_cell(f"{gap.strip()}{rest}", metadata=opening.metadata)
+    notebook.cells[1:1] = [setup, aims]
+
+
 def page_of(notebook: NotebookNode, lesson: Path, terms: dict[str, str]) -> NotebookNode:
     """Return a lesson as the book shows it: without checks, with links and words for pictures."""
     left = dict(terms)
-    # Neither what checks the lesson nor what sets it up is for a reader of pages.
+    # Neither what checks the lesson nor how it is set up is for a reader of pages.
     notebook.cells = [
-        cell
-        for cell in notebook.cells
-        if "check" not in cell.metadata.get("tags", []) and not cell.id.endswith("-setup")
+        cell for cell in notebook.cells if "check" not in cell.metadata.get("tags", [])
     ]
-    # MyST cannot show an attachment; in the book the picture's own cell stands next to it.
-    notebook.cells[0].source = without_picture(notebook.cells[0].source)
+    raise_the_opening_picture(notebook)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = re.sub(r"(?m)^\[!\[Open this lesson in .*\n+", "", cell.source)
@@ -127,7 +139,7 @@ def page_of(notebook: NotebookNode, lesson: Path, terms: dict[str, str]) -> Note
             continue
         folded = cell.metadata.get("jupyter", {}).get("source_hidden", False)
         if folded:
-            cell.metadata.tags = ["hide-input"]
+            cell.metadata.tags = ["hide-input" if cell.source else "remove-input"]
         for output in cell.outputs:
             if alt := output.get("metadata", {}).get("image/png", {}).get("alt"):
                 cell.metadata.mystnb = {"image": {"alt": alt}}
@@ -231,8 +243,7 @@ def write_documents(source: Path) -> None:
 
 
 def assemble(source: Path) -> None:
-    """Write everything that Sphinx reads into an empty folder."""
-    shutil.rmtree(source, ignore_errors=True)
+    """Write everything that Sphinx reads into a folder that is not there yet."""
     shutil.copytree(HERE / "pages", source)
     shutil.copytree(HERE / "static", source / "_static")
     shutil.copytree(HERE / "templates", source / "_templates")
@@ -253,11 +264,11 @@ def main() -> int:
     )
     parser.add_argument("--out", type=Path, default=HERE / "html")
     out = parser.parse_args().out.resolve()
-    source = out.parent / f"{out.name}-source"
-    assemble(source)
-    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html"]
-    command += [source, out]
-    status = subprocess.run(command, cwd=ROOT).returncode
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "source"
+        assemble(source)
+        command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html"]
+        status = subprocess.run([*command, source, out], cwd=ROOT).returncode
     (out / "worth-it.html").write_text(worth_it_page("."), encoding="utf-8")
     print(f"The book: {out / 'index.html'}" if status == 0 else "Sphinx found what is named above.")
     return status

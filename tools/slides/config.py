@@ -7,13 +7,15 @@ from pathlib import Path
 from docutils.utils.math.latex2mathml import tex2mathml
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from tools.opening_picture import without_picture
 from tools.setup_cell import read_address
 
 
-def without_the_opening_picture(notebook, resources):
-    """Leave the picture to the cell that draws it: it gets a slide of its own."""
-    notebook.cells[0].source = without_picture(notebook.cells[0].source)
+def with_the_opening_picture_alone(notebook, resources):
+    """Keep of the set-up cell nothing but the picture that it draws: it gets a slide of its own."""
+    for cell in notebook.cells:
+        if cell.id.endswith("-setup"):
+            cell.source = ""
+            cell.outputs = [each for each in cell.outputs if "image/png" in each.get("data", {})]
     return notebook, resources
 
 
@@ -68,7 +70,7 @@ c.SlidesExporter.template_name = "offline"
 c.TemplateExporter.extra_template_basedirs = [str(here)]
 c.FilesWriter.build_directory = str(here)
 c.SlidesExporter.preprocessors = [
-    without_the_opening_picture,
+    with_the_opening_picture_alone,
     without_what_a_class_need_not_see,
     with_links_to_the_book,
     with_formulas,

@@ -56,8 +56,9 @@ def count_work(
         training: count forward, backward and optimizer, or the forward pass alone.
         loss: a function of what the model returns, which makes its own targets, such as
             `lambda out: torch.nn.functional.cross_entropy(out, out.argmax(1))`. None takes the loss
-            that the model returns, as those of Transformers do when they get labels; without one,
-            the sum of all results stands for it, and the work says so.
+            that the model returns, as those of Transformers do when they get labels. Without one,
+            cross-entropy is added to scores of more than 1,000 classes, and the sum of all results
+            stands for the loss of other models. The work says so.
         batch_dim: which dimension is the batch, or None for the first.
 
     Returns:

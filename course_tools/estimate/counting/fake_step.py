@@ -3,6 +3,7 @@
 import copy
 import inspect
 import logging
+import re
 import reprlib
 import sys
 import time
@@ -21,13 +22,18 @@ from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from course_tools.estimate.checks import check_positive
 from course_tools.estimate.counting.gpu_kernels import GpuKernels
 from course_tools.estimate.counting.values import Values
-from course_tools.estimate.job import check_positive
 
 # automatic mixed precision
 HALF = {"fp16": torch.float16, "bf16": torch.bfloat16, "amp": torch.bfloat16}
 WHOLE = {"fp16-true": torch.float16, "bf16-true": torch.bfloat16}  # the weights too
+# More classes than that, and the loss is a part of the step that matters.
+MANY_CLASSES = 1000
+# names of backward functions: of other shapes of the same values, and of what no score ends in
+SAME_VALUES = "View|Transpose|Permute|Reshape|ToCopy|Slice|Clone|Squeeze|Select"
+NO_SCORES = "Norm|Relu|Gelu|Silu|Tanh|Sigmoid|Softplus|Pool|Embedding|Recurrent|Dropout"
 VALUES = "Counting has no data. Leave out what depends on values, such as .item()."
 ADVICE = {  # by what an error says
     'forward" function': "Pass the network inside it, or give it a forward that returns the loss.",
@@ -143,12 +149,18 @@ class Step(TorchDispatchMode):
         inputs = dict(inputs) if isinstance(inputs, Mapping) else inputs
         listed = _is_list_of_images(inputs)
         size = len(inputs[0]) if listed else _batch_of(inputs, self._dim)
-        check_positive("batch", size if batch is None else batch)
-        self.batch = int(size if batch is None else batch)
+        graph = None if listed or batch_dim is not None else find_graph(inputs)
+        if graph:
+            size = 1
+            self.assumed.append(
+                f"a sample is a whole graph of {graph[0]:,} nodes and {graph[1]:,} edges"
+            )
+        self.batch = check_positive("batch", size if batch is None else batch)
         if listed:  # as torchvision's detectors take them, each with its own target
             inputs, size = _repeated(inputs, self.batch), -1
         self.fake = FakeTensorMode(allow_non_fake_inputs=True)
-        given = self._without_data(inputs, size, whole)
+        sizes = dict.fromkeys(graph, self.batch) if graph else {}
+        given = self._without_data(inputs, size, whole, sizes)
         self.shapes = ", ".join(str(tuple(x.shape)) for x in dict.fromkeys(tensors(given)))
         self.arguments: Any = given if isinstance(given, (dict, tuple)) else (given,)
         self.channels_last = has_channels_last(model, inputs)
@@ -159,16 +171,24 @@ class Step(TorchDispatchMode):
         if training and not any(p.requires_grad for p in self.model.parameters()):
             raise ValueError("the model has no parameter that is trained. Pass training=False.")
 
-    def _without_data(self, inputs: Any, size: int, whole: torch.dtype | None) -> Any:
+    def _without_data(
+        self, inputs: Any, size: int, whole: torch.dtype | None, of_graph: Mapping[int, int]
+    ) -> Any:
         """Return the inputs as fake tensors, with the step's batch in place of a batch of `size`.
 
-        A tensor that is passed twice stays one tensor.
+        A tensor that is passed twice stays one tensor. Dimensions as large as the nodes or the
+        edges of a graph (`of_graph`) grow by their factor: a batch of graphs is one large graph.
         """
 
         def resized(x: Tensor) -> Tensor:
             _refuse_sparse(x, "an input")
             shape = list(x.shape)
-            if len(shape) > self._dim and shape[self._dim] == size:
+            if of_graph:
+                edges = is_edges(x)
+                for dim in range(len(shape)):
+                    if dim == int(edges):
+                        shape[dim] *= of_graph.get(shape[dim], 1)
+            elif len(shape) > self._dim and shape[self._dim] == size:
                 shape[self._dim] = self.batch
             dtype = whole if whole and x.is_floating_point() else x.dtype
             return torch.empty(shape, dtype=dtype)
@@ -291,13 +311,35 @@ class Step(TorchDispatchMode):
         if self.loss is not None:
             return self.loss(out)
         own = out.get("loss") if isinstance(out, Mapping) else getattr(out, "loss", None)
-        if own is None and isinstance(out, Tensor) and out.dim() == 0:
-            own = out
-        self.loss_counted = isinstance(own, Tensor)
+        if own is None:  # such as (scores, loss), or the several losses of a detector
+            own = [x for x in tensors(out) if x.dim() == 0 and x.requires_grad]
+        self.loss_counted = bool(tensors(own))
         if self.loss_counted:
             return own
+        scores, dim = self._scores(out)
+        if scores is not None:
+            self.loss_counted = True
+            classes = scores.shape[dim]
+            self.assumed.append(
+                f"the model returns scores of {classes:,} classes and no loss, so cross-entropy "
+                f"was added (loss= takes another)"
+            )
+            return _cross_entropy(scores.movedim(dim, -1))
         logits = getattr(out, "logits", None)
         return out if logits is None else logits
+
+    def _scores(self, out: Any) -> tuple[Tensor | None, int]:
+        """Return the scores of many classes in a result, and the dimension of the classes.
+
+        They are a result that is as wide as the rows of one of the model's matrices.
+        """
+        rows = {len(p) for p in self.model.parameters() if p.dim() > 1}
+        for x in filter(_is_linear, tensors(out)):
+            for dim in (-1, 1):
+                classes = x.shape[dim] if x.dim() > 1 else 0
+                if classes > MANY_CLASSES and classes in rows and x.is_floating_point():
+                    return x, dim
+        return None, 0
 
     def _explained(self, error: Exception) -> RuntimeError:
         """Return an error that says where the model failed and what to do."""
@@ -387,6 +429,40 @@ def _batch_of(inputs: Any, dim: int) -> int:
             f"inputs need a tensor whose dimension {dim} is the batch, not {reprlib.repr(inputs)}."
         )
     return found[0].shape[dim]
+
+
+def find_graph(inputs: Any) -> tuple[int, int] | None:
+    """Return how many nodes and edges a graph has: features of nodes, and pairs of nodes.
+
+    None where the inputs are no graph.
+    """
+    found = tensors(inputs)
+    features = next((x for x in found if x.is_floating_point() and x.dim() == 2), None)
+    pairs = next((x for x in found if is_edges(x)), None)
+    if features is None or pairs is None or len(features) in (1, 2):
+        return None
+    return len(features), pairs.shape[1]
+
+
+def is_edges(x: Tensor) -> bool:
+    """Return whether a tensor is a list of edges: the two ends of each as whole numbers."""
+    whole = x.dtype in (torch.int64, torch.int32)
+    return whole and x.dim() == 2 and len(x) == 2 and x.shape[1] > 2
+
+
+def _is_linear(x: Tensor) -> bool:
+    """Return whether a result may be scores: a norm or an activation does not come after them."""
+    made_by = x.grad_fn
+    while made_by is not None and re.search(SAME_VALUES, made_by.name()):
+        made_by = made_by.next_functions[0][0]
+    return made_by is not None and not re.search(NO_SCORES, made_by.name())
+
+
+def _cross_entropy(scores: Tensor) -> Tensor:
+    """Return the loss of scores, with the classes last, by targets that are made for it."""
+    rows = scores.reshape(-1, scores.shape[-1])
+    targets = torch.zeros(len(rows), dtype=torch.int64, device=rows.device)
+    return nn.functional.cross_entropy(rows, targets)
 
 
 def _backward(out: Any) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from course_tools.estimate.checks import check_positive
 from course_tools.estimate.counting.fake_step import HALF, WHOLE, Loss, Observer, Step
-from course_tools.estimate.job import check_positive
 from course_tools.estimate.memory.memory_model import Moment
 from course_tools.estimate.memory.memory_result import Memory
 from course_tools.estimate.memory.memory_step import OPTIMIZERS, Optimizer, find_blocks, follow
@@ -47,7 +47,8 @@ def estimate_memory(
     after `gradient_checkpointing_enable()`.
 
     The loss is counted where `loss` is given or the model returns its own, as those of Transformers
-    do when they get labels; else all results, added up, stand for it, and the result says so.
+    do when they get labels. Cross-entropy is added to scores of more than 1,000 classes. Otherwise
+    all results, added up, stand for the loss. The result says which.
 
     Args:
         model: any module, on any device; it is not touched.
@@ -111,6 +112,7 @@ def follow_two_batches(
         shards=1,
         training=step.training,
         loss_counted=step.loss_counted,
+        assumed=tuple(step.assumed),
         moments=tuple(moments),
     )
     return step, found

@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from course_tools.estimate.checks import check_positive
 from course_tools.estimate.chips import find_chip
-from course_tools.estimate.job import check_positive
 from course_tools.estimate.memory.memory_model import (
     MEMORY_PARTS,
     Line,
@@ -38,6 +38,7 @@ class Memory:
         shards: devices that share parameters, gradients and optimizer state.
         training: a training step, or a forward pass alone.
         loss_counted: whether the loss is among what was counted.
+        assumed: what was assumed because there is no data, one sentence each.
         moments: what is in use after each operation, in the order of the step, and what one more
             sample adds to it (nan where only this batch could be followed).
     """
@@ -48,6 +49,7 @@ class Memory:
     shards: int
     training: bool
     loss_counted: bool
+    assumed: tuple[str, ...]
     moments: tuple[Moment, ...]
 
     @property
@@ -166,7 +168,7 @@ class Memory:
         note = f"Estimated for {what}. The peak comes in the {when}, after {self.peak.operation!r}."
         if self.training and not self.loss_counted:
             note += " The loss is not counted: pass loss=, or labels to a model that takes them."
-        return note
+        return " ".join([note, *(f"Assumed: {sentence}." for sentence in self.assumed)])
 
     def to_dict(self) -> dict[str, Any]:
         """Return what a program in another language needs for any batch; see `memory_model`.

@@ -119,9 +119,14 @@ class Network:
     work: Work
     trained: float
 
-    def at(self, batch: int, precision: str) -> Work:
-        """Return the work at another batch: what is per sample grows, the rest stays."""
-        factor = batch / self.work.batch
+    def at(self, batch: int, precision: str, pixels: float = 1.0) -> Work:
+        """Return the work at another batch: what is per sample grows, the rest stays.
+
+        Args:
+            batch, precision: of the step.
+            pixels: how many times as many an image has as when the network was counted.
+        """
+        factor = batch / self.work.batch * pixels
         kinds: dict[str, Any] = {}
         for kind, sums in self.work.kinds.items():
             kinds[kind] = sums.times(factor)

@@ -1,6 +1,6 @@
 """The pictures of lesson 1: a step against its batch, a forecast, and the images."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch.nn.functional import mse_loss
@@ -31,11 +31,11 @@ def _growth() -> tuple[torch.Tensor, Scale]:
     return growth, Scale.fit(growth)
 
 
-def time_batches() -> dict[int, float]:
+def time_batches(batches: Sequence[int] = BATCHES) -> dict[int, float]:
     """Measure one training step of the RNN for each batch, in seconds, on one CPU thread."""
     inputs, targets = air_windows()
     times_s = {}
-    for batch in BATCHES:
+    for batch in batches:
         index = torch.arange(batch) % len(inputs)  # large batches repeat the windows
         step = _training_step(inputs[index], targets[index])
         times_s[batch] = time_call(step, device="cpu", threads=1, max_s=0.5).median_s
@@ -52,6 +52,11 @@ def _training_step(inputs: torch.Tensor, targets: torch.Tensor) -> Callable[[], 
         optimizer.zero_grad()
 
     return step
+
+
+def draw_own_batches() -> Picture:
+    """Draw the time of a training step on this machine against its batch."""
+    return draw_batches(time_batches())
 
 
 def draw_batches(times_s: Mapping[int, float]) -> Picture:

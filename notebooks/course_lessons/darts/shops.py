@@ -11,7 +11,7 @@ def darts_problem() -> str | None:
     try:
         import darts.models  # noqa: F401
     except ImportError as error:
-        how = 'set_up("darts") (Python 3.11+)'
+        how = 'set_up(extra="darts") (Python 3.11+)'
         return f"Darts is not here ({error}). Add it: {how}."
     return None
 

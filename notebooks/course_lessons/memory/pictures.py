@@ -3,9 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import torch
 from matplotlib.patches import Rectangle
 from torch import Tensor, nn
 
+from course_lessons.data.models import ResNet50
 from course_lessons.memory.record import Record
 from course_tools.estimate.memory.estimate_memory import estimate_memory
 from course_tools.estimate.memory.memory_result import Memory
@@ -21,6 +23,12 @@ BESIDE: dict[str, Any] = {
     "padding": 8,
     "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 1},
 }
+
+
+def draw_resnet_step() -> Picture:
+    """Draw what fills the memory over a training step of ResNet-50 with 64 photographs."""
+    photograph = torch.empty(1, 3, 224, 224)
+    return estimate_memory(ResNet50(), photograph, batch=64, precision="fp32").plot()
 
 
 def draw_two_curves(measured: Record, estimated: Memory) -> Picture:

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from course_lessons.recordings import Recording, load
 from course_tools.figures import BLUE, ORANGE, PINK, YELLOW, Picture, lecture_axes, picture
-from course_tools.timeline.lanes import draw_runs
-from course_tools.timeline.record import Timeline
-from course_tools.timeline.spans import Lane, Span, union
+from course_tools.timeline.drawing import draw_runs
+from course_tools.timeline.lanes import Lane, Span, union
+from course_tools.timeline.timeline import Timeline
 
 # The numbers of torch.profiler's categories, from below to above in the picture.
 MEMORY_KINDS = {

@@ -8,8 +8,8 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset, get_worker_info
 
 from course_tools.figures import Picture
-from course_tools.timeline.lanes import draw_runs
-from course_tools.timeline.record import Timeline
+from course_tools.timeline.drawing import draw_runs
+from course_tools.timeline.timeline import Timeline
 from course_utils.devices import as_device, wait_for
 
 SIDE, BATCH = 64, 4  # of the images that the network sees, in pixels; and their number in a batch

@@ -1,6 +1,9 @@
+"""The two networks of the lessons."""
+
 import pytest
 import torch
-from course_lessons.data.models import AirRNN, count_parameters
+from course_lessons.data.models import AirRNN, ImageCNN, count_parameters
+from torch import nn
 
 
 def test_the_rnn_has_481_parameters():
@@ -23,3 +26,50 @@ def test_a_forecast_is_the_model_reading_its_own_answers():
 def test_a_forecast_of_nothing_is_refused(history, steps):
     with pytest.raises(ValueError, match=rf"got shape .*{history.shape[0]}.* and {steps} steps"):
         AirRNN().forecast(history, steps)
+
+
+def test_the_layers_are_those_of_the_older_notebook():
+    model, seen = ImageCNN(), []
+    for module in model.modules():
+        if isinstance(module, nn.Conv2d):
+            module.register_forward_hook(
+                lambda _, inputs, output: seen.append(tuple(output.shape[1:]))
+            )
+    model(torch.zeros(2, 3, 32, 32))
+    assert sum(isinstance(module, nn.Conv2d) for module in model.modules()) == 3
+    assert seen == [(6, 28, 28), (16, 10, 10), (16, 5, 5), (16, 5, 5)]  # 6, 16, 16, 16 channels
+    assert [layer.out_features for layer in model.head if isinstance(layer, nn.Linear)] == [
+        120,
+        84,
+        10,
+    ]
+
+
+def test_the_parameters_add_up():
+    convolutions = (3 * 25 + 1) * 6 + (6 * 25 + 1) * 16 + (16 * 9 + 1) * 16
+    assert (
+        count_parameters(ImageCNN())
+        == convolutions + (400 + 1) * 120 + (120 + 1) * 84 + (84 + 1) * 10
+        == 64_326
+    )
+
+
+def test_bytes_and_floats_of_the_same_pixels_get_the_same_scores():
+    model, pixels = ImageCNN(), torch.randint(256, (4, 3, 32, 32), dtype=torch.uint8)
+    assert torch.equal(model(pixels), model(pixels.float()))
+
+
+def test_each_image_is_scored_by_itself():
+    model, pixels = ImageCNN(), torch.randint(256, (5, 3, 32, 32), dtype=torch.uint8)
+    torch.testing.assert_close(model(pixels)[2:3], model(pixels[2:3]))
+
+
+def test_a_training_step_stays_on_its_device():
+    # "meta" keeps no numbers, but obeys the rules of a second device and refuses to mix with the
+    # CPU.
+    model = ImageCNN().to("meta")
+    scores = model(torch.zeros(8, 3, 32, 32, dtype=torch.uint8, device="meta"))
+    nn.functional.cross_entropy(scores, torch.zeros(8, dtype=torch.int64, device="meta")).backward()
+    assert {parameter.grad.device.type for parameter in model.parameters()} == {"meta"}
+    with pytest.raises(RuntimeError, match="device"):
+        model(torch.zeros(8, 3, 32, 32, dtype=torch.uint8))

@@ -9,9 +9,6 @@ import psutil
 import pytest
 from course_lessons.exercises.two_ranks import run_two_ranks
 
-pytestmark = pytest.mark.process
-
-
 SCRIPT = """
 import torch
 import torch.distributed as dist
@@ -25,12 +22,14 @@ dist.destroy_process_group()
 """
 
 
+@pytest.mark.process
 def test_two_ranks_meet_and_each_reports_what_it_has():
     one, other = run_two_ranks(SCRIPT)
     assert (one["seen"], other["seen"]) == ([0, 2, 3.0], [1, 2, 3.0])
     assert len(one["weights"]) == 2
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -44,6 +43,7 @@ def test_a_rank_that_fails_is_an_error_and_nothing_goes_on(line, message):
         run_two_ranks(f"import os\n{line}")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("moment", ["while the ranks start", "while they run"])
 def test_a_check_that_is_stopped_leaves_no_rank_behind(moment, tmp_path):
     earlier = set(multiprocessing.active_children())  # other tests' loaders have workers too
@@ -65,6 +65,7 @@ def test_a_check_that_is_stopped_leaves_no_rank_behind(moment, tmp_path):
         assert not rank.is_alive()
 
 
+@pytest.mark.process
 def test_a_kernel_that_is_killed_while_the_ranks_start_leaves_none(tmp_path):
     code = "from course_lessons.exercises.two_ranks import run_two_ranks\n"
     code += "if __name__ == '__main__': run_two_ranks('while True: pass')"
@@ -80,5 +81,6 @@ def test_a_kernel_that_is_killed_while_the_ranks_start_leaves_none(tmp_path):
     assert not left
 
 
+@pytest.mark.process
 def test_a_script_without_the_names_that_are_read_has_seen_nothing_and_has_no_weights():
     assert run_two_ranks("x = 1") == [{"seen": [], "weights": []}] * 2

@@ -27,7 +27,7 @@ from stand_ins import (
 
 from course_tools.doctor.diagnosis import diagnose
 
-pytestmark = [needs_linux, pytest.mark.process]
+pytestmark = needs_linux
 
 
 has_xla = pytest.mark.skipif(
@@ -45,6 +45,7 @@ def bare(tmp_path):
 # NVIDIA: no hardware, no driver, the wrong driver
 
 
+@pytest.mark.process
 @needs_no_gpu
 def test_no_nvidia_hardware_is_named(bare):
     """Real where this machine has no card; only its /sys is replaced by an empty one."""
@@ -53,6 +54,7 @@ def test_no_nvidia_hardware_is_named(bare):
     assert "No NVIDIA graphics card" in found["why"] and "Colab" in found["fix"]
 
 
+@pytest.mark.process
 @needs_no_gpu
 def test_an_nvidia_smi_that_reaches_no_driver_is_named(tmp_path, bare):
     """Stand-in: an nvidia-smi on the PATH that says what the real one says without a driver."""
@@ -64,6 +66,7 @@ def test_an_nvidia_smi_that_reaches_no_driver_is_named(tmp_path, bare):
 # NVIDIA: the wrong torch, the wrong variable, the wrong card
 
 
+@pytest.mark.process
 def test_a_cpu_only_torch_on_a_machine_with_a_card_is_named(tmp_path, bare):
     """Stand-in: nvidia-smi, and a torch without its CUDA entry points, which is how the CPU build
     differs.
@@ -78,6 +81,7 @@ def test_a_cpu_only_torch_on_a_machine_with_a_card_is_named(tmp_path, bare):
     )
 
 
+@pytest.mark.process
 @needs_gcc
 @needs_no_gpu
 @pytest.mark.parametrize(("does", "cause"), [("for (;;) pause()", "hangs"), ("abort()", "died")])
@@ -101,6 +105,7 @@ def test_a_driver_that_hangs_or_dies_when_it_is_asked_does_not_spoil_the_cpu(
     assert "management library" in cuda["why"]
 
 
+@pytest.mark.process
 @pytest.mark.skipif(
     shutil.which("nvidia-smi") is None, reason="needs a machine with an NVIDIA card that works"
 )
@@ -113,6 +118,7 @@ def test_a_card_that_works_is_called_usable():
 # Hosted notebooks
 
 
+@pytest.mark.process
 @needs_no_gpu
 def test_a_hosted_notebook_with_its_accelerator_switched_off_is_named(bare):
     """Stand-in: the variable that the host sets. That there is no card is real."""
@@ -127,6 +133,7 @@ def test_a_hosted_notebook_with_its_accelerator_switched_off_is_named(bare):
 # torch itself
 
 
+@pytest.mark.process
 def test_a_library_that_does_not_load_is_a_broken_install(tmp_path):
     """Real: an empty libstdc++ before the system's, the most common way to break an install from
     outside.
@@ -137,6 +144,7 @@ def test_a_library_that_does_not_load_is_a_broken_install(tmp_path):
     assert "libstdc++" in found["why"] and "LD_LIBRARY_PATH" in found["fix"]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", ["torch.py", "torch/__init__.py"])
 def test_a_students_own_file_that_python_takes_for_torch_is_named_for_every_kind(tmp_path, name):
     """Real: a first script, saved under the name of what it imports."""
@@ -149,6 +157,7 @@ def test_a_students_own_file_that_python_takes_for_torch_is_named_for_every_kind
     assert str(file) in found["why"] and "Rename" in found["fix"] and "driver" not in found["fix"]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", ["select", "random", "queue", "token"])
 def test_a_students_file_that_stands_in_for_a_standard_module_is_named(tmp_path, name):
     """Real, as in pytorch/pytorch 6412: a first script, saved under the name of a module that
@@ -166,6 +175,7 @@ def test_a_students_file_that_stands_in_for_a_standard_module_is_named(tmp_path,
     assert found["cause"] == "module-shadowed" and f"{tmp_path}/{name}.py" in found["why"]
 
 
+@pytest.mark.process
 def test_the_doctor_starts_where_there_is_no_torch_at_all(tmp_path):
     """Real: an environment without torch."""
     found = finding("cpu", python=environment_without(tmp_path / "empty", "torch"))
@@ -183,6 +193,7 @@ def mps_and_cpu(tmp_path_factory):
     return run_doctor("--require", "mps", "--require", "cpu", root=tmp_path_factory.mktemp("bare"))
 
 
+@pytest.mark.process
 def test_mps_on_another_platform_needs_no_fix(mps_and_cpu):
     assert mps_and_cpu[1]["findings"][0]["cause"] == "other-platform"
 
@@ -190,6 +201,7 @@ def test_mps_on_another_platform_needs_no_fix(mps_and_cpu):
 # XLA
 
 
+@pytest.mark.process
 @needs_gcc
 def test_a_torch_xla_of_another_minor_version_is_named_with_its_undefined_symbol(tmp_path):
     """Stand-in: a torch_xla 2.4.0 whose compiled part misses a symbol of torch; the error is the
@@ -209,6 +221,7 @@ def test_a_torch_xla_of_another_minor_version_is_named_with_its_undefined_symbol
     )
 
 
+@pytest.mark.process
 @has_xla
 def test_a_wrong_pjrt_device_is_named_with_its_error(
     bare, value="GPU", error="No PjRtPlugin registered for: GPU"
@@ -226,6 +239,7 @@ def test_a_wrong_pjrt_device_is_named_with_its_error(
 # The report
 
 
+@pytest.mark.process
 @has_xla
 def test_a_cpu_machine_works_and_rehearses(bare):
     status, report = run_doctor(root=bare)
@@ -234,16 +248,19 @@ def test_a_cpu_machine_works_and_rehearses(bare):
     assert [device["kind"] for device in report["devices"]][-2:] == ["cpu", "xla"]
 
 
+@pytest.mark.process
 def test_a_kind_that_was_not_asked_for_is_not_examined(mps_and_cpu):
     assert [found["kind"] for found in mps_and_cpu[1]["findings"]] == ["mps", "cpu"]
 
 
+@pytest.mark.process
 def test_every_kind_that_is_required_has_to_work(mps_and_cpu):
     status, report = mps_and_cpu
     assert [found["usable"] for found in report["findings"]] == [False, True]
     assert status == 1
 
 
+@pytest.mark.process
 def test_the_terminal_report_names_cause_why_and_fix_and_json_is_json(bare):
     command = [sys.executable, *doctor(bare), "--require", "mps"]
     text = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=120)
@@ -256,6 +273,7 @@ def test_the_terminal_report_names_cause_why_and_fix_and_json_is_json(bare):
     assert text.stdout.startswith("No accelerator works here.")
 
 
+@pytest.mark.process
 @needs_no_gpu
 def test_a_hostile_card_name_stays_text_in_a_terminal_that_knows_ascii_only(tmp_path, bare):
     """Stand-in: an nvidia-smi that prints markup, an escape sequence and Chinese."""
@@ -268,10 +286,35 @@ def test_a_hostile_card_name_stays_text_in_a_terminal_that_knows_ascii_only(tmp_
     }
     command = [sys.executable, *doctor(bare), "--require", "cuda"]
     done = subprocess.run(command, env=environment, capture_output=True, timeout=120)
-    assert b"no-driver" in done.stdout and b"<script>" in done.stdout and done.returncode == 1
+    assert (
+        b"compute-part-missing" in done.stdout
+        and b"<script>" in done.stdout
+        and done.returncode == 1
+    )
     assert b"\x1b" not in done.stdout and done.stdout.isascii()
 
 
+@pytest.mark.process
+@pytest.mark.parametrize("form", ["--report", "--json"])
+def test_no_form_of_the_report_shows_variables_that_it_does_not_need(form):
+    secrets = {
+        "NVIDIA_API_KEY": "SECRET123",
+        "LD_SDK_KEY": "SECRET123",
+        "TPU_WORKER_HOSTNAMES": "10.1.2.3",
+        "COURSE_TOKEN": "SECRET123",
+        "XLA_FLAGS": "--dump=/scratch/SECRET123/x",
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "course_tools.doctor", "--require", "mps", form],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **secrets},
+    )
+    assert "XLA_FLAGS" in done.stdout
+    assert not [word for word in ("SECRET123", "10.1.2.3", "_KEY") if word in done.stdout]
+
+
+@pytest.mark.process
 def test_a_report_for_an_issue_hides_the_home_folder_and_asks_to_be_read():
     done = subprocess.run(
         [sys.executable, "-m", "course_tools.doctor", "--require", "mps", "--report"],
@@ -284,6 +327,7 @@ def test_a_report_for_an_issue_hides_the_home_folder_and_asks_to_be_read():
     assert "before you paste" in done.stderr
 
 
+@pytest.mark.process
 @needs_linux
 @pytest.mark.parametrize(
     ("limit", "cause"),
@@ -298,12 +342,14 @@ def test_a_limit_of_the_shell_is_not_called_a_broken_installation(limit, cause):
     assert cause in causes and not causes & {"broken-install", "no-driver"}
 
 
+@pytest.mark.process
 def test_a_report_that_cannot_be_written_is_an_error_of_one_sentence():
     command = f"{sys.executable} -m course_tools.doctor --require mps > /dev/full"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=120)
     assert done.returncode == 1 and "No space left" in done.stderr.splitlines()[-1]
 
 
+@pytest.mark.process
 @needs_linux
 def test_a_torch_whose_import_ends_the_process_does_not_work(tmp_path):
     path = stub_package(tmp_path, "torch", "2.9.0", "import os; os._exit(0)")
@@ -312,6 +358,7 @@ def test_a_torch_whose_import_ends_the_process_does_not_work(tmp_path):
     assert "importing torch" in found["why"]
 
 
+@pytest.mark.process
 def test_diagnose_in_python_shows_a_card_and_becomes_json():
     report = diagnose(("mps", "xpu"))
     assert report.finding("mps").cause == "other-platform"
@@ -319,6 +366,7 @@ def test_diagnose_in_python_shows_a_card_and_becomes_json():
     assert json.loads(json.dumps(asdict(report)))["findings"][0]["kind"] == "mps"
 
 
+@pytest.mark.process
 def test_an_unknown_kind_is_refused_with_the_known_ones():
     with pytest.raises(ValueError, match="'gpu' was requested, but the kinds of device are cpu, "):
         diagnose(("gpu",))

@@ -22,9 +22,6 @@ from course_tools.doctor.run_child import (
     run_all,
 )
 
-pytestmark = pytest.mark.process
-
-
 TORCH = Package("2.9.0", "12.8")
 
 
@@ -36,6 +33,7 @@ def python(code, limit_s=60.0):
     return run(sys.executable, "-c", code, limit_s=limit_s)
 
 
+@pytest.mark.process
 def test_facts_are_kept_apart_from_noise():
     outcome = python(
         f"""print('warming up'); print('{PREFIX}{{"step": "one", "count": 2}}'); print('done')"""
@@ -47,6 +45,7 @@ def test_facts_are_kept_apart_from_noise():
     )
 
 
+@pytest.mark.process
 def test_what_was_told_before_a_hang_is_kept():
     outcome = python(
         f"""import time; print('{PREFIX}{{"step": "one"}}', flush=True); time.sleep(600)""",
@@ -55,6 +54,7 @@ def test_what_was_told_before_a_hang_is_kept():
     assert (outcome.ended, outcome.facts) == ("timed out", {"step": "one"})
 
 
+@pytest.mark.process
 @needs_linux
 @pytest.mark.parametrize("name", ["SIGSEGV", "SIGABRT", "SIGKILL"])
 def test_the_signal_that_killed_a_child_is_named(name):
@@ -62,16 +62,19 @@ def test_the_signal_that_killed_a_child_is_named(name):
     assert (outcome.ended, outcome.signal) == ("killed", name)
 
 
+@pytest.mark.process
 def test_an_exit_status_and_its_last_words_are_kept():
     outcome = python("import sys; sys.exit('no good')")
     assert (outcome.ended, outcome.output) == ("failed", "no good")
 
 
+@pytest.mark.process
 def test_a_command_that_does_not_exist_ended_badly():
     outcome = run("there-is-no-such-command")
     assert outcome.ended == "failed" and "there-is-no-such-command" in outcome.output
 
 
+@pytest.mark.process
 @needs_linux
 def test_a_child_takes_its_own_children_along():
     code = """
@@ -108,6 +111,7 @@ time.sleep(600)
 """
 
 
+@pytest.mark.process
 @needs_linux
 @pytest.mark.parametrize(("does", "cause"), [("pass", "slow"), ("time.sleep(600)", "hangs")])
 def test_a_child_that_still_computes_is_slow_and_one_that_waits_hangs(does, cause):
@@ -117,11 +121,13 @@ def test_a_child_that_still_computes_is_slow_and_one_that_waits_hangs(does, caus
     assert found.works == ("not known" if cause == "slow" else "no")
 
 
+@pytest.mark.process
 def test_a_child_that_prints_without_end_is_stopped_and_its_last_words_are_kept():
     outcome = python("while True: print('x' * 1000)", limit_s=300)
     assert outcome.ended == "killed" and 0 < len(outcome.output) <= 2000
 
 
+@pytest.mark.process
 def test_a_probe_runs_in_a_child():
     outcome = run_all({"nvidia": probe_command("nvidia")}, 60)["nvidia"]
     assert (

@@ -6,9 +6,6 @@ from stand_ins import STUBS, compile_stub, needs_gcc, needs_linux
 from course_utils.hardware import nvidia
 from course_utils.hardware.nvidia import Card, Driver, card_called, read_driver, split_version
 
-pytestmark = pytest.mark.process
-
-
 TWO = "NVIDIA H200|GPU-aaaa-1|150754820096|9|0;Tesla T4|GPU-bbbb-2|15843721216|7|5"
 CARDS = (
     Card("NVIDIA H200", 150754820096, "compute capability 9.0", "GPU-aaaa-1"),

@@ -9,7 +9,7 @@ import torch
 
 from course_lessons.device_speed import exercises as ex
 from course_tools import time_together
-from course_tools.compare.interleaved import Ratio
+from course_tools.compare.time_together import Ratio
 
 best = torch.device("cpu")
 

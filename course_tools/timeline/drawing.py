@@ -1,0 +1,106 @@
+"""The picture of a timeline: its lanes below one another."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from course_tools.figures import (
+    BLUE,
+    GREEN,
+    MUTED,
+    ORANGE,
+    PINK,
+    SKY,
+    Picture,
+    lecture_axes,
+    picture,
+)
+from course_tools.timeline.lanes import Lane, Span, union
+from course_utils.text import DURATIONS, format_seconds
+
+COLORS = {  # Okabe and Ito's
+    "host": BLUE,
+    "launches": SKY,
+    "copies": PINK,
+    "exchange": GREEN,
+    "device": ORANGE,
+}
+FEW = 40  # spans of a lane that are drawn with an edge each,
+WIDE = 4e-3  # if none takes less than this share of the axis, because the edge would hide it
+LETTER = 0.0155  # of the axes' width, for one letter of 20 pt
+
+
+def draw_runs(runs: Mapping[str, Sequence[Lane]], title: str) -> Picture:
+    """Draw several runs, by their names, below one another on one time axis that begins with each:
+    names above, work solid, waiting hatched, nothing where nothing happened.
+
+    Raises:
+        ValueError: the title is longer than 45 characters.
+    """
+    ends = {name: max((lane.end_s for lane in lanes), default=0.0) for name, lanes in runs.items()}
+    end_s = max(ends.values()) or 1.0
+    units = [(unit, size) for unit, size in DURATIONS if end_s >= 2 * size]
+    unit, size = units[0] if units else DURATIONS[-1]
+    axes = lecture_axes(title, unit)
+    rows, labels, y = [], [], 0.0
+    for name, lanes in runs.items():
+        words = f"{name}: {format_seconds(ends[name])}"
+        axes.text(0, y, words, va="center", fontweight="bold", parse_math=False)
+        y -= 0.75
+        for lane in lanes:
+            _draw(axes, y, lane, size, end_s)
+            rows.append(y)
+            labels.append(f"{lane.name}\n{lane.busy_s / (ends[name] or 1):.0%} busy")
+            y -= 1.0
+        y -= 0.2
+    figure: Any = axes.figure
+    figure.set_figheight(max(7.2, 0.75 * -y))  # two lines of text for each lane
+    axes.set_yticks(rows, labels, parse_math=False)
+    axes.set(xlim=(0, end_s / size), ylim=(y + 0.5, 0.5))
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    said = [f"{name}: {in_words(lanes, ends[name])}" for name, lanes in runs.items()]
+    return picture(axes, " ".join(said), colors=32)
+
+
+def in_words(lanes: Sequence[Lane], end_s: float) -> str:
+    """Return in words what the picture of these lanes shows."""
+    rows = []
+    for lane in lanes:
+        names = list(dict.fromkeys(span.name for span in lane.named))
+        words = f"{lane.name} ({', '.join(names[:6])})" if names else lane.name
+        words += f": busy for {lane.busy_s / (end_s or 1):.0%}"
+        waited_s = sum(span.seconds for span in union(lane.waits))
+        if waited_s:
+            words += f", waiting for {waited_s / (end_s or 1):.0%}"
+        rows.append(words)
+    return f"A timeline of {format_seconds(end_s)}. " + "; ".join(rows) + "."
+
+
+def _draw(axes: Any, y: float, lane: Lane, size: float, end_s: float) -> None:
+    color = COLORS[lane.kind]
+    below = 0.42 if lane.named else 0.8  # the work leaves room for the names above it
+    axes.broken_barh(
+        _bars(lane.named, size), (y - 0.4, 0.8), facecolor=color, alpha=0.22, edgecolor="white"
+    )
+    shortest_s = min((span.seconds for span in lane.work), default=0.0)
+    edge = "white" if len(lane.work) <= FEW and shortest_s > WIDE * end_s else color
+    look = {"facecolor": color, "edgecolor": edge, "linewidth": 1.5 if edge == "white" else 0.5}
+    axes.broken_barh(_bars(lane.work, size), (y - 0.4, below), **look)
+    hatch = {"facecolor": "white", "edgecolor": MUTED, "hatch": "///", "linewidth": 0}
+    axes.broken_barh(_bars(lane.waits, size), (y - 0.4, below), **hatch)
+    height = y + 0.2 if lane.named else y - 0.4 + below / 2
+    words = {"va": "center", "parse_math": False}
+    fits = False
+    for span in lane.named or (*lane.work, *lane.waits):
+        if span.seconds > LETTER * end_s * (len(span.name) + 0.5):
+            middle = (span.start_s + span.end_s) / 2 / size
+            axes.text(middle, height, span.name, ha="center", **words)
+            fits = True
+    if lane.work and not lane.named and not fits:
+        first = lane.work[0]  # all are too short for their names: its name stands before it
+        if first.start_s > LETTER * end_s * (len(first.name) + 1):
+            axes.text(first.start_s / size, height, f"{first.name} ", ha="right", **words)
+
+
+def _bars(spans: Iterable[Span], size: float) -> list[tuple[float, float]]:
+    return [(span.start_s / size, span.seconds / size) for span in spans]

@@ -1,0 +1,179 @@
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+import numpy as np
+import pytest
+import torch
+from course_lessons.darts.pictures import draw_published, draw_steps, gains, times_text
+from course_lessons.darts.shops import darts_problem, shops
+
+from course_tools.estimate import count_work
+from course_utils.lightning import QUIET
+
+needs_darts = pytest.mark.skipif(darts_problem() is not None, reason=str(darts_problem()))
+ROOT = Path(__file__).resolve().parents[2]
+LESSON = ROOT / "notebooks" / "10_darts.ipynb"
+# Enough to make the network of a Darts model: it does not exist before `fit`.
+ONE_BATCH = {**QUIET, "accelerator": "cpu", "limit_train_batches": 1}
+# Darts hands Lightning an empty list of validation sets, which it remarks upon; pinned memory needs
+# a GPU. All models of Darts share the loss that is its default, which a forecast leaves in the mode
+# of evaluation.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*across ranks is zero"),
+    pytest.mark.filterwarnings("ignore:.*'pin_memory' argument is set"),
+    pytest.mark.filterwarnings("ignore:.*does not have many workers"),
+    pytest.mark.filterwarnings("ignore:Found .* in eval mode at the start of training"),
+]
+
+
+@pytest.fixture(scope="module")
+def lesson() -> dict:
+    """What the lesson's cells `10-forecaster` and `10-window` define."""
+    names = {"torch": torch, "here": None}
+    for cell in nbformat.read(LESSON, 4).cells:
+        if cell.id in ("10-forecaster", "10-window"):
+            functions, _, _ = cell.source.partition("\nwindow = ")
+            exec(functions.replace("%%needs Darts", ""), names)
+    return names
+
+
+@needs_darts
+def test_the_lessons_plain_module_forecasts_what_darts_forecasts(lesson):
+    from darts.models import NHiTSModel
+
+    series = shops(count=3, days=100)
+    assert len({shop.values().tobytes() for shop in series}) == 3 and series[0].dtype == "float32"
+    small = {"num_stacks": 1, "layer_widths": 8, "n_epochs": 1, "random_state": 1}
+    model = NHiTSModel(28, 7, pl_trainer_kwargs=ONE_BATCH, **small).fit(series)
+    expected = torch.from_numpy(model.predict(7, series=series[0]).values().flatten())
+    past = torch.from_numpy(series[0].values()[-28:]).unsqueeze(0)
+    with torch.no_grad():
+        found = lesson["Forecaster"](model).eval()(past_target=past).flatten()
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
+
+
+@needs_darts
+@pytest.mark.parametrize("name", ["TFTModel", "RNNModel"])
+def test_a_model_with_covariates_and_two_values_a_day_is_counted_on_its_own_window(lesson, name):
+    import darts.models
+    import pandas as pd
+    from darts.utils.timeseries_generation import datetime_attribute_timeseries
+
+    series = shops(count=2, days=60)
+    days = [datetime_attribute_timeseries(shop, "dayofweek", dtype=np.float32) for shop in series]
+    size = pd.DataFrame({"size": np.ones(1, np.float32)})
+    series = [
+        shop.stack(shop.with_columns_renamed("0", "b")).with_static_covariates(size)
+        for shop in series
+    ]
+    steps = {"training_length": 21} if name == "RNNModel" else {"output_chunk_length": 7}
+    model = getattr(darts.models, name)(
+        input_chunk_length=14, n_epochs=1, pl_trainer_kwargs=ONE_BATCH, **steps
+    )
+    model.fit(series, future_covariates=days)
+    window, network = lesson["one_window"](model), lesson["Forecaster"](model)
+    assert window["past_target"].shape[0] == 1 and window["future_covariates"].shape[0] == 1
+    forecasts = network(**{part: value.repeat(3, 1, 1) for part, value in window.items()})
+    assert forecasts.shape[:3] == (3, *window["future_target"].shape[1:])
+    assert count_work(network, window, batch=5).batch == 5
+
+
+def test_a_missing_darts_is_a_sentence_with_the_fix(monkeypatch):
+    monkeypatch.setitem(sys.modules, "darts.models", None)
+    assert darts_problem().startswith("Darts is not here")
+    assert 'set_up(extra="darts")' in darts_problem()
+
+
+@pytest.mark.process
+def test_the_lesson_runs_from_top_to_bottom_without_darts(tmp_path):
+    nbclient = pytest.importorskip("nbclient")
+    (tmp_path / "darts.py").write_text(
+        "raise ModuleNotFoundError(\"No module named 'darts'\", name='darts')\n"
+    )
+    notebook = nbformat.read(LESSON, 4)
+    path = os.pathsep.join([str(tmp_path), str(ROOT), str(ROOT / "notebooks")])
+    env = {**os.environ, "PYTHONPATH": path}
+    nbclient.NotebookClient(
+        notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}
+    ).execute(env=env)
+    marked = [cell for cell in notebook.cells if cell.source.startswith("%%needs Darts")]
+    assert len(marked) > 10
+    for cell in marked:
+        assert "This cell needs Darts, but Darts is not here" in "".join(
+            one.get("text", "") for one in cell.outputs
+        )
+
+
+def test_the_published_picture_divides_the_seconds_of_darts_own_table():
+    said = draw_published().alt
+    assert "N-BEATS, batch 1,024: 10 (17 with workers)" in said  # 28.4 / 2.8 and 27.4 / 1.65 s
+    assert "TFT, batch 1,024: 0.78 (1.0 with workers)" in said  # 31.9 / 41 and 31.9 / 31 s
+
+
+def test_what_stays_on_the_cpu_is_in_both_ends_of_the_gain():
+    step = (0.0152, 0.0025, 0.0008, 0.0091)  # whole, around the network, least, most
+    assert gains(step) == pytest.approx((15.2 / 11.6, 15.2 / 3.3))
+    assert "batch 32: 1.3 to 4.6 times" in draw_steps({"batch 32": step}, "T4").alt
+    assert [times_text(times) for times in (0.251, 1, 23.4)] == ["0.25", "1.0", "23"]
+
+
+@needs_darts
+def test_what_the_trainer_does_around_the_network_is_counted_apart_from_it():
+    import pytorch_lightning as pl
+    from darts.models import NLinearModel
+
+    class SlowTrainer(pl.Callback):
+        def on_train_batch_start(self, *_):
+            time.sleep(0.05)
+
+        def on_before_zero_grad(self, *_):
+            time.sleep(0.05)
+
+    names = {"torch": torch, "pl": pl, "np": np, "time": time}
+    cells = {cell.id: cell.source for cell in nbformat.read(LESSON, 4).cells}
+    exec(cells["10-clock"].replace("%%needs Darts", ""), names)
+    clock = names["Clock"]()
+    trainer = {**ONE_BATCH, "callbacks": [clock, SlowTrainer()], "limit_train_batches": 5}
+    NLinearModel(56, 14, n_epochs=1, pl_trainer_kwargs=trainer).fit(shops(count=3))
+    whole, network = np.median(np.diff(clock.steps, axis=0), axis=0)
+    assert whole - network >= 0.1 and network > 0
+
+
+@needs_darts
+def test_windows_of_every_stride_in_the_lesson_begin_on_every_weekday():
+    from darts.utils.data import SequentialTorchTrainingDataset
+
+    text = "\n".join(cell.source for cell in nbformat.read(LESSON, 4).cells)
+    advised = {int(number) for number in re.findall(r"or `stride=(\d+)`", text)}
+    assert advised
+    (shop,) = shops(count=1)
+    weekdays = shop.with_values(shop.time_index.dayofweek.to_numpy(np.float32)[:, None, None])
+
+    def starts(stride: int) -> set[float]:
+        windows = SequentialTorchTrainingDataset(
+            weekdays, input_chunk_length=56, output_chunk_length=14, stride=stride
+        )
+        return {float(windows[index].past_target[0, 0]) for index in range(len(windows))}
+
+    assert len(starts(7)) == 1
+    assert all(len(starts(stride)) == 7 for stride in advised)
+
+
+@needs_darts
+@pytest.mark.process
+def test_with_ddp_each_process_runs_the_script_and_with_spawn_only_one_ends_it(tmp_path):
+    cells = [cell.source for cell in nbformat.read(LESSON, 4).cells]
+    (script,) = [text for text in cells if text.startswith("%%writefile train_darts.py")]
+    (tmp_path / "train_darts.py").write_text(script.partition("\n")[2])
+    for strategy, lines in (("ddp", 2), ("ddp_spawn", 1)):
+        command = [sys.executable, "train_darts.py", "--accelerator", "cpu", "--strategy", strategy]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.count("2 processes trained, and this one forecast 14 days") == lines, (
+            strategy
+        )

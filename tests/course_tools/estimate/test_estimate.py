@@ -1,0 +1,957 @@
+"""What a user asks and gets: rows, intervals, money, files, errors, the command line, and a package
+that is called.
+"""
+
+import json
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from decimal import Decimal
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from course_tools.estimate import Chip, Job, Machine, estimate
+from course_tools.estimate.__main__ import main
+from course_tools.estimate.chips import CHIPS_FILE, all_chips, all_links, find_chip
+from course_tools.estimate.counting.count_work import count_work
+from course_tools.estimate.counting.work import Sums, Work
+from course_tools.estimate.memory.estimate_memory import estimate_memory
+from course_tools.estimate.money.advice import (
+    advice,
+    told_apart,
+)
+from course_tools.estimate.money.prices import Price, read_prices
+from course_tools.estimate.row import Row, money, span
+from course_tools.estimate.time.error_factor import ErrorFactor
+from course_tools.estimate.time.host import measure_host
+from course_tools.estimate.time.parallel import exchange_s, scaling
+from course_tools.estimate.time.step_time import Host, StepTime, fitted, step_time
+
+X = torch.empty(1, 16)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return nn.Sequential(nn.Linear(16, 512), nn.ReLU(), nn.Linear(512, 10))
+
+
+@pytest.fixture(scope="module")
+def answer(model):
+    return estimate(
+        model, X, batch=64, samples=10**6, devices=["T4", "a100", "v5e"], prices={"t4": 0.5}
+    )
+
+
+def test_each_device_has_a_row_whose_figures_hang_together(answer):
+    assert [row.device for row in answer.rows] == ["T4", "A100 80GB", "TPU v5e"]
+    row = answer["T4"]
+    assert row.samples_per_s * row.step_s == pytest.approx(64)
+    assert row.hours == pytest.approx(10**6 / row.samples_per_s / 3600)
+    assert row.hours_interval[0] < row.hours < row.hours_interval[1]
+    assert row.cost == pytest.approx(row.hours * 0.5)
+    assert row.energy_kwh == pytest.approx(row.hours_interval[1] * 0.070)  # at most
+    assert row.cost_interval[1] == pytest.approx(row.cost * row.evidence.upper)
+
+
+def test_a_job_and_machines_say_what_the_keywords_say(model):
+    grouped = estimate(
+        model,
+        X,
+        Job(batch=64, samples=10**6),
+        devices=["2 x T4", Machine("A100", 8, link="Ethernet 10G", price_per_hour=1.5)],
+    )
+    assert [row.name for row in grouped.rows] == ["2 x T4", "8 x A100 80GB"]
+    asked = {"batch": 64, "samples": 10**6}
+    two = estimate(model, X, devices=["T4"], count=2, **asked).rows[0]
+    eight = estimate(model, X, devices=["A100"], count=8, link="Ethernet 10G", **asked).rows[0]
+    assert grouped["2 x T4"].step_s == two.step_s and grouped["A100"].step_s == eight.step_s
+    assert grouped["A100"].cost == pytest.approx(eight.hours * 8 * 1.5)
+    assert grouped["A100"].step_s > estimate(model, X, devices=["8 x A100"]).rows[0].step_s
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"link": "wire"}, "unknown link 'wire'"),  # one device too
+        ({"batches": 3}, "no argument 'batches'"),
+        ({"epochs": 10**400}, "epochs must be a positive integer.*too large"),
+        ({"deadline_hours": 10**400}, "deadline_hours must be a positive number"),
+        ({"batch": -4}, "batch must be a positive integer"),
+        ({"shards": 0}, "shards must be a positive integer"),
+        ({"job": Job(), "samples": 3}, "pass samples to the Job"),
+        ({"job": 64}, "is a Job, but got 64"),
+        ({"devices": [Machine("T4"), Chip("T4", 1, 1, 1)]}, "two unlike chips"),
+    ],
+)
+def test_a_question_that_makes_no_sense_is_refused_by_name(model, asked, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        estimate(model, X, **{"devices": ["T4"]} | asked)
+
+
+def test_whole_numbers_and_prices_of_other_libraries_are_numbers(model):
+    asked = {"batch": np.int64(8), "epochs": np.int32(2), "prices": {"T4": np.float32(0.5)}}
+    answer = estimate(model, X, devices=["T4"], **asked)
+    found = answer.rows[0]
+    assert found.batch == 8 and found.price.per_hour == 0.5
+    assert json.loads(answer.to_json())["question"]["epochs"] == 2
+    assert estimate(model, X, devices=["T4"], prices={"T4": Decimal("0.25")}).rows[0].cost > 0
+
+
+def test_shards_make_a_training_fit_that_does_not_fit_alone():
+    with torch.device("meta"):
+        wide = nn.Sequential(*(nn.Linear(20_000, 20_000) for _ in range(6)))
+    x = torch.empty(1, 20_000, device="meta")
+    alone, shared = (
+        estimate(wide, x, devices=["8 x A100 40GB"], shards=shards).rows[0] for shards in (1, 8)
+    )
+    assert shared.fits and not alone.fits
+    # parameters in both passes and gradients once, where DDP's ring goes round twice
+    one = estimate(wide, x, devices=["A100 40GB"]).rows[0].step_s
+    slow = [
+        estimate(wide, x, devices=["8 x A100 40GB"], link="Ethernet 10G", shards=shards).rows[0]
+        for shards in (1, 8)
+    ]
+    assert (slow[1].step_s - one) / (slow[0].step_s - one) == pytest.approx(1.5, rel=0.05)
+    with pytest.raises(ValueError, match="Pass count=8"):
+        estimate(wide, x, devices=["A100 40GB"], shards=8)
+
+
+def test_several_devices_need_memory_for_the_buckets_of_ddp(model):
+    one, eight = (estimate(model, X, devices=["A100"], count=n).rows[0] for n in (1, 8))
+    parameters = sum(p.numel() for p in model.parameters())
+    assert eight.needed_bytes >= one.needed_bytes + 4 * parameters
+
+
+def test_amp_is_the_sixteen_bits_that_each_chip_has(answer):
+    assert [row.precision for row in answer.rows] == ["fp16", "bf16", "bf16"]
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_one_run_of_the_model_finds_what_counting_and_memory_find_alone(model, training):
+    both = estimate(model, X, batch=64, training=training)
+    asked = {"batch": 64, "precision": "fp16", "training": training}
+    assert both.work == count_work(model, X, **asked)
+    assert both.memory == estimate_memory(model, X, **asked)
+
+
+def test_an_example_price_says_its_date_and_source_and_nobody_invents_a_price(answer):
+    assert (
+        "2026" in answer["A100 80GB"].price.source
+        and "https://" in answer["A100 80GB"].price.source
+    )
+    assert answer["T4"].price.source == "your price"
+    assert answer["TPU v5e"].price is None and answer["TPU v5e"].cost is None
+    assert answer["TPU v5e"].energy_kwh is None
+
+
+def test_a_tpu_has_a_wider_interval_and_says_that_nothing_was_checked(answer):
+    assert answer["TPU v5e"].factor > 2.5
+    assert not answer["TPU v5e"].evidence.checked and "unchecked" in repr(answer)
+
+
+@pytest.mark.parametrize(
+    ("words", "precision", "said"),
+    [(1001, "amp", "100% of the operations"), (1002, "amp", ""), (1001, "tf32", "")],
+)
+def test_sizes_that_tensor_cores_do_not_like_are_named(words, precision, said):
+    x = torch.empty(1, 64)
+    found = estimate(nn.Linear(64, words), x, batch=8, devices=["A100"], precision=precision)
+    assert ("round such sizes up" in found.details()) == bool(said) and said in found.details()
+
+
+def test_details_say_which_device_a_reason_and_a_host_belong_to():
+    net = nn.Sequential(nn.Conv2d(3, 64, 3), nn.ReLU())
+    asked = {"batch": 4096, "devices": ["A100", "H100"]}
+    text = estimate(net, torch.empty(1, 3, 64, 64), **asked).details()
+    assert re.search(r"^H100 SXM: no such work was compared", text, re.M)
+    assert "Host of A100 80GB: a typical one of clouds, fitted on" in text
+    assert "Host of H100 SXM: a typical one of clouds, assumed" in text
+
+
+def test_a_step_of_few_kernels_that_its_host_limits_is_assumed():
+    row = estimate(nn.Linear(8, 8), torch.empty(1, 8), devices=["A100"]).rows[0]
+    assert row.limit == "launches" and not row.checked
+    assert any("174 kernels" in reason for reason in row.evidence.reasons)
+    own = Machine("A100", host=Host(0.0, 1e-5, "mine"))
+    for device in (own, "TPU v5e"):
+        found = estimate(nn.Linear(8, 8), torch.empty(1, 8), devices=[device]).rows[0]
+        assert not any("174 kernels" in reason for reason in found.evidence.reasons)
+
+
+def test_a_thousand_samples_have_a_price():
+    found = estimate(nn.Linear(8, 8), torch.empty(1, 8), samples=2000, devices=[Machine("T4", 1)])
+    row = found.rows[0]
+    each = row.long_cells()[4].removesuffix(" $")
+    assert float(each) == pytest.approx(row.cost / 2, rel=0.05) and f"{each} $" in found.details()
+    cheap = replace(row, price=replace(row.price, per_hour=1e-3))
+    assert cheap.long_cells()[4] == "< 0.0001 $"
+    dear = replace(row, price=replace(row.price, per_hour=10_000.0))
+    assert dear.long_cells()[4] == f"${dear.cost / 2:.2f}"
+
+
+def test_what_was_not_compared_widens_the_interval():
+    def row(net, x, device, **asked):
+        return estimate(net, x, batch=4096, devices=[device], **asked).rows[0]
+
+    image = nn.Conv2d(3, 64, 3), torch.empty(1, 3, 224, 224)
+    words = nn.Linear(1024, 1024), torch.empty(1, 512, 1024)
+    assert row(*image, "A100").evidence.checked and not row(*image, "H100").evidence.checked
+    assert row(*image, "H100").factor > row(*image, "A100").factor
+    assert row(*words, "A100").evidence.checked
+    volume = nn.Conv3d(3, 8, 3), torch.empty(1, 3, 8, 32, 32)
+    once, never = row(*volume, "V100", precision="fp32"), row(*volume, "A100")
+    assert not once.evidence.checked and "1 measurement of" in once.evidence.reasons[0]
+    assert never.factor > once.factor and not never.evidence.checked
+    video = nn.Sequential(nn.Conv1d(3, 8, 3), nn.LSTM(30, 8, batch_first=True))
+    unknown = row(video, torch.empty(1, 3, 32), "A100", precision="fp32")
+    assert unknown.factor > 1.5 and not unknown.evidence.checked
+
+
+def test_the_layout_is_seen_and_channels_last_trains_faster_in_16_bits():
+    net, x = nn.Conv2d(64, 64, 3), torch.empty(1, 64, 56, 56)
+    asked = {"batch": 256, "devices": ["V100"], "precision": "fp16"}
+    first = estimate(net, x, **asked)
+    last = estimate(net.to(memory_format=torch.channels_last), x, **asked)
+    assert last.rows[0].hours < first.rows[0].hours
+    assert "channels last" in repr(last) and "channels first" in repr(first)
+    told = estimate(nn.Conv2d(64, 64, 3), x, channels_last=True, **asked)
+    assert told.rows[0].hours == last.rows[0].hours
+
+
+def test_torch_compile_leaves_products_alone_and_cuts_the_rest():
+    chip = find_chip("A100")
+    product = Work(1, 1, False, "bf16", matrix=Sums(1e13, 1e9, 1))
+    rest = Work(1, 1, False, "bf16", other=Sums(0, 1e12, 1000))
+    plain, compiled = (step_time(product, chip, compiled=c) for c in (False, True))
+    assert compiled.device_s == plain.device_s
+    plain, compiled = (step_time(rest, chip, compiled=c) for c in (False, True))
+    assert compiled.device_s == pytest.approx(plain.device_s / 4)
+    assert compiled.launch_s == pytest.approx(plain.launch_s / 4)
+
+
+def test_both_ends_of_what_hosts_need_are_in_the_interval_of_a_step_that_launches_limit():
+    small = nn.Sequential(*(nn.Linear(8, 8) for _ in range(200)))
+    for card in ("A100", "RTX 4090"):
+        row = estimate(small, torch.empty(1, 8), devices=[card], training=False).rows[0]
+        kernels = count_work(small, torch.empty(1, 8), training=False).kernels
+        low, high = row.step_s / row.factor, row.step_s * row.evidence.upper
+        assert row.limit == "launches" and low <= 8e-6 * kernels <= 30e-6 * kernels <= high
+        assert "8 to 30 microseconds" in repr(row.evidence)
+
+
+def test_two_gaming_cards_without_peer_to_peer_gain_less_than_two_of_a_data_centre():
+    net, x = nn.Linear(4096, 4096), torch.empty(1, 64, 4096)
+
+    def gain(card):
+        one, two = (estimate(net, x, batch=32, devices=[card], count=n).rows[0] for n in (1, 2))
+        return two.samples_per_s / one.samples_per_s
+
+    assert gain("RTX 4090") < 1.5 < gain("A100")
+
+
+def test_a_tpu_launches_one_program_a_step_however_many_operations_it_has():
+    def launches_s(layers, chip):
+        net = nn.Sequential(*(nn.Linear(8, 8) for _ in range(layers)))
+        return step_time(
+            count_work(net, torch.empty(1, 8), precision="bf16"), find_chip(chip)
+        ).launch_s
+
+    assert launches_s(1, "v5e") == launches_s(200, "v5e") < launches_s(200, "A100")
+
+
+def test_a_step_of_few_kernels_takes_the_seconds_a_kernel_of_the_smallest_published_one():
+    chip = find_chip("A100")
+    times = {}
+    for layers in (10, 20, 500, 1000):
+        network = torch.nn.Sequential(*[torch.nn.ReLU() for _ in range(layers)])
+        work = count_work(network, torch.empty(1, 8), training=False)
+        assert work.kernels == layers
+        times[layers] = step_time(work, chip).launch_s
+    known = {name: entry["value"] for name, entry in fitted()["numbers"].items()}
+    smallest_s = known["step_s"] + known["launch_s"] * known["step_kernels"]
+    assert times[10] == pytest.approx(smallest_s * 10 / known["step_kernels"])
+    assert times[20] == pytest.approx(2 * times[10])
+    assert times[1000] - times[500] == pytest.approx(500 * known["launch_s"])
+
+
+class Graph(nn.Module):
+    """A layer that adds up neighbours, as those of graph networks do."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(64, 64)
+
+    def forward(self, x, edges):
+        h = self.layer(x)
+        return h.index_add(0, edges[1], h[edges[0]])
+
+
+def test_a_sample_of_a_graph_network_is_a_graph_and_a_batch_is_one_large_graph():
+    nodes, edges = torch.empty(1000, 64), torch.zeros(2, 5000, dtype=torch.int64)
+    one = estimate(Graph(), (nodes, edges), devices=["T4"])
+    eight = estimate(Graph(), (nodes, edges), batch=8, devices=["T4"])
+    assert (one.work.batch, eight.work.batch) == (1, 8)
+    joined = nodes.repeat(8, 1), edges.repeat(1, 8)
+    assert eight.work.flops == estimate(Graph(), joined, devices=["T4"]).work.flops
+    assert eight.work.flops == 8 * one.work.flops
+    assert "a graph of 1,000 nodes and 5,000 edges" in repr(one).replace("whole ", "")
+
+
+class Named(nn.Module):
+    """A network whose forward pass names devices, as those of people with a GPU do."""
+
+    def __init__(self, name):
+        super().__init__()
+        self.name, self.layer = name, nn.Linear(16, 4)
+
+    def forward(self, x):
+        noise = torch.randn(4, device=self.name)
+        moved = {
+            "cuda": x.cuda(),
+            "cuda:0": x.to(device="cuda:0"),
+            "cpu": x.cpu().to("cpu", torch.float32),
+        }
+        return self.layer(moved.get(self.name, x.to(self.name))) + (
+            noise if self.name != "cpu" else 0
+        )
+
+
+@pytest.mark.parametrize("name", ["cuda", "cuda:0", "mps", "cpu"])
+def test_a_model_that_names_a_device_in_its_forward_pass_is_counted(name):
+    assert count_work(Named(name), X).flops == count_work(nn.Linear(16, 4), X).flops
+
+
+class Half(nn.Module):
+    """A network with a part that its forward pass does not use, as the discriminator of a GAN."""
+
+    def __init__(self):
+        super().__init__()
+        self.used, self.unused = nn.Linear(16, 4), nn.Linear(1000, 1000)
+
+    def forward(self, x):
+        return self.used(x)
+
+
+def test_the_optimizer_updates_what_has_a_gradient():
+    assert count_work(Half(), X).ops[-1].elements == 16 * 4 + 4
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["3090", "2080 Ti", "4070", "5060", "RTX 6000 Ada", "A100 PCIe", "GH200", "B300", "PRO 6000"],
+)
+def test_cards_are_found_by_what_people_type(name):
+    assert name.replace(" ", "") in find_chip(name).name.replace(" ", "")
+
+
+def test_a_chip_of_your_own_is_one_line(model):
+    mine = Chip("Mine", 100, 800, 16)
+    twice = replace(mine, name="Twice", peak_tflop_per_s=200)
+    found = estimate(model, X, batch=64, devices=[mine, twice])
+    assert found["Mine"].parts.arithmetic_s == pytest.approx(2 * found.rows[1].parts.arithmetic_s)
+
+
+def test_a_chip_of_your_own_may_have_a_price(model):
+    mine = Chip("Lab card", 100, 800, 16)
+    row = estimate(model, X, devices=[mine], prices={"Lab card": 2}).rows[0]
+    assert row.cost == pytest.approx(2 * row.hours)
+
+
+@pytest.mark.parametrize(
+    "figures",
+    [
+        (-100, 800, 16),
+        ("100", 800, 16),
+        (100, 0, 16),
+        (100, 800, float("nan")),
+        ({}, 800, 16),
+        ({"fp8": 100}, 800, 16),
+        ({"fp16": True}, 800, 16),
+    ],
+)
+def test_a_chip_with_a_figure_that_is_none_is_refused(figures):
+    with pytest.raises(ValueError, match=r"of the Lab card .* but got"):
+        Chip("Lab card", *figures)
+
+
+@pytest.mark.parametrize("name", ["nonsense", "cpu"])
+def test_what_is_like_no_chip_is_answered_with_the_way_to_list_them(name):
+    with pytest.raises(ValueError, match=rf"unknown chip '{name}'. `python -m .*--help` lists all"):
+        find_chip(name)
+
+
+def test_a_chip_without_16_bits_computes_amp_in_what_it_has(model):
+    row = estimate(model, X, devices=[Chip("Mine", {"fp32": 10}, 300, 8)]).rows[0]
+    assert row.precision == "fp32"
+
+
+def test_a_chip_that_is_named_twice_has_one_row(model):
+    rows = estimate(model, X, devices=["A100", "a100", "A100 80GB", "T4"]).rows
+    assert [row.device for row in rows] == ["A100 80GB", "T4"]
+
+
+@pytest.mark.parametrize("precision", ["bf16", "tf32"])
+def test_where_no_chip_is_named_those_without_the_precision_are_left_out(model, precision):
+    found = estimate(model, X, precision=precision)
+    names = [row.device for row in found.rows]
+    assert "T4" not in names and "A100 80GB" in names and "RTX 5090" in names
+    assert f"the T4, which has no {precision}, takes no part" in repr(found)
+    assert "T4" in repr(estimate(model, X)) and "not wanted" not in repr(estimate(model, X))
+
+
+def test_examples_in_dollars_do_not_stand_beside_prices_in_another_currency(model):
+    found = estimate(model, X, devices=["T4", "A100"], prices={"T4": 100}, currency="JPY")
+    assert found["T4"].price.currency == "JPY" and found["A100"].price is None
+    assert "$" not in repr(found) + found.details()
+
+
+@pytest.mark.parametrize(("optimizer", "moved"), [("sgd", 12), ("momentum", 20), ("adamw", 28)])
+def test_the_update_moves_what_the_optimizer_reads_and_writes(optimizer, moved):
+    net, asked = nn.Linear(4096, 4096, bias=False), {"devices": ["T4"], "loss": torch.sum}
+    found = estimate(net, torch.empty(1, 4096), optimizer=optimizer, **asked)
+    adam = estimate(net, torch.empty(1, 4096), **asked)
+    assert found.work.ops[-1].bytes_moved == moved * 4096**2
+    difference = adam.work.bytes_moved - found.work.bytes_moved
+    assert difference == (28 - moved) * 4096**2
+    assert (found.rows[0].step_s < adam.rows[0].step_s) == (moved < 28)
+    assert f"estimated with {optimizer}; with Adam, " in found.details()
+    assert "estimated with Adam; " in adam.details() and "Assumed" not in repr(adam)
+
+
+def test_an_optimizer_whose_update_is_not_known_is_counted_as_adam_and_the_result_says_so(model):
+    found = estimate(model, X, devices=["T4"], optimizer=torch.optim.RMSprop)
+    assert "Assumed: the update of RMSprop takes as long as Adam's." in repr(found)
+    assert found.work.ops[-1].bytes_moved == estimate(model, X).work.ops[-1].bytes_moved
+
+
+def test_a_launch_of_ones_own_host_takes_the_place_of_the_fitted_one(model):
+    slow, fast = Host(0.0, 1e-3, "slow"), Host(0.0, 1e-6, "fast")
+    rows = [estimate(model, X, devices=["A100"], host=host).rows[0] for host in (slow, fast)]
+    assert (
+        rows[0].step_s == pytest.approx(1e3 * rows[1].step_s, rel=1e-3)
+        and rows[0].limit == "launches"
+    )
+    with pytest.raises(ValueError, match="host is 'this machine'"):
+        estimate(model, X, devices=["A100"], host="my laptop")
+
+
+def test_the_host_is_measured_by_launches_of_this_machine():
+    here = measure_host()
+    assert here.step_s == 0 and 1e-7 < here.launch_s < 1e-2 and "measured" in here.source
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        ((25, 25), "25 seconds"),
+        ((20 * 3600, 50 * 3600), "20 to 50 hours"),
+        ((22 * 3600, 55 * 3600), "22 to 55 hours"),
+        ((144, 216), "2.4 to 3.6 minutes"),
+        ((60 * 3600, 90 * 3600), "2.5 to 3.8 days"),
+        ((72 * 60, 182 * 60), "1.2 to 3 hours"),
+        ((41, 344), "41 seconds to 5.7 minutes"),
+        ((0.00042, 0.00094), "420 to 940 microseconds"),
+        ((3600, 3600), "1 hour"),
+    ],
+)
+def test_times_are_in_the_units_that_a_person_uses(seconds, words):
+    assert span((seconds[0] / 3600, seconds[1] / 3600)) == words
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "currency", "words"),
+    [
+        (0.001, 0.002, "$", "less than $0.01"),
+        (0.001, 0.02, "EUR", "up to 0.02 EUR"),
+        (9.999, 41.4, "$", "$10 to $41"),
+    ],
+)
+def test_amounts_of_money_are_never_written_as_nothing(low, high, currency, words):
+    middle, factor = (low * high) ** 0.5, (high / low) ** 0.5
+    row = row_of("T4", 1, middle, factor=factor, currency=currency)
+    assert money(row) == words
+
+
+def row_of(device, hours, price, fits=True, factor=1.5, currency="$"):
+    own = device == "this machine"
+    return Row(
+        device=device,
+        count=1,
+        precision="bf16",
+        step_s=1.0,
+        batch=1,
+        samples=hours * 3600,
+        price=None if price is None else Price(price, "your price", currency),
+        evidence=ErrorFactor(1.0 if own else factor, True, ()),
+        parts=None if own else StepTime(0.0, 1.0, 0.0),
+        fits=None if own else fits,
+    )
+
+
+ANSWERS = [
+    ([("T4", 100, 0.3), ("A100", 20, 2.0)], None, r"Rent the T4: .* days, \$20 to \$45\."),
+    # first the one that is in time, then the one that costs less
+    (
+        [("4090", 40, 0.3), ("A100", 20, 2.0), ("H100", 10, 9.0)],
+        48,
+        r"Rent the A100: 13 to 30 hours, \$27 to \$60\. "
+        r"The 4090 costs less \(\$8.00 to \$18\) but may miss your 48 hours\.",
+    ),
+    ([("A100", 20, 2.0), ("4090", 90, 0.3)], 48, r"Rent the A100: [^.]*\."),
+    # one that has no price is not denied
+    (
+        [("4090", 40, 0.3), ("5090", 20, None)],
+        48,
+        "The whole interval of the 5090 is within your 48 hours: 13 to 30 hours; no price is known "
+        r"here\. The 4090 may miss them: 27 to 60 hours, \$8.00 to \$18\.",
+    ),
+    (
+        [("L4", 30, None), ("5090", 20, None)],
+        48,
+        "The whole interval of the 5090 is within your 48 hours.*no price is known here.",
+    ),
+    # one that is certain to miss is not recommended
+    (
+        [("A100", 20, 2.0), ("H100", 10, 9.0), ("T4", 100, 0.1)],
+        12,
+        r"None makes your 12 hours with its whole interval\. The H100 may: 6.7 to 15 hours, .*",
+    ),
+    (
+        [("T4", 100, 0.3), ("A100", 20, 2.0)],
+        5,
+        "None of them makes your 5 hours: the fastest is the A100, 13 to 30 hours, .*",
+    ),
+    ([("this machine", 1512, 0), ("A100", 20, 2.0)], 48, r"Rent the A100: [^.]*\."),
+    (
+        [("this machine", 1512, 0), ("A100", 20, 2.0)],
+        None,
+        r"Stay on your own machine: 63 days, free\. The A100 would take 13 to 30 hours, .*",
+    ),
+    ([("this machine", 0.1, 0), ("A100", 0.01, 2.0)], 48, r"Stay on your own machine: 6 min.*"),
+    ([("T4", 100, None)], None, "The T4 is the fastest: .*no price is known here."),
+]
+
+
+@pytest.mark.parametrize(("rows", "deadline", "words"), ANSWERS)
+def test_the_answer_names_what_is_in_time_then_what_costs_least(rows, deadline, words):
+    assert re.fullmatch(words, advice([row_of(*row) for row in rows], deadline))
+
+
+def test_what_does_not_fit_is_not_recommended_in_words():
+    assert advice([row_of("T4", 1, 0.1, fits=False)], None).startswith("It fits none")
+
+
+def test_two_currencies_are_not_compared():
+    rows = [row_of("T4", 20, 9.0, currency="EUR"), row_of("A100", 20, 1.0)]
+    assert "Rent the T4" in advice(rows, 48)  # the examples are in dollars
+    free = row_of("this machine", 30, 0)  # what is free is so in every currency
+    assert "Stay on your own machine" in advice([*rows, free], 48)
+
+
+def test_a_table_names_the_currency(model):
+    pytest.importorskip("pandas")
+    found = estimate(model, X, devices=["T4", "L4"], prices={"t4": 9}, currency="EUR")
+    assert list(found.to_frame()["currency"].fillna("none")) == ["EUR", "none"]
+
+
+def test_devices_whose_intervals_overlap_are_not_told_apart():
+    names = {"A100": 20, "H100": 12, "4090": 40, "T4": 200, "5090": 24, "one": 2000}
+    (said,) = told_apart([row_of(name, hours, None) for name, hours in names.items()])
+    assert "their intervals overlap: H100, A100 and 5090; A100, 5090 and 4090." in said
+    assert told_apart([row_of("A100", 20, None), row_of("T4", 200, None)]) == []
+
+
+def test_only_what_was_compared_is_called_checked():
+    words = nn.Linear(1024, 1024), torch.empty(1, 512, 1024)
+    asked = {"batch": 4096, "devices": ["MI210", "MI300X", "A100"]}
+    full = estimate(*words, precision="fp32", **asked)
+    assert [row.checked for row in full.rows] == [True, False, True]
+    assert full["MI300X"].factor > full["MI210"].factor
+    half = estimate(*words, **asked)
+    assert [row.checked for row in half.rows] == [False, False, True]
+    several = estimate(*words, precision="fp32", batch=4096, devices=["A100"], count=8)
+    assert not several.rows[0].checked and "unchecked" in repr(several)
+    assert "several together were not checked" in repr(several)
+
+
+def test_a_step_at_the_brim_just_fits_and_one_that_was_measured_fits():
+    row = row_of("T4", 1, 1.0)
+    full = replace(row, needed_bytes=15e9, capacity_bytes=16e9)
+    cells = [one.cells()[3] for one in (full, replace(full, needed_bytes=9e9))]
+    assert cells == ["just", "yes"] and row_of("this machine", 1, 0).cells()[3] == "yes"
+
+
+def test_the_result_says_what_is_not_counted_and_links_to_the_page(model, monkeypatch):
+    plain = repr(estimate(model, X, devices=["T4"]))
+    assert "The loss is not counted" in plain and "http" not in plain
+    monkeypatch.setenv("COURSE_PAGE", "https://example.org/page.html")
+    given = estimate(model, X, devices=["T4"], loss=lambda out: out.mean())
+    assert "loss is not" not in repr(given) and "https://example.org/page.html#" in repr(given)
+
+
+def test_one_call_answers_time_and_memory(model):
+    found = estimate(model, X, batch=64, devices=["T4"])
+    assert found.memory.needed_bytes == estimate_memory(model, X, batch=64).needed_bytes
+    assert found["T4"].needed_bytes == found.memory.needed_bytes
+
+
+def test_a_chip_of_your_own_is_estimated_from_its_data_sheet(model):
+    mine = replace(find_chip("T4"), name="Mine", bandwidth_gb_per_s=640.0, link="")
+    answer = estimate(model, X, batch=64, devices=[mine, "T4"])
+    assert [row.device for row in answer.rows] == ["Mine", "T4"]
+    assert answer.rows[0].parts.memory_s == pytest.approx(answer.rows[1].parts.memory_s / 2)
+
+
+def test_it_says_for_how_many_samples_the_hours_are(model):
+    assert estimate(model, X, samples=50_000, epochs=3, devices=["T4"]).rows[0].samples == 150_000
+
+
+def test_a_batch_in_a_list_is_one_argument_and_the_error_says_so():
+    with pytest.raises(RuntimeError, match="a list is one") as refused:
+        estimate(nn.Bilinear(4, 4, 1), [torch.empty(2, 4), torch.empty(2, 4)])
+    assert ".item()" not in str(refused.value)
+
+
+def test_stay_on_the_cpu_is_a_possible_answer(model):
+    answer = estimate(model, X, batch=64, devices=["A100"], this_machine=1e-3)
+    assert answer.cheapest().device == "this machine" and answer.cheapest().kind == "measured"
+
+
+def test_each_row_says_whether_it_fits_as_estimate_memory_does():
+    wide, x = (
+        nn.Sequential(*(nn.Linear(2**14, 2**14, device="meta") for _ in range(6))),
+        torch.empty(1, 2**14),
+    )
+    answer = estimate(
+        wide, x, batch=64, devices=["T4", "H100"], prices={"T4": 0.01, "H100": 3}, this_machine=1e6
+    )
+    memory = {name: estimate_memory(wide, x, batch=64, precision=name) for name in ("fp16", "bf16")}
+    assert [row.fits for row in answer.rows] == [
+        memory["fp16"].fits("T4"),
+        memory["bf16"].fits("H100"),
+        None,
+    ]
+    assert answer["T4"].fits is False and answer["H100 SXM"].fits
+    assert answer["T4"].needed_bytes == pytest.approx(memory["fp16"].needed_bytes)
+    assert (
+        "it needs" in repr(answer)
+        and "of 121" in answer.details()
+        and answer.to_dict()["rows"][0]["fits"] is False
+    )
+    # What does not fit is not recommended, however cheap it is.
+    assert answer.cheapest().device == "this machine"
+    assert estimate(wide, x, batch=64, devices=["T4"], prices={"T4": 1}).cheapest() is None
+
+
+def test_a_model_that_does_nothing_needs_its_input_and_the_framework():
+    row = estimate(nn.Identity(), X, batch=10, training=False, devices=["T4"]).rows[0]
+    assert row.fits and row.needed_bytes > 4 * 10 * 16
+
+
+def test_a_deadline_counts_the_far_end_of_the_interval(answer):
+    slow = answer["T4"]
+    assert answer.cheapest(deadline_hours=slow.hours) != slow
+    assert answer.cheapest(deadline_hours=1e-9) is None
+
+
+def test_the_result_is_a_table_json_and_safe_html(answer):
+    pytest.importorskip("pandas")
+    frame = answer.to_frame()
+    assert list(frame["device"]) == ["T4", "A100 80GB", "TPU v5e"] and frame["hours"].gt(0).all()
+    saved = json.loads(answer.to_json())
+    assert (
+        saved["counted"]["matrix"]["flops"] == answer.work.flops and "ops" not in saved["counted"]
+    )
+    assert saved["rows"][0]["hours"] == answer["T4"].hours
+    hostile = estimate(
+        nn.Linear(2, 2),
+        torch.empty(1, 2),
+        devices=["T4"],
+        this_machine=1.0,
+        prices={"this machine": 1},
+    )
+    shown = hostile._repr_html_()
+    assert "<script" not in shown and "T4" in shown
+    assert shown.startswith('<div class="mathjax_ignore')  # two prices are no formula
+
+
+def test_every_chip_has_a_source_and_plausible_figures():
+    chips = all_chips()
+    assert len(chips) >= 20
+    for chip in chips:
+        assert chip.source.startswith("https://") and chip.peak(chip.at("amp")) > 1e12, chip.name
+        assert not chip.link or chip.link in {link.name for link in all_links()}
+        assert all(vars(chip)[figure] is not None for figure in chip.uncertain), chip.name
+
+
+def test_every_source_that_figures_were_compared_with_is_described_and_used():
+    described = json.loads(CHIPS_FILE.read_text(encoding="utf-8"))["checked_sources"]
+    assert {key for chip in all_chips() for key in chip.checked} == set(described)
+
+
+def test_cards_for_games_have_the_rate_of_products_accumulated_in_32_bits():
+    # NVIDIA's white papers of Ampere, Ada and Blackwell: twice the rate without tensor cores; the
+    # advertised rate, with 16-bit accumulation, is four times as fast.
+    cards = [chip for chip in all_chips() if re.fullmatch(r"RTX [345]0\d0", chip.name)]
+    assert len(cards) >= 10
+    for card in cards:
+        assert card.peaks["bf16"] == pytest.approx(2 * card.peaks["fp32"], rel=0.01), card.name
+
+
+def test_no_two_chips_answer_to_one_name():
+    for chip in all_chips():
+        found = {name: find_chip(name).name for name in (chip.name, *chip.also)}
+        assert set(found.values()) == {chip.name}, f"another chip has one of these names: {found}"
+
+
+@pytest.mark.parametrize(
+    "name, found",
+    [
+        ("rtx4090", "RTX 4090"),
+        ("v100", "V100 SXM2 16GB"),
+        ("Tesla T4", "T4"),
+        ("mi300", "MI300X"),
+        ("H100 80GB", "H100 SXM"),
+        ("G4", "RTX PRO 6000 Server"),  # what Colab calls it
+    ],
+)
+def test_chips_are_found_whatever_the_capitals_and_spaces(name, found):
+    assert find_chip(name).name == found
+
+
+def test_the_published_latency_of_resnet50_on_a_v100_is_met(torchvision):
+    # NVIDIA/DeepLearningExamples, ResNet-50 v1.5, V100 16 GB, fp32, milliseconds at batch 1, 4, 16
+    # and 256.
+    with torch.device("meta"):
+        net = torchvision.models.resnet50()
+    for batch, published_ms in ((1, 10.4), (4, 10.5), (16, 16.1), (256, 214.5)):
+        work = count_work(
+            net, torch.empty(1, 3, 224, 224), batch=batch, precision="fp32", training=False
+        )
+        assert 1 / 1.5 < step_time(work, find_chip("V100")).total_s * 1e3 / published_ms < 1.5
+
+
+def test_a_small_batch_is_limited_by_launches_and_a_large_product_by_arithmetic():
+    chip, deep = find_chip("A100"), nn.Sequential(*(nn.Linear(8, 8) for _ in range(200)))
+    assert step_time(count_work(deep, torch.empty(1, 8), training=False), chip).limit == "launches"
+    wide = count_work(nn.Linear(16_384, 16_384), torch.empty(16_384, 16_384), training=False)
+    assert step_time(wide, chip).limit == "arithmetic"
+    assert (
+        step_time(count_work(nn.ReLU(), torch.empty(2**30), training=False), chip).limit == "memory"
+    )
+
+
+def test_the_ring_moves_each_gradient_twice_and_a_slow_link_costs_speed():
+    link = next(link for link in all_links() if link.name == "NVLink 3")
+    latency_s = fitted()["numbers"]["round_s"]["value"]
+    carried = 0.8 * 300e9  # four fifths of the line rate
+    assert exchange_s(10**9, link, 8) == pytest.approx(2 * 7 / 8 * 4e9 / carried + 14 * latency_s)
+    work = count_work(nn.Linear(4096, 4096), torch.empty(1, 4096), batch=4096)
+    scaled = scaling(work, "A100", counts=(1, 8))
+    assert scaled.speedups[0] == 1 and 4 < scaled.speedups[1] < 8
+    slow = scaling(work, "A100", link="Ethernet 10G", counts=(1, 8))
+    assert slow.speedups[1] < scaled.speedups[1]
+    # this chip has no link of its own
+    without = scaling(work, "M4 Max", link="Ethernet 10G", counts=(1, 8))
+    assert without.speedups[1] > 1
+
+
+def test_eight_cards_are_faster_than_one(model):
+    one, eight = (estimate(model, X, batch=4096, devices=["A100"], count=n).rows[0] for n in (1, 8))
+    assert eight.watts == 8 * one.watts
+    assert (
+        one.samples_per_s < eight.samples_per_s < 8 * one.samples_per_s and eight.batch == 8 * 4096
+    )
+
+
+def test_several_cards_are_compiled_and_launched_as_one_is(model):
+    def step_s(count, **asked):
+        return estimate(model, X, devices=["A100"], count=count, **asked).rows[0].step_s
+
+    def ratio(count, **asked):
+        return step_s(count, **asked) / step_s(count)
+
+    for asked in ({"compiled": True}, {"host": Host(0.0, 1e-3, "slow")}):
+        assert ratio(2, **asked) == pytest.approx(ratio(1, **asked), rel=0.02)
+
+
+@pytest.mark.parametrize(
+    "asked, words",
+    [
+        ({"devices": ["RTX4091"]}, "unknown chip 'RTX4091'.*RTX 4090"),
+        ({"devices": ["T4"], "precision": "bf16"}, "T4.*fp16, fp32"),
+        ({"devices": ["T4"], "precision": "fp8"}, "unknown precision 'fp8'. Pass one of amp, fp32"),
+        ({"deadline_hours": -3}, "deadline_hours must be a positive number.*-3"),
+        ({"deadline_hours": float("nan")}, "deadline_hours.*nan"),
+        ({"deadline_hours": "48"}, "deadline_hours.*'48'"),
+        ({"prices": {"T4": -1}}, "T4.*not negative.*-1"),
+        ({"prices": {"T4": float("nan")}}, "nan"),
+        ({"prices": {"T4": "0.35"}}, "price that is a number.*'0.35'"),
+        ({"prices": {"T4": True}}, "True"),
+        ({"prices": {"T5": 1}}, "unknown chip 'T5'"),
+        ({"samples": 0}, "samples must be a positive integer.*0"),
+        ({"epochs": 1.5}, "epochs"),
+        ({"batch": 0}, "batch"),
+        ({"count": 0}, "count"),
+        ({"devices": []}, "devices is empty"),
+        ({"this_machine": 0}, "this_machine"),
+        ({"devices": ["M4 Max"], "count": 2}, "M4 Max.*link="),
+        ({"devices": ["A100"], "count": 2, "link": "string"}, "unknown link"),
+    ],
+)
+def test_a_question_without_an_answer_is_refused_in_clear_words(model, asked, words):
+    with pytest.raises(ValueError, match=words):
+        estimate(model, X, **{"devices": ["T4"], **asked})
+
+
+def test_one_name_in_place_of_a_list_is_refused(model):
+    with pytest.raises(TypeError, match=r"\['T4'\]"):
+        estimate(model, X, devices="T4")
+    with pytest.raises(TypeError, match="by its name"):
+        estimate(model, X, devices=[4])
+    with pytest.raises(TypeError, match="prices is a dictionary"):
+        estimate(model, X, devices=["T4"], prices=[1])
+    with pytest.raises(TypeError, match="must be a"):
+        estimate(nn.Linear, X, devices=["T4"])
+    with pytest.raises(KeyError, match="not among the devices"):
+        estimate(model, X, devices=["T4"])["A100"]
+
+
+def test_a_row_is_found_by_the_name_that_was_asked_for(answer):
+    assert answer["a100"] is answer["A100 80GB"] and answer["v5e"].device == "TPU v5e"
+
+
+def test_a_model_in_16_bits_is_counted_without_casts_and_refuses_32():
+    model, x = nn.Linear(16, 16).bfloat16(), X.bfloat16()
+    work = estimate(model, x, devices=["T4", "A100"]).work
+    assert not [op for op in work.ops if op.name == "_to_copy" and op.elements == 16 * 16]
+    with pytest.raises(ValueError, match="'fp32' was asked of a model in"):
+        estimate(model, x, devices=["T4"], precision="fp32")
+
+
+def test_a_model_spread_over_devices_is_the_model_itself(model):
+    one, spread = (estimate(net, X, devices=["T4"]).work for net in (model, nn.DataParallel(model)))
+    assert spread == one
+
+
+def test_scaling_wants_a_training_and_numbers_of_devices():
+    layer = nn.Linear(4, 4), torch.empty(1, 4)
+    with pytest.raises(ValueError, match="training"):
+        scaling(count_work(*layer, training=False), "A100")
+    for counts in ((), (1, 0), (1.0, 2)):
+        with pytest.raises(ValueError, match="positive integers"):
+            scaling(count_work(*layer), "A100", counts=counts)
+
+
+def test_the_command_line_answers_in_text_and_json(capsys):
+    asked = [
+        "torch.nn:Identity",
+        "--input",
+        "8",
+        "--inference",
+        "--devices",
+        "T4",
+        "--price",
+        "T4=0.35",
+    ]
+    assert main([*asked, "--compiled", "--optimizer", "sgd"]) == 0
+    said = capsys.readouterr().out
+    assert "your price" in said and "--this-machine" in said and "loss=" not in said
+    assert (
+        main([*asked, "--json"]) == 0
+        and json.loads(capsys.readouterr().out)["rows"][0]["device"] == "T4"
+    )
+
+
+def test_the_command_line_leaves_out_chips_without_the_precision_too(capsys):
+    asked = ["torch.nn:Identity", "--input", "8", "--inference", "--precision", "bf16"]
+    assert main(asked) == 0 and "the T4, which has no bf16" in capsys.readouterr().out
+
+
+def test_the_command_line_takes_a_model_from_a_file_that_imports_its_neighbour(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "width_of_mine.py").write_text("WIDTH = 8")
+    text = "from torch.nn import Linear\nfrom width_of_mine import WIDTH\n"
+    text += "def make():\n    return Linear(WIDTH, WIDTH)"
+    (tmp_path / "model_of_mine.py").write_text(text)
+    asked = f"{tmp_path / 'model_of_mine.py'}:make", "--input", "8", "--devices", "T4"
+    assert main(asked) == 0 and "T4" in capsys.readouterr().out
+    assert (
+        main([f"{tmp_path / 'absent.py'}:make"]) == 2
+        and "there is no file" in capsys.readouterr().err
+    )
+
+
+def test_the_help_of_the_command_line_lists_every_chip_and_link(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "RTX PRO 6000 Max-Q" in said and "Ethernet 10G" in said
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["nothing_like_it:make"], "nothing_like_it"),
+        (["torch.nn:Linear"], "torch.nn:Linear"),
+        (["builtins:dict"], "not a torch.nn.Module"),
+        (["torch.nn:Identity", "--price", "T4"], "'T4' is not a price. Write T4=0.35"),
+        (["torch.nn:Identity", "--devices", "T99"], "unknown chip"),
+    ],
+)
+def test_the_command_line_says_what_is_wrong(arguments, words, capsys):
+    assert main(arguments) == 2
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "prices"),
+    [("", ()), ("T4=0.35, A100 80GB = 1.30,", (("T4", 0.35), ("A100 80GB", 1.3)))],
+)
+def test_prices_are_read(text, prices):
+    assert read_prices(text) == prices
+
+
+@pytest.mark.parametrize("part", ["T4", "T4=", "=0.35", "T4=cheap", "T4=1=2"])
+def test_what_is_no_price_is_refused(part):
+    with pytest.raises(ValueError, match=f"^'{part}' is not a price. Write T4=0.35"):
+        read_prices(f"L4=0.7, {part}")
+
+
+@pytest.mark.process
+def test_importing_the_package_costs_no_more_than_torch():
+    code = """import sys
+from course_tools.estimate import Chip, estimate, estimate_memory
+print({"pandas", "matplotlib", "ipywidgets", "lightning", "torchvision", "PIL"} & set(sys.modules))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "set()\n", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("reported", "chip"),
+    [  # what torch.cuda.get_device_name() says of them
+        ("NVIDIA L4", "L4"),
+        ("NVIDIA GeForce RTX 4090", "RTX 4090"),
+        ("NVIDIA A100-SXM4-80GB", "A100 80GB"),
+        ("Tesla V100-SXM2-16GB", "V100 SXM2 16GB"),
+        ("NVIDIA H100 80GB HBM3", "H100 SXM"),
+        ("AMD Instinct MI300X", "MI300X"),
+        ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "RTX PRO 6000 Server"),
+        ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "RTX PRO 6000"),
+        ("TPU v5 lite", "TPU v5e"),  # the kind of device that XLA names
+    ],
+)
+def test_a_chip_is_found_by_the_name_that_its_driver_reports(reported, chip):
+    assert find_chip(reported).name == chip
+
+
+def test_a_model_in_16_bits_can_be_measured_here_alone():
+    found = estimate(nn.Linear(16, 8).bfloat16(), X, devices=[], this_machine=0.1, samples=100)
+    assert found.rows[0].kind == "measured"

@@ -1,0 +1,612 @@
+"""The page "Is it worth it?" in a browser: it agrees with Python, is safe and accessible."""
+
+import itertools
+import json
+import random
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from urllib.parse import urlencode
+
+import pytest
+import torch
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import sync_playwright
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools/page"))
+import build
+
+sys.path.pop(0)
+from course_tools.estimate import estimate
+from course_tools.estimate.chips import Chip, all_chips, find_chip
+from course_tools.estimate.counted import counted_memory
+from course_tools.estimate.counting.work import Work
+from course_tools.estimate.finetuning import estimate_finetuning
+from course_tools.estimate.inference import estimate_inference
+from course_tools.estimate.language_model import language_models
+from course_tools.estimate.memory.memory_model import capacity_bytes, fits, framework_bytes
+from course_tools.estimate.money.advice import advice, told_apart
+from course_tools.estimate.money.prices import (
+    Price,
+    free_offers,
+    list_prices,
+    prices_by_device,
+    providers,
+)
+from course_tools.estimate.row import Row, span
+from course_tools.estimate.time.error_factor import ErrorFactor, error_factor
+from course_tools.estimate.time.parallel import scaling
+from course_tools.estimate.time.published import MERGED, networks
+from course_tools.estimate.time.step_time import StepTime, step_time
+
+pytestmark = pytest.mark.browser
+
+
+BROWSERS = ("/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome")
+FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run")
+FLAGS += ("--disable-background-networking", "--disable-component-update", "--disable-sync")
+CALLS = """globalThis.page = {
+    NAMES, advise, answerRows, freeRows, fromAddress, problemOf, readNumber, readOwn, known,
+    searchNames, toldApart
+};"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    found = next((path for path in BROWSERS if Path(path).exists()), None)
+    if found is None:
+        pytest.skip("needs chromium")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=found, args=FLAGS)
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    """The page as `make page` writes it."""
+    path = tmp_path_factory.mktemp("page") / "worth-it.html"
+    path.write_text(build.page(), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def inside(browser, file):
+    """The same page with its functions within reach, and so without its policy."""
+    text = file.read_text(encoding="utf-8").replace(
+        "</script>\n</body>", f"{CALLS}</script></body>"
+    )
+    path = file.with_name("inside.html")
+    path.write_text(text.replace("Content-Security-Policy", "X-Without-Policy"), encoding="utf-8")
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    yield page
+    page.close()
+
+
+@pytest.fixture
+def page(browser, file):
+    opened = browser.new_page(viewport={"width": 1280, "height": 900})
+    errors = []
+    opened.on("pageerror", lambda error: errors.append(str(error)))
+    opened.on("console", lambda message: errors.append(message.text))
+    opened.goto(file.as_uri())
+    yield opened
+    opened.close()
+    assert not errors
+
+
+def step_of(question: dict, batch: int) -> tuple[Work, float | None]:
+    """Return the counted step of a question's model, and the bytes that it needs."""
+    training = question["task"] == "training"
+    name, _, image = question["model"].rpartition(" (")
+    key = name, int(image[:-1]), training
+    work = networks()[*key, True].at(batch, "fp16")
+    lines = counted_memory().get(key)
+    if lines is None:
+        return work, None
+    tensors = max(held + per_sample * batch for held, per_sample in lines)
+    return work, tensors + framework_bytes(tensors)
+
+
+def expected_rows(question: dict, chips: list[Chip]) -> list[dict]:
+    """Return what the package answers, for the chips that have the precision and a link."""
+    if question["model"] in language_models():
+        return expected_language_rows(question, chips)
+    prices = prices_by_device(question["provider"] or None, "here", "$")
+    rows = []
+    together = question["count"] > 1 and question["task"] == "training"
+    for chip in chips:
+        precision = question["precision"]
+        if precision != "amp" and precision not in chip.peaks:
+            continue
+        if together and not chip.link:
+            continue
+        work, needed = step_of(question, question["batch"])
+        work = replace(work, precision=chip.at(precision))
+        parts = step_time(work, chip)
+        step_s = parts.total_s
+        if together:
+            step_s = scaling(work, chip, counts=(question["count"],)).steps_s[0]
+        samples = question["samples"] * question["epochs"]
+        seconds = samples * step_s / (work.batch * question["count"])
+        price = prices.get(chip.name)
+        rows.append(
+            {
+                "device": chip.name,
+                "seconds": seconds,
+                "faster": error_factor(work, chip, parts).factor,
+                "slower": error_factor(work, chip, parts).upper,
+                "cost": None
+                if price is None
+                else seconds / 3600 * price.per_hour * question["count"],
+                "needed": needed,
+                "fits": needed is None or fits(needed, capacity_bytes(chip)),
+                "limit": parts.limit,
+                "checked": error_factor(work, chip, parts).checked and question["count"] == 1,
+            }
+        )
+    return rows
+
+
+def expected_language_rows(question: dict, chips: list[Chip]) -> list[dict]:
+    """Return what the package answers about a language model on one of each chip."""
+    prices = prices_by_device(question["provider"] or None, "here", "$")
+    names = "length", "prompt", "generated", "runtime", "batch", "tuning", "model"
+    length, prompt, generated, runtime, batch, tuning, model = (question[name] for name in names)
+    samples = question["samples"] * question["epochs"]
+    rows = []
+    for chip in chips:
+        if question["task"] == "inference":
+            asked = {"bits": int(question["bits"]), "runtime": runtime}
+            texts = {"prompt": prompt, "generated": generated}
+            found = run = estimate_inference(model, chip, batch=batch, **asked, **texts)
+            steps = samples / batch
+            seconds = found.request_s * steps
+            low, high = (end * steps for end in found.request_interval_s)
+        elif {"fp16", "bf16"} & set(chip.peaks):
+            job = {"tokens": samples * length, "device": chip}
+            found = estimate_finetuning(model, tuning, batch=batch, length=length, **job)
+            run = found.run
+            seconds = run.hours * 3600
+            low, high = (end * 3600 for end in run.hours_interval)
+        else:
+            continue
+        price = prices.get(chip.name)
+        rows.append(
+            {
+                "device": chip.name,
+                "seconds": seconds,
+                "faster": seconds / low,
+                "slower": high / seconds,
+                "cost": price and seconds / 3600 * price.per_hour,
+                "needed": found.needed_bytes,
+                "fits": run.fits,
+                "checked": run.checked,
+            }
+        )
+    return rows
+
+
+def near(one: float | None, other: float | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return one == pytest.approx(other, rel=1e-3)
+
+
+def random_question(draw: random.Random, names: list[str]) -> dict:
+    model = draw.choice(names)
+    tasks = ["training", "inference"]
+    language = model in language_models()
+    if not language:
+        name, _, image = model.rpartition(" (")
+        tasks = [t for t in tasks if (name, int(image[:-1]), t == "training", True) in networks()]
+    return {
+        "model": model,
+        "task": draw.choice(tasks),
+        "tuning": draw.choice(["full", "lora", "4-bit"]),
+        "precision": draw.choice(["amp", "amp", "bf16", "fp16"]),
+        "batch": draw.choice([1, 2, 7, 64, 256, 4096]),
+        "samples": draw.choice([1, 50_000, 1_281_167, 10**9]),
+        "epochs": draw.choice([1, 3, 90]),
+        "count": 1 if language else draw.choice([1, 1, 2, 8, 64]),
+        "length": draw.choice([128, 2048, 8192]),
+        "prompt": draw.choice([1, 512, 30_000]),
+        "generated": draw.choice([1, 256, 2000]),
+        "bits": draw.choice(["16", "8", "4"]),
+        "runtime": draw.choice(["vLLM", "llama.cpp", "Transformers"]),
+        "provider": draw.choice(["", "", *providers()]),
+        "devices": draw.sample([chip.name for chip in all_chips()], 5),
+    }
+
+
+def shown_rows(page, question: dict) -> list[dict]:
+    """Return the page's rows for a question, which goes through its address."""
+    fields = {**question, "devices": ",".join(question["devices"])}
+    script = """address => {
+        const read = page.fromAddress(address, page.known);
+        const { question, problems } = read;
+        return { problems, rows: page.answerRows(question), free: page.freeRows(question) };
+    }"""
+    answer = page.evaluate(script, urlencode(fields))
+    assert answer["problems"] == [], answer["problems"]
+    half = question["precision"] != "bf16" or question["model"] in language_models()
+    assert bool(answer["free"]) == (question["count"] == 1 and half)
+    return answer["rows"] + answer["free"]
+
+
+def test_the_page_and_python_agree_on_300_questions(inside):
+    draw = random.Random(1)
+    images = sorted({f"{name} ({image})" for name, image, _, half in networks() if half})
+    images = [name for name in images if MERGED not in name]
+    names = [*images, *(list(language_models()) * 20)]
+    for _ in range(300):
+        question = random_question(draw, names)
+        chips = [find_chip(name) for name in question["devices"]]
+        shown, wanted = shown_rows(inside, question), expected_rows(question, chips)
+        for offer in free_offers() if question["count"] == 1 else ():
+            devices = [find_chip(name) for name in offer["devices"]]
+            free = expected_rows(question | {"count": offer["count"]}, devices)
+            wanted += [row | {"cost": 0} for row in free]
+        if question["model"] in language_models():  # of which Python estimates one card alone
+            shown, wanted = shown[: len(shown) - 1], wanted[: len(wanted) - 1]
+        assert [row["device"] for row in shown] == [row["device"] for row in wanted], question
+        for one, other in zip(shown, wanted, strict=True):
+            low, middle, high = one["seconds"]
+            assert middle == pytest.approx(other["seconds"], rel=1e-3), question
+            assert low == pytest.approx(other["seconds"] / other["faster"], rel=1e-3), question
+            assert high == pytest.approx(other["seconds"] * other["slower"], rel=1e-3), question
+            assert near(one["cost"] and one["cost"][1], other["cost"]), question
+            assert near(one["needed"], other["needed"]), question
+            words = [name for name in ("fits", "limit", "checked") if name in other]
+            assert [one[name] for name in words] == [other[name] for name in words], question
+
+
+def as_package_row(shown: dict) -> Row:
+    """Return a row of the page as the package's, with the same figures."""
+    low, middle, high = shown["seconds"]
+    limits = ("launches", "memory", "arithmetic")
+    parts = StepTime(*(middle if shown["limit"] == limit else 0.0 for limit in limits))
+    price = None
+    if shown["own"] or shown["cost"]:
+        per_hour = 0.0 if shown["own"] else shown["cost"][1] / middle * 3600 / shown["count"]
+        price = Price(per_hour, "example")
+    return Row(
+        device=shown["device"],
+        count=shown["count"],
+        precision=shown["precision"],
+        step_s=middle,
+        batch=1,
+        samples=1,
+        price=price,
+        evidence=ErrorFactor(middle / low, shown["checked"], (), high / middle),
+        parts=None if shown["own"] else parts,
+        fits=shown["fits"],
+        where=shown["offer"]["name"] if shown["offer"] else "",
+        flops=shown["flops"],
+    )
+
+
+def test_the_page_says_the_sentences_of_the_package(inside):
+    draw = random.Random(3)
+    names = sorted({f"{name} ({image})" for name, image, _, half in networks() if half})
+    script = """address => {
+        const { question } = page.fromAddress(address, page.known);
+        const rows = page.answerRows(question);
+        const free = page.freeRows(question);
+        const answer = page.advise(rows, question.deadline, free);
+        return { rows, free, answer, apart: page.toldApart(rows) };
+    }"""
+    kinds = set()
+    for _ in range(300):
+        question = random_question(draw, names)
+        deadline = draw.choice([None, 1, 5, 12, 48, 400])
+        fields = {**question, "devices": ",".join(question["devices"])}
+        fields["deadline"] = deadline or "none"
+        if draw.random() < 0.3:
+            # odd numbers: Python rounds an exact half down to the even digit, and a browser up
+            fields["cpu"] = draw.choice([0.00103711, 0.103711, 10.3711])
+        said = inside.evaluate(script, urlencode(fields))
+        rows = [as_package_row(row) for row in said["rows"]]
+        free = [as_package_row(row) for row in said["free"]]
+        answer = advice(rows, deadline, free).replace("pass this_machine=", "fill in its seconds")
+        if answer.startswith("It fits none"):
+            continue
+        assert said["answer"] == answer, fields
+        assert said["apart"] == told_apart(rows), fields
+        kinds.add(" ".join(re.findall(r"[a-z]+", answer)[:3]))
+    assert len(kinds) >= 6, kinds
+
+
+def test_a_card_of_ones_own_is_a_chip_of_four_numbers(inside):
+    question = random_question(random.Random(2), ["resnet50 (224)"])
+    question |= {"task": "training", "count": 1, "devices": [], "precision": "amp"}
+    shown = shown_rows(inside, question | {"chip": "Mine,100,900,24"})
+    (wanted,) = expected_rows(question, [Chip("Mine", 100, 900, 24)])
+    assert shown[0]["device"] == "Mine" and shown[0]["cost"] is None
+    assert shown[0]["seconds"][1] == pytest.approx(wanted["seconds"], rel=1e-3)
+    assert shown[0]["seconds"][2] == pytest.approx(wanted["seconds"] * wanted["slower"], rel=1e-3)
+
+
+def test_an_estimate_is_the_same_as_json_and_behind_its_link(inside, monkeypatch):
+    import torch
+    from course_lessons.data.models import ImageCNN
+
+    from course_tools.estimate import estimate
+    from course_tools.estimate.money.advice import page_link
+
+    def loss(scores):
+        return torch.nn.functional.cross_entropy(
+            scores, torch.zeros(len(scores), dtype=torch.int64)
+        )
+
+    job = {"samples": 50_000, "epochs": 10, "devices": ["T4", "A100 80GB"]}
+    found = estimate(ImageCNN(), torch.zeros(64, 3, 32, 32), loss=loss, **job)
+    monkeypatch.setenv("COURSE_PAGE", "page.html")
+    link = page_link(found.to_dict()).partition("#")[2]
+    script = """([address, text]) => {
+        const read = page.fromAddress(address, page.known);
+        return { problems: read.problems, rows: page.answerRows(read.question),
+                 own: page.readOwn(text).own, same: read.question.own };
+    }"""
+    answer = inside.evaluate(script, [link, found.to_json()])
+    assert answer["problems"] == [] and answer["own"] == answer["same"]
+    for shown, row in zip(answer["rows"], found.rows, strict=True):
+        assert shown["seconds"][1] / 3600 == pytest.approx(row.hours, rel=1e-3)
+        assert shown["seconds"][2] / 3600 == pytest.approx(row.hours_interval[1], rel=1e-3)
+        assert shown["needed"] == pytest.approx(row.needed_bytes, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1.5", 1.5),
+        ("1,5", 1.5),
+        ("10 000", 10_000),
+        ("50k", 50_000),
+        ("2e6", 2e6),
+        ("1,500,000", 1_500_000),
+        ("1.500.000,5", 1_500_000.5),
+        ("0,125", 0.125),
+    ],
+)
+def test_numbers_are_read_as_people_type_them(inside, text, value):
+    assert inside.evaluate("text => page.readNumber(text)", text) == {"value": value}
+
+
+@pytest.mark.parametrize("text", ["1,500", "1.500", "", "ten", "1,2,3", "-1", "1e999", "9" * 40])
+def test_a_number_with_two_meanings_or_none_is_asked_about(inside, text):
+    assert set(inside.evaluate("text => page.readNumber(text)", text)) == {"problem"}
+
+
+HOSTILE = [
+    "model=<img src=x onerror=alert(1)>",
+    "devices=__proto__,constructor",
+    "price=__proto__:1&price=T4:NaN&price=T4:1e999",
+    "chip=<b>,1,2,3",
+    "chip=constructor,1,2,3",
+    "batch=1e99&samples=-5&epochs=x&count=1.5",
+    "own=" + "[" * 20_000,
+    'own={"__proto__":{"batch":1},"batch":1e400}',
+    "task=training'%22><script>alert(1)</script>",
+    "model=Llama+3.1+8B&runtime=__proto__&bits=constructor&length=-1&provider=toString",
+    "x=" + "9" * 200_000,
+]
+
+
+@pytest.mark.parametrize("address", HOSTILE, ids=range(len(HOSTILE)))
+def test_a_hostile_address_ends_in_a_sentence_and_the_usual_question(page, file, address):
+    page.goto("about:blank")
+    page.goto(f"{file.as_uri()}#{address}")
+    assert page.locator("#problems").text_content().strip().endswith(".")
+    assert page.locator("#table tr").count() > 3
+    assert page.evaluate("Object.keys(Object.prototype).length") == 0
+    assert page.locator("img, b, main script").count() == 0
+
+
+@pytest.mark.parametrize("text", ["{", "null", "7", '{"counted": {"batch": "<b>"}}', "[" * 10_000])
+def test_pasted_text_that_is_no_estimate_is_named_beside_its_field(page, text):
+    before = page.locator("#table").text_content()
+    page.locator("#own-box summary").click()
+    page.locator("#own").fill(text)
+    assert page.locator("#own-problem").text_content() != ""
+    assert page.locator("#table").text_content() == before
+
+
+def test_a_wrong_number_is_named_beside_its_field_and_the_last_answer_stays(page):
+    before = page.locator("#table").text_content()
+    page.locator("#epochs").fill("many")
+    assert page.locator("#epochs").get_attribute("aria-invalid") == "true"
+    assert page.locator("#epochs-problem").text_content() == "This is not a number."
+    assert page.locator("#table").text_content() == before
+    assert "Epochs: This is not a number." in page.locator("#stale").text_content()
+    page.locator("#epochs").fill("45")
+    assert page.locator("#epochs-problem, #stale").all_text_contents() == ["", ""]
+    assert page.locator("#job").text_content().startswith("resnet50 (224), training, 45 epochs")
+    assert page.locator("#table").text_content() != before
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("resnet50", "resnet50 (224)"),
+        ("ResNet-50", "resnet50 (224)"),
+        ("resnet50 288", "resnet50 (288)"),
+        ("gpt2", "GPT-2"),
+        ("llama 3 8b", "Llama 3.1 8B"),
+        ("meta-llama/Llama-3.1-8B-Instruct", "Llama 3.1 8B"),
+    ],
+)
+def test_a_model_is_found_by_what_people_type(inside, typed, found):
+    names = inside.evaluate("typed => page.searchNames(typed, page.NAMES)", typed)
+    assert names[0]["name"] == found
+
+
+def test_a_model_that_is_not_listed_leads_to_ones_own(page):
+    page.locator("#model").fill("stable diffusion")
+    page.locator("#choices button").click()
+    assert page.evaluate("document.activeElement.id") == "own"
+    page.locator("#model").fill("wide resnet50")
+    page.locator("#choices button").first.click()
+    assert page.locator("#job").text_content().startswith("wide_resnet50_2 (224)")
+
+
+def test_another_kind_of_model_brings_its_usual_job_unless_the_user_has_set_it(page):
+    page.locator("#epochs").fill("7")
+    page.locator("#model").fill("Llama 3.2 1B")
+    fields = {
+        name: page.locator(f"#{name}").input_value() for name in ("batch", "amount", "epochs")
+    }
+    assert fields == {"batch": "4", "amount": "20000", "epochs": "7"}
+    assert "$" in page.locator("#advice").text_content()
+
+
+def test_where_nothing_fits_a_smaller_question_is_offered_that_does(page):
+    page.locator("#model").fill("Llama 3.1 8B")
+    page.locator("#tuning").select_option("full")
+    page.locator("#batch").fill("64")
+    assert "fits none" in page.locator("#advice").text_content()
+    page.locator("#take-offer").click()
+    assert "Rent the" in page.locator("#advice").text_content()
+    assert page.locator("#tuning").input_value() == "lora"
+
+
+def test_an_empty_price_is_no_price_and_a_dollar_sign_is_understood(page):
+    price = page.get_by_label("Dollars an hour for the A100 80GB")
+    row = page.locator("#table tr", has_text="A100 80GB")
+    price.fill("")
+    assert "no price" in row.text_content()
+    page.goto(page.url)
+    assert "no price" in row.text_content()
+    price.fill("$1.30")
+    assert "$" in row.text_content() and price.get_attribute("aria-invalid") == "false"
+
+
+def test_the_prices_of_one_provider_can_be_taken(page):
+    price = page.get_by_label("Dollars an hour for the A100 80GB")
+    price.fill("9")
+    page.locator("#provider").select_option("Lambda")
+    assert float(price.input_value()) == list_prices("Lambda")["A100 80GB"].per_hour
+    assert page.get_by_label("Dollars an hour for the T4").input_value() == ""
+    page.goto(page.url)
+    assert page.locator("#provider").input_value() == "Lambda"
+
+
+def test_a_pasted_estimate_is_answered_as_it_was_asked(page):
+    model = torch.nn.Linear(512, 512)
+    machines = {"devices": ["T4", "L4"], "prices": {"T4": 0.2}, "this_machine": 3.0}
+    job = {"batch": 32, "samples": 10**7, "epochs": 3, "deadline_hours": 5}
+    found = estimate(model, torch.empty(1, 512), **machines, **job)
+    page.locator("#own-box summary").click()
+    page.locator("#own").fill(found.to_json())
+    cells = page.locator("#table tr td:nth-child(1), #table tr td:nth-child(2)").all_text_contents()
+    rows = [*found.free, *found.rows]
+    wanted = {row.name.replace("this", "your own"): span(row.hours_interval) for row in rows}
+    assert dict(zip(cells[::2], cells[1::2], strict=True)) == wanted
+    assert page.locator("#advice").text_content() == found.answer
+    assert page.locator("#deadline").input_value() == "5"
+    forged = json.loads(found.to_json())
+    forged["question"] |= {"samples": "<b>", "count": -1, "deadline_hours": [], "precision": {}}
+    forged["rows"] = [None, 7, {"device": "<img>", "price": 3}, {"device": "this machine"}]
+    page.locator("#own").fill(json.dumps(forged))
+    assert page.locator("#problems").text_content().endswith(".")
+    assert page.locator("#table tr").count() > 1 and page.locator("img, b").count() == 0
+
+
+def test_labels_of_many_cards_do_not_lie_on_each_other(page, file):
+    names = [chip.name for chip in all_chips() if "bf16" in chip.peaks][:24]
+    page.goto("about:blank")
+    page.goto(f"{file.as_uri()}#{urlencode({'devices': ','.join(names)})}")
+    boxes = page.locator("#picture .row text").evaluate_all(
+        "all => all.map(one => one.getBBox()).map(({x, y, width}) => [x, y, width])"
+    )
+    assert len(boxes) == len(names) + len(free_offers())
+    for (x, y, width), (left, top, wide) in itertools.combinations(boxes, 2):
+        assert x + width < left or left + wide < x or abs(y - top) > 12
+
+
+def test_the_answer_comes_before_the_fields_on_a_phone(page):
+    page.set_viewport_size({"width": 390, "height": 844})
+    answer, field = (page.locator(name).bounding_box() for name in ("#advice", "#model"))
+    assert answer["y"] + answer["height"] < field["y"] < 422
+    table = page.locator("#table").bounding_box()
+    assert table["x"] + table["width"] <= 390
+
+
+def test_the_recommended_card_is_first_and_marked_and_late_ones_follow(page):
+    names = page.locator("#table tr td:nth-child(1)").all_text_contents()
+    assert page.locator("#table tr.best td").first.text_content() == names[0]
+    assert names[0] in page.locator("#advice").text_content()
+    places = {}
+    for state in ("fine", "late"):
+        rented = page.locator(f"#picture .{state} text").filter(has_not_text=" on ")
+        places[state] = [names.index(name) for name in rented.all_text_contents()]
+    assert 0 in places["fine"] and max(places["fine"]) < min(places["late"])
+
+
+def test_an_address_opens_with_the_same_question(page, browser):
+    page.locator("#model").fill("Llama 3.1 8B")
+    page.locator("#tuning").select_option("4-bit")
+    page.locator("#batch").fill("4")
+    page.locator("#deadline").fill("7,5")
+    answer = page.locator("#table").text_content()
+    twin = browser.new_page()
+    twin.goto(page.url)
+    assert twin.locator("#table").text_content() == answer
+    assert twin.locator("#tuning").input_value() == "4-bit"
+    assert twin.locator("#deadline").input_value() == "7.5"
+    twin.close()
+
+
+def test_the_largest_batch_that_fits_is_found_for_each_card(page):
+    page.locator("#largest").check()
+    fits = page.locator("#table tr td:nth-child(4)").all_text_contents()
+    assert fits and all(text.startswith("just") for text in fits)
+
+
+def test_it_asks_nobody_for_anything_and_is_small(page, file):
+    assert file.stat().st_size < 470_000
+    policy = page.locator("meta[http-equiv]").get_attribute("content")
+    assert "default-src 'none'" in policy and "unsafe" not in policy
+    assert page.evaluate("performance.getEntriesByType('resource').length") == 0
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_has_no_barriers_and_does_not_overflow(browser, file, width, scheme):
+    opened = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    opened.goto(file.as_uri())
+    found = Axe().run(opened)
+    assert found.violations_count == 0, found.generate_report()
+    assert opened.evaluate("document.documentElement.scrollWidth") <= width
+    opened.close()
+
+
+def test_everything_can_be_reached_with_the_keyboard(page):
+    reached = set()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.id"))
+    assert {"model", "task", "batch", "epochs", "deadline", "count", "copy-markdown"} <= reached
+
+
+def test_it_prints_on_one_page(page):
+    pdf = page.pdf(format="A4")
+    assert len(re.findall(rb"/Type\s*/Page\b(?!s)", pdf)) == 1
+
+
+def test_a_table_and_python_that_runs_can_be_copied(page, monkeypatch, capsys):
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.locator("#copy-markdown").click()
+    text = page.evaluate("navigator.clipboard.readText()")
+    assert "| Device | Time | Cost |" in text and "worth-it.html#" in text
+    timm = SimpleNamespace(create_model=lambda name: torch.nn.Conv2d(3, 8, 3))
+    monkeypatch.setitem(sys.modules, "timm", timm)
+    for model in ("resnet18 (224)", "Llama 3.1 8B"):
+        page.locator("#model").fill(model)
+        page.locator("#copy-python").click()
+        text = page.evaluate("navigator.clipboard.readText()")
+        exec(compile(text, "copied", "exec"), {})
+        assert len(capsys.readouterr().out.splitlines()) > 2
