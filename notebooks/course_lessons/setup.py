@@ -62,12 +62,23 @@ def set_up(lesson: str = "", *, extra: str = "lessons") -> "Picture | None":
     for each in unfit:
         wanted = f"the lessons need {each.name}{each.specifier}"
         said += f", but {each.name} {version(each.name)} does not fit: {wanted}. It was not changed"
+    if lesson and not problem:
+        said += f"; what this lesson writes goes to {enter_folder(lesson)}"
     print(f"{said}.")
     keep_prices()
     if problem or not lesson:
         return None
     # Only now, and not by name: where the course was a wheel, it has been unpacked in between.
     return importlib.import_module("course_lessons.openings").draw_opening(lesson)
+
+
+def enter_folder(lesson: str) -> str:
+    """Make a folder for what a lesson writes, work in it from now on, and return its name."""
+    name = Path("files", lesson)
+    if Path.cwd().parts[-2:] != name.parts:  # the cell may run twice
+        name.mkdir(parents=True, exist_ok=True)
+        os.chdir(name)
+    return name.as_posix()
 
 
 def keep_prices() -> None:
