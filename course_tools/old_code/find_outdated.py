@@ -9,9 +9,10 @@ from typing import Any
 
 from course_tools.old_code import old_names
 from course_tools.old_code.names_in_code import Names, bases_of
+from course_tools.old_code.note import Note
 from course_tools.old_code.old_names import KEYWORDS
 from course_tools.old_code.parsed_code import Argument, Call, Code, pairs_of, source
-from course_tools.old_code.trainer_arguments import Expression, Note, known, removed, translate
+from course_tools.old_code.trainer_arguments import Expression, known, removed, translate
 
 _LONGEST_TEXT = 10_000  # characters of a command, string or message; a longer one is data
 
