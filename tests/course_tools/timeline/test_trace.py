@@ -105,10 +105,10 @@ def test_a_file_that_is_no_trace_is_refused_in_a_sentence(tmp_path, content, wor
         (event("gemm", "kernel", ts="soon"), "its 'ts' is 'soon' and no number"),
         (event("gemm", "kernel", ts=float("nan")), "its 'ts' is nan and no number"),
         (event("gemm", "kernel", dur=-1), "it ends before it begins"),
-        (event("gemm", ["kernel"]), "its cat, pid, tid or correlation"),
-        (event("gemm", "kernel", tid={}), "its cat, pid, tid or correlation"),
+        (event("gemm", ["kernel"]), "its cat, pid or tid is"),
+        (event("gemm", "kernel", tid={}), "its cat, pid or tid is"),
         (event("gemm", "kernel", args=[1]), "its args are"),
-        (event("gemm", "kernel", args={"correlation": []}), "its cat, pid, tid or correlation"),
+        (event("gemm", "kernel", args={"correlation": []}), "its correlation is neither"),
     ],
 )
 def test_a_damaged_event_is_named_in_a_sentence(damaged, words):
