@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import math
 import os
 import re
 import threading
@@ -35,6 +34,7 @@ WORK_KINDS = ("arithmetic", "memory", "exchange", "copies")
 # A call for a copy comes back at once from pinned memory, and otherwise when the copy is done.
 WAITING = re.compile(r"wait\b|(cuda|cu|hip)(\w*Synchronize|Memcpy)")
 NUMBER = (int, float)
+LATEST = 1e18  # microseconds since 1970: the year 33,000
 PLAIN = (str, int, float, type(None))
 NOTHING: dict[str, Any] = {}
 # What the profiler called its categories until 2021.
@@ -172,8 +172,8 @@ def _what_is_wrong(event: object) -> str:
         return f"its name is {event.get('name')!r} and no text"
     for key in ("ts", "dur"):
         number = event.get(key)
-        if not isinstance(number, NUMBER) or not math.isfinite(number):
-            return f"its {key!r} is {number!r} and no number"
+        if not isinstance(number, NUMBER) or not -LATEST < number < LATEST:
+            return f"its {key!r} is {str(number)[:40]!r} and no time"
     if event["dur"] < 0:
         return "it ends before it begins"
     arguments = event.get("args", NOTHING)
