@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 import torch
 from course_lessons.recordings import load
+from start_python import python
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, Subset, TensorDataset
 
 from course_tools.timeline import bottleneck
@@ -319,8 +320,7 @@ except RuntimeError as error:
 @pytest.mark.process
 def test_workers_that_do_not_find_the_class_of_a_cell_are_an_error_that_says_the_cure():
     # a program of -c has no file, as the cells of a notebook have none
-    command = [sys.executable, "-c", CELL]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = python("-c", CELL)
     assert "Can't get attribute 'Digits' on <module '__main__'" in done.stderr
     assert "%%writefile" in done.stdout and "num_workers=0" in done.stdout
 
