@@ -18,7 +18,7 @@ import torch
 
 from course_utils.hardware.detect import can_rehearse, xla_matches_torch, xla_tpus
 from course_utils.hardware.libpython import NAME, how_to_install, load_libpython
-from course_utils.hardware.machine import tpu_chips, version_of
+from course_utils.hardware.machine import tpu_chips, user_name, version_of
 
 # how .item() reads a value; torch_xla counts it as a fallback
 READING = "aten::_local_scalar_dense"
@@ -74,7 +74,9 @@ def import_torch_xla() -> ModuleType:
     handlers = list(logging.root.handlers)
     try:
         load_libpython()  # torch_xla names it among what it needs, and not where it is
-        with variable_default("PJRT_SELECT_DEFAULT_DEVICE", "0"):
+        no_choice = variable_default("PJRT_SELECT_DEFAULT_DEVICE", "0")
+        # torch's compiler, which it imports, names a folder after the user
+        with no_choice, variable_default("USER", user_name()):
             import torch_xla
     finally:
         logging.root.handlers[:] = handlers
