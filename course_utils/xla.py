@@ -19,6 +19,7 @@ import torch
 from course_utils.hardware.detect import can_rehearse, xla_matches_torch, xla_tpus
 from course_utils.hardware.libpython import NAME, how_to_install, load_libpython
 from course_utils.hardware.machine import tpu_chips, user_name, version_of
+from course_utils.kinds import kind_called
 
 # how .item() reads a value; torch_xla counts it as a fallback
 READING = "aten::_local_scalar_dense"
@@ -139,7 +140,7 @@ def run_recorded(device: torch.device) -> None:
 
     Each call ends one program and does not wait for it. On any other device it does nothing.
     """
-    if device.type == "xla":
+    if kind_called(device.type).recorded:
         import torch_xla
 
         torch_xla.sync()

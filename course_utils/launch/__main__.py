@@ -7,8 +7,8 @@ import sys
 from dataclasses import MISSING, fields
 from typing import NoReturn
 
-from course_utils.launch.request import LaunchError, Request
 from course_utils.launch.parent import RunError, run_lesson
+from course_utils.launch.request import LaunchError, Request
 from course_utils.text import show_result
 
 EXAMPLES = """examples:

@@ -18,8 +18,11 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+import course_utils  # noqa: F401  # this copy, which the launcher is a part of
+
 # After the libraries: files in these folders may have the name of one.
-sys.path += [str(Path(__file__).resolve().parents[2]), os.getcwd()]
+sys.path += [sys.path.pop(0), os.getcwd()]
 
 import torch
 from torch.multiprocessing import ProcessExitedException, ProcessRaisedException, start_processes
@@ -189,8 +192,8 @@ def try_to_train(request: Request) -> tuple[str, bool]:
     if written_as(request.result_file) != result_before:
         return "", False
     return (
-        f"{request.training} made no step: its loader has no batch for a rank. Use smaller batches, "
-        "fewer ranks, or a loader without drop_last.",
+        f"{request.training} made no step: its loader has no batch for a rank. Use smaller "
+        "batches, fewer ranks, or a loader without drop_last.",
         False,
     )
 

@@ -8,10 +8,14 @@ from contextlib import suppress
 REQUEST = "COURSE_LAUNCH_REQUEST"  # the variable in which the processes of a run find the request
 # What usually stands behind a signal that no program sends by itself.
 CAUSES = {
-    signal.SIGKILL: "Often the system has run out of memory: take a smaller batch, fewer ranks or "
-    "fewer workers, or allow the container more memory.",
-    signal.SIGBUS: "Often /dev/shm, the shared memory of a container, is full: give it more (docker "
-    "run --shm-size=8g), or take strategy ddp, which sends no weights through it.",
+    signal.SIGKILL: (
+        "Often the system has run out of memory: take a smaller batch, fewer ranks or fewer "
+        "workers, or allow the container more memory."
+    ),
+    signal.SIGBUS: (
+        "Often /dev/shm, the shared memory of a container, is full: give it more (docker run "
+        "--shm-size=8g), or take strategy ddp, which sends no weights through it."
+    ),
 }
 
 

@@ -37,7 +37,7 @@ class RunResult:
             numbers = (result.ranks, result.train_s, *result.losses)
             whole = all(isinstance(one, str) for one in text)
             whole = whole and all(isinstance(one, int | float) for one in numbers)
-        except (TypeError, ValueError):
+        except (RecursionError, TypeError, ValueError):
             whole = False
         if not whole:
             raise ValueError(f"{path} is not the result of a launch, or not a whole one.")
