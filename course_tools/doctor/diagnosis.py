@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import sys
 import time
 from collections.abc import Iterator
@@ -19,8 +18,18 @@ from course_tools.doctor.run_child import Command, probe_command, run_all
 from course_utils.hardware import KINDS, machine
 
 LIMIT_S = 40.0  # for one child process; importing torch from a cold disk takes most of it
-# The variables that decide which devices a program is shown.
-DECIDING = "(CUDA|HIP|ROCR|HSA|NVIDIA|TPU|PJRT|XRT|XLA|LD|COURSE)_|TORCH_DEVICE_BACKEND_AUTOLOAD"
+# The variables that a report shows, by name: any other may hold a key.
+SHOWN = (
+    *("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CUDA_HOME", "CUDA_PATH", "CUDA_MODULE_LOADING"),
+    *("CUDA_LAUNCH_BLOCKING", "CUDA_MPS_PIPE_DIRECTORY", "CUDA_CACHE_PATH"),
+    *("NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "NVIDIA_REQUIRE_CUDA"),
+    *("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HSA_OVERRIDE_GFX_VERSION"),
+    *("ONEAPI_DEVICE_SELECTOR", "ZE_AFFINITY_MASK", "PYTORCH_ENABLE_MPS_FALLBACK"),
+    *("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF"),
+    *("PJRT_DEVICE", "TPU_ACCELERATOR_TYPE", "TPU_CHIPS_PER_PROCESS_BOUNDS", "TPU_VISIBLE_CHIPS"),
+    *("TPU_LIBRARY_PATH", "XLA_FLAGS", "LD_LIBRARY_PATH", "LD_PRELOAD"),
+    *("COURSE_DEVICE", "TORCH_DEVICE_BACKEND_AUTOLOAD"),
+)
 SMI = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
 
 
@@ -93,6 +102,7 @@ def _examine(kinds: tuple[str, ...], limit_s: float) -> Evidence:
         tpu_chips=len(machine.tpu_chips()),
         container=surroundings.in_container(),
         wsl=surroundings.in_wsl(),
+        jetson=surroundings.jetson(),
         probes=run_all(commands, limit_s),
     )
 
@@ -100,7 +110,12 @@ def _examine(kinds: tuple[str, ...], limit_s: float) -> Evidence:
 def _facts(evidence: Evidence) -> dict[str, str]:
     """Return the facts that people will ask for in an issue."""
     facts = {"system": f"{platform.platform()}, Python {platform.python_version()}"}
-    around = {"a container": evidence.container, "WSL": evidence.wsl, evidence.host_kind: True}
+    around = {
+        "a container": evidence.container,
+        "WSL": evidence.wsl,
+        evidence.jetson: bool(evidence.jetson),
+        evidence.host_kind: True,
+    }
     facts["inside"] = ", ".join(name for name, true in around.items() if true)
     for name in ("torch", "torch_xla"):
         package = getattr(evidence, name)
@@ -115,7 +130,5 @@ def _facts(evidence: Evidence) -> dict[str, str]:
     facts["cards"] = ", ".join(card.name for card in evidence.cards)
     facts["PCI"] = ", ".join(map(" ".join, evidence.graphics))
     facts["nvidia-smi"] = evidence.probe("nvidia-smi").output
-    for name, value in evidence.variables.items():
-        if re.match(DECIDING, name):
-            facts[name] = value
+    facts |= {name: evidence.variables.get(name, "") for name in SHOWN}
     return {name: value for name, value in facts.items() if value}

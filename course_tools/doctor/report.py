@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from course_tools.doctor.evidence import HOST_NAMES, Finding
+from course_tools.doctor.private import without_secrets
 from course_utils.text import clean, format_bytes, html_card, text_table, wrapped
 
 # Causes for which there is nothing to repair.
@@ -59,19 +59,16 @@ class Diagnosis:
         return f"This is {HOST_NAMES[self.host_kind]}, with {self.torch}"
 
     def to_markdown(self) -> str:
-        """Return the report for a public issue, folded, with the home folder written as "~".
+        """Return the report for a public issue, folded and without secrets.
 
-        Nothing else is removed, so read it before you paste it.
+        No pattern knows every secret, so read it before you paste it.
         """
         causes = ", ".join(f"{kinds}: {one.cause}" for kinds, one in self._by_cause())
         lines = [f"{name}: {' '.join(value.split())}" for name, value in self.facts.items()]
         body = f"{self!r}\n\n" + "\n".join(lines)
-        home = str(Path.home())
-        if len(home) > 1:  # a container may have given this user the home folder "/"
-            body = body.replace(home, "~")
         return (
             f"<details><summary>Doctor's report ({causes})</summary>\n\n"
-            f"~~~text\n{body}\n~~~\n\n</details>"
+            f"~~~text\n{without_secrets(body)}\n~~~\n\n</details>"
         )
 
     def __repr__(self) -> str:

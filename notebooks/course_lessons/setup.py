@@ -25,6 +25,8 @@ from packaging.requirements import Requirement
 from packaging.version import InvalidVersion, Version
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from course_tools.figures import Picture
 
 KAGGLE = Path("/kaggle/input")
@@ -60,15 +62,42 @@ def set_up(lesson: str = "", *, extra: str = "lessons") -> "Picture | None":
     for each in unfit:
         wanted = f"the lessons need {each.name}{each.specifier}"
         said += f", but {each.name} {version(each.name)} does not fit: {wanted}. It was not changed"
+    if lesson and not problem:
+        said += f"; what this lesson writes goes to {enter_folder(lesson)}"
     print(f"{said}.")
-    with suppress(ImportError):  # two prices in a cell of a table are no formula
-        from pandas import set_option
-
-        set_option("display.html.use_mathjax", False)
+    keep_prices()
     if problem or not lesson:
         return None
     # Only now, and not by name: where the course was a wheel, it has been unpacked in between.
     return importlib.import_module("course_lessons.openings").draw_opening(lesson)
+
+
+def enter_folder(lesson: str) -> str:
+    """Make a folder for what a lesson writes, work in it from now on, and return its name."""
+    name = Path("files", lesson)
+    if Path.cwd().parts[-2:] != name.parts:  # the cell may run twice
+        name.mkdir(parents=True, exist_ok=True)
+        os.chdir(name)
+    return name.as_posix()
+
+
+def keep_prices() -> None:
+    """Let tables of pandas show "$1 to $2", which MathJax would take for a formula.
+
+    pandas' own option writes the class that MathJax 2 knew; JupyterLab's MathJax has another.
+    """
+    with suppress(ImportError):
+        from IPython import get_ipython
+        from pandas import DataFrame
+
+        if shell := get_ipython():
+            formatter = shell.display_formatter.formatters["text/html"]
+            formatter.for_type(DataFrame, html_without_formulas)
+
+
+def html_without_formulas(table: "DataFrame") -> str:
+    """Return the HTML of a table in a box in which MathJax changes nothing."""
+    return f'<div class="mathjax_ignore tex2jax_ignore">{table._repr_html_()}</div>'
 
 
 def unpack_wheel() -> None:

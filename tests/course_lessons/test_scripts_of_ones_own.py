@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -44,10 +45,55 @@ REGRESSION = """def compute_loss(outputs, targets):
 
 
 def measure(outputs, targets):
-    return (outputs - targets).abs().sum()
+    return F.mse_loss(outputs, targets)
 
 
-MEASURE = "error {:.3f}"
+MEASURE = "error {:.4f}"
+"""
+# Sentences of one to nine numbers of a word each, in a dict, with the class of the first word.
+SENTENCES = """    draw = torch.Generator().manual_seed(1)
+    data = []
+    for length in torch.randint(1, 10, (120,), generator=draw).tolist():
+        words = torch.randint(0, 30, (length,), generator=draw)
+        data.append(({"words": words, "text": "made up"}, words[0] % 3))
+"""
+PADDED = """def collate(samples):
+    words = [sample["words"] for sample, _ in samples]
+    lengths = torch.tensor([len(each) for each in words])
+    padded = nn.utils.rnn.pad_sequence(words, batch_first=True)
+    targets = {"classes": torch.stack([label for _, label in samples])}
+    return {"padded": padded, "lengths": lengths, "texts": ["", ""]}, targets
+"""
+WORDS = """class Network(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.last = nn.Embedding(30, 16), nn.Linear(16, 3)
+
+    def forward(self, batch):
+        mask = torch.arange(batch["padded"].shape[1]) < batch["lengths"][:, None]
+        embedded = self.embed(batch["padded"]) * mask[:, :, None]
+        return {"scores": self.last(embedded.sum(1) / batch["lengths"][:, None])}
+"""
+CLASSES_IN_DICTS = """def compute_loss(outputs, targets):
+    return F.cross_entropy(outputs["scores"], targets["classes"])
+
+
+def measure(outputs, targets):
+    return outputs["scores"].argmax(1) == targets["classes"]  # a number for each sample
+
+
+MEASURE = "accuracy {:.1%}"
+"""
+# Eight equal layers of 4.2 MB each.
+EQUAL_LAYERS = """class Network(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(*[nn.Linear(1024, 1024, bias=False) for _ in range(8)])
+
+    def forward(self, inputs):
+        return self.layers(inputs)
+"""
+WIDE = """    data = TensorDataset(torch.randn(40, 1024), torch.arange(40) % 3)
 """
 # Runs scripts one after the other in one process, as a terminal would in several.
 DRIVER = """import json, runpy, sys
@@ -59,12 +105,14 @@ for name, *arguments in json.loads(sys.argv[1]):
 """
 
 
-def with_own_places(script, *, data, outputs, loss=None):
+def with_own_places(script, *, data, outputs, network=NETWORK, collate=None, loss=None):
     """Return the text of a script in whose marked places stands another training."""
     text = (FOLDER / script).read_text(encoding="utf-8")
-    network = NETWORK.replace("OUTPUTS", str(outputs))
+    network = network.replace("OUTPUTS", str(outputs))
     text = re.sub(r"(?s)class Network\(.*?(?=\n\n# YOUR DATA)", lambda _: network, text)
     text = re.sub(r"(?s)    from course_lessons.*?(?=    held_out)", lambda _: data, text)
+    if collate:
+        text = re.sub(r"collate = .*\n", lambda _: collate, text)
     if loss:
         text = re.sub(r"(?s)def compute_loss.*?(?=\n\n(def|class) )", lambda _: loss, text)
         end = text.index(loss) + len(loss)
@@ -187,6 +235,100 @@ def test_a_regression_needs_only_the_marked_places(tmp_path):
     losses = [float(loss) for _, loss, _ in expected]
     assert losses[0] > losses[1] > losses[2] > 0
     assert all(EPOCH.findall(each) == expected for each in outputs)
+    # 12 samples are held out, in a batch of this size: what F.mse_loss gives is what is printed.
+    names = {"__name__": "own"}
+    exec((tmp_path / "train_cpu.py").read_text(), names)
+    network = names["Network"]().eval()
+    network.load_state_dict(weights(tmp_path / "checkpoint.pt"))
+    inputs, targets = (torch.stack(each) for each in zip(*names["load_data"](120)[1], strict=True))
+    error = torch.nn.functional.mse_loss(network(inputs), targets)
+    assert expected[-1][2] == f"error {error:.4f}"
+
+
+@pytest.mark.process
+def test_dicts_with_sentences_of_different_lengths_need_only_the_marked_places(tmp_path):
+    places = {"data": SENTENCES, "network": WORDS, "collate": PADDED, "loss": CLASSES_IN_DICTS}
+    scripts = [*ALONE, "train_lightning.py"]
+    for script in [*scripts, "train_fsdp.py"]:
+        (tmp_path / script).write_text(with_own_places(script, outputs=3, **places))
+    runs = [[script, "--batch", "16", "--lr", "0.01", "--epochs", "2"] for script in scripts]
+    runs[-1] += ["--accelerator", "cpu", "--devices", "1"]
+    outputs = [EPOCH.findall(each) for each in run_in_one_process(tmp_path, *runs)]
+    assert len(outputs[0]) == 2 and all(each == outputs[0] for each in outputs)
+    # One rank of two has seven batches of 8 samples where all together have seven of 16.
+    printed = torchrun(tmp_path, "train_fsdp.py", *runs[0][1:], "--checkpoint", "fsdp.pt")
+    for (_, one, _), (_, other, _) in zip(EPOCH.findall(printed), outputs[0], strict=True):
+        assert float(one) == pytest.approx(float(other), abs=0.03)
+
+
+def test_what_is_no_mean_and_no_number_for_each_sample_is_refused():
+    names = {"__name__": "own"}
+    exec((FOLDER / "train_cpu.py").read_text(), names)
+    scores, labels = torch.eye(10), torch.arange(10)
+    assert names["validate"](scores, labels, 10)[1] == 10  # all ten are right
+    names["measure"] = lambda scores, labels: scores  # ten by ten
+    with pytest.raises(ValueError, match=r"shape \[10, 10\], not a mean"):
+        names["validate"](scores, labels, 10)
+
+
+@pytest.mark.process
+def test_no_rank_of_fsdp_holds_more_than_its_share_and_a_layer(tmp_path):
+    """Counted by a program that knows each piece of memory that an operation returns."""
+    text = with_own_places("train_fsdp.py", data=WIDE, outputs=0, network=EQUAL_LAYERS)
+    (tmp_path / "own.py").write_text(text)
+    layer, share = 1024 * 1024 * 4, 4 * 1024 * 1024 * 4
+    little = layer // 4  # all that is not a weight: a batch, its activations
+    for epochs, moments in (("1", 0), ("2", 2 * share)):
+        counter = Path(__file__).with_name("bytes_alive.py")
+        options = ["--batch", "36", "--bits", "16", "--resume", "--epochs", epochs]
+        printed = torchrun(tmp_path, counter, "own.py", *options)
+        found = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
+        assert len(found) == 2
+        for rank in found:
+            assert rank["moved"] == 0  # the rank's device never gets the whole network
+            assert rank["sent"] <= layer  # nor the whole checkpoint
+            assert share <= rank["before"] - moments <= share + little
+            assert share <= rank["between"] - moments <= share + layer + little
+            assert 2 * share <= rank["after"] - moments <= 2 * share + layer + little
+
+
+@pytest.mark.process
+def test_fsdp_continues_what_ddp_began_and_splits_a_batch_into_parts(tmp_path):
+    for script in UNDER_TORCHRUN:
+        text = with_own_places(script, data=SORTED_BY_CLASS, outputs=3)
+        (tmp_path / script).write_text(text.replace("Dropout(0.5)", "Dropout(0.0)"))
+    options = ["--batch", "16", "--resume", "--checkpoint"]
+    whole = torchrun(tmp_path, "train_ddp.py", *options, "whole.pt", "--epochs", "3")
+    torchrun(tmp_path, "train_ddp.py", *options, "begun.pt", "--epochs", "1")
+    options += ["begun.pt", "--epochs", "3", "--parts", "4"]
+    after = torchrun(tmp_path, "train_fsdp.py", *options)
+    assert "begun.pt: 1 of 3 epochs done" in after
+    pairs = zip(EPOCH.findall(after), EPOCH.findall(whole)[1:], strict=True)
+    for (_, one, measured), (_, other, also) in pairs:
+        assert float(one) == pytest.approx(float(other), abs=2e-4) and measured == also
+
+
+def test_layers_that_share_weights_and_lists_in_lists_are_sharded_once(monkeypatch):
+    """As a language model does, whose first and last layer use the same weights."""
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embed, self.head = torch.nn.Embedding(9, 4), torch.nn.Linear(4, 9, bias=False)
+            self.head.weight = self.embed.weight
+            self.scale = torch.nn.ParameterList([torch.ones(4)])
+            blocks = [torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU()) for _ in "ab"]
+            self.blocks = torch.nn.ModuleList([torch.nn.ModuleList(blocks)])
+
+    names = runpy.run_path(str(FOLDER / "train_fsdp.py"))
+    shard, sharded = names["shard"], []
+    shard.__globals__["fully_shard"] = lambda layer, **how: sharded.append(layer)
+    model = Model()
+    shard(model, None, None)
+    first, second = model.blocks[0]
+    assert sharded[-1] is model and model.embed not in sharded and model.head not in sharded
+    assert {first[0], second[0]} <= set(sharded) and model.scale not in sharded
+    assert not any(isinstance(each, torch.nn.ModuleList) for each in sharded)
 
 
 @pytest.mark.process
@@ -237,6 +379,7 @@ BAD = [
     ["--epochs", "three"],
     ["--checkpoint", "."],
 ]
+BAD += [["--checkpoint", each] for each in ("", "folder/", "/dev/null")]
 MISSING = [["--device", "cuda"], ["--device", "gpu"], ["--device", "mps"]]  # the CPU is always here
 
 
@@ -382,14 +525,48 @@ def test_a_start_without_resume_keeps_every_earlier_checkpoint(script, small, mo
     for number in range(3):
         start(monkeypatch, script, *small, "--epochs", 1, "--lr", 0.1**number / 100, rank=rank)
         saved.append(Path("checkpoint.pt").read_bytes())
-        os.utime("checkpoint.pt", (number, number))
-    assert sorted(os.listdir()) == [
-        "checkpoint.pt",
-        "checkpoint.pt.0",
-        "checkpoint.pt.1",
-    ]
-    assert [Path(f"checkpoint.pt.{number}").read_bytes() for number in range(2)] == saved[:2]
-    assert "the last checkpoint is now checkpoint.pt.1" in capsys.readouterr().out
+        os.utime("checkpoint.pt", (1, 1))  # all of the same second
+    assert sorted(os.listdir()) == ["checkpoint.pt", "checkpoint.pt.1", "checkpoint.pt.2"]
+    assert [Path(f"checkpoint.pt.{number}").read_bytes() for number in (1, 2)] == saved[:2]
+    assert "the last checkpoint is now checkpoint.pt.2" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("script", [*ALONE, *UNDER_TORCHRUN, "train_lightning.py"])
+@pytest.mark.parametrize("where", ["/proc/x", "file/x", "nul\0", "x" * 300])
+def test_a_place_that_cannot_be_written_is_found_before_the_first_epoch(
+    script, where, small, monkeypatch, capsys
+):
+    Path("file").touch()
+    where += ".ckpt"
+    with pytest.raises(SystemExit, match=r"^--checkpoint .* cannot be written: .") as refused:
+        start(
+            monkeypatch,
+            script,
+            *small,
+            "--checkpoint",
+            where,
+            rank=0 if script in UNDER_TORCHRUN else None,
+        )
+    assert "\n" not in refused.value.code and "epoch" not in capsys.readouterr().out
+    assert os.listdir() == ["file"]
+
+
+@pytest.mark.parametrize("script", [*ALONE, "train_lightning.py"])
+def test_a_checkpoint_that_would_unpack_to_more_than_its_size_is_not_read(
+    script, small, monkeypatch
+):
+    torch.save({"zeros": torch.zeros(1_000_000)}, "plain.pt")
+    with zipfile.ZipFile("plain.pt") as plain, zipfile.ZipFile("checkpoint.pt", "w", 8) as packed:
+        for part in plain.namelist():
+            packed.writestr(part, plain.read(part))
+    assert Path("checkpoint.pt").stat().st_size < 10_000
+    names = runpy.run_path(str(FOLDER / script))
+    monkeypatch.setattr(torch, "load", None)  # is not asked
+    with pytest.raises(SystemExit, match=r"is not a whole checkpoint .*compressed.*omit --resume"):
+        if script == "train_lightning.py":
+            names["Checkpoints"]().load_checkpoint("checkpoint.pt")
+        else:
+            start(monkeypatch, script, *small, "--resume")
 
 
 @pytest.mark.parametrize("script", [*ALONE, *UNDER_TORCHRUN])
@@ -402,6 +579,53 @@ def test_resume_says_what_is_done_and_which_learning_rate_holds(script, small, m
     printed = capsys.readouterr().out
     assert "checkpoint.pt: 1 of 1 epochs done, lr 0.5" in printed and not EPOCH.search(printed)
     assert Path("checkpoint.pt").read_bytes() == saved
+
+
+@pytest.mark.parametrize("script", ALONE)
+def test_the_checkpoint_has_the_best_weights_and_the_lower_learning_rate(
+    script, small, monkeypatch, capsys
+):
+    start(monkeypatch, script, *small, "--epochs", 1)
+    state = torch.load("checkpoint.pt")
+    assert all(torch.equal(state["best"][name], each) for name, each in state["network"].items())
+    state["scheduler"]["best"] = 0.0  # no later epoch is better
+    best = state["best"] = {name: each + 1 for name, each in state["network"].items()}
+    torch.save(state, "checkpoint.pt")
+    start(monkeypatch, script, *small, "--epochs", 4, "--resume")
+    state = torch.load("checkpoint.pt")
+    assert state["optimizer"]["param_groups"][0]["lr"] == pytest.approx(1e-4)
+    assert all(torch.equal(state["best"][name], each) for name, each in best.items())
+    start(monkeypatch, script, *small, "--epochs", 4, "--resume")
+    assert "4 of 4 epochs done, lr 0.0001" in capsys.readouterr().out.splitlines()[-1]
+
+
+def test_the_second_gpu_can_be_named_and_a_third_is_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: torch.device("cuda"))
+    monkeypatch.setattr(torch.accelerator, "device_count", lambda: 2)
+    asked = []
+
+    def first_use(device):
+        asked.append(str(device))
+        raise RuntimeError("there is no GPU here")
+
+    monkeypatch.setattr(torch.cuda, "get_device_name", first_use)
+    for script in ("train_gpu.py", "train_fast.py"):
+        with pytest.raises(RuntimeError, match="no GPU here"):
+            start(monkeypatch, script, "--device", "cuda:1")
+        with pytest.raises(SystemExit):
+            start(monkeypatch, script, "--device", "cuda:2")
+        assert "choose from" in capsys.readouterr().err
+    assert asked == ["cuda:1", "cuda:1"]
+
+
+@pytest.mark.parametrize("script", UNDER_TORCHRUN)
+def test_the_help_of_a_script_for_ranks_can_be_read_without_ranks(script, monkeypatch, capsys):
+    monkeypatch.delenv("RANK", raising=False)
+    with pytest.raises(SystemExit) as ended:
+        start(monkeypatch, script, "--help")
+    assert ended.value.code == 0 and "--checkpoint" in capsys.readouterr().out
 
 
 def test_the_reducer_of_ddp_goes_before_its_process_group(small, monkeypatch):

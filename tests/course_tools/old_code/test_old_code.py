@@ -1,5 +1,6 @@
 import importlib
 import inspect
+import os
 import re
 import subprocess
 import sys
@@ -396,6 +397,24 @@ def test_the_work_grows_with_the_length_of_the_code_and_not_with_its_square(monk
 def test_more_code_than_it_reads_is_refused_with_the_limit():
     with pytest.raises(Unreadable, match=f"{LONGEST:,}"):
         explain("x = 1\n" * LONGEST)
+
+
+@pytest.mark.parametrize("kind", ["device", "pipe", "folder", "large", "large notebook"])
+def test_what_is_no_file_or_too_large_is_refused_before_it_is_read(kind, tmp_path):
+    path = tmp_path / ("train.ipynb" if kind == "large notebook" else "train.py")
+    if kind == "device":
+        path.symlink_to("/dev/zero")
+    elif kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        with path.open("wb") as file:
+            file.truncate(2**33)  # of holes, which take no place on the disk
+    with pytest.raises(Unreadable, match=r"ordinary file|larger than"):
+        explain(path)
+    with pytest.raises(Unreadable):
+        explain(str(path))
 
 
 def test_a_kind_of_file_it_does_not_read_is_refused_and_the_others_are_read(tmp_path, capsys):
