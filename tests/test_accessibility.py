@@ -19,7 +19,7 @@ from matplotlib.text import Text
 from course_tools.timeline.drawing import draw_runs
 from tests.course_lessons.gpu.test_pictures import PICTURES
 from tests.course_tools.compare.test_charts import CPU_ROWS, GPU_ROWS, comparison, rows
-from tests.course_tools.timeline.test_lanes import LANES
+from tests.course_tools.timeline.test_drawing import LANES
 
 ROOT = Path(__file__).resolve().parent.parent
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
