@@ -323,10 +323,14 @@ def test_the_report_counts_copies_waits_and_steps():
             model(rows.cuda()).mean().backward()
             optimizer.step()
         model(torch.ones(1, 4).pin_memory().cuda()).item()
+        torch.ones(1, 4).pin_memory().to("cuda", non_blocking=True)
     report = rehearsal.report
     assert report.steps == 3
     moved = {line.where.partition(": ")[2]: line for line in report.copies}
     assert moved["model(rows.cuda()).mean().backward()"].size_bytes == 3 * 8 * 4 * 4
-    assert [line.count for line in report.waits] == [1]
+    copying = [line for line in report.waits if line.what == "copy to the GPU"]
+    others = [line for line in report.waits if line not in copying]
+    assert sum(line.count for line in copying) == 2 + 3 + 1  # parameters, batches, the last batch
+    assert [line.count for line in others] == [1]
     assert any("pinned" in line.what for line in report.copies)
     assert "Not looked at" in repr(report) and report.to_dict()["gpus"] == 1
