@@ -61,7 +61,7 @@ def _names(function: Any) -> tuple[str, ...]:
     return code.co_names if code else ()
 
 
-def _is_about_devices(error: RuntimeError) -> bool:
+def _is_about_devices(error: Exception) -> bool:
     return any(words in str(error) for words in WRONG_DEVICE)
 
 

@@ -11,8 +11,9 @@ from course_tools.rehearsal import rehearse
 @contextmanager
 def some_gpu() -> Iterator[torch.device]:
     """Give the device of a GPU to a block: this machine's, or a T4 that is rehearsed on the CPU."""
-    if torch.accelerator.is_available():
-        yield torch.accelerator.current_accelerator()
+    real = torch.accelerator.current_accelerator(check_available=True)
+    if real:
+        yield real
         return
     with rehearse("cuda", memory="16 GB", capability=(7, 5)):
         yield torch.device("cuda")
