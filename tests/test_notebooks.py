@@ -79,14 +79,15 @@ def test_no_output_is_an_alarm_that_was_not_meant(notebook):
 
 def test_no_two_prices_in_an_output_are_taken_for_a_formula(notebook):
     """MathJax sets what stands between two dollars in italics, without the dollars, except in
-    elements of a class that says otherwise.
+    elements of a class that says otherwise: mathjax_ignore in JupyterLab 4.6, as a look showed.
     """
     for cell in code_cells(notebook):
         for output in cell.outputs:
             for kind in ("text/html", "text/markdown"):
                 shown = output.get("data", {}).get(kind, "")
-                ignored = r'(?s)<(\w+)[^>]*class="[^"]*tex2jax_ignore.*?</\1>'
-                for part in re.split(r"</?(?:td|th|p|li|div)\b", re.sub(ignored, "", shown)):
+                if shown.startswith('<div class="mathjax_ignore'):
+                    continue
+                for part in re.split(r"</?(?:td|th|p|li|div)\b", shown):
                     assert part.count("$") < 2, f"{cell.id}: {part[:80]}"
 
 

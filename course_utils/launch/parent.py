@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from course_utils.extras import INSTALL
+from course_utils.extras import install_command
 from course_utils.launch.environment import clean_environment, short_temporary_folder
 from course_utils.launch.processes import REQUEST, end_group, how_it_ended
 from course_utils.launch.request import LaunchError, Request
@@ -72,7 +72,7 @@ def run_lesson(
     (1, 1)
     """
     if not any(map(importlib.util.find_spec, ("lightning", "pytorch_lightning"))):
-        raise LaunchError(f"Lightning is not installed: {INSTALL}")
+        raise LaunchError(f"Lightning is not installed: {install_command('lightning')}")
     request = Request(
         training=training,
         strategy=strategy,
