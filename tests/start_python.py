@@ -46,7 +46,7 @@ def process_to_fork_from():
             yield
 
 
-def python(*words, fresh=False, cwd=None, input="", timeout=120, env=None, **variables):
+def python(*words, fresh=False, cwd=None, input="", timeout=300, env=None, **variables):
     """Run Python with these words, and return its status, stdout and stderr.
 
     `variables` change single variables of the environment (None takes one away), `env` is the
@@ -55,7 +55,7 @@ def python(*words, fresh=False, cwd=None, input="", timeout=120, env=None, **var
     return Program(words, fresh, cwd, env or environment(**variables), input).wait(timeout)
 
 
-def torchrun(ranks: int, *words, cwd=None, timeout=120, **variables):
+def torchrun(ranks: int, *words, cwd=None, timeout=300, **variables):
     """Run Python with these words as torchrun starts its ranks, and return how each ended."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         variables |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
@@ -111,7 +111,7 @@ class Program:
     def _answer(self) -> int:
         return int.from_bytes(self.line.recv(8), "big", signed=True)
 
-    def wait(self, timeout: float = 120) -> subprocess.CompletedProcess:
+    def wait(self, timeout: float = 300) -> subprocess.CompletedProcess:
         """Wait for its end, and return its status and what it wrote."""
         try:
             status = self._status(timeout)
