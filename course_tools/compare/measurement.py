@@ -18,7 +18,7 @@ class Measurement:
     unit: str  #: what a rate counts, such as "samples"
     items: float  #: how many of these one call does
     label: str  #: the contestant, such as "cpu, 1 thread"
-    kind: str  #: of its device, such as "cpu"; one of `course_utils.hardware.KINDS`
+    kind: str  #: of its device, such as "cpu"; one of `course_utils.kinds.KINDS`
     device: str  #: the device's name
     threads: int | None = None  #: that one operation could use on the CPU; None if not known
     #: seconds a call in each round, which the contestants of one size share; one number alone where
