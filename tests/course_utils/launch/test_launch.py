@@ -203,7 +203,7 @@ def test_a_killed_rank_is_named_and_resumed_it_ends_as_an_unbroken_run_of_the_ot
     assert all(torch.allclose(one[name], other[name], atol=1e-6) for name in one)
 
 
-@pytest.mark.process
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "expected"),
     [
@@ -220,7 +220,7 @@ def test_a_launcher_that_is_ended_leaves_nothing_running(launched, tmp_path, num
     assert epochs_in(tmp_path / "out") >= 2
 
 
-@pytest.mark.process
+@pytest.mark.slow
 @pytest.mark.parametrize("who", ["launcher", "stopped starter", "starter", "rank"])
 def test_a_training_that_prints_nothing_is_ended_too(own, tmp_path, who):
     launch = Launch(f"{own}:quiet", tmp_path / "out")
