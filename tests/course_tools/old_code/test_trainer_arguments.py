@@ -1,10 +1,7 @@
 import inspect
 import itertools
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import lightning.pytorch as pl
@@ -13,6 +10,7 @@ import pytorch_lightning
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from start_python import python
 
 from course_tools.old_code import old_names
 from course_tools.old_code.explain import explain
@@ -141,9 +139,8 @@ def test_the_tpu_translations_build_trainers_where_there_are_eight_xla_devices()
     pytest.importorskip("torch_xla", reason="torch_xla is not installed")
     rows = [today for _, today in TRANSLATIONS if today.get("accelerator") == "tpu"]
     assert len(rows) >= 7
-    env = {**os.environ, "PJRT_DEVICE": "CPU", "CPU_NUM_DEVICES": "8"}
-    command = [sys.executable, "-c", _BUILD_ON_A_TPU, json.dumps(rows)]
-    run = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
+    variables = {"PJRT_DEVICE": "CPU", "CPU_NUM_DEVICES": "8"}
+    run = python("-c", _BUILD_ON_A_TPU, json.dumps(rows), **variables)
     assert run.returncode == 0, run.stderr
     built = [json.loads(line) for line in run.stdout.splitlines() if line.startswith('["')]
     for row, (accelerator, devices, precision) in zip(rows, built, strict=True):
