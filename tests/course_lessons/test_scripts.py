@@ -85,7 +85,7 @@ def first(epochs, printed):
     return {epoch: printed[epoch] for epoch in range(1, epochs + 1)}
 
 
-@pytest.mark.process
+@pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_a_training_killed_and_resumed_computes_what_the_whole_one_on_the_cpu_does(
     runner, plain, script
@@ -174,7 +174,7 @@ def test_ranks_that_hold_a_different_number_of_images_do_not_wait_for_each_other
     assert list(runner.run(script, "--epochs", "1", "--images", "90", "--batch", "8")) == [1]
 
 
-@pytest.mark.process
+@pytest.mark.slow
 def test_two_agents_of_torchrun_that_meet_by_rendezvous_train_like_one_process(runner, plain):
     script = [FOLDER / "train_ddp.py", *SMALL, "--epochs", "2"]
     meeting = ["--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{free_port()}"]
