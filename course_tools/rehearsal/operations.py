@@ -1,6 +1,7 @@
 """Every operation, watched: where its tensors are, whether the device accepts that, what it is."""
 
 import sys
+from types import FrameType
 from typing import Any
 
 import torch
@@ -16,6 +17,8 @@ from course_tools.rehearsal.where import (
     Mark,
     State,
     World,
+    fake_mode,
+    is_fake,
     mark_in,
     mark_of,
     place_of,
@@ -41,10 +44,11 @@ class Watch(TorchDispatchMode):
     ) -> Any:
         """Check the devices, run the operation on the CPU, and mark its results."""
         kwargs = kwargs or {}
-        if any(wraps_others(each) for each in types):
-            return NotImplemented  # a DTensor, a fake tensor: their operations come back here
-        if not isinstance(func, torch._ops.OpOverload) or State.world is not self.running:
+        fake = fake_mode() or any(is_fake(each) for each in types)
+        if fake or not isinstance(func, torch._ops.OpOverload) or State.world is not self.running:
             return func(*args, **kwargs)
+        if any(wraps_others(each) for each in types):
+            return NotImplemented  # a DTensor: the operations on its parts come back here
         running = self.running
         running.operations += 1
         RESCUED.clear()
@@ -173,6 +177,8 @@ class Watch(TorchDispatchMode):
         half = len(tensors) // 2
         for target, source in zip(tensors[:half], tensors[half:], strict=False):
             here, there = place_of(target), place_of(source)
+            if mark_of(source) is None and keeps(sys._getframe(3)):
+                continue  # what an exchange between processes copies for itself
             if here == there or self.adopt([target, source], max(here, there, key=str), call):
                 continue
             size = source.numel() * source.element_size()
@@ -231,11 +237,7 @@ class Watch(TorchDispatchMode):
     def unasked(self, rule: rules.Rule, tensors: list[Tensor], call: Any) -> Any:
         """Return the call that made a tensor without being asked for one, or None."""
         if rule.makes:
-            frame = sys._getframe(3)
-            inside = frame.f_code.co_filename.startswith(TORCH)
-            if inside and any(part in frame.f_code.co_filename for part in KEEPERS):
-                return "kept"
-            return call
+            return "kept" if keeps(sys._getframe(3)) else call
         marks = [mark_of(each) for each in tensors]
         if tensors and all(mark is not None and mark.call == call for mark in marks):
             return call
@@ -243,6 +245,12 @@ class Watch(TorchDispatchMode):
 
 
 TORCH = torch.__path__[0]
+
+
+def keeps(frame: FrameType) -> bool:
+    """Tell whether a call is one of those whose C++ code keeps tensors of its own."""
+    name = frame.f_code.co_filename
+    return name.startswith(TORCH) and any(part in name for part in KEEPERS)
 
 
 def wraps_others(kind: type) -> bool:
