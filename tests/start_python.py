@@ -23,7 +23,6 @@ import threading
 import types
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from socket import AF_UNIX
 
 # The variable with the address of the process to fork from. The workers of pytest-xdist inherit it.
 ADDRESS = "COURSE_TESTS_FORK"
@@ -34,7 +33,10 @@ def process_to_fork_from():
     """Start the process from which programs are forked; it ends when the block or this process
     does.
     """
-    with tempfile.TemporaryDirectory(prefix="tests-") as folder, socket.socket(AF_UNIX) as door:
+    with (
+        tempfile.TemporaryDirectory(prefix="tests-") as folder,
+        socket.socket(socket.AF_UNIX) as door,
+    ):
         door.bind(f"{folder}/door")
         door.listen()
         number = door.fileno()
@@ -46,7 +48,7 @@ def process_to_fork_from():
             yield
 
 
-def python(*words, fresh=False, cwd=None, input="", timeout=120, env=None, **variables):
+def python(*words, fresh=False, cwd=None, input="", timeout=300, env=None, **variables):
     """Run Python with these words, and return its status, stdout and stderr.
 
     `variables` change single variables of the environment (None takes one away), `env` is the
@@ -55,7 +57,7 @@ def python(*words, fresh=False, cwd=None, input="", timeout=120, env=None, **var
     return Program(words, fresh, cwd, env or environment(**variables), input).wait(timeout)
 
 
-def torchrun(ranks: int, *words, cwd=None, timeout=120, **variables):
+def torchrun(ranks: int, *words, cwd=None, timeout=300, **variables):
     """Run Python with these words as torchrun starts its ranks, and return how each ended."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         variables |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
@@ -100,7 +102,7 @@ class Program:
         return subprocess.Popen([sys.executable, *self.words], cwd=self.cwd, env=self.env, **kept)
 
     def _fork(self) -> socket.socket:
-        line = socket.socket(AF_UNIX)
+        line = socket.socket(socket.AF_UNIX)
         line.connect(os.environ[ADDRESS])
         asked = json.dumps({"words": self.words, "cwd": self.cwd, "env": self.env}).encode()
         numbers = [file.fileno() for file in self.files]
@@ -111,7 +113,7 @@ class Program:
     def _answer(self) -> int:
         return int.from_bytes(self.line.recv(8), "big", signed=True)
 
-    def wait(self, timeout: float = 120) -> subprocess.CompletedProcess:
+    def wait(self, timeout: float = 300) -> subprocess.CompletedProcess:
         """Wait for its end, and return its status and what it wrote."""
         try:
             status = self._status(timeout)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 
-from course_tools.doctor.evidence import MESSAGES, Evidence, Finding, judge_probe, no_answer
+from course_tools.doctor.evidence import MESSAGES, Evidence, Finding
+from course_tools.doctor.judge import judge_probe, no_answer
 from course_tools.doctor.run_child import Outcome
 from course_tools.doctor.surroundings import AMD, INTEL, NVIDIA
 from course_utils.hardware.nvidia import Card, card_called, split_version

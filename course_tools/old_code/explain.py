@@ -8,10 +8,11 @@ from pathlib import Path
 
 from course_tools.old_code.find_outdated import find_in_code, find_in_message, find_in_text
 from course_tools.old_code.names_in_code import Names
+from course_tools.old_code.note import Note
 from course_tools.old_code.old_names import KNOWN
 from course_tools.old_code.parsed_code import Code
 from course_tools.old_code.read_text import Unreadable, is_python, pieces_of, whole_text
-from course_tools.old_code.trainer_arguments import Note, removed
+from course_tools.old_code.trainer_arguments import removed
 from course_utils.text import html_card
 
 _SUFFIXES = ("", ".py", ".ipynb", ".md", ".markdown", ".txt")

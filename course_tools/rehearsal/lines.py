@@ -53,10 +53,18 @@ def where_is(place: Spot) -> tuple[str, int]:
 def describe(place: Spot) -> str:
     """Return a place as "file:line", and what stands there."""
     filename, number = where_is(place)
-    short = os.path.relpath(filename) if os.path.isabs(filename) else filename
-    short = filename if short.startswith("..") else short
     text = linecache.getline(filename, number).strip()
-    return f"{short}:{number}" + (f": {text}" if text else "")
+    return f"{_short(filename)}:{number}" + (f": {text}" if text else "")
+
+
+def _short(filename: str) -> str:
+    """Return a file's path below this folder, or else below one from which Python imports."""
+    if not os.path.isabs(filename):
+        return filename
+    for folder in (os.getcwd(), *sorted(map(os.path.abspath, sys.path), key=len, reverse=True)):
+        if filename.startswith(folder.rstrip(os.sep) + os.sep):
+            return os.path.relpath(filename, folder)
+    return filename
 
 
 def name_of(tensor: torch.Tensor) -> str:

@@ -303,6 +303,8 @@ def move(tensor: Tensor, device: torch.device, non_blocking: bool = False) -> Te
         mark = mark_of(tensor)
         pinned = mark is not None and mark.pinned
         running.saw(f"to the GPU, from {'pinned' if pinned else 'pageable'} memory", place, size)
+        if not non_blocking:  # PyTorch waits for the stream, whatever memory it copies from
+            running.saw("wait: copy to the GPU", place)
     elif device.type == "cpu":
         running.saw("to the CPU", place, size)
         if not non_blocking:

@@ -72,6 +72,16 @@ def host_memory_bytes() -> int:
     return min(all_bytes, int(limit)) if limit.isdigit() else all_bytes
 
 
+def user_name() -> str:
+    """Return the user's name, or one made of the number of a user who has none in this system."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (ImportError, KeyError, OSError):  # such as in `docker run --user 1001`
+        return f"user-{os.getuid() if hasattr(os, 'getuid') else 0}"
+
+
 def version_of(package: str) -> str:
     """Return the version of an installed package, or "" without one; nothing is imported."""
     try:

@@ -10,6 +10,7 @@ import atexit
 import importlib
 import logging
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import warnings
 import zipfile
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, distributions, requires, version
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import TYPE_CHECKING
@@ -185,14 +187,36 @@ def install(missing: list[Requirement]) -> str:
         pins = [f"{name}=={number}\n" for name, number in installed().items() if known(number)]
         constraints.write_text("".join(pins), encoding="utf-8")
         folders = {Path.cwd(), *(wheel.parent for wheel in KAGGLE.rglob("*.whl"))}
-        command = [sys.executable, "-m", "pip", "install", "--quiet", "--retries=1", "--timeout=8"]
-        command += ["--no-color", "--disable-pip-version-check", f"--constraint={constraints}"]
+        command = installer()
+        if not command:
+            where = shlex.quote(sys.executable)
+            wanted = shlex.join(names)
+            return f"there is no pip here. In a terminal: uv pip install --python {where} {wanted}"
+        command += ["--quiet", f"--constraint={constraints}"]
         command += [f"--find-links={folder}" for folder in sorted(folders)]
         for index in (["--no-index"], []):
             done = subprocess.run([*command, *index, *names], capture_output=True, text=True)
             if done.returncode == 0:
                 return ""
     return f"{why(done.stderr)} ({way_out(done.stderr)})"
+
+
+def installer() -> list[str]:
+    """Return the command that installs into this kernel's environment: pip's, or else uv's.
+
+    uv makes environments without pip. Python brings a pip of its own, if its maker left that in.
+    """
+    with_pip = [sys.executable, "-m", "pip", "install", "--retries=1", "--timeout=8"]
+    with_pip += ["--no-color", "--disable-pip-version-check"]
+    if find_spec("pip"):
+        return with_pip
+    if uv := shutil.which("uv"):
+        os.environ |= {"UV_HTTP_TIMEOUT": "8", "UV_HTTP_RETRIES": "1"}
+        return [uv, "pip", "install", "--color=never", f"--python={sys.executable}"]
+    if find_spec("ensurepip"):
+        done = subprocess.run([sys.executable, "-m", "ensurepip"], capture_output=True)
+        return [] if done.returncode else with_pip
+    return []
 
 
 def why(stderr: str) -> str:
@@ -204,7 +228,8 @@ def why(stderr: str) -> str:
 
 def way_out(stderr: str) -> str:
     """Return what to do where packages could not be installed."""
-    offline = "Retrying (" in stderr or "from versions: none" in stderr
+    signs = ("Retrying (", "from versions: none", "Request failed after")  # the last is uv's
+    offline = any(sign in stderr for sign in signs)
     if offline and KAGGLE.exists():
         return "switch the internet on under Settings > Internet, and run this cell again"
     if offline:

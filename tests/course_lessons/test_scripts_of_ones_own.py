@@ -7,7 +7,6 @@ import os
 import re
 import runpy
 import signal
-import subprocess
 import sys
 import time
 import zipfile
@@ -17,6 +16,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from course_lessons.scripts import FOLDER
+from start_python import Program, environment, python, torchrun
 from torch.nn.parallel import DistributedDataParallel
 
 ALONE = ["train_cpu.py", "train_gpu.py", "train_fast.py"]
@@ -121,28 +121,28 @@ def with_own_places(script, *, data, outputs, network=NETWORK, collate=None, los
     return text
 
 
-def run(folder, *command):
-    """Run a command that cannot import anything of the course, and return what it prints."""
-    variables = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-    variables["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"  # so that restarted ranks connect
-    variables.pop("PYTHONPATH", None)
-    done = subprocess.run(
-        command, cwd=folder, env=variables, capture_output=True, text=True, timeout=300
-    )
+# One thread, no GPU, and nothing of the course on the path.
+VARIABLES = {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": None}
+
+
+def run(folder, *words, **variables):
+    """Run Python with these words, and return what it printed."""
+    done = python(*words, cwd=folder, **VARIABLES, **variables)
     assert done.returncode == 0, done.stdout + done.stderr[-3000:]
     return done.stdout
 
 
 def run_in_one_process(folder, *runs):
     (folder / "driver.py").write_text(DRIVER)
-    output = run(folder, sys.executable, "driver.py", json.dumps(runs))
+    output = run(folder, "driver.py", json.dumps(runs))
     return output.split("RUN\n")[1:]
 
 
-def torchrun(folder, script, *arguments, ranks=2, options=()):
-    launch = ["-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1"]
-    launch += [*options, "--nproc-per-node", str(ranks)]
-    return run(folder, sys.executable, *launch, str(script), *arguments)
+def run_ranks(folder, script, *arguments, ranks=2):
+    """Run a script as torchrun would, and return what its ranks printed."""
+    done = torchrun(ranks, script, *arguments, cwd=folder, **VARIABLES)
+    assert [each.returncode for each in done] == [0] * ranks, [each.stderr[-3000:] for each in done]
+    return "".join(each.stdout for each in done)
 
 
 def weights(path):
@@ -194,15 +194,15 @@ def test_a_resumed_run_of_two_ranks_with_dropout_and_workers_is_exact(tmp_path, 
     own = tmp_path / script
     own.write_text(with_own_places(script, data=SORTED_BY_CLASS, outputs=3))
     options = ["--batch", "16", "--workers", "1", "--resume", "--checkpoint"]
-    whole = torchrun(tmp_path, own, *options, "new/whole.pt", "--epochs", "3")
-    before = torchrun(tmp_path, own, *options, "broken.pt", "--epochs", "1")
-    after = torchrun(tmp_path, own, *options, "broken.pt", "--epochs", "3", "--lr", "9")
+    whole = run_ranks(tmp_path, own, *options, "new/whole.pt", "--epochs", "3")
+    before = run_ranks(tmp_path, own, *options, "broken.pt", "--epochs", "1")
+    after = run_ranks(tmp_path, own, *options, "broken.pt", "--epochs", "3", "--lr", "9")
     assert "broken.pt: 1 of 3 epochs done, lr 0.001" in after
     assert EPOCH.findall(before) + EPOCH.findall(after) == EPOCH.findall(whole)
     assert_same_weights(tmp_path / "new/whole.pt", tmp_path / "broken.pt")
 
 
-@pytest.mark.process
+@pytest.mark.slow
 def test_one_command_starts_a_run_and_continues_it_after_a_rank_was_killed(tmp_path):
     text = with_own_places("train_ddp.py", data=SORTED_BY_CLASS, outputs=3)
     dying = """    if sampler.epoch == 2 and rank == 1 and not os.path.exists("died"):
@@ -213,9 +213,11 @@ def test_one_command_starts_a_run_and_continues_it_after_a_rank_was_killed(tmp_p
     (tmp_path / "whole.py").write_text(text)
     (tmp_path / "dying.py").write_text(text.replace(at, at + "    " + dying))
     options = ["--batch", "16", "--epochs", "4", "--resume", "--checkpoint"]
-    whole = torchrun(tmp_path, "whole.py", *options, "whole.pt")
-    restarts = ("--max-restarts", "2")
-    printed = torchrun(tmp_path, "dying.py", *options, "last.pt", options=restarts)
+    whole = run_ranks(tmp_path, "whole.py", *options, "whole.pt")
+    launch = ["-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1"]
+    launch += ["--max-restarts", "2", "--nproc-per-node", "2", "dying.py"]
+    connect = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}  # also after a restart
+    printed = run(tmp_path, *launch, *options, "last.pt", **connect)
     assert (tmp_path / "died").exists()
     assert "last.pt: 2 of 4 epochs done" in printed
     assert EPOCH.findall(printed) == EPOCH.findall(whole)
@@ -256,7 +258,7 @@ def test_dicts_with_sentences_of_different_lengths_need_only_the_marked_places(t
     outputs = [EPOCH.findall(each) for each in run_in_one_process(tmp_path, *runs)]
     assert len(outputs[0]) == 2 and all(each == outputs[0] for each in outputs)
     # One rank of two has seven batches of 8 samples where all together have seven of 16.
-    printed = torchrun(tmp_path, "train_fsdp.py", *runs[0][1:], "--checkpoint", "fsdp.pt")
+    printed = run_ranks(tmp_path, "train_fsdp.py", *runs[0][1:], "--checkpoint", "fsdp.pt")
     for (_, one, _), (_, other, _) in zip(EPOCH.findall(printed), outputs[0], strict=True):
         assert float(one) == pytest.approx(float(other), abs=0.03)
 
@@ -281,7 +283,7 @@ def test_no_rank_of_fsdp_holds_more_than_its_share_and_a_layer(tmp_path):
     for epochs, moments in (("1", 0), ("2", 2 * share)):
         counter = Path(__file__).with_name("bytes_alive.py")
         options = ["--batch", "36", "--bits", "16", "--resume", "--epochs", epochs]
-        printed = torchrun(tmp_path, counter, "own.py", *options)
+        printed = run_ranks(tmp_path, counter, "own.py", *options)
         found = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
         assert len(found) == 2
         for rank in found:
@@ -298,10 +300,10 @@ def test_fsdp_continues_what_ddp_began_and_splits_a_batch_into_parts(tmp_path):
         text = with_own_places(script, data=SORTED_BY_CLASS, outputs=3)
         (tmp_path / script).write_text(text.replace("Dropout(0.5)", "Dropout(0.0)"))
     options = ["--batch", "16", "--resume", "--checkpoint"]
-    whole = torchrun(tmp_path, "train_ddp.py", *options, "whole.pt", "--epochs", "3")
-    torchrun(tmp_path, "train_ddp.py", *options, "begun.pt", "--epochs", "1")
+    whole = run_ranks(tmp_path, "train_ddp.py", *options, "whole.pt", "--epochs", "3")
+    run_ranks(tmp_path, "train_ddp.py", *options, "begun.pt", "--epochs", "1")
     options += ["begun.pt", "--epochs", "3", "--parts", "4"]
-    after = torchrun(tmp_path, "train_fsdp.py", *options)
+    after = run_ranks(tmp_path, "train_fsdp.py", *options)
     assert "begun.pt: 1 of 3 epochs done" in after
     pairs = zip(EPOCH.findall(after), EPOCH.findall(whole)[1:], strict=True)
     for (_, one, measured), (_, other, also) in pairs:
@@ -345,7 +347,7 @@ def test_odd_batches_and_one_sample_a_rank_give_fsdp_the_loss_of_ddp(
         own.write_text(with_own_places(script, data=data, outputs=3).replace("(0.5)", "(0.0)"))
         options = ["--images", str(images), "--batch", str(batch), "--epochs", "2"]
         options += ["--checkpoint", f"{script}.pt"]
-        printed.append(EPOCH.findall(torchrun(tmp_path, own, *options, ranks=ranks)))
+        printed.append(EPOCH.findall(run_ranks(tmp_path, own, *options, ranks=ranks)))
     for (_, one, measured), (_, other, also) in zip(*printed, strict=True):
         assert float(one) == pytest.approx(float(other), abs=2e-4) and measured == also
 
@@ -491,7 +493,7 @@ def test_lightnings_checkpoint_is_replaced_whole_and_read_without_its_code(tmp_p
             checkpoints.load_checkpoint(path)
 
 
-@pytest.mark.process
+@pytest.mark.slow
 def test_a_kill_while_lightning_saves_leaves_the_checkpoint_before(tmp_path):
     """Lightning itself would write into TMPDIR, and copy from there over the old checkpoint."""
     memory = Path("/dev/shm")
@@ -500,18 +502,16 @@ def test_a_kill_while_lightning_saves_leaves_the_checkpoint_before(tmp_path):
     own = with_own_places("train_lightning.py", data=SORTED_BY_CLASS, outputs=3)
     (tmp_path / "own.py").write_text(own.replace("16", "100_000"))  # 14 MB with Adam's moments
     folder = tmp_path / "saved"
-    command = [sys.executable, "own.py", "--accelerator", "cpu", "--devices", "1", "--resume"]
+    command = ["own.py", "--accelerator", "cpu", "--devices", "1", "--resume"]
     command += ["--checkpoint", "saved/last.ckpt", "--epochs"]
-    variables = {**os.environ, "OMP_NUM_THREADS": "1", "TMPDIR": str(memory)}
+    variables = environment(**VARIABLES, TMPDIR=str(memory))
     run(tmp_path, *command, "1")
     whole = (folder / "last.ckpt").stat().st_size
-    training = subprocess.Popen([*command, "1000"], cwd=tmp_path, env=variables)
-    while training.poll() is None:
-        if any(part.stat().st_size < whole for part in folder.iterdir()):
-            training.kill()  # within a save
-            training.wait()
+    training = Program([*command, "1000"], cwd=tmp_path, env=variables)
+    while not any(part.stat().st_size < whole for part in folder.iterdir()):
         time.sleep(0.0005)
-    assert training.returncode == -signal.SIGKILL
+    os.kill(training.pid, signal.SIGKILL)  # within a save
+    assert training.wait().returncode == -signal.SIGKILL
     assert (folder / "last.ckpt").stat().st_size >= whole
     done = torch.load(folder / "last.ckpt", weights_only=True)["epoch"] + 1
     printed = run(tmp_path, *command, str(done + 1))

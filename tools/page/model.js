@@ -390,7 +390,7 @@ function chipsOf(question) {
  * @param {Question} question
  * @param {number} batch
  */
-function neededBy(question, batch) {
+export function neededBy(question, batch) {
   const shape = shapeOf(question);
   if (shape && isAnswering(question)) {
     return withFramework(inferenceBytes(shape, question, batch, RUNTIMES[question.runtime]));
@@ -615,6 +615,7 @@ function rowOf(question, chip, batch) {
     seconds: job,
     cost: hourly === null ? null : [job[0] * hourly, job[1] * hourly, job[2] * hourly],
     needed: neededBy(question, batch),
+    margin: shapeOf(question) ? DATA.memory.formula_margin : DATA.memory.margin,
     capacity: chip.capacity,
     fits: fitsOn(question, chip, batch),
     limit,

@@ -25,7 +25,7 @@ from stand_ins import (
     stub_smi,
 )
 
-from course_tools.doctor.diagnosis import diagnose
+from course_tools.doctor.diagnose import diagnose
 
 pytestmark = needs_linux
 

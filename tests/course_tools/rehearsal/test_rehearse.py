@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import os
 
 import numpy as np
 import pytest
@@ -323,10 +324,32 @@ def test_the_report_counts_copies_waits_and_steps():
             model(rows.cuda()).mean().backward()
             optimizer.step()
         model(torch.ones(1, 4).pin_memory().cuda()).item()
+        torch.ones(1, 4).pin_memory().to("cuda", non_blocking=True)
     report = rehearsal.report
     assert report.steps == 3
     moved = {line.where.partition(": ")[2]: line for line in report.copies}
     assert moved["model(rows.cuda()).mean().backward()"].size_bytes == 3 * 8 * 4 * 4
-    assert [line.count for line in report.waits] == [1]
+    copying = [line for line in report.waits if line.what == "copy to the GPU"]
+    others = [line for line in report.waits if line not in copying]
+    assert sum(line.count for line in copying) == 2 + 3 + 1  # parameters, batches, the last batch
+    assert [line.count for line in others] == [1]
     assert any("pinned" in line.what for line in report.copies)
     assert "Not looked at" in repr(report) and report.to_dict()["gpus"] == 1
+
+
+def test_a_line_of_a_package_is_named_without_the_folders_of_this_machine(tmp_path, monkeypatch):
+    package = tmp_path / "packages" / "mine"
+    package.mkdir(parents=True)
+    code = 'import torch\n\n\ndef load():\n    return torch.ones(3, device="cuda")\n'
+    (package / "data.py").write_text(code)
+    monkeypatch.syspath_prepend(str(package.parent))
+    import mine.data
+
+    with rehearse() as rehearsal:
+        mine.data.load()
+    monkeypatch.chdir(tmp_path)
+    below = os.path.join("packages", "mine", "data.py")
+    assert rehearsal.report.peak_by[0].where.startswith(f"{below}:5: return torch.ones(3")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert rehearsal.report.peak_by[0].where.startswith(os.path.join("mine", "data.py:5: "))

@@ -7,6 +7,7 @@ import time
 
 import pytest
 import torch
+from start_python import python
 from torch.utils.data import DataLoader
 
 from course_tools.timeline.bottleneck import find_bottleneck, judge
@@ -104,8 +105,7 @@ except RuntimeError as error:
 @pytest.mark.process
 def test_workers_that_do_not_find_the_class_of_a_cell_are_an_error_that_says_the_cure():
     # a program of -c has no file, as the cells of a notebook have none
-    command = [sys.executable, "-c", CELL]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = python("-c", CELL)
     assert "Can't get attribute 'Digits' on <module '__main__'" in done.stderr
     assert "%%writefile" in done.stdout and "num_workers=0" in done.stdout
 
@@ -179,7 +179,8 @@ multiprocessing.set_start_method("spawn")
 
 @pytest.mark.process
 def test_the_start_method_of_processes_is_left_to_the_program():
-    subprocess.run([sys.executable, "-c", START], check=True, timeout=300)
+    done = python("-c", START)
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_start_method_is_that_of_the_loader_or_the_default_of_the_system():
