@@ -79,7 +79,7 @@ class Watch(TorchDispatchMode):
                 running.saw("wait: nonzero or a boolean mask", place)
         elif running.started and tensors and not rule.anywhere and tensors[0].dim():
             running.saw("on the CPU", place)
-        out = run(func, args, kwargs)
+        out = run(func, rule.slow, args, kwargs)
         self.mark(out, rule, asked or device, place, call, tensors)
         return out
 
@@ -307,19 +307,34 @@ def is_mask(index: Any) -> bool:
     return isinstance(index, Tensor) and index.dtype in (torch.bool, torch.uint8)
 
 
-def run(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run an operation; one that the CPU lacks in 16 bits in 32, rounded after."""
+def run(func: Any, slow: bool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run an operation; what the CPU lacks or takes long for in 16 bits in 32, rounded after."""
+    if slow and any(each.dtype == torch.float16 for each in given_tensors(args, kwargs)):
+        return run_widened(func, args, kwargs)
     try:
         return func(*args, **kwargs)
     except NotImplementedError as error:
         if "not implemented for" not in str(error):
             raise
-        wide = {name: widened(value) for name, value in kwargs.items()}
-        out = func(*(widened(each) for each in args), **wide)
-        narrow = next(each.dtype for each in given_tensors(args, kwargs) if is_narrow(each))
-        if isinstance(out, Tensor):
-            return out.to(narrow) if out.dtype == torch.float32 else out
-        return type(out)(each.to(narrow) if isinstance(each, Tensor) else each for each in out)
+        return run_widened(func, args, kwargs)
+
+
+def run_widened(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run an operation of 16 bits in 32, and round the results."""
+    narrow = next((each.dtype for each in given_tensors(args, kwargs) if is_narrow(each)), None)
+    wide = {name: widened(value) for name, value in kwargs.items()}
+    out = func(*(widened(each) for each in args), **wide)
+    if narrow is None:
+        return out
+    if isinstance(out, Tensor):
+        return rounded(out, narrow)
+    return type(out)(rounded(each, narrow) for each in out)
+
+
+def rounded(value: Any, dtype: torch.dtype) -> Any:
+    """Return a tensor of float32 in another type; anything else as it is."""
+    wide = isinstance(value, Tensor) and value.dtype == torch.float32
+    return value.to(dtype) if wide else value
 
 
 def is_narrow(value: Any) -> bool:

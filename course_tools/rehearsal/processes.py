@@ -56,15 +56,14 @@ class Rehearsed:
     """A function that another process runs in a rehearsal of its own."""
 
     target: Callable[..., Any]
+    block: Callable[..., Any]
     settings: dict[str, Any]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the function with the same GPUs as in the process that started it."""
-        from course_tools.rehearsal.rehearse import rehearse
-
         settings = dict(self.settings)
         tells = settings.pop("tells")
-        with rehearse(**settings, hide_real=True) as rehearsal:
+        with self.block(**settings, hide_real=True) as rehearsal:
             try:
                 return self.target(*args, **kwargs)
             finally:
@@ -104,7 +103,7 @@ def processes(running: World) -> Iterator[Name]:
     def start_rehearsed(process: Any) -> None:
         method = process._start_method or multiprocessing.get_start_method()
         if method != "fork" and process._target is not None:
-            process._target = Rehearsed(process._target, settings_of(running))
+            process._target = Rehearsed(process._target, running.block, settings_of(running))
         start(process)
 
     def popen_rehearsed(self: Any, args: Any, *rest: Any, **options: Any) -> None:

@@ -80,6 +80,7 @@ def rehearse(
         yield Rehearsal(outer)
         return
     refuse_real_gpu(hide_real)
+    world.block = rehearse
     yield from _run(world)
 
 

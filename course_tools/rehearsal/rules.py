@@ -69,6 +69,8 @@ TYPES = {
     torch.complex64: "ComplexFloat",
     torch.complex128: "ComplexDouble",
 }
+#: run in float32 and rounded, because CPUs take many times as long in float16
+SLOW = {"aten::convolution", "aten::convolution_backward"}
 UNSAFE_TO_AUTOCAST = (
     "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast.\n"
     "Many models use a sigmoid layer right before the binary cross entropy layer.\n"
@@ -93,6 +95,7 @@ class Rule:
     exchange: bool  #: between processes
     waits: str
     makes: bool  #: takes no tensor
+    slow: bool  #: on a CPU in float16
     unsafe: bool  #: refused where autocast is on
     changes: tuple[int, ...]  #: positions of arguments that are written to
     cpu_results: tuple[int, ...]
@@ -116,6 +119,7 @@ def rule_of(func: Any) -> Rule:
         exchange=name.startswith(("c10d::", "_c10d_functional::")),
         waits=WAITS.get(name, ""),
         makes=not takes,
+        slow=name in SLOW,
         unsafe=name == "aten::binary_cross_entropy",
         changes=tuple(index for index, write in enumerate(writes) if write),
         cpu_results=RESULTS_ON_CPU.get(name, ()),
@@ -158,7 +162,10 @@ def on_gpu(name: str, overload: str) -> tuple[bool, str]:
     start = text.find(f"\n- func: {full}(")
     entry = text[start + 1 : text.find("\n- func: ", start + 1)] if start >= 0 else ""
     structured = "structured" in entry
-    method = f"wrapper_CUDA_{name}" if structured else f"wrapper_CUDA_{overload}_{name}"
+    writes_out = "(a!)" in entry.partition("\n")[0] and not name.endswith("_")
+    base = f"{name}_out" if writes_out else name
+    parts = [base, overload] if structured else [overload, base]
+    method = "_".join(["wrapper_CUDA", *(parts if overload or not structured else [base])])
     kernel = re.search(r"^\s+(.*, )?CUDA\b.*:", entry, re.M)
     return bool(kernel or structured) and "device_check: NoCheck" not in entry, method
 

@@ -38,6 +38,7 @@ class World:
         self.operations = 0
         self.on_gpu = 0
         self.steps = 0
+        self.block: Any = None  # what began it
         self.script: str | None = None  # if a command runs one
         self.last_step: int | None = None
         self.events: Counter[tuple[str, Spot]] = Counter()
