@@ -138,13 +138,9 @@ def train(request: Request) -> None:
     accelerator, count = choose_accelerator(request)
     check_checkpoint(request)
     try:
-        # held until the ranks have ended
-        _store, variables = open_rendezvous()
-    except OSError as error:
-        raise LaunchError(
-            f"processes of this machine cannot reach each other at 127.0.0.1 ({error}). Turn its "
-            "loopback interface on (as root: ip link set lo up)."
-        ) from None
+        _store, variables = open_rendezvous()  # held until the ranks have ended
+    except ConnectionError as error:
+        raise LaunchError(str(error)) from None
     os.environ.update(variables)
     if request.checkpoint.exists() and not request.resume:
         print(f"the checkpoint of the run before is kept as {keep_checkpoint(request)}", flush=True)
