@@ -18,8 +18,6 @@ NOT_YET_WITHOUT_CIRCLES = {"course_tools.estimate"}
 NOT_YET_SILENT = {
     "course_tools/estimate/money/advice.py",
     "course_tools/old_code/old_names.json",
-    "course_utils/__main__.py",
-    "course_utils/devices.py",
 }
 NUMBERED = r"(?i:lessons?('s|s')?[ _]\d)"
 

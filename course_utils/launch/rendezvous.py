@@ -15,11 +15,17 @@ def open_rendezvous() -> tuple[TCPStore, dict[str, str]]:
     `TORCHELASTIC_USE_AGENT_STORE` tells the ranks that the store is there already.
 
     Raises:
-        OSError: processes of this machine cannot reach each other, as without any network
+        ConnectionError: processes of this machine cannot reach each other, as without any network
             interface, where torch would try for half an hour.
     """
-    with socket.create_server((HOST, 0)) as probe:
-        socket.create_connection(probe.getsockname(), timeout=5).close()
+    try:
+        with socket.create_server((HOST, 0)) as probe:
+            socket.create_connection(probe.getsockname(), timeout=5).close()
+    except OSError as error:
+        raise ConnectionError(
+            f"processes of this machine cannot reach each other at {HOST} ({error}). Turn its "
+            "loopback interface on (as root: ip link set lo up)."
+        ) from None
     store = TCPStore(HOST, 0, is_master=True, wait_for_workers=False)
     variables = {
         "MASTER_ADDR": HOST,

@@ -220,7 +220,7 @@ def test_a_diff_that_a_lesson_shows_holds_every_changed_line_and_fits_a_screen(o
     # The new script is the old one without the lines that go and with those that come.
     kept = len([line for line in before if line.strip()]) - diff.removed
     assert kept + diff.added == len([line for line in after if line.strip()])
-    assert diff.removed + diff.added <= 70
+    assert diff.removed + diff.added <= 65
     assert "<module>" not in diff._repr_html_()
 
 
