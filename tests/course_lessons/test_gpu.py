@@ -6,7 +6,7 @@ from course_lessons.gpu.own_step import EstimatedStep, StepTimes, fast_half, tim
 from course_lessons.gpu.saved_on_a_gpu import saved_on_a_gpu
 from torch import nn
 
-from course_tools.estimate.estimate_job import estimate
+from course_tools.estimate.network import estimate
 
 
 def test_a_step_is_measured_here_and_leaves_the_model_as_it_is():

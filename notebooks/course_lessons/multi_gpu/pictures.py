@@ -4,7 +4,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from course_lessons.boxes import DARK, draw_arrow, draw_box, draw_canvas
-from course_tools.estimate.time.published import published
+from course_lessons.evidence.published import published
 from course_tools.figures import BLUE, MUTED, ORANGE, SKY, Picture, lecture_axes, picture
 
 PALE = "#F7D9C4"

@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from benchmarks.evidence.steps import language_steps
 from course_tools.estimate.chips import find_chip
 from course_tools.estimate.counting.count_work import count_work
-from course_tools.estimate.language_model import find_language_model
+from course_tools.estimate.language.language_model import find_language_model
 from course_tools.estimate.memory.estimate_memory import estimate_memory
-from course_tools.estimate.time.published import language_steps
 from course_tools.estimate.time.step_time import fitted, step_time
 
 WIDE = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
